@@ -1,0 +1,37 @@
+// Effects to their executors, one file each.
+import type { Channel, Clock, Log, Memory, Model, Perform, Random, Tool } from "../core/ports.ts";
+import type { Effect } from "../core/session.ts";
+import { act } from "./act.ts";
+import { ask } from "./ask.ts";
+import { deliver } from "./deliver.ts";
+import { remember } from "./remember.ts";
+import { think } from "./think.ts";
+
+export type Agent = {
+  model: Model;
+  tools: readonly Tool[];
+  channel: Channel | null;
+  memory: Memory | null;
+  clock: Clock;
+  random: Random;
+  log: Log;
+};
+
+export function createPerform(agent: Agent): Perform {
+  return (effect, cx) => {
+    switch (effect.do) {
+      case "think":
+        return think(agent, effect, cx);
+      case "act":
+        return act(agent, effect, cx);
+      case "ask":
+        return ask(agent, effect, cx);
+      case "deliver":
+        return deliver(agent, effect, cx);
+      case "remember":
+        return remember(agent, effect, cx);
+    }
+  };
+}
+
+export type EffectOf<Do extends Effect["do"]> = Extract<Effect, { do: Do }>;

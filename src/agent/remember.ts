@@ -1,0 +1,54 @@
+// One ended turn into memory: off the turn's path, in turn order, tried until it is written.
+import { messageOf } from "../core/errors.ts";
+import type { Performing, Remembered } from "../core/ports.ts";
+import type { Entry, Event } from "../core/session.ts";
+import type { Agent, EffectOf } from "./agent.ts";
+
+const PAGE = 200;
+const WAITS_MS = [1_000, 5_000, 30_000, 120_000];
+
+export async function remember(agent: Agent, effect: EffectOf<"remember">, cx: Performing): Promise<Event | null> {
+  const ended = await nextEnded(effect.after, cx);
+  const written: Event = { type: "remembered", after: effect.after, upTo: ended.seq };
+  if (!agent.memory) return written;
+  const turn = await recall(ended, cx);
+  for (let attempt = 0; ; attempt++) {
+    if (!(await cx.owned()) || cx.signal.aborted) return null;
+    try {
+      await agent.memory.remember(turn, ended.turn, cx.signal);
+      return written; // also when it was aborted meanwhile: it is written
+    } catch (error) {
+      if (cx.signal.aborted) return null;
+      agent.log("warn", "memory.failed", { session: cx.session, turn: ended.turn, error: messageOf(error) });
+      await agent.clock.sleep(WAITS_MS[Math.min(attempt, WAITS_MS.length - 1)] ?? 0, cx.signal);
+    }
+  }
+}
+
+type Ended = Extract<Entry, { kind: "ended" }>;
+
+async function nextEnded(after: number, cx: Performing): Promise<Ended> {
+  for (let seq = after; ; ) {
+    const page = await cx.journal.entries(cx.session, seq, PAGE);
+    const ended = page.find((entry) => entry.kind === "ended");
+    if (ended?.kind === "ended") return ended;
+    const last = page.at(-1);
+    if (!last) throw new Error(`No turn of ${cx.session} ended after entry ${after}.`);
+    seq = last.seq;
+  }
+}
+
+async function recall(ended: Ended, cx: Performing): Promise<Remembered> {
+  const entries = await cx.journal.turn(ended.turn);
+  const user: string[] = [];
+  let assistant = "";
+  for (const entry of entries) {
+    if (entry.kind === "accepted") user.push(entry.input.text);
+    if (entry.kind === "joined") {
+      const [steer] = await cx.journal.turn(entry.input);
+      if (steer?.kind === "accepted") user.push(steer.input.text);
+    }
+    if ((entry.kind === "thought" || entry.kind === "cut") && entry.text) assistant = entry.text;
+  }
+  return { session: cx.session, turn: ended.turn, outcome: ended.outcome, user: user.join("\n"), assistant };
+}

@@ -1,0 +1,40 @@
+/** A "no" that the asker can act on: `code` for programs, `message` for people. Nothing was changed. */
+export class Refusal extends Error {
+  readonly code: RefusalCode;
+  constructor(code: RefusalCode, message: string) {
+    super(message);
+    this.name = "Refusal";
+    this.code = code;
+  }
+}
+
+export type RefusalCode =
+  | "empty_text"
+  | "text_too_long"
+  | "invalid_mode"
+  | "invalid_session"
+  | "invalid_key"
+  | "inbox_full"
+  | "idempotency_key_conflict"
+  | "run_not_accepting_steer"
+  | "draining"
+  | "store_unavailable"
+  | "not_owner"
+  | "closed";
+
+/** The store could not do it. `landed: "unknown"`: it may have been done; look before doing it again. */
+export class StoreFault extends Error {
+  readonly landed: "no" | "unknown";
+  constructor(landed: "no" | "unknown", message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "StoreFault";
+    this.landed = landed;
+  }
+}
+
+/** The program cannot start like this, and a restart will not help: exit 78 (EX_CONFIG). */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+}
+
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

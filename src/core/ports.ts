@@ -1,0 +1,156 @@
+// The interfaces that core owns. Everything outside implements one or is given one.
+import type { Delivery, Effect, Entry, Event, Outcome, Session, Usage } from "./session.ts";
+import type { Message, Transcript } from "./transcript.ts";
+
+export type Clock = {
+  /** Milliseconds of the wall clock. */
+  now(): number;
+  /** Resolves after `ms`, or at once when the signal aborts. Never rejects. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+};
+
+/** A number in [0, 1). */
+export type Random = () => number;
+
+export type Log = (level: "debug" | "info" | "warn" | "error", event: string, fields?: Record<string, unknown>) => void;
+
+// ── Store: durable truth ──────────────────────────────────────────────────────────────────────────────
+
+/** One change: state, entries and inputs together, or nothing of it. */
+export type Commit = {
+  session: string;
+  /** The writer's claim. Older than the store's: "fenced", nothing is written (I21). */
+  epoch: number;
+  /** The version this change was made from; 0: the session is new. Not the stored one: "stale". */
+  version: number;
+  state: Session;
+  /** Whether a process that starts must look at this session. */
+  active: boolean;
+  parent: string | null;
+  at: number;
+  entries: Entry[];
+  /** Inputs accepted here. One whose id exists already: "duplicate", nothing is written (I3). */
+  accepted: { id: string; digest: string }[];
+  /** Inputs that this change gives to a turn, or (null) withdraws. */
+  taken: { id: string; turn: string | null }[];
+};
+export type Verdict = "done" | "stale" | "duplicate" | "fenced";
+
+export type SessionRow = {
+  session: string;
+  /** The claim under which it was last written. */
+  epoch: number;
+  version: number;
+  state: Session;
+  parent: string | null;
+  createdAt: number;
+  updatedAt: number;
+};
+export type InputRow = {
+  id: string;
+  session: string;
+  digest: string;
+  at: number;
+  /** `taken`: `turn` is the turn it is in. */
+  status: "waiting" | "taken" | "withdrawn";
+  turn: string | null;
+};
+export type SessionSummary = {
+  session: string;
+  active: boolean;
+  entries: number;
+  createdAt: number;
+  updatedAt: number;
+};
+
+/** Every method may throw a StoreFault; none throws anything else for trouble with the disk. */
+export interface Store {
+  /** Become the owner: returns a higher epoch than ever before; nobody with a lower one can commit again. */
+  claim(): Promise<number>;
+  /** The epoch of the newest claim. */
+  epoch(): Promise<number>;
+  load(session: string): Promise<SessionRow | null>;
+  /** Returns when the change is durable: on the disk, not on its way there (I2). */
+  commit(commit: Commit): Promise<Verdict>;
+  /** In order of `seq`, those with `seq > after`, at most `limit`. */
+  entries(session: string, after: number, limit: number): Promise<Entry[]>;
+  /** All entries of one turn, in order: its `accepted` first. */
+  turn(id: string): Promise<Entry[]>;
+  input(id: string): Promise<InputRow | null>;
+  /** Sessions that were committed with `active`, oldest change first. */
+  active(): Promise<{ session: string; updatedAt: number }[]>;
+  children(parent: string): Promise<string[]>;
+  /** Newest change first. `before` (an `updatedAt`) pages. */
+  sessions(page: { before?: number; limit: number }): Promise<SessionSummary[]>;
+  /** Forgets what is not active and was last changed before `before`, with everything in it, if its key starts with `prefix`. Returns how many. */
+  prune(prefix: string, before: number): Promise<number>;
+  /** What is wrong with the file; empty: nothing. */
+  check(): Promise<string[]>;
+  close(): Promise<void>;
+}
+
+// ── Model ─────────────────────────────────────────────────────────────────────────────────────────────
+
+export type ModelRequest = { session: string; messages: readonly Message[]; tools: readonly ToolSpec[] };
+export type ToolSpec = { name: string; description: string; schema: Record<string, unknown> };
+/** How one call ended; its text is what was said. Always one of these; a model port never throws. */
+export type ModelResult =
+  | { end: "answer"; calls: { tool: string; args: unknown }[]; usage: Usage }
+  /** `retryAfter`: milliseconds the provider asked for. */
+  | { end: "fault"; reason: string; retryable: boolean; retryAfter?: number }
+  /** Ours: the signal fired. Never a fault, never retried (I12). */
+  | { end: "aborted" };
+export interface Model {
+  call(request: ModelRequest, say: (text: string) => void, signal: AbortSignal): Promise<ModelResult>;
+}
+
+// ── Tool ──────────────────────────────────────────────────────────────────────────────────────────────
+
+export type ToolCall = { session: string; turn: string; call: string; signal: AbortSignal };
+export type ToolResult = { ok: boolean; text: string };
+export type Gate =
+  | { gate: "run" }
+  | { gate: "ask"; kind: "approval" | "question"; text: string; choices: string[]; timeoutMs: number }
+  | { gate: "refuse"; result: string };
+export interface Tool extends ToolSpec {
+  /** Running it twice does no harm: a crash may run it again. */
+  readonly repeatable: boolean;
+  /** Never beside another call. */
+  readonly alone?: boolean;
+  /** Decides before anything runs; arguments that do not fit are refused here. */
+  judge(args: unknown, session: string): Promise<Gate> | Gate;
+  /** Settles only when nothing it started is alive, also after an abort. */
+  run(args: unknown, call: ToolCall): Promise<ToolResult>;
+}
+
+// ── Memory and channels ───────────────────────────────────────────────────────────────────────────────
+
+export type Remembered = { session: string; turn: string; outcome: Outcome; user: string; assistant: string };
+export interface Memory {
+  /** `key` is the same whenever the same turn is written again. */
+  remember(turn: Remembered, key: string, signal: AbortSignal): Promise<void>;
+}
+
+export interface Channel {
+  /** `key` is the same whenever the same reply is sent again; `again` is true then. */
+  send(
+    reply: { key: string; session: string; turn: string; text: string; again: boolean },
+    signal: AbortSignal,
+  ): Promise<Delivery>;
+}
+
+// ── Effects ───────────────────────────────────────────────────────────────────────────────────────────
+
+/** What an executor gets. */
+export type Performing = {
+  session: string;
+  signal: AbortSignal;
+  history(): Promise<Transcript>;
+  journal: Pick<Store, "entries" | "turn">;
+  /** Adds to the live text of this model call. */
+  say(text: string): void;
+  /** False once another process has taken over: asked before anything that cannot be taken back (I21). */
+  owned(): Promise<boolean>;
+};
+/** Does one piece of work and says what came of it in one event; null when it was aborted. */
+export type Perform = (effect: Effect, cx: Performing) => Promise<Event | null>;

@@ -1,0 +1,72 @@
+// A turn as its client sees it: a fold over its entries, so that status and events can never disagree (I20).
+import type { Entry, Outcome, Usage } from "./session.ts";
+
+export type RunStatus = "queued" | "running" | "waiting_for_approval" | "stopping" | Outcome;
+export type Run = {
+  id: string;
+  status: RunStatus;
+  /** The last text the model said; whole when completed. */
+  output: string;
+  error: string | null;
+  usage: Usage;
+  /** Calls that wait for a person, oldest first. */
+  asking: string[];
+  createdAt: number;
+  updatedAt: number;
+};
+
+export function foldRun(entries: Entry[]): Run | null {
+  const [first] = entries;
+  if (!first) return null;
+  const run: Run = {
+    id: first.turn,
+    status: "queued",
+    output: "",
+    error: null,
+    usage: { input: 0, output: 0 },
+    asking: [],
+    createdAt: first.at,
+    updatedAt: first.at,
+  };
+  for (const entry of entries) {
+    run.updatedAt = entry.at;
+    take(run, entry);
+  }
+  return run;
+}
+
+function take(run: Run, entry: Entry): void {
+  switch (entry.kind) {
+    case "began":
+      run.status = "running";
+      break;
+    case "thought":
+      run.output = entry.text;
+      run.usage = { input: run.usage.input + entry.usage.input, output: run.usage.output + entry.usage.output };
+      break;
+    case "cut":
+      run.output = entry.text;
+      break;
+    case "asked":
+      run.asking.push(entry.call);
+      run.status = "waiting_for_approval";
+      break;
+    case "acted":
+    case "started":
+      run.asking = run.asking.filter((call) => call !== entry.call);
+      if (run.status === "waiting_for_approval" && !run.asking.length) run.status = "running";
+      break;
+    case "failed":
+      run.error = entry.reason;
+      break;
+    case "stopping":
+      run.status = "stopping";
+      break;
+    case "withdrawn":
+      run.status = "cancelled";
+      break;
+    case "ended":
+      run.status = entry.outcome;
+      break;
+  }
+}

@@ -1,0 +1,138 @@
+// What a session is, what can happen to it, what is written down of it and what it wants done.
+// The behaviour is in turn.ts.
+//
+// The state holds ids and numbers only. Texts, arguments and results go from the event into an entry of
+// the journal, so a commit costs the same whether the talk is ten or ten thousand entries long.
+
+export type Mode = "interrupt" | "queue" | "steer";
+/** `pull`: the answer waits to be read (terminal, HTTP). `push`: it must be delivered to a chat. */
+export type Reply = "pull" | "push";
+export type Outcome = "completed" | "failed" | "cancelled" | "interrupted";
+
+/** Something a person, a schedule or an API client said. The id is its idempotency key, and its turn's id. */
+export type Input = { id: string; text: string; mode: Mode; reply: Reply; by?: string };
+/** What a waiting input needs to be found again; its text is in its `accepted` entry, at `seq`. */
+export type Waiting = { id: string; mode: Mode; reply: Reply; seq: number };
+
+export type Ask = { kind: "approval" | "question"; text: string; choices: string[]; until: number };
+/** A call as the model proposed it and the gate judged it. `result` is there when it must not run at all. */
+export type Proposal = { tool: string; args: unknown; repeatable: boolean; alone?: boolean } & (
+  | { gate: "run" }
+  | { gate: "ask"; ask: Ask }
+  | { gate: "refuse"; result: string }
+);
+export type CallStatus = "asking" | "waiting" | "running" | "done";
+export type Call = {
+  id: string;
+  tool: string;
+  repeatable: boolean;
+  /** Never beside another call. */
+  alone: boolean;
+  status: CallStatus;
+  ask?: { kind: Ask["kind"]; until: number };
+};
+export type CallOutcome = "ok" | "error" | "denied" | "cancelled" | "unknown" | "skipped";
+
+export type Phase =
+  | { at: "thinking" } // one model call is in flight
+  | { at: "acting"; calls: Call[] } // tools are in flight, or wait for a person's answer
+  | { at: "replying"; outcome: Outcome; from: number } // the answer, entry `from`, is on its way to a chat
+  | { at: "stopping"; outcome: Outcome; alive: string[] }; // keys that are aborted but not yet observed dead
+
+export type Turn = {
+  id: string;
+  reply: Reply;
+  phase: Phase;
+  /** Model calls that have come back; at the budget the next one must be the last. */
+  thoughts: number;
+  /** Restarts since a tool last finished: progress forgives them, a crash loop does not make any. */
+  recoveries: number;
+};
+
+export type Session = {
+  v: 1;
+  /** Entries so far; the next one gets `seq + 1`. */
+  seq: number;
+  /** Rises whenever what is in flight becomes void (T2). */
+  step: number;
+  inbox: Waiting[];
+  turn: Turn | null;
+  /** The last `ended` entry, and the one memory has been written up to. */
+  ended: number;
+  remembered: number;
+  /** Held after too many crashes, until somebody says something new. */
+  parked: boolean;
+};
+
+export type Event =
+  | { type: "arrived"; input: Input; said: string }
+  | { type: "stopped"; turn: string; said: string }
+  | { type: "withdrawn"; input: string }
+  | { type: "moved"; input: string; to: number }
+  | { type: "decided"; call: string; allow: boolean; text: string; by: string }
+  | { type: "thought"; step: number; text: string; calls: Proposal[]; usage: Usage }
+  | { type: "acted"; step: number; call: string; outcome: CallOutcome; text: string }
+  | { type: "failed"; step: number; reason: string; said: string }
+  | { type: "delivered"; step: number; how: Delivery }
+  | { type: "remembered"; after: number; upTo: number }
+  | { type: "settled"; key: string; abandoned: boolean }
+  /** A new process owns the session: whatever the old one had in flight is dead. */
+  | { type: "restarted"; resume: boolean };
+
+export type Usage = { input: number; output: number };
+export type Delivery = "sent" | "maybe" | "undelivered";
+
+/** What an entry of the journal says. */
+export type Fact =
+  | { kind: "accepted"; input: Input; applied: Applied }
+  | { kind: "withdrawn"; input: string }
+  | { kind: "moved"; input: string; to: number }
+  | { kind: "began"; input: string }
+  | { kind: "joined"; input: string }
+  | { kind: "thought"; text: string; calls: { id: string; tool: string; args: unknown }[]; usage: Usage }
+  | { kind: "asked"; call: string; ask: Ask }
+  | { kind: "decided"; call: string; allow: boolean; text: string; by: string }
+  | { kind: "started"; call: string }
+  | { kind: "acted"; call: string; outcome: CallOutcome; text: string }
+  /** What the model had said when its turn was stopped or its call failed. */
+  | { kind: "cut"; text: string }
+  | { kind: "failed"; reason: string }
+  | { kind: "stopping"; outcome: Outcome; by: string }
+  | { kind: "abandoned"; key: string }
+  | { kind: "restarted"; attempt: number }
+  | { kind: "parked" }
+  | { kind: "delivered"; how: Delivery }
+  | { kind: "ended"; outcome: Outcome };
+/** What really became of an input when it came. */
+export type Applied = "began" | Mode;
+export type Entry = { seq: number; turn: string; at: number } & Fact;
+export type NewEntry = { seq: number; turn: string } & Fact;
+
+export type Effect =
+  | { key: string; do: "think"; turn: string; step: number; final: boolean }
+  | { key: string; do: "act"; turn: string; step: number; call: string }
+  | { key: string; do: "ask"; turn: string; call: string; until: number }
+  | { key: string; do: "deliver"; turn: string; step: number; from: number; again: boolean }
+  | { key: string; do: "remember"; after: number };
+
+export type Rules = {
+  /** Model calls in one turn before it must come to an end. */
+  iterations: number;
+  /** Recoveries without progress before a session is parked. */
+  recoveries: number;
+  /** Calls of one batch in flight together. */
+  parallel: number;
+  /** Whether anything wants to remember turns. */
+  memory: boolean;
+};
+
+export const fresh: Session = {
+  v: 1,
+  seq: 0,
+  step: 0,
+  inbox: [],
+  turn: null,
+  ended: 0,
+  remembered: 0,
+  parked: false,
+};

@@ -1,0 +1,64 @@
+// The journal of a session, as a model sees it: a fold over its entries, so a new entry costs the same
+// however many there were before it.
+import type { CallOutcome, Entry, Input } from "./session.ts";
+
+export type ToolUse = { id: string; tool: string; args: unknown };
+export type Message =
+  | { role: "user"; text: string }
+  | { role: "assistant"; text: string; calls: ToolUse[] }
+  | { role: "tool"; call: string; tool: string; outcome: CallOutcome; text: string };
+
+export type Transcript = {
+  /** The last entry that is in. */
+  seq: number;
+  messages: Message[];
+  /** Accepted, not yet in a turn. */
+  waiting: Map<string, Input>;
+  calls: Map<string, ToolUse>;
+};
+
+/** For the model only, before the text of a message that follows tool results nobody has read (CONTRACT: after a restart). */
+const UNREAD_RESULTS =
+  "[System note: Your previous turn was interrupted before you could process the last tool result(s). " +
+  "Please finish processing those results and summarize what was accomplished, then address the user's new message below.]";
+const CUT = "[cut off here: the turn was stopped or its connection failed]";
+
+export const emptyTranscript = (): Transcript => ({ seq: 0, messages: [], waiting: new Map(), calls: new Map() });
+
+/** Adds the next entry, in place; any other one is not its turn, or is in already. */
+export function extend(transcript: Transcript, entry: Entry): void {
+  if (entry.seq !== transcript.seq + 1) return;
+  transcript.seq = entry.seq;
+  const { messages, waiting, calls } = transcript;
+  switch (entry.kind) {
+    case "accepted":
+      waiting.set(entry.input.id, entry.input);
+      break;
+    case "withdrawn":
+      waiting.delete(entry.input);
+      break;
+    case "began":
+    case "joined": {
+      const text = waiting.get(entry.input)?.text ?? "";
+      waiting.delete(entry.input);
+      // One who steers speaks within the turn: the results before it are being read.
+      const unread = entry.kind === "began" && messages.at(-1)?.role === "tool";
+      messages.push({ role: "user", text: unread ? `${UNREAD_RESULTS}\n\n${text}` : text });
+      break;
+    }
+    case "thought":
+      for (const call of entry.calls) calls.set(call.id, call);
+      // An empty assistant message is refused by strict providers and says nothing.
+      if (entry.text || entry.calls.length) messages.push({ role: "assistant", text: entry.text, calls: entry.calls });
+      break;
+    case "cut":
+      messages.push({ role: "assistant", text: `${entry.text}\n${CUT}`, calls: [] });
+      break;
+    case "acted": {
+      const tool = calls.get(entry.call)?.tool ?? "";
+      calls.delete(entry.call);
+      messages.push({ role: "tool", call: entry.call, tool, outcome: entry.outcome, text: entry.text });
+      break;
+    }
+  }
+}

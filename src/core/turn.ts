@@ -1,0 +1,287 @@
+// One session: a durable inbox and at most one turn. Pure: no clock, no randomness, no I/O.
+//
+// T1  An input is in the inbox, or in exactly one turn, or withdrawn. Nothing else takes one out.         (I1, I4)
+// T2  A result carries the step (or key) it belongs to; one that comes late changes nothing.             (I6, I7)
+// T3  A turn ends only when nothing it started can still act: `stopping` waits for every key to settle.  (I5, I11)
+// T4  Ending a turn and beginning the next is one transition: no gap an input can fall into.             (I10)
+// T5  What should be in flight is derived from the state (`work`), so a restart needs no second opinion. (I19)
+// T6  Every call has exactly one result, written no later than the commit that leaves `acting`.          (I13)
+// T7  A call is `running` in a commit before it runs; one that a crash caught running is not run again
+//     unless its tool may be repeated.                                                                   (I14)
+// T8  A question is decided once: by the first answer that finds it `asking`.                            (I15)
+// T9  An attempt at recovery is counted in the commit before it is made.                                 (I19)
+
+import type {
+  Applied,
+  Call,
+  CallOutcome,
+  CallStatus,
+  Effect,
+  Event,
+  Fact,
+  Mode,
+  NewEntry,
+  Outcome,
+  Phase,
+  Proposal,
+  Rules,
+  Session,
+  Turn,
+  Waiting,
+} from "./session.ts";
+
+/** The whole behaviour. The same session comes back when the event is late or void: nothing to record, nothing to do. */
+export function transition(before: Session, event: Event, rules: Rules): [Session, NewEntry[]] {
+  const entries: NewEntry[] = [];
+  const note = (turn: string, fact: Fact) => {
+    entries.push({ seq: before.seq + entries.length + 1, turn, ...fact });
+    return before.seq + entries.length;
+  };
+  const after = reduce(before, event, { rules, note });
+  return [entries.length ? { ...after, seq: before.seq + entries.length } : after, entries];
+}
+
+/** The work a state wants in flight now (T5). */
+export function work(s: Session, rules: Rules): Effect[] {
+  const memory: Effect[] =
+    s.remembered < s.ended ? [{ key: `remember:${s.remembered}`, do: "remember", after: s.remembered }] : [];
+  return s.turn ? [...turnWork(s, s.turn, rules), ...memory] : memory;
+}
+
+function turnWork(s: Session, { id: turn, phase, thoughts, recoveries }: Turn, rules: Rules): Effect[] {
+  const { step } = s;
+  switch (phase.at) {
+    case "thinking":
+      return [{ key: `think:${step}`, do: "think", turn, step, final: thoughts >= rules.iterations }];
+    case "acting":
+      return phase.calls.flatMap((call): Effect[] => {
+        if (call.status === "running") return [{ key: `act:${call.id}`, do: "act", turn, step, call: call.id }];
+        if (call.status === "asking" && call.ask)
+          return [{ key: `ask:${call.id}`, do: "ask", turn, call: call.id, until: call.ask.until }];
+        return [];
+      });
+    case "replying":
+      return [{ key: `deliver:${turn}`, do: "deliver", turn, step, from: phase.from, again: recoveries > 0 }];
+    case "stopping":
+      return [];
+  }
+}
+
+type Context = {
+  rules: Rules;
+  /** Writes a fact of a turn into the journal and returns the number of its entry. */
+  note: (turn: string, fact: Fact) => number;
+};
+
+function reduce(s: Session, e: Event, cx: Context): Session {
+  if ("step" in e && e.step !== s.step) return s; // T2
+  const turn = s.turn;
+  const phase = turn?.phase;
+  switch (e.type) {
+    case "arrived": {
+      const applied = apply(s, e.input.mode);
+      const seq = cx.note(e.input.id, { kind: "accepted", input: e.input, applied });
+      const mode = applied === "began" ? "queue" : applied;
+      const waiting = enqueue({ ...s, parked: false }, { id: e.input.id, mode, reply: e.input.reply, seq });
+      return applied === "interrupt" && turn && phase && busy(phase)
+        ? stop(waiting, turn, "interrupted", e.input.id, e.said, cx)
+        : begin(waiting, cx);
+    }
+    case "stopped":
+      if (turn?.id === e.turn && phase && busy(phase)) return stop(s, turn, "cancelled", "", e.said, cx);
+      return withdraw(s, e.turn, cx); // a stop before the start (I8); an answer that exists is delivered
+    case "withdrawn":
+      return withdraw(s, e.input, cx);
+    case "moved": {
+      const input = s.inbox.find((waiting) => waiting.id === e.input);
+      if (!input || s.inbox.indexOf(input) === e.to) return s;
+      cx.note(e.input, { kind: "moved", input: e.input, to: e.to });
+      return { ...s, inbox: s.inbox.filter((w) => w !== input).toSpliced(e.to, 0, input) };
+    }
+    case "settled": {
+      if (!turn || phase?.at !== "stopping" || !phase.alive.includes(e.key)) return s;
+      if (e.abandoned) cx.note(turn.id, { kind: "abandoned", key: e.key });
+      const alive = phase.alive.filter((key) => key !== e.key);
+      if (alive.length) return { ...s, turn: { ...turn, phase: { ...phase, alive } } };
+      return end(s, turn, phase.outcome, cx); // T3
+    }
+    case "thought": {
+      if (!turn || phase?.at !== "thinking") return s;
+      const calls = e.calls.map((proposal, i): Call => accepted(proposal, `call_${s.step}_${i}`));
+      const thought = { ...turn, thoughts: turn.thoughts + 1 };
+      const from = cx.note(turn.id, {
+        kind: "thought",
+        text: e.text,
+        calls: calls.map(({ id, tool }, i) => ({ id, tool, args: e.calls[i]?.args })),
+        usage: e.usage,
+      });
+      if (calls.length && turn.thoughts >= cx.rules.iterations) {
+        finishCalls(turn.id, calls, "skipped", "Not run: this turn has used up its model calls.", cx);
+        return conclude(s, thought, "completed", from, cx);
+      }
+      if (calls.length) {
+        e.calls.forEach((proposal, i) => {
+          const call = calls[i]?.id ?? "";
+          if (proposal.gate === "ask") cx.note(turn.id, { kind: "asked", call, ask: proposal.ask });
+          if (proposal.gate === "refuse")
+            cx.note(turn.id, { kind: "acted", call, outcome: "error", text: proposal.result });
+        });
+        return act({ ...s, step: s.step + 1 }, thought, calls, cx);
+      }
+      if (!s.inbox.some((w) => w.mode === "steer")) return conclude(s, thought, "completed", from, cx);
+      return think(s, thought, cx);
+    }
+    case "acted": {
+      if (!turn || phase?.at !== "acting") return s;
+      const call = phase.calls.find((c) => c.id === e.call && c.status === "running");
+      if (!call) return s;
+      cx.note(turn.id, { kind: "acted", call: e.call, outcome: e.outcome, text: e.text });
+      return act(s, { ...turn, recoveries: 0 }, change(phase.calls, call, "done"), cx);
+    }
+    case "decided": {
+      if (!turn || phase?.at !== "acting") return s;
+      const call = phase.calls.find((c) => c.id === e.call && c.status === "asking"); // T8
+      if (!call) return s;
+      cx.note(turn.id, { kind: "decided", call: e.call, allow: e.allow, text: e.text, by: e.by });
+      if (e.allow && call.ask?.kind === "approval") return act(s, turn, change(phase.calls, call, "waiting"), cx);
+      cx.note(turn.id, { kind: "acted", call: e.call, outcome: e.allow ? "ok" : "denied", text: e.text });
+      return act(s, turn, change(phase.calls, call, "done"), cx);
+    }
+    case "failed": {
+      if (!turn || phase?.at !== "thinking") return s;
+      if (e.said) cx.note(turn.id, { kind: "cut", text: e.said });
+      const from = cx.note(turn.id, { kind: "failed", reason: e.reason });
+      return conclude(s, turn, "failed", from, cx);
+    }
+    case "delivered":
+      if (!turn || phase?.at !== "replying") return s;
+      cx.note(turn.id, { kind: "delivered", how: e.how });
+      return end(s, turn, phase.outcome, cx);
+    case "remembered":
+      return s.remembered === e.after && e.upTo > e.after ? { ...s, remembered: e.upTo } : s;
+    case "restarted":
+      return turn ? recover(s, turn, e.resume, cx) : s;
+  }
+}
+
+/** What each phase does after a crash. */
+function recover(s: Session, turn: Turn, resume: boolean, cx: Context): Session {
+  const { phase } = turn;
+  if (phase.at === "stopping") return end(s, turn, phase.outcome, cx);
+  const attempt = turn.recoveries + 1;
+  cx.note(turn.id, { kind: "restarted", attempt });
+  const again = { ...s, step: s.step + 1 }; // what the dead process had in flight is void
+  const counted = { ...turn, recoveries: attempt }; // T9
+  const lost = "Outcome unknown: the process ended while this ran. Look before you do it again.";
+
+  if (attempt > cx.rules.recoveries) {
+    if (phase.at === "acting") finishCalls(turn.id, phase.calls, "unknown", lost, cx);
+    cx.note(turn.id, { kind: "parked" });
+    const parked = { ...again, parked: true };
+    if (phase.at === "replying") return end(parked, turn, phase.outcome, cx);
+    const reason = `This turn was given up: the process ended ${cx.rules.recoveries} times while it was being resumed. Say something to go on.`;
+    return conclude(parked, counted, "failed", cx.note(turn.id, { kind: "failed", reason }), cx);
+  }
+  switch (phase.at) {
+    case "replying": // under the same delivery key
+      return { ...again, turn: counted };
+    case "thinking":
+      return resume ? { ...again, turn: counted } : end(again, turn, "interrupted", cx);
+    case "acting": {
+      const crashed = phase.calls.filter((c) => c.status === "running" && !(c.repeatable && resume));
+      finishCalls(turn.id, crashed, "unknown", lost, cx); // T7
+      const calls = phase.calls.map((c): Call => (crashed.includes(c) ? { ...c, status: "done" } : c));
+      if (resume) return act(again, counted, calls, cx);
+      finishCalls(turn.id, calls, "cancelled", "Not run: the process ended before this began.", cx);
+      return end(again, turn, "interrupted", cx);
+    }
+  }
+}
+
+const busy = (phase: Phase) => phase.at === "thinking" || phase.at === "acting";
+
+/** What a mode comes to in this state. One that finds the turn already stopping is next, which is what it wanted. */
+function apply(s: Session, mode: Mode): Applied {
+  if (!s.turn) return s.inbox.length ? "queue" : "began";
+  if (mode === "interrupt") return s.turn.phase.at === "replying" ? "queue" : "interrupt";
+  return mode === "steer" && busy(s.turn.phase) ? "steer" : "queue";
+}
+
+/** An interrupting input goes ahead of the waiting ones; among equals first come, first served (I4). */
+function enqueue(s: Session, input: Waiting): Session {
+  const at = input.mode === "interrupt" ? s.inbox.findLastIndex((w) => w.mode === "interrupt") + 1 : s.inbox.length;
+  return { ...s, inbox: s.inbox.toSpliced(at, 0, input) };
+}
+
+function withdraw(s: Session, input: string, cx: Context): Session {
+  if (!s.inbox.some((w) => w.id === input)) return s;
+  cx.note(input, { kind: "withdrawn", input });
+  return { ...s, inbox: s.inbox.filter((w) => w.id !== input) };
+}
+
+function accepted({ tool, repeatable, alone = false, ...judged }: Proposal, id: string): Call {
+  const call = { id, tool, repeatable, alone };
+  if (judged.gate === "refuse") return { ...call, status: "done" };
+  if (judged.gate === "run") return { ...call, status: "waiting" };
+  return { ...call, status: "asking", ask: { kind: judged.ask.kind, until: judged.ask.until } };
+}
+
+const change = (calls: Call[], one: Call, status: CallStatus) => calls.map((c) => (c === one ? { ...c, status } : c));
+
+/** Starts what may start now; when every call has its result, thinks again. */
+function act(s: Session, turn: Turn, before: Call[], cx: Context): Session {
+  const calls: Call[] = [];
+  for (const call of before) {
+    const others = [...calls, ...before.slice(calls.length + 1)].filter((c) => c.status === "running");
+    const room = others.length < (call.alone ? 1 : cx.rules.parallel) && !others.some((c) => c.alone);
+    const starts = call.status === "waiting" && room;
+    if (starts) cx.note(turn.id, { kind: "started", call: call.id });
+    calls.push(starts ? { ...call, status: "running" } : call);
+  }
+  if (calls.every((c) => c.status === "done")) return think(s, turn, cx);
+  return { ...s, turn: { ...turn, phase: { at: "acting", calls } } };
+}
+
+/** Gives every call that has none its one result (T6). */
+function finishCalls(turn: string, calls: Call[], outcome: CallOutcome, text: string, cx: Context) {
+  for (const call of calls) if (call.status !== "done") cx.note(turn, { kind: "acted", call: call.id, outcome, text });
+}
+
+/** The next model call; whoever steers joins here. */
+function think(s: Session, turn: Turn, cx: Context): Session {
+  for (const w of s.inbox) if (w.mode === "steer") cx.note(turn.id, { kind: "joined", input: w.id });
+  const inbox = s.inbox.filter((w) => w.mode !== "steer");
+  return { ...s, step: s.step + 1, inbox, turn: { ...turn, phase: { at: "thinking" } } };
+}
+
+/** Nothing is wanted any more; the turn ends when what was in flight is dead (T3), at once if nothing was. */
+function stop(s: Session, turn: Turn, outcome: Outcome, by: string, said: string, cx: Context): Session {
+  if (said) cx.note(turn.id, { kind: "cut", text: said });
+  if (turn.phase.at === "acting")
+    finishCalls(turn.id, turn.phase.calls, "cancelled", "Cancelled: the turn was stopped while this ran.", cx);
+  cx.note(turn.id, { kind: "stopping", outcome, by });
+  const alive = turnWork(s, turn, cx.rules).map((effect) => effect.key);
+  if (!alive.length) return end(s, turn, outcome, cx);
+  return { ...s, step: s.step + 1, turn: { ...turn, phase: { at: "stopping", outcome, alive } } };
+}
+
+/** A surface that pulls has its answer with this commit; a chat must be pushed to. */
+function conclude(s: Session, turn: Turn, outcome: Outcome, from: number, cx: Context): Session {
+  if (turn.reply === "pull") return end(s, turn, outcome, cx);
+  return { ...s, step: s.step + 1, turn: { ...turn, phase: { at: "replying", outcome, from } } };
+}
+
+function end(s: Session, turn: Turn, outcome: Outcome, cx: Context): Session {
+  const ended = cx.note(turn.id, { kind: "ended", outcome });
+  const remembered = cx.rules.memory ? s.remembered : ended;
+  const inbox = s.inbox.map((w): Waiting => (w.mode === "steer" ? { ...w, mode: "queue" } : w)); // what it would steer is over
+  return begin({ ...s, step: s.step + 1, inbox, turn: null, ended, remembered }, cx); // T4
+}
+
+function begin(s: Session, cx: Context): Session {
+  const [first, ...inbox] = s.inbox;
+  if (s.turn || s.parked || !first) return s;
+  cx.note(first.id, { kind: "began", input: first.id });
+  const turn: Turn = { id: first.id, reply: first.reply, phase: { at: "thinking" }, thoughts: 0, recoveries: 0 };
+  return { ...s, step: s.step + 1, inbox, turn };
+}

@@ -1,0 +1,53 @@
+// Room for turns in flight, first come, first served. A session gets a place for one turn and goes to the
+// back of the line with its next one, so that nobody's long queue keeps others waiting. A turn that waits for
+// a person gives its place back.
+
+export type Gate = {
+  /** Whether this turn of the session may work now. `works`: it wants to. */
+  admit(session: string, turn: string | null, works: boolean): boolean;
+  /** Whether the session waits in line. */
+  holds(session: string): boolean;
+  /** From now on only turns that have worked before may work. */
+  close(): void;
+};
+
+export function createGate(room: number, comeIn: (session: string) => void): Gate {
+  const inside = new Map<string, string>();
+  const line = new Set<string>();
+  const begun = new Map<string, string>();
+  let open = true;
+
+  function admit(session: string, turn: string | null, works: boolean): boolean {
+    if (turn === null) begun.delete(session);
+    if (turn !== null && works && inside.get(session) === turn) return true;
+    const left = inside.delete(session);
+    const idle = turn === null || !works;
+    if (idle) line.delete(session);
+    const admitted = idle || enter(session, turn);
+    if (left) next();
+    return admitted;
+  }
+
+  function enter(session: string, turn: string): boolean {
+    const resumes = begun.get(session) === turn;
+    const [first = session] = line;
+    const may = open ? first === session : resumes;
+    if (!may || inside.size >= room) {
+      line.add(session);
+      return false;
+    }
+    line.delete(session);
+    inside.set(session, turn);
+    begun.set(session, turn);
+    return true;
+  }
+
+  function next() {
+    for (const session of line) {
+      if (inside.size >= room) return;
+      comeIn(session);
+    }
+  }
+
+  return { admit, holds: (session) => line.has(session), close: () => (open = false) };
+}

@@ -1,0 +1,62 @@
+// All that a surface may use.
+import type { Run } from "../core/run.ts";
+import type { Applied, Entry, Mode, Outcome, Phase, Reply } from "../core/session.ts";
+
+export type AcceptRequest = {
+  session: string;
+  /** Where it came from and its name there: delivered twice, it is the same input (I3). */
+  source: string;
+  key: string;
+  text: string;
+  mode: Mode;
+  reply: Reply;
+  /** Who said it. */
+  by?: string;
+  /** Only into this turn, while it runs: a steer. */
+  into?: string;
+  /** The session this one was made by. */
+  parent?: string;
+};
+
+/** `applied` says what really became of it. Given only once the input is durable (I2). */
+export type Receipt = { id: string; session: string; applied: Applied; replayed: boolean };
+
+/** Where an accepted input is now. */
+export type Whereabouts =
+  | { at: "queued" }
+  | { at: "withdrawn" }
+  | { at: "taken"; turn: string }
+  | { at: "answered"; turn: string; outcome: Outcome };
+
+export type Status = {
+  session: string;
+  turn: { id: string; phase: Phase["at"]; thoughts: number; recoveries: number } | null;
+  inbox: { id: string; mode: Mode; text: string }[];
+  asking: { call: string; kind: "approval" | "question"; until: number }[];
+  parked: boolean;
+  /** The turn has begun but waits for room among the turns in flight. */
+  held: boolean;
+  /** Memory has still to be written. */
+  unsaved: boolean;
+};
+
+/** `cursor` names this place in the stream: following from it gives exactly the rest. */
+export type Update = { cursor: string } & ({ entry: Entry } | { delta: string } | { reset: true });
+
+export type Stopped = "stopping" | "withdrawn" | "ending" | "over";
+
+export interface Runtime {
+  accept(request: AcceptRequest): Promise<Receipt>;
+  /** `tree`: also every session that this one made, and what waits in them. */
+  stop(stop: { session: string; turn: string; scope?: "turn" | "tree" }): Promise<Stopped>;
+  /** The first answer wins: false when there is no such question any more. */
+  answer(answer: { session: string; call: string; allow: boolean; text: string; by: string }): Promise<boolean>;
+  /** False when it is not waiting any more. */
+  withdraw(session: string, input: string): Promise<boolean>;
+  move(session: string, input: string, to: number): Promise<boolean>;
+  status(session: string): Promise<Status>;
+  whereabouts(input: string): Promise<Whereabouts | null>;
+  run(turn: string): Promise<Run | null>;
+  /** Entries and live text after `cursor` ("" is the beginning), until the signal aborts. */
+  follow(session: string, cursor: string, signal: AbortSignal): AsyncGenerator<Update>;
+}

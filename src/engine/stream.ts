@@ -1,0 +1,69 @@
+// Entries and live text of a session from any place on. Deltas are not stored: while a model call runs its
+// text so far is held here, when it ends the whole text is in its entry, and a viewer's place is
+// `<entry>.<characters>`, so that any resume is a slice: no gap, no double (I20).
+//
+// A viewer pulls: one that is slow holds nothing back and fills nothing up.
+import type { Entry } from "../core/session.ts";
+import type { Update } from "./runtime.ts";
+
+/** The text of the model call in flight. `held`: said while the end of that call was being written. */
+export type Live = { step: number; text: string; held?: string };
+
+type Source = {
+  ready(): Promise<unknown>;
+  /** The last entry there is, read together with `live`. */
+  seq(): number;
+  live(): Live | null;
+  entries(after: number): Promise<Entry[]>;
+  watchers: Set<() => void>;
+};
+
+export async function* follow(source: Source, cursor: string, signal: AbortSignal): AsyncGenerator<Update> {
+  let [seq = 0, chars = 0] = cursor.split(".").map(Number);
+  const at = () => (chars ? `${seq}.${chars}` : `${seq}`);
+
+  while (!signal.aborted) {
+    await source.ready();
+    if (seq < source.seq()) {
+      for (const entry of await source.entries(seq)) {
+        const said = entry.kind === "thought" || entry.kind === "cut" ? entry.text : "";
+        if (chars < said.length) {
+          const delta = said.slice(chars);
+          chars = said.length;
+          yield { cursor: at(), delta };
+          if (signal.aborted) return;
+        }
+        if (entry.kind === "restarted" && chars) {
+          chars = 0;
+          yield { cursor: at(), reset: true };
+          if (signal.aborted) return;
+        }
+        if (said) chars = 0;
+        seq = entry.seq;
+        yield { cursor: at(), entry };
+        if (signal.aborted) return;
+      }
+      continue;
+    }
+    const live = source.live();
+    if (live && live.text.length > chars) {
+      const delta = live.text.slice(chars);
+      chars = live.text.length;
+      yield { cursor: at(), delta };
+      continue;
+    }
+    await woken(source.watchers, signal);
+  }
+}
+
+function woken(watchers: Set<() => void>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const wake = () => {
+      watchers.delete(wake);
+      signal.removeEventListener("abort", wake);
+      resolve();
+    };
+    watchers.add(wake);
+    signal.addEventListener("abort", wake);
+  });
+}
