@@ -20,7 +20,7 @@ export async function think(agent: Agent, effect: EffectOf<"think">, cx: Perform
     cx.say(text);
   };
   for (let attempt = 1; ; attempt++) {
-    if (cx.signal.aborted) return null;
+    if (!(await cx.owned()) || cx.signal.aborted) return null;
     const result = await agent.model.call({ session: cx.session, messages, tools }, say, cx.signal);
     if (cx.signal.aborted) return null; // whatever it ended with: that was us (I12)
     if (result.end === "answer") {

@@ -107,7 +107,7 @@ export function createEngine(world: World): Engine {
         if (!event) return [];
         const [state, facts] = transition(row.state, event, rules);
         if (state === row.state) return [];
-        if (state.step !== row.state.step && slot.live) slot.live.held = ""; // no text after the cut that is being written
+        if (state.step !== row.state.step) hold(slot, row.state.step);
         const at = clock.now();
         const entries = facts.map((fact): Entry => ({ ...fact, at }));
         const parent = row.parent ?? options.parent ?? null;
@@ -123,7 +123,7 @@ export function createEngine(world: World): Engine {
         if (!(error instanceof StoreFault)) throw error;
         log("warn", "store.fault", { session: slot.key, landed: error.landed, error: error.message });
         if (!options.insist) throw unavailable(error);
-        await clock.sleep(RETRY_MS[Math.min(attempt, RETRY_MS.length - 1)] ?? 0);
+        await pause(attempt);
       } finally {
         release(slot);
       }
@@ -177,13 +177,16 @@ export function createEngine(world: World): Engine {
       } catch (error) {
         if (!(error instanceof StoreFault)) throw error;
         if (error.cause === fault) throw error;
-        await clock.sleep(RETRY_MS[attempt] ?? 0);
+        await pause(attempt);
       }
     }
     slot.row = null;
     void report(slot, null); // if it landed, it has consequences as soon as the store can be read again
     throw fault;
   }
+
+  const pause = (attempt: number, signal?: AbortSignal) =>
+    clock.sleep(RETRY_MS[Math.min(attempt, RETRY_MS.length - 1)] ?? 0, signal);
 
   function adopt(slot: Slot, row: Row, entries: Entry[]) {
     if (slot.live && slot.live.step !== row.state.step) slot.live = null;
@@ -192,6 +195,11 @@ export function createEngine(world: World): Engine {
     if (slot.transcript) for (const entry of entries) extend(slot.transcript, entry);
     reconcile(slot);
     for (const wake of slot.watchers) wake();
+  }
+
+  /** Nothing is shown behind the end that is being written, also not the first word. */
+  function hold(slot: Slot, step: number) {
+    slot.live = { step, text: slot.live?.text ?? "", held: "" };
   }
 
   /** The change did not happen: what the model said meanwhile is shown after all. */
@@ -234,7 +242,7 @@ export function createEngine(world: World): Engine {
       signal,
       history: () => history(slot),
       journal: store,
-      owned: async () => !closed && (await store.epoch()) === epoch,
+      owned: () => owned(signal),
       say: (text) => {
         if (!signal.aborted && effect.do === "think") say(slot, effect.step, text);
       },
@@ -262,7 +270,7 @@ export function createEngine(world: World): Engine {
     while (slot.row && transcript.seq < slot.row.state.seq) {
       const page = await store.entries(slot.key, transcript.seq, PAGE);
       if (!page.length) throw new Error(`The journal of ${slot.key} ends at ${transcript.seq}, not at its state.`);
-      for (const entry of page) extend(transcript, entry);
+      for (const entry of page) if (entry.seq <= slot.row.state.seq) extend(transcript, entry);
     }
     return transcript;
   }
@@ -312,6 +320,20 @@ export function createEngine(world: World): Engine {
     }
   }
 
+  /** Waits for an answer: one who has sent something must not lose count because the store could not be read. */
+  async function owned(signal: AbortSignal): Promise<boolean> {
+    for (let attempt = 0; !closed && !signal.aborted; attempt++) {
+      try {
+        if ((await store.epoch()) !== epoch) fenced();
+        return !closed;
+      } catch (error) {
+        if (!(error instanceof StoreFault)) throw error;
+        await pause(attempt, signal);
+      }
+    }
+    return false;
+  }
+
   function fenced(): Refusal {
     closed = new Refusal("not_owner", "Another process has taken over this store; this one has stopped working.");
     log("error", "engine.fenced", { epoch });
@@ -328,7 +350,8 @@ export function createEngine(world: World): Engine {
     const digest = hash(session, text, request.mode, reply, into ?? "");
     const make: Make = (state, said) => {
       if (draining && !state.turn) throw new Refusal("draining", "Restarting: no new work is accepted right now.");
-      if (state.inbox.length >= limits.inbox)
+      // A parked session takes one more: somebody must be able to wake it.
+      if (state.inbox.length >= limits.inbox + Number(state.parked))
         throw new Refusal("inbox_full", `${limits.inbox} messages are waiting already; wait or withdraw one.`);
       const at = state.turn?.phase.at;
       if (into && (state.turn?.id !== into || (at !== "thinking" && at !== "acting")))
@@ -336,29 +359,34 @@ export function createEngine(world: World): Engine {
       const mode = draining ? "queue" : request.mode; // a drain lets the running turn finish
       return { type: "arrived", input: { id, text, mode, reply, ...(by && { by }) }, said };
     };
+    let refusal = new Refusal("store_unavailable", "Not accepted, try again.");
     try {
       const entries = await change(session, make, {
         insist: false,
         accepted: { id, digest },
         parent: request.parent,
       });
-      if (entries === "duplicate") return await replay(id, digest);
-      const entry = entries.find((e) => e.kind === "accepted");
-      return { id, session, applied: entry?.kind === "accepted" ? entry.applied : "queue", replayed: false };
+      const [first] = entries === "duplicate" ? [] : entries;
+      if (first?.kind === "accepted") return { id, session, applied: first.applied, replayed: false };
     } catch (error) {
-      // The second delivery of what was accepted is answered like the first, whatever holds now (I3).
-      const known = error instanceof Refusal && (await store.input(id).catch(() => null));
-      if (known) return await replay(id, digest);
-      throw error;
+      if (!(error instanceof Refusal)) throw error;
+      refusal = error;
     }
+    // The second delivery of what was accepted is answered like the first, whatever holds now (I3).
+    const replayed = await replay(id, digest).catch((error: unknown) => {
+      throw error instanceof StoreFault ? unavailable(error) : error;
+    });
+    if (replayed) return replayed;
+    throw refusal;
   }
 
-  async function replay(id: string, digest: string): Promise<Receipt> {
+  async function replay(id: string, digest: string): Promise<Receipt | null> {
     const input = await store.input(id);
-    const [accepted] = await store.turn(id);
-    if (!input || input.digest !== digest)
+    if (!input) return null;
+    if (input.digest !== digest)
       throw new Refusal("idempotency_key_conflict", "This key was used before for something else; use a new one.");
-    const applied = accepted?.kind === "accepted" ? accepted.applied : "queue";
+    const [first] = await store.turn(id);
+    const applied = first?.kind === "accepted" ? first.applied : "queue";
     return { id, session: input.session, applied, replayed: true };
   }
 
@@ -454,7 +482,9 @@ export function createEngine(world: World): Engine {
         const resume = clock.now() - updatedAt < limits.resumeWithinMs;
         try {
           await change(session, () => ({ type: "restarted", resume }), { insist: true });
-          reconcile(slotOf(session));
+          const slot = slotOf(session);
+          slot.ours = true;
+          reconcile(slot);
         } catch (error) {
           log("error", "session.unrecoverable", { session, error: messageOf(error) }); // the others go on
         }

@@ -26,6 +26,7 @@ export async function* follow(source: Source, cursor: string, signal: AbortSigna
     await source.ready();
     if (seq < source.seq()) {
       for (const entry of await source.entries(seq)) {
+        if (entry.seq > source.seq()) break; // on the disk already, but the text it replaces is still live
         const said = entry.kind === "thought" || entry.kind === "cut" ? entry.text : "";
         if (chars < said.length) {
           const delta = said.slice(chars);

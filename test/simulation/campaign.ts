@@ -1,0 +1,137 @@
+// Many schedules over several processes: progress, kept regressions, shrinking, planted bugs.
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { MUTANTS } from "./mutants.ts";
+import type { Plan } from "./plan.ts";
+import regressions from "./regressions.json" with { type: "json" };
+import type { Failure, Order, Report } from "./worker.ts";
+
+const CHUNK = 500;
+const SHOW = 3;
+type Score = { passed: number; failed: number };
+
+export function createPool(size: number) {
+  async function campaign({ from, count, bug }: { from: number; count: number; bug: string }): Promise<Score> {
+    const began = performance.now();
+    const total = { ran: 0, steps: 0, turns: 0, kills: 0, hash: 0 };
+    const failures: Failure[] = [];
+    const kept = bug ? [] : (regressions as unknown as Plan[]);
+    const orders: Order[] = kept.length ? [{ do: "plans", plans: kept }] : [];
+    for (let at = 0; at < count; at += CHUNK)
+      orders.push({ do: "range", from: from + at, count: Math.min(CHUNK, count - at), stopAtFirst: false });
+    let shown = began;
+    await Promise.all(
+      Array.from({ length: Math.min(size, orders.length) }, async () => {
+        const worker = await spawn(bug);
+        for (let order = orders.shift(); order && failures.length < SHOW; order = orders.shift()) {
+          const report = await ask(worker, order);
+          total.ran += report.ran;
+          total.steps += report.steps;
+          total.turns += report.turns;
+          total.kills += report.kills;
+          for (const hash of report.hashes) total.hash = (total.hash + hash) >>> 0; // in any order the same
+          failures.push(...report.failures);
+          if (performance.now() - shown < 5_000) continue;
+          shown = performance.now();
+          console.log(`… ${total.ran} schedules, ${failures.length} failed`);
+        }
+        worker.disconnect();
+      }),
+    );
+    for (const failure of failures.slice(0, SHOW)) await explain(failure, bug);
+    const seconds = (performance.now() - began) / 1000;
+    const rate = Math.round(total.ran / seconds);
+    console.log(
+      `${total.ran} schedules in ${seconds.toFixed(1)} s (${rate}/s on ${size} processes): ${total.steps} steps, ` +
+        `${total.turns} turns, ${total.kills} restarts, trace ${total.hash.toString(16)}`,
+    );
+    return { passed: total.ran - failures.length, failed: failures.length };
+  }
+
+  /** A bug counts as found when some schedule breaks an invariant. */
+  async function findBugs(most: number): Promise<Score> {
+    const queue = [...MUTANTS];
+    const score: Score = { passed: 0, failed: 0 };
+    await Promise.all(
+      Array.from({ length: size }, async () => {
+        for (let mutant = queue.shift(); mutant; mutant = queue.shift()) {
+          const found = await findBug(mutant.name, most);
+          score[found ? "passed" : "failed"]++;
+          console.log(found ? `✓ ${mutant.name}: ${found}` : `✗ ${mutant.name}: not found in ${most} schedules`);
+        }
+      }),
+    );
+    return score;
+  }
+
+  async function findBug(bug: string, most: number): Promise<string | null> {
+    const worker = await spawn(bug);
+    let ran = 0;
+    try {
+      while (ran < most) {
+        const count = Math.min(CHUNK, most - ran);
+        const report = await ask(worker, { do: "range", from: 1 + ran, count, stopAtFirst: true });
+        ran += report.ran;
+        const [failure] = report.failures;
+        if (failure) return `found after ${ran} schedules (${failure.message})`;
+      }
+      return null;
+    } finally {
+      worker.disconnect();
+    }
+  }
+
+  return { campaign, findBugs };
+}
+
+async function explain({ plan, message, invariant }: Failure, bug: string) {
+  console.log(`\nseed ${plan.seed} breaks ${message}`);
+  const worker = await spawn(bug);
+  const small = await shrink(worker, plan, invariant);
+  worker.disconnect();
+  console.log(`smallest plan that still does (keep it in test/simulation/regressions.json):\n${JSON.stringify(small)}`);
+}
+
+/** Leaves out actions and faults one at a time for as long as the same invariant breaks. */
+async function shrink(worker: ChildProcess, plan: Plan, invariant: string): Promise<Plan> {
+  for (let smaller = true; smaller; ) {
+    smaller = false;
+    const tries = [
+      ...plan.actions.map((_, i) => ({ ...plan, actions: plan.actions.toSpliced(i, 1) })),
+      ...plan.faults.map((_, i) => ({ ...plan, faults: plan.faults.toSpliced(i, 1) })),
+    ];
+    const { failures } = await ask(worker, { do: "plans", plans: tries });
+    const found = failures.find((failure) => failure.invariant === invariant);
+    if (!found) continue;
+    plan = found.plan;
+    smaller = true;
+  }
+  return plan;
+}
+
+async function spawn(bug: string): Promise<ChildProcess> {
+  const execArgv = ["--expose-internals", "--no-warnings"];
+  const worker = fork(new URL("./worker.ts", import.meta.url), [bug], { execArgv });
+  await answerOf(worker);
+  return worker;
+}
+
+async function ask(worker: ChildProcess, order: Order): Promise<Report> {
+  const answer = answerOf(worker);
+  worker.send(order);
+  return (await answer) as Report;
+}
+
+async function answerOf(worker: ChildProcess): Promise<unknown> {
+  const over = new AbortController();
+  const exit = once(worker, "exit", { signal: over.signal }).then(([code]) => {
+    throw new Error(`a simulation process ended with ${code}`);
+  });
+  try {
+    const [message] = (await Promise.race([once(worker, "message", { signal: over.signal }), exit])) as [unknown];
+    return message;
+  } finally {
+    over.abort();
+    exit.catch(() => {});
+  }
+}

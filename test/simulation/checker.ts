@@ -1,0 +1,251 @@
+// The invariants, checked on every entry as it lands and on the whole at the end. It knows the contract, not the
+// machine: what it needs of the past it keeps itself.
+import type { Commit } from "../../src/core/ports.ts";
+import type { Applied, Entry } from "../../src/core/session.ts";
+import type { Message } from "../../src/core/transcript.ts";
+
+export class Violation extends Error {
+  override readonly name = "Violation";
+  readonly invariant: string;
+  constructor(invariant: string, what: string) {
+    super(`${invariant}: ${what}`);
+    this.invariant = invariant;
+  }
+}
+
+/** The first one since it was last taken: the code under test may catch what is thrown in its midst. */
+let found: Violation | null = null;
+export function takeViolation(): Violation | null {
+  const violation = found;
+  found = null;
+  return violation;
+}
+
+export function must(holds: boolean, invariant: string, what: () => string): void {
+  if (holds) return;
+  const violation = new Violation(invariant, what());
+  found ??= violation;
+  throw violation;
+}
+
+type CallSeen = { asked: boolean; allowed: boolean; decided: boolean; started: boolean; done: boolean; turn: string };
+type SessionSeen = {
+  seq: number;
+  queue: { id: string; applied: Applied }[];
+  live: string | null;
+  /** `stopping` was written for the live turn. */
+  stopping: Entry | null;
+  calls: Map<string, CallSeen>;
+  ended: string[];
+  attempts: number;
+};
+
+export function createChecker(inboxLimit: number, recoveries: number) {
+  const sessions = new Map<string, SessionSeen>();
+  const accepted = new Map<string, string>();
+  const taken = new Map<string, string>();
+  const withdrawn = new Set<string>();
+  const outcome = new Map<string, string>();
+  const abandoned = new Set<string>();
+  /** Filled by the client before it asks. */
+  const stopAsked = new Set<string>();
+  const withdrawAsked = new Set<string>();
+  let epoch = 0;
+
+  function seen(session: string): SessionSeen {
+    const known = sessions.get(session);
+    if (known) return known;
+    const empty = { seq: 0, queue: [], live: null, stopping: null, calls: new Map(), ended: [], attempts: 0 };
+    sessions.set(session, empty);
+    return empty;
+  }
+
+  /** A commit is about to land. */
+  function landing(commit: Commit) {
+    must(commit.epoch >= epoch, "I21", () => `epoch ${commit.epoch} commits after ${epoch} was claimed`);
+    must(commit.state.inbox.length <= inboxLimit + 1, "I23", () => `${commit.state.inbox.length} inputs wait`);
+    const s = seen(commit.session);
+    for (const entry of commit.entries) take(commit.session, s, entry);
+    must(s.seq === commit.state.seq, "I20", () => `state says ${commit.state.seq}, the journal ends at ${s.seq}`);
+    must((commit.state.turn?.id ?? null) === s.live, "I6", () => `turn ${commit.state.turn?.id}, journal ${s.live}`);
+    const waiting = commit.state.inbox.map((w) => w.id).join();
+    must(
+      waiting === s.queue.map((w) => w.id).join(),
+      "I4",
+      () => `inbox ${waiting} is not in the order of the journal`,
+    );
+  }
+
+  function take(session: string, s: SessionSeen, e: Entry) {
+    must(e.seq === s.seq + 1, "I20", () => `entry ${e.seq} after ${s.seq}`);
+    s.seq = e.seq;
+    const own = () => must(s.live === e.turn, "I6", () => `${e.kind} of ${e.turn} while ${s.live} is live`);
+    const call = (id: string): CallSeen => {
+      const c = s.calls.get(id);
+      must(c !== undefined && c.turn === e.turn, "I13", () => `${e.kind} for an unknown call ${id}`);
+      return c as CallSeen;
+    };
+    switch (e.kind) {
+      case "accepted": {
+        must(!accepted.has(e.input.id), "I3", () => `${e.input.id} accepted twice`);
+        accepted.set(e.input.id, session);
+        const waiting = { id: e.input.id, applied: e.applied };
+        const ahead = s.queue.findLastIndex((w) => w.applied === "interrupt") + 1;
+        s.queue.splice(e.applied === "interrupt" ? ahead : s.queue.length, 0, waiting);
+        break;
+      }
+      case "withdrawn": {
+        must(withdrawAsked.has(e.input) || stopAsked.has(e.input), "I1", () => `${e.input} withdrawn by nobody`);
+        const at = s.queue.findIndex((w) => w.id === e.input);
+        must(at >= 0, "I1", () => `${e.input} withdrawn but not waiting`);
+        s.queue.splice(at, 1);
+        withdrawn.add(e.input);
+        break;
+      }
+      case "moved": {
+        const at = s.queue.findIndex((w) => w.id === e.input);
+        must(at >= 0, "I4", () => `${e.input} moved but not waiting`);
+        s.queue.splice(e.to, 0, ...s.queue.splice(at, 1));
+        break;
+      }
+      case "began":
+        must(s.live === null, "I5", () => `${e.turn} begins while ${s.live} is live`);
+        must(
+          s.queue[0]?.id === e.input && e.turn === e.input,
+          "I4",
+          () => `${e.input} begins before ${s.queue[0]?.id}`,
+        );
+        s.queue.shift();
+        taken.set(e.input, e.turn);
+        s.live = e.turn;
+        s.attempts = 0;
+        break;
+      case "joined": {
+        own();
+        const at = s.queue.findIndex((w) => w.id === e.input);
+        must(s.queue[at]?.applied === "steer", "I1", () => `${e.input} joined ${e.turn} without being a steer`);
+        must(!s.stopping, "I7", () => `${e.input} joined a turn that was stopped`);
+        s.queue.splice(at, 1);
+        taken.set(e.input, e.turn);
+        break;
+      }
+      case "thought":
+        own();
+        must(!s.stopping, "I11", () => `${e.turn} thought after it was stopped`);
+        for (const c of s.calls.values())
+          must(c.done, "I13", () => "a model was asked before every call had its result");
+        for (const { id } of e.calls) {
+          must(!s.calls.has(id), "I13", () => `call ${id} twice`);
+          s.calls.set(id, { asked: false, allowed: false, decided: false, started: false, done: false, turn: e.turn });
+        }
+        break;
+      case "asked":
+        call(e.call).asked = true;
+        break;
+      case "decided":
+        must(!call(e.call).decided && !call(e.call).done, "I15", () => `${e.call} decided twice`);
+        call(e.call).decided = true;
+        call(e.call).allowed = e.allow;
+        break;
+      case "started":
+        must(!s.stopping, "I11", () => `${e.call} started after a stop`);
+        must(!call(e.call).started && !call(e.call).done, "I14", () => `${e.call} started twice`);
+        must(!call(e.call).asked || call(e.call).allowed, "I16", () => `${e.call} started without a grant`);
+        call(e.call).started = true;
+        break;
+      case "acted":
+        own();
+        must(!call(e.call).done, "I13", () => `${e.call} has two results`);
+        call(e.call).done = true;
+        if (call(e.call).started && (e.outcome === "ok" || e.outcome === "error")) s.attempts = 0; // progress
+        break;
+      case "stopping":
+        own();
+        must(!s.stopping, "I9", () => `${e.turn} stopped twice`);
+        if (e.outcome === "cancelled") must(stopAsked.has(e.turn), "I7", () => `${e.turn} cancelled by nobody`);
+        else
+          must(
+            s.queue.some((w) => w.id === e.by && w.applied === "interrupt"),
+            "I7",
+            () => `by ${e.by}?`,
+          );
+        s.stopping = e;
+        break;
+      case "abandoned":
+        own();
+        abandoned.add(`${session}/${e.key}`);
+        break;
+      case "restarted":
+        own();
+        must(e.attempt === ++s.attempts, "I19", () => `attempt ${e.attempt} is number ${s.attempts}`);
+        // One more than allowed gives the turn up, one more still gives up telling its user so.
+        must(e.attempt <= recoveries + 2, "I19", () => `attempt ${e.attempt} of ${recoveries}`);
+        break;
+      case "ended": {
+        own();
+        for (const [id, c] of s.calls) must(c.done, "I13", () => `${e.turn} ended without a result for ${id}`);
+        const wanted = s.stopping?.kind === "stopping" ? s.stopping.outcome : e.outcome;
+        must(e.outcome === wanted, "I6", () => `${e.turn} was to be ${wanted} and is ${e.outcome}`);
+        must(e.outcome !== "cancelled" || s.stopping !== null, "I7", () => `${e.turn} was born cancelled`);
+        s.live = null;
+        s.stopping = null;
+        s.calls.clear();
+        s.ended.push(e.turn);
+        outcome.set(e.turn, e.outcome);
+        break;
+      }
+      default:
+        own();
+    }
+  }
+
+  return {
+    landing,
+    claimed: (to: number) => {
+      must(to > epoch, "I21", () => `claim ${to} after ${epoch}`);
+      epoch = to;
+    },
+    stopAsked,
+    withdrawAsked,
+    accepted,
+    taken,
+    withdrawn,
+    outcome,
+    abandoned,
+    call: (session: string, id: string) => sessions.get(session)?.calls.get(id),
+    live: (session: string) => sessions.get(session)?.live ?? null,
+    stopping: (session: string) => sessions.get(session)?.stopping ?? null,
+    ended: (session: string) => sessions.get(session)?.ended ?? [],
+    waiting: (session: string) => sessions.get(session)?.queue.length ?? 0,
+  };
+}
+export type Checker = ReturnType<typeof createChecker>;
+
+/** What a strict provider says of a request: each call has one result right behind it, roles take turns sensibly. */
+export function validate(messages: readonly Message[], session: string): void {
+  must(
+    messages.length > 0 && messages.at(-1)?.role !== "assistant",
+    "I13",
+    () => "a request must end with user or tool",
+  );
+  let open: string[] = [];
+  const used = new Set<string>();
+  for (const message of messages) {
+    if (message.role === "tool") {
+      must(open.includes(message.call), "I13", () => `a result for ${message.call}, which is not open`);
+      open = open.filter((id) => id !== message.call);
+      continue;
+    }
+    must(open.length === 0, "I13", () => `no result for ${open.join()}`);
+    if (message.role === "user")
+      must(message.text.includes(`<${session}>`), "I25", () => `${session} sees ${message.text}`);
+    if (message.role !== "assistant") continue;
+    must(message.text !== "" || message.calls.length > 0, "I13", () => "an empty assistant message");
+    for (const { id } of message.calls) {
+      must(!used.has(id), "I13", () => `call id ${id} used twice`);
+      used.add(id);
+    }
+    open = message.calls.map((c) => c.id);
+  }
+  must(open.length === 0, "I13", () => `no result for ${open.join()}`);
+}

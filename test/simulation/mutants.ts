@@ -1,0 +1,151 @@
+// Planted bugs. A simulator is only as good as what it catches: each of these is put into the source as it is loaded,
+// and must be found. An edit's text stands in its file exactly once, so a bug that the code has outgrown is noticed.
+export type Mutant = { name: string; file: string; edits: [find: string, plant: string][] };
+
+const bug = (name: string, file: string, ...edits: [string, string][]): Mutant => ({ name, file, edits });
+
+export const MUTANTS: Mutant[] = [
+  // The machine
+  bug("a late result counts", "core/turn.ts", [`if ("step" in e && e.step !== s.step) return s; // T2`, ""]),
+  bug("a turn ends before its work is dead", "core/turn.ts", [
+    "if (!alive.length) return end(s, turn, outcome, cx);",
+    "if (alive) return end(s, turn, outcome, cx);",
+  ]),
+  bug("an interrupting message waits at the end", "core/turn.ts", [
+    `input.mode === "interrupt" ? s.inbox.findLastIndex((w) => w.mode === "interrupt") + 1 : s.inbox.length;`,
+    "s.inbox.length;",
+  ]),
+  bug("an interrupt hits the turn it brings", "core/turn.ts", [
+    `const turn: Turn = { id: first.id, reply: first.reply, phase: { at: "thinking" }, thoughts: 0, recoveries: 0 };`,
+    `const turn: Turn = { id: first.id, reply: first.reply, thoughts: 0, recoveries: 0,
+      phase: first.mode === "interrupt" ? { at: "stopping", outcome: "cancelled", alive: [\`think:\${s.step + 1}\`] } : { at: "thinking" } };`,
+  ]),
+  bug("a stop hits whatever turn runs", "core/turn.ts", [
+    "if (turn?.id === e.turn && phase && busy(phase)) return stop(",
+    "if (turn && phase && busy(phase)) return stop(",
+  ]),
+  bug("what is stopped before its start runs", "core/turn.ts", [
+    "return withdraw(s, e.turn, cx); // a stop before the start (I8)",
+    "return s; // a stop before the start (I8)",
+  ]),
+  bug("no result for a crashed call", "core/turn.ts", [
+    `finishCalls(turn.id, crashed, "unknown", lost, cx); // T7`,
+    "",
+  ]),
+  bug("a crashed call runs again", "core/turn.ts", [
+    `const crashed = phase.calls.filter((c) => c.status === "running" && !(c.repeatable && resume));`,
+    `const crashed = phase.calls.filter((c) => c.status === "running" && !resume);`,
+  ]),
+  bug("no result for a cancelled call", "core/turn.ts", [
+    `finishCalls(turn.id, turn.phase.calls, "cancelled",`,
+    `finishCalls(turn.id, [], "cancelled",`,
+  ]),
+  bug("attempts at recovery are not counted", "core/turn.ts", [
+    "const counted = { ...turn, recoveries: attempt }; // T9",
+    "const counted = turn;",
+  ]),
+  bug("a crash loop is never parked", "core/turn.ts", [
+    "if (attempt > cx.rules.recoveries) {",
+    "if (attempt > 1_000) {",
+  ]),
+  bug("a parked session stays parked", "core/turn.ts", ["enqueue({ ...s, parked: false }, {", "enqueue(s, {"]),
+  bug("a steer that comes too late is lost", "core/turn.ts", [
+    `s.inbox.map((w): Waiting => (w.mode === "steer" ? { ...w, mode: "queue" } : w));`,
+    `s.inbox.filter((w): w is Waiting => w.mode !== "steer");`,
+  ]),
+  bug("an approval is decided twice", "core/turn.ts", [
+    `phase.calls.find((c) => c.id === e.call && c.status === "asking"); // T8`,
+    "phase.calls.find((c) => c.id === e.call && c.ask); // T8",
+  ]),
+  bug("a denied call runs", "core/turn.ts", [
+    `if (e.allow && call.ask?.kind === "approval")`,
+    `if (call.ask?.kind === "approval")`,
+  ]),
+  bug("a tool that must be alone has company", "core/turn.ts", [" && !others.some((c) => c.alone);", ";"]),
+  bug("the next turn waits for another message", "core/turn.ts", [
+    "return begin({ ...s, step: s.step + 1, inbox, turn: null, ended, remembered }, cx); // T4",
+    "return { ...s, step: s.step + 1, inbox, turn: null, ended, remembered };",
+  ]),
+
+  // The engine
+  bug("acknowledged before the commit", "engine/engine.ts", [
+    "const verdict = await commit(slot, row.version, { state, entries, parent, at }, options);",
+    `const verdict = "done" as Verdict; commit(slot, row.version, { state, entries, parent, at }, options).catch(() => {});`,
+  ]),
+  bug("started before the commit", "engine/engine.ts", [
+    "const at = clock.now();",
+    "const at = clock.now(); slot.inflight.reconcile(work(state, rules));",
+  ]),
+  bug("no dedupe", "engine/engine.ts", ["accepted: accepted ? [accepted] : [],", "accepted: [],"]),
+  bug("no fencing", "engine/engine.ts", ["        epoch,\n        version,", "        epoch: 1e9,\n        version,"]),
+  bug("an unknown commit is taken for done", "engine/engine.ts", [
+    "return await look(slot, version, error);",
+    `return "done";`,
+  ]),
+  bug("text after a stop", "engine/engine.ts", [
+    "if (state.step !== row.state.step) hold(",
+    "if (state.step < 0) hold(",
+  ]),
+  bug("a drain starts new turns", "engine/engine.ts", ["    gate.close();\n", ""]),
+  bug("a drain interrupts", "engine/engine.ts", [
+    `const mode = draining ? "queue" : request.mode;`,
+    "const mode = request.mode;",
+  ]),
+  bug("an inbox without end", "engine/engine.ts", [
+    "if (state.inbox.length >= limits.inbox +",
+    "if (state.inbox.length > 1e9 +",
+  ]),
+  bug("a stop that waits for what never started", "engine/engine.ts", [
+    "if (!slot.inflight.flights.has(key)) settle(slot, key, false);",
+    "",
+  ]),
+  bug("no limit of turns in flight", "engine/gate.ts", ["if (!may || inside.size >= room) {", "if (!may) {"]),
+  bug("a place in the line is never given up", "engine/gate.ts", ["    if (left) next();\n", ""]),
+  bug("finished work is started again", "engine/inflight.ts", [
+    `flight.state = "returned";`,
+    `flight.state = "returned"; flights.delete(flight.effect.key);`,
+  ]),
+  bug("one abort for all", "engine/inflight.ts", [
+    "    flight.abort.abort();\n    void world",
+    "    for (const f of flights.values()) f.abort.abort();\n    void world",
+  ]),
+  bug("no bound on the wait for the dead", "engine/inflight.ts", [
+    "world.clock.sleep(world.graceMs,",
+    "world.clock.sleep(1e9,",
+  ]),
+  bug("a viewer that comes back starts the text over", "engine/stream.ts", [
+    `let [seq = 0, chars = 0] = cursor.split(".").map(Number);`,
+    `let [seq = 0] = cursor.split(".").map(Number); let chars = 0;`,
+  ]),
+  bug("text of a dead call is kept", "engine/stream.ts", [
+    `if (entry.kind === "restarted" && chars) {`,
+    "if (chars < 0) {",
+  ]),
+
+  // The effects
+  bug(
+    "a retry of our own abort",
+    "agent/think.ts",
+    ["if (!(await cx.owned()) || cx.signal.aborted) return null;", ""],
+    ["    if (cx.signal.aborted) return null; // whatever it ended with: that was us (I12)\n", ""],
+  ),
+  bug("a retry behind visible text", "agent/think.ts", [
+    "!fault.retryable || said || attempt",
+    "!fault.retryable || attempt",
+  ]),
+  bug("a tool that threw is run again", "agent/act.ts", [
+    "return { ok: false, text: `The tool failed: ${messageOf(error)}` };",
+    "throw error;",
+  ]),
+  bug("a replaced process runs a tool", "agent/act.ts", [
+    "if (!(await cx.owned()) || cx.signal.aborted)",
+    "if (cx.signal.aborted)",
+  ]),
+  bug("a second copy that does not say so", "agent/deliver.ts", ["effect.again || attempt > 0;", "effect.again;"]),
+  bug("a lost reply counts as sent", "agent/deliver.ts", [`step, how: "undelivered" }`, `step, how: "sent" }`]),
+  bug("memory out of order", "agent/remember.ts", ["page.find((entry)", "page.findLast((entry)"]),
+  bug("memory without the words of its session", "agent/remember.ts", [
+    "await agent.memory.remember(turn, ended.turn, cx.signal);",
+    "await agent.memory.remember({ ...turn, user: turn.session }, ended.turn, cx.signal);",
+  ]),
+];

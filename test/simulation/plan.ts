@@ -1,0 +1,94 @@
+// What happens in one schedule: a list of actions at random moments and a random subset of faults (swarm).
+import { createRandom } from "./scheduler.ts";
+
+export const FAULTS = [
+  "model.fault", // a retryable fault before any text
+  "model.refuses", // a fault that is not retryable
+  "model.cut", // a fault after text
+  "model.hangs", // says nothing more until it is aborted
+  "model.deaf", // takes longer than the grace to die
+  "model.odd", // unknown tools, arguments that are refused, many calls
+  "tool.fails",
+  "tool.throws",
+  "tool.deaf",
+  "tool.kills", // takes our process with it
+  "store.busy", // a commit is refused
+  "store.unknown", // a commit lands, or not, and nobody can say
+  "store.unreadable",
+  "channel.fails",
+  "channel.unsure", // the message landed and the send failed
+  "channel.down",
+  "memory.fails",
+  "memory.hangs",
+  "crash.commit", // killed just before or just after a commit
+] as const;
+export type Fault = (typeof FAULTS)[number];
+
+export type Action = {
+  /** Simulated milliseconds after the beginning. */
+  at: number;
+  do:
+    | "say"
+    | "redeliver"
+    | "stop"
+    | "steer"
+    | "answer"
+    | "withdraw"
+    | "move"
+    | "watch"
+    | "kill"
+    | "replace"
+    | "drain"
+    | "jump";
+  session: number;
+  mode: "interrupt" | "queue" | "steer";
+  push: boolean;
+  /** Decides what of the things that are there then it is about. */
+  pick: number;
+};
+export type Plan = {
+  seed: number;
+  sessions: number;
+  room: number;
+  resume: boolean;
+  faults: Fault[];
+  actions: Action[];
+};
+
+const WEIGHTS: Record<Action["do"], number> = {
+  say: 12,
+  redeliver: 2,
+  stop: 4,
+  steer: 2,
+  answer: 5,
+  withdraw: 1,
+  move: 1,
+  watch: 3,
+  kill: 2,
+  replace: 1,
+  drain: 1,
+  jump: 0.5,
+};
+const KINDS = (Object.entries(WEIGHTS) as [Action["do"], number][]).flatMap(([kind, n]) =>
+  Array.from({ length: n * 2 }, () => kind),
+);
+
+export function makePlan(seed: number): Plan {
+  const random = createRandom(seed);
+  const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
+  const sessions = 1 + Math.floor(random() * 3);
+  const faults = FAULTS.filter(() => random() < 0.25);
+  const span = pick([200, 1_000, 5_000, 20_000]);
+  const actions = Array.from(
+    { length: 4 + Math.floor(random() * 14) },
+    (): Action => ({
+      at: Math.floor(random() * span),
+      do: pick(KINDS),
+      session: Math.floor(random() * sessions),
+      mode: pick(["interrupt", "interrupt", "queue", "steer"]),
+      push: random() < 0.4,
+      pick: random(),
+    }),
+  ).sort((a, b) => a.at - b.at);
+  return { seed, sessions, room: pick([1, 2, 8]), resume: random() < 0.85, faults, actions };
+}

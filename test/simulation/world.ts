@@ -1,0 +1,334 @@
+// The fake world that the real engine and the real effects run in: store, model, tools, channel, memory, each
+// with its faults, each with a journal that the invariants are checked against.
+import { StoreFault } from "../../src/core/errors.ts";
+import type { Channel, Clock, Memory, Model, ModelResult, Store, Tool } from "../../src/core/ports.ts";
+import { createMemoryStore } from "../fakes/memory-store.ts";
+import { type Checker, createChecker, must, validate } from "./checker.ts";
+import type { Fault, Plan } from "./plan.ts";
+import { createRandom, createScheduler, type Owner, type Random, type Scheduler } from "./scheduler.ts";
+
+export const INBOX = 6;
+export const GRACE_MS = 500;
+export const RECOVERIES = 3;
+const FAULT_RATE = 0.2;
+
+export type Process = Owner & {
+  id: number;
+  /** Another one has claimed the store. */
+  replaced: boolean;
+  draining: boolean;
+  /** Turns that worked here. */
+  worked: Set<string>;
+  /** The turn that thinks in a session, by what its executor was told. */
+  thinking: Map<string, string>;
+  /** Sessions whose model call has said something. */
+  spoke: Set<string>;
+};
+
+export type Sent = { session: string; turn: string; text: string; again: boolean };
+export type World = {
+  random: Random;
+  scheduler: Scheduler;
+  checker: Checker;
+  disk: ReturnType<typeof createMemoryStore>;
+  /** How far the wall clock is off. */
+  skew: number;
+  trace: ((line: string) => void) | null;
+  /** Faults happen while this is true. */
+  stormy: boolean;
+  sent: Sent[];
+  remembered: Map<string, string[]>;
+  /** Turns whose stop was answered: nothing of them may start any more. */
+  stopped: Set<string>;
+  kill(process: Process): void;
+  chance(fault: Fault): boolean;
+};
+
+export function createWorld(plan: Plan, runMicrotasks: () => void, trace: World["trace"]): World {
+  const random = createRandom(plan.seed ^ 0x5bd1e995);
+  const faults = new Set<Fault>(plan.faults);
+  const world: World = {
+    random,
+    scheduler: createScheduler(random, runMicrotasks, trace),
+    checker: createChecker(INBOX, RECOVERIES),
+    disk: createMemoryStore(),
+    skew: 0,
+    trace,
+    stormy: true,
+    sent: [],
+    remembered: new Map(),
+    stopped: new Set(),
+    kill: (process) => {
+      process.alive = false;
+    },
+    chance: (fault) => faults.has(fault) && world.stormy && random() < FAULT_RATE,
+  };
+  return world;
+}
+
+export function clockOf(world: World, process: Process): Clock {
+  return {
+    now: () => world.scheduler.now() + world.skew,
+    sleep: (ms, signal) =>
+      new Promise((resolve) => {
+        if (signal?.aborted) return resolve();
+        const done = () => {
+          signal?.removeEventListener("abort", wake);
+          resolve();
+        };
+        const task = world.scheduler.add(process, "sleep", ms, done);
+        const wake = () => {
+          world.scheduler.remove(task);
+          done();
+        };
+        signal?.addEventListener("abort", wake);
+      }),
+  };
+}
+
+// ── Store ─────────────────────────────────────────────────────────────────────────────────────────────
+
+export function storeOf(world: World, process: Process): Store {
+  const { disk, scheduler, checker, random, trace } = world;
+
+  function io<T>(label: string, work: () => T): Promise<T> {
+    return new Promise((resolve, reject) => {
+      scheduler.add(process, label, delay(random, 3), () => {
+        if (world.chance("store.unreadable")) return reject(new StoreFault("no", "unreadable"));
+        resolve(work());
+      });
+    });
+  }
+
+  return {
+    claim: () =>
+      io("claim", () => {
+        const epoch = disk.claim();
+        checker.claimed(epoch);
+        return epoch;
+      }),
+    epoch: () => io("epoch", () => disk.epoch()),
+    load: (session) => io("load", () => disk.load(session)),
+    entries: (session, after, limit) => io("entries", () => disk.entries(session, after, limit)),
+    turn: (id) => io("turn", () => disk.turn(id)),
+    input: (id) => io("input", () => disk.input(id)),
+    active: () => io("active", () => disk.active()),
+    children: (parent) => io("children", () => disk.children(parent)),
+    sessions: (page) => io("sessions", () => disk.sessions(page)),
+    prune: (prefix, before) => io("prune", () => disk.prune(prefix, before)),
+    check: () => io("check", () => disk.check()),
+    close: () => Promise.resolve(),
+    commit: (commit) =>
+      new Promise((resolve, reject) => {
+        // It lands in one task and its answer comes in another: a kill between the two is "landed but unknown".
+        scheduler.add(process, `commit ${commit.session}`, delay(random, 5), () => {
+          const crash = world.chance("crash.commit") ? random() : 1;
+          if (crash < 0.5) return world.kill(process);
+          if (world.chance("store.busy")) return reject(new StoreFault("no", "busy"));
+          const unknown = world.chance("store.unknown");
+          const lands = !unknown || random() < 0.5;
+          const verdict = lands ? disk.commit(commit) : "done";
+          if (lands && verdict === "done") {
+            must(!process.replaced, "I21", () => `a process that was replaced commits to ${commit.session}`);
+            for (const entry of commit.entries) trace?.(`  ${commit.session} ${JSON.stringify(entry)}`);
+            checker.landing(commit);
+          }
+          if (crash < 1) return world.kill(process);
+          scheduler.add(process, "committed", delay(random, 2), () => {
+            if (unknown) reject(new StoreFault("unknown", "the answer was lost"));
+            else resolve(verdict);
+          });
+        });
+      }),
+  };
+}
+
+const delay = (random: Random, most: number) => Math.floor(random() * most);
+/** Dies after the grace, or never. */
+const deaf = (random: Random) => (random() < 0.7 ? GRACE_MS * 3 : 3_600_000);
+
+/** Nothing is aborted but what belongs to a turn that is being stopped, or to a process that goes. */
+function mayAbort({ checker }: World, process: Process, session: string, turn: string) {
+  const may =
+    process.draining || process.replaced || checker.live(session) !== turn || checker.stopping(session) !== null;
+  must(may, "I7", () => `work of ${turn} was aborted, but it is not being stopped`);
+}
+
+// ── Model ─────────────────────────────────────────────────────────────────────────────────────────────
+
+export function modelOf(world: World, process: Process): Model {
+  const { random, scheduler } = world;
+
+  return {
+    call: ({ session, messages, tools }, say, signal) => {
+      const turn = process.thinking.get(session) ?? "";
+      must(!signal.aborted, "I12", () => "a model is asked on behalf of work that was aborted");
+      must(!world.stopped.has(turn), "I11", () => `${turn} asks a model after its stop was answered`);
+      must(!process.spoke.has(session), "§7", () => `${turn} asks again behind what a person has seen`);
+      validate(messages, session);
+      return new Promise<ModelResult>((resolve) => {
+        let over = false;
+        const finish = (result: ModelResult) => {
+          over = true;
+          signal.removeEventListener("abort", abort);
+          resolve(result);
+        };
+        const abort = () => {
+          over = true;
+          mayAbort(world, process, session, turn);
+          const death = world.chance("model.deaf") ? deaf(random) : delay(random, 20);
+          // Closing the socket makes a transport error; a careless caller takes it for a network fault.
+          const result: ModelResult =
+            random() < 0.5 ? { end: "aborted" } : { end: "fault", reason: "socket closed", retryable: true };
+          scheduler.add(process, "model died", death, () => resolve(result));
+        };
+        signal.addEventListener("abort", abort);
+
+        const fault = (reason: string, retryable: boolean) => finish({ end: "fault", reason, retryable });
+        let chunks = delay(random, 4);
+        const next = () => {
+          if (over) return;
+          if (world.chance("model.hangs"))
+            return void scheduler.add(process, "model hangs", 30_000, () => over || fault("stale", true));
+          if (chunks-- > 0) {
+            process.spoke.add(session);
+            say(`<${session}>${chunks} `);
+            if (world.chance("model.cut")) return fault("reset after text", true);
+            return later();
+          }
+          finish({ end: "answer", calls: tools.length ? calls() : [], usage: { input: 1, output: 1 } });
+        };
+        const later = () => void scheduler.add(process, "model", delay(random, 60), next);
+        if (world.chance("model.fault"))
+          scheduler.add(process, "model fault", delay(random, 20), () => over || fault("reset", true));
+        else if (world.chance("model.refuses"))
+          scheduler.add(process, "model no", delay(random, 20), () => over || fault("401", false));
+        else later();
+      });
+    },
+  };
+
+  function calls() {
+    if (random() < 0.45) return [];
+    if (world.chance("model.odd")) return [{ tool: "nothing", args: {} }, { tool: "read", args: "bad" }, ...many(11)];
+    return many(1 + delay(random, 3));
+  }
+  function many(n: number) {
+    const names = ["read", "write", "write", "danger", "question", "solo"];
+    return Array.from({ length: n }, () => ({ tool: names[delay(random, names.length)] ?? "read", args: {} }));
+  }
+}
+
+// ── Tools ─────────────────────────────────────────────────────────────────────────────────────────────
+
+export function toolsOf(world: World, process: Process, ran: Map<string, number>): Tool[] {
+  const { random, scheduler, checker } = world;
+  const inTurn = new Map<string, string[]>();
+
+  function tool(name: string, repeatable: boolean, ask: "approval" | "question" | null, alone = false): Tool {
+    return {
+      name,
+      description: name,
+      schema: {},
+      repeatable,
+      alone,
+      judge: (args) => {
+        if (args === "bad") return { gate: "refuse", result: "bad arguments" };
+        if (!ask) return { gate: "run" };
+        return { gate: "ask", kind: ask, text: "may I?", choices: ["yes", "no"], timeoutMs: 20_000 };
+      },
+      run: (_args, { session, turn, call, signal }) => {
+        const id = `${session}/${call}`;
+        must(!signal.aborted, "I11", () => `${id} starts aborted`);
+        must(!world.stopped.has(turn), "I11", () => `${id} of ${turn} starts after its stop was answered`);
+        must(!process.replaced, "I21", () => `${id} starts in a process that was replaced`);
+        must(checker.call(session, call)?.started === true, "I14", () => `${id} runs before it was recorded`);
+        if (ask) must(checker.call(session, call)?.allowed === true, "I16", () => `${id} runs without a grant`);
+        const times = (ran.get(id) ?? 0) + 1;
+        ran.set(id, times);
+        must(repeatable || times === 1, "I14", () => `${id} ran ${times} times`);
+        const here = inTurn.get(turn) ?? [];
+        const lonely = here.length === 0 || !(alone || here.includes("solo"));
+        must(lonely, "§8", () => `${name} runs beside ${here.join()}`);
+        inTurn.set(turn, [...here, name]);
+        const over = () =>
+          inTurn.set(turn, (inTurn.get(turn) ?? []).toSpliced((inTurn.get(turn) ?? []).indexOf(name), 1));
+        return new Promise((resolve, reject) => {
+          const abort = () => {
+            scheduler.remove(task);
+            mayAbort(world, process, session, turn);
+            const death = world.chance("tool.deaf") ? deaf(random) : delay(random, 50);
+            scheduler.add(process, "tool died", death, () => {
+              over();
+              resolve({ ok: false, text: "killed" });
+            });
+          };
+          const task = scheduler.add(process, "tool", delay(random, 400), () => {
+            signal.removeEventListener("abort", abort);
+            over();
+            if (world.chance("tool.kills")) return world.kill(process);
+            if (world.chance("tool.throws")) return reject(new Error("broken tool"));
+            resolve({ ok: !world.chance("tool.fails"), text: `did ${name}` });
+          });
+          signal.addEventListener("abort", abort);
+        });
+      },
+    };
+  }
+
+  return [
+    tool("read", true, null),
+    tool("write", false, null),
+    tool("danger", false, "approval"),
+    tool("question", true, "question"),
+    tool("solo", false, null, true),
+  ];
+}
+
+// ── Channel and memory ────────────────────────────────────────────────────────────────────────────────
+
+export function channelOf(world: World, process: Process): Channel {
+  const { random, scheduler } = world;
+  return {
+    send: (reply, signal) =>
+      new Promise((resolve, reject) => {
+        must(!process.replaced, "I21", () => `${reply.turn} is sent by a process that was replaced`);
+        scheduler.add(process, "send", delay(random, 50), () => {
+          if (signal.aborted) return reject(new Error("aborted"));
+          if (world.chance("channel.down") || world.chance("channel.fails")) return reject(new Error("not sent"));
+          world.sent.push({ session: reply.session, turn: reply.turn, text: reply.text, again: reply.again });
+          if (world.chance("channel.unsure")) return reject(new Error("sent, or not"));
+          scheduler.add(process, "sent", delay(random, 10), () => resolve("sent"));
+        });
+      }),
+  };
+}
+
+export function memoryOf(world: World, process: Process): Memory {
+  const { random, scheduler } = world;
+  return {
+    remember: (turn, key, signal) =>
+      new Promise((resolve, reject) => {
+        const abort = () => {
+          scheduler.remove(task);
+          reject(new Error("aborted"));
+        };
+        const hangs = world.chance("memory.hangs") ? 10_000 : 0;
+        const task = scheduler.add(process, "remember", hangs + delay(random, 80), () => {
+          signal.removeEventListener("abort", abort);
+          if (world.chance("memory.fails")) return reject(new Error("memory is broken"));
+          must(turn.user.includes(`<${turn.session}>`), "I25", () => `${turn.session} remembers ${turn.user}`);
+          const written = world.remembered.get(turn.session) ?? [];
+          // A write that was under way when its process was replaced may land late: the key makes it one.
+          if (written.at(-1) !== key && !(process.replaced && written.includes(key))) {
+            must(!written.includes(key), "I17", () => `${key} is written after a later turn`);
+            const expected = world.checker.ended(turn.session)[written.length];
+            must(expected === key, "I17", () => `${key} is written where ${expected} is due`);
+            world.remembered.set(turn.session, [...written, key]);
+          }
+          resolve();
+        });
+        signal.addEventListener("abort", abort);
+      }),
+  };
+}
