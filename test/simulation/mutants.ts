@@ -1,12 +1,22 @@
 // Planted bugs. A simulator is only as good as what it catches: each of these is put into the source as it is loaded,
 // and must be found. An edit's text stands in its file exactly once, so a bug that the code has outgrown is noticed.
-export type Mutant = { name: string; file: string; edits: [find: string, plant: string][] };
+export type Mutant = { name: string; edits: { file: string; find: string; plant: string }[] };
 
-const bug = (name: string, file: string, ...edits: [string, string][]): Mutant => ({ name, file, edits });
+const bug = (name: string, file: string, ...edits: [string, string, string?][]): Mutant => ({
+  name,
+  edits: edits.map(([find, plant, other]) => ({ file: other ?? file, find, plant })),
+});
 
 export const MUTANTS: Mutant[] = [
   // The machine
-  bug("a late result counts", "core/turn.ts", [`if ("step" in e && e.step !== s.step) return s; // T2`, ""]),
+  bug(
+    "a late result counts",
+    "core/turn.ts",
+    [`if ("step" in e && e.step !== s.step) return s; // T2`, ""],
+    // The engine drops it too: T2 is for the one that slips through.
+    [`if (flight.state === "dying") return`, `if (flight.state === "dying" && !event) return`, "engine/inflight.ts"],
+    ["if (cx.signal.aborted) return null; // whatever it ended with: that was us (I12)", "", "agent/think.ts"],
+  ),
   bug("a turn ends before its work is dead", "core/turn.ts", [
     "if (!alive.length) return end(s, turn, outcome, cx);",
     "if (alive) return end(s, turn, outcome, cx);",
@@ -97,7 +107,7 @@ export const MUTANTS: Mutant[] = [
   ]),
   bug("a stop that waits for what never started", "engine/engine.ts", [
     "if (!slot.inflight.flights.has(key)) settle(slot, key, false);",
-    "",
+    "{}",
   ]),
   bug("no limit of turns in flight", "engine/gate.ts", ["if (!may || inside.size >= room) {", "if (!may) {"]),
   bug("a place in the line is never given up", "engine/gate.ts", ["    if (left) next();\n", ""]),

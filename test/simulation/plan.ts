@@ -6,6 +6,7 @@ export const FAULTS = [
   "model.refuses", // a fault that is not retryable
   "model.cut", // a fault after text
   "model.hangs", // says nothing more until it is aborted
+  "model.late", // answers all the same when it is aborted
   "model.deaf", // takes longer than the grace to die
   "model.odd", // unknown tools, arguments that are refused, many calls
   "tool.fails",
@@ -17,7 +18,7 @@ export const FAULTS = [
   "store.unreadable",
   "channel.fails",
   "channel.unsure", // the message landed and the send failed
-  "channel.down",
+  "channel.down", // for good: every reply is undelivered
   "memory.fails",
   "memory.hangs",
   "crash.commit", // killed just before or just after a commit

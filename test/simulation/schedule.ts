@@ -27,6 +27,7 @@ const DRAIN_MS = 2_000;
 const MOST_STEPS = 20_000;
 /** I24: simulated time in which everything comes to rest once faults have stopped. */
 const REST_MS = 60_000;
+const UNDELIVERED_MS = 30_000;
 /** Memory may be in the longest of its waits when the faults stop. */
 const MEMORY_REST_MS = 300_000;
 
@@ -133,6 +134,7 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
     const record = said.find((s) => s.request === request) ?? { request, id: null, first: false };
     if (!said.includes(record)) said.push(record);
     const self = process;
+    const { draining } = self;
     self.asked++;
     void self.engine
       .accept(request)
@@ -143,6 +145,7 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
           must(record.id === null || record.id === receipt.id, "I3", () => `${record.id} became ${receipt.id}`);
           must(receipt.replayed || !record.first, "I3", () => `${receipt.id} was accepted again`);
           record.first ||= !receipt.replayed;
+          must(!draining || receipt.replayed || receipt.applied !== "interrupt", "I18", () => "a drain interrupts");
           must(receipt.session === request.session, "I25", () => `${receipt.id} went to ${receipt.session}`);
           record.id = receipt.id;
         },
@@ -299,7 +302,9 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
     nudge();
     const resting = () =>
       asked && process.asked === 0 && keys.every((session) => !checker.live(session) && !checker.waiting(session));
-    const rested = runUntil(resting, scheduler.now() + REST_MS);
+    // A dead channel takes its whole patience for each reply.
+    const patience = world.down ? said.length * UNDELIVERED_MS : 0;
+    const rested = runUntil(resting, scheduler.now() + REST_MS + patience);
     must(rested, "I24", () => `${keys.map((s) => `${s}: ${checker.live(s)} +${checker.waiting(s)}`).join(", ")}`);
     const saved = () => keys.every((s) => (world.remembered.get(s)?.length ?? 0) === checker.ended(s).length);
     must(runUntil(saved, scheduler.now() + MEMORY_REST_MS), "I17", () => "what was to be remembered never was");

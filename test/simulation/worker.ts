@@ -77,11 +77,12 @@ function plant(name: string) {
   registerHooks({
     load(url, context, nextLoad) {
       const loaded = nextLoad(url, context);
-      if (!url.endsWith(`/src/${mutant.file}`)) return loaded;
+      const edits = mutant.edits.filter(({ file }) => url.endsWith(`/src/${file}`));
+      if (!edits.length) return loaded;
       let source = String(loaded.source);
-      for (const [find, text] of mutant.edits) {
+      for (const { file, find, plant: text } of edits) {
         if (source.split(find).length !== 2)
-          throw new Error(`Planted bug "${name}": this must be in src/${mutant.file} exactly once:\n${find}`);
+          throw new Error(`Planted bug "${name}": this must be in src/${file} exactly once:\n${find}`);
         source = source.replace(find, () => text);
       }
       return { ...loaded, source };

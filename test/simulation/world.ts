@@ -33,6 +33,8 @@ export type World = {
   disk: ReturnType<typeof createMemoryStore>;
   /** How far the wall clock is off. */
   skew: number;
+  /** No reply ever gets through. */
+  down: boolean;
   trace: ((line: string) => void) | null;
   /** Faults happen while this is true. */
   stormy: boolean;
@@ -54,6 +56,7 @@ export function createWorld(plan: Plan, runMicrotasks: () => void, trace: World[
     disk: createMemoryStore(),
     skew: 0,
     trace,
+    down: faults.has("channel.down"),
     stormy: true,
     sent: [],
     remembered: new Map(),
@@ -178,8 +181,11 @@ export function modelOf(world: World, process: Process): Model {
           mayAbort(world, process, session, turn);
           const death = world.chance("model.deaf") ? deaf(random) : delay(random, 20);
           // Closing the socket makes a transport error; a careless caller takes it for a network fault.
-          const result: ModelResult =
-            random() < 0.5 ? { end: "aborted" } : { end: "fault", reason: "socket closed", retryable: true };
+          const result: ModelResult = world.chance("model.late")
+            ? { end: "answer", calls: [], usage: { input: 1, output: 1 } }
+            : random() < 0.5
+              ? { end: "aborted" }
+              : { end: "fault", reason: "socket closed", retryable: true };
           scheduler.add(process, "model died", death, () => resolve(result));
         };
         signal.addEventListener("abort", abort);
@@ -295,7 +301,7 @@ export function channelOf(world: World, process: Process): Channel {
         must(!process.replaced, "I21", () => `${reply.turn} is sent by a process that was replaced`);
         scheduler.add(process, "send", delay(random, 50), () => {
           if (signal.aborted) return reject(new Error("aborted"));
-          if (world.chance("channel.down") || world.chance("channel.fails")) return reject(new Error("not sent"));
+          if (world.down || world.chance("channel.fails")) return reject(new Error("not sent"));
           world.sent.push({ session: reply.session, turn: reply.turn, text: reply.text, again: reply.again });
           if (world.chance("channel.unsure")) return reject(new Error("sent, or not"));
           scheduler.add(process, "sent", delay(random, 10), () => resolve("sent"));

@@ -1,0 +1,175 @@
+// Reads the configuration once, at start: flags > environment > HERMES_HOME/.env > config.yaml > defaults.
+// A mistake is an error that says where it is and what to do, all of them at once; nothing is guessed.
+// Nothing in the working directory is configuration: a repository must not be able to set up the agent that reads it.
+import { readFileSync } from "node:fs";
+import { parseEnv } from "node:util";
+import { isMap, isScalar, isSeq, LineCounter, parseDocument } from "yaml";
+import { ConfigError, messageOf } from "../core/errors.ts";
+import { homeAt, homeOf } from "../platform/home.ts";
+import { createRedactor } from "../platform/redact.ts";
+import { nearest, problemLines, shown } from "./problems.ts";
+import { type Config, DRAIN_TIMEOUT, drainTimeout, isSecretKey, schema, VARIABLES } from "./schema.ts";
+import { at, freeze, isTree, leaves, type Path, put, type Tree } from "./tree.ts";
+
+export type { Config } from "./schema.ts";
+
+/** An option of the command line that sets a key; an undefined value was not given. */
+export type Flag = { flag: string; key: string; value: unknown };
+/** A value that is not the default, fit to be shown, and where it came from. */
+export type Setting = { key: string; value: string; from: string };
+export type Loaded = {
+  config: Config;
+  /** For the log: what was wrong but is no reason not to start. */
+  warnings: string[];
+  settings: Setting[];
+  /** For the redactor: every value that must never be shown. */
+  secrets: string[];
+};
+
+export const loadConfig = (options: { home?: string; env: NodeJS.ProcessEnv; flags?: readonly Flag[] }): Loaded => {
+  const { env, flags = [] } = options;
+  const home = options.home === undefined ? homeOf(env) : homeAt(options.home);
+  const { tree, lineOf } = readConfigFile(home.config);
+  const variables = readVariables(env, home.env);
+  const sources = new Map<string, string>();
+
+  const set = (key: string, value: unknown, from: string) => {
+    if (put(tree, key.split("."), value)) sources.set(key, from);
+  };
+  for (const [name, { key, read }] of Object.entries(VARIABLES)) {
+    const variable = variables.get(name);
+    if (!variable) continue;
+    const value = read ? read(variable.value) : variable.value;
+    if (value !== undefined) set(key, value, variable.from);
+  }
+  const given = flags.filter(({ value }) => value !== undefined);
+  for (const { flag, key, value } of given) set(key, value, `option ${flag}`);
+  // The endpoint in use is a setting of its own, and the environment beats the file there too. The vendor's key comes
+  // with the vendor's address; alone it never replaces `model.api_key`, which may belong to another server.
+  const vendor = at(tree, ["model", "provider"]) === "anthropic" ? "ANTHROPIC" : "OPENAI";
+  const address = variables.get(`${vendor}_BASE_URL`);
+  const vendorKey = variables.get(`${vendor}_API_KEY`);
+  if (address && !given.some(({ key }) => key === "model.base_url")) {
+    set("model.base_url", address.value, address.from);
+    if (vendorKey) set("model.api_key", vendorKey.value, vendorKey.from);
+  }
+
+  const from = (path: Path): string => {
+    for (let depth = path.length; depth > 0; depth -= 1) {
+      const source = sources.get(path.slice(0, depth).join("."));
+      if (source !== undefined) return source;
+    }
+    return `${home.config}:${lineOf(path)}`;
+  };
+  const secrets = secretsIn(tree, variables);
+  const redactor = createRedactor();
+  for (const secret of secrets) redactor.add(secret);
+
+  const warnings = [...misspelt(variables), ...repairDrainTimeout(tree, from)].map(redactor.text);
+  // A busy mode that does not exist is an error like any other: to guess `interrupt` would end turns meant to be kept.
+  const parsed = schema.safeParse(tree);
+  if (!parsed.success) {
+    const lines = parsed.error.issues.flatMap((issue) => problemLines(issue, tree, from));
+    throw new ConfigError([...new Set(lines)].map(redactor.text).join("\n"));
+  }
+  const config = freeze(parsed.data);
+  const settings = leaves(tree).map(({ path }) => {
+    const key = path.join(".");
+    return { key, value: redactor.text(shown(key, at(config, path))), from: from(path) };
+  });
+  return { config, warnings, settings, secrets };
+};
+
+/** The one value with which we start all the same: a slip of the pen must not keep a restart from happening. */
+const repairDrainTimeout = (tree: Tree, from: (path: Path) => string): string[] => {
+  const path = DRAIN_TIMEOUT.key.split(".");
+  const value = at(tree, path);
+  if (value === undefined || value === null || drainTimeout.safeParse(value).success) return [];
+  put(tree, path, null);
+  const needs = `must be a number of seconds of at least 0; using the default, ${DRAIN_TIMEOUT.default}`;
+  return [`Invalid restart_drain_timeout ${JSON.stringify(value)} (${from(path)}): ${needs}`];
+};
+
+const readFile = (file: string): string | null => {
+  try {
+    return readFileSync(file, "utf8").replace(/^\uFEFF/, "");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
+    throw new ConfigError(`${file}: cannot be read: ${messageOf(error)}`);
+  }
+};
+
+const readConfigFile = (file: string): { tree: Tree; lineOf: (path: Path) => number } => {
+  const source = readFile(file) ?? "";
+  const lines = new LineCounter();
+  // Discord's ids are larger than a double can hold.
+  const document = parseDocument(source, { lineCounter: lines, prettyErrors: false, intAsBigInt: true });
+  const faults = [...document.errors, ...document.warnings].map(({ pos, message }) => {
+    const { line, col } = lines.linePos(pos[0]);
+    return `${file}:${line}:${col}: not valid YAML: ${withoutQuotes(message)}`;
+  });
+  if (faults.length > 0) throw new ConfigError(faults.join("\n"));
+
+  const lineOf = (path: Path): number => {
+    let node: unknown = document.contents;
+    let offset = 0;
+    for (const name of path) {
+      const pair = isMap(node) ? node.items.find(({ key }) => String(key) === name) : undefined;
+      const item = isSeq(node) ? node.items[Number(name)] : pair?.key;
+      if (isScalar(item) || isMap(item)) offset = item.range?.[0] ?? offset;
+      node = pair ? pair.value : item;
+    }
+    return lines.linePos(offset).line;
+  };
+  try {
+    return { tree: toTree(document.toJS(), file), lineOf };
+  } catch (error) {
+    if (error instanceof ConfigError) throw error;
+    throw new ConfigError(`${file}: not valid YAML: ${withoutQuotes(messageOf(error))}`); // aliases that go nowhere or explode
+  }
+};
+
+/** The parser quotes the file, where a piece of a secret may stand. */
+const withoutQuotes = (message: string): string => message.replace(/(:\s| ").*/s, "");
+
+const toTree = (value: unknown, file: string): Tree => {
+  const plain = plainNumbers(value) ?? {};
+  if (!isTree(plain)) throw new ConfigError(`${file}:1: must hold sections such as "model:" with keys below them`);
+  // `model: some/model` is how `hermes config set model` used to write it.
+  return typeof plain.model === "string" ? { ...plain, model: { default: plain.model } } : plain;
+};
+
+const plainNumbers = (value: unknown): unknown => {
+  if (typeof value === "bigint") return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
+  if (Array.isArray(value)) return value.map(plainNumbers);
+  if (!isTree(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, plainNumbers(inner)]));
+};
+
+type Variables = Map<string, { value: string; from: string }>;
+
+const readVariables = (env: NodeJS.ProcessEnv, file: string): Variables => {
+  const variables: Variables = new Map();
+  const add = (values: NodeJS.Dict<string>, from: (name: string) => string) => {
+    for (const [name, value = ""] of Object.entries(values))
+      if (value.trim() !== "") variables.set(name, { value: value.trim(), from: from(name) });
+  };
+  add(parseEnv(readFile(file) ?? ""), (name) => `${file}: ${name}`);
+  add(env, (name) => `environment variable ${name}`);
+  return variables;
+};
+
+/** Other programs' variables are none of our business, but a letter off one of ours is most likely meant for us. */
+const misspelt = (variables: Variables): string[] =>
+  [...variables].flatMap(([name, { from }]) => {
+    if (!/^(HERMES|API_SERVER)_/.test(name) || name === "HERMES_HOME" || name in VARIABLES) return [];
+    const meant = nearest(name, Object.keys(VARIABLES));
+    return meant === null ? [] : [`Unknown variable (${from}): did you mean ${meant}?`];
+  });
+
+/** Also of variables that are not ours: what looks like a secret in our environment must not leave by our log. */
+const SECRET_VARIABLE = /TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API_?KEY|_KEY$|COOKIE/i;
+const secretsIn = (tree: Tree, variables: Variables): string[] => [
+  ...leaves(tree).flatMap(({ path, value }) => (isSecretKey(path.join(".")) ? [String(value)] : [])),
+  ...[...variables].flatMap(([name, { value }]) => (SECRET_VARIABLE.test(name) ? [value] : [])),
+];

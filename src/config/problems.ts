@@ -1,0 +1,71 @@
+// What a person reads when the configuration cannot be used: where it is, which key, what is wrong, what to do.
+import type { z } from "zod";
+import { isSecretKey, knownKeys } from "./schema.ts";
+import { at, type Path, type Tree } from "./tree.ts";
+
+export const problemLines = (issue: z.core.$ZodIssue, tree: Tree, from: (path: Path) => string): string[] => {
+  if (issue.code === "unrecognized_keys") return issue.keys.map((name) => unknownKey([...issue.path, name], from));
+  // An item of a list that was given as text is found in the whole text.
+  const whole = issue.path.slice(0, -1);
+  const path = at(tree, issue.path) === undefined && typeof at(tree, whole) === "string" ? whole : issue.path;
+  const key = path.join(".");
+  const value = at(tree, path);
+  if (value === undefined) return [`${from(path)}: ${key} is missing: it ${issue.message}`];
+  // What stands where a section belongs may be anything, a secret too.
+  const misplaced = issue.code === "custom" || ("expected" in issue && /^(object|record)$/.test(issue.expected));
+  return [`${from(path)}: ${key} ${issue.message}${misplaced ? "" : `, not ${shown(key, value)}`}`];
+};
+
+export const shown = (key: string, value: unknown): string =>
+  isSecretKey(key) ? "[redacted]" : (JSON.stringify(value) ?? "nothing");
+
+const unknownKey = (path: Path, from: (path: Path) => string): string =>
+  `${from(path)}: ${path.join(".")} is not a known key; ${hint(path)}`;
+
+const hint = (path: Path): string => {
+  const typed = path.join(".");
+  // Every key and every section; in the place of `*` the name or number that the user has there.
+  const known = new Set<string>();
+  for (const key of knownKeys()) {
+    const names: string[] = [];
+    for (const name of key.split(".")) {
+      const ours = names.every((above, depth) => above === String(path[depth]));
+      names.push(name === "*" && ours ? String(path[names.length]) : name);
+      known.add(names.join("."));
+    }
+  }
+  const elsewhere = [...known].find((key) => key.endsWith(`.${String(path.at(-1))}`));
+  const meant = nearest(typed, [...known]) ?? elsewhere;
+  if (meant !== undefined) return `did you mean ${meant}?`;
+  const section = path
+    .slice(0, -1)
+    .map((name) => `${String(name)}.`)
+    .join("");
+  const beside = [...known].filter((key) => key.startsWith(section) && !key.slice(section.length).includes("."));
+  return `known here: ${beside.map((key) => key.slice(section.length)).join(", ")}`;
+};
+
+/** The name that was most likely meant, or null when none is close. */
+export const nearest = (typed: string, names: readonly string[]): string | null => {
+  let best: string | null = null;
+  let fewest = Math.max(1, Math.min(3, Math.floor(typed.length / 4))) + 1;
+  for (const name of names) {
+    const edits = distance(typed.toLowerCase(), name.toLowerCase());
+    if (edits < fewest) [best, fewest] = [name, edits];
+  }
+  return best;
+};
+
+/** Letters to add, remove or change (Levenshtein). */
+const distance = (a: string, b: string): number => {
+  let row = Array.from({ length: b.length + 1 }, (_, n) => n);
+  for (let i = 0; i < a.length; i += 1) {
+    const next = [i + 1];
+    for (let j = 0; j < b.length; j += 1) {
+      const change = (row[j] ?? 0) + (a[i] === b[j] ? 0 : 1);
+      next.push(Math.min(change, (next[j] ?? 0) + 1, (row[j + 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] ?? 0;
+};

@@ -1,0 +1,224 @@
+// Everything that can be configured: keys, defaults, what each accepts, and the variables that set them.
+import * as z from "zod";
+
+// A variable is always text and YAML is often quoted, so every kind reads its text form too.
+const asNumber = (value: unknown) =>
+  typeof value === "string" && /^\s*-?\d+(\.\d+)?\s*$/.test(value) ? Number(value) : value;
+const asBoolean = (value: unknown) => {
+  const text = String(value).trim().toLowerCase();
+  if (["true", "yes", "on", "1"].includes(text)) return true;
+  return ["false", "no", "off", "0"].includes(text) ? false : value;
+};
+const asWord = (value: unknown) => (typeof value === "string" ? value.trim().toLowerCase() : value);
+const asList = (value: unknown) => {
+  if (typeof value === "number") return [value];
+  if (typeof value !== "string") return value;
+  return value
+    .split(",")
+    .map((item) => item.trim())
+    .filter((item) => item !== "");
+};
+
+const within = (kind: string, min: number, max: number) =>
+  `must be ${kind} ${max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`}`;
+const whole = (min: number, max = Number.MAX_SAFE_INTEGER) => {
+  const needs = within("a whole number", min, max);
+  return z.preprocess(asNumber, z.int(needs).min(min, needs).max(max, needs));
+};
+const seconds = (min: number) => {
+  const needs = within("a number of seconds", min, Number.MAX_SAFE_INTEGER);
+  return z.preprocess(asNumber, z.number(needs).min(min, needs));
+};
+const yesNo = () => z.preprocess(asBoolean, z.boolean("must be true or false"));
+const oneOf = <const T extends readonly string[]>(...words: T) =>
+  z.preprocess(asWord, z.enum(words, `must be ${words.length > 1 ? "one of " : ""}${words.join(", ")}`));
+const text = () => z.string("must be text (in quotes, if it looks like a number)").trim().min(1, "must not be empty");
+const rules = () => z.array(text(), "must be a list").default([]);
+const webAddress = () => {
+  const needs = "must be an address such as http://127.0.0.1:9999/v1";
+  return z
+    .string(needs)
+    .trim()
+    .regex(/^https?:\/\/[^\s/]+/, needs);
+};
+const texts = () => z.preprocess(asList, z.array(text(), "must be a list")).default([]);
+/** Names can be given up and taken by somebody else; ids cannot. */
+const ids = (shape: RegExp, needs: string) =>
+  z
+    .preprocess(asList, z.array(z.preprocess(String, z.string().regex(shape, `must be ${needs}`)), "must be a list"))
+    .default([]);
+
+/** An absent or empty section has its defaults, an empty value counts as not set, an unknown key is a mistake. */
+const section = <T extends z.ZodRawShape>(shape: T) =>
+  z.preprocess(
+    (value) => {
+      if (value === null || value === undefined) return {};
+      if (typeof value !== "object" || Array.isArray(value)) return value;
+      return Object.fromEntries(Object.entries(value).filter(([key, v]) => v !== null || !Object.hasOwn(shape, key)));
+    },
+    z.strictObject(shape, { error: "must be a section: keys and values, indented below it" }),
+  );
+
+const BUSY_MODES = ["interrupt", "queue", "steer"] as const;
+const PROVIDERS = ["auto", "openai-compatible", "openai", "anthropic", "demo"] as const;
+const DIGITS = /^\d+$/;
+
+const chat = (shape: RegExp, needs: string) => ({
+  api_root: webAddress().optional(),
+  allowed_users: ids(shape, needs),
+  admin_users: ids(shape, needs),
+  busy_input_mode: oneOf(...BUSY_MODES).optional(),
+});
+
+export const DRAIN_TIMEOUT = { key: "agent.restart_drain_timeout", default: 60 };
+export const drainTimeout = seconds(0);
+
+export const schema = section({
+  model: section({
+    default: text().optional(),
+    provider: oneOf(...PROVIDERS).default("auto"),
+    base_url: webAddress().optional(),
+    api_key: text().optional(),
+  }),
+  /** What each vendor's own variables say. `model.api_key` and `model.base_url`, where set, come first. */
+  providers: section({
+    openai: section({ api_key: text().optional(), base_url: webAddress().optional() }),
+    openrouter: section({ api_key: text().optional() }),
+    anthropic: section({ api_key: text().optional(), base_url: webAddress().optional() }),
+  }),
+  fallback_providers: z
+    .array(
+      section({
+        provider: oneOf(...PROVIDERS).default("auto"),
+        model: text(),
+        base_url: webAddress().optional(),
+        api_key: text().optional(),
+      }),
+      "must be a list",
+    )
+    .default([]),
+  agent: section({
+    max_iterations: whole(1).default(90),
+    max_concurrent_turns: whole(1).default(32),
+    restart_drain_timeout: drainTimeout.default(DRAIN_TIMEOUT.default),
+    auto_resume: yesNo().default(true),
+    clarify_timeout: seconds(1).default(3600),
+    exit_watchdog: seconds(1).default(30),
+  }),
+  display: section({
+    busy_input_mode: oneOf(...BUSY_MODES).default("interrupt"),
+    compact: yesNo().default(false),
+    tool_progress: oneOf("off", "new", "all", "verbose").default("all"),
+  }),
+  terminal: section({
+    env_type: oneOf("local").default("local"),
+    timeout: seconds(1).default(180),
+    cwd: text().optional(),
+    sandbox: oneOf("auto", "off", "required").default("auto"),
+  }),
+  approvals: section({
+    mode: oneOf("manual", "off").default("manual"),
+    timeout: seconds(1).default(300),
+    unattended: oneOf("deny", "allow").default("deny"),
+    deny: rules(),
+    allow: rules(),
+  }),
+  memory: section({ provider: text().optional() }),
+  mcp_servers: z
+    .record(
+      z.string(),
+      section({
+        command: z
+          .preprocess((value) => (typeof value === "string" ? [value] : value), z.array(text(), "must be a list"))
+          .optional(),
+        args: z.array(z.string("must be text"), "must be a list").default([]),
+        env: z.record(z.string(), z.string("must be text"), "must be a section").default({}),
+        url: webAddress().optional(),
+        headers: z.record(z.string(), z.string("must be text"), "must be a section").default({}),
+      }).refine(
+        ({ command, url }) => (command === undefined) !== (url === undefined),
+        "must have either command or url",
+      ),
+      "must be a section: a name and its settings for each server",
+    )
+    .default({}),
+  gateway: section({
+    api_server: section({
+      enabled: yesNo().default(true),
+      host: text().default("127.0.0.1"),
+      port: whole(0, 65_535).default(8642),
+      key: text().optional(),
+      cors_origins: texts(),
+      max_concurrent_runs: whole(0).default(10),
+      model_name: text().optional(),
+    }),
+    telegram: section({ token: text().optional(), ...chat(DIGITS, "a numeric user id") }),
+    discord: section({ token: text().optional(), ...chat(DIGITS, "a numeric user id") }),
+    slack: section({
+      bot_token: text().optional(),
+      app_token: text().optional(),
+      ...chat(/^[UW][A-Z0-9]+$/, "a member id such as U012AB3CD"),
+    }),
+    webhook: section({ secret: text().optional() }),
+  }),
+  retention: section({ runs_days: whole(0).default(30) }),
+  logging: section({ level: oneOf("debug", "info", "warn", "error").default("info") }),
+});
+
+export type Config = Frozen<z.output<typeof schema>>;
+type Frozen<T> = T extends object ? { readonly [K in keyof T]: Frozen<T[K]> } : T;
+
+/** "Yes" has one meaning, anything unclear is refused: it turns the questions off. */
+const yolo = (value: string) => {
+  const on = asBoolean(value);
+  if (on === true) return "off";
+  return on === false ? undefined : value;
+};
+
+export const VARIABLES: Readonly<Record<string, { key: string; read?: (value: string) => string | undefined }>> = {
+  LLM_MODEL: { key: "model.default" },
+  OPENAI_API_KEY: { key: "providers.openai.api_key" },
+  OPENAI_BASE_URL: { key: "providers.openai.base_url" },
+  OPENROUTER_API_KEY: { key: "providers.openrouter.api_key" },
+  ANTHROPIC_API_KEY: { key: "providers.anthropic.api_key" },
+  ANTHROPIC_BASE_URL: { key: "providers.anthropic.base_url" },
+  HERMES_MAX_ITERATIONS: { key: "agent.max_iterations" },
+  HERMES_GATEWAY_BUSY_INPUT_MODE: { key: "display.busy_input_mode" },
+  HERMES_RESTART_DRAIN_TIMEOUT: { key: DRAIN_TIMEOUT.key },
+  HERMES_EXIT_WATCHDOG_S: { key: "agent.exit_watchdog" },
+  HERMES_YOLO_MODE: { key: "approvals.mode", read: yolo },
+  API_SERVER_ENABLED: { key: "gateway.api_server.enabled" },
+  API_SERVER_HOST: { key: "gateway.api_server.host" },
+  API_SERVER_PORT: { key: "gateway.api_server.port" },
+  API_SERVER_KEY: { key: "gateway.api_server.key" },
+  API_SERVER_CORS_ORIGINS: { key: "gateway.api_server.cors_origins" },
+  API_SERVER_MODEL_NAME: { key: "gateway.api_server.model_name" },
+  TELEGRAM_BOT_TOKEN: { key: "gateway.telegram.token" },
+  TELEGRAM_API_ROOT: { key: "gateway.telegram.api_root" },
+  TELEGRAM_ALLOWED_USERS: { key: "gateway.telegram.allowed_users" },
+  DISCORD_BOT_TOKEN: { key: "gateway.discord.token" },
+  DISCORD_API_ROOT: { key: "gateway.discord.api_root" },
+  DISCORD_ALLOWED_USERS: { key: "gateway.discord.allowed_users" },
+  SLACK_BOT_TOKEN: { key: "gateway.slack.bot_token" },
+  SLACK_APP_TOKEN: { key: "gateway.slack.app_token" },
+  SLACK_API_ROOT: { key: "gateway.slack.api_root" },
+  SLACK_ALLOWED_USERS: { key: "gateway.slack.allowed_users" },
+};
+
+/** Keys whose values are never shown: by their name, and whatever an MCP server is given as environment or headers. */
+export const isSecretKey = (key: string): boolean =>
+  /(^|\.)(api_key|key|token|bot_token|app_token|secret)(\.|$)|^mcp_servers\..*\.(env|headers)(\.|$)/.test(key);
+
+/** All keys, dotted; `*` stands for an item of a list or a name of the user's. */
+export const knownKeys = (): string[] => keysBelow(z.toJSONSchema(schema, { io: "input" }), "");
+
+const keysBelow = (node: z.core.JSONSchema._JSONSchema, key: string): string[] => {
+  if (typeof node === "boolean") return [key];
+  const { properties, additionalProperties, items } = node;
+  if (properties)
+    return Object.entries(properties).flatMap(([name, child]) =>
+      keysBelow(child, key === "" ? name : `${key}.${name}`),
+    );
+  const each = Array.isArray(items) ? undefined : (items ?? additionalProperties);
+  return typeof each === "object" && each.properties ? keysBelow(each, `${key}.*`) : [key];
+};

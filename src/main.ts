@@ -1,0 +1,82 @@
+// The composition root: the only file that knows every folder. A command's body is imported when it is run,
+// so that `hermes --help` costs no more than it shows.
+import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
+import pkg from "../package.json" with { type: "json" };
+import { ConfigError, messageOf } from "./core/errors.ts";
+import { homeOf } from "./platform/home.ts";
+import { isTerminal, LEVELS, type Level } from "./platform/logline.ts";
+import { createRedactor } from "./platform/redact.ts";
+
+/** sysexits.h, and what a service manager is told (docs/cli.md). */
+const EXIT = { ok: 0, failed: 1, usage: 2, config: 78 };
+
+const { env, stdout } = process;
+const colour = isTerminal(stdout, env);
+const print = (text: string) => new Promise<void>((resolve) => stdout.write(text, () => resolve()));
+// The reader has had enough (`hermes logs | head`): that is no failure.
+stdout.on("error", (error) => process.exit("code" in error && error.code === "EPIPE" ? EXIT.ok : EXIT.failed));
+
+const program = new Command("hermes")
+  .description("A self-hosted AI agent that can always be interrupted, stopped or restarted without losing a word.")
+  .version(pkg.version, "-V, --version", "show the version")
+  .helpOption("-h, --help", "show this help")
+  .helpCommand(false)
+  .showHelpAfterError("Try: hermes --help")
+  .exitOverride();
+
+program
+  .command("logs")
+  .description("show the log, newest last")
+  .option("-f, --follow", "go on showing what is written, until Ctrl+C", false)
+  .option("-n, --lines <count>", "how many lines", wholeNumber, 50)
+  .option("--json", "the lines as they are in the file", false)
+  .addOption(new Option("--level <least>", "nothing below this level").choices(LEVELS).default("debug"))
+  .action(async (options: { follow: boolean; lines: number; json: boolean; level: Level }) => {
+    const { showLogs } = await import("./surfaces/cli/logs.ts");
+    const { clock } = await import("./platform/clock.ts");
+    const { log: file } = homeOf(env);
+    // It only reads: there is nothing to put in order before it ends.
+    process.once("SIGINT", () => process.exit(EXIT.ok));
+    const found = await showLogs({ ...options, file, colour, print, clock });
+    if (!found) console.error(`There is no log yet: ${file}`);
+  });
+
+program
+  .command("doctor")
+  .description("check that everything is in order, and say what to do where it is not")
+  .option("--json", "for programs", false)
+  .action(async ({ json }: { json: boolean }) => {
+    const { examine } = await import("./surfaces/cli/doctor.ts");
+    const { loadConfig } = await import("./config/config.ts");
+    process.exitCode = await examine({
+      home: homeOf(env),
+      nodeVersion: process.version,
+      json,
+      colour,
+      print,
+      loadConfig: () => loadConfig({ env }),
+      openStore: async (file) => {
+        const { openSqlite } = await import("./store/sqlite.ts");
+        return openSqlite({ file, readOnly: true });
+      },
+    });
+  });
+
+try {
+  const args = process.argv.slice(2);
+  await program.parseAsync(args.length > 0 ? args : ["--help"], { from: "user" });
+} catch (error) {
+  process.exitCode = exitCodeOf(error);
+}
+
+function exitCodeOf(error: unknown): number {
+  // Commander has said it already.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+  console.error(createRedactor().text(messageOf(error)).replace(/^/gm, "hermes: "));
+  return error instanceof ConfigError ? EXIT.config : EXIT.failed;
+}
+
+function wholeNumber(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError("It must be a whole number.");
+  return Number(text);
+}

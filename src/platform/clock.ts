@@ -1,0 +1,24 @@
+import type { Clock } from "../core/ports.ts";
+
+/** setTimeout fires at once for anything longer. */
+const LONGEST = 2 ** 31 - 1;
+
+export const clock: Clock = {
+  now: () => Date.now(),
+
+  sleep: (ms, signal) =>
+    new Promise((resolve) => {
+      if (signal?.aborted) return resolve();
+      let timer: NodeJS.Timeout;
+      const done = () => {
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", done);
+        resolve();
+      };
+      const wait = (left: number) => {
+        timer = left > LONGEST ? setTimeout(() => wait(left - LONGEST), LONGEST) : setTimeout(done, left);
+      };
+      signal?.addEventListener("abort", done);
+      wait(Math.max(0, ms));
+    }),
+};

@@ -1,0 +1,40 @@
+// HERMES_HOME: where everything of ours is kept, readable by its owner only.
+import { chmodSync, lstatSync, mkdirSync } from "node:fs";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+
+export type Home = {
+  dir: string;
+  config: string;
+  env: string;
+  database: string;
+  logs: string;
+  log: string;
+};
+
+export const homeAt = (dir: string): Home => ({
+  dir,
+  config: join(dir, "config.yaml"),
+  env: join(dir, ".env"),
+  database: join(dir, "hermes.db"),
+  logs: join(dir, "logs"),
+  log: join(dir, "logs", "hermes.log"),
+});
+
+export const homeOf = (env: NodeJS.ProcessEnv): Home => {
+  const user = env.HOME || homedir();
+  const named = env.HERMES_HOME?.trim();
+  if (!named) return homeAt(join(user, ".hermes"));
+  // Service files and .env files do not expand "~" as a shell does.
+  return homeAt(resolve(named === "~" || named.startsWith("~/") ? join(user, named.slice(1)) : named));
+};
+
+export const makeHome = (home: Home): void => {
+  for (const dir of [home.dir, home.logs]) {
+    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    const { mode, uid } = lstatSync(dir);
+    const open = (mode & 0o077) !== 0;
+    // A shared directory (sticky, like /tmp) or another user's is not ours to close: `hermes doctor` tells.
+    if (open && (mode & 0o1000) === 0 && uid === process.getuid?.()) chmodSync(dir, 0o700);
+  }
+};

@@ -1,0 +1,133 @@
+// The one redactor, used at every sink: log file, stderr, error messages.
+// It works on values before they are serialised, so no escape can split what it looks for.
+
+export type Redactor = {
+  /** Never show this value again, in any of its encodings. Shorter than 8 is ignored: it would blank out ordinary words. */
+  add: (value: string) => void;
+  text: (text: string) => string;
+  /** A copy for the log: plain, bounded, without secrets. */
+  value: (value: unknown) => unknown;
+};
+
+const HIDDEN = "[redacted]";
+const SHORTEST = 8;
+// What one event may hold. A log line is a pointer to what happened, not its archive.
+const LONGEST_TEXT = 16_384;
+const LONGEST_SECRET = 4096;
+const MOST_ITEMS = 100;
+const DEEPEST = 8;
+
+const SHAPES = new RegExp(
+  [
+    /\bsk-[\w-]{8,}/,
+    /\bxox[a-z]-[\w-]{8,}|\bxapp-[\w-]{8,}/,
+    /\bgh[pousr]_\w{16,}|\bgithub_pat_\w{16,}/,
+    /\b(?:AKIA|ASIA)[0-9A-Z]{16}\b/,
+    /\bAIza[\w-]{30,}/,
+    /\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+/, // JWT
+    /(?<!\d)\d{8,10}:[\w-]{35}(?![\w-])/, // Telegram bot; follows "/bot" in a URL, so no \b before it
+    // Cut off before its end, a key block hides the rest of the text.
+    /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|$)/,
+    /(?<=\b[Bb]earer\s{1,4}|\bBEARER\s{1,4})[\w.~+/=-]{8,}/,
+    /(?<=:\/\/)[^\s/:@"']{0,256}:[^\s/"']{1,1024}(?=@)/, // user:password@
+  ]
+    .map((shape) => shape.source)
+    .join("|"),
+  "g",
+);
+
+const NAMES = "authorization|api[_-]?key|access[_-]?key|private[_-]?key|token|secret|password|passwd|passphrase|cookie";
+const NAME_AT_END = new RegExp(`(?:${NAMES}|credentials?|secret[_-]?key)$`, "i");
+// Text that holds JSON, also JSON in JSON: the value ends at the same quote, with the same escapes, that opened it.
+const QUOTED = new RegExp(
+  `((?:${NAMES})(\\\\*["'])\\s{0,8}:\\s{0,8})(\\\\*["'])[\\s\\S]{0,4096}?(?:(?<!\\\\)\\3|$)`,
+  "gi",
+);
+const ASSIGNED = new RegExp(`((?:${NAMES})=)[^\\s&"'\\\\;,]+`, "gi");
+const HEADER = /\b((?:proxy-)?authorization|(?:set-)?cookie|x-api-key)(:\s{0,8})[^\r\n"\\]+/gi;
+const NAMED = new RegExp(`(?:${NAMES})\\\\*["']?\\s{0,8}[:=]`, "i");
+
+/** `inputTokens` and `key` are not secrets; `botToken`, `API_KEY` and `set-cookie` are. */
+export const isSecretName = (name: string): boolean => NAME_AT_END.test(name);
+
+export const createRedactor = (): Redactor => {
+  const secrets = new Set<string>();
+  let known: RegExp | null = null;
+
+  const add = (value: string) => {
+    if (value.length < SHORTEST || secrets.has(value)) return;
+    const json = JSON.stringify(value).slice(1, -1);
+    for (const form of [value, value.trim(), json, JSON.stringify(json).slice(1, -1), encodeURIComponent(value)])
+      if (form.length >= SHORTEST) secrets.add(form);
+    // Longest first: of two secrets that begin alike, the longer must not leave its tail.
+    const forms = [...secrets].sort((a, b) => b.length - a.length);
+    known = new RegExp(forms.map((form) => RegExp.escape(form)).join("|"), "g");
+  };
+
+  const text = (whole: string): string => {
+    let out = known === null ? whole : whole.replace(known, HIDDEN);
+    out = out.replace(SHAPES, HIDDEN);
+    if (!NAMED.test(out)) return out;
+    return out.replace(QUOTED, `$1$3${HIDDEN}$3`).replace(ASSIGNED, `$1${HIDDEN}`).replace(HEADER, `$1$2${HIDDEN}`);
+  };
+
+  const bounded = (whole: string): string => {
+    if (whole.length <= LONGEST_TEXT) return text(whole);
+    // Cut, cleaned, cut again: the first cut may go through a secret, and then its head is at the end of what is left.
+    const head = text(whole.slice(0, 2 * LONGEST_TEXT))
+      .slice(0, -LONGEST_SECRET)
+      .slice(0, LONGEST_TEXT);
+    return `${head}… (${whole.length} characters)`;
+  };
+
+  const value = (input: unknown, depth = 0, above: readonly object[] = []): unknown => {
+    if (typeof input === "string") return bounded(input);
+    if (typeof input === "number") return secrets.has(String(input)) ? HIDDEN : input;
+    if (typeof input === "bigint") return text(String(input));
+    if (input === null || typeof input === "boolean" || input === undefined) return input;
+    if (typeof input !== "object") return `[${typeof input}]`;
+    if (above.includes(input)) return "[circular]";
+    if (depth === DEEPEST) return "[too deep]";
+    if (ArrayBuffer.isView(input)) return `[${input.byteLength} bytes]`;
+    if (input instanceof Date) return Number.isNaN(input.getTime()) ? "[invalid date]" : input.toISOString();
+    if (input instanceof URL) return bounded(input.href);
+
+    const inside = [...above, input];
+    if (Array.isArray(input) || input instanceof Set) {
+      const items = [...input];
+      const shown = items.slice(0, MOST_ITEMS).map((item) => value(item, depth + 1, inside));
+      return items.length > MOST_ITEMS ? [...shown, `… (${items.length} items)`] : shown;
+    }
+
+    const entries = entriesOf(input);
+    const out: Record<string, unknown> = Object.create(null);
+    for (const [name, field] of entries.slice(0, MOST_ITEMS)) {
+      const hide = isSecretName(name) && field !== null && field !== undefined && typeof field !== "boolean";
+      out[text(name)] = hide ? HIDDEN : value(field, depth + 1, inside);
+    }
+    if (entries.length > MOST_ITEMS) out["…"] = `(${entries.length} fields)`;
+    return out;
+  };
+
+  return { add, text, value: (input) => value(input) };
+};
+
+const entriesOf = (input: object): [string, unknown][] => {
+  try {
+    return readEntries(input);
+  } catch {
+    // A getter or a proxy that throws.
+    return [["unreadable", true]];
+  }
+};
+
+const readEntries = (input: object): [string, unknown][] => {
+  if (input instanceof Map) return [...input].map(([key, field]) => [String(key), field]);
+  if (!(input instanceof Error)) return Object.entries(input);
+  const { name, message, stack, cause } = input;
+  const own = Object.entries(input).filter(([key]) => !["name", "message", "stack", "cause"].includes(key));
+  const rest: [string, unknown][] = [["stack", stack], ...own];
+  if (cause !== undefined) rest.push(["cause", cause]);
+  if (input instanceof AggregateError) rest.push(["errors", input.errors]);
+  return [["name", name], ["message", message], ...rest];
+};

@@ -1,0 +1,2 @@
+-- "Herm": tells our file from another program's.
+PRAGMA application_id = 1214607981;

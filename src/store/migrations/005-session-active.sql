@@ -1,0 +1,1 @@
+CREATE INDEX session_active ON session (updated_at) WHERE active = 1;

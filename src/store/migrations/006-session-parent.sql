@@ -1,0 +1,1 @@
+CREATE INDEX session_parent ON session (parent) WHERE parent IS NOT NULL;

@@ -1,0 +1,1 @@
+CREATE INDEX entry_turn ON entry (turn);

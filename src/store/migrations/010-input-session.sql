@@ -1,0 +1,1 @@
+CREATE INDEX input_session ON input (session);

@@ -1,0 +1,161 @@
+// `hermes doctor`: looks at everything that must be right for the program to run, changes nothing, says what to do.
+import { accessSync, constants, lstatSync, readdirSync, statfsSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { ConfigError, messageOf } from "../../core/errors.ts";
+import type { Store } from "../../core/ports.ts";
+import type { Home } from "../../platform/home.ts";
+import { printable } from "../../platform/logline.ts";
+
+type Status = "ok" | "warn" | "fail";
+/** `says` is what was found; `fix`, where there is something to do, is what to do. */
+type Check = { check: string; status: Status; says: string; fix?: string };
+type Setting = { key: string; value: string; from: string };
+
+export type DoctorOptions = {
+  home: Home;
+  nodeVersion: string;
+  json: boolean;
+  colour: boolean;
+  loadConfig: () => { warnings: string[]; settings: Setting[] };
+  /** Opens for reading; must not create or lock anything. */
+  openStore: (file: string) => Promise<Pick<Store, "check" | "close">>;
+  print: (text: string) => Promise<void>;
+};
+
+const MEGABYTE = 1_000_000;
+const SYMBOLS: Record<Status, string> = { ok: "✓", warn: "!", fail: "✗" };
+const COLOURS: Record<Status, string> = { ok: "\x1b[32m", warn: "\x1b[33m", fail: "\x1b[31m" };
+
+/** Returns the exit code: 0 all well (or worth a look at most), 1 problems, 78 a configuration that cannot be used. */
+export const examine = async (options: DoctorOptions): Promise<number> => {
+  const { home, json, colour, print } = options;
+  const config = checkConfig(options);
+  const checks: Check[] = [
+    checkNode(options.nodeVersion),
+    ...checkHome(home),
+    ...config.checks,
+    await checkDatabase(options),
+    checkDisk(home.dir),
+    checkLogs(home),
+  ];
+  const failed = checks.filter(({ status }) => status === "fail");
+  const problems = failed.some(({ check }) => check !== "config") ? 1 : 0;
+  const exit = failed.some(({ check }) => check === "config") ? 78 : problems;
+
+  if (json) {
+    await print(`${JSON.stringify({ ok: exit === 0, checks, settings: config.settings }, null, 2)}\n`);
+    return exit;
+  }
+  for (const { check, status, says, fix } of checks) {
+    const symbol = colour ? `${COLOURS[status]}${SYMBOLS[status]}\x1b[0m` : SYMBOLS[status];
+    await print(`${symbol} ${check.padEnd(8)} ${printable(says)}${fix ? ` → ${printable(fix)}` : ""}\n`);
+    if (check === "config" && status === "ok")
+      for (const { key, value, from } of config.settings)
+        await print(`             ${printable(`${key} = ${value}`)}  (${printable(from)})\n`);
+  }
+  return exit;
+};
+
+const checkNode = (version: string): Check => {
+  const ok = Number(version.replace(/^v/, "").split(".")[0]) >= 24;
+  const found = { check: "node", says: version } as const;
+  return ok ? { ...found, status: "ok" } : { ...found, status: "fail", fix: "install Node 24 or newer" };
+};
+
+const checkHome = ({ dir, logs }: Home): Check[] => {
+  const check = "home";
+  const stat = statSync(dir, { throwIfNoEntry: false });
+  if (!stat) return [{ check, status: "ok", says: `${dir} is not created yet` }];
+  if (!stat.isDirectory()) return [{ check, status: "fail", says: `${dir} is not a directory`, fix: "move it away" }];
+  if (stat.uid !== process.getuid?.()) {
+    const fix = "set HERMES_HOME to a directory of your own";
+    return [{ check, status: "fail", says: `${dir} belongs to another user`, fix }];
+  }
+
+  // Where others cannot enter the directory, the modes of the files in it open nothing.
+  const status = (stat.mode & 0o077) === 0 ? "warn" : "fail";
+  const open = [dir, ...entriesOf(dir), ...entriesOf(logs)].filter((path) => isOpen(path));
+  if (open.length === 0) return [{ check, status: "ok", says: `${dir}, for you only` }];
+  return open.map((path) => ({
+    check,
+    status,
+    says: `other users can read ${path}`,
+    fix: `chmod go= ${quoted(path)}`,
+  }));
+};
+
+const checkConfig = ({ home, loadConfig }: DoctorOptions): { checks: Check[]; settings: Setting[] } => {
+  const check = "config";
+  try {
+    const { warnings, settings } = loadConfig();
+    const says = settings.length === 0 ? "all defaults" : `${settings.length} set, the rest defaults`;
+    const warned = warnings.map((warning): Check => ({ check, status: "warn", says: warning }));
+    return { checks: [{ check, status: "ok", says }, ...warned], settings };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const lines = error.message.split("\n");
+    const fix = `edit ${home.config} or the variable named`;
+    return { checks: lines.map((says) => ({ check, status: "fail", says, fix })), settings: [] };
+  }
+};
+
+const checkDatabase = async ({ home: { database }, openStore }: DoctorOptions): Promise<Check> => {
+  const check = "database";
+  if (!lstatSync(database, { throwIfNoEntry: false }))
+    return { check, status: "ok", says: `${database} is not created yet` };
+  try {
+    const store = await openStore(database);
+    const faults = await store.check();
+    await store.close();
+    if (faults.length === 0) return { check, status: "ok", says: `${database} is whole` };
+    return {
+      check,
+      status: "fail",
+      says: faults.join("; "),
+      fix: `stop hermes and restore ${quoted(database)} from a backup`,
+    };
+  } catch (error) {
+    const says = messageOf(error);
+    if (/in use|locked|busy/i.test(says))
+      return { check, status: "warn", says, fix: "stop that process to have it checked" };
+    return { check, status: "fail", says, fix: `see whether ${quoted(database)} is a database of hermes` };
+  }
+};
+
+const checkDisk = (dir: string): Check => {
+  const at = existing(dir);
+  const { bavail, bsize } = statfsSync(at);
+  const free = Math.floor((bavail * bsize) / MEGABYTE);
+  const says = `${free >= 1000 ? `${(free / 1000).toFixed(1)} GB` : `${free} MB`} free at ${at}`;
+  if (free >= 1000) return { check: "disk", status: "ok", says };
+  const fix = "make room: nothing can be accepted on a full disk";
+  return { check: "disk", status: free >= 100 ? "warn" : "fail", says, fix };
+};
+
+const checkLogs = ({ logs, log }: Home): Check => {
+  const at = existing(log);
+  try {
+    accessSync(at, constants.W_OK);
+    return { check: "logs", status: "ok", says: at === log || at === logs ? log : `${log} is not created yet` };
+  } catch {
+    return { check: "logs", status: "fail", says: `${at} cannot be written`, fix: `chmod u+w ${quoted(at)}` };
+  }
+};
+
+const entriesOf = (dir: string): string[] => {
+  try {
+    return readdirSync(dir).map((name) => join(dir, name));
+  } catch {
+    return []; // not there yet
+  }
+};
+
+const isOpen = (path: string): boolean => {
+  const stat = lstatSync(path, { throwIfNoEntry: false });
+  return stat !== undefined && !stat.isSymbolicLink() && (stat.mode & 0o077) !== 0;
+};
+
+const existing = (path: string): string =>
+  lstatSync(path, { throwIfNoEntry: false }) ? path : existing(dirname(path));
+
+const quoted = (path: string): string => (/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);
