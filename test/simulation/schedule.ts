@@ -47,7 +47,6 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
 
   function boot(): Running {
     const self: Running = {
-      id: 0,
       alive: true,
       paused: false,
       replaced: false,
@@ -156,8 +155,6 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
   }
 
   function act(action: Action) {
-    if (!process.started && action.do !== "kill" && action.do !== "replace")
-      return void scheduler.add(client, "later", 20, () => act(action));
     const { engine } = process;
     const session = keys[action.session] ?? "s0";
     const choose = <T>(list: T[]): T | undefined => list[Math.floor(action.pick * list.length)];
@@ -218,7 +215,6 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
         const old = process;
         if (!old.started) return world.kill(old); // it has not claimed anything yet
         old.paused = true;
-        old.replaced = true;
         restart();
         // Some time later the old one wakes up and goes on as if nothing had happened.
         return void scheduler.add(client, "wake", Math.floor(action.pick * 500), () => {
@@ -276,11 +272,13 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
 
   function storm() {
     let left = plan.actions.length;
-    for (const action of plan.actions)
-      scheduler.add(client, action.do, action.at, () => {
+    const attempt = (action: Action, delay: number) =>
+      void scheduler.add(client, action.do, delay, () => {
+        if (!process.started && action.do !== "kill" && action.do !== "replace") return attempt(action, 20);
         left--;
         act(action);
       });
+    for (const action of plan.actions) attempt(action, action.at);
     runUntil(() => left === 0, Number.POSITIVE_INFINITY);
   }
 

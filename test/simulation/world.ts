@@ -13,7 +13,6 @@ export const RECOVERIES = 3;
 const FAULT_RATE = 0.2;
 
 export type Process = Owner & {
-  id: number;
   /** Another one has claimed the store. */
   replaced: boolean;
   draining: boolean;
@@ -31,6 +30,8 @@ export type World = {
   scheduler: Scheduler;
   checker: Checker;
   disk: ReturnType<typeof createMemoryStore>;
+  /** Whose claim is the newest. */
+  owner: Process | null;
   /** How far the wall clock is off. */
   skew: number;
   /** No reply ever gets through. */
@@ -54,6 +55,7 @@ export function createWorld(plan: Plan, runMicrotasks: () => void, trace: World[
     scheduler: createScheduler(random, runMicrotasks, trace),
     checker: createChecker(INBOX, RECOVERIES),
     disk: createMemoryStore(),
+    owner: null,
     skew: 0,
     trace,
     down: faults.has("channel.down"),
@@ -108,6 +110,8 @@ export function storeOf(world: World, process: Process): Store {
       io("claim", () => {
         const epoch = disk.claim();
         checker.claimed(epoch);
+        if (world.owner) world.owner.replaced = true;
+        world.owner = process;
         return epoch;
       }),
     epoch: () => io("epoch", () => disk.epoch()),
