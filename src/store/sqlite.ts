@@ -37,6 +37,8 @@ export class StoreInUse extends Error {
 }
 
 const STATE_VERSION = 1;
+const SQLITE_BUSY = 5;
+const PATIENT = "PRAGMA busy_timeout = 1000"; // of two that start together, one writes its pid while the other reads it
 const PRUNE_AT_ONCE = 100; // sessions in one transaction: the longest that a commit waits for a prune
 
 /** Throws StoreInUse at once if the file has an owner, ConfigError if it is not a file that we can use. */
@@ -278,24 +280,22 @@ const hasCode = (error: unknown, code: string) => error instanceof Error && "cod
 /** A transaction that never ends, in a file beside the store: the system takes it back however we die. The pid
  * is committed first, as `user_version`, where a process that is refused can read it. */
 function lock(file: string): () => void {
-  const db = new DatabaseSync(`${file}.lock`, { timeout: 0 });
+  const db = new DatabaseSync(`${file}.lock`, { open: false, timeout: 0 });
   try {
+    db.open();
     db.exec("PRAGMA journal_mode = MEMORY; BEGIN IMMEDIATE");
     db.exec(PATIENT);
     db.exec(`PRAGMA user_version = ${process.pid}; COMMIT; BEGIN IMMEDIATE`);
     return () => db.close();
   } catch (error) {
     const pid = ownerOf(db);
-    db.close();
+    if (db.isOpen) db.close();
     if (error instanceof Error && "errcode" in error && error.errcode === SQLITE_BUSY) throw new StoreInUse(file, pid);
     throw new ConfigError(`cannot lock ${file}: ${messageOf(error)}; if nothing uses it, remove ${file}.lock`, {
       cause: error,
     });
   }
 }
-
-const SQLITE_BUSY = 5;
-const PATIENT = "PRAGMA busy_timeout = 1000"; // two that start together read and write the pid at the same moment
 
 function ownerOf(db: DatabaseSync): number | null {
   try {

@@ -1,0 +1,47 @@
+PRAGMA application_id = 1214607981;
+
+PRAGMA user_version = 10;
+
+CREATE TABLE owner (
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  epoch INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE session (
+  key TEXT NOT NULL PRIMARY KEY,
+  epoch INTEGER NOT NULL,
+  version INTEGER NOT NULL,
+  active INTEGER NOT NULL CHECK (active IN (0, 1)),
+  parent TEXT,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  state TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX session_updated ON session (updated_at);
+
+CREATE INDEX session_active ON session (updated_at) WHERE active = 1;
+
+CREATE INDEX session_parent ON session (parent) WHERE parent IS NOT NULL;
+
+CREATE TABLE entry (
+  session TEXT NOT NULL,
+  seq INTEGER NOT NULL,
+  turn TEXT NOT NULL,
+  at INTEGER NOT NULL,
+  fact TEXT NOT NULL,
+  PRIMARY KEY (session, seq)
+) STRICT;
+
+CREATE INDEX entry_turn ON entry (turn);
+
+CREATE TABLE input (
+  id TEXT NOT NULL PRIMARY KEY,
+  session TEXT NOT NULL,
+  digest TEXT NOT NULL,
+  at INTEGER NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('waiting', 'taken', 'withdrawn')),
+  turn TEXT
+) STRICT;
+
+CREATE INDEX input_session ON input (session);

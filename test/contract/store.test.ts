@@ -1,0 +1,85 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import * as fc from "fast-check";
+import { afterAll, expect, test } from "vitest";
+import type { Store } from "../../src/core/ports.ts";
+import { openSqlite } from "../../src/store/sqlite.ts";
+import { asStore, createMemoryStore } from "../fakes/memory-store.ts";
+import { commitOf, entryOf, stateOf, storeContract } from "./store.ts";
+
+const dir = mkdtempSync(join(tmpdir(), "hermes-store-"));
+const newFile = () => join(mkdtempSync(join(dir, "place-")), "store.db");
+afterAll(() => rmSync(dir, { recursive: true }));
+
+storeContract("SQLite", () => {
+  const file = newFile();
+  return () => openSqlite({ file });
+});
+
+storeContract("memory", () => {
+  const disk = createMemoryStore();
+  return async () => asStore(disk);
+});
+
+// What the simulator shows on the memory store counts for SQLite only if nobody can tell them apart.
+test("SQLite and memory give the same answers to the same calls", async () => {
+  const KEYS = ["a:1", "a:2", "b:1"];
+  const IDS = ["i1", "i2", "i3", "i4"];
+  const input = fc.constantFrom(...IDS);
+  const commit = fc.record({
+    do: fc.constant("commit" as const),
+    key: fc.constantFrom(...KEYS),
+    off: fc.constantFrom(0, 0, 0, 0, -1, 1),
+    older: fc.constantFrom(0, 0, 0, 1),
+    entries: fc.array(fc.constantFrom("t1", "t2", "t3"), { maxLength: 3 }),
+    active: fc.boolean(),
+    parent: fc.constantFrom(null, ...KEYS),
+    at: fc.nat(20),
+    accepted: fc.array(fc.record({ id: input, digest: fc.constantFrom("x", "y") }), { maxLength: 2 }),
+    taken: fc.array(fc.record({ id: input, turn: fc.constantFrom(null, "t1", "t2") }), { maxLength: 2 }),
+  });
+  const other = fc.oneof(
+    fc.record({ do: fc.constant("claim" as const) }),
+    fc.record({ do: fc.constant("prune" as const), prefix: fc.constantFrom("", "a:", "b"), before: fc.nat(20) }),
+  );
+  const calls = fc.array(fc.oneof({ weight: 8, arbitrary: commit }, { weight: 1, arbitrary: other }), {
+    maxLength: 60,
+  });
+  type Calls = typeof calls extends fc.Arbitrary<infer T> ? T : never;
+
+  async function answers(store: Store, calls: Calls): Promise<unknown[]> {
+    const said: unknown[] = [];
+    for (const call of calls) {
+      if (call.do === "claim") said.push(await store.claim());
+      else if (call.do === "prune") said.push(await store.prune(call.prefix, call.before));
+      else {
+        const { key, off, older, active, parent, at, accepted, taken } = call;
+        const row = await store.load(key);
+        const from = row?.state.seq ?? 0;
+        const entries = call.entries.map((turn, i) => entryOf(from + i + 1, key + turn));
+        const state = stateOf({ seq: from + entries.length });
+        const epoch = (await store.epoch()) - older;
+        const change = { epoch, state, entries, active, parent, at, accepted, taken };
+        said.push(row, await store.commit(commitOf(key, (row?.version ?? 0) + off, change)));
+      }
+    }
+    for (const key of KEYS) said.push(await store.load(key), await store.entries(key, 1, 5), await store.children(key));
+    for (const key of KEYS) for (const turn of ["t1", "t2", "t3"]) said.push(await store.turn(key + turn));
+    for (const id of IDS) said.push(await store.input(id));
+    said.push(await store.active(), await store.sessions({ limit: 2 }), await store.sessions({ limit: 9, before: 10 }));
+    return said;
+  }
+
+  await fc.assert(
+    fc.asyncProperty(calls, async (calls) => {
+      const sqlite = await openSqlite({ file: newFile() });
+      try {
+        expect(await answers(sqlite, calls)).toEqual(await answers(asStore(createMemoryStore()), calls));
+      } finally {
+        await sqlite.close();
+      }
+    }),
+    { numRuns: 30, seed: 1 },
+  );
+});

@@ -1,0 +1,160 @@
+// A Store without a disk. The object is the disk: it outlives every process that the simulator kills. What is
+// stored is kept by reference; states and entries are never changed after they are made.
+import { StoreFault } from "../../src/core/errors.ts";
+import type { Commit, InputRow, SessionRow, SessionSummary, Store, Verdict } from "../../src/core/ports.ts";
+import type { Entry } from "../../src/core/session.ts";
+
+type Kept = SessionRow & { active: boolean; entries: Entry[] };
+type Sync<T> = {
+  [K in keyof T]: T[K] extends (...args: infer A) => Promise<infer R> ? (...args: A) => R : never;
+};
+export type MemoryStore = Sync<Omit<Store, "close">>;
+
+export function createMemoryStore(): MemoryStore {
+  const sessions = new Map<string, Kept>(); // in order of creation, which decides between equal times
+  const turns = new Map<string, Entry[]>();
+  const inputs = new Map<string, InputRow>();
+  let epoch = 0;
+
+  function commit(change: Commit): Verdict {
+    const { session, version, at, parent, active, state } = change;
+    const kept = sessions.get(session);
+    if (change.epoch < epoch) return "fenced";
+    if (version !== (kept?.version ?? 0)) return "stale";
+    const ids = new Set(change.accepted.map(({ id }) => id));
+    if (ids.size < change.accepted.length || change.accepted.some(({ id }) => inputs.has(id))) return "duplicate";
+    const last = kept?.entries.at(-1)?.seq ?? 0;
+    if (change.entries[0] && change.entries[0].seq <= last)
+      throw new StoreFault("no", `entry ${change.entries[0].seq} of ${session} exists already`);
+
+    const entries = kept?.entries ?? [];
+    const createdAt = kept?.createdAt ?? at;
+    sessions.set(session, {
+      session,
+      epoch: change.epoch,
+      version: version + 1,
+      state,
+      parent,
+      createdAt,
+      updatedAt: at,
+      active,
+      entries,
+    });
+    for (const entry of change.entries) {
+      entries.push(entry);
+      const turn = turns.get(entry.turn);
+      if (turn) turn.push(entry);
+      else turns.set(entry.turn, [entry]);
+    }
+    for (const { id, digest } of change.accepted)
+      inputs.set(id, { id, session, digest, at, status: "waiting", turn: null });
+    for (const { id, turn } of change.taken) {
+      const input = inputs.get(id);
+      if (input) inputs.set(id, { ...input, status: turn === null ? "withdrawn" : "taken", turn });
+    }
+    return "done";
+  }
+
+  function load(session: string): SessionRow | null {
+    const kept = sessions.get(session);
+    if (!kept) return null;
+    const { active: _, entries: __, ...row } = kept;
+    return row;
+  }
+
+  function entries(session: string, after: number, limit: number): Entry[] {
+    const all = sessions.get(session)?.entries ?? [];
+    let from = Math.min(after, all.length); // numbered densely from 1: the place is the number
+    while (from > 0 && (all[from - 1]?.seq ?? 0) > after) from--;
+    return all.slice(from, from + limit);
+  }
+
+  function summaries({ before = Infinity, limit }: { before?: number; limit: number }): SessionSummary[] {
+    return [...sessions.values()]
+      .filter((kept) => kept.updatedAt < before)
+      .toReversed()
+      .sort((a, b) => b.updatedAt - a.updatedAt)
+      .slice(0, limit)
+      .map(({ session, active, state, createdAt, updatedAt }) => ({
+        session,
+        active,
+        entries: state.seq,
+        createdAt,
+        updatedAt,
+      }));
+  }
+
+  function prune(prefix: string, before: number): number {
+    const old = [...sessions.values()].filter(
+      (kept) => !kept.active && kept.updatedAt < before && kept.session.startsWith(prefix),
+    );
+    for (const { session, entries } of old) {
+      for (const { turn } of entries) turns.delete(turn);
+      for (const input of inputs.values()) if (input.session === session) inputs.delete(input.id);
+      sessions.delete(session);
+    }
+    return old.length;
+  }
+
+  function check(): string[] {
+    const wrong: string[] = [];
+    for (const { session, state, entries } of sessions.values()) {
+      if (entries.length !== state.seq || entries.some((entry, i) => entry.seq !== i + 1))
+        wrong.push(`session ${session}: its entries are not 1 to ${state.seq}`);
+      for (const { id } of state.inbox) {
+        const input = inputs.get(id);
+        if (input?.session !== session || input.status !== "waiting")
+          wrong.push(`session ${session}: ${id} is in its inbox, but is not a waiting input`);
+      }
+    }
+    for (const { id, session, status } of inputs.values())
+      if (status === "waiting" && !sessions.get(session)?.state.inbox.some((waiting) => waiting.id === id))
+        wrong.push(`input ${id} waits, but is not in the inbox of ${session}`);
+    return wrong;
+  }
+
+  return {
+    claim: () => ++epoch,
+    epoch: () => epoch,
+    load,
+    commit,
+    entries,
+    turn: (id) => [...(turns.get(id) ?? [])],
+    input: (id) => inputs.get(id) ?? null,
+    active: () =>
+      [...sessions.values()]
+        .filter((kept) => kept.active)
+        .sort((a, b) => a.updatedAt - b.updatedAt)
+        .map(({ session, updatedAt }) => ({ session, updatedAt })),
+    children: (parent) => [...sessions.values()].filter((kept) => kept.parent === parent).map((kept) => kept.session),
+    sessions: summaries,
+    prune,
+    check,
+  };
+}
+
+/** What one process sees of the disk. */
+export function asStore(disk: MemoryStore): Store {
+  let closed = false;
+  const io = async <T>(work: () => T): Promise<T> => {
+    if (closed) throw new StoreFault("no", "the store is closed");
+    return work();
+  };
+  return {
+    claim: () => io(() => disk.claim()),
+    epoch: () => io(() => disk.epoch()),
+    load: (session) => io(() => disk.load(session)),
+    commit: (change) => io(() => disk.commit(change)),
+    entries: (session, after, limit) => io(() => disk.entries(session, after, limit)),
+    turn: (id) => io(() => disk.turn(id)),
+    input: (id) => io(() => disk.input(id)),
+    active: () => io(() => disk.active()),
+    children: (parent) => io(() => disk.children(parent)),
+    sessions: (page) => io(() => disk.sessions(page)),
+    prune: (prefix, before) => io(() => disk.prune(prefix, before)),
+    check: () => io(() => disk.check()),
+    close: async () => {
+      closed = true;
+    },
+  };
+}
