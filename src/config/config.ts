@@ -11,12 +11,10 @@ import { nearest, problemLines, shown } from "./problems.ts";
 import { type Config, DRAIN_TIMEOUT, drainTimeout, isSecretKey, schema, VARIABLES } from "./schema.ts";
 import { at, freeze, isTree, leaves, type Path, put, type Tree } from "./tree.ts";
 
-export type { Config } from "./schema.ts";
-
 /** An option of the command line that sets a key; an undefined value was not given. */
 export type Flag = { flag: string; key: string; value: unknown };
 /** A value that is not the default, fit to be shown, and where it came from. */
-export type Setting = { key: string; value: string; from: string };
+type Setting = { key: string; value: string; from: string };
 export type Loaded = {
   config: Config;
   /** For the log: what was wrong but is no reason not to start. */

@@ -56,16 +56,18 @@ export const nearest = (typed: string, names: readonly string[]): string | null 
   return best;
 };
 
-/** Letters to add, remove or change (Levenshtein). */
+/** Letters to add, remove, change or swap with their neighbour. */
 const distance = (a: string, b: string): number => {
+  let before: number[] = [];
   let row = Array.from({ length: b.length + 1 }, (_, n) => n);
   for (let i = 0; i < a.length; i += 1) {
     const next = [i + 1];
     for (let j = 0; j < b.length; j += 1) {
       const change = (row[j] ?? 0) + (a[i] === b[j] ? 0 : 1);
-      next.push(Math.min(change, (next[j] ?? 0) + 1, (row[j + 1] ?? 0) + 1));
+      const swap = i > 0 && j > 0 && a[i] === b[j - 1] && a[i - 1] === b[j] ? (before[j - 1] ?? 0) + 1 : change;
+      next.push(Math.min(change, swap, (next[j] ?? 0) + 1, (row[j + 1] ?? 0) + 1));
     }
-    row = next;
+    [before, row] = [row, next];
   }
   return row[b.length] ?? 0;
 };

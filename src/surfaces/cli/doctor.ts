@@ -1,5 +1,5 @@
 // `hermes doctor`: looks at everything that must be right for the program to run, changes nothing, says what to do.
-import { accessSync, constants, lstatSync, readdirSync, statfsSync, statSync } from "node:fs";
+import { accessSync, constants, lstatSync, readdirSync, type Stats, statfsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { ConfigError, messageOf } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
@@ -84,7 +84,7 @@ const checkHome = ({ dir, logs }: Home): Check[] => {
   }));
 };
 
-const checkConfig = ({ home, loadConfig }: DoctorOptions): { checks: Check[]; settings: Setting[] } => {
+const checkConfig = ({ loadConfig }: DoctorOptions): { checks: Check[]; settings: Setting[] } => {
   const check = "config";
   try {
     const { warnings, settings } = loadConfig();
@@ -93,16 +93,14 @@ const checkConfig = ({ home, loadConfig }: DoctorOptions): { checks: Check[]; se
     return { checks: [{ check, status: "ok", says }, ...warned], settings };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    const lines = error.message.split("\n");
-    const fix = `edit ${home.config} or the variable named`;
-    return { checks: lines.map((says) => ({ check, status: "fail", says, fix })), settings: [] };
+    // Each line says itself where it is and what would be right.
+    return { checks: error.message.split("\n").map((says) => ({ check, status: "fail", says })), settings: [] };
   }
 };
 
 const checkDatabase = async ({ home: { database }, openStore }: DoctorOptions): Promise<Check> => {
   const check = "database";
-  if (!lstatSync(database, { throwIfNoEntry: false }))
-    return { check, status: "ok", says: `${database} is not created yet` };
+  if (!look(database)) return { check, status: "ok", says: `${database} is not created yet` };
   try {
     const store = await openStore(database);
     const faults = await store.check();
@@ -151,11 +149,19 @@ const entriesOf = (dir: string): string[] => {
 };
 
 const isOpen = (path: string): boolean => {
-  const stat = lstatSync(path, { throwIfNoEntry: false });
-  return stat !== undefined && !stat.isSymbolicLink() && (stat.mode & 0o077) !== 0;
+  const stat = look(path);
+  return stat !== null && !stat.isSymbolicLink() && (stat.mode & 0o077) !== 0;
 };
 
-const existing = (path: string): string =>
-  lstatSync(path, { throwIfNoEntry: false }) ? path : existing(dirname(path));
+const look = (path: string): Stats | null => {
+  try {
+    return lstatSync(path);
+  } catch {
+    return null; // not there, or under something that is no directory
+  }
+};
+
+/** The path itself, or the nearest directory above it that is there. */
+const existing = (path: string): string => (look(path) ? path : existing(dirname(path)));
 
 const quoted = (path: string): string => (/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);

@@ -1,0 +1,219 @@
+// The rules of docs/ARCHITECTURE.md that a machine can see. Each rule is a function over one file's text,
+// so that it is shown on a planted breach that the rule can fail.
+import { globSync, readFileSync } from "node:fs";
+import { dirname, join, normalize } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import pkg from "../../package.json" with { type: "json" };
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const files = globSync("src/**/*.ts", { cwd: root }).map((path) => ({
+  path,
+  source: readFileSync(join(root, path), "utf8"),
+}));
+
+type Rule = (path: string, source: string) => string[];
+const breaches = (rule: Rule) => files.flatMap(({ path, source }) => rule(path, source));
+
+describe("the source is a star around core", () => {
+  it("imports only core, platform and its own folder, and only main.ts imports from everywhere", () => {
+    expect(breaches(foreignImports)).toEqual([]);
+  });
+
+  it("has a core and an engine without clock, chance, network or process", () => {
+    expect(breaches(impurities)).toEqual([]);
+  });
+
+  it("has no file of more than 500 lines", () => {
+    expect(breaches(tooLong)).toEqual([]);
+  });
+
+  it("never looks away from a type", () => {
+    expect(breaches(untyped)).toEqual([]);
+  });
+
+  it("never links signals with AbortSignal.any, which leaks on a long-lived one", () => {
+    expect(breaches(leakySignals)).toEqual([]);
+  });
+});
+
+describe("the rules can fail", () => {
+  it.each([
+    ["src/core/turn.ts", 'import { clock } from "../platform/clock.ts";'],
+    ["src/core/turn.ts", 'import type { Engine } from "../engine/engine.ts";'],
+    ["src/core/turn.ts", 'import { z } from "zod";'],
+    ["src/core/turn.ts", 'import { createHash } from "node:crypto";'],
+    ["src/engine/engine.ts", 'import { clock } from "../platform/clock.ts";'],
+    ["src/engine/engine.ts", 'import fs from "node:fs";'],
+    ["src/store/sqlite.ts", 'export { loadConfig } from "../config/config.ts";'],
+    ["src/agent/act.ts", "const tools = await import(`../tools/${name}.ts`);"],
+    ["src/agent/act.ts", 'const tools = await import("../tools/exec.ts");'],
+    ["src/surfaces/cli/chat.ts", 'import "../http/server.ts";'],
+    ["src/surfaces/cli/chat.ts", 'import { createEngine } from "../../engine/engine.ts";'],
+    ["src/platform/log.ts", 'import {\n  loadConfig,\n} from "../config/config.ts";'],
+    ["src/helpers.ts", "export const help = 1;"],
+  ])("a foreign import: %s: %s", (path, source) => {
+    expect(foreignImports(path, source)).toHaveLength(1);
+  });
+
+  it.each([
+    "const now = Date.now();",
+    "const at = new Date();",
+    "const id = `run_${Math.random()}`;",
+    "const nested = `${`${Date.now()}`}`;",
+    "setTimeout(() => {}, 5);",
+    "await fetch(url);",
+    'if (process.env.DEBUG) log("x");',
+    "const id = crypto.randomUUID();",
+    "const id = randomUUID();",
+    "const signal = AbortSignal.timeout(5);",
+    'const quote = /["`]/; const now = Date.now(); const other = "`";',
+    "const share = total / 2; const now = Date.now() / 2;",
+    "globalThis.setTimeout(later);",
+  ])("an impurity: %s", (source) => {
+    expect(impurities("src/engine/engine.ts", source)).toHaveLength(1);
+  });
+
+  it.each(["const a = b as any;", "const f = (x: any) => x;", "const m = new Map<string, any>();", "// @ts-ignore"])(
+    "a way around the types: %s",
+    (source) => {
+      expect(untyped("src/core/turn.ts", source)).toHaveLength(1);
+    },
+  );
+
+  it("a file too long, a leaking signal", () => {
+    expect(tooLong("src/core/turn.ts", "\n".repeat(501))).toHaveLength(1);
+    expect(leakySignals("src/llm/call.ts", "AbortSignal.any([a, b])")).toHaveLength(1);
+  });
+
+  it("but not on words in comments, strings, templates, patterns, or names of members", () => {
+    const innocent = [
+      "// Date.now() and setTimeout are not for us",
+      "/* fetch, process: any */",
+      'const text = "Date.now() as any"; const other = \'process "crypto"\';',
+      "const said = `process ${name} fetch`;",
+      "const found = /fetch|process/.test(text);",
+      "const at = clock.fetch(row.process, this.crypto);",
+      'import { createHash } from "node:crypto";',
+      'import type { Session } from "../core/session.ts";',
+      'import { reconcile } from "./inflight.ts";',
+      'const text = \'import x from "../store/sqlite.ts"\'; const list = Array.from("ab");',
+    ].join("\n");
+    expect(impurities("src/engine/engine.ts", innocent)).toEqual([]);
+    expect(foreignImports("src/engine/engine.ts", innocent)).toEqual([]);
+    expect(untyped("src/engine/engine.ts", innocent)).toEqual([]);
+    expect(impurities("src/platform/clock.ts", "Date.now()")).toEqual([]);
+  });
+});
+
+describe("what is installed", () => {
+  it("has exact versions only", () => {
+    const loose = Object.entries({ ...pkg.dependencies, ...pkg.devDependencies }).filter(
+      ([, version]) => !/^\d+\.\d+\.\d+$/.test(version),
+    );
+    expect(loose).toEqual([]);
+  });
+
+  it("may run an install script for the pinned runtime only", () => {
+    expect(pkg.allowScripts).toEqual({ node: true });
+  });
+});
+
+// ── The rules ────────────────────────────────────────────────────────────────────────────────────────
+
+function foreignImports(path: string, source: string): string[] {
+  if (path === "src/main.ts") return [];
+  const folder = folderOf(path);
+  if (folder === "src") return [`${path}: only main.ts lives in src itself`];
+  const pure = folder === "src/core" || folder === "src/engine";
+  const allowed = folder === "src/core" ? [folder] : ["src/core", folder, ...(pure ? [] : ["src/platform"])];
+  return importsOf(source)
+    .filter((name) => {
+      if (name === "(computed)") return true;
+      if (name.startsWith(".")) return !allowed.includes(folderOf(normalize(join(dirname(path), name))));
+      return pure && !(folder === "src/engine" && name === "node:crypto");
+    })
+    .map((name) => `${path} imports ${name}`);
+}
+
+function impurities(path: string, source: string): string[] {
+  if (!/^src\/(core|engine)\//.test(path)) return [];
+  const worldly =
+    /(?<![.\w$])(?:Date|setTimeout|setInterval|setImmediate|queueMicrotask|fetch|process|performance|crypto|require|globalThis|Math\.random|AbortSignal\.timeout|random(?:UUID|Bytes|Int|FillSync))\b/g;
+  return [...codeOf(source).matchAll(worldly)].map(([word]) => `${path} uses ${word}`);
+}
+
+function tooLong(path: string, source: string): string[] {
+  const lines = source.split("\n").length - 1;
+  return lines > 500 ? [`${path} has ${lines} lines`] : [];
+}
+
+function untyped(path: string, source: string): string[] {
+  const casts = codeOf(source).match(/(?:\bas|[:<,|&])\s*any\b(?!\s*[:(])/g) ?? [];
+  const pragmas = source.match(/@ts-(?:ignore|nocheck|expect-error)/g) ?? [];
+  return [...casts, ...pragmas].map((found) => `${path} has ${found}`);
+}
+
+function leakySignals(path: string, source: string): string[] {
+  return codeOf(source).includes("AbortSignal.any") ? [`${path} uses AbortSignal.any`] : [];
+}
+
+/** `src/core`, `src/surfaces/cli`: each surface is a folder of its own. */
+function folderOf(path: string): string {
+  const parts = dirname(path).split("/");
+  return parts.slice(0, parts[1] === "surfaces" ? 3 : 2).join("/");
+}
+
+/** What is imported, re-exported or loaded on demand; a computed name counts as "(computed)". */
+function importsOf(source: string): string[] {
+  const { code, strings } = scan(source);
+  const importing = /\bfrom\s*"(\d+)"|\bimport\s*(?:\(\s*)?"(\d+)"|\bimport\s*\(/g;
+  return [...code.matchAll(importing)].map(([, from, direct]) => strings[Number(from ?? direct)] ?? "(computed)");
+}
+
+/** The source without comments and without what stands in strings, templates and patterns. */
+function codeOf(source: string): string {
+  return scan(source).code;
+}
+
+function scan(source: string): { code: string; strings: string[] } {
+  const piece = new RegExp(
+    [
+      /\/\*[^]*?\*\/|\/\/[^\n]*/, // comment
+      /(?<quoted>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')/,
+      /(?<pattern>(?<=(?:^|[=(,:[!&|?{};\n]|=>|\breturn)\s*)\/(?![*/])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/)/,
+      /(?<mark>[`{}])/,
+    ]
+      .map((part) => part.source)
+      .join("|"),
+    "g",
+  );
+  const strings: string[] = [];
+  let code = "";
+  let from = 0;
+  // Templates hold code in `${ }`, which holds templates: what we are in, innermost last.
+  const inside: ("code" | "template")[] = ["code"];
+  while (from < source.length) {
+    if (inside.at(-1) === "template") {
+      from += /^(?:\\.|\$(?!\{)|[^`\\$])*/s.exec(source.slice(from))?.[0].length ?? 0;
+      const held = source.startsWith("${", from);
+      if (held) inside.push("code");
+      else inside.pop();
+      code += held ? "${" : "`";
+      from += held ? 2 : 1;
+      continue;
+    }
+    piece.lastIndex = from;
+    const found = piece.exec(source);
+    code += source.slice(from, found?.index);
+    from = found ? found.index + found[0].length : source.length;
+    const { quoted, pattern, mark } = found?.groups ?? {};
+    if (quoted !== undefined) code += `"${strings.push(quoted.slice(1, -1)) - 1}"`;
+    if (pattern !== undefined) code += "//";
+    if (mark !== undefined) code += mark;
+    if (mark === "`") inside.push("template");
+    if (mark === "{") inside.push("code");
+    if (mark === "}" && inside.length > 1) inside.pop();
+  }
+  return { code, strings };
+}
