@@ -35,6 +35,12 @@ export function foldRun(entries: Entry[]): Run | null {
   return run;
 }
 
+/** What whoever asked for it is told. */
+export const compactedText = (upTo: number): string =>
+  upTo
+    ? "The conversation so far is now a summary for the model; nothing was deleted."
+    : "There was nothing to shorten.";
+
 function take(run: Run, entry: Entry): void {
   switch (entry.kind) {
     case "began":
@@ -43,6 +49,9 @@ function take(run: Run, entry: Entry): void {
     case "thought":
       run.output = entry.text;
       run.usage = { input: run.usage.input + entry.usage.input, output: run.usage.output + entry.usage.output };
+      break;
+    case "compacted":
+      run.output = compactedText(entry.upTo);
       break;
     case "cut":
       run.output = entry.text;
@@ -67,6 +76,8 @@ function take(run: Run, entry: Entry): void {
       break;
     case "ended":
       run.status = entry.outcome;
+      break;
+    default:
       break;
   }
 }

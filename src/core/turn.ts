@@ -48,11 +48,27 @@ export function work(s: Session, rules: Rules): Effect[] {
   return s.turn ? [...turnWork(s, s.turn, rules), ...memory] : memory;
 }
 
-function turnWork(s: Session, { id: turn, phase, thoughts, recoveries }: Turn, rules: Rules): Effect[] {
+function turnWork(
+  s: Session,
+  { id: turn, phase, thoughts, recoveries, tight, model, task }: Turn,
+  rules: Rules,
+): Effect[] {
   const { step } = s;
   switch (phase.at) {
     case "thinking":
-      return [{ key: `think:${step}`, do: "think", turn, step, final: thoughts >= rules.iterations }];
+      return [
+        {
+          key: `think:${step}`,
+          do: "think",
+          turn,
+          step,
+          final: thoughts >= rules.iterations,
+          tight,
+          ...(model && { model }),
+        },
+      ];
+    case "compacting":
+      return [{ key: `compact:${step}`, do: "compact", turn, step, asked: task === "compress" }];
     case "acting":
       return phase.calls.flatMap((call): Effect[] => {
         if (call.status === "running") return [{ key: `act:${call.id}`, do: "act", turn, step, call: call.id }];
@@ -82,7 +98,9 @@ function reduce(s: Session, e: Event, cx: Context): Session {
       const applied = apply(s, e.input.mode);
       const seq = cx.note(e.input.id, { kind: "accepted", input: e.input, applied });
       const mode = applied === "began" ? "queue" : applied;
-      const waiting = enqueue({ ...s, parked: false }, { id: e.input.id, mode, reply: e.input.reply, seq });
+      const { id, reply, model, task } = e.input;
+      const input = { id, mode, reply, seq, ...(model && { model }), ...(task && { task }) };
+      const waiting = enqueue({ ...s, parked: false }, input);
       return applied === "interrupt" && turn && phase && busy(phase)
         ? stop(waiting, turn, "interrupted", e.input.id, e.said, cx)
         : begin(waiting, cx);
@@ -108,12 +126,14 @@ function reduce(s: Session, e: Event, cx: Context): Session {
     case "thought": {
       if (!turn || phase?.at !== "thinking") return s;
       const calls = e.calls.map((proposal, i): Call => accepted(proposal, `call_${s.step}_${i}`));
-      const thought = { ...turn, thoughts: turn.thoughts + 1 };
+      const thought = { ...turn, thoughts: turn.thoughts + 1, tight: false };
       const from = cx.note(turn.id, {
         kind: "thought",
         text: e.text,
+        ...(e.reasoning && { reasoning: e.reasoning }),
         calls: calls.map(({ id, tool }, i) => ({ id, tool, args: e.calls[i]?.args })),
         usage: e.usage,
+        model: e.model,
       });
       if (calls.length && turn.thoughts >= cx.rules.iterations) {
         finishCalls(turn.id, calls, "skipped", "Not run: this turn has used up its model calls.", cx);
@@ -147,8 +167,17 @@ function reduce(s: Session, e: Event, cx: Context): Session {
       cx.note(turn.id, { kind: "acted", call: e.call, outcome: e.allow ? "ok" : "denied", text: e.text });
       return act(s, turn, change(phase.calls, call, "done"), cx);
     }
+    case "crowded":
+      if (!turn || phase?.at !== "thinking" || turn.tight) return s;
+      return { ...s, step: s.step + 1, turn: { ...turn, phase: { at: "compacting" } } };
+    case "compacted": {
+      if (!turn || phase?.at !== "compacting") return s;
+      const from = cx.note(turn.id, { kind: "compacted", summary: e.summary, upTo: e.upTo });
+      if (turn.task === "compress") return conclude(s, turn, "completed", from, cx);
+      return { ...s, step: s.step + 1, turn: { ...turn, tight: true, phase: { at: "thinking" } } };
+    }
     case "failed": {
-      if (!turn || phase?.at !== "thinking") return s;
+      if (!turn || (phase?.at !== "thinking" && phase?.at !== "compacting")) return s;
       if (e.said) cx.note(turn.id, { kind: "cut", text: e.said });
       const from = cx.note(turn.id, { kind: "failed", reason: e.reason });
       return conclude(s, turn, "failed", from, cx);
@@ -186,6 +215,7 @@ function recover(s: Session, turn: Turn, resume: boolean, cx: Context): Session 
     case "replying": // under the same delivery key
       return { ...again, turn: counted };
     case "thinking":
+    case "compacting":
       return resume ? { ...again, turn: counted } : end(again, turn, "interrupted", cx);
     case "acting": {
       const crashed = phase.calls.filter((c) => c.status === "running" && !(c.repeatable && resume));
@@ -198,7 +228,7 @@ function recover(s: Session, turn: Turn, resume: boolean, cx: Context): Session 
   }
 }
 
-const busy = (phase: Phase) => phase.at === "thinking" || phase.at === "acting";
+const busy = (phase: Phase) => phase.at !== "replying" && phase.at !== "stopping";
 
 /** What a mode comes to in this state. One that finds the turn already stopping is next, which is what it wanted. */
 function apply(s: Session, mode: Mode): Applied {
@@ -282,6 +312,9 @@ function begin(s: Session, cx: Context): Session {
   const [first, ...inbox] = s.inbox;
   if (s.turn || s.parked || !first) return s;
   cx.note(first.id, { kind: "began", input: first.id });
-  const turn: Turn = { id: first.id, reply: first.reply, phase: { at: "thinking" }, thoughts: 0, recoveries: 0 };
+  const { id, reply, model, task } = first;
+  const phase: Phase = { at: task === "compress" ? "compacting" : "thinking" };
+  const given = { ...(model && { model }), ...(task && { task }) };
+  const turn: Turn = { id, reply, ...given, phase, thoughts: 0, tight: false, recoveries: 0 };
   return { ...s, step: s.step + 1, inbox, turn };
 }

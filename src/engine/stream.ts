@@ -7,7 +7,7 @@ import type { Entry } from "../core/session.ts";
 import type { Update } from "./runtime.ts";
 
 /** The text of the model call in flight. `held`: said while the end of that call was being written. */
-export type Live = { step: number; text: string; held?: string };
+export type Live = { step: number; text: string; held?: string; notice?: string };
 
 type Source = {
   ready(): Promise<unknown>;
@@ -20,6 +20,7 @@ type Source = {
 
 export async function* follow(source: Source, cursor: string, signal: AbortSignal): AsyncGenerator<Update> {
   let [seq = 0, chars = 0] = cursor.split(".").map(Number);
+  let shown = "";
   const at = () => (chars ? `${seq}.${chars}` : `${seq}`);
 
   while (!signal.aborted) {
@@ -51,6 +52,12 @@ export async function* follow(source: Source, cursor: string, signal: AbortSigna
       const delta = live.text.slice(chars);
       chars = live.text.length;
       yield { cursor: at(), delta };
+      continue;
+    }
+    const notice = live?.notice ?? "";
+    if (notice !== shown) {
+      shown = notice;
+      yield { cursor: at(), notice };
       continue;
     }
     await woken(source.watchers, signal);
