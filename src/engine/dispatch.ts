@@ -35,9 +35,7 @@ export type World = { store: Store; clock: Clock; log: Log; perform: Perform; li
 export type Slot = {
   key: string;
   /** Null until loaded, and again when what is known may not be what is stored. */
-  row: Pick<SessionRow, "version" | "state" | "parent"> | null;
-  /** This process has worked on it, so a reload has consequences. */
-  ours: boolean;
+  row: Pick<SessionRow, "epoch" | "version" | "state" | "parent" | "updatedAt"> | null;
   /** The end of the session's line: one change at a time. */
   tail: Promise<unknown>;
   pending: number;
@@ -52,13 +50,21 @@ type Row = NonNullable<Slot["row"]>;
 /** Makes the event when the session's line has come to it; may throw a Refusal. `said`: the live text by then.
  *  Null: only look. */
 export type Make = (state: Session, said: string) => Event | null;
-export type ChangeOptions = { insist: boolean; accepted?: { id: string; digest: string }; parent?: string | undefined };
+export type ChangeOptions = {
+  /** The store is in trouble: wait for it, instead of refusing. */
+  insist: boolean;
+  /** Change nothing, not even take up what a dead process left. */
+  look?: boolean;
+  accepted?: { id: string; digest: string };
+  parent?: string | undefined;
+};
 
 const PAGE = 1_000;
 const RETRY_MS = [10, 50, 200, 1_000, 5_000];
 /** Looks at an accept whose fate is unknown before its sender is told so. */
 const LOOKS = 3;
 
+const NEW: Row = { epoch: 0, version: 0, state: fresh, parent: null, updatedAt: 0 };
 /** Work that takes one of the places for turns in flight. */
 const HEAVY = new Set<Effect["do"]>(["think", "compact", "act"]);
 
@@ -91,7 +97,8 @@ export function createDispatch(world: World) {
       if (closed) throw closed;
       try {
         const row = slot.row ?? (await load(slot));
-        const event = make(row.state, slot.live?.text ?? "");
+        const orphan = isOrphan(row) && !options.look;
+        const event = orphan ? takenUp(row) : make(row.state, slot.live?.text ?? "");
         if (!event) return [];
         const [state, facts] = transition(row.state, event, rules);
         if (state === row.state) return [];
@@ -99,14 +106,13 @@ export function createDispatch(world: World) {
         const at = clock.now();
         const entries = facts.map((fact): Entry => ({ ...fact, at }));
         const parent = row.parent ?? options.parent ?? null;
-        const verdict = await commit(slot, row.version, { state, entries, parent, at }, options);
+        const verdict = await commit(slot, row.version, { state, entries, parent, at }, orphan ? {} : options);
         if (verdict === "fenced") throw fenced();
         if (verdict === "duplicate") return "duplicate";
         if (verdict === "done") {
-          adopt(slot, { version: row.version + 1, state, parent }, entries);
-          return entries;
-        }
-        slot.row = null; // stale
+          adopt(slot, { epoch, version: row.version + 1, state, parent, updatedAt: at }, entries);
+          if (!orphan) return entries;
+        } else slot.row = null; // stale
       } catch (error) {
         if (!(error instanceof StoreFault)) throw error;
         log("warn", "store.fault", { session: slot.key, landed: error.landed, error: error.message });
@@ -119,17 +125,24 @@ export function createDispatch(world: World) {
   }
 
   async function load(slot: Slot): Promise<Row> {
-    const row = (await store.load(slot.key)) ?? { version: 0, state: fresh, parent: null };
-    if (slot.ours) adopt(slot, row, []);
+    const row = (await store.load(slot.key)) ?? NEW;
+    if (row.epoch === epoch) adopt(slot, row, []); // what is known was not what is stored
     slot.row = row;
     return row;
+  }
+
+  /** Its turn was left by a process that is gone; nothing of it may run before that is counted (T9). */
+  const isOrphan = (row: Row) => row.epoch !== epoch && row.state.turn !== null;
+
+  function takenUp(row: Row): Event {
+    return { type: "restarted", resume: clock.now() - row.updatedAt < limits.resumeWithinMs };
   }
 
   async function commit(
     slot: Slot,
     version: number,
     made: Pick<Commit, "state" | "entries" | "parent" | "at">,
-    { accepted }: ChangeOptions,
+    { accepted }: Pick<ChangeOptions, "accepted">,
   ): Promise<Verdict> {
     const taken = made.entries.flatMap((entry): Commit["taken"] => {
       if (entry.kind === "began" || entry.kind === "joined") return [{ id: entry.input, turn: entry.turn }];
@@ -179,7 +192,6 @@ export function createDispatch(world: World) {
   function adopt(slot: Slot, row: Row, entries: Entry[]) {
     if (slot.live && slot.live.step !== row.state.step) slot.live = null;
     slot.row = row;
-    slot.ours = true;
     if (slot.transcript) for (const entry of entries) extend(slot.transcript, entry);
     reconcile(slot);
     for (const wake of slot.watchers) wake();
@@ -201,7 +213,7 @@ export function createDispatch(world: World) {
   // ── What follows from a state ───────────────────────────────────────────────────────────────────────
 
   function reconcile(slot: Slot) {
-    if (closed || !slot.row) return;
+    if (closed || !slot.row || isOrphan(slot.row)) return;
     const { state, parent } = slot.row;
     const wanted = work(state, rules);
     const heavy = wanted.some((effect) => HEAVY.has(effect.do));
@@ -275,8 +287,8 @@ export function createDispatch(world: World) {
   }
 
   async function read(slot: Slot): Promise<Row> {
-    if (!slot.row) await change(slot.key, () => null, { insist: false });
-    return slot.row ?? { version: 0, state: fresh, parent: null };
+    if (!slot.row) await change(slot.key, () => null, { insist: false, look: true });
+    return slot.row ?? NEW;
   }
 
   // ── Slots ───────────────────────────────────────────────────────────────────────────────────────────
@@ -291,7 +303,6 @@ export function createDispatch(world: World) {
     const slot: Slot = {
       key,
       row: null,
-      ours: false,
       tail: Promise.resolve(),
       pending: 0,
       viewers: 0,

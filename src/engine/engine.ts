@@ -9,8 +9,9 @@ import type { AcceptRequest, Receipt, Runtime, Status, Stopped, Update, Whereabo
 import { follow } from "./stream.ts";
 
 export interface Engine extends Runtime {
-  /** Claims the store and takes up what a dead process left. Before anything else. */
-  start(): Promise<void>;
+  /** Claims the store and takes up what a dead process left. Before anything else. Sessions that are not `mine` (a
+   *  terminal cannot reply to a chat) wait for a process that serves them, or for somebody who talks to them. */
+  start(mine?: (session: string) => boolean): Promise<void>;
   /** Starts no new turn, waits for the running ones up to `ms`, then lets go of everything. What is left looks
    *  to the next process like a crash, which is why recovery needs no second path. Returns what was left. */
   drain(ms: number, except?: string): Promise<{ left: string[] }>;
@@ -53,7 +54,8 @@ export function createEngine(world: World): Engine {
         parent: request.parent,
       });
       const [first] = entries === "duplicate" ? [] : entries;
-      if (first?.kind === "accepted") return { id, session, applied: first.applied, replayed: false };
+      if (first?.kind === "accepted")
+        return { id, session, applied: first.applied, replayed: false, cursor: before(first) };
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       refusal = error;
@@ -73,7 +75,7 @@ export function createEngine(world: World): Engine {
       throw new Refusal("idempotency_key_conflict", "This key was used before for something else; use a new one.");
     const [first] = await store.turn(id);
     const applied = first?.kind === "accepted" ? first.applied : "queue";
-    return { id, session: input.session, applied, replayed: true };
+    return { id, session: input.session, applied, replayed: true, cursor: before(first) };
   }
 
   async function stop({ session, turn, scope = "turn" }: Parameters<Runtime["stop"]>[0]): Promise<Stopped> {
@@ -121,6 +123,7 @@ export function createEngine(world: World): Engine {
       inbox: inbox.map(({ id, mode }) => ({ id, mode, text: waiting.get(id)?.text ?? "" })),
       asking: calls.flatMap((c) => (c.status === "asking" && c.ask ? [{ call: c.id, ...c.ask }] : [])),
       parked,
+      cursor: String(row.state.seq),
       held: sessions.waitsInLine(session),
       unsaved: remembered < ended,
     };
@@ -155,17 +158,14 @@ export function createEngine(world: World): Engine {
     }
   }
 
-  async function start(): Promise<void> {
+  async function start(mine: (session: string) => boolean = () => true): Promise<void> {
     const epoch = await sessions.claim();
-    const found = await store.active();
+    const found = (await store.active()).filter(({ session }) => mine(session));
     await Promise.all(
-      found.map(async ({ session, updatedAt }) => {
-        const resume = clock.now() - updatedAt < limits.resumeWithinMs;
+      found.map(async ({ session }) => {
         try {
-          await change(session, () => ({ type: "restarted", resume }), { insist: true });
-          const slot = slotOf(session);
-          slot.ours = true;
-          reconcile(slot);
+          await change(session, () => null, { insist: true });
+          reconcile(slotOf(session));
         } catch (error) {
           log("error", "session.unrecoverable", { session, error: messageOf(error) }); // the others go on
         }
@@ -218,6 +218,7 @@ export function createEngine(world: World): Engine {
   };
 }
 
+const before = (entry: Entry | undefined) => String((entry?.seq ?? 1) - 1);
 const hash = (parts: unknown[]) => createHash("sha256").update(JSON.stringify(parts)).digest("hex");
 
 /** Made from where the input came from: delivered twice, it is the same turn by construction (I3). */

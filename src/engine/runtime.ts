@@ -22,7 +22,14 @@ export type AcceptRequest = {
 };
 
 /** `applied` says what really became of it. Given only once the input is durable (I2). */
-export type Receipt = { id: string; session: string; applied: Applied; replayed: boolean };
+export type Receipt = {
+  id: string;
+  session: string;
+  applied: Applied;
+  replayed: boolean;
+  /** Just before it was accepted: following from here misses nothing of its turn. */
+  cursor: string;
+};
 
 /** Where an accepted input is now. */
 export type Whereabouts =
@@ -37,6 +44,8 @@ export type Status = {
   inbox: { id: string; mode: Mode; text: string }[];
   asking: { call: string; kind: "approval" | "question"; until: number }[];
   parked: boolean;
+  /** The end of the stream as it is now. */
+  cursor: string;
   /** The turn has begun but waits for room among the turns in flight. */
   held: boolean;
   /** Memory has still to be written. */
