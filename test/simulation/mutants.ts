@@ -82,12 +82,16 @@ export const MUTANTS: Mutant[] = [
 
   // The engine
   bug("acknowledged before the commit", "engine/dispatch.ts", [
-    "const verdict = await commit(slot, row.version, { state, entries, parent, at }, options);",
-    `const verdict = "done" as Verdict; commit(slot, row.version, { state, entries, parent, at }, options).catch(() => {});`,
+    "const verdict = await commit(slot, row.version, { state, entries, parent, at }, orphan ? {} : options);",
+    `const verdict = "done" as Verdict; commit(slot, row.version, { state, entries, parent, at }, orphan ? {} : options).catch(() => {});`,
   ]),
   bug("started before the commit", "engine/dispatch.ts", [
     "const at = clock.now();",
     "const at = clock.now(); slot.inflight.reconcile(work(state, rules));",
+  ]),
+  bug("a dead process's turn is taken up uncounted", "engine/dispatch.ts", [
+    "const isOrphan = (row: Row) => row.epoch !== epoch && row.state.turn !== null;",
+    "const isOrphan = (row: Row) => row.epoch > epoch && row.state.turn !== null;",
   ]),
   bug("no dedupe", "engine/dispatch.ts", ["accepted: accepted ? [accepted] : [],", "accepted: [],"]),
   bug("no fencing", "engine/dispatch.ts", [
