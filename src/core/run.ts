@@ -9,6 +9,8 @@ export type Run = {
   output: string;
   error: string | null;
   usage: Usage;
+  /** The turn that this one, as a steer, became a part of. */
+  joined?: string;
   /** Calls that wait for a person, oldest first. */
   asking: string[];
   createdAt: number;
@@ -61,7 +63,7 @@ function take(run: Run, entry: Entry): void {
       run.status = "waiting_for_approval";
       break;
     case "acted":
-    case "started":
+    case "decided":
       run.asking = run.asking.filter((call) => call !== entry.call);
       if (run.status === "waiting_for_approval" && !run.asking.length) run.status = "running";
       break;

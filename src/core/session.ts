@@ -155,6 +155,8 @@ export type Rules = {
   recoveries: number;
   /** Calls of one batch in flight together. */
   parallel: number;
+  /** Whether turns may begin now: not while we are about to leave. */
+  open: boolean;
   /** Whether anything wants to remember turns. */
   memory: boolean;
 };

@@ -111,10 +111,12 @@ function reduce(s: Session, e: Event, cx: Context): Session {
     case "withdrawn":
       return withdraw(s, e.input, cx);
     case "moved": {
-      const input = s.inbox.find((waiting) => waiting.id === e.input);
-      if (!input || s.inbox.indexOf(input) === e.to) return s;
-      cx.note(e.input, { kind: "moved", input: e.input, to: e.to });
-      return { ...s, inbox: s.inbox.filter((w) => w !== input).toSpliced(e.to, 0, input) };
+      const from = s.inbox.findIndex((waiting) => waiting.id === e.input);
+      const to = Math.max(0, Math.min(e.to, s.inbox.length - 1));
+      const [input] = s.inbox.slice(from);
+      if (from < 0 || !input || from === to) return s;
+      cx.note(e.input, { kind: "moved", input: e.input, to });
+      return { ...s, inbox: s.inbox.toSpliced(from, 1).toSpliced(to, 0, input) };
     }
     case "settled": {
       if (!turn || phase?.at !== "stopping" || !phase.alive.includes(e.key)) return s;
@@ -135,16 +137,18 @@ function reduce(s: Session, e: Event, cx: Context): Session {
         usage: e.usage,
         model: e.model,
       });
+      e.calls.forEach((proposal, i) => {
+        const call = calls[i]?.id ?? "";
+        if (proposal.gate === "refuse")
+          cx.note(turn.id, { kind: "acted", call, outcome: "error", text: proposal.result });
+      });
       if (calls.length && turn.thoughts >= cx.rules.iterations) {
         finishCalls(turn.id, calls, "skipped", "Not run: this turn has used up its model calls.", cx);
         return conclude(s, thought, "completed", from, cx);
       }
       if (calls.length) {
         e.calls.forEach((proposal, i) => {
-          const call = calls[i]?.id ?? "";
-          if (proposal.gate === "ask") cx.note(turn.id, { kind: "asked", call, ask: proposal.ask });
-          if (proposal.gate === "refuse")
-            cx.note(turn.id, { kind: "acted", call, outcome: "error", text: proposal.result });
+          if (proposal.gate === "ask") cx.note(turn.id, { kind: "asked", call: calls[i]?.id ?? "", ask: proposal.ask });
         });
         return act({ ...s, step: s.step + 1 }, thought, calls, cx);
       }
@@ -189,7 +193,7 @@ function reduce(s: Session, e: Event, cx: Context): Session {
     case "remembered":
       return s.remembered === e.after && e.upTo > e.after ? { ...s, remembered: e.upTo } : s;
     case "restarted":
-      return turn ? recover(s, turn, e.resume, cx) : s;
+      return turn ? recover(s, turn, e.resume, cx) : begin(s, cx);
   }
 }
 
@@ -197,14 +201,15 @@ function reduce(s: Session, e: Event, cx: Context): Session {
 function recover(s: Session, turn: Turn, resume: boolean, cx: Context): Session {
   const { phase } = turn;
   if (phase.at === "stopping") return end(s, turn, phase.outcome, cx);
-  const attempt = turn.recoveries + 1;
+  // One that only waits for a person lost nothing.
+  const idle = phase.at === "acting" && !phase.calls.some((c) => c.status === "running");
+  const attempt = turn.recoveries + (idle ? 0 : 1);
   cx.note(turn.id, { kind: "restarted", attempt });
   const again = { ...s, step: s.step + 1 }; // what the dead process had in flight is void
   const counted = { ...turn, recoveries: attempt }; // T9
-  const lost = "Outcome unknown: the process ended while this ran. Look before you do it again.";
 
   if (attempt > cx.rules.recoveries) {
-    if (phase.at === "acting") finishCalls(turn.id, phase.calls, "unknown", lost, cx);
+    if (phase.at === "acting") lose(turn.id, phase.calls, cx);
     cx.note(turn.id, { kind: "parked" });
     const parked = { ...again, parked: true };
     if (phase.at === "replying") return end(parked, turn, phase.outcome, cx);
@@ -219,22 +224,20 @@ function recover(s: Session, turn: Turn, resume: boolean, cx: Context): Session 
       return resume ? { ...again, turn: counted } : end(again, turn, "interrupted", cx);
     case "acting": {
       const crashed = phase.calls.filter((c) => c.status === "running" && !(c.repeatable && resume));
-      finishCalls(turn.id, crashed, "unknown", lost, cx); // T7
       const calls = phase.calls.map((c): Call => (crashed.includes(c) ? { ...c, status: "done" } : c));
-      if (resume) return act(again, counted, calls, cx);
-      finishCalls(turn.id, calls, "cancelled", "Not run: the process ended before this began.", cx);
-      return end(again, turn, "interrupted", cx);
+      lose(turn.id, resume ? crashed : phase.calls, cx); // T7
+      return resume ? act(again, counted, calls, cx) : end(again, turn, "interrupted", cx);
     }
   }
 }
 
 const busy = (phase: Phase) => phase.at !== "replying" && phase.at !== "stopping";
 
-/** What a mode comes to in this state. One that finds the turn already stopping is next, which is what it wanted. */
+/** What a mode comes to in this state. An interrupt that finds nothing to stop any more is next all the same (I10). */
 function apply(s: Session, mode: Mode): Applied {
-  if (!s.turn) return s.inbox.length ? "queue" : "began";
-  if (mode === "interrupt") return s.turn.phase.at === "replying" ? "queue" : "interrupt";
-  return mode === "steer" && busy(s.turn.phase) ? "steer" : "queue";
+  if (!s.turn && !s.inbox.length) return "began";
+  if (mode === "interrupt") return "interrupt";
+  return mode === "steer" && s.turn && busy(s.turn.phase) ? "steer" : "queue";
 }
 
 /** An interrupting input goes ahead of the waiting ones; among equals first come, first served (I4). */
@@ -277,6 +280,15 @@ function finishCalls(turn: string, calls: Call[], outcome: CallOutcome, text: st
   for (const call of calls) if (call.status !== "done") cx.note(turn, { kind: "acted", call: call.id, outcome, text });
 }
 
+/** A crash caught the running ones in the act; the others never began. */
+function lose(turn: string, calls: Call[], cx: Context) {
+  const running = calls.filter((c) => c.status === "running");
+  const unknown = "Outcome unknown: the process ended while this ran. Look before you do it again.";
+  finishCalls(turn, running, "unknown", unknown, cx);
+  const others = calls.filter((c) => c.status !== "running");
+  finishCalls(turn, others, "cancelled", "Not run: the process ended before this began.", cx);
+}
+
 /** The next model call; whoever steers joins here. */
 function think(s: Session, turn: Turn, cx: Context): Session {
   for (const w of s.inbox) if (w.mode === "steer") cx.note(turn.id, { kind: "joined", input: w.id });
@@ -310,7 +322,7 @@ function end(s: Session, turn: Turn, outcome: Outcome, cx: Context): Session {
 
 function begin(s: Session, cx: Context): Session {
   const [first, ...inbox] = s.inbox;
-  if (s.turn || s.parked || !first) return s;
+  if (s.turn || s.parked || !first || !cx.rules.open) return s;
   cx.note(first.id, { kind: "began", input: first.id });
   const { id, reply, model, task } = first;
   const phase: Phase = { at: task === "compress" ? "compacting" : "thinking" };

@@ -39,6 +39,11 @@ export type Slot = {
   /** The end of the session's line: one change at a time. */
   tail: Promise<unknown>;
   pending: number;
+  /** The store cannot take a result of this session just now; who does not insist is refused at once. */
+  trouble: StoreFault | null;
+  hasty: Set<(fault: StoreFault) => void>;
+  /** A turn whose stop cannot be stored yet: it does no more work all the same. */
+  halted: string | null;
   viewers: number;
   inflight: Inflight;
   live: Live | null;
@@ -55,6 +60,8 @@ export type ChangeOptions = {
   insist: boolean;
   /** Change nothing, not even take up what a dead process left. */
   look?: boolean;
+  /** Whatever the store says: this turn stops working now. */
+  halt?: string;
   accepted?: { id: string; digest: string };
   parent?: string | undefined;
 };
@@ -64,6 +71,8 @@ const RETRY_MS = [10, 50, 200, 1_000, 5_000];
 /** Looks at an accept whose fate is unknown before its sender is told so. */
 const LOOKS = 3;
 
+/** A turn, or an input that is to become one. */
+const hasWork = ({ turn, inbox, parked }: Session) => turn !== null || (inbox.length > 0 && !parked);
 const NEW: Row = { epoch: 0, version: 0, state: fresh, parent: null, updatedAt: 0 };
 /** Work that takes one of the places for turns in flight. */
 const HEAVY = new Set<Effect["do"]>(["think", "compact", "act"]);
@@ -77,19 +86,31 @@ export function createDispatch(world: World) {
   });
   const quiet = new Set<() => void>();
   let epoch = 0;
+  let leaving = false;
   let closed: Refusal | null = null;
 
   // ── One change ──────────────────────────────────────────────────────────────────────────────────────
 
   function change(key: string, make: Make, options: ChangeOptions): Promise<Entry[] | "duplicate"> {
     const slot = slotOf(key);
+    if (slot.trouble && !options.insist) return Promise.reject(unavailable(slot.trouble));
     slot.pending++;
-    const result = slot.tail.then(() => dispatch(slot, make, options));
+    const refused = Promise.withResolvers<never>();
+    let waits = true;
+    const refuse = (fault: StoreFault) => {
+      waits = false;
+      refused.reject(unavailable(fault));
+    };
+    if (!options.insist) slot.hasty.add(refuse);
+    const result = slot.tail.then(() => {
+      slot.hasty.delete(refuse);
+      return waits ? dispatch(slot, make, options) : [];
+    });
     slot.tail = result.then(
       () => slot.pending--,
       () => slot.pending--,
     );
-    return result;
+    return options.insist ? result : Promise.race([result, refused.promise]);
   }
 
   async function dispatch(slot: Slot, make: Make, options: ChangeOptions): Promise<Entry[] | "duplicate"> {
@@ -100,7 +121,7 @@ export function createDispatch(world: World) {
         const orphan = isOrphan(row) && !options.look;
         const event = orphan ? takenUp(row) : make(row.state, slot.live?.text ?? "");
         if (!event) return [];
-        const [state, facts] = transition(row.state, event, rules);
+        const [state, facts] = transition(row.state, event, { ...rules, open: !leaving });
         if (state === row.state) return [];
         if (state.step !== row.state.step) hold(slot, row.state.step);
         const at = clock.now();
@@ -117,6 +138,7 @@ export function createDispatch(world: World) {
         if (!(error instanceof StoreFault)) throw error;
         log("warn", "store.fault", { session: slot.key, landed: error.landed, error: error.message });
         if (!options.insist) throw unavailable(error);
+        trouble(slot, error, options.halt);
         await pause(attempt);
       } finally {
         release(slot);
@@ -131,11 +153,12 @@ export function createDispatch(world: World) {
     return row;
   }
 
-  /** Its turn was left by a process that is gone; nothing of it may run before that is counted (T9). */
-  const isOrphan = (row: Row) => row.epoch !== epoch && row.state.turn !== null;
+  /** What it has to do was left by a process that is gone; nothing of it may run before that is counted (T9). */
+  const isOrphan = (row: Row) => row.epoch !== epoch && hasWork(row.state);
 
   function takenUp(row: Row): Event {
-    return { type: "restarted", resume: clock.now() - row.updatedAt < limits.resumeWithinMs };
+    const { resumeWithinMs: window } = limits;
+    return { type: "restarted", resume: window > 0 && clock.now() - row.updatedAt < window };
   }
 
   async function commit(
@@ -148,7 +171,7 @@ export function createDispatch(world: World) {
       if (entry.kind === "began" || entry.kind === "joined") return [{ id: entry.input, turn: entry.turn }];
       return entry.kind === "withdrawn" ? [{ id: entry.input, turn: null }] : [];
     });
-    const active = made.state.turn !== null || work(made.state, rules).length > 0;
+    const active = hasWork(made.state) || made.state.remembered < made.state.ended;
     const session = slot.key;
     try {
       return await store.commit({
@@ -189,7 +212,18 @@ export function createDispatch(world: World) {
   const pause = (attempt: number, signal?: AbortSignal) =>
     clock.sleep(RETRY_MS[Math.min(attempt, RETRY_MS.length - 1)] ?? 0, signal);
 
+  function trouble(slot: Slot, fault: StoreFault, halt: string | undefined) {
+    slot.trouble = fault;
+    for (const refuse of slot.hasty) refuse(fault);
+    slot.hasty.clear();
+    if (!halt) return;
+    slot.halted = halt;
+    reconcile(slot);
+  }
+
   function adopt(slot: Slot, row: Row, entries: Entry[]) {
+    slot.trouble = null;
+    if (row.state.turn?.id !== slot.halted) slot.halted = null;
     if (slot.live && slot.live.step !== row.state.step) slot.live = null;
     slot.row = row;
     if (slot.transcript) for (const entry of entries) extend(slot.transcript, entry);
@@ -215,7 +249,7 @@ export function createDispatch(world: World) {
   function reconcile(slot: Slot) {
     if (closed || !slot.row || isOrphan(slot.row)) return;
     const { state, parent } = slot.row;
-    const wanted = work(state, rules);
+    const wanted = work(state, rules).filter((effect) => !("turn" in effect) || effect.turn !== slot.halted);
     const heavy = wanted.some((effect) => HEAVY.has(effect.do));
     const admitted = parent !== null || gate.admit(slot.key, state.turn?.id ?? null, heavy);
     slot.inflight.reconcile(admitted ? wanted : wanted.filter((e) => !HEAVY.has(e.do)));
@@ -261,7 +295,7 @@ export function createDispatch(world: World) {
   }
 
   function say(slot: Slot, step: number, text: string) {
-    if (slot.row?.state.step !== step) return;
+    if ((slot.row?.state.step ?? step) !== step || (slot.live?.step ?? step) !== step) return;
     slot.live ??= { step, text: "" };
     if (slot.live.held === undefined) slot.live.text += text;
     else slot.live.held += text;
@@ -278,12 +312,13 @@ export function createDispatch(world: World) {
   async function history(slot: Slot): Promise<Transcript> {
     slot.transcript ??= emptyTranscript();
     const { transcript } = slot;
-    while (slot.row && transcript.seq < slot.row.state.seq) {
+    for (;;) {
+      const { state } = await read(slot);
+      if (transcript.seq >= state.seq) return transcript;
       const page = await store.entries(slot.key, transcript.seq, PAGE);
       if (!page.length) throw new Error(`The journal of ${slot.key} ends at ${transcript.seq}, not at its state.`);
-      for (const entry of page) if (entry.seq <= slot.row.state.seq) extend(transcript, entry);
+      for (const entry of page) if (entry.seq <= state.seq) extend(transcript, entry);
     }
-    return transcript;
   }
 
   async function read(slot: Slot): Promise<Row> {
@@ -305,6 +340,9 @@ export function createDispatch(world: World) {
       row: null,
       tail: Promise.resolve(),
       pending: 0,
+      trouble: null,
+      hasty: new Set(),
+      halted: null,
       viewers: 0,
       live: null,
       transcript: null,
@@ -367,7 +405,10 @@ export function createDispatch(world: World) {
     quiet,
     waitsInLine: gate.holds,
     /** Turns that have not worked yet do not begin to. */
-    admitNoMore: gate.close,
+    admitNoMore(): void {
+      leaving = true;
+      gate.close();
+    },
     async claim(): Promise<number> {
       epoch = await store.claim();
       return epoch;

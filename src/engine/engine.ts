@@ -1,7 +1,7 @@
 // The runtime that surfaces use, a few lines each over `change`.
 import { createHash } from "node:crypto";
 import { messageOf, Refusal, StoreFault } from "../core/errors.ts";
-import { foldRun } from "../core/run.ts";
+import { foldRun, type Run } from "../core/run.ts";
 import type { Effect, Entry, Event, Session } from "../core/session.ts";
 import { emptyTranscript } from "../core/transcript.ts";
 import { createDispatch, type Limits, type Make, type Slot, unavailable, type World } from "./dispatch.ts";
@@ -35,7 +35,8 @@ export function createEngine(world: World): Engine {
     const id = turnId(request.source, request.key);
     const digest = hash([session, text, request.mode, reply, into, images, model, task]);
     const make: Make = (state, said) => {
-      if (draining && !state.turn) throw new Refusal("draining", "Restarting: no new work is accepted right now.");
+      if (draining && !state.turn && !request.parent)
+        throw new Refusal("draining", "Restarting: no new work is accepted right now.");
       // A parked session takes one more: somebody must be able to wake it.
       if (state.inbox.length >= limits.inbox + Number(state.parked))
         throw new Refusal("inbox_full", `${limits.inbox} messages are waiting already; wait or withdraw one.`);
@@ -84,11 +85,11 @@ export function createEngine(world: World): Engine {
       now = state.turn;
       return { type: "stopped", turn, said };
     };
-    const entries = await changed(session, make);
-    if (scope === "tree") for (const child of await store.children(session)) await stopAll(child);
+    const entries = await changed(session, make, turn);
     if (entries.some((entry) => entry.kind === "withdrawn")) return "withdrawn";
     const found = now as Session["turn"];
     if (found?.id !== turn) return "over";
+    if (scope === "tree") for (const child of await store.children(session)) await stopAll(child);
     return found.phase.at === "replying" ? "ending" : "stopping";
   }
 
@@ -100,8 +101,8 @@ export function createEngine(world: World): Engine {
     for (const child of await store.children(session)) await stopAll(child);
   }
 
-  async function changed(session: string, make: Make): Promise<Entry[]> {
-    const entries = await change(session, make, { insist: true });
+  async function changed(session: string, make: Make, halt?: string): Promise<Entry[]> {
+    const entries = await change(session, make, { insist: true, ...(halt && { halt }) });
     return entries === "duplicate" ? [] : entries;
   }
   const happened = async (session: string, event: Event) => (await changed(session, () => event)).length > 0;
@@ -136,6 +137,14 @@ export function createEngine(world: World): Engine {
     const ended = (await store.turn(input.turn)).find((entry) => entry.kind === "ended");
     if (ended?.kind !== "ended") return { at: "taken", turn: input.turn };
     return { at: "answered", turn: input.turn, outcome: ended.outcome };
+  }
+
+  async function run(id: string): Promise<Run | null> {
+    const own = foldRun(await store.turn(id));
+    const turn = own?.status === "queued" ? (await store.input(id))?.turn : null;
+    if (!turn) return own;
+    const joined = foldRun(await store.turn(turn)); // a steer: it is what the turn it joined is
+    return joined && { ...joined, id, joined: turn };
   }
 
   async function* watch(session: string, cursor: string, signal: AbortSignal): AsyncGenerator<Update> {
@@ -210,7 +219,7 @@ export function createEngine(world: World): Engine {
     move,
     status,
     whereabouts,
-    run: async (turn) => foldRun(await store.turn(turn)),
+    run,
     follow: watch,
     start,
     drain,

@@ -38,10 +38,7 @@ export const MUTANTS: Mutant[] = [
     "return withdraw(s, e.turn, cx); // a stop before the start (I8)",
     "return s; // a stop before the start (I8)",
   ]),
-  bug("no result for a crashed call", "core/turn.ts", [
-    `finishCalls(turn.id, crashed, "unknown", lost, cx); // T7`,
-    "",
-  ]),
+  bug("no result for a crashed call", "core/turn.ts", [`lose(turn.id, resume ? crashed : phase.calls, cx); // T7`, ""]),
   bug("a crashed call runs again", "core/turn.ts", [
     `const crashed = phase.calls.filter((c) => c.status === "running" && !(c.repeatable && resume));`,
     `const crashed = phase.calls.filter((c) => c.status === "running" && !resume);`,
@@ -90,8 +87,8 @@ export const MUTANTS: Mutant[] = [
     "const at = clock.now(); slot.inflight.reconcile(work(state, rules));",
   ]),
   bug("a dead process's turn is taken up uncounted", "engine/dispatch.ts", [
-    "const isOrphan = (row: Row) => row.epoch !== epoch && row.state.turn !== null;",
-    "const isOrphan = (row: Row) => row.epoch > epoch && row.state.turn !== null;",
+    "const isOrphan = (row: Row) => row.epoch !== epoch && hasWork(row.state);",
+    "const isOrphan = (row: Row) => row.epoch > epoch && hasWork(row.state);",
   ]),
   bug("no dedupe", "engine/dispatch.ts", ["accepted: accepted ? [accepted] : [],", "accepted: [],"]),
   bug("no fencing", "engine/dispatch.ts", [

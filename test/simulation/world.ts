@@ -167,7 +167,11 @@ const deaf = (random: Random) => (random() < 0.7 ? GRACE_MS * 3 : 3_600_000);
 /** Nothing is aborted but what belongs to a turn that is being stopped, or to a process that goes. */
 function mayAbort({ checker }: World, process: Process, session: string, turn: string) {
   const may =
-    process.draining || process.replaced || checker.live(session) !== turn || checker.stopping(session) !== null;
+    process.draining ||
+    process.replaced ||
+    checker.live(session) !== turn ||
+    checker.stopping(session) !== null ||
+    checker.stopAsked.has(turn); // the store may not have taken it yet: it stops all the same
   must(may, "I7", () => `work of ${turn} was aborted, but it is not being stopped`);
 }
 
