@@ -70,7 +70,7 @@ export async function openRuntime(options: {
     store,
     clock,
     log,
-    rules: { iterations: config.agent.max_iterations, recoveries: 3, parallel: 8, open: true, memory: false },
+    rules: { iterations: config.agent.max_iterations, recoveries: 3, parallel: 8, memory: false },
     limits: {
       ...LIMITS,
       turns: config.agent.max_concurrent_turns,

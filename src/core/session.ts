@@ -155,8 +155,8 @@ export type Rules = {
   recoveries: number;
   /** Calls of one batch in flight together. */
   parallel: number;
-  /** Whether turns may begin now: not while we are about to leave. */
-  open: boolean;
+  /** We are about to leave: no turn begins. */
+  leaving?: boolean;
   /** Whether anything wants to remember turns. */
   memory: boolean;
 };

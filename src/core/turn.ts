@@ -322,7 +322,7 @@ function end(s: Session, turn: Turn, outcome: Outcome, cx: Context): Session {
 
 function begin(s: Session, cx: Context): Session {
   const [first, ...inbox] = s.inbox;
-  if (s.turn || s.parked || !first || !cx.rules.open) return s;
+  if (s.turn || s.parked || !first || cx.rules.leaving) return s;
   cx.note(first.id, { kind: "began", input: first.id });
   const { id, reply, model, task } = first;
   const phase: Phase = { at: task === "compress" ? "compacting" : "thinking" };

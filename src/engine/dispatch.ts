@@ -121,7 +121,7 @@ export function createDispatch(world: World) {
         const orphan = isOrphan(row) && !options.look;
         const event = orphan ? takenUp(row) : make(row.state, slot.live?.text ?? "");
         if (!event) return [];
-        const [state, facts] = transition(row.state, event, { ...rules, open: !leaving });
+        const [state, facts] = transition(row.state, event, { ...rules, leaving });
         if (state === row.state) return [];
         if (state.step !== row.state.step) hold(slot, row.state.step);
         const at = clock.now();
@@ -275,7 +275,7 @@ export function createDispatch(world: World) {
     const cx: Performing = {
       session: slot.key,
       signal,
-      history: () => history(slot),
+      history: () => history(slot, signal),
       journal: store,
       owned: () => owned(signal),
       say: (text) => {
@@ -309,20 +309,22 @@ export function createDispatch(world: World) {
     for (const wake of slot.watchers) wake();
   }
 
-  async function history(slot: Slot): Promise<Transcript> {
+  /** `signal`: waits for the store, until that aborts. */
+  async function history(slot: Slot, signal?: AbortSignal): Promise<Transcript> {
     slot.transcript ??= emptyTranscript();
     const { transcript } = slot;
     for (;;) {
-      const { state } = await read(slot);
+      const { state } = await read(slot, signal !== undefined);
       if (transcript.seq >= state.seq) return transcript;
-      const page = await store.entries(slot.key, transcript.seq, PAGE);
+      const next = () => store.entries(slot.key, transcript.seq, PAGE);
+      const page = await (signal ? patiently(next, signal) : next());
       if (!page.length) throw new Error(`The journal of ${slot.key} ends at ${transcript.seq}, not at its state.`);
       for (const entry of page) if (entry.seq <= state.seq) extend(transcript, entry);
     }
   }
 
-  async function read(slot: Slot): Promise<Row> {
-    if (!slot.row) await change(slot.key, () => null, { insist: false, look: true });
+  async function read(slot: Slot, insist = false): Promise<Row> {
+    if (!slot.row) await change(slot.key, () => null, { insist, look: true });
     return slot.row ?? NEW;
   }
 
@@ -373,24 +375,35 @@ export function createDispatch(world: World) {
     }
   }
 
-  /** Waits for an answer: one who has sent something must not lose count because the store could not be read. */
   async function owned(signal: AbortSignal): Promise<boolean> {
-    for (let attempt = 0; !closed && !signal.aborted; attempt++) {
+    if (closed) return false;
+    // Patiently: one who has sent something must not lose count because the store could not be read.
+    const newest = await patiently(() => store.epoch(), signal);
+    if (newest !== epoch && !signal.aborted) fenced();
+    return !closed && !signal.aborted;
+  }
+
+  /** Reads until the store can be read, or nobody waits for it any more. */
+  async function patiently<T>(read: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    for (let attempt = 0; ; attempt++) {
       try {
-        if ((await store.epoch()) !== epoch) fenced();
-        return !closed;
+        return await read();
       } catch (error) {
-        if (!(error instanceof StoreFault)) throw error;
+        if (!(error instanceof StoreFault) || signal.aborted || closed) throw error;
         await pause(attempt, signal);
       }
     }
-    return false;
+  }
+
+  function letGo(slot: Slot) {
+    slot.inflight.abortAll();
+    for (const wake of slot.watchers) wake();
   }
 
   function fenced(): Refusal {
     closed = new Refusal("not_owner", "Another process has taken over this store; this one has stopped working.");
     log("error", "engine.fenced", { epoch });
-    for (const slot of slots.values()) slot.inflight.abortAll();
+    for (const slot of slots.values()) letGo(slot);
     return closed;
   }
 
@@ -400,6 +413,7 @@ export function createDispatch(world: World) {
     change,
     reconcile,
     history,
+    patiently,
     read,
     /** Called whenever some piece of work is over. */
     quiet,
@@ -416,8 +430,9 @@ export function createDispatch(world: World) {
     /** Nothing is written any more, and whatever still runs is let go of. */
     close(): void {
       closed ??= new Refusal("closed", "Shut down: nothing is accepted any more.");
-      for (const slot of slots.values()) slot.inflight.abortAll();
+      for (const slot of slots.values()) letGo(slot);
     },
+    closed: () => closed !== null,
   };
 }
 

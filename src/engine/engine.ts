@@ -153,10 +153,11 @@ export function createEngine(world: World): Engine {
     try {
       yield* follow(
         {
-          ready: () => read(slot),
+          open: () => !sessions.closed(),
+          ready: () => read(slot, true),
           seq: () => slot.row?.state.seq ?? 0,
           live: () => slot.live,
-          entries: (after) => store.entries(session, after, PAGE),
+          entries: (after) => sessions.patiently(() => store.entries(session, after, PAGE), signal),
           watchers: slot.watchers,
         },
         cursor,

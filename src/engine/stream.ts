@@ -10,6 +10,8 @@ import type { Update } from "./runtime.ts";
 export type Live = { step: number; text: string; held?: string; notice?: string };
 
 type Source = {
+  /** False: nothing more will come from here. */
+  open(): boolean;
   ready(): Promise<unknown>;
   /** The last entry there is, read together with `live`. */
   seq(): number;
@@ -60,6 +62,7 @@ export async function* follow(source: Source, cursor: string, signal: AbortSigna
       yield { cursor: at(), notice };
       continue;
     }
+    if (signal.aborted || !source.open()) return;
     await woken(source.watchers, signal);
   }
 }

@@ -1,9 +1,11 @@
 // A world that a test drives by hand: each piece of work lies on a desk until the test answers it, and time
 // passes when the test says so. Everything else is a microtask, so `calm` is exact.
 import { createPerform } from "../../src/agent/agent.ts";
+import { createBreaker } from "../../src/agent/breaker.ts";
 import type {
   Channel,
   Clock,
+  FaultKind,
   Gate,
   Memory,
   Model,
@@ -15,7 +17,8 @@ import type {
   ToolCall,
 } from "../../src/core/ports.ts";
 import type { Delivery, Entry, Outcome, Rules } from "../../src/core/session.ts";
-import { createEngine, type Engine, type Limits } from "../../src/engine/engine.ts";
+import type { Limits } from "../../src/engine/dispatch.ts";
+import { createEngine, type Engine } from "../../src/engine/engine.ts";
 import type { AcceptRequest, Receipt } from "../../src/engine/runtime.ts";
 import { asStore, createMemoryStore, type MemoryStore } from "./memory-store.ts";
 
@@ -57,7 +60,7 @@ export type Asked = {
   end(result: ModelResult): void;
   /** Says the text and is done, or wants these tools used. */
   answer(text: string, ...calls: { tool: string; args: unknown }[]): void;
-  fault(reason: string, retryable?: boolean): void;
+  fault(reason: string, kind?: FaultKind): void;
 };
 
 /** `onAbort`: what an aborted call ends with; null: it does not notice. */
@@ -65,7 +68,10 @@ export function scriptedModel(onAbort: ModelResult | null = { end: "aborted" }):
   const desk = createDesk<Asked>();
   return {
     ...desk,
-    call: (request, say, signal) =>
+    name: "scripted",
+    context: 1_000_000,
+    local: false,
+    call: (request, { text: say }, signal) =>
       new Promise((end) => {
         if (onAbort) signal.addEventListener("abort", () => end(onAbort));
         desk.put({
@@ -77,7 +83,7 @@ export function scriptedModel(onAbort: ModelResult | null = { end: "aborted" }):
             if (text) say(text);
             end({ end: "answer", calls, usage: { input: 2, output: 1 } });
           },
-          fault: (reason, retryable = true) => end({ end: "fault", reason, retryable }),
+          fault: (reason, kind = "network") => end({ end: "fault", reason, kind }),
         });
       }),
   };
@@ -245,7 +251,18 @@ export async function bootEngine(options: BootOptions = {}): Promise<Booted> {
   };
   const mortal = mortalStore(asStore(disk));
   const store = between(mortal.store);
-  const perform = createPerform({ model, tools, channel, memory, clock, random: () => 0.5, log });
+  const perform = createPerform({
+    models: [model],
+    modelNamed: () => null,
+    system: () => Promise.resolve("be good"),
+    breaker: createBreaker(clock),
+    tools,
+    channel,
+    memory,
+    clock,
+    random: () => 0.5,
+    log,
+  });
   const engine = createEngine({ store, clock, log, perform, limits, rules });
 
   const entry: Booted["entry"] = async (session, kind, turn) => {

@@ -23,7 +23,7 @@ type Running = fake.Process & {
   flying: Map<string, { session: string; turn: string; signal: AbortSignal }>;
 };
 
-const RULES: Rules = { iterations: 6, recoveries: fake.RECOVERIES, parallel: 4, open: true, memory: true };
+const RULES: Rules = { iterations: 6, recoveries: fake.RECOVERIES, parallel: 4, memory: true };
 const DRAIN_MS = 2_000;
 const MOST_STEPS = 20_000;
 /** I24: simulated time in which everything comes to rest once faults have stopped. */

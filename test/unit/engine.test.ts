@@ -111,7 +111,7 @@ describe("accept", () => {
 });
 
 describe("the same key again", () => {
-  const first = { id: turnId("api", "k1"), session: "s", applied: "began" };
+  const first = { id: turnId("api", "k1"), session: "s", applied: "began", cursor: "0" };
 
   it("is answered like the first time", async () => {
     const { engine } = await bootEngine();
@@ -353,7 +353,9 @@ function watch({ engine }: Booted, session = "s", cursor = "") {
 }
 const textOf = (updates: Update[]) => updates.map((u) => ("delta" in u ? u.delta : "")).join("");
 const shape = (updates: Update[]) =>
-  updates.map((u) => ("entry" in u ? u.entry.kind : "reset" in u ? "reset" : `"${u.delta}"`));
+  updates.map((u) =>
+    "entry" in u ? u.entry.kind : "reset" in u ? "reset" : "delta" in u ? `"${u.delta}"` : `(${u.notice})`,
+  );
 
 describe("a follower", () => {
   it("sees entries and live text as they come, each once, the text before its entry", async () => {
@@ -650,7 +652,8 @@ describe("a drain", () => {
       expect(call.signal.aborted).toBe(false);
       call.answer("ok");
       expect(await isOver(drained)).toBe(true);
-      expect(await drained).toEqual({ left: [two.id] });
+      expect(await drained).toEqual({ left: [] });
+      expect(await booted.engine.whereabouts(two.id)).toEqual({ at: "queued" });
       expect(model.all).toHaveLength(1);
     },
   );
@@ -1148,15 +1151,15 @@ describe("a model call", () => {
   });
 
   it.each([
-    [20_000, 20_000],
+    [20_000, 21_000],
     [3_600_000, 60_000],
     [1, 375],
-  ])("whose provider asks for %d ms waits %d", async (retryAfter, waits) => {
+  ])("whose provider asks for %d ms waits %d: no less, a little spread, not for ever", async (retryAfter, waits) => {
     const model = scriptedModel();
     const clock = handClock();
     const { send } = await bootEngine({ model, clock });
     await send("s", "hi");
-    (await model.next()).end({ end: "fault", reason: "slow down", retryable: true, retryAfter });
+    (await model.next()).end({ end: "fault", reason: "slow down", kind: "network", retryAfter });
     await clock.pass(waits - 1);
     expect(model.all).toHaveLength(1);
     await clock.pass(1);
@@ -1164,16 +1167,16 @@ describe("a model call", () => {
   });
 
   it.each([
-    ["that fails for good", "", false],
-    ["that fails behind what a person has seen", "so far", true],
-  ])("%s is not made again", async (_, said, retryable) => {
+    ["that fails for good", "", "auth"],
+    ["that fails behind what a person has seen", "so far", "network"],
+  ] as const)("%s is not made again", async (_, said, kind) => {
     const model = scriptedModel();
     const clock = handClock();
     const { engine, send } = await bootEngine({ model, clock });
     const { id } = await send("s", "hi");
     const call = await model.next();
     call.say(said);
-    call.fault("no", retryable);
+    call.fault("no", kind);
     await clock.pass(600_000);
     expect(model.all).toHaveLength(1);
     expect(await engine.run(id)).toMatchObject({ status: "failed", error: "no", output: said });
@@ -1216,7 +1219,7 @@ describe("a model call", () => {
     await send("s", "hi");
     (await model.next()).answer("", use("nothing"), use("broken"));
     expect((await model.next()).request.messages.slice(-2)).toMatchObject([
-      { outcome: "error", text: 'There is no tool "nothing". There are: broken.' },
+      { outcome: "error", text: 'Not run: there is no tool "nothing". There are: broken.' },
       { outcome: "error", text: "Not run: cannot parse that" },
     ]);
     expect(broken.all).toHaveLength(0);
@@ -1402,7 +1405,7 @@ describe("a reply to a chat", () => {
     const channel = scriptedChannel();
     const { send } = await bootEngine({ model, channel });
     await send("s", "hi", { reply: "push" });
-    (await model.next()).fault("no credit left", false);
+    (await model.next()).fault("no credit left", "quota");
     expect((await channel.next()).reply.text).toBe("no credit left");
   });
 });

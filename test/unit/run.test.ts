@@ -27,7 +27,7 @@ const comes = (id = "a", mode: "queue" | "interrupt" = "queue", reply: "pull" | 
 });
 const thought =
   (text: string, ...calls: Proposal[]): Happening =>
-  ({ step }) => ({ type: "thought", step, text, calls, usage: { input: 10, output: 5 } });
+  ({ step }) => ({ type: "thought", step, text, reasoning: "", model: "m", calls, usage: { input: 10, output: 5 } });
 const acted =
   (call: string): Happening =>
   ({ step }) => ({ type: "acted", step, call, outcome: "ok", text: "" });

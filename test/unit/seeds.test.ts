@@ -5,7 +5,7 @@ import type { Entry } from "../../src/core/session.ts";
 import { clock as realClock } from "../../src/platform/clock.ts";
 import { bootEngine, calm, handClock, scriptedMemory, scriptedModel, scriptedTool } from "../fakes/scripted.ts";
 
-const FORCED = { end: "fault", reason: "RemoteProtocolError: peer closed connection", retryable: true } as const;
+const FORCED = { end: "fault", reason: "RemoteProtocolError: peer closed connection", kind: "network" } as const;
 const DAY = 86_400_000;
 const use = (tool: string) => ({ tool, args: {} });
 
@@ -18,7 +18,8 @@ describe("seed 000: the lost interrupt", () => {
   it("500 messages within 50 ms of a turn's end: none is lost, none doubled, no turn is born cancelled", async () => {
     const asked: string[] = [];
     const model: Model = {
-      call: async ({ messages }, say, signal) => {
+      ...scriptedModel(),
+      call: async ({ messages }, { text: say }, signal) => {
         expect(signal.aborted).toBe(false);
         asked.push(messages.at(-1)?.text ?? "");
         await realClock.sleep(TURN_MS, signal);
@@ -203,7 +204,7 @@ describe("seed 002: drain and restart", () => {
     call.answer("finished in peace");
     expect(await before.ended("busy", one.id)).toBe("completed");
     await clock.pass(70_000);
-    expect(await drained).toEqual({ left: [follow.id] });
+    expect(await drained).toEqual({ left: [] });
     expect(model.all).toHaveLength(1);
 
     const next = scriptedModel();
@@ -296,7 +297,8 @@ describe("seed 003: runs", () => {
   it("a failure inside the aborted work does not break the stop: a model", async () => {
     const started = Promise.withResolvers<void>();
     const model: Model = {
-      call: (_request, _say, signal) =>
+      ...scriptedModel(),
+      call: (_request, _hear, signal) =>
         new Promise((_, reject) => {
           signal.addEventListener("abort", () => reject(new Error("interrupt failed")));
           started.resolve();

@@ -28,6 +28,7 @@ const thought = (turn: string, text: string, ...calls: string[]): Told => [
   turn,
   {
     kind: "thought",
+    model: "m",
     text,
     calls: calls.map((id) => ({ id, tool: `tool of ${id}`, args: { of: id } })),
     usage: { input: 1, output: 1 },
