@@ -35,6 +35,7 @@ const ROWS: { kind: FaultKind; fits: (s: Symptom) => boolean }[] = [
   },
   { kind: "bad_request", fits: (s) => between(s, 300, 499) || /invalid_request/.test(`${s.type}`) },
   { kind: "bad_request", fits: (s) => /CERT|SELF_SIGNED|ERR_TLS|ERR_INVALID_URL/.test(`${s.code}`) },
+  { kind: "incomplete", fits: (s) => /without a finish reason/i.test(s.message) },
   { kind: "network", fits: (s) => /^(E[A-Z]+|UND_ERR_\w+)$/.test(`${s.code}`) },
   {
     kind: "network",
@@ -50,7 +51,7 @@ export function classify(error: unknown): Fault {
   const symptom = symptomOf(error);
   const kind = ROWS.find((row) => row.fits(symptom))?.kind ?? "garbled";
   const { status, message, retryAfter } = symptom;
-  const reason = `${status ? `HTTP ${status}: ` : ""}${message || "the provider failed without saying why"}`;
+  const reason = `${status && status >= 300 ? `HTTP ${status}: ` : ""}${message || "the provider failed without saying why"}`;
   return { end: "fault", kind, reason: reason.slice(0, 500), ...(retryAfter !== undefined && { retryAfter }) };
 }
 

@@ -12,10 +12,15 @@ export const providerFetch: typeof fetch = async (input, init) => {
   const response = (await undiciFetch(String(input), options)) as unknown as Response;
   if (!response.body || !response.ok) return response;
   const { status, statusText, headers } = response;
-  return new Response(response.body.pipeThrough(bounded()), { status, statusText, headers });
+  const type = headers.get("content-type") ?? "";
+  // A web page is what a wrong address, a proxy or a captive portal answers with.
+  if (type.includes("text/html")) throw new Error(`${input} answers with a web page; is the base URL right?`);
+  const body = type.includes("event-stream") ? response.body.pipeThrough(wellFormed()) : response.body;
+  return new Response(body, { status, statusText, headers });
 };
 
-function bounded(): TransformStream<Uint8Array, Uint8Array> {
+/** Bounded lines, and an end that lets the last event out also where the blank line behind it is missing. */
+function wellFormed(): TransformStream<Uint8Array, Uint8Array> {
   let line = 0;
   return new TransformStream({
     transform(chunk, controller) {
@@ -24,5 +29,6 @@ function bounded(): TransformStream<Uint8Array, Uint8Array> {
       if (line > LONGEST_LINE) controller.error(new Error(`a line of the answer is over ${LONGEST_LINE} bytes`));
       else controller.enqueue(chunk);
     },
+    flush: (controller) => controller.enqueue(new TextEncoder().encode("\n\n")),
   });
 }
