@@ -38,6 +38,7 @@ export async function compact(agent: Agent, effect: EffectOf<"compact">, cx: Per
     system: INSTRUCTIONS,
     messages: [{ role: "user" as const, text: quote(older, model.context * 0.6 * 4) }],
     tools: [],
+    final: true,
   };
   const staleMs = Math.min(SUMMARY_MS, agent.staleMs ?? SUMMARY_MS);
   const result = await watchedCall({ clock: agent.clock, model, request, staleMs }, hear, cx.signal);

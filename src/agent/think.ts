@@ -13,8 +13,9 @@ const MOST_CALLS = 64;
 export async function think(agent: Agent, effect: EffectOf<"think">, cx: Performing): Promise<Event | null> {
   const { step } = effect;
   const { messages } = await cx.history();
-  const tools = effect.final ? [] : agent.tools;
-  const request: ModelRequest = { session: cx.session, system: await agent.system(cx.session), messages, tools };
+  const { final } = effect;
+  const { tools } = agent;
+  const request: ModelRequest = { session: cx.session, system: await agent.system(cx.session), messages, tools, final };
   const tokens = requestTokens(request.system, messages, tools);
   const models = modelsFor(agent, effect.model);
   const window = models[0]?.context ?? 0;

@@ -96,6 +96,8 @@ export type ModelRequest = {
   system: string;
   messages: readonly Message[];
   tools: readonly ToolSpec[];
+  /** None of the tools may be called: this must be an answer. */
+  final: boolean;
 };
 export type ToolSpec = { name: string; description: string; schema: Record<string, unknown> };
 /** `bad`: why it must not run. */

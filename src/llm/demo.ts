@@ -27,13 +27,13 @@ export function createDemoModel(clock: Clock, wordMs = WORD_MS): Model {
   };
 }
 
-function reply({ messages, tools, system }: ModelRequest): Reply {
+function reply({ messages, tools, system, final }: ModelRequest): Reply {
   const last = messages.at(-1);
   if (system.startsWith("You write the summary"))
     return { text: `${LABEL} Earlier, a few demo messages were exchanged.` };
   if (last?.role === "tool") return { text: `${LABEL} ${afterTools(messages)}` };
   const said = last?.role === "user" ? last.text.slice(last.text.lastIndexOf("\n\n") + 1).trim() : "";
-  const terminal = tools.some((tool) => tool.name === "terminal");
+  const terminal = !final && tools.some((tool) => tool.name === "terminal");
   const run = (command: string, why: string): Reply =>
     terminal
       ? { text: `${LABEL} ${why}\n`, calls: [{ tool: "terminal", args: { command } }] }

@@ -1,5 +1,5 @@
 // Our messages in the shape that the providers take.
-import type { LanguageModelV4FunctionTool, LanguageModelV4Message, LanguageModelV4Prompt } from "@ai-sdk/provider";
+import type { LanguageModelV4CallOptions, LanguageModelV4Message, LanguageModelV4Prompt } from "@ai-sdk/provider";
 import type { ModelRequest } from "../core/ports.ts";
 import type { Message } from "../core/transcript.ts";
 
@@ -61,5 +61,23 @@ function converted(message: Message): LanguageModelV4Message {
   }
 }
 
-export const toTools = (tools: ModelRequest["tools"]): LanguageModelV4FunctionTool[] =>
-  tools.map(({ name, description, schema }) => ({ type: "function", name, description, inputSchema: schema }));
+/** A conversation that has calls in it must name tools, also where none may be called: Anthropic refuses it otherwise. */
+export function toTools({
+  tools,
+  final,
+  messages,
+}: ModelRequest): Pick<LanguageModelV4CallOptions, "tools" | "toolChoice"> {
+  const used = messages.flatMap((message) =>
+    message.role === "assistant" ? message.calls.map((call) => call.tool) : [],
+  );
+  const gone = [...new Set(used)].filter((name) => !tools.some((tool) => tool.name === name));
+  const named = [
+    ...tools,
+    ...gone.map((name) => ({ name, description: "Not there any more.", schema: { type: "object" } })),
+  ];
+  if (!named.length) return {};
+  return {
+    tools: named.map(({ name, description, schema }) => ({ type: "function", name, description, inputSchema: schema })),
+    ...((final || !tools.length) && { toolChoice: { type: "none" } }),
+  };
+}

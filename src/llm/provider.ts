@@ -17,7 +17,7 @@ export function createModel(endpoint: Endpoint): Model {
         library ??= load(endpoint);
         const { stream } = await (await library).doStream({
           prompt: toPrompt(request),
-          ...(request.tools.length && { tools: toTools(request.tools) }),
+          ...toTools(request),
           abortSignal: signal,
           // So that the provider finds what it has cached of this session.
           providerOptions: { openai: { promptCacheKey: request.session.slice(0, 64), store: false } },

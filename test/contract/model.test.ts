@@ -18,6 +18,7 @@ const request = (...messages: Message[]): ModelRequest => ({
   system: "Be good.",
   messages: messages.length ? messages : [{ role: "user", text: "hi" }],
   tools: [TERMINAL],
+  final: false,
 });
 const fault = (kind: string) => ({ end: "fault", kind });
 const answer = (...calls: unknown[]) => ({ end: "answer", calls });
@@ -167,6 +168,20 @@ describe.each(PROVIDERS)("a model over %s", (provider) => {
       ),
     );
     expect(result.end).toBe("answer");
+  });
+
+  it.each([
+    ["with its tools named", [TERMINAL]],
+    ["when they are gone", []],
+  ])("a call that must be an answer is accepted behind calls, %s", async (_, tools) => {
+    const use = { id: "call_1_0", tool: "terminal", args: {} };
+    const history = request(
+      { role: "user", text: "hi" },
+      { role: "assistant", text: "", calls: [use] },
+      { role: "tool", call: use.id, tool: "terminal", outcome: "ok", text: "done" },
+    );
+    expect((await ask({ ...history, tools, final: true })).result.end).toBe("answer");
+    expect(JSON.stringify(llm.requests.at(-1)?.body)).toMatch(/"tool_choice":("none"|\{"type":"none"\})/);
   });
 
   it("nothing is sent to where a redirect points", async () => {

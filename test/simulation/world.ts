@@ -184,7 +184,7 @@ export function modelOf(world: World, process: Process, name: "first" | "second"
     name,
     context: CONTEXT,
     local: false,
-    call: ({ session, messages, tools }, hear, signal) => {
+    call: ({ session, messages, tools, final }, hear, signal) => {
       const turn = process.thinking.get(session) ?? "";
       const aborted = signal.aborted || process.signals.get(session)?.aborted;
       must(!aborted, "I12", () => "a model is asked on behalf of work that was aborted");
@@ -228,7 +228,7 @@ export function modelOf(world: World, process: Process, name: "first" | "second"
             if (world.chance("model.cut")) return fault("reset after text", "incomplete");
             return later();
           }
-          finish({ end: "answer", calls: tools.length ? calls() : [], usage: { input: 1, output: 1 } });
+          finish({ end: "answer", calls: tools.length && !final ? calls() : [], usage: { input: 1, output: 1 } });
         };
         const later = () => void scheduler.add(process, "model", delay(random, 60), next);
         if (name === "first" && world.broken) failing("down", "unavailable");

@@ -1195,7 +1195,7 @@ describe("a model call", () => {
     expect(model.all).toHaveLength(1);
   });
 
-  it("sees the tools, except the last one of the budget", async () => {
+  it("may use tools, except the last one of the budget", async () => {
     const model = scriptedModel();
     const tool = scriptedTool("look");
     const { send } = await bootEngine({ model, tools: [tool], rules: { iterations: 1 } });
@@ -1204,7 +1204,7 @@ describe("a model call", () => {
     first.answer("", use("look"));
     (await tool.next()).done("seen");
     const last = await model.next();
-    expect([first, last].map((call) => call.request.tools.map((t) => t.name))).toEqual([["look"], []]);
+    expect([first, last].map((call) => call.request.final)).toEqual([false, true]);
   });
 
   it("that wants a tool that is not there, or cannot judge, gets an error for a result and nothing runs", async () => {

@@ -44,10 +44,12 @@ export async function runOnce(options: RunOptions): Promise<number> {
     ? (update: Update) => out(`${JSON.stringify(eventOf(update, turn))}\n`)
     : createProgress({ answer: out, aside: (line) => (quiet ? undefined : err(line)) });
   const over = new AbortController();
+  let ours = false; // the session may still be busy with an earlier turn
   try {
     for await (const update of runtime.follow(session, receipt.cursor, over.signal)) {
       const entry = "entry" in update ? update.entry : null;
-      if (entry && entry.turn !== turn) continue;
+      if (entry?.kind === "began") ours = entry.turn === turn;
+      if (entry ? entry.turn !== turn : !ours) continue;
       show(update);
       if (entry?.kind === "asked") await answer(options, entry);
       if (entry?.kind === "withdrawn") return EXIT.cancelled;

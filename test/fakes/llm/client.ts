@@ -1,5 +1,5 @@
-// A client of all three formats in plain words, for the tests of the fake itself: requests that are in order, transcripts
-// that need not be, and what a client makes of a stream.
+// A client of all three formats in plain words, for the tests of the fake itself: requests that are in order,
+// transcripts that need not be, and what a client makes of a stream.
 import type { Format } from "./wire.ts";
 
 export const FORMATS: Format[] = ["chat", "responses", "anthropic"];

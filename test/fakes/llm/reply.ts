@@ -11,8 +11,8 @@ export type Finish = "stop" | "length" | "calls" | "filter" | { raw: string };
 
 /**
  * A place in an answer. `accepted`: the request is read, nothing is sent. `headers`: only they are sent. `reasoning`,
- * `text`: after the last of it. `arguments`: inside those of the first call. `finish`: before the finish reason. `done`: before
- * what closes the stream (`[DONE]`, `message_stop`; Responses has nothing after its finish).
+ * `text`: after the last of it. `arguments`: inside those of the first call. `finish`: before the finish reason.
+ * `done`: before what closes the stream (`[DONE]`, `message_stop`; Responses has nothing after its finish).
  * An answer that is not streamed is cut in its middle for all but the first two.
  */
 export type Point = "accepted" | "headers" | "reasoning" | "text" | "arguments" | "finish" | "done";
@@ -29,7 +29,7 @@ export type Failure =
   | "overloaded";
 
 export type Fault =
-  /** The connection ends: by TCP reset, by FIN in the middle of the body, or by an HTTP body that ends well too early. */
+  /** The connection ends: by TCP reset (the default), by FIN inside the body, or by a body that ends well too early. */
   | { cut: Point; by?: "reset" | "close" | "end" }
   /** Nothing more comes; the connection stays open until the client closes it. */
   | { silence: Point }
@@ -66,7 +66,7 @@ export type Reply = {
   delayMs?: number;
   /** Before every event. */
   chunkDelayMs?: number;
-  /** The answer waits at `holdAt` (else after the text, or before the finish) until this resolves or the client closes. */
+  /** The answer waits at `holdAt` (else after its text, or before its finish) for this, or for the client to close. */
   hold?: Promise<unknown>;
   holdAt?: Point;
   fault?: Fault | Fault[];

@@ -1,5 +1,5 @@
-// A model provider on this machine: three wire formats, scripted answers, every fault of RELIABILITY.md. It refuses what
-// a strict provider refuses, and remembers every request and how its connection ended.
+// A model provider on this machine: three wire formats, scripted answers, every model fault of RELIABILITY.md. It
+// refuses what a strict provider refuses, and remembers every request and how its connection ended.
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { anthropic } from "./anthropic.ts";
