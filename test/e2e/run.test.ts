@@ -159,7 +159,7 @@ describe("Ctrl+C", () => {
 
 describe("kill -9", () => {
   it("while thinking: the next process finishes the turn, then answers the next message", async () => {
-    llm.script([{ text: "half", fault: { silence: "text" } }, { text: "whole" }, { text: "next" }]);
+    llm.script([{ text: "partway", fault: { silence: "text" } }, { text: "whole" }, { text: "next" }]);
     const hermes = run("--session", "talk", "one");
     await (await llm.nextRequest()).holding;
     hermes.kill("SIGKILL");
@@ -170,7 +170,7 @@ describe("kill -9", () => {
     const asked = llm.requests.map((request) => JSON.stringify(request.body));
     expect(asked).toHaveLength(3);
     expect(asked[2]).toContain("whole");
-    expect(asked[2]).not.toContain("half");
+    expect(asked[2]).not.toContain("partway");
   });
 
   it("while summarising: nothing stored is missing, and the turn is finished", async () => {
