@@ -7,6 +7,8 @@ import { homeOf } from "./platform/home.ts";
 import { isTerminal, LEVELS, type Level } from "./platform/logline.ts";
 import { createRedactor } from "./platform/redact.ts";
 
+type RunFlags = { json: boolean; quiet: boolean; continue: boolean; session?: string; model?: string; yolo: boolean };
+
 /** sysexits.h, and what a service manager is told (docs/cli.md). */
 const EXIT = { ok: 0, failed: 1, usage: 2, config: 78 };
 
@@ -23,6 +25,50 @@ const program = new Command("hermes")
   .helpCommand(false)
   .showHelpAfterError("Try: hermes --help")
   .exitOverride();
+
+program
+  .command("chat")
+  .description("talk with the agent in this terminal (what `hermes` alone does)")
+  .option("-c, --continue", "go on with the newest conversation", false)
+  .option("--session <name>", "go on with this conversation, or start it")
+  .option("--model <name>", "the model to use")
+  .action(async (options: { continue: boolean; session?: string; model?: string }) => {
+    const { openChat } = await import("./surfaces/cli/terminal.ts");
+    const { openRuntime } = await import("./compose.ts");
+    process.exitCode = await openChat({ ...options, open: openRuntime, env });
+  });
+
+program
+  .command("run")
+  .description("one turn: the answer on stdout, everything else on stderr")
+  .argument("[prompt...]", "what to do; without it, or as -, it is read from stdin")
+  .option("--json", "one event a line, for programs", false)
+  .option("-q, --quiet", "nothing but the answer", false)
+  .option("-c, --continue", "go on with the newest conversation", false)
+  .option("--session <name>", "go on with this conversation, or start it")
+  .option("--model <name>", "the model to use")
+  .option("--yolo", "ask for nothing; what is never allowed is still refused", false)
+  .action(async (prompt: string[], options: RunFlags) => {
+    const { openRun } = await import("./surfaces/cli/terminal.ts");
+    const { openRuntime } = await import("./compose.ts");
+    process.exitCode = await openRun({ ...options, prompt: prompt.join(" "), open: openRuntime, env });
+  });
+
+program
+  .command("sessions")
+  .description("list conversations, newest first")
+  .option("-n, --limit <count>", "how many", wholeNumber, 20)
+  .option("--json", "for programs", false)
+  .action(async ({ limit, json }: { limit: number; json: boolean }) => {
+    const { listSessions } = await import("./surfaces/cli/sessions.ts");
+    const { openSqlite } = await import("./store/sqlite.ts");
+    const { existsSync } = await import("node:fs");
+    const file = homeOf(env).database;
+    if (!existsSync(file)) return print(json ? "" : "There are no conversations yet.\n");
+    const store = await openSqlite({ file, readOnly: true });
+    await print(await listSessions({ store, limit, json }));
+    await store.close();
+  });
 
 program
   .command("logs")
@@ -64,7 +110,7 @@ program
 
 try {
   const args = process.argv.slice(2);
-  await program.parseAsync(args.length > 0 ? args : ["--help"], { from: "user" });
+  await program.parseAsync(args.length > 0 ? args : ["chat"], { from: "user" });
 } catch (error) {
   process.exitCode = exitCodeOf(error);
 }

@@ -3,12 +3,21 @@ import type { Channel, Clock, Log, Memory, Model, Perform, Random, Tool } from "
 import type { Effect } from "../core/session.ts";
 import { act } from "./act.ts";
 import { ask } from "./ask.ts";
+import type { Breaker } from "./breaker.ts";
+import { compact } from "./compact.ts";
 import { deliver } from "./deliver.ts";
 import { remember } from "./remember.ts";
 import { think } from "./think.ts";
 
 export type Agent = {
-  model: Model;
+  /** The first is asked first; the others when it fails. */
+  models: readonly Model[];
+  /** Another model by its name, for those who ask for one. */
+  modelNamed(name: string): Model | null;
+  system(session: string): Promise<string>;
+  breaker: Breaker;
+  /** Silence after which a call is given up, if configured. */
+  staleMs?: number;
   tools: readonly Tool[];
   channel: Channel | null;
   memory: Memory | null;
@@ -22,6 +31,8 @@ export function createPerform(agent: Agent): Perform {
     switch (effect.do) {
       case "think":
         return think(agent, effect, cx);
+      case "compact":
+        return compact(agent, effect, cx);
       case "act":
         return act(agent, effect, cx);
       case "ask":

@@ -1,7 +1,8 @@
 // A reply to a chat that must be pushed to, under a key that stays the same however often it is sent.
 import { messageOf } from "../core/errors.ts";
 import type { Performing } from "../core/ports.ts";
-import type { Event } from "../core/session.ts";
+import { compactedText } from "../core/run.ts";
+import type { Entry, Event } from "../core/session.ts";
 import type { Agent, EffectOf } from "./agent.ts";
 
 const WAITS_MS = [1_000, 5_000, 20_000];
@@ -9,7 +10,7 @@ const WAITS_MS = [1_000, 5_000, 20_000];
 export async function deliver(agent: Agent, effect: EffectOf<"deliver">, cx: Performing): Promise<Event | null> {
   const { turn, step, from } = effect;
   const [entry] = await cx.journal.entries(cx.session, from - 1, 1);
-  const text = entry?.kind === "thought" ? entry.text : entry?.kind === "failed" ? entry.reason : "";
+  const text = replyOf(entry);
   for (let attempt = 0; ; attempt++) {
     if (!(await cx.owned()) || cx.signal.aborted) return null;
     const again = effect.again || attempt > 0;
@@ -26,4 +27,10 @@ export async function deliver(agent: Agent, effect: EffectOf<"deliver">, cx: Per
       await agent.clock.sleep(wait, cx.signal);
     }
   }
+}
+
+function replyOf(entry: Entry | undefined): string {
+  if (entry?.kind === "thought") return entry.text;
+  if (entry?.kind === "failed") return entry.reason;
+  return entry?.kind === "compacted" ? compactedText(entry.upTo) : "";
 }

@@ -1,53 +1,82 @@
-// One model call, with its retries, and the judgement of what it wants to do.
+// One step of thought: a model call with its retries and fallbacks, and the judgement of what it wants to do.
 import { messageOf } from "../core/errors.ts";
-import type { Gate, Performing, Tool } from "../core/ports.ts";
+import type { Fault, Gate, Model, ModelRequest, Performing, ProposedCall, Tool } from "../core/ports.ts";
 import type { Event, Proposal } from "../core/session.ts";
 import type { Agent, EffectOf } from "./agent.ts";
+import { CROWDED, requestTokens } from "./context.ts";
+import { ATTEMPTS, FAULTS, waitMs } from "./faults.ts";
+import { staleMs, watchedCall } from "./watchdog.ts";
 
-const ATTEMPTS = 4;
-const FIRST_WAIT_MS = 500;
-/** A provider may ask for an hour; nobody waits that long in a chat. */
-const LONGEST_WAIT_MS = 60_000;
+/** Calls of one answer that are looked at; a model that wants more has lost its way. */
+const MOST_CALLS = 64;
 
 export async function think(agent: Agent, effect: EffectOf<"think">, cx: Performing): Promise<Event | null> {
   const { step } = effect;
   const { messages } = await cx.history();
-  const tools = effect.final ? [] : agent.tools;
+  const { final } = effect;
+  const { tools } = agent;
+  const request: ModelRequest = { session: cx.session, system: await agent.system(cx.session), messages, tools, final };
+  const tokens = requestTokens(request.system, messages, tools);
+  const models = modelsFor(agent, effect.model);
+  const window = models[0]?.context ?? 0;
+  if (tokens > window * CROWDED && !effect.tight) return { type: "crowded", step };
+
   let said = "";
-  const say = (text: string) => {
-    if (cx.signal.aborted) return;
-    said += text;
-    cx.say(text);
+  let reasoning = "";
+  const hear = {
+    alive: () => {},
+    text: (text: string) => {
+      if (cx.signal.aborted) return;
+      if (!said) cx.notice("");
+      said += text;
+      cx.say(text);
+    },
+    reasoning: (text: string) => {
+      reasoning += text;
+    },
   };
-  for (let attempt = 1; ; attempt++) {
-    if (!(await cx.owned()) || cx.signal.aborted) return null;
-    const result = await agent.model.call({ session: cx.session, messages, tools }, say, cx.signal);
-    if (cx.signal.aborted) return null; // whatever it ended with: that was us (I12)
-    if (result.end === "answer") {
-      const calls = await Promise.all(result.calls.map((call) => propose(agent, call, cx.session)));
-      return { type: "thought", step, text: said, calls, usage: result.usage };
+  let fault: Fault = { end: "fault", kind: "bad_request", reason: "No model is configured." };
+  for (const model of models) {
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+      if (!(await cx.owned()) || cx.signal.aborted) return null;
+      reasoning = "";
+      const stale = agent.staleMs ?? staleMs(tokens, model.local);
+      const result = await watchedCall({ clock: agent.clock, model, request, staleMs: stale }, hear, cx.signal);
+      if (cx.signal.aborted) return null; // whatever it ended with: that was us (I12)
+      if (result.end === "answer") {
+        agent.breaker.answered(model);
+        const calls = await Promise.all(result.calls.map((call, i) => propose(agent, call, i, cx.session)));
+        return { type: "thought", step, text: said, reasoning, calls, usage: result.usage, model: model.name };
+      }
+      fault = result.end === "fault" ? result : { end: "fault", kind: "network", reason: "aborted, not by us" };
+      agent.breaker.failed(model, fault.kind);
+      agent.log("warn", "model.fault", { session: cx.session, model: model.name, attempt, ...fault });
+      if (said) break; // what a person has seen cannot be taken back: nothing starts over behind it
+      if (fault.kind === "too_long" && !effect.tight) return { type: "crowded", step };
+      if (!FAULTS[fault.kind].retry || attempt === ATTEMPTS) break;
+      const wait = waitMs(attempt, agent.random(), fault.retryAfter);
+      cx.notice(`${fault.reason}. Trying again in ${Math.ceil(wait / 1_000)} s (${attempt} of ${ATTEMPTS - 1}).`);
+      await agent.clock.sleep(wait, cx.signal);
     }
-    const fault = result.end === "fault" ? result : { reason: "The call was aborted, not by us.", retryable: true };
-    // What a person has seen cannot be taken back, so no second try starts over behind it.
-    if (!fault.retryable || said || attempt === ATTEMPTS) return { type: "failed", step, reason: fault.reason, said };
-    await agent.clock.sleep(wait(attempt, agent.random(), "retryAfter" in fault ? fault.retryAfter : 0), cx.signal);
+    if (said || !FAULTS[fault.kind].fallback) break;
+    if (model !== models.at(-1)) cx.notice(`${model.name} does not answer (${fault.reason}). Trying the next one.`);
   }
+  return { type: "failed", step, reason: fault.reason, said };
 }
 
-/** Doubling, from half to all of it, so that many sessions do not come back together; never sooner than asked for. */
-function wait(attempt: number, random: number, asked = 0): number {
-  const backoff = FIRST_WAIT_MS * 2 ** (attempt - 1) * (0.5 + random / 2);
-  return Math.min(Math.max(backoff, asked), LONGEST_WAIT_MS);
+function modelsFor(agent: Agent, name: string | undefined): readonly Model[] {
+  const named = name ? agent.modelNamed(name) : null;
+  return agent.breaker.order(named ? [named, ...agent.models.slice(1)] : agent.models);
 }
 
-async function propose(agent: Agent, call: { tool: string; args: unknown }, session: string): Promise<Proposal> {
+async function propose(agent: Agent, call: ProposedCall, index: number, session: string): Promise<Proposal> {
   const tool = agent.tools.find((t) => t.name === call.tool);
   const { repeatable = true, alone = false } = tool ?? {};
   const proposal = { tool: call.tool, args: call.args, repeatable, alone };
-  if (!tool) {
-    const names = agent.tools.map((t) => t.name).join(", ");
-    return { ...proposal, gate: "refuse", result: `There is no tool "${call.tool}". There are: ${names}.` };
-  }
+  const refuse = (result: string): Proposal => ({ ...proposal, gate: "refuse", result: `Not run: ${result}` });
+  if (index >= MOST_CALLS) return refuse(`at most ${MOST_CALLS} calls can be made at once.`);
+  if (!tool) return refuse(`there is no tool "${call.tool}". There are: ${agent.tools.map((t) => t.name).join(", ")}.`);
+  if (call.bad) return refuse(`${call.bad}. Make the call again, whole.`);
   const judged = await judge(tool, call.args, session);
   if (judged.gate !== "ask") return { ...proposal, ...judged };
   const { kind, text, choices, timeoutMs } = judged;

@@ -79,6 +79,10 @@ export const schema = section({
     provider: oneOf(...PROVIDERS).default("auto"),
     base_url: webAddress().optional(),
     api_key: text().optional(),
+    /** Tokens that fit into the model's window, where the default is wrong. */
+    context_length: whole(1_000).optional(),
+    /** Silence after which a model call is given up; by default it depends on the length of the input. */
+    stale_timeout: seconds(1).optional(),
   }),
   /** What each vendor's own variables say. `model.api_key` and `model.base_url`, where set, come first. */
   providers: section({

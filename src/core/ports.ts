@@ -91,17 +91,46 @@ export interface Store {
 
 // ── Model ─────────────────────────────────────────────────────────────────────────────────────────────
 
-export type ModelRequest = { session: string; messages: readonly Message[]; tools: readonly ToolSpec[] };
+export type ModelRequest = {
+  session: string;
+  system: string;
+  messages: readonly Message[];
+  tools: readonly ToolSpec[];
+  /** None of the tools may be called: this must be an answer. */
+  final: boolean;
+};
 export type ToolSpec = { name: string; description: string; schema: Record<string, unknown> };
-/** How one call ended; its text is what was said. Always one of these; a model port never throws. */
+/** `bad`: why it must not run. */
+export type ProposedCall = { tool: string; args: unknown; bad?: string };
+/** How one call ended; its text is what was heard. Always one of these; a model port never throws. */
 export type ModelResult =
-  | { end: "answer"; calls: { tool: string; args: unknown }[]; usage: Usage }
-  /** `retryAfter`: milliseconds the provider asked for. */
-  | { end: "fault"; reason: string; retryable: boolean; retryAfter?: number }
+  | { end: "answer"; calls: ProposedCall[]; usage: Usage }
+  | Fault
   /** Ours: the signal fired. Never a fault, never retried (I12). */
   | { end: "aborted" };
+/** `retryAfter`: milliseconds the provider asked for. */
+export type Fault = { end: "fault"; kind: FaultKind; reason: string; retryAfter?: number };
+export type FaultKind =
+  | "network"
+  | "unavailable"
+  | "rate_limited"
+  | "stalled"
+  | "incomplete"
+  | "garbled"
+  | "auth"
+  | "quota"
+  | "bad_request"
+  | "too_long"
+  | "filtered";
+/** What comes in while a call runs. `alive`: a sign of life that is nothing to show. */
+export type Hear = { text(text: string): void; reasoning(text: string): void; alive(): void };
 export interface Model {
-  call(request: ModelRequest, say: (text: string) => void, signal: AbortSignal): Promise<ModelResult>;
+  readonly name: string;
+  /** Tokens of input and output together. */
+  readonly context: number;
+  /** On this machine or network: slower, and nobody else's to overload. */
+  readonly local: boolean;
+  call(request: ModelRequest, hear: Hear, signal: AbortSignal): Promise<ModelResult>;
 }
 
 // ── Tool ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -149,6 +178,8 @@ export type Performing = {
   journal: Pick<Store, "entries" | "turn">;
   /** Adds to the live text of this model call. */
   say(text: string): void;
+  /** What a viewer should know now and nobody later: a wait, a retry. Empty takes it back. */
+  notice(text: string): void;
   /** False once another process has taken over: asked before anything that cannot be taken back (I21). */
   owned(): Promise<boolean>;
 };

@@ -9,6 +9,8 @@ export type Run = {
   output: string;
   error: string | null;
   usage: Usage;
+  /** The turn that this one, as a steer, became a part of. */
+  joined?: string;
   /** Calls that wait for a person, oldest first. */
   asking: string[];
   createdAt: number;
@@ -35,6 +37,12 @@ export function foldRun(entries: Entry[]): Run | null {
   return run;
 }
 
+/** What whoever asked for it is told. */
+export const compactedText = (upTo: number): string =>
+  upTo
+    ? "The conversation so far is now a summary for the model; nothing was deleted."
+    : "There was nothing to shorten.";
+
 function take(run: Run, entry: Entry): void {
   switch (entry.kind) {
     case "began":
@@ -44,6 +52,9 @@ function take(run: Run, entry: Entry): void {
       run.output = entry.text;
       run.usage = { input: run.usage.input + entry.usage.input, output: run.usage.output + entry.usage.output };
       break;
+    case "compacted":
+      run.output = compactedText(entry.upTo);
+      break;
     case "cut":
       run.output = entry.text;
       break;
@@ -52,7 +63,7 @@ function take(run: Run, entry: Entry): void {
       run.status = "waiting_for_approval";
       break;
     case "acted":
-    case "started":
+    case "decided":
       run.asking = run.asking.filter((call) => call !== entry.call);
       if (run.status === "waiting_for_approval" && !run.asking.length) run.status = "running";
       break;
@@ -67,6 +78,8 @@ function take(run: Run, entry: Entry): void {
       break;
     case "ended":
       run.status = entry.outcome;
+      break;
+    default:
       break;
   }
 }

@@ -10,9 +10,23 @@ export type Reply = "pull" | "push";
 export type Outcome = "completed" | "failed" | "cancelled" | "interrupted";
 
 /** Something a person, a schedule or an API client said. The id is its idempotency key, and its turn's id. */
-export type Input = { id: string; text: string; mode: Mode; reply: Reply; by?: string };
+export type Input = {
+  id: string;
+  text: string;
+  mode: Mode;
+  reply: Reply;
+  by?: string;
+  images?: Image[];
+  /** Which model is to answer, if not the configured one. */
+  model?: string;
+  /** Not a message: only make the conversation shorter. */
+  task?: Task;
+};
+/** `data` is base64. */
+export type Image = { mime: string; data: string };
+export type Task = "compress";
 /** What a waiting input needs to be found again; its text is in its `accepted` entry, at `seq`. */
-export type Waiting = { id: string; mode: Mode; reply: Reply; seq: number };
+export type Waiting = { id: string; mode: Mode; reply: Reply; seq: number; model?: string; task?: Task };
 
 export type Ask = { kind: "approval" | "question"; text: string; choices: string[]; until: number };
 /** A call as the model proposed it and the gate judged it. `result` is there when it must not run at all. */
@@ -35,6 +49,7 @@ export type CallOutcome = "ok" | "error" | "denied" | "cancelled" | "unknown" | 
 
 export type Phase =
   | { at: "thinking" } // one model call is in flight
+  | { at: "compacting" } // the conversation is being made shorter, so that it can go on
   | { at: "acting"; calls: Call[] } // tools are in flight, or wait for a person's answer
   | { at: "replying"; outcome: Outcome; from: number } // the answer, entry `from`, is on its way to a chat
   | { at: "stopping"; outcome: Outcome; alive: string[] }; // keys that are aborted but not yet observed dead
@@ -42,9 +57,13 @@ export type Phase =
 export type Turn = {
   id: string;
   reply: Reply;
+  model?: string;
+  task?: Task;
   phase: Phase;
   /** Model calls that have come back; at the budget the next one must be the last. */
   thoughts: number;
+  /** The conversation was made shorter for the model call in flight: no use in trying that again. */
+  tight: boolean;
   /** Restarts since a tool last finished: progress forgives them, a crash loop does not make any. */
   recoveries: number;
 };
@@ -70,7 +89,11 @@ export type Event =
   | { type: "withdrawn"; input: string }
   | { type: "moved"; input: string; to: number }
   | { type: "decided"; call: string; allow: boolean; text: string; by: string }
-  | { type: "thought"; step: number; text: string; calls: Proposal[]; usage: Usage }
+  | { type: "thought"; step: number; text: string; reasoning: string; calls: Proposal[]; usage: Usage; model: string }
+  /** The conversation does not fit into the model's window. */
+  | { type: "crowded"; step: number }
+  /** Up to that entry, the model is shown this instead. `upTo` 0: there was nothing to shorten. */
+  | { type: "compacted"; step: number; summary: string; upTo: number }
   | { type: "acted"; step: number; call: string; outcome: CallOutcome; text: string }
   | { type: "failed"; step: number; reason: string; said: string }
   | { type: "delivered"; step: number; how: Delivery }
@@ -79,7 +102,8 @@ export type Event =
   /** A new process owns the session: whatever the old one had in flight is dead. */
   | { type: "restarted"; resume: boolean };
 
-export type Usage = { input: number; output: number };
+/** In tokens; `cached` ones are part of `input`. */
+export type Usage = { input: number; output: number; cached?: number };
 export type Delivery = "sent" | "maybe" | "undelivered";
 
 /** What an entry of the journal says. */
@@ -89,7 +113,15 @@ export type Fact =
   | { kind: "moved"; input: string; to: number }
   | { kind: "began"; input: string }
   | { kind: "joined"; input: string }
-  | { kind: "thought"; text: string; calls: { id: string; tool: string; args: unknown }[]; usage: Usage }
+  | {
+      kind: "thought";
+      text: string;
+      reasoning?: string;
+      calls: { id: string; tool: string; args: unknown }[];
+      usage: Usage;
+      model: string;
+    }
+  | { kind: "compacted"; summary: string; upTo: number }
   | { kind: "asked"; call: string; ask: Ask }
   | { kind: "decided"; call: string; allow: boolean; text: string; by: string }
   | { kind: "started"; call: string }
@@ -109,7 +141,8 @@ export type Entry = { seq: number; turn: string; at: number } & Fact;
 export type NewEntry = { seq: number; turn: string } & Fact;
 
 export type Effect =
-  | { key: string; do: "think"; turn: string; step: number; final: boolean }
+  | { key: string; do: "think"; turn: string; step: number; final: boolean; tight: boolean; model?: string }
+  | { key: string; do: "compact"; turn: string; step: number; asked: boolean }
   | { key: string; do: "act"; turn: string; step: number; call: string }
   | { key: string; do: "ask"; turn: string; call: string; until: number }
   | { key: string; do: "deliver"; turn: string; step: number; from: number; again: boolean }
@@ -122,6 +155,8 @@ export type Rules = {
   recoveries: number;
   /** Calls of one batch in flight together. */
   parallel: number;
+  /** We are about to leave: no turn begins. */
+  leaving?: boolean;
   /** Whether anything wants to remember turns. */
   memory: boolean;
 };

@@ -1,10 +1,10 @@
 // The journal of a session, as a model sees it: a fold over its entries, so a new entry costs the same
 // however many there were before it.
-import type { CallOutcome, Entry, Input } from "./session.ts";
+import type { CallOutcome, Entry, Image, Input } from "./session.ts";
 
 export type ToolUse = { id: string; tool: string; args: unknown };
 export type Message =
-  | { role: "user"; text: string }
+  | { role: "user"; text: string; images?: Image[] }
   | { role: "assistant"; text: string; calls: ToolUse[] }
   | { role: "tool"; call: string; tool: string; outcome: CallOutcome; text: string };
 
@@ -12,6 +12,10 @@ export type Transcript = {
   /** The last entry that is in. */
   seq: number;
   messages: Message[];
+  /** The entry that each message came from. */
+  seqs: number[];
+  /** The entry up to which a summary stands for the conversation. */
+  summarised: number;
   /** Accepted, not yet in a turn. */
   waiting: Map<string, Input>;
   calls: Map<string, ToolUse>;
@@ -21,15 +25,27 @@ export type Transcript = {
 const UNREAD_RESULTS =
   "[System note: Your previous turn was interrupted before you could process the last tool result(s). " +
   "Please finish processing those results and summarize what was accomplished, then address the user's new message below.]";
+const SUMMARY = "[Summary of the conversation so far, written to save room. Go on from here.]";
 const CUT = "[cut off here: the turn was stopped or its connection failed]";
 
-export const emptyTranscript = (): Transcript => ({ seq: 0, messages: [], waiting: new Map(), calls: new Map() });
+export const emptyTranscript = (): Transcript => ({
+  seq: 0,
+  messages: [],
+  seqs: [],
+  summarised: 0,
+  waiting: new Map(),
+  calls: new Map(),
+});
 
 /** Adds the next entry, in place; any other one is not its turn, or is in already. */
 export function extend(transcript: Transcript, entry: Entry): void {
   if (entry.seq !== transcript.seq + 1) return;
   transcript.seq = entry.seq;
-  const { messages, waiting, calls } = transcript;
+  const { messages, seqs, waiting, calls } = transcript;
+  const push = (message: Message) => {
+    messages.push(message);
+    seqs.push(entry.seq);
+  };
   switch (entry.kind) {
     case "accepted":
       waiting.set(entry.input.id, entry.input);
@@ -39,26 +55,39 @@ export function extend(transcript: Transcript, entry: Entry): void {
       break;
     case "began":
     case "joined": {
-      const text = waiting.get(entry.input)?.text ?? "";
+      const { text = "", images, task } = waiting.get(entry.input) ?? {};
       waiting.delete(entry.input);
+      if (task) break;
       // One who steers speaks within the turn: the results before it are being read.
       const unread = entry.kind === "began" && messages.at(-1)?.role === "tool";
-      messages.push({ role: "user", text: unread ? `${UNREAD_RESULTS}\n\n${text}` : text });
+      push({ role: "user", text: unread ? `${UNREAD_RESULTS}\n\n${text}` : text, ...(images && { images }) });
       break;
     }
     case "thought":
       for (const call of entry.calls) calls.set(call.id, call);
       // An empty assistant message is refused by strict providers and says nothing.
-      if (entry.text || entry.calls.length) messages.push({ role: "assistant", text: entry.text, calls: entry.calls });
+      if (entry.text || entry.calls.length) push({ role: "assistant", text: entry.text, calls: entry.calls });
       break;
     case "cut":
-      messages.push({ role: "assistant", text: `${entry.text}\n${CUT}`, calls: [] });
+      push({ role: "assistant", text: `${entry.text}\n${CUT}`, calls: [] });
       break;
     case "acted": {
       const tool = calls.get(entry.call)?.tool ?? "";
       calls.delete(entry.call);
-      messages.push({ role: "tool", call: entry.call, tool, outcome: entry.outcome, text: entry.text });
+      push({ role: "tool", call: entry.call, tool, outcome: entry.outcome, text: entry.text });
       break;
     }
+    case "compacted": {
+      const { upTo, summary } = entry;
+      const first = seqs.findIndex((seq) => seq > upTo);
+      const gone = upTo === 0 ? 0 : first === -1 ? messages.length : first;
+      if (gone === 0) break;
+      messages.splice(0, gone, { role: "user", text: `${SUMMARY}\n${summary}` });
+      seqs.splice(0, gone, upTo);
+      transcript.summarised = upTo;
+      break;
+    }
+    default: // the rest is for people
+      break;
   }
 }

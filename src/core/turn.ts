@@ -48,11 +48,27 @@ export function work(s: Session, rules: Rules): Effect[] {
   return s.turn ? [...turnWork(s, s.turn, rules), ...memory] : memory;
 }
 
-function turnWork(s: Session, { id: turn, phase, thoughts, recoveries }: Turn, rules: Rules): Effect[] {
+function turnWork(
+  s: Session,
+  { id: turn, phase, thoughts, recoveries, tight, model, task }: Turn,
+  rules: Rules,
+): Effect[] {
   const { step } = s;
   switch (phase.at) {
     case "thinking":
-      return [{ key: `think:${step}`, do: "think", turn, step, final: thoughts >= rules.iterations }];
+      return [
+        {
+          key: `think:${step}`,
+          do: "think",
+          turn,
+          step,
+          final: thoughts >= rules.iterations,
+          tight,
+          ...(model && { model }),
+        },
+      ];
+    case "compacting":
+      return [{ key: `compact:${step}`, do: "compact", turn, step, asked: task === "compress" }];
     case "acting":
       return phase.calls.flatMap((call): Effect[] => {
         if (call.status === "running") return [{ key: `act:${call.id}`, do: "act", turn, step, call: call.id }];
@@ -82,7 +98,9 @@ function reduce(s: Session, e: Event, cx: Context): Session {
       const applied = apply(s, e.input.mode);
       const seq = cx.note(e.input.id, { kind: "accepted", input: e.input, applied });
       const mode = applied === "began" ? "queue" : applied;
-      const waiting = enqueue({ ...s, parked: false }, { id: e.input.id, mode, reply: e.input.reply, seq });
+      const { id, reply, model, task } = e.input;
+      const input = { id, mode, reply, seq, ...(model && { model }), ...(task && { task }) };
+      const waiting = enqueue({ ...s, parked: false }, input);
       return applied === "interrupt" && turn && phase && busy(phase)
         ? stop(waiting, turn, "interrupted", e.input.id, e.said, cx)
         : begin(waiting, cx);
@@ -93,10 +111,12 @@ function reduce(s: Session, e: Event, cx: Context): Session {
     case "withdrawn":
       return withdraw(s, e.input, cx);
     case "moved": {
-      const input = s.inbox.find((waiting) => waiting.id === e.input);
-      if (!input || s.inbox.indexOf(input) === e.to) return s;
-      cx.note(e.input, { kind: "moved", input: e.input, to: e.to });
-      return { ...s, inbox: s.inbox.filter((w) => w !== input).toSpliced(e.to, 0, input) };
+      const from = s.inbox.findIndex((waiting) => waiting.id === e.input);
+      const to = Math.max(0, Math.min(e.to, s.inbox.length - 1));
+      const [input] = s.inbox.slice(from);
+      if (from < 0 || !input || from === to) return s;
+      cx.note(e.input, { kind: "moved", input: e.input, to });
+      return { ...s, inbox: s.inbox.toSpliced(from, 1).toSpliced(to, 0, input) };
     }
     case "settled": {
       if (!turn || phase?.at !== "stopping" || !phase.alive.includes(e.key)) return s;
@@ -108,12 +128,19 @@ function reduce(s: Session, e: Event, cx: Context): Session {
     case "thought": {
       if (!turn || phase?.at !== "thinking") return s;
       const calls = e.calls.map((proposal, i): Call => accepted(proposal, `call_${s.step}_${i}`));
-      const thought = { ...turn, thoughts: turn.thoughts + 1 };
+      const thought = { ...turn, thoughts: turn.thoughts + 1, tight: false };
       const from = cx.note(turn.id, {
         kind: "thought",
         text: e.text,
+        ...(e.reasoning && { reasoning: e.reasoning }),
         calls: calls.map(({ id, tool }, i) => ({ id, tool, args: e.calls[i]?.args })),
         usage: e.usage,
+        model: e.model,
+      });
+      e.calls.forEach((proposal, i) => {
+        const call = calls[i]?.id ?? "";
+        if (proposal.gate === "refuse")
+          cx.note(turn.id, { kind: "acted", call, outcome: "error", text: proposal.result });
       });
       if (calls.length && turn.thoughts >= cx.rules.iterations) {
         finishCalls(turn.id, calls, "skipped", "Not run: this turn has used up its model calls.", cx);
@@ -121,10 +148,7 @@ function reduce(s: Session, e: Event, cx: Context): Session {
       }
       if (calls.length) {
         e.calls.forEach((proposal, i) => {
-          const call = calls[i]?.id ?? "";
-          if (proposal.gate === "ask") cx.note(turn.id, { kind: "asked", call, ask: proposal.ask });
-          if (proposal.gate === "refuse")
-            cx.note(turn.id, { kind: "acted", call, outcome: "error", text: proposal.result });
+          if (proposal.gate === "ask") cx.note(turn.id, { kind: "asked", call: calls[i]?.id ?? "", ask: proposal.ask });
         });
         return act({ ...s, step: s.step + 1 }, thought, calls, cx);
       }
@@ -147,8 +171,17 @@ function reduce(s: Session, e: Event, cx: Context): Session {
       cx.note(turn.id, { kind: "acted", call: e.call, outcome: e.allow ? "ok" : "denied", text: e.text });
       return act(s, turn, change(phase.calls, call, "done"), cx);
     }
+    case "crowded":
+      if (!turn || phase?.at !== "thinking" || turn.tight) return s;
+      return { ...s, step: s.step + 1, turn: { ...turn, phase: { at: "compacting" } } };
+    case "compacted": {
+      if (!turn || phase?.at !== "compacting") return s;
+      const from = cx.note(turn.id, { kind: "compacted", summary: e.summary, upTo: e.upTo });
+      if (turn.task === "compress") return conclude(s, turn, "completed", from, cx);
+      return { ...s, step: s.step + 1, turn: { ...turn, tight: true, phase: { at: "thinking" } } };
+    }
     case "failed": {
-      if (!turn || phase?.at !== "thinking") return s;
+      if (!turn || (phase?.at !== "thinking" && phase?.at !== "compacting")) return s;
       if (e.said) cx.note(turn.id, { kind: "cut", text: e.said });
       const from = cx.note(turn.id, { kind: "failed", reason: e.reason });
       return conclude(s, turn, "failed", from, cx);
@@ -160,7 +193,7 @@ function reduce(s: Session, e: Event, cx: Context): Session {
     case "remembered":
       return s.remembered === e.after && e.upTo > e.after ? { ...s, remembered: e.upTo } : s;
     case "restarted":
-      return turn ? recover(s, turn, e.resume, cx) : s;
+      return turn ? recover(s, turn, e.resume, cx) : begin(s, cx);
   }
 }
 
@@ -168,14 +201,15 @@ function reduce(s: Session, e: Event, cx: Context): Session {
 function recover(s: Session, turn: Turn, resume: boolean, cx: Context): Session {
   const { phase } = turn;
   if (phase.at === "stopping") return end(s, turn, phase.outcome, cx);
-  const attempt = turn.recoveries + 1;
+  // One that only waits for a person lost nothing.
+  const idle = phase.at === "acting" && !phase.calls.some((c) => c.status === "running");
+  const attempt = turn.recoveries + (idle ? 0 : 1);
   cx.note(turn.id, { kind: "restarted", attempt });
   const again = { ...s, step: s.step + 1 }; // what the dead process had in flight is void
   const counted = { ...turn, recoveries: attempt }; // T9
-  const lost = "Outcome unknown: the process ended while this ran. Look before you do it again.";
 
   if (attempt > cx.rules.recoveries) {
-    if (phase.at === "acting") finishCalls(turn.id, phase.calls, "unknown", lost, cx);
+    if (phase.at === "acting") lose(turn.id, phase.calls, cx);
     cx.note(turn.id, { kind: "parked" });
     const parked = { ...again, parked: true };
     if (phase.at === "replying") return end(parked, turn, phase.outcome, cx);
@@ -186,25 +220,24 @@ function recover(s: Session, turn: Turn, resume: boolean, cx: Context): Session 
     case "replying": // under the same delivery key
       return { ...again, turn: counted };
     case "thinking":
+    case "compacting":
       return resume ? { ...again, turn: counted } : end(again, turn, "interrupted", cx);
     case "acting": {
       const crashed = phase.calls.filter((c) => c.status === "running" && !(c.repeatable && resume));
-      finishCalls(turn.id, crashed, "unknown", lost, cx); // T7
       const calls = phase.calls.map((c): Call => (crashed.includes(c) ? { ...c, status: "done" } : c));
-      if (resume) return act(again, counted, calls, cx);
-      finishCalls(turn.id, calls, "cancelled", "Not run: the process ended before this began.", cx);
-      return end(again, turn, "interrupted", cx);
+      lose(turn.id, resume ? crashed : phase.calls, cx); // T7
+      return resume ? act(again, counted, calls, cx) : end(again, turn, "interrupted", cx);
     }
   }
 }
 
-const busy = (phase: Phase) => phase.at === "thinking" || phase.at === "acting";
+const busy = (phase: Phase) => phase.at !== "replying" && phase.at !== "stopping";
 
-/** What a mode comes to in this state. One that finds the turn already stopping is next, which is what it wanted. */
+/** What a mode comes to in this state. An interrupt that finds nothing to stop any more is next all the same (I10). */
 function apply(s: Session, mode: Mode): Applied {
-  if (!s.turn) return s.inbox.length ? "queue" : "began";
-  if (mode === "interrupt") return s.turn.phase.at === "replying" ? "queue" : "interrupt";
-  return mode === "steer" && busy(s.turn.phase) ? "steer" : "queue";
+  if (!s.turn && !s.inbox.length) return "began";
+  if (mode === "interrupt") return "interrupt";
+  return mode === "steer" && s.turn && busy(s.turn.phase) ? "steer" : "queue";
 }
 
 /** An interrupting input goes ahead of the waiting ones; among equals first come, first served (I4). */
@@ -247,6 +280,15 @@ function finishCalls(turn: string, calls: Call[], outcome: CallOutcome, text: st
   for (const call of calls) if (call.status !== "done") cx.note(turn, { kind: "acted", call: call.id, outcome, text });
 }
 
+/** A crash caught the running ones in the act; the others never began. */
+function lose(turn: string, calls: Call[], cx: Context) {
+  const running = calls.filter((c) => c.status === "running");
+  const unknown = "Outcome unknown: the process ended while this ran. Look before you do it again.";
+  finishCalls(turn, running, "unknown", unknown, cx);
+  const others = calls.filter((c) => c.status !== "running");
+  finishCalls(turn, others, "cancelled", "Not run: the process ended before this began.", cx);
+}
+
 /** The next model call; whoever steers joins here. */
 function think(s: Session, turn: Turn, cx: Context): Session {
   for (const w of s.inbox) if (w.mode === "steer") cx.note(turn.id, { kind: "joined", input: w.id });
@@ -280,8 +322,11 @@ function end(s: Session, turn: Turn, outcome: Outcome, cx: Context): Session {
 
 function begin(s: Session, cx: Context): Session {
   const [first, ...inbox] = s.inbox;
-  if (s.turn || s.parked || !first) return s;
+  if (s.turn || s.parked || !first || cx.rules.leaving) return s;
   cx.note(first.id, { kind: "began", input: first.id });
-  const turn: Turn = { id: first.id, reply: first.reply, phase: { at: "thinking" }, thoughts: 0, recoveries: 0 };
+  const { id, reply, model, task } = first;
+  const phase: Phase = { at: task === "compress" ? "compacting" : "thinking" };
+  const given = { ...(model && { model }), ...(task && { task }) };
+  const turn: Turn = { id, reply, ...given, phase, thoughts: 0, tight: false, recoveries: 0 };
   return { ...s, step: s.step + 1, inbox, turn };
 }

@@ -1,363 +1,51 @@
-// The only writer, and the only place with concurrency: load → transition → commit → reconcile, one at a time
-// for a session, side by side for different ones.
-//
-// E1  Nothing is answered, shown or started before the commit it follows from is durable.            (I2, I11)
-// E2  Only the owner of the newest epoch writes; one that was replaced stops everything it has.      (I21)
-// E3  An executor's only way to speak is one event; live text is a view that the entry replaces.     (I6, I20)
-// E4  A result is never dropped because the store is in trouble; an input that cannot be stored is
-//     refused by name, and nothing of it stays.                                                      (I1, I23)
+// The runtime that surfaces use, a few lines each over `change`.
 import { createHash } from "node:crypto";
 import { messageOf, Refusal, StoreFault } from "../core/errors.ts";
-import type { Clock, Commit, Log, Perform, Performing, SessionRow, Store, Verdict } from "../core/ports.ts";
-import { foldRun } from "../core/run.ts";
-import { type Effect, type Entry, type Event, fresh, type Rules, type Session } from "../core/session.ts";
-import { emptyTranscript, extend, type Transcript } from "../core/transcript.ts";
-import { transition, work } from "../core/turn.ts";
-import { createGate } from "./gate.ts";
-import { createInflight, type Inflight } from "./inflight.ts";
+import { foldRun, type Run } from "../core/run.ts";
+import type { Effect, Entry, Event, Session } from "../core/session.ts";
+import { emptyTranscript } from "../core/transcript.ts";
+import { createDispatch, type Limits, type Make, type Slot, unavailable, type World } from "./dispatch.ts";
 import type { AcceptRequest, Receipt, Runtime, Status, Stopped, Update, Whereabouts } from "./runtime.ts";
-import { follow, type Live } from "./stream.ts";
-
-export type Limits = {
-  /** Turns that think or act at the same time, children not counted. */
-  turns: number;
-  /** Inputs that wait in one session. */
-  inbox: number;
-  /** Characters of one input. */
-  text: number;
-  /** How long aborted work may take to die. */
-  graceMs: number;
-  /** Turns of a dead process continue by themselves, if they are not older than this; 0: never. */
-  resumeWithinMs: number;
-  /** Idle sessions kept in memory. */
-  warm: number;
-};
-
-export type World = { store: Store; clock: Clock; log: Log; perform: Perform; limits: Limits; rules: Rules };
+import { follow } from "./stream.ts";
 
 export interface Engine extends Runtime {
-  /** Claims the store and takes up what a dead process left. Before anything else. */
-  start(): Promise<void>;
+  /** Claims the store and takes up what a dead process left. Before anything else. Sessions that are not `mine` (a
+   *  terminal cannot reply to a chat) wait for a process that serves them, or for somebody who talks to them. */
+  start(mine?: (session: string) => boolean): Promise<void>;
   /** Starts no new turn, waits for the running ones up to `ms`, then lets go of everything. What is left looks
    *  to the next process like a crash, which is why recovery needs no second path. Returns what was left. */
   drain(ms: number, except?: string): Promise<{ left: string[] }>;
   draining(): boolean;
 }
 
-type Slot = {
-  key: string;
-  /** Null until loaded, and again when what is known may not be what is stored. */
-  row: Pick<SessionRow, "version" | "state" | "parent"> | null;
-  /** This process has worked on it, so a reload has consequences. */
-  ours: boolean;
-  /** The end of the session's line: one change at a time. */
-  tail: Promise<unknown>;
-  pending: number;
-  viewers: number;
-  inflight: Inflight;
-  live: Live | null;
-  transcript: Transcript | null;
-  watchers: Set<() => void>;
-};
-type Row = NonNullable<Slot["row"]>;
-
-/** Makes the event when the session's line has come to it; may throw a Refusal. `said`: the live text by then.
- *  Null: only look. */
-type Make = (state: Session, said: string) => Event | null;
-type ChangeOptions = { insist: boolean; accepted?: { id: string; digest: string }; parent?: string | undefined };
-
+/** Entries read at once. */
 const PAGE = 1_000;
-const RETRY_MS = [10, 50, 200, 1_000, 5_000];
-/** Looks at an accept whose fate is unknown before its sender is told so. */
-const LOOKS = 3;
 /** What memory gets at the end of a drain. */
 const MEMORY_MS = 5_000;
 
 export function createEngine(world: World): Engine {
-  const { store, clock, log, limits, rules } = world;
-  const slots = new Map<string, Slot>();
-  const gate = createGate(limits.turns, (key) => {
-    const slot = slots.get(key);
-    if (slot) reconcile(slot);
-  });
-  const quiet = new Set<() => void>();
-  let epoch = 0;
+  const { store, clock, log, limits } = world;
+  const sessions = createDispatch(world);
+  const { slots, slotOf, change, reconcile, history, read, quiet } = sessions;
   let draining = false;
-  let closed: Refusal | null = null;
-
-  // ── One change ──────────────────────────────────────────────────────────────────────────────────────
-
-  function change(key: string, make: Make, options: ChangeOptions): Promise<Entry[] | "duplicate"> {
-    const slot = slotOf(key);
-    slot.pending++;
-    const result = slot.tail.then(() => dispatch(slot, make, options));
-    slot.tail = result.then(
-      () => slot.pending--,
-      () => slot.pending--,
-    );
-    return result;
-  }
-
-  async function dispatch(slot: Slot, make: Make, options: ChangeOptions): Promise<Entry[] | "duplicate"> {
-    for (let attempt = 0; ; attempt++) {
-      if (closed) throw closed;
-      try {
-        const row = slot.row ?? (await load(slot));
-        const event = make(row.state, slot.live?.text ?? "");
-        if (!event) return [];
-        const [state, facts] = transition(row.state, event, rules);
-        if (state === row.state) return [];
-        if (state.step !== row.state.step) hold(slot, row.state.step);
-        const at = clock.now();
-        const entries = facts.map((fact): Entry => ({ ...fact, at }));
-        const parent = row.parent ?? options.parent ?? null;
-        const verdict = await commit(slot, row.version, { state, entries, parent, at }, options);
-        if (verdict === "fenced") throw fenced();
-        if (verdict === "duplicate") return "duplicate";
-        if (verdict === "done") {
-          adopt(slot, { version: row.version + 1, state, parent }, entries);
-          return entries;
-        }
-        slot.row = null; // stale
-      } catch (error) {
-        if (!(error instanceof StoreFault)) throw error;
-        log("warn", "store.fault", { session: slot.key, landed: error.landed, error: error.message });
-        if (!options.insist) throw unavailable(error);
-        await pause(attempt);
-      } finally {
-        release(slot);
-      }
-    }
-  }
-
-  async function load(slot: Slot): Promise<Row> {
-    const row = (await store.load(slot.key)) ?? { version: 0, state: fresh, parent: null };
-    if (slot.ours) adopt(slot, row, []);
-    slot.row = row;
-    return row;
-  }
-
-  async function commit(
-    slot: Slot,
-    version: number,
-    made: Pick<Commit, "state" | "entries" | "parent" | "at">,
-    { accepted }: ChangeOptions,
-  ): Promise<Verdict> {
-    const taken = made.entries.flatMap((entry): Commit["taken"] => {
-      if (entry.kind === "began" || entry.kind === "joined") return [{ id: entry.input, turn: entry.turn }];
-      return entry.kind === "withdrawn" ? [{ id: entry.input, turn: null }] : [];
-    });
-    const active = made.state.turn !== null || work(made.state, rules).length > 0;
-    const session = slot.key;
-    try {
-      return await store.commit({
-        session,
-        epoch,
-        version,
-        active,
-        ...made,
-        accepted: accepted ? [accepted] : [],
-        taken,
-      });
-    } catch (error) {
-      if (!(error instanceof StoreFault) || error.landed === "no") throw error;
-      return await look(slot, version, error);
-    }
-  }
-
-  /** A commit that may have landed: nobody else writes under our epoch, so the next version is it. */
-  async function look(slot: Slot, version: number, fault: StoreFault): Promise<Verdict> {
-    for (let attempt = 0; attempt < LOOKS; attempt++) {
-      try {
-        const row = await store.load(slot.key);
-        if (row && row.epoch > epoch) return "fenced";
-        if (row?.version === version + 1) return "done";
-        if ((row?.version ?? 0) === version) throw new StoreFault("no", fault.message, { cause: fault });
-        return "stale";
-      } catch (error) {
-        if (!(error instanceof StoreFault)) throw error;
-        if (error.cause === fault) throw error;
-        await pause(attempt);
-      }
-    }
-    slot.row = null;
-    void report(slot, null); // if it landed, it has consequences as soon as the store can be read again
-    throw fault;
-  }
-
-  const pause = (attempt: number, signal?: AbortSignal) =>
-    clock.sleep(RETRY_MS[Math.min(attempt, RETRY_MS.length - 1)] ?? 0, signal);
-
-  function adopt(slot: Slot, row: Row, entries: Entry[]) {
-    if (slot.live && slot.live.step !== row.state.step) slot.live = null;
-    slot.row = row;
-    slot.ours = true;
-    if (slot.transcript) for (const entry of entries) extend(slot.transcript, entry);
-    reconcile(slot);
-    for (const wake of slot.watchers) wake();
-  }
-
-  /** Nothing is shown behind the end that is being written, also not the first word. */
-  function hold(slot: Slot, step: number) {
-    slot.live = { step, text: slot.live?.text ?? "", held: "" };
-  }
-
-  /** The change did not happen: what the model said meanwhile is shown after all. */
-  function release(slot: Slot) {
-    if (slot.live?.held === undefined) return;
-    slot.live = { step: slot.live.step, text: slot.live.text + slot.live.held };
-    for (const wake of slot.watchers) wake();
-  }
-
-  // ── What follows from a state ───────────────────────────────────────────────────────────────────────
-
-  function reconcile(slot: Slot) {
-    if (closed || !slot.row) return;
-    const { state, parent } = slot.row;
-    const wanted = work(state, rules);
-    const heavy = wanted.some((effect) => effect.do === "think" || effect.do === "act");
-    const admitted = parent !== null || gate.admit(slot.key, state.turn?.id ?? null, heavy);
-    slot.inflight.reconcile(admitted ? wanted : wanted.filter((e) => e.do !== "think" && e.do !== "act"));
-    // What was stopped before it could start has nothing to wait for.
-    if (state.turn?.phase.at === "stopping")
-      for (const key of state.turn.phase.alive) if (!slot.inflight.flights.has(key)) settle(slot, key, false);
-  }
-
-  function settle(slot: Slot, key: string, abandoned: boolean) {
-    if (abandoned) log("warn", "effect.abandoned", { session: slot.key, key, graceMs: limits.graceMs });
-    void report(slot, { type: "settled", key, abandoned });
-  }
-
-  async function report(slot: Slot, event: Event | null) {
-    try {
-      await change(slot.key, () => event, { insist: true });
-    } catch (error) {
-      if (!closed) log("error", "event.lost", { session: slot.key, event: event?.type, error: messageOf(error) });
-    }
-  }
-
-  async function run(slot: Slot, effect: Effect, signal: AbortSignal): Promise<Event | null> {
-    const cx: Performing = {
-      session: slot.key,
-      signal,
-      history: () => history(slot),
-      journal: store,
-      owned: () => owned(signal),
-      say: (text) => {
-        if (!signal.aborted && effect.do === "think") say(slot, effect.step, text);
-      },
-    };
-    try {
-      return await world.perform(effect, cx);
-    } catch (error) {
-      if (!signal.aborted)
-        log("error", "effect.threw", { session: slot.key, key: effect.key, error: messageOf(error) });
-      return null;
-    }
-  }
-
-  function say(slot: Slot, step: number, text: string) {
-    if (slot.row?.state.step !== step) return;
-    slot.live ??= { step, text: "" };
-    if (slot.live.held === undefined) slot.live.text += text;
-    else slot.live.held += text;
-    for (const wake of slot.watchers) wake();
-  }
-
-  async function history(slot: Slot): Promise<Transcript> {
-    slot.transcript ??= emptyTranscript();
-    const { transcript } = slot;
-    while (slot.row && transcript.seq < slot.row.state.seq) {
-      const page = await store.entries(slot.key, transcript.seq, PAGE);
-      if (!page.length) throw new Error(`The journal of ${slot.key} ends at ${transcript.seq}, not at its state.`);
-      for (const entry of page) if (entry.seq <= slot.row.state.seq) extend(transcript, entry);
-    }
-    return transcript;
-  }
-
-  // ── Slots ───────────────────────────────────────────────────────────────────────────────────────────
-
-  function slotOf(key: string): Slot {
-    const known = slots.get(key);
-    if (known) {
-      slots.delete(key); // the one not used for longest is first
-      slots.set(key, known);
-      return known;
-    }
-    const slot: Slot = {
-      key,
-      row: null,
-      ours: false,
-      tail: Promise.resolve(),
-      pending: 0,
-      viewers: 0,
-      live: null,
-      transcript: null,
-      watchers: new Set(),
-      inflight: createInflight({
-        clock,
-        graceMs: limits.graceMs,
-        run: (effect, signal) => run(slot, effect, signal),
-        report: (event) => report(slot, event),
-        dead: (effectKey, abandoned) => settle(slot, effectKey, abandoned),
-        landed: () => {
-          reconcile(slot);
-          for (const check of quiet) check();
-        },
-      }),
-    };
-    slots.set(key, slot);
-    if (slots.size > limits.warm) evict();
-    return slot;
-  }
-
-  function evict() {
-    let looks = 16; // a few are enough: each new session comes by here
-    for (const [key, slot] of slots) {
-      if (slots.size <= limits.warm || looks-- === 0) return;
-      const idle = slot.row && !slot.row.state.turn && !slot.pending && !slot.viewers;
-      if (idle && !slot.inflight.flights.size) slots.delete(key);
-    }
-  }
-
-  /** Waits for an answer: one who has sent something must not lose count because the store could not be read. */
-  async function owned(signal: AbortSignal): Promise<boolean> {
-    for (let attempt = 0; !closed && !signal.aborted; attempt++) {
-      try {
-        if ((await store.epoch()) !== epoch) fenced();
-        return !closed;
-      } catch (error) {
-        if (!(error instanceof StoreFault)) throw error;
-        await pause(attempt, signal);
-      }
-    }
-    return false;
-  }
-
-  function fenced(): Refusal {
-    closed = new Refusal("not_owner", "Another process has taken over this store; this one has stopped working.");
-    log("error", "engine.fenced", { epoch });
-    for (const slot of slots.values()) slot.inflight.abortAll();
-    return closed;
-  }
-
-  // ── What surfaces use ───────────────────────────────────────────────────────────────────────────────
 
   async function accept(request: AcceptRequest): Promise<Receipt> {
     validate(request, limits);
-    const { session, text, reply, by, into } = request;
+    const { session, text, reply, by, into, images, model, task } = request;
     const id = turnId(request.source, request.key);
-    const digest = hash(session, text, request.mode, reply, into ?? "");
+    const digest = hash([session, text, request.mode, reply, into, images, model, task]);
     const make: Make = (state, said) => {
-      if (draining && !state.turn) throw new Refusal("draining", "Restarting: no new work is accepted right now.");
+      if (draining && !state.turn && !request.parent)
+        throw new Refusal("draining", "Restarting: no new work is accepted right now.");
       // A parked session takes one more: somebody must be able to wake it.
       if (state.inbox.length >= limits.inbox + Number(state.parked))
         throw new Refusal("inbox_full", `${limits.inbox} messages are waiting already; wait or withdraw one.`);
       const at = state.turn?.phase.at;
-      if (into && (state.turn?.id !== into || (at !== "thinking" && at !== "acting")))
+      if (into && (state.turn?.id !== into || at === "replying" || at === "stopping"))
         throw new Refusal("run_not_accepting_steer", `The run ${into} is not running.`);
       const mode = draining ? "queue" : request.mode; // a drain lets the running turn finish
-      return { type: "arrived", input: { id, text, mode, reply, ...(by && { by }) }, said };
+      const given = { ...(by && { by }), ...(images && { images }), ...(model && { model }), ...(task && { task }) };
+      return { type: "arrived", input: { id, text, mode, reply, ...given }, said };
     };
     let refusal = new Refusal("store_unavailable", "Not accepted, try again.");
     try {
@@ -367,7 +55,8 @@ export function createEngine(world: World): Engine {
         parent: request.parent,
       });
       const [first] = entries === "duplicate" ? [] : entries;
-      if (first?.kind === "accepted") return { id, session, applied: first.applied, replayed: false };
+      if (first?.kind === "accepted")
+        return { id, session, applied: first.applied, replayed: false, cursor: before(first) };
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       refusal = error;
@@ -387,7 +76,7 @@ export function createEngine(world: World): Engine {
       throw new Refusal("idempotency_key_conflict", "This key was used before for something else; use a new one.");
     const [first] = await store.turn(id);
     const applied = first?.kind === "accepted" ? first.applied : "queue";
-    return { id, session: input.session, applied, replayed: true };
+    return { id, session: input.session, applied, replayed: true, cursor: before(first) };
   }
 
   async function stop({ session, turn, scope = "turn" }: Parameters<Runtime["stop"]>[0]): Promise<Stopped> {
@@ -396,11 +85,11 @@ export function createEngine(world: World): Engine {
       now = state.turn;
       return { type: "stopped", turn, said };
     };
-    const entries = await changed(session, make);
-    if (scope === "tree") for (const child of await store.children(session)) await stopAll(child);
+    const entries = await changed(session, make, turn);
     if (entries.some((entry) => entry.kind === "withdrawn")) return "withdrawn";
     const found = now as Session["turn"];
     if (found?.id !== turn) return "over";
+    if (scope === "tree") for (const child of await store.children(session)) await stopAll(child);
     return found.phase.at === "replying" ? "ending" : "stopping";
   }
 
@@ -412,8 +101,8 @@ export function createEngine(world: World): Engine {
     for (const child of await store.children(session)) await stopAll(child);
   }
 
-  async function changed(session: string, make: Make): Promise<Entry[]> {
-    const entries = await change(session, make, { insist: true });
+  async function changed(session: string, make: Make, halt?: string): Promise<Entry[]> {
+    const entries = await change(session, make, { insist: true, ...(halt && { halt }) });
     return entries === "duplicate" ? [] : entries;
   }
   const happened = async (session: string, event: Event) => (await changed(session, () => event)).length > 0;
@@ -435,14 +124,10 @@ export function createEngine(world: World): Engine {
       inbox: inbox.map(({ id, mode }) => ({ id, mode, text: waiting.get(id)?.text ?? "" })),
       asking: calls.flatMap((c) => (c.status === "asking" && c.ask ? [{ call: c.id, ...c.ask }] : [])),
       parked,
-      held: gate.holds(session),
+      cursor: String(row.state.seq),
+      held: sessions.waitsInLine(session),
       unsaved: remembered < ended,
     };
-  }
-
-  async function read(slot: Slot): Promise<Row> {
-    if (!slot.row) await change(slot.key, () => null, { insist: false });
-    return slot.row ?? { version: 0, state: fresh, parent: null };
   }
 
   async function whereabouts(id: string): Promise<Whereabouts | null> {
@@ -454,16 +139,25 @@ export function createEngine(world: World): Engine {
     return { at: "answered", turn: input.turn, outcome: ended.outcome };
   }
 
+  async function run(id: string): Promise<Run | null> {
+    const own = foldRun(await store.turn(id));
+    const turn = own?.status === "queued" ? (await store.input(id))?.turn : null;
+    if (!turn) return own;
+    const joined = foldRun(await store.turn(turn)); // a steer: it is what the turn it joined is
+    return joined && { ...joined, id, joined: turn };
+  }
+
   async function* watch(session: string, cursor: string, signal: AbortSignal): AsyncGenerator<Update> {
     const slot = slotOf(session);
     slot.viewers++;
     try {
       yield* follow(
         {
-          ready: () => read(slot),
+          open: () => !sessions.closed(),
+          ready: () => read(slot, true),
           seq: () => slot.row?.state.seq ?? 0,
           live: () => slot.live,
-          entries: (after) => store.entries(session, after, PAGE),
+          entries: (after) => sessions.patiently(() => store.entries(session, after, PAGE), signal),
           watchers: slot.watchers,
         },
         cursor,
@@ -474,17 +168,14 @@ export function createEngine(world: World): Engine {
     }
   }
 
-  async function start(): Promise<void> {
-    epoch = await store.claim();
-    const found = await store.active();
+  async function start(mine: (session: string) => boolean = () => true): Promise<void> {
+    const epoch = await sessions.claim();
+    const found = (await store.active()).filter(({ session }) => mine(session));
     await Promise.all(
-      found.map(async ({ session, updatedAt }) => {
-        const resume = clock.now() - updatedAt < limits.resumeWithinMs;
+      found.map(async ({ session }) => {
         try {
-          await change(session, () => ({ type: "restarted", resume }), { insist: true });
-          const slot = slotOf(session);
-          slot.ours = true;
-          reconcile(slot);
+          await change(session, () => null, { insist: true });
+          reconcile(slotOf(session));
         } catch (error) {
           log("error", "session.unrecoverable", { session, error: messageOf(error) }); // the others go on
         }
@@ -495,14 +186,13 @@ export function createEngine(world: World): Engine {
 
   async function drain(ms: number, except?: string): Promise<{ left: string[] }> {
     draining = true;
-    gate.close();
+    sessions.admitNoMore();
     const turns = (slot: Slot) =>
       slot.row?.state.turn?.id !== except && flying(slot, (e) => e.do !== "remember" && e.do !== "ask");
     await calm((slot) => !turns(slot), ms);
     await calm((slot) => !flying(slot, (e) => e.do === "remember"), Math.min(ms, MEMORY_MS));
     const left = [...slots.values()].flatMap((slot) => (slot.row?.state.turn ? [slot.row.state.turn.id] : []));
-    closed ??= new Refusal("closed", "Shut down: nothing is accepted any more.");
-    for (const slot of slots.values()) slot.inflight.abortAll();
+    sessions.close();
     await calm((slot) => slot.inflight.flights.size === 0, limits.graceMs);
     return { left };
   }
@@ -530,7 +220,7 @@ export function createEngine(world: World): Engine {
     move,
     status,
     whereabouts,
-    run: async (turn) => foldRun(await store.turn(turn)),
+    run,
     follow: watch,
     start,
     drain,
@@ -538,13 +228,11 @@ export function createEngine(world: World): Engine {
   };
 }
 
-const hash = (...parts: string[]) => createHash("sha256").update(JSON.stringify(parts)).digest("hex");
+const before = (entry: Entry | undefined) => String((entry?.seq ?? 1) - 1);
+const hash = (parts: unknown[]) => createHash("sha256").update(JSON.stringify(parts)).digest("hex");
 
 /** Made from where the input came from: delivered twice, it is the same turn by construction (I3). */
-export const turnId = (source: string, key: string): string => `run_${hash(source, key).slice(0, 32)}`;
-
-const unavailable = (cause: StoreFault) =>
-  new Refusal("store_unavailable", `Not accepted, try again: ${cause.message}`);
+export const turnId = (source: string, key: string): string => `run_${hash([source, key]).slice(0, 32)}`;
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const CONTROL = /[\u0000-\u001f\u007f]/;

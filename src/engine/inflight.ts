@@ -65,10 +65,11 @@ export function createInflight(world: {
   }
 
   function remove(flight: Flight, then?: () => void) {
-    if (flights.get(flight.effect.key) !== flight) return;
-    flights.delete(flight.effect.key);
-    flight.gone.abort();
-    then?.();
+    if (flights.get(flight.effect.key) === flight) {
+      flights.delete(flight.effect.key);
+      flight.gone.abort();
+      then?.();
+    }
     world.landed();
   }
 

@@ -1,6 +1,6 @@
 // All that a surface may use.
 import type { Run } from "../core/run.ts";
-import type { Applied, Entry, Mode, Outcome, Phase, Reply } from "../core/session.ts";
+import type { Applied, Entry, Image, Mode, Outcome, Phase, Reply, Task } from "../core/session.ts";
 
 export type AcceptRequest = {
   session: string;
@@ -12,6 +12,9 @@ export type AcceptRequest = {
   reply: Reply;
   /** Who said it. */
   by?: string;
+  images?: Image[];
+  model?: string;
+  task?: Task;
   /** Only into this turn, while it runs: a steer. */
   into?: string;
   /** The session this one was made by. */
@@ -19,7 +22,14 @@ export type AcceptRequest = {
 };
 
 /** `applied` says what really became of it. Given only once the input is durable (I2). */
-export type Receipt = { id: string; session: string; applied: Applied; replayed: boolean };
+export type Receipt = {
+  id: string;
+  session: string;
+  applied: Applied;
+  replayed: boolean;
+  /** Just before it was accepted: following from here misses nothing of its turn. */
+  cursor: string;
+};
 
 /** Where an accepted input is now. */
 export type Whereabouts =
@@ -34,6 +44,8 @@ export type Status = {
   inbox: { id: string; mode: Mode; text: string }[];
   asking: { call: string; kind: "approval" | "question"; until: number }[];
   parked: boolean;
+  /** The end of the stream as it is now. */
+  cursor: string;
   /** The turn has begun but waits for room among the turns in flight. */
   held: boolean;
   /** Memory has still to be written. */
@@ -41,7 +53,13 @@ export type Status = {
 };
 
 /** `cursor` names this place in the stream: following from it gives exactly the rest. */
-export type Update = { cursor: string } & ({ entry: Entry } | { delta: string } | { reset: true });
+export type Update = { cursor: string } & (
+  | { entry: Entry }
+  | { delta: string }
+  | { reset: true }
+  /** Not part of the record: what is going on just now; empty when it is over. */
+  | { notice: string }
+);
 
 export type Stopped = "stopping" | "withdrawn" | "ending" | "over";
 

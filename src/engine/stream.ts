@@ -7,9 +7,11 @@ import type { Entry } from "../core/session.ts";
 import type { Update } from "./runtime.ts";
 
 /** The text of the model call in flight. `held`: said while the end of that call was being written. */
-export type Live = { step: number; text: string; held?: string };
+export type Live = { step: number; text: string; held?: string; notice?: string };
 
 type Source = {
+  /** False: nothing more will come from here. */
+  open(): boolean;
   ready(): Promise<unknown>;
   /** The last entry there is, read together with `live`. */
   seq(): number;
@@ -20,6 +22,7 @@ type Source = {
 
 export async function* follow(source: Source, cursor: string, signal: AbortSignal): AsyncGenerator<Update> {
   let [seq = 0, chars = 0] = cursor.split(".").map(Number);
+  let shown = "";
   const at = () => (chars ? `${seq}.${chars}` : `${seq}`);
 
   while (!signal.aborted) {
@@ -53,6 +56,13 @@ export async function* follow(source: Source, cursor: string, signal: AbortSigna
       yield { cursor: at(), delta };
       continue;
     }
+    const notice = live?.notice ?? "";
+    if (notice !== shown) {
+      shown = notice;
+      yield { cursor: at(), notice };
+      continue;
+    }
+    if (signal.aborted || !source.open()) return;
     await woken(source.watchers, signal);
   }
 }

@@ -38,6 +38,8 @@ type SessionSeen = {
   calls: Map<string, CallSeen>;
   ended: string[];
   attempts: number;
+  /** The entry up to which a summary stands for the conversation. */
+  summarised: number;
 };
 
 export function createChecker(inboxLimit: number, recoveries: number) {
@@ -55,7 +57,16 @@ export function createChecker(inboxLimit: number, recoveries: number) {
   function seen(session: string): SessionSeen {
     const known = sessions.get(session);
     if (known) return known;
-    const empty = { seq: 0, queue: [], live: null, stopping: null, calls: new Map(), ended: [], attempts: 0 };
+    const empty = {
+      seq: 0,
+      queue: [],
+      live: null,
+      stopping: null,
+      calls: new Map(),
+      ended: [],
+      attempts: 0,
+      summarised: 0,
+    };
     sessions.set(session, empty);
     return empty;
   }
@@ -175,9 +186,19 @@ export function createChecker(inboxLimit: number, recoveries: number) {
         own();
         abandoned.add(`${session}/${e.key}`);
         break;
+      case "compacted":
+        own();
+        must(e.upTo < e.seq && (e.upTo === 0 || e.upTo > s.summarised), "§8", () => `a summary up to ${e.upTo}`);
+        s.summarised = Math.max(s.summarised, e.upTo);
+        break;
       case "restarted":
         own();
-        must(e.attempt === ++s.attempts, "I19", () => `attempt ${e.attempt} is number ${s.attempts}`);
+        {
+          const open = [...s.calls.values()].filter((c) => !c.done);
+          const waits = open.length > 0 && !open.some((c) => c.started); // only for a person: nothing was lost
+          s.attempts += Number(!waits);
+        }
+        must(e.attempt === s.attempts, "I19", () => `attempt ${e.attempt} is number ${s.attempts}`);
         // One more than allowed gives the turn up, one more still gives up telling its user so.
         must(e.attempt <= recoveries + 2, "I19", () => `attempt ${e.attempt} of ${recoveries}`);
         break;
@@ -237,8 +258,8 @@ export function validate(messages: readonly Message[], session: string): void {
       continue;
     }
     must(open.length === 0, "I13", () => `no result for ${open.join()}`);
-    if (message.role === "user")
-      must(message.text.includes(`<${session}>`), "I25", () => `${session} sees ${message.text}`);
+    const others = [...message.text.matchAll(/<(s\d)>/g)].some(([, tag]) => tag !== session);
+    must(!others, "I25", () => `${session} sees ${message.text}`);
     if (message.role !== "assistant") continue;
     must(message.text !== "" || message.calls.length > 0, "I13", () => "an empty assistant message");
     for (const { id } of message.calls) {

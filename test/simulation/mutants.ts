@@ -26,9 +26,9 @@ export const MUTANTS: Mutant[] = [
     "s.inbox.length;",
   ]),
   bug("an interrupt hits the turn it brings", "core/turn.ts", [
-    `const turn: Turn = { id: first.id, reply: first.reply, phase: { at: "thinking" }, thoughts: 0, recoveries: 0 };`,
-    `const turn: Turn = { id: first.id, reply: first.reply, thoughts: 0, recoveries: 0,
-      phase: first.mode === "interrupt" ? { at: "stopping", outcome: "cancelled", alive: [\`think:\${s.step + 1}\`] } : { at: "thinking" } };`,
+    `const phase: Phase = { at: task === "compress" ? "compacting" : "thinking" };`,
+    `const phase: Phase = first.mode === "interrupt"
+      ? { at: "stopping", outcome: "cancelled", alive: [\`think:\${s.step + 1}\`] } : { at: "thinking" };`,
   ]),
   bug("a stop hits whatever turn runs", "core/turn.ts", [
     "if (turn?.id === e.turn && phase && busy(phase)) return stop(",
@@ -38,10 +38,7 @@ export const MUTANTS: Mutant[] = [
     "return withdraw(s, e.turn, cx); // a stop before the start (I8)",
     "return s; // a stop before the start (I8)",
   ]),
-  bug("no result for a crashed call", "core/turn.ts", [
-    `finishCalls(turn.id, crashed, "unknown", lost, cx); // T7`,
-    "",
-  ]),
+  bug("no result for a crashed call", "core/turn.ts", [`lose(turn.id, resume ? crashed : phase.calls, cx); // T7`, ""]),
   bug("a crashed call runs again", "core/turn.ts", [
     `const crashed = phase.calls.filter((c) => c.status === "running" && !(c.repeatable && resume));`,
     `const crashed = phase.calls.filter((c) => c.status === "running" && !resume);`,
@@ -58,7 +55,10 @@ export const MUTANTS: Mutant[] = [
     "if (attempt > cx.rules.recoveries) {",
     "if (attempt > 1_000) {",
   ]),
-  bug("a parked session stays parked", "core/turn.ts", ["enqueue({ ...s, parked: false }, {", "enqueue(s, {"]),
+  bug("a parked session stays parked", "core/turn.ts", [
+    "enqueue({ ...s, parked: false }, input)",
+    "enqueue(s, input)",
+  ]),
   bug("a steer that comes too late is lost", "core/turn.ts", [
     `s.inbox.map((w): Waiting => (w.mode === "steer" ? { ...w, mode: "queue" } : w));`,
     `s.inbox.filter((w): w is Waiting => w.mode !== "steer");`,
@@ -78,25 +78,32 @@ export const MUTANTS: Mutant[] = [
   ]),
 
   // The engine
-  bug("acknowledged before the commit", "engine/engine.ts", [
-    "const verdict = await commit(slot, row.version, { state, entries, parent, at }, options);",
-    `const verdict = "done" as Verdict; commit(slot, row.version, { state, entries, parent, at }, options).catch(() => {});`,
+  bug("acknowledged before the commit", "engine/dispatch.ts", [
+    "const verdict = await commit(slot, row.version, { state, entries, parent, at }, orphan ? {} : options);",
+    `const verdict = "done" as Verdict; commit(slot, row.version, { state, entries, parent, at }, orphan ? {} : options).catch(() => {});`,
   ]),
-  bug("started before the commit", "engine/engine.ts", [
+  bug("started before the commit", "engine/dispatch.ts", [
     "const at = clock.now();",
     "const at = clock.now(); slot.inflight.reconcile(work(state, rules));",
   ]),
-  bug("no dedupe", "engine/engine.ts", ["accepted: accepted ? [accepted] : [],", "accepted: [],"]),
-  bug("no fencing", "engine/engine.ts", ["        epoch,\n        version,", "        epoch: 1e9,\n        version,"]),
-  bug("an unknown commit is taken for done", "engine/engine.ts", [
+  bug("a dead process's turn is taken up uncounted", "engine/dispatch.ts", [
+    "const isOrphan = (row: Row) => row.epoch !== epoch && hasWork(row.state);",
+    "const isOrphan = (row: Row) => row.epoch > epoch && hasWork(row.state);",
+  ]),
+  bug("no dedupe", "engine/dispatch.ts", ["accepted: accepted ? [accepted] : [],", "accepted: [],"]),
+  bug("no fencing", "engine/dispatch.ts", [
+    "        epoch,\n        version,",
+    "        epoch: 1e9,\n        version,",
+  ]),
+  bug("an unknown commit is taken for done", "engine/dispatch.ts", [
     "return await look(slot, version, error);",
     `return "done";`,
   ]),
-  bug("text after a stop", "engine/engine.ts", [
+  bug("text after a stop", "engine/dispatch.ts", [
     "if (state.step !== row.state.step) hold(",
     "if (state.step < 0) hold(",
   ]),
-  bug("a drain starts new turns", "engine/engine.ts", ["    gate.close();\n", ""]),
+  bug("a drain starts new turns", "engine/engine.ts", ["    sessions.admitNoMore();\n", ""]),
   bug("a drain interrupts", "engine/engine.ts", [
     `const mode = draining ? "queue" : request.mode;`,
     "const mode = request.mode;",
@@ -105,7 +112,7 @@ export const MUTANTS: Mutant[] = [
     "if (state.inbox.length >= limits.inbox +",
     "if (state.inbox.length > 1e9 +",
   ]),
-  bug("a stop that waits for what never started", "engine/engine.ts", [
+  bug("a stop that waits for what never started", "engine/dispatch.ts", [
     "if (!slot.inflight.flights.has(key)) settle(slot, key, false);",
     "{}",
   ]),
@@ -137,11 +144,32 @@ export const MUTANTS: Mutant[] = [
     "a retry of our own abort",
     "agent/think.ts",
     ["if (!(await cx.owned()) || cx.signal.aborted) return null;", ""],
+    [`  if (signal.aborted) return { end: "aborted" };\n`, "", "agent/watchdog.ts"],
     ["    if (cx.signal.aborted) return null; // whatever it ended with: that was us (I12)\n", ""],
   ),
-  bug("a retry behind visible text", "agent/think.ts", [
-    "!fault.retryable || said || attempt",
-    "!fault.retryable || attempt",
+  bug(
+    "a retry behind visible text",
+    "agent/think.ts",
+    ["if (said) break;", ""],
+    ["if (said || !FAULTS", "if (!FAULTS"],
+  ),
+  bug("a retry of what cannot succeed", "agent/faults.ts", [
+    "auth: { retry: false, fallback: true }",
+    "auth: { retry: true, fallback: true }",
+  ]),
+  bug(
+    "cancellation shared between calls",
+    "agent/watchdog.ts",
+    ["const call = new AbortController();", "const call = SHARED;"],
+    ["const DEAF_MS = 2_000;", "const DEAF_MS = 2_000; const SHARED = new AbortController();"],
+  ),
+  bug("a summary parts a call from its result", "agent/compact.ts", [
+    `while (at < messages.length && messages[at]?.role === "tool") at++;`,
+    "",
+  ]),
+  bug("a summary without end", "agent/compact.ts", [
+    "if (!model || cut === 0 || upTo <= history.summarised) {",
+    "if (!model) {",
   ]),
   bug("a tool that threw is run again", "agent/act.ts", [
     "return { ok: false, text: `The tool failed: ${messageOf(error)}` };",

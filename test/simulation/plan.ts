@@ -6,6 +6,7 @@ export const FAULTS = [
   "model.refuses", // a fault that is not retryable
   "model.cut", // a fault after text
   "model.hangs", // says nothing more until it is aborted
+  "model.down", // the first endpoint never answers: the fallback does
   "model.late", // answers all the same when it is aborted
   "model.deaf", // takes longer than the grace to die
   "model.odd", // unknown tools, arguments that are refused, many calls
@@ -33,6 +34,7 @@ export type Action = {
     | "redeliver"
     | "stop"
     | "steer"
+    | "compress"
     | "answer"
     | "withdraw"
     | "move"
@@ -61,6 +63,7 @@ const WEIGHTS: Record<Action["do"], number> = {
   redeliver: 2,
   stop: 4,
   steer: 2,
+  compress: 1,
   answer: 5,
   withdraw: 1,
   move: 1,

@@ -1,6 +1,7 @@
 // One schedule: the real engine and effects in the fake world, driven by a plan, killed, replaced and drained on
 // the way; then the faults stop and everything must come to rest.
 import { createPerform } from "../../src/agent/agent.ts";
+import { createBreaker } from "../../src/agent/breaker.ts";
 import { Refusal } from "../../src/core/errors.ts";
 import type { Perform } from "../../src/core/ports.ts";
 import type { Rules } from "../../src/core/session.ts";
@@ -54,6 +55,8 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
       worked: new Set(),
       thinking: new Map(),
       spoke: new Set(),
+      signals: new Map(),
+      refused: new Map(),
       flying: new Map(),
       asked: 0,
       started: false,
@@ -61,7 +64,11 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
     };
     const clock = fake.clockOf(world, self);
     const perform = createPerform({
-      model: fake.modelOf(world, self),
+      models: [fake.modelOf(world, self, "first"), fake.modelOf(world, self, "second")],
+      modelNamed: () => null,
+      system: () => Promise.resolve("be good"),
+      breaker: createBreaker(clock),
+      staleMs: fake.STALE_MS,
       tools: fake.toolsOf(world, self, ran),
       channel: fake.channelOf(world, self),
       memory: fake.memoryOf(world, self),
@@ -71,11 +78,13 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
     });
     const { flying } = self;
     const watched: Perform = (effect, cx) => {
-      if (effect.do === "think") {
+      if (effect.do === "think" || effect.do === "compact") {
+        self.signals.set(cx.session, cx.signal);
+        self.refused.set(cx.session, new Set());
         self.thinking.set(cx.session, effect.turn);
         self.spoke.delete(cx.session);
       }
-      if (effect.do === "think" || effect.do === "act") {
+      if (effect.do === "think" || effect.do === "compact" || effect.do === "act") {
         for (const [key, other] of flying)
           if (other.session === cx.session && other.turn !== effect.turn && !checker.abandoned.has(key))
             must(false, "I5", () => `${effect.turn} works while ${key} of ${other.turn} is alive`);
@@ -174,6 +183,10 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
         const key = `steer ${said.length}`;
         if (!into) return;
         return say({ session, source: "test", key, text: `<${session}>${key}`, mode: "steer", reply: "pull", into });
+      }
+      case "compress": {
+        const key = `compress ${said.length}`;
+        return say({ session, source: "test", key, text: key, mode: "queue", reply: "pull", task: "compress" });
       }
       case "stop": {
         const live = checker.live(session);
@@ -300,8 +313,8 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
     nudge();
     const resting = () =>
       asked && process.asked === 0 && keys.every((session) => !checker.live(session) && !checker.waiting(session));
-    // A dead channel takes its whole patience for each reply.
-    const patience = world.down ? said.length * UNDELIVERED_MS : 0;
+    // A dead channel takes its whole patience for each reply, a dead endpoint for each thought.
+    const patience = (Number(world.down) + Number(world.broken)) * said.length * UNDELIVERED_MS;
     const rested = runUntil(resting, scheduler.now() + REST_MS + patience);
     must(rested, "I24", () => `${keys.map((s) => `${s}: ${checker.live(s)} +${checker.waiting(s)}`).join(", ")}`);
     const saved = () => keys.every((s) => (world.remembered.get(s)?.length ?? 0) === checker.ended(s).length);

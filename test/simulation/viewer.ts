@@ -30,7 +30,7 @@ export function createViewer(session: string, world: World): Viewer {
       must(!quiet, "I11", () => `${session} shows text after a stop`);
       text += update.delta;
     } else if ("reset" in update) text = "";
-    else see(update.entry);
+    else if ("entry" in update) see(update.entry);
   }
 
   function see(entry: Entry) {

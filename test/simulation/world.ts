@@ -1,7 +1,7 @@
 // The fake world that the real engine and the real effects run in: store, model, tools, channel, memory, each
 // with its faults, each with a journal that the invariants are checked against.
 import { StoreFault } from "../../src/core/errors.ts";
-import type { Channel, Clock, Memory, Model, ModelResult, Store, Tool } from "../../src/core/ports.ts";
+import type { Channel, Clock, FaultKind, Memory, Model, ModelResult, Store, Tool } from "../../src/core/ports.ts";
 import { createMemoryStore } from "../fakes/memory-store.ts";
 import { type Checker, createChecker, must, validate } from "./checker.ts";
 import type { Fault, Plan } from "./plan.ts";
@@ -10,6 +10,9 @@ import { createRandom, createScheduler, type Owner, type Random, type Scheduler 
 export const INBOX = 6;
 export const GRACE_MS = 500;
 export const RECOVERIES = 3;
+export const STALE_MS = 5_000;
+/** Small, so that conversations outgrow it. */
+const CONTEXT = 400;
 const FAULT_RATE = 0.2;
 
 export type Process = Owner & {
@@ -22,6 +25,10 @@ export type Process = Owner & {
   thinking: Map<string, string>;
   /** Sessions whose model call has said something. */
   spoke: Set<string>;
+  /** Endpoints that said no for good to this effect of a session. */
+  refused: Map<string, Set<string>>;
+  /** The signal of the executor that asks a model for a session. */
+  signals: Map<string, AbortSignal>;
 };
 
 export type Sent = { session: string; turn: string; text: string; again: boolean };
@@ -34,6 +41,8 @@ export type World = {
   owner: Process | null;
   /** How far the wall clock is off. */
   skew: number;
+  /** The first endpoint never answers. */
+  broken: boolean;
   /** No reply ever gets through. */
   down: boolean;
   trace: ((line: string) => void) | null;
@@ -58,6 +67,7 @@ export function createWorld(plan: Plan, runMicrotasks: () => void, trace: World[
     owner: null,
     skew: 0,
     trace,
+    broken: faults.has("model.down"),
     down: faults.has("channel.down"),
     stormy: true,
     sent: [],
@@ -157,24 +167,34 @@ const deaf = (random: Random) => (random() < 0.7 ? GRACE_MS * 3 : 3_600_000);
 /** Nothing is aborted but what belongs to a turn that is being stopped, or to a process that goes. */
 function mayAbort({ checker }: World, process: Process, session: string, turn: string) {
   const may =
-    process.draining || process.replaced || checker.live(session) !== turn || checker.stopping(session) !== null;
+    process.draining ||
+    process.replaced ||
+    checker.live(session) !== turn ||
+    checker.stopping(session) !== null ||
+    checker.stopAsked.has(turn); // the store may not have taken it yet: it stops all the same
   must(may, "I7", () => `work of ${turn} was aborted, but it is not being stopped`);
 }
 
 // ── Model ─────────────────────────────────────────────────────────────────────────────────────────────
 
-export function modelOf(world: World, process: Process): Model {
+export function modelOf(world: World, process: Process, name: "first" | "second"): Model {
   const { random, scheduler } = world;
 
   return {
-    call: ({ session, messages, tools }, say, signal) => {
+    name,
+    context: CONTEXT,
+    local: false,
+    call: ({ session, messages, tools, final }, hear, signal) => {
       const turn = process.thinking.get(session) ?? "";
-      must(!signal.aborted, "I12", () => "a model is asked on behalf of work that was aborted");
+      const aborted = signal.aborted || process.signals.get(session)?.aborted;
+      must(!aborted, "I12", () => "a model is asked on behalf of work that was aborted");
       must(!world.stopped.has(turn), "I11", () => `${turn} asks a model after its stop was answered`);
       must(!process.spoke.has(session), "§7", () => `${turn} asks again behind what a person has seen`);
+      must(!process.refused.get(session)?.has(name), "§7", () => `${turn} asks ${name} again after a no`);
       validate(messages, session);
       return new Promise<ModelResult>((resolve) => {
         let over = false;
+        let heard = scheduler.now();
         const finish = (result: ModelResult) => {
           over = true;
           signal.removeEventListener("abort", abort);
@@ -182,37 +202,41 @@ export function modelOf(world: World, process: Process): Model {
         };
         const abort = () => {
           over = true;
-          mayAbort(world, process, session, turn);
+          if (scheduler.now() - heard < STALE_MS) mayAbort(world, process, session, turn);
           const death = world.chance("model.deaf") ? deaf(random) : delay(random, 20);
           // Closing the socket makes a transport error; a careless caller takes it for a network fault.
           const result: ModelResult = world.chance("model.late")
             ? { end: "answer", calls: [], usage: { input: 1, output: 1 } }
             : random() < 0.5
               ? { end: "aborted" }
-              : { end: "fault", reason: "socket closed", retryable: true };
+              : { end: "fault", kind: "network", reason: "socket closed" };
           scheduler.add(process, "model died", death, () => resolve(result));
         };
         signal.addEventListener("abort", abort);
 
-        const fault = (reason: string, retryable: boolean) => finish({ end: "fault", reason, retryable });
+        const fault = (reason: string, kind: FaultKind) => finish({ end: "fault", reason, kind });
+        const failing = (reason: string, kind: FaultKind) =>
+          void scheduler.add(process, reason, delay(random, 20), () => over || fault(reason, kind));
         let chunks = delay(random, 4);
         const next = () => {
           if (over) return;
-          if (world.chance("model.hangs"))
-            return void scheduler.add(process, "model hangs", 30_000, () => over || fault("stale", true));
+          if (world.chance("model.hangs")) return;
           if (chunks-- > 0) {
             process.spoke.add(session);
-            say(`<${session}>${chunks} `);
-            if (world.chance("model.cut")) return fault("reset after text", true);
+            heard = scheduler.now();
+            hear.text(`<${session}>${chunks} `);
+            if (world.chance("model.cut")) return fault("reset after text", "incomplete");
             return later();
           }
-          finish({ end: "answer", calls: tools.length ? calls() : [], usage: { input: 1, output: 1 } });
+          finish({ end: "answer", calls: tools.length && !final ? calls() : [], usage: { input: 1, output: 1 } });
         };
         const later = () => void scheduler.add(process, "model", delay(random, 60), next);
-        if (world.chance("model.fault"))
-          scheduler.add(process, "model fault", delay(random, 20), () => over || fault("reset", true));
-        else if (world.chance("model.refuses"))
-          scheduler.add(process, "model no", delay(random, 20), () => over || fault("401", false));
+        if (name === "first" && world.broken) failing("down", "unavailable");
+        else if (world.chance("model.fault")) failing("reset", random() < 0.5 ? "network" : "rate_limited");
+        else if (world.chance("model.refuses")) {
+          process.refused.get(session)?.add(name);
+          failing("no", random() < 0.5 ? "auth" : "bad_request");
+        } else if (world.chance("model.odd")) failing("too long", "too_long");
         else later();
       });
     },
@@ -327,7 +351,11 @@ export function memoryOf(world: World, process: Process): Memory {
         const task = scheduler.add(process, "remember", hangs + delay(random, 80), () => {
           signal.removeEventListener("abort", abort);
           if (world.chance("memory.fails")) return reject(new Error("memory is broken"));
-          must(turn.user.includes(`<${turn.session}>`), "I25", () => `${turn.session} remembers ${turn.user}`);
+          must(
+            turn.user.includes(`<${turn.session}>`) || turn.user.startsWith("compress"),
+            "I25",
+            () => `${turn.session} remembers ${turn.user}`,
+          );
           const written = world.remembered.get(turn.session) ?? [];
           // A write that was under way when its process was replaced may land late: the key makes it one.
           if (written.at(-1) !== key && !(process.replaced && written.includes(key))) {

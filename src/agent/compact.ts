@@ -1,0 +1,81 @@
+// The older part of a conversation becomes a summary. The journal keeps every entry; only what the model is shown
+// changes. Bounded: a summary that does not come in time is replaced by a note of what was left out.
+import type { Performing } from "../core/ports.ts";
+import type { Event } from "../core/session.ts";
+import type { Message, Transcript } from "../core/transcript.ts";
+import type { Agent, EffectOf } from "./agent.ts";
+import { tokensOf } from "./context.ts";
+import { watchedCall } from "./watchdog.ts";
+
+/** Of the window: what stays word for word. */
+const KEEP = 0.3;
+const SUMMARY_MS = 90_000;
+const LONGEST_QUOTE = 4_000;
+const LONGEST_SUMMARY = 12_000;
+
+const INSTRUCTIONS = `You write the summary that replaces the older part of a conversation between a user and an agent.
+Keep: what the user wants, in their words where it matters; decisions and constraints; files, commands, names, numbers and
+results that may still be needed; what is done and what is left to do. Leave out pleasantries and dead ends. Plain text.`;
+
+export async function compact(agent: Agent, effect: EffectOf<"compact">, cx: Performing): Promise<Event | null> {
+  const { step } = effect;
+  const [model] = agent.models;
+  const history = await cx.history();
+  const cut = model ? boundary(history, model.context * KEEP) : 0;
+  const upTo = (history.seqs[cut] ?? history.seq + 1) - 1;
+  if (!model || cut === 0 || upTo <= history.summarised) {
+    if (effect.asked) return { type: "compacted", step, summary: "", upTo: 0 };
+    const reason = "The conversation is too long for this model and cannot be made shorter.";
+    return { type: "failed", step, reason, said: "" };
+  }
+  const older = history.messages.slice(0, cut);
+  cx.notice(`Summarising ${older.length} earlier messages to make room.`);
+  let summary = "";
+  const hear = { alive: () => {}, reasoning: () => {}, text: (text: string) => void (summary += text) };
+  if (!(await cx.owned()) || cx.signal.aborted) return null;
+  const request = {
+    session: cx.session,
+    system: INSTRUCTIONS,
+    messages: [{ role: "user" as const, text: quote(older, model.context * 0.6 * 4) }],
+    tools: [],
+    final: true,
+  };
+  const staleMs = Math.min(SUMMARY_MS, agent.staleMs ?? SUMMARY_MS);
+  const result = await watchedCall({ clock: agent.clock, model, request, staleMs }, hear, cx.signal);
+  if (cx.signal.aborted) return null;
+  const written = result.end === "answer" && summary.trim();
+  if (!written) agent.log("warn", "summary.failed", { session: cx.session, end: result });
+  const text = written ? summary.slice(0, LONGEST_SUMMARY) : `(${older.length} earlier messages are left out here.)`;
+  return { type: "compacted", step, summary: text, upTo };
+}
+
+/** The first message that stays: as many as fit, never between a call and its result, and something must go. */
+function boundary({ messages }: Transcript, tokens: number): number {
+  let room = tokens;
+  let at = messages.length;
+  while (at > 0 && room > 0) room -= tokensOf(messages[--at] as Message);
+  while (at < messages.length && messages[at]?.role === "tool") at++;
+  return at >= messages.length ? lastSafe(messages) : at;
+}
+
+/** Even the last exchange is too long: all but the last message that can stand alone. */
+function lastSafe(messages: readonly Message[]): number {
+  const at = messages.findLastIndex((message) => message.role !== "tool");
+  return at > 0 ? at : 0;
+}
+
+function quote(messages: readonly Message[], characters: number): string {
+  const lines = messages.map((message) => {
+    const calls =
+      message.role === "assistant" ? message.calls.map((c) => `\n[calls ${c.tool} ${JSON.stringify(c.args)}]`) : [];
+    const who = message.role === "tool" ? `result of ${message.tool}` : message.role;
+    return `${who}: ${middleOut(message.text + calls.join(""), LONGEST_QUOTE)}`;
+  });
+  return middleOut(lines.join("\n\n"), characters);
+}
+
+function middleOut(text: string, most: number): string {
+  if (text.length <= most) return text;
+  const half = Math.floor(most / 2);
+  return `${text.slice(0, half)}\n[…]\n${text.slice(-half)}`;
+}

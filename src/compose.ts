@@ -1,0 +1,131 @@
+// A configuration in, a running engine out. With main.ts the only place that knows every folder.
+import { createPerform } from "./agent/agent.ts";
+import { createBreaker } from "./agent/breaker.ts";
+import { systemPrompt } from "./agent/prompt.ts";
+import { type Flag, loadConfig } from "./config/config.ts";
+import type { Config } from "./config/schema.ts";
+import type { Channel, Log, Model, Tool } from "./core/ports.ts";
+import { createEngine, type Engine } from "./engine/engine.ts";
+import { createDemoModel } from "./llm/demo.ts";
+import { chooseEndpoints, type Endpoint } from "./llm/endpoint.ts";
+import { createModel } from "./llm/provider.ts";
+import { clock } from "./platform/clock.ts";
+import { readContextFiles } from "./platform/context-files.ts";
+import { type Home, homeOf, makeHome } from "./platform/home.ts";
+import { openLog } from "./platform/log.ts";
+import { createRedactor } from "./platform/redact.ts";
+import { openSqlite } from "./store/sqlite.ts";
+
+export type Running = {
+  engine: Engine;
+  config: Config;
+  home: Home;
+  endpoints: Endpoint[];
+  tools: readonly Tool[];
+  log: Log;
+  /** The conversation of a terminal that was last talked in. */
+  newest(): Promise<string | null>;
+  /** Lets running turns finish for so long, then lets go. What is left goes on at the next start. */
+  close(drainMs: number): Promise<{ left: string[] }>;
+};
+
+const DAY_MS = 86_400_000;
+const LIMITS = { inbox: 100, text: 4_000_000, graceMs: 5_000, resumeWithinMs: 3_600_000, warm: 500 };
+
+export async function openRuntime(options: {
+  env: NodeJS.ProcessEnv;
+  flags?: readonly Flag[];
+  platform: "terminal" | "api" | "chat";
+  /** No screen owns the terminal: the log is shown on stderr too. */
+  logToStderr: boolean;
+  channel?: Channel;
+  /** The sessions whose unfinished turns this process takes up. */
+  mine(session: string): boolean;
+}): Promise<Running> {
+  const { env, flags = [], platform, logToStderr } = options;
+  const { config, warnings, secrets } = loadConfig({ env, flags });
+  const home = homeOf(env);
+  makeHome(home);
+  const redactor = createRedactor();
+  for (const secret of secrets) redactor.add(secret);
+  const { log, close: closeLog } = openLog({
+    file: home.log,
+    level: config.logging.level,
+    stderr: logToStderr,
+    redactor,
+  });
+  for (const warning of warnings) log("warn", "config.warning", { warning });
+
+  const endpoints = chooseEndpoints(config);
+  const modelOf = (endpoint: Endpoint): Model =>
+    endpoint.provider === "demo" ? createDemoModel(clock) : createModel(endpoint);
+  const models = endpoints.map(modelOf);
+  const [primary] = endpoints;
+  const named = new Map<string, Model>();
+  const cwd = config.terminal.cwd ?? process.cwd();
+  const tools: Tool[] = [];
+
+  const store = await openSqlite({ file: home.database });
+  const engine = createEngine({
+    store,
+    clock,
+    log,
+    rules: { iterations: config.agent.max_iterations, recoveries: 3, parallel: 8, memory: false },
+    limits: {
+      ...LIMITS,
+      turns: config.agent.max_concurrent_turns,
+      resumeWithinMs: config.agent.auto_resume ? LIMITS.resumeWithinMs : 0,
+    },
+    perform: createPerform({
+      models,
+      modelNamed: (name) => {
+        if (!primary || primary.provider === "demo" || name === primary.model) return null;
+        const known = named.get(name) ?? modelOf({ ...primary, model: name });
+        named.set(name, known);
+        return known;
+      },
+      system: async () =>
+        systemPrompt({
+          platform,
+          cwd,
+          date: new Date(clock.now()).toISOString().slice(0, 10),
+          tools: tools.map((tool) => tool.name),
+          memory: "",
+          files: await readContextFiles(cwd),
+          instructions: "",
+        }),
+      breaker: createBreaker(clock),
+      ...(config.model.stale_timeout && { staleMs: config.model.stale_timeout * 1_000 }),
+      tools,
+      channel: options.channel ?? null,
+      memory: null,
+      clock,
+      random: Math.random,
+      log,
+    }),
+  });
+  await engine.start(options.mine);
+  const { runs_days } = config.retention;
+  if (runs_days > 0) {
+    // Off the path of whatever is waiting to start.
+    void store
+      .prune("run_", clock.now() - runs_days * DAY_MS)
+      .catch((error: unknown) => log("warn", "prune.failed", { error }));
+  }
+  return {
+    engine,
+    config,
+    home,
+    endpoints,
+    tools,
+    log,
+    newest: async () =>
+      (await store.sessions({ limit: 50 })).find((row) => row.session.includes(":terminal:"))?.session ?? null,
+    async close(drainMs) {
+      const drained = await engine.drain(drainMs);
+      await store.close();
+      closeLog();
+      return drained;
+    },
+  };
+}

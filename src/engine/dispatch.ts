@@ -1,0 +1,440 @@
+// The only writer, and the only place with concurrency: load → transition → commit → reconcile, one at a time
+// for a session, side by side for different ones.
+//
+// E1  Nothing is answered, shown or started before the commit it follows from is durable.            (I2, I11)
+// E2  Only the owner of the newest epoch writes; one that was replaced stops everything it has.      (I21)
+// E3  An executor's only way to speak is one event; live text is a view that the entry replaces.     (I6, I20)
+// E4  A result is never dropped because the store is in trouble; an input that cannot be stored is
+//     refused by name, and nothing of it stays.                                                      (I1, I23)
+import { messageOf, Refusal, StoreFault } from "../core/errors.ts";
+import type { Clock, Commit, Log, Perform, Performing, SessionRow, Store, Verdict } from "../core/ports.ts";
+import { type Effect, type Entry, type Event, fresh, type Rules, type Session } from "../core/session.ts";
+import { emptyTranscript, extend, type Transcript } from "../core/transcript.ts";
+import { transition, work } from "../core/turn.ts";
+import { createGate } from "./gate.ts";
+import { createInflight, type Inflight } from "./inflight.ts";
+import type { Live } from "./stream.ts";
+
+export type Limits = {
+  /** Turns that think or act at the same time, children not counted. */
+  turns: number;
+  /** Inputs that wait in one session. */
+  inbox: number;
+  /** Characters of one input. */
+  text: number;
+  /** How long aborted work may take to die. */
+  graceMs: number;
+  /** Turns of a dead process continue by themselves, if they are not older than this; 0: never. */
+  resumeWithinMs: number;
+  /** Idle sessions kept in memory. */
+  warm: number;
+};
+
+export type World = { store: Store; clock: Clock; log: Log; perform: Perform; limits: Limits; rules: Rules };
+
+export type Slot = {
+  key: string;
+  /** Null until loaded, and again when what is known may not be what is stored. */
+  row: Pick<SessionRow, "epoch" | "version" | "state" | "parent" | "updatedAt"> | null;
+  /** The end of the session's line: one change at a time. */
+  tail: Promise<unknown>;
+  pending: number;
+  /** The store cannot take a result of this session just now; who does not insist is refused at once. */
+  trouble: StoreFault | null;
+  hasty: Set<(fault: StoreFault) => void>;
+  /** A turn whose stop cannot be stored yet: it does no more work all the same. */
+  halted: string | null;
+  viewers: number;
+  inflight: Inflight;
+  live: Live | null;
+  transcript: Transcript | null;
+  watchers: Set<() => void>;
+};
+type Row = NonNullable<Slot["row"]>;
+
+/** Makes the event when the session's line has come to it; may throw a Refusal. `said`: the live text by then.
+ *  Null: only look. */
+export type Make = (state: Session, said: string) => Event | null;
+export type ChangeOptions = {
+  /** The store is in trouble: wait for it, instead of refusing. */
+  insist: boolean;
+  /** Change nothing, not even take up what a dead process left. */
+  look?: boolean;
+  /** Whatever the store says: this turn stops working now. */
+  halt?: string;
+  accepted?: { id: string; digest: string };
+  parent?: string | undefined;
+};
+
+const PAGE = 1_000;
+const RETRY_MS = [10, 50, 200, 1_000, 5_000];
+/** Looks at an accept whose fate is unknown before its sender is told so. */
+const LOOKS = 3;
+
+/** A turn, or an input that is to become one. */
+const hasWork = ({ turn, inbox, parked }: Session) => turn !== null || (inbox.length > 0 && !parked);
+const NEW: Row = { epoch: 0, version: 0, state: fresh, parent: null, updatedAt: 0 };
+/** Work that takes one of the places for turns in flight. */
+const HEAVY = new Set<Effect["do"]>(["think", "compact", "act"]);
+
+export function createDispatch(world: World) {
+  const { store, clock, log, limits, rules } = world;
+  const slots = new Map<string, Slot>();
+  const gate = createGate(limits.turns, (key) => {
+    const slot = slots.get(key);
+    if (slot) reconcile(slot);
+  });
+  const quiet = new Set<() => void>();
+  let epoch = 0;
+  let leaving = false;
+  let closed: Refusal | null = null;
+
+  // ── One change ──────────────────────────────────────────────────────────────────────────────────────
+
+  function change(key: string, make: Make, options: ChangeOptions): Promise<Entry[] | "duplicate"> {
+    const slot = slotOf(key);
+    if (slot.trouble && !options.insist) return Promise.reject(unavailable(slot.trouble));
+    slot.pending++;
+    const refused = Promise.withResolvers<never>();
+    let waits = true;
+    const refuse = (fault: StoreFault) => {
+      waits = false;
+      refused.reject(unavailable(fault));
+    };
+    if (!options.insist) slot.hasty.add(refuse);
+    const result = slot.tail.then(() => {
+      slot.hasty.delete(refuse);
+      return waits ? dispatch(slot, make, options) : [];
+    });
+    slot.tail = result.then(
+      () => slot.pending--,
+      () => slot.pending--,
+    );
+    return options.insist ? result : Promise.race([result, refused.promise]);
+  }
+
+  async function dispatch(slot: Slot, make: Make, options: ChangeOptions): Promise<Entry[] | "duplicate"> {
+    for (let attempt = 0; ; attempt++) {
+      if (closed) throw closed;
+      try {
+        const row = slot.row ?? (await load(slot));
+        const orphan = isOrphan(row) && !options.look;
+        const event = orphan ? takenUp(row) : make(row.state, slot.live?.text ?? "");
+        if (!event) return [];
+        const [state, facts] = transition(row.state, event, { ...rules, leaving });
+        if (state === row.state) return [];
+        if (state.step !== row.state.step) hold(slot, row.state.step);
+        const at = clock.now();
+        const entries = facts.map((fact): Entry => ({ ...fact, at }));
+        const parent = row.parent ?? options.parent ?? null;
+        const verdict = await commit(slot, row.version, { state, entries, parent, at }, orphan ? {} : options);
+        if (verdict === "fenced") throw fenced();
+        if (verdict === "duplicate") return "duplicate";
+        if (verdict === "done") {
+          adopt(slot, { epoch, version: row.version + 1, state, parent, updatedAt: at }, entries);
+          if (!orphan) return entries;
+        } else slot.row = null; // stale
+      } catch (error) {
+        if (!(error instanceof StoreFault)) throw error;
+        log("warn", "store.fault", { session: slot.key, landed: error.landed, error: error.message });
+        if (!options.insist) throw unavailable(error);
+        trouble(slot, error, options.halt);
+        await pause(attempt);
+      } finally {
+        release(slot);
+      }
+    }
+  }
+
+  async function load(slot: Slot): Promise<Row> {
+    const row = (await store.load(slot.key)) ?? NEW;
+    if (row.epoch === epoch) adopt(slot, row, []); // what is known was not what is stored
+    slot.row = row;
+    return row;
+  }
+
+  /** What it has to do was left by a process that is gone; nothing of it may run before that is counted (T9). */
+  const isOrphan = (row: Row) => row.epoch !== epoch && hasWork(row.state);
+
+  function takenUp(row: Row): Event {
+    const { resumeWithinMs: window } = limits;
+    return { type: "restarted", resume: window > 0 && clock.now() - row.updatedAt < window };
+  }
+
+  async function commit(
+    slot: Slot,
+    version: number,
+    made: Pick<Commit, "state" | "entries" | "parent" | "at">,
+    { accepted }: Pick<ChangeOptions, "accepted">,
+  ): Promise<Verdict> {
+    const taken = made.entries.flatMap((entry): Commit["taken"] => {
+      if (entry.kind === "began" || entry.kind === "joined") return [{ id: entry.input, turn: entry.turn }];
+      return entry.kind === "withdrawn" ? [{ id: entry.input, turn: null }] : [];
+    });
+    const active = hasWork(made.state) || made.state.remembered < made.state.ended;
+    const session = slot.key;
+    try {
+      return await store.commit({
+        session,
+        epoch,
+        version,
+        active,
+        ...made,
+        accepted: accepted ? [accepted] : [],
+        taken,
+      });
+    } catch (error) {
+      if (!(error instanceof StoreFault) || error.landed === "no") throw error;
+      return await look(slot, version, error);
+    }
+  }
+
+  /** A commit that may have landed: nobody else writes under our epoch, so the next version is it. */
+  async function look(slot: Slot, version: number, fault: StoreFault): Promise<Verdict> {
+    for (let attempt = 0; attempt < LOOKS; attempt++) {
+      try {
+        const row = await store.load(slot.key);
+        if (row && row.epoch > epoch) return "fenced";
+        if (row?.version === version + 1) return "done";
+        if ((row?.version ?? 0) === version) throw new StoreFault("no", fault.message, { cause: fault });
+        return "stale";
+      } catch (error) {
+        if (!(error instanceof StoreFault)) throw error;
+        if (error.cause === fault) throw error;
+        await pause(attempt);
+      }
+    }
+    slot.row = null;
+    void report(slot, null); // if it landed, it has consequences as soon as the store can be read again
+    throw fault;
+  }
+
+  const pause = (attempt: number, signal?: AbortSignal) =>
+    clock.sleep(RETRY_MS[Math.min(attempt, RETRY_MS.length - 1)] ?? 0, signal);
+
+  function trouble(slot: Slot, fault: StoreFault, halt: string | undefined) {
+    slot.trouble = fault;
+    for (const refuse of slot.hasty) refuse(fault);
+    slot.hasty.clear();
+    if (!halt) return;
+    slot.halted = halt;
+    reconcile(slot);
+  }
+
+  function adopt(slot: Slot, row: Row, entries: Entry[]) {
+    slot.trouble = null;
+    if (row.state.turn?.id !== slot.halted) slot.halted = null;
+    if (slot.live && slot.live.step !== row.state.step) slot.live = null;
+    slot.row = row;
+    if (slot.transcript) for (const entry of entries) extend(slot.transcript, entry);
+    reconcile(slot);
+    for (const wake of slot.watchers) wake();
+  }
+
+  /** Nothing is shown behind the end that is being written, also not the first word. */
+  function hold(slot: Slot, step: number) {
+    slot.live = { ...slot.live, step, text: slot.live?.text ?? "", held: "" };
+  }
+
+  /** The change did not happen: what the model said meanwhile is shown after all. */
+  function release(slot: Slot) {
+    if (slot.live?.held === undefined) return;
+    const { held, ...live } = slot.live;
+    slot.live = { ...live, text: live.text + held };
+    for (const wake of slot.watchers) wake();
+  }
+
+  // ── What follows from a state ───────────────────────────────────────────────────────────────────────
+
+  function reconcile(slot: Slot) {
+    if (closed || !slot.row || isOrphan(slot.row)) return;
+    const { state, parent } = slot.row;
+    const wanted = work(state, rules).filter((effect) => !("turn" in effect) || effect.turn !== slot.halted);
+    const heavy = wanted.some((effect) => HEAVY.has(effect.do));
+    const admitted = parent !== null || gate.admit(slot.key, state.turn?.id ?? null, heavy);
+    slot.inflight.reconcile(admitted ? wanted : wanted.filter((e) => !HEAVY.has(e.do)));
+    // What was stopped before it could start has nothing to wait for.
+    if (state.turn?.phase.at === "stopping")
+      for (const key of state.turn.phase.alive) if (!slot.inflight.flights.has(key)) settle(slot, key, false);
+  }
+
+  function settle(slot: Slot, key: string, abandoned: boolean) {
+    if (abandoned) log("warn", "effect.abandoned", { session: slot.key, key, graceMs: limits.graceMs });
+    void report(slot, { type: "settled", key, abandoned });
+  }
+
+  async function report(slot: Slot, event: Event | null) {
+    try {
+      await change(slot.key, () => event, { insist: true });
+    } catch (error) {
+      if (!closed) log("error", "event.lost", { session: slot.key, event: event?.type, error: messageOf(error) });
+    }
+  }
+
+  async function run(slot: Slot, effect: Effect, signal: AbortSignal): Promise<Event | null> {
+    const cx: Performing = {
+      session: slot.key,
+      signal,
+      history: () => history(slot, signal),
+      journal: store,
+      owned: () => owned(signal),
+      say: (text) => {
+        if (!signal.aborted && "step" in effect) say(slot, effect.step, text);
+      },
+      notice: (text) => {
+        if (!signal.aborted && "step" in effect) notice(slot, effect.step, text);
+      },
+    };
+    try {
+      return await world.perform(effect, cx);
+    } catch (error) {
+      if (!signal.aborted)
+        log("error", "effect.threw", { session: slot.key, key: effect.key, error: messageOf(error) });
+      return null;
+    }
+  }
+
+  function say(slot: Slot, step: number, text: string) {
+    if ((slot.row?.state.step ?? step) !== step || (slot.live?.step ?? step) !== step) return;
+    slot.live ??= { step, text: "" };
+    if (slot.live.held === undefined) slot.live.text += text;
+    else slot.live.held += text;
+    for (const wake of slot.watchers) wake();
+  }
+
+  function notice(slot: Slot, step: number, text: string) {
+    if (slot.row?.state.step !== step || (slot.live?.notice ?? "") === text) return;
+    slot.live ??= { step, text: "" };
+    slot.live.notice = text;
+    for (const wake of slot.watchers) wake();
+  }
+
+  /** `signal`: waits for the store, until that aborts. */
+  async function history(slot: Slot, signal?: AbortSignal): Promise<Transcript> {
+    slot.transcript ??= emptyTranscript();
+    const { transcript } = slot;
+    for (;;) {
+      const { state } = await read(slot, signal !== undefined);
+      if (transcript.seq >= state.seq) return transcript;
+      const next = () => store.entries(slot.key, transcript.seq, PAGE);
+      const page = await (signal ? patiently(next, signal) : next());
+      if (!page.length) throw new Error(`The journal of ${slot.key} ends at ${transcript.seq}, not at its state.`);
+      for (const entry of page) if (entry.seq <= state.seq) extend(transcript, entry);
+    }
+  }
+
+  async function read(slot: Slot, insist = false): Promise<Row> {
+    if (!slot.row) await change(slot.key, () => null, { insist, look: true });
+    return slot.row ?? NEW;
+  }
+
+  // ── Slots ───────────────────────────────────────────────────────────────────────────────────────────
+
+  function slotOf(key: string): Slot {
+    const known = slots.get(key);
+    if (known) {
+      slots.delete(key); // the one not used for longest is first
+      slots.set(key, known);
+      return known;
+    }
+    const slot: Slot = {
+      key,
+      row: null,
+      tail: Promise.resolve(),
+      pending: 0,
+      trouble: null,
+      hasty: new Set(),
+      halted: null,
+      viewers: 0,
+      live: null,
+      transcript: null,
+      watchers: new Set(),
+      inflight: createInflight({
+        clock,
+        graceMs: limits.graceMs,
+        run: (effect, signal) => run(slot, effect, signal),
+        report: (event) => report(slot, event),
+        dead: (effectKey, abandoned) => settle(slot, effectKey, abandoned),
+        landed: () => {
+          reconcile(slot);
+          for (const check of quiet) check();
+        },
+      }),
+    };
+    slots.set(key, slot);
+    if (slots.size > limits.warm) evict();
+    return slot;
+  }
+
+  function evict() {
+    let looks = 16; // a few are enough: each new session comes by here
+    for (const [key, slot] of slots) {
+      if (slots.size <= limits.warm || looks-- === 0) return;
+      const idle = slot.row && !slot.row.state.turn && !slot.pending && !slot.viewers;
+      if (idle && !slot.inflight.flights.size) slots.delete(key);
+    }
+  }
+
+  async function owned(signal: AbortSignal): Promise<boolean> {
+    if (closed) return false;
+    // Patiently: one who has sent something must not lose count because the store could not be read.
+    const newest = await patiently(() => store.epoch(), signal);
+    if (newest !== epoch && !signal.aborted) fenced();
+    return !closed && !signal.aborted;
+  }
+
+  /** Reads until the store can be read, or nobody waits for it any more. */
+  async function patiently<T>(read: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await read();
+      } catch (error) {
+        if (!(error instanceof StoreFault) || signal.aborted || closed) throw error;
+        await pause(attempt, signal);
+      }
+    }
+  }
+
+  function letGo(slot: Slot) {
+    slot.inflight.abortAll();
+    for (const wake of slot.watchers) wake();
+  }
+
+  function fenced(): Refusal {
+    closed = new Refusal("not_owner", "Another process has taken over this store; this one has stopped working.");
+    log("error", "engine.fenced", { epoch });
+    for (const slot of slots.values()) letGo(slot);
+    return closed;
+  }
+
+  return {
+    slots,
+    slotOf,
+    change,
+    reconcile,
+    history,
+    patiently,
+    read,
+    /** Called whenever some piece of work is over. */
+    quiet,
+    waitsInLine: gate.holds,
+    /** Turns that have not worked yet do not begin to. */
+    admitNoMore(): void {
+      leaving = true;
+      gate.close();
+    },
+    async claim(): Promise<number> {
+      epoch = await store.claim();
+      return epoch;
+    },
+    /** Nothing is written any more, and whatever still runs is let go of. */
+    close(): void {
+      closed ??= new Refusal("closed", "Shut down: nothing is accepted any more.");
+      for (const slot of slots.values()) letGo(slot);
+    },
+    closed: () => closed !== null,
+  };
+}
+
+export const unavailable = (cause: StoreFault) =>
+  new Refusal("store_unavailable", `Not accepted, try again: ${cause.message}`);

@@ -1,0 +1,170 @@
+// hermes chat: a conversation line by line, that goes on while the agent works. Whatever is typed is durable before it is
+// acknowledged; Ctrl+C stops the turn, twice leaves.
+import type { Interface } from "node:readline/promises";
+import { messageOf } from "../../core/errors.ts";
+import type { Entry, Mode } from "../../core/session.ts";
+import type { Runtime } from "../../engine/runtime.ts";
+import { createProgress } from "./progress.ts";
+
+export type ChatOptions = {
+  runtime: Runtime;
+  session: string;
+  newSession(): string;
+  newKey(): string;
+  mode: Mode;
+  banner: string;
+  lines: Interface;
+  write(text: string): void;
+  now(): number;
+};
+
+const TWICE_MS = 2_000;
+const ACK = {
+  began: "",
+  interrupt: "⚡ Interrupting current task. I'll respond to your message shortly.",
+  queue: "⏳ Queued for the next turn. I'll respond once the current task finishes.",
+  steer: "⏩ Steered into current run. Your message arrives after the next tool call.",
+};
+const HELP = `/stop            stop the current turn (also Ctrl+C)
+/status          what is going on, and what waits
+/busy MODE       what a message does while I work: interrupt, queue or steer
+/withdraw N      take back the N-th waiting message
+/compress        summarise the conversation for the model
+/new             start a new conversation
+/quit            leave (also Ctrl+D); what runs is taken up again next time`;
+
+/** Returns the exit code. */
+export async function chat(options: ChatOptions): Promise<number> {
+  const { runtime, lines, write, now } = options;
+  let { session, mode } = options;
+  let watching = watch(session, (await runtime.status(session)).cursor);
+  let asking: Extract<Entry, { kind: "asked" }> | null = null;
+  let interrupted = Number.NEGATIVE_INFINITY;
+  let code = 0;
+  write(`${options.banner}\n`);
+  lines.prompt();
+
+  lines.on("SIGINT", () => {
+    if (now() - interrupted < TWICE_MS) {
+      code = 130;
+      lines.close();
+      return;
+    }
+    interrupted = now();
+    void stop().then((stopped) => write(stopped ? "" : "\nNothing is running. Ctrl+C again to leave.\n"));
+  });
+
+  for await (const line of lines) {
+    try {
+      if (await handle(line.trim())) break;
+    } catch (error) {
+      write(`${messageOf(error)}\n`);
+    }
+    lines.prompt();
+  }
+  watching.abort();
+  return code;
+
+  /** True: leave. */
+  async function handle(line: string): Promise<boolean> {
+    const [command = "", argument = ""] = line.startsWith("/") ? line.split(/\s+/, 2) : [""];
+    if (line === "") return false;
+    if (asking && !command && (await decide(line))) return false;
+    switch (command) {
+      case "":
+        await say(line);
+        break;
+      case "/quit":
+      case "/exit":
+        return true;
+      case "/stop":
+        if (!(await stop())) write("Nothing is running.\n");
+        break;
+      case "/status":
+        write(await describe());
+        break;
+      case "/busy":
+        if (argument !== "interrupt" && argument !== "queue" && argument !== "steer")
+          write(`Messages ${mode} while I work. Choose: /busy interrupt | queue | steer\n`);
+        else {
+          mode = argument;
+          write(`From now on messages ${mode} while I work.\n`);
+        }
+        break;
+      case "/withdraw": {
+        const { inbox } = await runtime.status(session);
+        const input = inbox[Number(argument) - 1];
+        const done = input && (await runtime.withdraw(session, input.id));
+        write(done ? `Taken back: ${input.text}\n` : "There is no such waiting message; /status lists them.\n");
+        break;
+      }
+      case "/compress":
+        await say("/compress", "compress");
+        break;
+      case "/new":
+        watching.abort();
+        session = options.newSession();
+        watching = watch(session, "0");
+        write(`A new conversation: ${session}\n`);
+        break;
+      case "/help":
+        write(`${HELP}\n`);
+        break;
+      default:
+        write(`There is no ${command}. /help lists what there is; a message may start with a space.\n`);
+    }
+    return false;
+  }
+
+  async function say(text: string, task?: "compress") {
+    const request = { session, source: "terminal", key: options.newKey(), text, mode, reply: "pull" as const };
+    const { applied } = await runtime.accept({ ...request, ...(task && { task }) });
+    if (ACK[applied]) write(`${ACK[applied]}\n`);
+  }
+
+  async function stop(): Promise<boolean> {
+    const { turn } = await runtime.status(session);
+    if (!turn) return false;
+    await runtime.stop({ session, turn: turn.id });
+    return true;
+  }
+
+  /** Only a clear word is an answer; anything else is a message, and the question stays. */
+  async function decide(line: string): Promise<boolean> {
+    const question = asking;
+    if (!question) return false;
+    const isQuestion = question.ask.kind === "question";
+    const yes = /^(approve|yes|ok|y|👍|once|session|always)$/i.test(line);
+    const no = /^(deny|no|n|👎)$/i.test(line);
+    if (!yes && !no && !isQuestion) return false;
+    const text = isQuestion ? line : yes ? line : "The user said no.";
+    await runtime.answer({ session, call: question.call, allow: isQuestion || yes, text, by: "terminal" });
+    asking = null;
+    return true;
+  }
+
+  async function describe(): Promise<string> {
+    const { turn, inbox, parked } = await runtime.status(session);
+    const now = turn ? `Working (${turn.phase}, model call ${turn.thoughts + 1}).` : parked ? "Parked." : "Idle.";
+    const waiting = inbox.map(({ mode, text }, i) => `  ${i + 1}. [${mode}] ${text.slice(0, 80)}\n`).join("");
+    return `${now} Session ${session}. ${inbox.length} waiting.\n${waiting}`;
+  }
+
+  function watch(key: string, cursor: string): AbortController {
+    const over = new AbortController();
+    const show = createProgress({ answer: write, aside: (line) => write(`  ${line}\n`) });
+    void (async () => {
+      for await (const update of runtime.follow(key, cursor, over.signal)) {
+        const entry = "entry" in update ? update.entry : null;
+        show(update);
+        if (entry?.kind === "asked") {
+          asking = entry;
+          write(`\n? ${entry.ask.text}\n  [${entry.ask.choices.join(" / ")}]\n`);
+        }
+        if (entry?.kind === "acted" && asking?.call === entry.call) asking = null;
+        if (entry?.kind === "ended") lines.prompt();
+      }
+    })().catch((error: unknown) => write(`\n${messageOf(error)}\n`));
+    return over;
+  }
+}

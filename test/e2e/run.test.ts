@@ -1,0 +1,194 @@
+// hermes run against a provider on this machine: streaming, stopping, failing, dying.
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { makePlace, type Place } from "../fakes/hermes.ts";
+import { type FakeLlm, startFakeLlm } from "../fakes/llm/server.ts";
+
+let llm: FakeLlm;
+let place: Place;
+beforeEach(async () => {
+  llm = await startFakeLlm();
+  place = makePlace({ OPENAI_BASE_URL: llm.url, OPENAI_API_KEY: "sk-secret-canary-123456", LLM_MODEL: "fake-model" });
+});
+afterEach(async () => {
+  place.clear();
+  expect(llm.violations).toEqual([]);
+  await llm.close();
+});
+
+function run(...args: string[]) {
+  const hermes = place.start(["run", ...args]);
+  hermes.hangUp();
+  return hermes;
+}
+
+describe("hermes run", () => {
+  it("streams the answer to stdout, says which model it is on stderr, and exits with 0", async () => {
+    llm.script({ text: ["Hello ", "you."] });
+    const hermes = run("hi");
+    expect(await hermes.exit).toBe(0);
+    expect(hermes.stdout()).toBe("Hello you.\n");
+    expect(hermes.stderr()).toContain("fake-model by openai-compatible");
+    expect(llm.requests).toHaveLength(1);
+  });
+
+  it("speaks Anthropic's format when that is what is configured", async () => {
+    const hermes = place.start(["run", "hi"], {
+      OPENAI_BASE_URL: "",
+      ANTHROPIC_BASE_URL: llm.url,
+      ANTHROPIC_API_KEY: "k",
+    });
+    hermes.hangUp();
+    expect(await hermes.exit).toBe(0);
+    expect(llm.requests.map((request) => request.format)).toEqual(["anthropic"]);
+  });
+
+  it("reads the prompt from stdin, behind what is asked about it", async () => {
+    const hermes = place.start(["run", "what is this?"]);
+    hermes.type("a poem");
+    hermes.hangUp();
+    expect(await hermes.exit).toBe(0);
+    expect(JSON.stringify(llm.requests[0]?.body)).toContain("what is this?\\n\\na poem");
+  });
+
+  it("--json prints one event a line, the last of them the end", async () => {
+    llm.script({ text: ["a", "b"] });
+    const hermes = run("--json", "hi");
+    expect(await hermes.exit).toBe(0);
+    const events = hermes
+      .stdout()
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { event: string; delta?: string });
+    expect(events.map((e) => e.event)).toContain("thought");
+    expect(events.map((e) => e.delta ?? "").join("")).toBe("ab");
+    expect(events.at(-1)).toMatchObject({ event: "ended", outcome: "completed" });
+  });
+
+  it("goes on with a session, and continues the newest with -c", async () => {
+    await run("--session", "talk", "first").exit;
+    await run("-c", "second").exit;
+    const said = JSON.stringify(llm.requests[1]?.body);
+    expect(said).toContain("first");
+    expect(said).toContain("second");
+  });
+
+  it("a provider's refusal is said, once, and exits with 1", async () => {
+    llm.script({ fault: { status: 401 } });
+    const hermes = run("hi");
+    expect(await hermes.exit).toBe(1);
+    expect(hermes.stderr()).toContain("HTTP 401");
+    expect(llm.requests).toHaveLength(1);
+  });
+
+  it("a genuine reset is tried again and answered", async () => {
+    llm.script([{ fault: { cut: "accepted" } }, { text: "there" }]);
+    const hermes = run("hi");
+    expect(await hermes.exit).toBe(0);
+    expect(hermes.stdout()).toBe("there\n");
+    expect(hermes.stderr()).toContain("Trying again in");
+    expect(llm.requests).toHaveLength(2);
+  });
+
+  it("without a prompt says what to do and exits with 2", async () => {
+    const hermes = run();
+    expect(await hermes.exit).toBe(2);
+    expect(hermes.stderr()).toContain("hermes run");
+  });
+
+  it("no secret is in the log, and the log knows what happened", async () => {
+    llm.script({ fault: { status: 401 } });
+    await run("hi").exit;
+    const logs = place.start(["logs"]);
+    await logs.exit;
+    expect(logs.stdout()).toContain("model.fault");
+    expect(logs.stdout()).not.toContain("canary");
+  });
+});
+
+describe("Ctrl+C", () => {
+  it.each([
+    ["before the headers", { fault: { silence: "accepted" as const } }, ""],
+    ["in the middle of the text", { text: "so far", fault: { silence: "text" as const } }, "so far"],
+    ["in the reasoning", { reasoning: "hmm", text: "x", fault: { silence: "reasoning" as const } }, ""],
+  ])(
+    "%s closes the socket, asks nothing more, exits with 130, and the next message is answered",
+    async (_, reply, said) => {
+      llm.script(reply);
+      const hermes = run("--session", "talk", "one");
+      const held = await llm.nextRequest();
+      await held.holding;
+      if (said) await hermes.prints(new RegExp(said));
+      hermes.kill("SIGINT");
+      expect(await hermes.exit).toBe(130);
+      expect(await held.closed).toBe("closed-by-client");
+      expect(llm.requests).toHaveLength(1);
+      const next = run("--session", "talk", "two");
+      expect(await next.exit).toBe(0);
+      expect(llm.requests).toHaveLength(2);
+      if (said) expect(JSON.stringify(llm.requests[1]?.body)).toContain(said); // partial answers are kept
+    },
+  );
+
+  it("in the wait before the next try: there is none", async () => {
+    llm.script({ fault: { status: 429, retryAfter: 30 } });
+    const hermes = run("hi");
+    await hermes.prints(/Trying again in/);
+    hermes.kill("SIGINT");
+    expect(await hermes.exit).toBe(130);
+    expect(llm.requests).toHaveLength(1);
+  });
+
+  it("while the conversation is being summarised", async () => {
+    const long = "word ".repeat(1_000);
+    await run("--session", "talk", long).exit;
+    await llm.nextRequest();
+    writeFileSync(join(place.home, "config.yaml"), "model: {context_length: 2000}", { mode: 0o600 });
+    llm.script({ text: "summary", fault: { silence: "text" } });
+    const hermes = run("--session", "talk", long);
+    const held = await llm.nextRequest();
+    await held.holding;
+    expect(hermes.stderr()).toContain("Summarising");
+    hermes.kill("SIGINT");
+    expect(await hermes.exit).toBe(130);
+    expect(await held.closed).toBe("closed-by-client");
+    expect(llm.requests).toHaveLength(2);
+  });
+});
+
+describe("kill -9", () => {
+  it("while thinking: the next process finishes the turn, then answers the next message", async () => {
+    llm.script([{ text: "partway", fault: { silence: "text" } }, { text: "whole" }, { text: "next" }]);
+    const hermes = run("--session", "talk", "one");
+    await (await llm.nextRequest()).holding;
+    hermes.kill("SIGKILL");
+    expect(await hermes.exit).toBe("SIGKILL");
+    const next = run("--session", "talk", "two");
+    expect(await next.exit).toBe(0);
+    expect(next.stdout()).toBe("next\n");
+    const asked = llm.requests.map((request) => JSON.stringify(request.body));
+    expect(asked).toHaveLength(3);
+    expect(asked[2]).toContain("whole");
+    expect(asked[2]).not.toContain("partway");
+  });
+
+  it("while summarising: nothing stored is missing, and the turn is finished", async () => {
+    const long = "word ".repeat(1_000);
+    await run("--session", "talk", `first ${long}`).exit;
+    writeFileSync(join(place.home, "config.yaml"), "model: {context_length: 2000}", { mode: 0o600 });
+    llm.script([{ text: "summary", fault: { silence: "text" } }, { text: "what was said" }, { text: "answer" }]);
+    const hermes = run("--session", "talk", `second ${long}`);
+    await llm.nextRequest();
+    await (await llm.nextRequest()).holding;
+    hermes.kill("SIGKILL");
+    await hermes.exit;
+    const next = run("--session", "talk", "third");
+    expect(await next.exit).toBe(0);
+    const asked = llm.requests.map((request) => JSON.stringify(request.body));
+    expect(asked[3]).toContain("what was said");
+    expect(asked[3]).toContain("second word");
+    expect(asked[3]).not.toContain("first word");
+    expect(asked.at(-1)).toContain("third");
+  });
+});

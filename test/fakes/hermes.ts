@@ -1,0 +1,91 @@
+// The program as a real process with a home of its own, and what it has printed so far.
+import { spawn } from "node:child_process";
+import { mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const program = fileURLToPath(new URL("../../bin/hermes", import.meta.url));
+
+export type Hermes = {
+  pid: number;
+  stdout(): string;
+  stderr(): string;
+  /** Resolves when this has been printed on stdout or stderr; rejects when the process ends without it. */
+  prints(what: RegExp): Promise<void>;
+  type(text: string): void;
+  /** No more will be typed. */
+  hangUp(): void;
+  kill(signal: NodeJS.Signals): void;
+  /** The exit code, or the signal that ended it. */
+  exit: Promise<number | NodeJS.Signals>;
+};
+
+export type Place = {
+  home: string;
+  dir: string;
+  start(args: string[], more?: NodeJS.ProcessEnv): Hermes;
+  clear(): void;
+};
+
+/** A temporary directory with a home in it; nothing of the caller's environment but PATH. */
+export function makePlace(env: NodeJS.ProcessEnv = {}): Place {
+  const dir = realpathSync(mkdtempSync(join(tmpdir(), "hermes-")));
+  const home = join(dir, "home");
+  const running = new Set<Hermes>();
+  return {
+    dir,
+    home,
+    start(args, more = {}) {
+      const hermes = start(args, dir, { PATH: process.env["PATH"], HOME: dir, HERMES_HOME: home, ...env, ...more });
+      running.add(hermes);
+      void hermes.exit.finally(() => running.delete(hermes));
+      return hermes;
+    },
+    clear() {
+      for (const hermes of running) hermes.kill("SIGKILL");
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+function start(args: string[], cwd: string, env: NodeJS.ProcessEnv): Hermes {
+  const child = spawn(program, args, { cwd, env });
+  const printed = { stdout: "", stderr: "" };
+  const waiting = new Set<() => void>();
+  for (const which of ["stdout", "stderr"] as const)
+    child[which].setEncoding("utf8").on("data", (text: string) => {
+      printed[which] += text;
+      for (const check of waiting) check();
+    });
+  let over = false;
+  const exit = new Promise<number | NodeJS.Signals>((resolve) => {
+    child.on("close", (code, signal) => {
+      over = true;
+      for (const check of waiting) check();
+      resolve(code ?? signal ?? "SIGKILL");
+    });
+  });
+  child.stdin.on("error", () => {}); // it may be gone by then
+  return {
+    pid: child.pid ?? 0,
+    stdout: () => printed.stdout,
+    stderr: () => printed.stderr,
+    prints: (what) =>
+      new Promise((resolve, reject) => {
+        const check = () => {
+          const found = what.test(printed.stdout) || what.test(printed.stderr);
+          if (!found && !over) return;
+          waiting.delete(check);
+          if (found) resolve();
+          else reject(new Error(`it ended without ${what}:\n${printed.stdout}\n${printed.stderr}`));
+        };
+        waiting.add(check);
+        check();
+      }),
+    type: (text) => void child.stdin.write(text),
+    hangUp: () => void child.stdin.end(),
+    kill: (signal) => void child.kill(signal),
+    exit,
+  };
+}

@@ -1,0 +1,182 @@
+// The journal as a model sees it.
+import { describe, expect, it } from "vitest";
+import type { CallOutcome, Entry, Fact } from "../../src/core/session.ts";
+import { emptyTranscript, extend, type Message, type Transcript } from "../../src/core/transcript.ts";
+
+const NOTE = /^\[System note: Your previous turn was interrupted before you could process the last tool result\(s\)\./;
+
+/** The turn's name goes with each fact: [turn, fact]. */
+type Told = [string, Fact];
+function read(...told: Told[]): Transcript {
+  const transcript = emptyTranscript();
+  told.forEach(([turn, fact], i) => extend(transcript, { seq: i + 1, turn, at: i, ...fact }));
+  return transcript;
+}
+const messages = (...told: Told[]): Message[] => read(...told).messages;
+/** `user hello`, `assistant hi`, `tool ok`. */
+const lines = (...told: Told[]) =>
+  messages(...told).map((m) => `${m.role} ${m.role === "tool" ? `${m.call} ${m.outcome}` : m.text}`);
+
+const accepted = (id: string): Told => [
+  id,
+  { kind: "accepted", input: { id, text: `text of ${id}`, mode: "queue", reply: "pull" }, applied: "queue" },
+];
+const began = (id: string): Told => [id, { kind: "began", input: id }];
+const joined = (id: string, turn: string): Told => [turn, { kind: "joined", input: id }];
+const starts = (id: string): Told[] => [accepted(id), began(id)];
+const thought = (turn: string, text: string, ...calls: string[]): Told => [
+  turn,
+  {
+    kind: "thought",
+    model: "m",
+    text,
+    calls: calls.map((id) => ({ id, tool: `tool of ${id}`, args: { of: id } })),
+    usage: { input: 1, output: 1 },
+  },
+];
+const acted = (turn: string, call: string, outcome: CallOutcome = "ok"): Told => [
+  turn,
+  { kind: "acted", call, outcome, text: `result of ${call}` },
+];
+const cut = (turn: string, text: string): Told => [turn, { kind: "cut", text }];
+const ended = (turn: string): Told => [turn, { kind: "ended", outcome: "interrupted" }];
+
+describe("a journal as messages", () => {
+  it("has what was said, thought and done, in order", () => {
+    expect(messages(...starts("a"), thought("a", "let me look", "c1"), acted("a", "c1"), thought("a", "done"))).toEqual(
+      [
+        { role: "user", text: "text of a" },
+        { role: "assistant", text: "let me look", calls: [{ id: "c1", tool: "tool of c1", args: { of: "c1" } }] },
+        { role: "tool", call: "c1", tool: "tool of c1", outcome: "ok", text: "result of c1" },
+        { role: "assistant", text: "done", calls: [] },
+      ],
+    );
+  });
+
+  it("has an input where its turn begins, not where it came", () => {
+    const told = [...starts("a"), accepted("b"), thought("a", "one"), ended("a"), began("b"), thought("b", "two")];
+    expect(lines(...told)).toEqual(["user text of a", "assistant one", "user text of b", "assistant two"]);
+  });
+
+  it("does not have what was withdrawn, nor what still waits", () => {
+    const told: Told[] = [...starts("a"), accepted("b"), accepted("c"), ["b", { kind: "withdrawn", input: "b" }]];
+    expect(lines(...told)).toEqual(["user text of a"]);
+    expect([...read(...told).waiting.keys()]).toEqual(["c"]);
+  });
+
+  it("has no empty assistant message: strict providers refuse one", () => {
+    expect(lines(...starts("a"), thought("a", ""))).toEqual(["user text of a"]);
+    expect(lines(...starts("a"), thought("a", "", "c1"), acted("a", "c1"))).toEqual([
+      "user text of a",
+      "assistant ",
+      "tool c1 ok",
+    ]);
+  });
+
+  it("keeps text that was cut, and marks it", () => {
+    const [, said] = messages(...starts("a"), cut("a", "half a sent"), ended("a"));
+    expect(said).toMatchObject({ role: "assistant", calls: [] });
+    expect(said?.text).toMatch(/^half a sent\n\[cut off here/);
+  });
+
+  it.each<CallOutcome>(["ok", "error", "denied", "cancelled", "unknown", "skipped"])(
+    "has one result for a call that came out %s",
+    (outcome) => {
+      const transcript = read(
+        ...starts("a"),
+        thought("a", "", "c1", "c2"),
+        acted("a", "c2"),
+        acted("a", "c1", outcome),
+      );
+      expect(transcript.messages.slice(2)).toMatchObject([
+        { call: "c2", tool: "tool of c2", outcome: "ok" },
+        { call: "c1", tool: "tool of c1", outcome },
+      ]);
+      expect(transcript.calls.size).toBe(0);
+    },
+  );
+
+  it("does not have what is no talk", () => {
+    const told: Told[] = [
+      ["a", { kind: "asked", call: "c1", ask: { kind: "approval", text: "?", choices: [], until: 0 } }],
+      ["a", { kind: "decided", call: "c1", allow: true, text: "", by: "me" }],
+      ["a", { kind: "started", call: "c1" }],
+      ["a", { kind: "failed", reason: "no" }],
+      ["a", { kind: "stopping", outcome: "cancelled", by: "" }],
+      ["a", { kind: "abandoned", key: "think:1" }],
+      ["a", { kind: "restarted", attempt: 1 }],
+      ["a", { kind: "parked" }],
+      ["a", { kind: "delivered", how: "sent" }],
+      ["b", { kind: "moved", input: "b", to: 0 }],
+      ended("a"),
+    ];
+    expect(lines(...starts("a"), ...told)).toEqual(["user text of a"]);
+  });
+
+  it("takes each entry once, in order: one that is in already, or is not next, changes nothing", () => {
+    const transcript = read(...starts("a"));
+    const entry = (seq: number): Entry => ({ seq, turn: "a", at: 0, kind: "cut", text: "x" });
+    for (const seq of [1, 2, 4]) extend(transcript, entry(seq));
+    expect(transcript.messages).toHaveLength(1);
+    extend(transcript, entry(3));
+    expect(transcript).toMatchObject({ seq: 3, messages: { length: 2 } });
+  });
+});
+
+describe("auto-continue after a restart (seed 002)", () => {
+  const worked = [...starts("a"), thought("a", "", "c1", "c2", "c3"), acted("a", "c1"), acted("a", "c2")];
+  const interrupted = [...worked, acted("a", "c3", "unknown"), ended("a")];
+  const noted = (all: Message[]) => all.filter((m) => NOTE.test(m.text));
+
+  it("a trailing tool result is detected", () => {
+    const all = messages(...starts("a"), thought("a", "", "c1"), acted("a", "c1"), ended("a"), ...starts("b"));
+    expect(all.at(-1)?.text).toMatch(NOTE);
+  });
+
+  it("no note after an assistant message", () => {
+    const all = messages(...interrupted.slice(0, -1), thought("a", "all done"), ended("a"), ...starts("b"));
+    expect(all.at(-1)).toEqual({ role: "user", text: "text of b" });
+    expect(noted(all)).toEqual([]);
+  });
+
+  it("no note after a user message", () => {
+    expect(messages(...starts("a"), ended("a"), ...starts("b"))).toEqual([
+      { role: "user", text: "text of a" },
+      { role: "user", text: "text of b" },
+    ]);
+  });
+
+  it("no note for an empty history", () => {
+    expect(messages(...starts("a"))).toEqual([{ role: "user", text: "text of a" }]);
+  });
+
+  it("one note for many results", () => {
+    const all = messages(...interrupted, ...starts("b"), thought("b", "ok"), ended("b"), ...starts("c"));
+    expect(noted(all)).toHaveLength(1);
+    expect(noted(all)[0]?.text.match(/System note/g)).toHaveLength(1);
+  });
+
+  it("the user's message is preserved after the note", () => {
+    const text = messages(...interrupted, ...starts("b")).at(-1)?.text ?? "";
+    expect(text).toMatch(NOTE);
+    expect(text).toMatch(/address the user's new message below\.\]\n\ntext of b$/);
+  });
+
+  it("the stored text never has the note", () => {
+    const told = [...interrupted, ...starts("b")];
+    const stored = JSON.stringify(told);
+    read(...told);
+    expect(JSON.stringify(told)).toBe(stored);
+    expect(stored).not.toContain("System note");
+  });
+
+  it("no note for one who steers: the results are being read", () => {
+    const all = messages(...worked, acted("a", "c3"), accepted("m"), joined("m", "a"));
+    expect(all.at(-1)).toEqual({ role: "user", text: "text of m" });
+  });
+
+  it("no note after text that was cut", () => {
+    const all = messages(...starts("a"), cut("a", "half"), ended("a"), ...starts("b"));
+    expect(noted(all)).toEqual([]);
+  });
+});
