@@ -53,7 +53,11 @@ export async function compact(agent: Agent, effect: EffectOf<"compact">, cx: Per
 function boundary({ messages }: Transcript, tokens: number): number {
   let room = tokens;
   let at = messages.length;
-  while (at > 0 && room > 0) room -= tokensOf(messages[--at] as Message);
+  for (const message of messages.toReversed()) {
+    if (room <= 0) break;
+    room -= tokensOf(message);
+    at--;
+  }
   while (at < messages.length && messages[at]?.role === "tool") at++;
   return at >= messages.length ? lastSafe(messages) : at;
 }

@@ -2,7 +2,7 @@
 // however many there were before it.
 import type { CallOutcome, Entry, Image, Input } from "./session.ts";
 
-export type ToolUse = { id: string; tool: string; args: unknown };
+type ToolUse = { id: string; tool: string; args: unknown };
 export type Message =
   | { role: "user"; text: string; images?: Image[] }
   | { role: "assistant"; text: string; calls: ToolUse[] }

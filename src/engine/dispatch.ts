@@ -36,6 +36,8 @@ export type Slot = {
   key: string;
   /** Null until loaded, and again when what is known may not be what is stored. */
   row: Pick<SessionRow, "epoch" | "version" | "state" | "parent" | "updatedAt"> | null;
+  /** The last entry when it was first loaded here. */
+  since: number;
   /** The end of the session's line: one change at a time. */
   tail: Promise<unknown>;
   pending: number;
@@ -148,6 +150,7 @@ export function createDispatch(world: World) {
 
   async function load(slot: Slot): Promise<Row> {
     const row = (await store.load(slot.key)) ?? NEW;
+    if (slot.since < 0) slot.since = row.state.seq;
     if (row.epoch === epoch) adopt(slot, row, []); // what is known was not what is stored
     slot.row = row;
     return row;
@@ -340,6 +343,7 @@ export function createDispatch(world: World) {
     const slot: Slot = {
       key,
       row: null,
+      since: -1,
       tail: Promise.resolve(),
       pending: 0,
       trouble: null,

@@ -2,10 +2,10 @@
 import { createHash } from "node:crypto";
 import { messageOf, Refusal, StoreFault } from "../core/errors.ts";
 import { foldRun, type Run } from "../core/run.ts";
+import type { AcceptRequest, Receipt, Runtime, Status, Stopped, Update, Whereabouts } from "../core/runtime.ts";
 import type { Effect, Entry, Event, Session } from "../core/session.ts";
 import { emptyTranscript } from "../core/transcript.ts";
 import { createDispatch, type Limits, type Make, type Slot, unavailable, type World } from "./dispatch.ts";
-import type { AcceptRequest, Receipt, Runtime, Status, Stopped, Update, Whereabouts } from "./runtime.ts";
 import { follow } from "./stream.ts";
 
 export interface Engine extends Runtime {
@@ -124,7 +124,7 @@ export function createEngine(world: World): Engine {
       inbox: inbox.map(({ id, mode }) => ({ id, mode, text: waiting.get(id)?.text ?? "" })),
       asking: calls.flatMap((c) => (c.status === "asking" && c.ask ? [{ call: c.id, ...c.ask }] : [])),
       parked,
-      cursor: String(row.state.seq),
+      since: String(slot.since),
       held: sessions.waitsInLine(session),
       unsaved: remembered < ended,
     };

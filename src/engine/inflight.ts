@@ -3,7 +3,7 @@
 import type { Clock } from "../core/ports.ts";
 import type { Effect, Event } from "../core/session.ts";
 
-export type Flight = {
+type Flight = {
   effect: Effect;
   abort: AbortController;
   /** `returned`: the work is over, its event is on its way into the session. */

@@ -3,8 +3,9 @@
 // `<entry>.<characters>`, so that any resume is a slice: no gap, no double (I20).
 //
 // A viewer pulls: one that is slow holds nothing back and fills nothing up.
+
+import type { Update } from "../core/runtime.ts";
 import type { Entry } from "../core/session.ts";
-import type { Update } from "./runtime.ts";
 
 /** The text of the model call in flight. `held`: said while the end of that call was being written. */
 export type Live = { step: number; text: string; held?: string; notice?: string };

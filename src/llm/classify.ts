@@ -4,7 +4,7 @@ import { messageOf } from "../core/errors.ts";
 import type { Fault, FaultKind } from "../core/ports.ts";
 
 /** Everything that is known about a failure, whichever library it came from. */
-export type Symptom = {
+type Symptom = {
   status?: number;
   code?: string;
   type?: string;
@@ -73,8 +73,8 @@ function symptomOf(error: unknown): Symptom {
     ...((typeof code === "string" || typeof code === "number") && { code: String(code) }),
     ...(types.length > 0 && { type: types.join(" ") }),
     ...(retryAfter !== undefined && { retryAfter }),
-    body: String(first("responseBody") ?? "").slice(0, 10_000),
-    message: String(text ?? messageOf(error)),
+    body: textOf(first("responseBody")).slice(0, 10_000),
+    message: textOf(text) || messageOf(error),
   };
 }
 
@@ -86,9 +86,10 @@ function waitOf(headers: Record<string, unknown>): number | undefined {
   if (typeof value !== "string" || !value.trim()) return undefined;
   const seconds = Number(value);
   if (Number.isFinite(seconds)) return Math.max(0, seconds * 1_000);
-  const sent = Date.parse(String(headers["date"] ?? ""));
+  const sent = Date.parse(textOf(headers["date"]));
   const date = Date.parse(value);
   return Number.isNaN(date) ? undefined : Math.max(0, date - (Number.isNaN(sent) ? Date.now() : sent));
 }
 
+const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;

@@ -1,7 +1,7 @@
 // Which endpoint answers: chosen once, from what is configured, and said aloud.
 import { ConfigError } from "../core/errors.ts";
 
-export type Provider = "openai-compatible" | "openai" | "anthropic" | "demo";
+type Provider = "openai-compatible" | "openai" | "anthropic" | "demo";
 export type Endpoint = {
   provider: Provider;
   model: string;

@@ -8,13 +8,15 @@ const CONNECT_MS = 10_000;
 const dispatcher = new Agent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: CONNECT_MS } });
 
 export const providerFetch: typeof fetch = async (input, init) => {
-  const options = { ...init, redirect: "manual", dispatcher } as RequestInit;
-  const response = (await undiciFetch(String(input), options)) as unknown as Response;
+  const url = input instanceof Request ? input.url : input.toString();
+  const options = { ...init, redirect: "manual", dispatcher };
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- Node's fetch and undici's own differ in name only
+  const response = (await undiciFetch(url, options as RequestInit)) as unknown as Response;
   if (!response.body || !response.ok) return response;
   const { status, statusText, headers } = response;
   const type = headers.get("content-type") ?? "";
   // A web page is what a wrong address, a proxy or a captive portal answers with.
-  if (type.includes("text/html")) throw new Error(`${input} answers with a web page; is the base URL right?`);
+  if (type.includes("text/html")) throw new Error(`${url} answers with a web page; is the base URL right?`);
   const body = type.includes("event-stream") ? response.body.pipeThrough(wellFormed()) : response.body;
   return new Response(body, { status, statusText, headers });
 };

@@ -65,12 +65,11 @@ const makeLog = (maxBytes?: number) => {
 };
 
 describe("hermes", () => {
-  it("shows its commands for --help, and without any command", async () => {
+  it("shows its commands for --help", async () => {
     const help = await run(["--help"]);
     expect(help).toMatchObject({ code: 0, stderr: "" });
     expect(help.stdout).toMatch(/Usage: hermes/);
-    for (const command of ["logs", "doctor"]) expect(help.stdout).toContain(command);
-    expect((await run([])).stdout).toBe(help.stdout);
+    for (const command of ["chat", "run", "logs", "doctor"]) expect(help.stdout).toContain(command);
   });
 
   it("shows its version", async () => {

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 
 const program = fileURLToPath(new URL("../../bin/hermes", import.meta.url));
 
-export type Hermes = {
+type Hermes = {
   pid: number;
   stdout(): string;
   stderr(): string;

@@ -1,9 +1,9 @@
 // The one who talks to the process, through all its lives: says things, asks again where no answer came, and keeps
 // a journal of what it asked for and what it was promised.
 
+import type { AcceptRequest, Receipt } from "../../src/core/runtime.ts";
 import type { Mode, Reply } from "../../src/core/session.ts";
 import { turnId } from "../../src/engine/engine.ts";
-import type { AcceptRequest, Receipt } from "../../src/engine/runtime.ts";
 import { must } from "../simulation/checker.ts";
 import type { Answer, Process } from "./process.ts";
 import { type AnswerTo, type Command, type Round, textOf } from "./wire.ts";
@@ -106,13 +106,13 @@ export function createClient(sessions: string[]) {
     for (const record of said) if (!record.answered) await send(process, record);
     for (;;) {
       await process.until(() => process.busy.size === 0 || process.asking.size > 0);
-      const [[session, calls] = ["", []]] = process.asking;
+      const [[session, calls] = ["", []]] = process.asking; // a hasty question may be over by now
       for (const call of calls) await decide(process, session, call, true, "rest");
       if (session) {
         await process.until(() => process.asking.get(session) !== calls);
         continue;
       }
-      if (!(await wake(process))) return;
+      if (process.busy.size === 0 && !(await wake(process))) return;
     }
   }
 

@@ -1,5 +1,5 @@
 // What the parent and the process that it kills say to each other, one JSON object on a line, and what they agree on.
-import type { AcceptRequest, Receipt, Status, Stopped } from "../../src/engine/runtime.ts";
+import type { AcceptRequest, Receipt, Status, Stopped } from "../../src/core/runtime.ts";
 
 export const INBOX = 6;
 export const RECOVERIES = 2;

@@ -1,7 +1,7 @@
 // What happens in one schedule: a list of actions at random moments and a random subset of faults (swarm).
 import { createRandom } from "./scheduler.ts";
 
-export const FAULTS = [
+const FAULTS = [
   "model.fault", // a retryable fault before any text
   "model.refuses", // a fault that is not retryable
   "model.cut", // a fault after text

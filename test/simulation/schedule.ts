@@ -4,9 +4,9 @@ import { createPerform } from "../../src/agent/agent.ts";
 import { createBreaker } from "../../src/agent/breaker.ts";
 import { Refusal } from "../../src/core/errors.ts";
 import type { Perform } from "../../src/core/ports.ts";
+import type { AcceptRequest } from "../../src/core/runtime.ts";
 import type { Rules } from "../../src/core/session.ts";
 import { createEngine, type Engine } from "../../src/engine/engine.ts";
-import type { AcceptRequest } from "../../src/engine/runtime.ts";
 import { must, takeViolation, Violation } from "./checker.ts";
 import type { Action, Plan } from "./plan.ts";
 import type { Owner } from "./scheduler.ts";
@@ -316,7 +316,7 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
     // A dead channel takes its whole patience for each reply, a dead endpoint for each thought.
     const patience = (Number(world.down) + Number(world.broken)) * said.length * UNDELIVERED_MS;
     const rested = runUntil(resting, scheduler.now() + REST_MS + patience);
-    must(rested, "I24", () => `${keys.map((s) => `${s}: ${checker.live(s)} +${checker.waiting(s)}`).join(", ")}`);
+    must(rested, "I24", () => keys.map((s) => `${s}: ${checker.live(s)} +${checker.waiting(s)}`).join(", "));
     const saved = () => keys.every((s) => (world.remembered.get(s)?.length ?? 0) === checker.ended(s).length);
     must(runUntil(saved, scheduler.now() + MEMORY_REST_MS), "I17", () => "what was to be remembered never was");
   }

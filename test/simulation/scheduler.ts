@@ -15,7 +15,7 @@ export function createRandom(seed: number): Random {
 }
 
 export type Owner = { alive: boolean; paused: boolean };
-export type Task = { owner: Owner; label: string; due: number; run: () => void };
+type Task = { owner: Owner; label: string; due: number; run: () => void };
 
 export type Scheduler = {
   now(): number;

@@ -1,8 +1,9 @@
 // Somebody who watches a session, leaves, comes back at the same place, also in another process: what they have
 // seen in all must be the journal, each entry once, and each text whole.
+
+import type { Update } from "../../src/core/runtime.ts";
 import type { Entry } from "../../src/core/session.ts";
 import type { Engine } from "../../src/engine/engine.ts";
-import type { Update } from "../../src/engine/runtime.ts";
 import { must } from "./checker.ts";
 import type { World } from "./world.ts";
 

@@ -79,7 +79,7 @@ function plant(name: string) {
       const loaded = nextLoad(url, context);
       const edits = mutant.edits.filter(({ file }) => url.endsWith(`/src/${file}`));
       if (!edits.length) return loaded;
-      let source = String(loaded.source);
+      let source = Buffer.from((loaded.source ?? "") as Uint8Array).toString();
       for (const { file, find, plant: text } of edits) {
         if (source.split(find).length !== 2)
           throw new Error(`Planted bug "${name}": this must be in src/${file} exactly once:\n${find}`);

@@ -31,7 +31,7 @@ export type Process = Owner & {
   signals: Map<string, AbortSignal>;
 };
 
-export type Sent = { session: string; turn: string; text: string; again: boolean };
+type Sent = { session: string; turn: string; text: string; again: boolean };
 export type World = {
   random: Random;
   scheduler: Scheduler;

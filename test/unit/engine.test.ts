@@ -2,9 +2,9 @@
 import { describe, expect, it } from "vitest";
 import { type RefusalCode, StoreFault } from "../../src/core/errors.ts";
 import type { Commit, Gate, Store } from "../../src/core/ports.ts";
+import type { AcceptRequest, Update } from "../../src/core/runtime.ts";
 import type { Mode } from "../../src/core/session.ts";
 import { turnId } from "../../src/engine/engine.ts";
-import type { AcceptRequest, Update } from "../../src/engine/runtime.ts";
 import {
   type Booted,
   bootEngine,

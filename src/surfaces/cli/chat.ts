@@ -2,8 +2,8 @@
 // acknowledged; Ctrl+C stops the turn, twice leaves.
 import type { Interface } from "node:readline/promises";
 import { messageOf } from "../../core/errors.ts";
+import type { Runtime } from "../../core/runtime.ts";
 import type { Entry, Mode } from "../../core/session.ts";
-import type { Runtime } from "../../engine/runtime.ts";
 import { createProgress } from "./progress.ts";
 
 export type ChatOptions = {
@@ -37,7 +37,8 @@ const HELP = `/stop            stop the current turn (also Ctrl+C)
 export async function chat(options: ChatOptions): Promise<number> {
   const { runtime, lines, write, now } = options;
   let { session, mode } = options;
-  let watching = watch(session, (await runtime.status(session)).cursor);
+  const typed = lines[Symbol.asyncIterator](); // from now on no line is lost, whatever we wait for
+  let watching = watch(session, (await runtime.status(session)).since);
   let asking: Extract<Entry, { kind: "asked" }> | null = null;
   let interrupted = Number.NEGATIVE_INFINITY;
   let code = 0;
@@ -54,7 +55,7 @@ export async function chat(options: ChatOptions): Promise<number> {
     void stop().then((stopped) => write(stopped ? "" : "\nNothing is running. Ctrl+C again to leave.\n"));
   });
 
-  for await (const line of lines) {
+  for await (const line of { [Symbol.asyncIterator]: () => typed }) {
     try {
       if (await handle(line.trim())) break;
     } catch (error) {

@@ -1,6 +1,7 @@
 // What a turn does, as lines for a person: the answer goes one way, everything about it another.
+
+import type { Update } from "../../core/runtime.ts";
 import type { Entry } from "../../core/session.ts";
-import type { Update } from "../../engine/runtime.ts";
 
 export type Pen = {
   /** The answer itself, in pieces as they come. */
@@ -80,8 +81,8 @@ const MARK = { ok: "✓", error: "✗", denied: "✗", cancelled: "■", unknown
 
 /** The argument that says most about a call, on one line. */
 function preview(args: unknown): string {
-  const values = typeof args === "object" && args !== null ? Object.values(args) : [];
+  const values: unknown[] = typeof args === "object" && args !== null ? Object.values(args) : [];
   const first = values.find((value) => typeof value === "string") ?? "";
-  const line = String(first).replaceAll(/\s+/g, " ");
+  const line = first.replaceAll(/\s+/g, " ");
   return line.length > 100 ? `${line.slice(0, 99)}…` : line;
 }

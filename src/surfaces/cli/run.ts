@@ -1,7 +1,7 @@
 // hermes run "prompt": one turn, its answer on stdout, everything else on stderr.
 import { Refusal } from "../../core/errors.ts";
+import type { Runtime, Update } from "../../core/runtime.ts";
 import type { Entry } from "../../core/session.ts";
-import type { Runtime, Update } from "../../engine/runtime.ts";
 import { createProgress } from "./progress.ts";
 
 export type RunOptions = {

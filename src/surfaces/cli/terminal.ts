@@ -3,7 +3,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { fstatSync } from "node:fs";
 import { createInterface } from "node:readline/promises";
 import { text as readAll } from "node:stream/consumers";
-import type { Runtime } from "../../engine/runtime.ts";
+import type { Runtime } from "../../core/runtime.ts";
 import { chat } from "./chat.ts";
 import { runOnce } from "./run.ts";
 import { fullName, isTerminal, shortName } from "./sessions.ts";
@@ -30,7 +30,7 @@ type Open = (options: {
 type Common = { open: Open; env: NodeJS.ProcessEnv; continue: boolean; session?: string; model?: string };
 
 /** Turns that still run when we leave go on at the next start, so nobody waits for them here. */
-const EXIT_MS = 3_000;
+const EXIT_MS = 500;
 
 export async function openChat(options: Common): Promise<number> {
   const { stdin, stdout } = process;

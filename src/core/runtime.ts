@@ -1,6 +1,6 @@
 // All that a surface may use.
-import type { Run } from "../core/run.ts";
-import type { Applied, Entry, Image, Mode, Outcome, Phase, Reply, Task } from "../core/session.ts";
+import type { Run } from "./run.ts";
+import type { Applied, Entry, Image, Mode, Outcome, Phase, Reply, Task } from "./session.ts";
 
 export type AcceptRequest = {
   session: string;
@@ -44,8 +44,8 @@ export type Status = {
   inbox: { id: string; mode: Mode; text: string }[];
   asking: { call: string; kind: "approval" | "question"; until: number }[];
   parked: boolean;
-  /** The end of the stream as it is now. */
-  cursor: string;
+  /** Where the stream was when this process first looked: what came since may not have been seen by anybody. */
+  since: string;
   /** The turn has begun but waits for room among the turns in flight. */
   held: boolean;
   /** Memory has still to be written. */

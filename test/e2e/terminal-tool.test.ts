@@ -1,0 +1,309 @@
+// The terminal and process tools as the agent uses them: real shells, real background processes.
+import { execFileSync } from "node:child_process";
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Gate } from "../../src/core/ports.ts";
+import { ownerHere, probeSandbox } from "../../src/tools/exec.ts";
+import { type Choice, chooseSandbox } from "../../src/tools/sandbox.ts";
+import { createTerminal, type Judgement, type Terminal, type TerminalOptions } from "../../src/tools/terminal.ts";
+import { marked, until } from "../fakes/shapes.ts";
+
+const probe = await probeSandbox();
+const NONE: Choice = { sandbox: null, why: "not wanted", refuse: false };
+
+let dir: string;
+let home: string;
+let workspace: string;
+let told: { session: string; text: string }[];
+let onTold: () => void;
+let asked: { command: string; cwd: string }[];
+let answer: (command: string) => Judgement;
+let open: Terminal[];
+beforeEach(() => {
+  dir = realpathSync(mkdtempSync(join(tmpdir(), "hermes-terminal-")));
+  [home, workspace] = ["home", "work"].map((name) => join(dir, name)) as [string, string];
+  for (const place of [home, workspace]) mkdirSync(place, { mode: 0o700 });
+  told = [];
+  asked = [];
+  onTold = () => {};
+  answer = () => ({ verdict: "allow", reason: "" });
+  open = [];
+});
+afterEach(async () => {
+  await Promise.all(open.map((terminal) => terminal.close()));
+  const left = marked(ownerHere(home));
+  for (const pid of left) process.kill(pid, "SIGKILL");
+  rmSync(dir, { recursive: true, force: true });
+  expect(left).toEqual([]);
+});
+
+const boxed = (): Choice =>
+  chooseSandbox({ mode: "required", probe, writable: [workspace], homes: { hermes: home, user: join(dir, "user") } });
+
+function terminal(more: Partial<TerminalOptions> = {}) {
+  const made = createTerminal({
+    home,
+    workspace,
+    sandbox: NONE,
+    judgeCommand: (command, cwd) => {
+      asked.push({ command, cwd });
+      return answer(command);
+    },
+    display: (text) =>
+      text.replaceAll(/[\x00-\x09\x0b-\x1f\u202a-\u202e]/g, (c) => `\\u{${c.charCodeAt(0).toString(16)}}`),
+    onComplete: (session, text) => {
+      told.push({ session, text });
+      onTold();
+    },
+    log: () => {},
+    ...more,
+  });
+  open.push(made);
+  const tool = (name: string) => made.tools.find((t) => t.name === name) ?? expect.fail(`no tool ${name}`);
+  const use =
+    (name: string) =>
+    async (args: unknown, session = "s", signal = new AbortController().signal) => {
+      const gate = await tool(name).judge(args, session);
+      if (gate.gate === "refuse") return { ok: false, text: gate.result };
+      return tool(name).run(args, { session, turn: "t", call: "c", signal });
+    };
+  return { ...made, tool, sh: use("terminal"), bg: use("process") };
+}
+const idOf = (text: string) => /bg_[0-9a-f]+/.exec(text)?.[0] ?? expect.fail(text);
+
+const why = probe.usable ? "" : ` (${probe.why})`;
+for (const [name, choice] of [
+  ["without a sandbox", () => NONE],
+  [`in a sandbox${why}`, boxed],
+] as const)
+  describe.skipIf(choice === boxed && !probe.usable)(name, () => {
+    it("runs, and says first what came of it", async () => {
+      const { sh } = terminal({ sandbox: choice() });
+      const fine = await sh({ command: "echo hello; echo world >&2" });
+      expect(fine).toEqual({ ok: true, text: expect.stringMatching(/^\[exit 0 · \d+\.\d s\]\nhello\nworld\n$/) });
+      const bad = await sh({ command: "exit 3" });
+      expect(bad).toEqual({ ok: false, text: expect.stringMatching(/^\[exit 3 · .*\]\n\(no output\)$/) });
+    });
+
+    it("remembers a cd, for each session, through a restart; not a workdir", async () => {
+      const first = terminal({ sandbox: choice() });
+      await first.sh({ command: "mkdir -p a/b; cd a" });
+      expect((await first.sh({ command: "pwd" })).text).toContain(`\n${workspace}/a\n`);
+      expect((await first.sh({ command: "cd b; exit 1" })).text).toContain(`now in ${workspace}/a/b`);
+      expect((await first.sh({ command: "pwd", workdir: "/usr" })).text).toContain("\n/usr\n");
+      expect((await first.sh({ command: "pwd", workdir: ".." })).text).toContain(`\n${workspace}/a\n`);
+      expect((await first.sh({ command: "pwd" }, "other")).text).toContain(`\n${workspace}\n`);
+      expect((await terminal({ sandbox: choice() }).sh({ command: "pwd" })).text).toContain(`\n${workspace}/a/b\n`);
+    });
+
+    it("is back at the workspace, and says so, when its directory is gone", async () => {
+      const { sh } = terminal({ sandbox: choice() });
+      await sh({ command: "mkdir -p gone; cd gone" });
+      rmSync(join(workspace, "gone"), { recursive: true });
+      const { text } = await sh({ command: "pwd" });
+      expect(text).toContain(`\n${workspace}\n`);
+      await sh({ command: "mkdir here && cd here" });
+      expect((await sh({ command: 'rm -rf "$PWD"; echo still' })).text).toContain("still");
+      expect((await sh({ command: "pwd" })).text).toContain(`\n${workspace}\n`);
+    });
+
+    it("ends at its time limit with what was printed so far", async () => {
+      const { sh } = terminal({ sandbox: choice(), timeoutMs: 1000 });
+      const { ok, text } = await sh({ command: "echo begun; setsid sleep 300 & sleep 300" });
+      expect([ok, text]).toEqual([false, expect.stringMatching(/^\[exit 124 .*time limit of 1 s.*\]\nbegun\n$/)]);
+      expect((await sh({ command: "sleep 30", timeout: 0.1 })).text).toContain("time limit of 0.1 s");
+    });
+
+    it("keeps the whole of a long output where the next command can read it", async () => {
+      const { sh } = terminal({ sandbox: choice() });
+      const { text } = await sh({ command: "seq 1 100000" });
+      const file = /the whole output is in (\S+?)\]?\n/.exec(text)?.[1] ?? expect.fail(text.slice(0, 300));
+      expect([statSync(file).mode & 0o777, readFileSync(file, "utf8").length]).toEqual([0o600, 588_895]);
+      expect((await sh({ command: `sed -n 50000p ${file}` })).text).toMatch(/\n50000\n$/);
+    });
+
+    it("starts in the background: poll, write, wait, list, notify, kill", async () => {
+      const { sh, bg, processes } = terminal({
+        sandbox: choice(),
+        judgeInput: () => ({ verdict: "allow", reason: "" }),
+      });
+      const command = "echo started; while read line; do echo got $line; done; echo over; exit 5";
+      const begun = await sh({ command, background: true, notify_on_complete: true });
+      const id = idOf(begun.text);
+      expect(begun).toMatchObject({ ok: true, text: expect.stringContaining("running in the background") });
+      await bg({ action: "write", id, text: "one\ntwo\n" });
+      const file = processes("s")[0]?.file ?? "";
+      await until(() => readFileSync(file, "utf8").includes("got two"));
+      const polled = await bg({ action: "poll", id });
+      expect(begun.text + polled.text).toMatch(/started[^]*got one\ngot two/);
+      expect((await bg({ action: "poll", id })).text).toContain("(nothing new)");
+      expect((await bg({ action: "list" })).text).toContain(`${id} · running for`);
+      expect((await bg({ action: "wait", id, timeout: 0.05 })).text).toContain("running");
+
+      const notified = new Promise<void>((resolve) => (onTold = resolve));
+      await bg({ action: "write", id, eof: true });
+      expect((await bg({ action: "wait", id })).text).toMatch(/exit 5[^]*over/);
+      await notified;
+      expect(told).toEqual([
+        { session: "s", text: expect.stringMatching(new RegExp(`${id} has ended: exit 5[^]*over`)) },
+      ]);
+      expect((await bg({ action: "write", id, text: "late\n" })).ok).toBe(false);
+
+      const second = idOf((await sh({ command: "setsid sleep 300 & trap '' TERM; sleep 300", background: true })).text);
+      expect(await bg({ action: "kill", id: second })).toMatchObject({
+        ok: true,
+        text: expect.stringContaining("ended"),
+      });
+      expect((await bg({ action: "list" })).text).toContain(`${second} · ended by us`);
+      expect(told).toHaveLength(1);
+    });
+
+    it("background processes survive the turn and a stop, end by session, and end with us", async () => {
+      const { sh, bg, endAll, close, processes } = terminal({ sandbox: choice() });
+      const stop = new AbortController();
+      const mine = idOf((await sh({ command: "sleep 300", background: true }, "mine", stop.signal)).text);
+      const theirs = idOf((await sh({ command: "sleep 300", background: true }, "theirs")).text);
+      const waiting = bg({ action: "wait", id: mine }, "mine", stop.signal);
+      stop.abort();
+      expect((await waiting).text).toContain("running");
+      expect((await bg({ action: "poll", id: theirs }, "mine")).text).toContain("There is no process");
+      await endAll("mine");
+      expect(processes("mine")[0]?.result).toMatchObject({ aborted: true });
+      expect(processes("theirs")[0]?.result).toBeNull();
+      await close();
+      expect(processes("theirs")[0]?.result).toMatchObject({ aborted: true });
+      expect((await sh({ command: "sleep 300", background: true })).text).toContain("shutting down");
+    });
+
+    it("a stop ends the command with everything it started, and settles", async () => {
+      const { sh } = terminal({ sandbox: choice() });
+      const stop = new AbortController();
+      const running = sh({ command: `trap '' TERM; setsid sleep 300 & touch ready; sleep 300` }, "s", stop.signal);
+      await until(() => statSync(join(workspace, "ready"), { throwIfNoEntry: false }) !== undefined);
+      stop.abort();
+      expect(await running).toMatchObject({ ok: false });
+      expect(marked(ownerHere(home))).toEqual([]);
+    });
+  });
+
+describe("the gate", () => {
+  it("asks with the whole command, made visible, and where it would run", async () => {
+    const { tool } = terminal({ approvalMs: 1234 });
+    answer = () => ({ verdict: "ask", reason: "it deletes" });
+    const command = `rm -r x\u202e; \x1b[2K ${"long ".repeat(300)}end`;
+    const gate = (await tool("terminal").judge({ command, background: true }, "s")) as Extract<Gate, { gate: "ask" }>;
+    expect(gate).toMatchObject({
+      gate: "ask",
+      kind: "approval",
+      choices: ["once", "session", "always", "deny"],
+      timeoutMs: 1234,
+    });
+    expect(gate.text).toContain(`${"long ".repeat(300)}end\n\nin ${workspace}, in the background: it deletes`);
+    expect(gate.text).toContain("\\u{202e}; \\u{1b}[2K");
+  });
+
+  it("refuses what is denied, also when the gate was passed by", async () => {
+    const { tool } = terminal();
+    answer = () => ({ verdict: "deny", reason: "never that" });
+    expect(await tool("terminal").judge({ command: "touch x" }, "s")).toEqual({
+      gate: "refuse",
+      result: "Not run: never that",
+    });
+    const call = { session: "s", turn: "t", call: "c", signal: new AbortController().signal };
+    expect(await tool("terminal").run({ command: "touch x" }, call)).toEqual({
+      ok: false,
+      text: "Not run: never that",
+    });
+    expect(statSync(join(workspace, "x"), { throwIfNoEntry: false })).toBeUndefined();
+  });
+
+  it("runs a command where it was judged, whatever ran in between", async () => {
+    const { tool, sh } = terminal();
+    mkdirSync(join(workspace, "a"));
+    symlinkSync(join(workspace, "a"), join(workspace, "link"));
+    const call = { session: "s", turn: "t", call: "c", signal: new AbortController().signal };
+    await tool("terminal").judge({ command: "pwd -P" }, "s");
+    await tool("terminal").judge({ command: "pwd -P", workdir: "link" }, "s");
+    await sh({ command: "ln -sfn /usr link; cd /usr" });
+    expect((await tool("terminal").run({ command: "pwd -P" }, call)).text).toContain(`\n${workspace}\n`);
+    expect((await tool("terminal").run({ command: "pwd -P", workdir: "link" }, call)).text).toContain(
+      `\n${workspace}/a\n`,
+    );
+    expect(asked.filter(({ command }) => command === "pwd -P").every(({ cwd }) => cwd.startsWith(workspace))).toBe(
+      true,
+    );
+  });
+
+  it("tells what to do about arguments that do not fit", async () => {
+    const { sh, bg } = terminal();
+    for (const args of [
+      {},
+      null,
+      "ls",
+      { command: "" },
+      { command: "a\0b" },
+      { command: "ls", background: "true" },
+      { command: "ls", cwd: "/" },
+    ])
+      expect(await sh(args)).toEqual({
+        ok: false,
+        text: expect.stringMatching(/^Not run, the arguments do not fit: .*Call it again/),
+      });
+    expect((await bg({ action: "poll" })).text).toContain("id is missing");
+    expect((await bg({ action: "write", id: "x" })).text).toContain("text is missing");
+    expect((await bg({ action: "kill", id: "bg_0" })).text).toContain("There is no process bg_0");
+  });
+
+  it("asks before anything is typed into a program outside a sandbox", async () => {
+    const { tool, sh } = terminal();
+    const id = idOf((await sh({ command: "cat", background: true })).text);
+    const typed = await tool("process").judge({ action: "write", id, text: "echo harmless\n" }, "s");
+    expect(typed).toMatchObject({ gate: "ask", text: expect.stringContaining("outside a sandbox") });
+    answer = () => ({ verdict: "deny", reason: "no" });
+    expect(await tool("process").judge({ action: "write", id, text: "reboot\n" }, "s")).toMatchObject({
+      gate: "refuse",
+    });
+  });
+
+  it("runs nothing when a sandbox is required and there is none", async () => {
+    const { sh } = terminal({ sandbox: { sandbox: null, why: "bubblewrap is not installed", refuse: true } });
+    expect((await sh({ command: "touch x" })).text).toContain("bubblewrap is not installed");
+    expect(statSync(join(workspace, "x"), { throwIfNoEntry: false })).toBeUndefined();
+  });
+
+  it("never finds a program that lies in the workspace in place of the real one", async () => {
+    writeFileSync(join(workspace, "ls"), "#!/bin/sh\necho planted\n");
+    chmodSync(join(workspace, "ls"), 0o755);
+    const before = process.env.PATH;
+    process.env.PATH = `${workspace}:.:${before}`;
+    try {
+      expect((await terminal().sh({ command: "ls" })).text).not.toContain("planted");
+    } finally {
+      process.env.PATH = before;
+    }
+  });
+
+  it("has schemas that a provider takes: objects with described properties", () => {
+    for (const { schema } of terminal().tools)
+      expect(schema).toMatchObject({ type: "object", additionalProperties: false });
+  });
+});
+
+it("leaves files that only their owner can read", async () => {
+  const { sh } = terminal();
+  await sh({ command: "mkdir d; cd d; seq 1 100000" });
+  const open = execFileSync("find", [home, "-perm", "/077", "-not", "-type", "l"], { encoding: "utf8" });
+  expect(open).toBe("");
+});
