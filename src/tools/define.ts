@@ -1,0 +1,45 @@
+// A tool from its parts: one zod schema is both what the model is told and what its arguments must be.
+import * as z from "zod";
+import type { Gate, Tool, ToolCall, ToolResult } from "../core/ports.ts";
+
+type Parts<S extends z.ZodType> = {
+  name: string;
+  description: string;
+  args: S;
+  repeatable: boolean;
+  alone?: boolean;
+  /** Without it the tool just runs. */
+  judge?(args: z.output<S>, session: string): Promise<Gate> | Gate;
+  run(args: z.output<S>, call: ToolCall): Promise<ToolResult>;
+};
+
+export function defineTool<S extends z.ZodType>(parts: Parts<S>): Tool {
+  const { name, description, args, repeatable, alone = false } = parts;
+  const parse = (given: unknown) => {
+    const parsed = args.safeParse(given);
+    return parsed.success ? { value: parsed.data } : { wrong: `Not run: ${complaint(parsed.error)}` };
+  };
+  return {
+    name,
+    description,
+    schema: z.toJSONSchema(args),
+    repeatable,
+    alone,
+    async judge(given, session) {
+      const { value, wrong } = parse(given);
+      if (wrong !== undefined) return { gate: "refuse", result: wrong };
+      return parts.judge ? await parts.judge(value, session) : { gate: "run" };
+    },
+    async run(given, call) {
+      const { value, wrong } = parse(given);
+      return wrong === undefined ? await parts.run(value, call) : { ok: false, text: wrong };
+    },
+  };
+}
+
+/** What the model should do differently, argument by argument. */
+export const complaint = ({ issues }: z.ZodError): string =>
+  issues.map(({ path, message }) => `${path.join(".") || "the arguments"}: ${message}`).join("; ");
+
+export const ok = (text: string): ToolResult => ({ ok: true, text });
+export const failed = (text: string): ToolResult => ({ ok: false, text });
