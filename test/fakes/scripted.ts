@@ -16,10 +16,10 @@ import type {
   Tool,
   ToolCall,
 } from "../../src/core/ports.ts";
+import type { AcceptRequest, Receipt } from "../../src/core/runtime.ts";
 import type { Delivery, Entry, Outcome, Rules } from "../../src/core/session.ts";
 import type { Limits } from "../../src/engine/dispatch.ts";
 import { createEngine, type Engine } from "../../src/engine/engine.ts";
-import type { AcceptRequest, Receipt } from "../../src/engine/runtime.ts";
 import { asStore, createMemoryStore, type MemoryStore } from "./memory-store.ts";
 
 /** Everything that can happen without time passing has happened. */
@@ -203,6 +203,8 @@ export function handClock(): HandClock {
 // ── A process ─────────────────────────────────────────────────────────────────────────────────────────
 
 export type BootOptions = {
+  /** Called with the engine before it starts. */
+  made?: (engine: Engine) => void;
   /** What a process before this one left. */
   disk?: MemoryStore;
   /** Stands between the engine and the disk. */
@@ -277,6 +279,7 @@ export async function bootEngine(options: BootOptions = {}): Promise<Booted> {
       leave.abort();
     }
   };
+  options.made?.(engine);
   await engine.start();
   return {
     engine,

@@ -1,0 +1,124 @@
+// Hands parts of the work to children. A child is a session of its own, so it survives a restart as everything does: the call
+// is repeatable because each child's input has a key, and running it again only looks at what is already there.
+import * as z from "zod";
+import { Refusal } from "../core/errors.ts";
+import type { Clock, Tool, ToolCall } from "../core/ports.ts";
+import type { Runtime } from "../core/runtime.ts";
+import { defineTool } from "./define.ts";
+
+const MOST_CHILDREN = 10;
+const args = z.strictObject({
+  tasks: z
+    .array(
+      z.strictObject({
+        goal: z
+          .string()
+          .min(1)
+          .max(20_000)
+          .describe("What the child is to do and to report. It sees nothing else of this talk."),
+        context: z.string().max(100_000).optional().describe("What it needs to know: paths, facts, constraints."),
+      }),
+    )
+    .min(1)
+    .max(MOST_CHILDREN),
+  timeout: z.number().positive().max(7_200).optional().describe("Seconds each child may take; 1800 if not given."),
+});
+
+type Options = {
+  /** The engine is made with its tools, so it is asked for when it is there. */
+  runtime(): Runtime;
+  clock: Clock;
+  /** What a child that asks for approval is told. */
+  approvals: "deny" | "allow";
+};
+type Report = { goal: string; status: string; text: string; seconds: number };
+
+const CHILD = "/child/";
+
+export function createDelegate({ runtime, clock, approvals }: Options): Tool {
+  async function child(goal: string, text: string, key: string, timeoutMs: number, call: ToolCall): Promise<Report> {
+    const session = `${call.session}${CHILD}${key}`;
+    const began = clock.now();
+    const report = (status: string, said: string): Report => {
+      return { goal, status, text: said, seconds: Math.round((clock.now() - began) / 1_000) };
+    };
+    const { id: turn, cursor } = await runtime().accept({
+      session,
+      source: "delegate",
+      key: `${call.session}/${key}`,
+      text,
+      mode: "queue",
+      reply: "pull",
+      parent: call.session,
+    });
+    const over = new AbortController();
+    const stop = () =>
+      void runtime()
+        .stop({ session, turn, scope: "tree" })
+        .catch(() => over.abort()); // we are shutting down: the child goes on after the next start
+    call.signal.addEventListener("abort", stop);
+    if (call.signal.aborted) stop();
+    let late = false;
+    void clock.sleep(timeoutMs, over.signal).then(() => {
+      if (over.signal.aborted) return;
+      late = true;
+      stop();
+    });
+    try {
+      for await (const update of runtime().follow(session, cursor, over.signal)) {
+        if (!("entry" in update) || update.entry.turn !== turn) continue;
+        const { entry } = update;
+        if (entry.kind === "asked") await decide(session, entry.call, entry.ask.kind);
+        if (entry.kind === "withdrawn") return report("cancelled", "");
+        if (entry.kind !== "ended") continue;
+        const run = await runtime().run(turn);
+        return report(late ? "timed out" : entry.outcome, run?.error ?? run?.output ?? "");
+      }
+      return report("unknown", "");
+    } finally {
+      over.abort();
+      call.signal.removeEventListener("abort", stop);
+    }
+  }
+
+  /** Nobody watches a child. */
+  async function decide(session: string, call: string, kind: "approval" | "question") {
+    const allow = approvals === "allow" && kind === "approval";
+    const text = allow
+      ? "Allowed for children."
+      : "Not run: a child cannot ask. Do it another way, or report that it must be asked.";
+    await runtime().answer({ session, call, allow, text, by: "delegation" });
+  }
+
+  return defineTool({
+    name: "delegate_task",
+    description:
+      "Give independent parts of the work to children that work side by side, each with the same tools and none of this talk. " +
+      "You get their reports. Not for work that needs approval or answers from the user.",
+    args,
+    repeatable: true,
+    judge: (_, session) =>
+      session.includes(CHILD) ? { gate: "refuse", result: "Not run: a child has no children." } : { gate: "run" },
+    async run({ tasks, timeout = 1_800 }, call) {
+      const reports = await Promise.all(
+        tasks.map(async ({ goal, context }, i) => {
+          const text = context ? `${goal}\n\n<context>\n${context}\n</context>` : goal;
+          try {
+            return await child(goal, text, `${call.turn}.${call.call}.${i}`, timeout * 1_000, call);
+          } catch (error) {
+            if (!(error instanceof Refusal)) throw error;
+            return { goal, status: "failed", text: error.message, seconds: 0 };
+          }
+        }),
+      );
+      const done = reports.filter(({ status }) => status === "completed").length;
+      return {
+        ok: done === reports.length,
+        text: `${done} of ${reports.length} completed.\n\n${reports.map(show).join("\n\n")}`,
+      };
+    },
+  });
+}
+
+const show = ({ goal, status, text, seconds }: Report) =>
+  `## ${goal.split("\n", 1)[0]?.slice(0, 120)}\n(${status}, ${seconds} s)\n${text}`;
