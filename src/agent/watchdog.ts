@@ -56,7 +56,7 @@ export async function watchedCall(
     return call.signal.aborted && !signal.aborted ? stalled : result;
   } finally {
     signal.removeEventListener("abort", abort);
-    over.abort();
+    over.abort("over");
   }
 }
 

@@ -24,11 +24,18 @@ export type Loaded = {
   secrets: string[];
 };
 
-export const loadConfig = (options: { home?: string; env: NodeJS.ProcessEnv; flags?: readonly Flag[] }): Loaded => {
-  const { env, flags = [] } = options;
+export const loadConfig = (options: {
+  home?: string;
+  env: NodeJS.ProcessEnv;
+  flags?: readonly Flag[];
+  /** Texts by path, instead of what is in these files: what would be in force if they were written. */
+  drafts?: ReadonlyMap<string, string>;
+}): Loaded => {
+  const { env, flags = [], drafts } = options;
   const home = options.home === undefined ? homeOf(env) : homeAt(options.home);
-  const { tree, lineOf } = readConfigFile(home.config);
-  const variables = readVariables(env, home.env);
+  const textOf = (file: string) => drafts?.get(file) ?? readFile(file) ?? "";
+  const { tree, lineOf } = readConfigFile(home.config, textOf(home.config));
+  const variables = readVariables(env, home.env, textOf(home.env));
   const sources = new Map<string, string>();
 
   const set = (key: string, value: unknown, from: string) => {
@@ -97,8 +104,7 @@ const readFile = (file: string): string | null => {
   }
 };
 
-const readConfigFile = (file: string): { tree: Tree; lineOf: (path: Path) => number } => {
-  const source = readFile(file) ?? "";
+const readConfigFile = (file: string, source: string): { tree: Tree; lineOf: (path: Path) => number } => {
   const lines = new LineCounter();
   // Discord's ids are larger than a double can hold.
   const document = parseDocument(source, { lineCounter: lines, prettyErrors: false, intAsBigInt: true });
@@ -146,13 +152,13 @@ const plainNumbers = (value: unknown): unknown => {
 
 type Variables = Map<string, { value: string; from: string }>;
 
-const readVariables = (env: NodeJS.ProcessEnv, file: string): Variables => {
+const readVariables = (env: NodeJS.ProcessEnv, file: string, text: string): Variables => {
   const variables: Variables = new Map();
   const add = (values: NodeJS.Dict<string>, from: (name: string) => string) => {
     for (const [name, value = ""] of Object.entries(values))
       if (value.trim() !== "") variables.set(name, { value: value.trim(), from: from(name) });
   };
-  add(parseEnv(readFile(file) ?? ""), (name) => `${file}: ${name}`);
+  add(parseEnv(text), (name) => `${file}: ${name}`);
   add(env, (name) => `environment variable ${name}`);
   return variables;
 };

@@ -67,7 +67,7 @@ export function createInflight(world: {
   function remove(flight: Flight, then?: () => void) {
     if (flights.get(flight.effect.key) === flight) {
       flights.delete(flight.effect.key);
-      flight.gone.abort();
+      flight.gone.abort("gone"); // with a reason: without one, each makes an exception and its stack
       then?.();
     }
     world.landed();

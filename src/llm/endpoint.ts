@@ -35,13 +35,11 @@ export type ModelSettings = {
   }[];
 };
 
-const OPENAI = "https://api.openai.com/v1";
-const ANTHROPIC = "https://api.anthropic.com/v1";
-const OPENROUTER = "https://openrouter.ai/api/v1";
-const DEFAULT_MODEL = {
-  openai: "gpt-5.1",
-  anthropic: "claude-sonnet-4-5",
-  openrouter: "anthropic/claude-sonnet-4.5",
+/** Where each vendor answers, and the model that is asked when none is named. */
+export const VENDORS = {
+  openrouter: { baseUrl: "https://openrouter.ai/api/v1", model: "anthropic/claude-sonnet-4.5" },
+  anthropic: { baseUrl: "https://api.anthropic.com/v1", model: "claude-sonnet-4-5" },
+  openai: { baseUrl: "https://api.openai.com/v1", model: "gpt-5.1" },
 };
 const DEFAULT_CONTEXT = { "openai-compatible": 128_000, openai: 400_000, anthropic: 200_000, demo: 8_000 };
 
@@ -69,75 +67,61 @@ function choose({ providers }: ModelSettings, wanted: Wanted): Endpoint {
   const { openai, openrouter, anthropic } = providers;
   const made = (provider: Provider, baseUrl: string, apiKey: string | undefined, model: string, because: string) => ({
     provider,
-    baseUrl: wanted.base_url ?? baseUrl,
+    baseUrl,
     apiKey: wanted.api_key ?? apiKey ?? "",
-    model: wanted.model ?? model,
+    model,
     context: DEFAULT_CONTEXT[provider],
     because,
   });
+  const ofOpenAi = (because: string) => {
+    const address = wanted.base_url ?? openai.base_url ?? VENDORS.openai.baseUrl;
+    return made("openai", address, openai.api_key, wanted.model ?? VENDORS.openai.model, because);
+  };
+  const ofAnthropic = (because: string) => {
+    const address = wanted.base_url ?? anthropic.base_url ?? VENDORS.anthropic.baseUrl;
+    return made("anthropic", address, anthropic.api_key, wanted.model ?? VENDORS.anthropic.model, because);
+  };
+  // A key goes nowhere but to the server it is for.
+  const compatible = (address: string, because: string) =>
+    address.includes("openrouter")
+      ? made("openai-compatible", address, openrouter.api_key, wanted.model ?? VENDORS.openrouter.model, because)
+      : made("openai-compatible", address, openai.api_key, named(wanted), because);
+  const demo = (because: string): Endpoint => ({ ...made("demo", "", "", "offline-demo", because), apiKey: "" });
+
   switch (wanted.provider) {
     case "demo":
-      return made("demo", "", "", "offline-demo", "it is configured");
+      return demo("it is configured");
     case "openai":
-      return made("openai", openai.base_url ?? OPENAI, openai.api_key, DEFAULT_MODEL.openai, "it is configured");
+      return ofOpenAi("it is configured");
     case "anthropic":
-      return made(
-        "anthropic",
-        anthropic.base_url ?? ANTHROPIC,
-        anthropic.api_key,
-        DEFAULT_MODEL.anthropic,
-        "it is configured",
+      return ofAnthropic("it is configured");
+    case "openai-compatible": {
+      const address = wanted.base_url ?? openai.base_url ?? (openrouter.api_key && VENDORS.openrouter.baseUrl);
+      if (address) return compatible(address, "it is configured");
+      throw new ConfigError(
+        'model.provider "openai-compatible" needs model.base_url: set it to the server\'s address.',
       );
-    case "openai-compatible":
-      if (!wanted.base_url && !openai.base_url && !openrouter.api_key)
-        throw new ConfigError(
-          'model.provider "openai-compatible" needs model.base_url: set it to the server\'s address.',
-        );
-      return made(
-        "openai-compatible",
-        openai.base_url ?? OPENROUTER,
-        openai.api_key ?? openrouter.api_key,
-        named(wanted),
-        "it is configured",
-      );
+    }
     case "auto":
       break;
   }
   if (wanted.base_url) {
-    if (/\banthropic\b/.test(wanted.base_url))
-      return made("anthropic", "", anthropic.api_key, DEFAULT_MODEL.anthropic, "the address is Anthropic's");
-    if (/\bapi\.openai\.com\b/.test(wanted.base_url))
-      return made("openai", "", openai.api_key, DEFAULT_MODEL.openai, "the address is OpenAI's");
-    const key = /openrouter/.test(wanted.base_url) ? openrouter.api_key : openai.api_key;
-    return made("openai-compatible", "", key, named(wanted), "a base URL is set");
+    if (/\banthropic\b/.test(wanted.base_url)) return ofAnthropic("the address is Anthropic's");
+    if (/\bapi\.openai\.com\b/.test(wanted.base_url)) return ofOpenAi("the address is OpenAI's");
+    return compatible(wanted.base_url, "a base URL is set");
   }
-  if (openai.base_url)
-    return made("openai-compatible", openai.base_url, openai.api_key, named(wanted), "OPENAI_BASE_URL is set");
-  if (anthropic.base_url)
-    return made(
-      "anthropic",
-      anthropic.base_url,
-      anthropic.api_key,
-      DEFAULT_MODEL.anthropic,
-      "ANTHROPIC_BASE_URL is set",
-    );
-  if (openrouter.api_key)
-    return made(
-      "openai-compatible",
-      OPENROUTER,
-      openrouter.api_key,
-      DEFAULT_MODEL.openrouter,
-      "there is an OpenRouter key",
-    );
-  if (anthropic.api_key)
-    return made("anthropic", ANTHROPIC, anthropic.api_key, DEFAULT_MODEL.anthropic, "there is an Anthropic key");
-  if (openai.api_key || wanted.api_key)
-    return made("openai", OPENAI, openai.api_key, DEFAULT_MODEL.openai, "there is an OpenAI key");
-  return made("demo", "", "", "offline-demo", "no key and no base URL is set");
+  if (openai.base_url) return compatible(openai.base_url, "OPENAI_BASE_URL is set");
+  if (anthropic.base_url) return ofAnthropic("ANTHROPIC_BASE_URL is set");
+  if (openrouter.api_key) return compatible(VENDORS.openrouter.baseUrl, "there is an OpenRouter key");
+  if (anthropic.api_key) return ofAnthropic("there is an Anthropic key");
+  if (openai.api_key || wanted.api_key) return ofOpenAi("there is an OpenAI key");
+  return demo("no key and no base URL is set");
 }
 
 /** Servers of one's own have no default model that we could know. */
 function named({ model }: Wanted): string {
   if (model) return model;
-  throw new ConfigError("model.default is not set: name the model that the server at model.base_url should use.");
+  throw new ConfigError(
+    "model.default is not set: name the model that the server at model.base_url should use (hermes models lists them).",
+  );
 }
