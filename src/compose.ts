@@ -4,6 +4,7 @@ import { createBreaker } from "./agent/breaker.ts";
 import { systemPrompt } from "./agent/prompt.ts";
 import { type Flag, loadConfig } from "./config/config.ts";
 import type { Config } from "./config/schema.ts";
+import { messageOf } from "./core/errors.ts";
 import type { Channel, Log, Model, Tool } from "./core/ports.ts";
 import { createEngine, type Engine } from "./engine/engine.ts";
 import { createDemoModel } from "./llm/demo.ts";
@@ -106,12 +107,12 @@ export async function openRuntime(options: {
   });
   await engine.start(options.mine);
   const { runs_days } = config.retention;
-  if (runs_days > 0) {
-    // Off the path of whatever is waiting to start.
+  const prune = () =>
     void store
       .prune("run_", clock.now() - runs_days * DAY_MS)
-      .catch((error: unknown) => log("warn", "prune.failed", { error }));
-  }
+      .catch((error: unknown) => log("warn", "prune.failed", { error: messageOf(error) }));
+  const daily = runs_days > 0 ? setInterval(prune, DAY_MS).unref() : undefined;
+  if (daily) prune(); // off the path of whatever is waiting to start
   return {
     engine,
     config,
@@ -122,6 +123,7 @@ export async function openRuntime(options: {
     newest: async () =>
       (await store.sessions({ limit: 50 })).find((row) => row.session.includes(":terminal:"))?.session ?? null,
     async close(drainMs) {
+      clearInterval(daily);
       const drained = await engine.drain(drainMs);
       await store.close();
       closeLog();

@@ -7,7 +7,15 @@ import { homeOf } from "./platform/home.ts";
 import { isTerminal, LEVELS, type Level } from "./platform/logline.ts";
 import { createRedactor } from "./platform/redact.ts";
 
-type RunFlags = { json: boolean; quiet: boolean; continue: boolean; session?: string; model?: string; yolo: boolean };
+type RunFlags = {
+  image: string[];
+  json: boolean;
+  quiet: boolean;
+  continue: boolean;
+  session?: string;
+  model?: string;
+  yolo: boolean;
+};
 
 /** sysexits.h, and what a service manager is told (docs/cli.md). */
 const EXIT = { ok: 0, failed: 1, usage: 2, config: 78 };
@@ -47,6 +55,7 @@ program
   .option("-c, --continue", "go on with the newest conversation", false)
   .option("--session <name>", "go on with this conversation, or start it")
   .option("--model <name>", "the model to use")
+  .option("--image <file...>", "pictures to look at", [])
   .option("--yolo", "ask for nothing; what is never allowed is still refused", false)
   .action(async (prompt: string[], options: RunFlags) => {
     const { openRun } = await import("./surfaces/cli/terminal.ts");

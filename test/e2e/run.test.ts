@@ -192,3 +192,16 @@ describe("kill -9", () => {
     expect(asked.at(-1)).toContain("third");
   });
 });
+
+describe("--image", () => {
+  it("a picture goes with the message; what is no picture is refused before anything is sent", async () => {
+    const picture = join(place.dir, "x.png");
+    writeFileSync(picture, Buffer.from("iVBORw0KGgo=", "base64"));
+    expect(await run("look at this", "--image", picture).exit).toBe(0);
+    expect(JSON.stringify(llm.requests[0]?.body)).toContain("data:image/png;base64,iVBORw0KGgo=");
+    const wrong = run("look at this", "--image", "notes.txt");
+    expect(await wrong.exit).toBe(1);
+    expect(wrong.stderr()).toContain("notes.txt");
+    expect(llm.requests).toHaveLength(1);
+  });
+});

@@ -1,7 +1,7 @@
 // hermes run "prompt": one turn, its answer on stdout, everything else on stderr.
 import { Refusal } from "../../core/errors.ts";
 import type { Runtime, Update } from "../../core/runtime.ts";
-import type { Entry } from "../../core/session.ts";
+import type { Entry, Image } from "../../core/session.ts";
 import { createProgress } from "./progress.ts";
 
 export type RunOptions = {
@@ -11,6 +11,7 @@ export type RunOptions = {
   key: string;
   prompt: string;
   model?: string | undefined;
+  images: Image[];
   json: boolean;
   quiet: boolean;
   /** What to say to a question that nobody is there to answer. */
@@ -35,6 +36,7 @@ export async function runOnce(options: RunOptions): Promise<number> {
     mode: "queue",
     reply: "pull",
     ...(model && { model }),
+    ...(options.images.length && { images: options.images }),
   });
   const turn = receipt.id;
   const abort = () => void runtime.stop({ session, turn, scope: "tree" }).catch((error: unknown) => err(String(error)));

@@ -4,7 +4,10 @@ import type { Store } from "../../core/ports.ts";
 type Listing = { store: Pick<Store, "sessions" | "entries">; limit: number; json: boolean };
 
 export async function listSessions({ store, limit, json }: Listing): Promise<string> {
-  const rows = await store.sessions({ limit });
+  // Children belong to the conversation that made them.
+  const rows = (await store.sessions({ limit: limit * 3 }))
+    .filter(({ session }) => !session.includes("/child/"))
+    .slice(0, limit);
   const lines = await Promise.all(
     rows.map(async ({ session, active, entries, updatedAt }) => {
       const [first] = await store.entries(session, 0, 1);

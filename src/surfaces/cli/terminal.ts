@@ -1,9 +1,12 @@
 // What `chat` and `run` share: opening the runtime, signals, and an end that always comes.
 import { randomBytes, randomUUID } from "node:crypto";
 import { fstatSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { extname } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { text as readAll } from "node:stream/consumers";
 import type { Runtime } from "../../core/runtime.ts";
+import type { Image } from "../../core/session.ts";
 import { chat } from "./chat.ts";
 import { runOnce } from "./run.ts";
 import { fullName, isTerminal, shortName } from "./sessions.ts";
@@ -64,7 +67,7 @@ export async function openChat(options: Common): Promise<number> {
 }
 
 export async function openRun(
-  options: Common & { prompt: string; json: boolean; quiet: boolean; yolo: boolean },
+  options: Common & { prompt: string; image: string[]; json: boolean; quiet: boolean; yolo: boolean },
 ): Promise<number> {
   const { stdout, stderr } = process;
   const prompt = await promptOf(options.prompt);
@@ -72,6 +75,7 @@ export async function openRun(
     stderr.write('hermes: there is nothing to do: hermes run "what to do", or give it on stdin.\n');
     return 2;
   }
+  const images = await Promise.all(options.image.map(readImage));
   const off = { flag: "--yolo", key: "approvals.mode", value: options.yolo ? "off" : undefined };
   const named = options.session && fullName(options.session);
   // A single turn is no time to take up what others left.
@@ -92,6 +96,7 @@ export async function openRun(
       key: randomUUID(),
       prompt,
       model: options.model,
+      images,
       json: options.json,
       quiet: options.quiet,
       unattended: options.yolo ? "allow" : running.config.approvals.unattended,
@@ -136,6 +141,24 @@ function modelLine({ endpoints }: Opened): string {
   const [first] = endpoints;
   if (first?.provider === "demo") return "OFFLINE DEMO MODEL (a script; set a key with: hermes setup)";
   return `${first?.model} by ${first?.provider} (${first?.because})`;
+}
+
+const IMAGES: Record<string, string> = {
+  ".png": "image/png",
+  ".jpg": "image/jpeg",
+  ".jpeg": "image/jpeg",
+  ".gif": "image/gif",
+  ".webp": "image/webp",
+};
+const LARGEST_IMAGE = 5_000_000;
+
+async function readImage(path: string): Promise<Image> {
+  const mime = IMAGES[extname(path).toLowerCase()];
+  if (!mime) throw new Error(`--image ${path}: only ${Object.keys(IMAGES).join(", ")} are images that models read.`);
+  const bytes = await readFile(path);
+  if (bytes.length > LARGEST_IMAGE)
+    throw new Error(`--image ${path}: larger than ${LARGEST_IMAGE} bytes; make it smaller.`);
+  return { mime, data: bytes.toString("base64") };
 }
 
 /** What is piped in comes behind what is asked about it. */
