@@ -9,9 +9,11 @@ import type { Failure, Order, Report } from "./worker.ts";
 const CHUNK = 500;
 const SHOW = 3;
 type Score = { passed: number; failed: number };
+/** `trace`: changes with every task that ran and when. */
+type Outcome = Score & { trace: string };
 
 export function createPool(size: number) {
-  async function campaign({ from, count, bug }: { from: number; count: number; bug: string }): Promise<Score> {
+  async function campaign({ from, count, bug }: { from: number; count: number; bug: string }): Promise<Outcome> {
     const began = performance.now();
     const total = { ran: 0, steps: 0, turns: 0, kills: 0, hash: 0 };
     const failures: Failure[] = [];
@@ -45,7 +47,7 @@ export function createPool(size: number) {
       `${total.ran} schedules in ${seconds.toFixed(1)} s (${rate}/s on ${size} processes): ${total.steps} steps, ` +
         `${total.turns} turns, ${total.kills} restarts, trace ${total.hash.toString(16)}`,
     );
-    return { passed: total.ran - failures.length, failed: failures.length };
+    return { passed: total.ran - failures.length, failed: failures.length, trace: total.hash.toString(16) };
   }
 
   /** A bug counts as found when some schedule breaks an invariant. */

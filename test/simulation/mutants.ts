@@ -187,3 +187,14 @@ export const MUTANTS: Mutant[] = [
     "await agent.memory.remember({ ...turn, user: turn.session }, ended.turn, cx.signal);",
   ]),
 ];
+
+/** The source of a file with the bug in it. */
+export function planted({ name, edits }: Mutant, file: string, source: string): string {
+  return edits
+    .filter((edit) => edit.file === file)
+    .reduce((text, { find, plant }) => {
+      if (text.split(find).length !== 2)
+        throw new Error(`"${name}": this must be in src/${file} exactly once:\n${find}`);
+      return text.replace(find, () => plant);
+    }, source);
+}

@@ -1,7 +1,7 @@
 // Runs schedules for scripts/simulate.ts. Needs `--expose-internals`: microtasks are drained synchronously between
 // tasks, an order of magnitude faster than going through setImmediate.
 import { createRequire, registerHooks } from "node:module";
-import { MUTANTS } from "./mutants.ts";
+import { MUTANTS, planted as plantedIn } from "./mutants.ts";
 import type { Plan } from "./plan.ts";
 import type { Result } from "./schedule.ts";
 
@@ -77,15 +77,10 @@ function plant(name: string) {
   registerHooks({
     load(url, context, nextLoad) {
       const loaded = nextLoad(url, context);
-      const edits = mutant.edits.filter(({ file }) => url.endsWith(`/src/${file}`));
-      if (!edits.length) return loaded;
-      let source = Buffer.from((loaded.source ?? "") as Uint8Array).toString();
-      for (const { file, find, plant: text } of edits) {
-        if (source.split(find).length !== 2)
-          throw new Error(`Planted bug "${name}": this must be in src/${file} exactly once:\n${find}`);
-        source = source.replace(find, () => text);
-      }
-      return { ...loaded, source };
+      const file = mutant.edits.find((edit) => url.endsWith(`/src/${edit.file}`))?.file;
+      if (!file) return loaded;
+      const source = Buffer.from((loaded.source ?? "") as Uint8Array).toString();
+      return { ...loaded, source: plantedIn(mutant, file, source) };
     },
   });
 }

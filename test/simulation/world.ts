@@ -132,6 +132,7 @@ export function storeOf(world: World, process: Process): Store {
     active: () => io("active", () => disk.active()),
     children: (parent) => io("children", () => disk.children(parent)),
     sessions: (page) => io("sessions", () => disk.sessions(page)),
+    search: (query, within) => io("search", () => disk.search(query, within)),
     prune: (prefix, before) => io("prune", () => disk.prune(prefix, before)),
     check: () => io("check", () => disk.check()),
     close: () => Promise.resolve(),
