@@ -5,7 +5,7 @@ import { systemPrompt } from "./agent/prompt.ts";
 import { type Flag, loadConfig } from "./config/config.ts";
 import type { Config } from "./config/schema.ts";
 import { messageOf } from "./core/errors.ts";
-import type { Channel, Log, Model, Tool } from "./core/ports.ts";
+import type { Channel, Log, Model } from "./core/ports.ts";
 import { createEngine, type Engine } from "./engine/engine.ts";
 import { createDemoModel } from "./llm/demo.ts";
 import { chooseEndpoints, type Endpoint } from "./llm/endpoint.ts";
@@ -22,7 +22,8 @@ export type Running = {
   config: Config;
   home: Home;
   endpoints: Endpoint[];
-  tools: readonly Tool[];
+  /** For people: where commands run. */
+  sandbox: string;
   log: Log;
   /** The conversation of a terminal that was last talked in. */
   newest(): Promise<string | null>;
@@ -64,9 +65,22 @@ export async function openRuntime(options: {
   const [primary] = endpoints;
   const named = new Map<string, Model>();
   const cwd = config.terminal.cwd ?? process.cwd();
-  const tools: Tool[] = [];
 
   const store = await openSqlite({ file: home.database });
+  const { openToolbox } = await import("./tools/toolbox.ts");
+  const { approvals, terminal } = config;
+  const toolbox = await openToolbox({
+    home: home.dir,
+    workspace: cwd,
+    terminal: { timeoutMs: terminal.timeout * 1_000, sandbox: terminal.sandbox },
+    approvals: { ...approvals, timeoutMs: approvals.timeout * 1_000 },
+    clarifyMs: config.agent.clarify_timeout * 1_000,
+    store,
+    runtime: () => runtime,
+    clock,
+    log,
+  });
+  const { tools } = toolbox;
   const engine = createEngine({
     store,
     clock,
@@ -105,6 +119,16 @@ export async function openRuntime(options: {
       log,
     }),
   });
+  /** As the engine's, and what is allowed for longer than once is remembered. */
+  const runtime: Engine = {
+    ...engine,
+    async answer(answer) {
+      const { turn } = await engine.status(answer.session);
+      const first = await engine.answer(answer);
+      if (first && answer.allow && turn) await toolbox.decided(turn.id, answer.call, answer.session, answer.text);
+      return first;
+    },
+  };
   await engine.start(options.mine);
   const { runs_days } = config.retention;
   const prune = () =>
@@ -114,17 +138,18 @@ export async function openRuntime(options: {
   const daily = runs_days > 0 ? setInterval(prune, DAY_MS).unref() : undefined;
   if (daily) prune(); // off the path of whatever is waiting to start
   return {
-    engine,
+    engine: runtime,
     config,
     home,
     endpoints,
-    tools,
+    sandbox: toolbox.sandbox,
     log,
     newest: async () =>
       (await store.sessions({ limit: 50 })).find((row) => row.session.includes(":terminal:"))?.session ?? null,
     async close(drainMs) {
       clearInterval(daily);
       const drained = await engine.drain(drainMs);
+      await toolbox.close();
       await store.close();
       closeLog();
       return drained;

@@ -6,6 +6,7 @@ import { ConfigError, messageOf } from "./core/errors.ts";
 import { homeOf } from "./platform/home.ts";
 import { isTerminal, LEVELS, type Level } from "./platform/logline.ts";
 import { createRedactor } from "./platform/redact.ts";
+import type { SetupFlags } from "./surfaces/cli/setup.ts";
 
 type RunFlags = {
   image: string[];
@@ -80,6 +81,34 @@ program
   });
 
 program
+  .command("models")
+  .description("which model answers and why, and which others its server offers")
+  .option("--json", "for programs", false)
+  .action(async ({ json }: { json: boolean }) => {
+    const { showModels } = await import("./surfaces/cli/models.ts");
+    const { endpoints, secrets } = (await outlook())();
+    const redactor = createRedactor();
+    for (const secret of secrets) redactor.add(secret);
+    const complain = (line: string) => console.error(`hermes: ${line}`);
+    process.exitCode = await showModels({ endpoints, json, redact: redactor.text, print, complain });
+  });
+
+program
+  .command("setup")
+  .description("choose who answers and how careful to be: asks, tries it, then writes config.yaml and .env")
+  .option("--provider <name>", "openrouter, anthropic, openai, openai-compatible or demo")
+  .option("--model <name>", "the model to use")
+  .option("--base-url <url>", "where the server answers")
+  .option("--key-stdin", "read the key from stdin", false)
+  .option("--yes", "ask nothing: what is not given stays as it is, or is the default", false)
+  .action(async (flags: SetupFlags) => {
+    const { setUp } = await import("./surfaces/cli/setup.ts");
+    const { VENDORS: vendors } = await import("./llm/endpoint.ts");
+    const { clock } = await import("./platform/clock.ts");
+    process.exitCode = await setUp({ flags, home: homeOf(env), vendors, look: await outlook(), clock });
+  });
+
+program
   .command("logs")
   .description("show the log, newest last")
   .option("-f, --follow", "go on showing what is written, until Ctrl+C", false)
@@ -99,17 +128,18 @@ program
 program
   .command("doctor")
   .description("check that everything is in order, and say what to do where it is not")
+  .option("--online", "also ask the model's server what it offers", false)
   .option("--json", "for programs", false)
-  .action(async ({ json }: { json: boolean }) => {
+  .action(async ({ json, online }: { json: boolean; online: boolean }) => {
     const { examine } = await import("./surfaces/cli/doctor.ts");
-    const { loadConfig } = await import("./config/config.ts");
     process.exitCode = await examine({
       home: homeOf(env),
       nodeVersion: process.version,
+      online,
       json,
       colour,
       print,
-      loadConfig: () => loadConfig({ env }),
+      look: await outlook(),
       openStore: async (file) => {
         const { openSqlite } = await import("./store/sqlite.ts");
         return openSqlite({ file, readOnly: true });
@@ -122,6 +152,28 @@ try {
   await program.parseAsync(args.length > 0 ? args : ["chat"], { from: "user" });
 } catch (error) {
   process.exitCode = exitCodeOf(error);
+}
+
+/** The configuration as it is, or as it would be with these texts in the place of its files, and the endpoints that
+ *  follow from it. */
+async function outlook() {
+  const { loadConfig } = await import("./config/config.ts");
+  const { chooseEndpoints } = await import("./llm/endpoint.ts");
+  const { listModels } = await import("./llm/list.ts");
+  const { createModel } = await import("./llm/provider.ts");
+  return (drafts: ReadonlyMap<string, string> = new Map()) => {
+    const loaded = loadConfig({ env, drafts });
+    const { config } = loaded;
+    const endpoints = (unnamed?: string) => {
+      const model = { ...config.model, default: config.model.default ?? unnamed };
+      return chooseEndpoints({ ...config, model }).map((endpoint) => ({
+        ...endpoint,
+        list: (ms: number) => listModels(endpoint, ms),
+        open: () => createModel(endpoint),
+      }));
+    };
+    return { ...loaded, endpoints };
+  };
 }
 
 function exitCodeOf(error: unknown): number {

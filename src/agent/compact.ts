@@ -4,12 +4,18 @@ import type { Performing } from "../core/ports.ts";
 import type { Event } from "../core/session.ts";
 import type { Message, Transcript } from "../core/transcript.ts";
 import type { Agent, EffectOf } from "./agent.ts";
-import { tokensOf } from "./context.ts";
+import { CHARACTERS, tokensOf } from "./context.ts";
+import { modelsFor } from "./think.ts";
 import { watchedCall } from "./watchdog.ts";
 
-/** Of the window: what stays word for word. */
+/** What stays word for word: of the window, or of the conversation where that is less. The window is what we believe
+ *  it to be; a provider that says "too long" knows better. */
 const KEEP = 0.3;
-const SUMMARY_MS = 90_000;
+/** What the summary is made from, at most. */
+const QUOTE = { window: 0.6, conversation: 0.8 };
+/** Silence that ends a summary, and the longest that one may take. */
+const SILENCE_MS = 90_000;
+const SUMMARY_MS = 300_000;
 const LONGEST_QUOTE = 4_000;
 const LONGEST_SUMMARY = 12_000;
 
@@ -19,9 +25,10 @@ results that may still be needed; what is done and what is left to do. Leave out
 
 export async function compact(agent: Agent, effect: EffectOf<"compact">, cx: Performing): Promise<Event | null> {
   const { step } = effect;
-  const [model] = agent.models;
+  const [model] = modelsFor(agent, effect.model);
   const history = await cx.history();
-  const cut = model ? boundary(history, model.context * KEEP) : 0;
+  const tokens = history.messages.reduce((sum, message) => sum + tokensOf(message), 0);
+  const cut = model ? boundary(history, Math.min(model.context, tokens) * KEEP) : 0;
   const upTo = (history.seqs[cut] ?? history.seq + 1) - 1;
   if (!model || cut === 0 || upTo <= history.summarised) {
     if (effect.asked) return { type: "compacted", step, summary: "", upTo: 0 };
@@ -31,31 +38,46 @@ export async function compact(agent: Agent, effect: EffectOf<"compact">, cx: Per
   const older = history.messages.slice(0, cut);
   cx.notice(`Summarising ${older.length} earlier messages to make room.`);
   let summary = "";
-  const hear = { alive: () => {}, reasoning: () => {}, text: (text: string) => void (summary += text) };
+  const enough = new AbortController();
+  const stop = () => enough.abort();
+  const hear = {
+    alive: () => {},
+    reasoning: () => {},
+    text: (text: string) => {
+      summary += text;
+      if (summary.length >= LONGEST_SUMMARY) stop();
+    },
+  };
   if (!(await cx.owned()) || cx.signal.aborted) return null;
+  const room = Math.min(model.context * QUOTE.window, tokens * QUOTE.conversation);
   const request = {
     session: cx.session,
     system: INSTRUCTIONS,
-    messages: [{ role: "user" as const, text: quote(older, model.context * 0.6 * 4) }],
+    messages: [{ role: "user" as const, text: quote(older, room * CHARACTERS) }],
     tools: [],
     final: true,
   };
-  const staleMs = Math.min(SUMMARY_MS, agent.staleMs ?? SUMMARY_MS);
-  const result = await watchedCall({ clock: agent.clock, model, request, staleMs }, hear, cx.signal);
+  const staleMs = Math.min(SILENCE_MS, agent.staleMs ?? SILENCE_MS);
+  const over = new AbortController();
+  cx.signal.addEventListener("abort", stop);
+  void agent.clock.sleep(SUMMARY_MS, over.signal).then(stop);
+  const result = await watchedCall({ clock: agent.clock, model, request, staleMs }, hear, enough.signal);
+  cx.signal.removeEventListener("abort", stop);
+  over.abort("over");
   if (cx.signal.aborted) return null;
-  const written = result.end === "answer" && summary.trim();
+  const written = (result.end === "answer" || summary.length >= LONGEST_SUMMARY) && summary.trim();
   if (!written) agent.log("warn", "summary.failed", { session: cx.session, end: result });
   const text = written ? summary.slice(0, LONGEST_SUMMARY) : `(${older.length} earlier messages are left out here.)`;
   return { type: "compacted", step, summary: text, upTo };
 }
 
-/** The first message that stays: as many as fit, never between a call and its result, and something must go. */
+/** The first message that stays: the last one, and before it as many as fit; never between a call and its result. */
 function boundary({ messages }: Transcript, tokens: number): number {
   let room = tokens;
   let at = messages.length;
   for (const message of messages.toReversed()) {
-    if (room <= 0) break;
     room -= tokensOf(message);
+    if (room < 0 && at < messages.length) break;
     at--;
   }
   while (at < messages.length && messages[at]?.role === "tool") at++;

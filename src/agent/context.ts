@@ -3,7 +3,7 @@
 import type { ToolSpec } from "../core/ports.ts";
 import type { Message } from "../core/transcript.ts";
 
-const CHARACTERS = 4;
+export const CHARACTERS = 4;
 const PER_MESSAGE = 4;
 const PER_IMAGE = 1_500;
 /** Of the window: from here on the conversation is made shorter before the next call. */

@@ -28,9 +28,9 @@ const FIRST_WAIT_MS = 500;
 /** A provider may ask for an hour; nobody waits that long in a chat. */
 const LONGEST_WAIT_MS = 60_000;
 
-/** Doubling, from half to all of it, so that many sessions do not come back together; never sooner than asked for,
- *  and then spread over a tenth more. */
+/** Doubling, from half to all of it, so that many sessions do not come back together; never sooner than asked for (up
+ *  to the longest wait), and then spread over a tenth more. */
 export function waitMs(attempt: number, random: number, asked = 0): number {
   const backoff = FIRST_WAIT_MS * 2 ** (attempt - 1) * (0.5 + random / 2);
-  return Math.min(Math.max(backoff, asked * (1 + random / 10)), LONGEST_WAIT_MS);
+  return Math.max(backoff, Math.min(asked, LONGEST_WAIT_MS) * (1 + random / 10));
 }

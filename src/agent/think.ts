@@ -54,6 +54,7 @@ export async function think(agent: Agent, effect: EffectOf<"think">, cx: Perform
       if (said) break; // what a person has seen cannot be taken back: nothing starts over behind it
       if (fault.kind === "too_long" && !effect.tight) return { type: "crowded", step };
       if (!FAULTS[fault.kind].retry || attempt === ATTEMPTS) break;
+      if (agent.breaker.resting(model) && model !== models.at(-1)) break;
       const wait = waitMs(attempt, agent.random(), fault.retryAfter);
       cx.notice(`${fault.reason}. Trying again in ${Math.ceil(wait / 1_000)} s (${attempt} of ${ATTEMPTS - 1}).`);
       await agent.clock.sleep(wait, cx.signal);
@@ -64,7 +65,8 @@ export async function think(agent: Agent, effect: EffectOf<"think">, cx: Perform
   return { type: "failed", step, reason: fault.reason, said };
 }
 
-function modelsFor(agent: Agent, name: string | undefined): readonly Model[] {
+/** Whom to ask, in order. */
+export function modelsFor(agent: Agent, name: string | undefined): readonly Model[] {
   const named = name ? agent.modelNamed(name) : null;
   return agent.breaker.order(named ? [named, ...agent.models.slice(1)] : agent.models);
 }

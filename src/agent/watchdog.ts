@@ -52,8 +52,8 @@ export async function watchedCall(
 
   try {
     const result = await Promise.race([model.call(request, ears, call.signal), watch()]);
-    // Aborted by the watchdog, not by us: whatever it ended with, it was the silence.
-    return call.signal.aborted && !signal.aborted ? stalled : result;
+    // Whatever it ended with: aborted by us it was us, aborted by the watchdog it was the silence.
+    return signal.aborted ? { end: "aborted" } : call.signal.aborted ? stalled : result;
   } finally {
     signal.removeEventListener("abort", abort);
     over.abort("over");

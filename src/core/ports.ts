@@ -63,6 +63,9 @@ export type SessionSummary = {
   updatedAt: number;
 };
 
+/** One entry; `text` is the part of it that fits. */
+export type Found = { session: string; seq: number; turn: string; at: number; text: string };
+
 /** Every method may throw a StoreFault; none throws anything else for trouble with the disk. */
 export interface Store {
   /** Become the owner: returns a higher epoch than ever before; nobody with a lower one can commit again. */
@@ -82,6 +85,9 @@ export interface Store {
   children(parent: string): Promise<string[]>;
   /** Newest change first. `before` (an `updatedAt`) pages. */
   sessions(page: { before?: number; limit: number }): Promise<SessionSummary[]>;
+  /** What people and models said, best match first, of equal ones the newest: all words of the query, or else any.
+   * `session` is a key or its first parts: `a:b` is `a:b` and `a:b:…`, never `a:bc`. */
+  search(query: string, within: { session?: string; limit: number }): Promise<Found[]>;
   /** Forgets what is not active and was last changed before `before`, with everything in it, if its key starts with `prefix`. Returns how many. */
   prune(prefix: string, before: number): Promise<number>;
   /** What is wrong with the file; empty: nothing. */

@@ -142,7 +142,7 @@ export type NewEntry = { seq: number; turn: string } & Fact;
 
 export type Effect =
   | { key: string; do: "think"; turn: string; step: number; final: boolean; tight: boolean; model?: string }
-  | { key: string; do: "compact"; turn: string; step: number; asked: boolean }
+  | { key: string; do: "compact"; turn: string; step: number; asked: boolean; model?: string }
   | { key: string; do: "act"; turn: string; step: number; call: string }
   | { key: string; do: "ask"; turn: string; call: string; until: number }
   | { key: string; do: "deliver"; turn: string; step: number; from: number; again: boolean }

@@ -68,7 +68,9 @@ function turnWork(
         },
       ];
     case "compacting":
-      return [{ key: `compact:${step}`, do: "compact", turn, step, asked: task === "compress" }];
+      return [
+        { key: `compact:${step}`, do: "compact", turn, step, asked: task === "compress", ...(model && { model }) },
+      ];
     case "acting":
       return phase.calls.flatMap((call): Effect[] => {
         if (call.status === "running") return [{ key: `act:${call.id}`, do: "act", turn, step, call: call.id }];

@@ -1,6 +1,6 @@
 PRAGMA application_id = 1214607981;
 
-PRAGMA user_version = 10;
+PRAGMA user_version = 11;
 
 CREATE TABLE owner (
   id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -45,3 +45,18 @@ CREATE TABLE input (
 ) STRICT;
 
 CREATE INDEX input_session ON input (session);
+
+CREATE VIRTUAL TABLE said USING fts5(
+  text,
+  content = '',
+  contentless_delete = 1,
+  tokenize = 'unicode61 remove_diacritics 2'
+);
+
+CREATE TABLE 'said_data'(id INTEGER PRIMARY KEY, block BLOB);
+
+CREATE TABLE 'said_idx'(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID;
+
+CREATE TABLE 'said_docsize'(id INTEGER PRIMARY KEY, sz BLOB, origin INTEGER);
+
+CREATE TABLE 'said_config'(k PRIMARY KEY, v) WITHOUT ROWID;

@@ -12,6 +12,7 @@ import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { parentPort, receiveMessageOnPort } from "node:worker_threads";
 import type { InputRow, Verdict } from "../core/ports.ts";
+import { createSearch, type FoundRow, type Search } from "./search.ts";
 
 export type Place = { file: string; readOnly: boolean; maxPages: number | null };
 export type EntryRow = { seq: number; turn: string; at: number; fact: string };
@@ -45,6 +46,9 @@ export type Question =
   | { op: "commit"; change: CommitRow }
   /** A few sessions at a time, so that commits do not wait for all of them. */
   | { op: "prune"; prefix: string; before: number; limit: number }
+  /** Some entries at a time, as above. */
+  | { op: "index"; limit: number }
+  | { op: "search"; query: string; session: string | null; limit: number }
   | { op: "epoch" }
   | { op: "load"; session: string }
   | { op: "entries"; session: string; after: number; limit: number }
@@ -60,6 +64,9 @@ export type AnswerTo = {
   claim: number;
   commit: Verdict;
   prune: number;
+  /** Whether there is more. */
+  index: boolean;
+  search: FoundRow[];
   epoch: number;
   load: StateRow | null;
   entries: EntryRow[];
@@ -77,7 +84,7 @@ export type Request = { id: number; question: Question };
 /** `value` is an AnswerTo[op]. */
 export type Answer = { id: number; value: unknown } | { id: number; failure: Failure };
 
-type Write = Extract<Question, { op: "claim" | "commit" | "prune" }>;
+type Write = Extract<Question, { op: "claim" | "commit" | "prune" | "index" }>;
 type Read = Exclude<Question, Write>;
 
 const GROUP = 256; // bounds how long the first of a group waits for the last
@@ -98,7 +105,7 @@ const NOTADB = 26;
 
 if (!parentPort) throw new Error("sqlite-worker.ts runs in a worker thread");
 const port = parentPort;
-let store: { db: DatabaseSync; sql: Statements; place: Place } | null = null;
+let store: { db: DatabaseSync; sql: Statements; search: Search; place: Place } | null = null;
 let ended = false;
 
 port.on("message", (first: Request) => {
@@ -119,16 +126,21 @@ function received(): Request | undefined {
 
 function serve(group: Request[]): Answer[] {
   const writes: { id: number; question: Write }[] = [];
+  const indexing: typeof writes = []; // each by itself: no commit fails with it
   const reads: { id: number; question: Read }[] = [];
   for (const { id, question } of group) {
-    if (isWrite(question)) writes.push({ id, question });
+    if (isWrite(question)) (question.op === "index" ? indexing : writes).push({ id, question });
     else reads.push({ id, question });
   }
-  return [...write(writes), ...reads.map(({ id, question }) => answerRead(id, question))];
+  return [
+    ...write(writes),
+    ...indexing.flatMap((request) => write([request])),
+    ...reads.map(({ id, question }) => answerRead(id, question)),
+  ];
 }
 
 const isWrite = (question: Question): question is Write =>
-  question.op === "commit" || question.op === "claim" || question.op === "prune";
+  question.op === "commit" || question.op === "claim" || question.op === "prune" || question.op === "index";
 
 /** One transaction for all of them (W1). */
 function write(group: { id: number; question: Write }[]): Answer[] {
@@ -162,6 +174,7 @@ function write(group: { id: number; question: Write }[]): Answer[] {
 function apply(question: Write): AnswerTo[Write["op"]] {
   if (question.op === "commit") return commit(question.change);
   if (question.op === "prune") return prune(question);
+  if (question.op === "index") return opened().search.index(question.limit);
   return Number(opened().sql.claim.get()?.epoch);
 }
 
@@ -184,9 +197,10 @@ function commit(change: CommitRow): Verdict {
 }
 
 function prune({ prefix, before, limit }: Extract<Question, { op: "prune" }>): number {
-  const { sql } = opened();
+  const { sql, search } = opened();
   const old = sql.old.all(before, prefix, `${prefix}\u{10ffff}`, limit).map(({ key }) => String(key));
   for (const key of old) {
+    search.forget(key);
     sql.dropEntries.run(key);
     sql.dropInputs.run(key);
     sql.dropSession.run(key);
@@ -206,8 +220,10 @@ function answerRead(id: number, question: Read): Answer {
 // oxlint-disable-next-line typescript/consistent-return -- tsc knows that the switch is exhaustive
 function read(question: Read): unknown {
   if (question.op === "open") return open(question);
-  const { sql } = opened();
+  const { sql, search } = opened();
   switch (question.op) {
+    case "search":
+      return search.find(question.query, question.session, question.limit);
     case "epoch":
       return currentEpoch();
     case "load":
@@ -257,7 +273,7 @@ function open({ file, readOnly, maxPages }: Place): null {
       db.exec("PRAGMA synchronous = FULL; PRAGMA fullfsync = ON"); // I2; a plain fsync on macOS stops at the drive's cache
       if (maxPages !== null) db.exec(`PRAGMA max_page_count = ${maxPages}`);
     }
-    store = { db, sql: prepare(db), place };
+    store = { db, sql: prepare(db), search: createSearch(db), place };
     return null;
   } catch (error) {
     db.close();
@@ -396,7 +412,8 @@ function opened() {
 
 /** Whether nothing of the transaction is left. */
 function rollback(): boolean {
-  const { db } = opened();
+  const { db, search } = opened();
+  search.reset();
   try {
     if (db.isTransaction) db.exec("ROLLBACK"); // SQLite has done it by itself after some errors
   } catch {

@@ -4,8 +4,9 @@ import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
 import { ConfigError, messageOf, StoreFault } from "../core/errors.ts";
-import type { Commit, SessionRow, Store } from "../core/ports.ts";
+import type { Commit, Found, SessionRow, Store } from "../core/ports.ts";
 import type { Entry, Fact, Session } from "../core/session.ts";
+import { type FoundRow, snippetOf, textOf } from "./search.ts";
 import type {
   Answer,
   AnswerTo,
@@ -39,6 +40,7 @@ export class StoreInUse extends Error {
 const STATE_VERSION = 1;
 const SQLITE_BUSY = 5;
 const PATIENT = "PRAGMA busy_timeout = 1000"; // of two that start together, one writes its pid while the other reads it
+const INDEX_AT_ONCE = 500; // entries, likewise
 const PRUNE_AT_ONCE = 100; // sessions in one transaction: the longest that a commit waits for a prune
 
 /** Throws StoreInUse at once if the file has an owner, ConfigError if it is not a file that we can use. */
@@ -88,6 +90,15 @@ export async function openSqlite({ file, readOnly = false, maxPages }: SqliteOpt
     }
   }
 
+  async function search(query: string, session: string | null, limit: number): Promise<Found[]> {
+    let more = !readOnly; // one that only looks finds what the owner's searches have taken in
+    while (more) more = (await send({ op: "index", limit: INDEX_AT_ONCE })) && closing === null;
+    const rows = await aside(place, { op: "search", query, session, limit }).catch((error: unknown) => {
+      throw error instanceof StoreFault ? error : new StoreFault("no", messageOf(error), { cause: error });
+    });
+    return rows.map((row) => foundOf(row, query, path));
+  }
+
   async function close(): Promise<void> {
     await Promise.allSettled(long);
     await link?.then(disconnect).catch(() => {}); // a dead thread has nothing left to close
@@ -113,6 +124,7 @@ export async function openSqlite({ file, readOnly = false, maxPages }: SqliteOpt
         return { session, active: active === 1, entries, createdAt, updatedAt };
       });
     },
+    search: (query, { session, limit }) => takingLong(() => search(query, session ?? null, limit)),
     prune: (prefix, before) => takingLong(() => prune(prefix, before)),
     check: () => takingLong(() => check(place)),
     close: () => {
@@ -122,17 +134,21 @@ export async function openSqlite({ file, readOnly = false, maxPages }: SqliteOpt
   };
 }
 
-/** On a thread and a snapshot of its own: it reads the whole file, and commits do not wait for that. */
 async function check(place: Place): Promise<string[]> {
   try {
-    const reader = await connect({ ...place, readOnly: true }, () => {});
-    try {
-      return await reader.ask({ op: "check" });
-    } finally {
-      await disconnect(reader);
-    }
+    return await aside(place, { op: "check" });
   } catch (error) {
     return [messageOf(error)];
+  }
+}
+
+/** On a thread and a snapshot of its own: it may read the whole file, and commits do not wait for that. */
+async function aside<Q extends Question>(place: Place, question: Q): Promise<AnswerTo[Q["op"]]> {
+  const reader = await connect({ ...place, readOnly: true }, () => {});
+  try {
+    return await reader.ask(question);
+  } finally {
+    await disconnect(reader);
   }
 }
 
@@ -161,6 +177,11 @@ function entriesOf(rows: EntryRow[], file: string): Entry[] {
     const fact = undamaged(`entry ${seq} of turn ${turn} in ${file}`, (): Fact => JSON.parse(json));
     return { seq, turn, at, ...fact };
   });
+}
+
+function foundOf({ session, seq, turn, at, fact: json }: FoundRow, query: string, file: string): Found {
+  const fact = undamaged(`entry ${seq} of ${session} in ${file}`, (): Fact => JSON.parse(json));
+  return { session, seq, turn, at, text: snippetOf(textOf(fact), query) };
 }
 
 function undamaged<T>(what: string, parse: () => T): T {

@@ -198,6 +198,18 @@ for (const [name, choice] of [
     });
   });
 
+it("what a background process leaves running goes on, is heard, and ends with it", async () => {
+  const { sh, bg, processes } = terminal();
+  const command = "(until [ -e go ]; do sleep 0.02; done; echo later; sleep 300) & echo first";
+  const id = idOf((await sh({ command, background: true })).text);
+  await processes("s")[0]?.running.done;
+  writeFileSync(join(workspace, "go"), "");
+  await until(() => readFileSync(processes("s")[0]?.file ?? "", "utf8") === "first\nlater\n");
+  expect((await bg({ action: "poll", id })).text).toMatch(/exit 0.*\n(first\n)?later\n$/s);
+  await bg({ action: "kill", id });
+  expect(marked(ownerHere(home))).toEqual([]);
+});
+
 describe("the gate", () => {
   it("asks with the whole command, made visible, and where it would run", async () => {
     const { tool } = terminal({ approvalMs: 1234 });

@@ -1,8 +1,9 @@
 // A Store without a disk. The object is the disk: it outlives every process that the simulator kills. What is
 // stored is kept by reference; states and entries are never changed after they are made.
 import { StoreFault } from "../../src/core/errors.ts";
-import type { Commit, InputRow, SessionRow, SessionSummary, Store, Verdict } from "../../src/core/ports.ts";
+import type { Commit, Found, InputRow, SessionRow, SessionSummary, Store, Verdict } from "../../src/core/ports.ts";
 import type { Entry } from "../../src/core/session.ts";
+import { phrasesOf, snippetOf, textOf } from "../../src/store/search.ts";
 
 type Kept = SessionRow & { active: boolean; entries: Entry[] };
 type Sync<T> = {
@@ -96,6 +97,21 @@ export function createMemoryStore(): MemoryStore {
     return old.length;
   }
 
+  /** By how often the phrases stand there, which is near enough to a ranking. */
+  function search(query: string, { session: within, limit }: { session?: string; limit: number }): Found[] {
+    const phrases = phrasesOf(query.toLowerCase());
+    const found = [...sessions.values()]
+      .filter(({ session }) => within === undefined || session === within || session.startsWith(`${within}:`))
+      .flatMap(({ session, entries }) => entries.map((entry) => ({ session, ...entry, said: textOf(entry) })))
+      .map((entry) => ({ ...entry, hits: phrases.map((phrase) => entry.said.toLowerCase().split(phrase).length - 1) }));
+    const all = found.filter(({ hits }) => hits.length > 0 && hits.every((n) => n > 0));
+    const sum = (hits: number[]) => hits.reduce((a, b) => a + b, 0);
+    return (all.length > 0 ? all : found.filter(({ hits }) => sum(hits) > 0))
+      .toSorted((a, b) => sum(b.hits) - sum(a.hits) || b.at - a.at)
+      .slice(0, limit)
+      .map(({ session, seq, turn, at, said }) => ({ session, seq, turn, at, text: snippetOf(said, query) }));
+  }
+
   function check(): string[] {
     const wrong: string[] = [];
     for (const { session, state, entries } of sessions.values()) {
@@ -128,6 +144,7 @@ export function createMemoryStore(): MemoryStore {
         .map(({ session, updatedAt }) => ({ session, updatedAt })),
     children: (parent) => [...sessions.values()].filter((kept) => kept.parent === parent).map((kept) => kept.session),
     sessions: summaries,
+    search,
     prune,
     check,
   };
@@ -151,6 +168,7 @@ export function asStore(disk: MemoryStore): Store {
     active: () => io(() => disk.active()),
     children: (parent) => io(() => disk.children(parent)),
     sessions: (page) => io(() => disk.sessions(page)),
+    search: (query, within) => io(() => disk.search(query, within)),
     prune: (prefix, before) => io(() => disk.prune(prefix, before)),
     check: () => io(() => disk.check()),
     close: async () => {

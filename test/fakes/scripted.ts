@@ -57,6 +57,8 @@ export type Asked = {
   request: ModelRequest;
   signal: AbortSignal;
   say(text: string): void;
+  /** A sign of life that is nothing to show. */
+  alive(): void;
   end(result: ModelResult): void;
   /** Says the text and is done, or wants these tools used. */
   answer(text: string, ...calls: { tool: string; args: unknown }[]): void;
@@ -64,20 +66,25 @@ export type Asked = {
 };
 
 /** `onAbort`: what an aborted call ends with; null: it does not notice. */
-export function scriptedModel(onAbort: ModelResult | null = { end: "aborted" }): Model & Desk<Asked> {
+export function scriptedModel(
+  onAbort: ModelResult | null = { end: "aborted" },
+  more: Partial<Pick<Model, "name" | "context" | "local">> = {},
+): Model & Desk<Asked> {
   const desk = createDesk<Asked>();
   return {
     ...desk,
     name: "scripted",
     context: 1_000_000,
     local: false,
-    call: (request, { text: say }, signal) =>
+    ...more,
+    call: (request, { text: say, alive }, signal) =>
       new Promise((end) => {
         if (onAbort) signal.addEventListener("abort", () => end(onAbort));
         desk.put({
           request: { ...request, messages: [...request.messages] },
           signal,
           say,
+          alive,
           end,
           answer: (text, ...calls) => {
             if (text) say(text);
@@ -211,6 +218,13 @@ export type BootOptions = {
   between?: (store: Store) => Store;
   clock?: Clock;
   model?: Model;
+  /** Asked in this order when the model fails. */
+  fallbacks?: Model[];
+  /** What a turn may ask for by name. */
+  modelNamed?: (name: string) => Model | null;
+  /** Silence after which a call is given up. */
+  staleMs?: number;
+  random?: () => number;
   tools?: Tool[];
   channel?: Channel | null;
   memory?: Memory | null;
@@ -254,15 +268,16 @@ export async function bootEngine(options: BootOptions = {}): Promise<Booted> {
   const mortal = mortalStore(asStore(disk));
   const store = between(mortal.store);
   const perform = createPerform({
-    models: [model],
-    modelNamed: () => null,
+    models: [model, ...(options.fallbacks ?? [])],
+    modelNamed: options.modelNamed ?? (() => null),
     system: () => Promise.resolve("be good"),
     breaker: createBreaker(clock),
+    ...(options.staleMs !== undefined && { staleMs: options.staleMs }),
     tools,
     channel,
     memory,
     clock,
-    random: () => 0.5,
+    random: options.random ?? (() => 0.5),
     log,
   });
   const engine = createEngine({ store, clock, log, perform, limits, rules });

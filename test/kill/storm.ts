@@ -15,7 +15,7 @@ export const stormSessions = SESSIONS;
 
 export async function storm(seed: number, dir: string, client: Client): Promise<{ kills: number }> {
   const random = createRandom(seed);
-  const kills = 2 + Math.floor(random() * 4);
+  const kills = 2 + Math.floor(random() * 3);
   for (let life = 0; life < kills; life++) {
     const process = start(dir, random() < 0.35 ? fateOf(random) : "");
     const people = SESSIONS.map((session) => talk(process, client, createRandom(random() * 2 ** 32), session));

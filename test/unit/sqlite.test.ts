@@ -224,7 +224,7 @@ describe("opening", () => {
       expect(refused).toMatchObject({ message: expect.stringMatching(`${file}.*newer hermes.*install that version`) });
     }
     expect(readFileSync(file)).toEqual(before);
-    edit("PRAGMA user_version = 10");
+    edit(`PRAGMA user_version = ${readdirSync(MIGRATIONS).length}`);
     expect(await (await open()).claim()).toBe(1); // a refusal leaves no lock behind
   });
 
@@ -238,6 +238,64 @@ describe("opening", () => {
     await expect(second.load("agent:new")).rejects.toThrow(ConfigError);
     await expect(second.load("agent:new")).rejects.toThrow("agent:new");
     expect(await second.load("agent:old")).not.toBeNull();
+  });
+});
+
+describe("a search", () => {
+  const said = (from: number, count: number, text: string) =>
+    Array.from({ length: count }, (_, i) => entryOf(from + i, "t", `${text} ${from + i}`));
+
+  test("takes in thousands of entries without keeping commits waiting for all of them", async () => {
+    const store = await open();
+    await store.commit(commitOf("a", 0, { entries: said(1, 3_000, "teapot") }));
+    let searched = false;
+    const search = store.search("teapot 2999", { limit: 1 }).then((found) => {
+      searched = true;
+      return found;
+    });
+    await store.commit(commitOf("b", 0));
+    expect(searched).toBe(false);
+    expect(await search).toMatchObject([{ session: "a", seq: 2_999 }]);
+  });
+
+  test("of a process that only looks finds what the owner has taken in", async () => {
+    const store = await open();
+    await store.commit(commitOf("a", 0, { entries: said(1, 1, "teapot") }));
+    const reader = await open({ readOnly: true });
+    expect(await reader.search("teapot", { limit: 1 })).toEqual([]);
+    await store.search("teapot", { limit: 1 });
+    expect(await reader.search("teapot", { limit: 1 })).toHaveLength(1);
+  });
+
+  test("finds the right entries after VACUUM, which may number rows anew", async () => {
+    const first = await open();
+    for (const key of ["a", "b", "c"]) await first.commit(commitOf(key, 0, { entries: said(1, 2, `word${key}`) }));
+    await first.search("x", { limit: 1 });
+    expect(await first.prune("a", 5_000)).toBe(1);
+    await first.close();
+    edit("VACUUM");
+    const second = await open();
+    expect(await second.search("wordc 2", { limit: 1 })).toMatchObject([{ session: "c", seq: 2 }]);
+    expect(await second.search("wordb 1", { limit: 1 })).toMatchObject([{ session: "b", seq: 1 }]);
+  });
+
+  test("is not stopped by a damaged entry", async () => {
+    const first = await open();
+    await first.commit(commitOf("a", 0, { entries: said(1, 2, "teapot") }));
+    await first.close();
+    edit("UPDATE entry SET fact = '{' WHERE seq = 1");
+    expect(await (await open()).search("teapot", { limit: 5 })).toMatchObject([{ seq: 2 }]);
+  });
+
+  test("that found no room on the disk can be asked again", async () => {
+    const store = await open({ maxPages: 150 });
+    const words = Array.from({ length: 40_000 }, (_, i) => `w${i}`).join(" ");
+    await store.commit(commitOf("a", 0, { entries: [entryOf(1, "t", words)] }));
+    await expect(store.search("w1", { limit: 1 })).rejects.toMatchObject({ name: "StoreFault", landed: "no" });
+    await expect(store.search("w1", { limit: 1 })).rejects.toMatchObject({ name: "StoreFault", landed: "no" });
+    expect(await store.commit(commitOf("b", 0))).toBe("done");
+    await store.close();
+    expect(await (await open()).search("w39999", { limit: 1 })).toHaveLength(1);
   });
 });
 

@@ -5,6 +5,8 @@ import { ConfigError, messageOf } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import type { Home } from "../../platform/home.ts";
 import { printable } from "../../platform/logline.ts";
+import { createRedactor } from "../../platform/redact.ts";
+import { describe, type Endpoint } from "./models.ts";
 
 type Status = "ok" | "warn" | "fail";
 /** `says` is what was found; `fix`, where there is something to do, is what to do. */
@@ -16,20 +18,23 @@ export type DoctorOptions = {
   nodeVersion: string;
   json: boolean;
   colour: boolean;
-  loadConfig: () => { warnings: string[]; settings: Setting[] };
+  /** Also ask the model's server. */
+  online: boolean;
+  look: () => { warnings: string[]; settings: Setting[]; secrets: string[]; endpoints: () => Endpoint[] };
   /** Opens for reading; must not create or lock anything. */
   openStore: (file: string) => Promise<Pick<Store, "check" | "close">>;
   print: (text: string) => Promise<void>;
 };
 
 const MEGABYTE = 1_000_000;
+const ONLINE_MS = 10_000;
 const SYMBOLS: Record<Status, string> = { ok: "✓", warn: "!", fail: "✗" };
 const COLOURS: Record<Status, string> = { ok: "\x1b[32m", warn: "\x1b[33m", fail: "\x1b[31m" };
 
 /** Returns the exit code: 0 all well (or worth a look at most), 1 problems, 78 a configuration that cannot be used. */
 export const examine = async (options: DoctorOptions): Promise<number> => {
   const { home, json, colour, print } = options;
-  const config = checkConfig(options);
+  const config = await checkConfig(options);
   const checks: Check[] = [
     checkNode(options.nodeVersion),
     ...checkHome(home),
@@ -84,18 +89,36 @@ const checkHome = ({ dir, logs }: Home): Check[] => {
   }));
 };
 
-const checkConfig = ({ loadConfig }: DoctorOptions): { checks: Check[]; settings: Setting[] } => {
+const checkConfig = async ({ look, online }: DoctorOptions): Promise<{ checks: Check[]; settings: Setting[] }> => {
   const check = "config";
   try {
-    const { warnings, settings } = loadConfig();
+    const { warnings, settings, secrets, endpoints } = look();
     const says = settings.length === 0 ? "all defaults" : `${settings.length} set, the rest defaults`;
     const warned = warnings.map((warning): Check => ({ check, status: "warn", says: warning }));
-    return { checks: [{ check, status: "ok", says }, ...warned], settings };
+    const redactor = createRedactor();
+    for (const secret of secrets) redactor.add(secret);
+    const model = await checkModel(endpoints(), online);
+    return {
+      checks: [{ check, status: "ok", says }, ...warned, { ...model, says: redactor.text(model.says) }],
+      settings,
+    };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     // Each line says itself where it is and what would be right.
     return { checks: error.message.split("\n").map((says) => ({ check, status: "fail", says })), settings: [] };
   }
+};
+
+const checkModel = async ([primary, ...others]: Endpoint[], online: boolean): Promise<Check> => {
+  const check = "model";
+  if (!primary) return { check, status: "fail", says: "there is none" };
+  const says = `${describe(primary)}${others.length ? `, then ${others.map(({ model }) => model).join(", ")}` : ""}`;
+  if (primary.provider === "demo") return { check, status: "warn", says, fix: "choose a real one: hermes setup" };
+  if (!online) return { check, status: "ok", says };
+  const found = await primary.list(ONLINE_MS);
+  if (Array.isArray(found))
+    return { check, status: "ok", says: `${says}; it answers and offers ${found.length} models` };
+  return { check, status: "fail", says: `${says}; ${found.reason}`, fix: "hermes setup" };
 };
 
 const checkDatabase = async ({ home: { database }, openStore }: DoctorOptions): Promise<Check> => {

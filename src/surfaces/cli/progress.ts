@@ -58,7 +58,7 @@ export function createProgress(pen: Pen) {
         aside(`Taken up again after a restart (attempt ${e.attempt}).`);
         break;
       case "compacted":
-        if (e.upTo) aside("The conversation so far was summarised to make room.");
+        aside(e.upTo ? "The conversation so far was summarised to make room." : "There is nothing to summarise yet.");
         break;
       case "ended":
         if (open) answer("\n");

@@ -20,6 +20,7 @@ type Opened = {
     readonly agent: { readonly exit_watchdog: number };
   };
   endpoints: readonly { provider: string; model: string; because: string }[];
+  sandbox: string;
   newest(): Promise<string | null>;
   close(drainMs: number): Promise<{ left: string[] }>;
 };
@@ -134,7 +135,7 @@ const newSession = () => fullName(randomBytes(4).toString("hex"));
 
 function banner(running: Opened, session: string): string {
   const help = "Type a message; /help for commands, Ctrl+C stops a turn, Ctrl+D leaves.";
-  return `hermes · ${modelLine(running)} · session ${shortName(session)}\n${help}`;
+  return `hermes · ${modelLine(running)} · session ${shortName(session)}\n${running.sandbox}\n${help}`;
 }
 
 function modelLine({ endpoints }: Opened): string {

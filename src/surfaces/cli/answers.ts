@@ -1,0 +1,68 @@
+// What `hermes setup` is told, and what that makes of the two files.
+import { readFileSync } from "node:fs";
+import { ConfigError, messageOf } from "../../core/errors.ts";
+import type { Home } from "../../platform/home.ts";
+import { type Changes, editEnv, editYaml } from "./files.ts";
+
+export const PROVIDERS = ["openrouter", "anthropic", "openai", "openai-compatible", "demo"] as const;
+export type Provider = (typeof PROVIDERS)[number];
+export type Vendors = Record<"openrouter" | "anthropic" | "openai", { baseUrl: string; model: string }>;
+type Guards = { approvals: "manual" | "off"; sandbox: "auto" | "required" | "off" };
+
+export type Answers = {
+  provider: Provider;
+  baseUrl: string;
+  model: string;
+  /** Empty: as it is. */
+  key: string;
+  /** Absent: as they are. */
+  guards?: Guards;
+};
+
+/** What is in force before anything is changed. `endpoint` is null where it cannot start yet. */
+export type Current = { endpoint: Pick<Answers, "provider" | "baseUrl" | "model"> | null; guards: Guards };
+
+export const KEY_OF: Record<Provider, string> = {
+  openrouter: "OPENROUTER_API_KEY",
+  anthropic: "ANTHROPIC_API_KEY",
+  openai: "OPENAI_API_KEY",
+  "openai-compatible": "OPENAI_API_KEY",
+  demo: "",
+};
+
+export const problemOfKey = (key: string): string | undefined =>
+  /^[\x21-\x7e]*$/.test(key) ? undefined : "A key has no spaces, line breaks or special letters in it.";
+
+/** The files as they would be, by path. */
+export function draftsOf(home: Home, vendors: Vendors, current: Current, answers: Answers): Map<string, string> {
+  const { provider, key } = answers;
+  const env = readText(home.env);
+  return new Map([
+    [home.env, key ? editEnv(env, KEY_OF[provider], key) : env],
+    [home.config, editYaml(readText(home.config), changesOf(vendors, current, answers))],
+  ]);
+}
+
+function changesOf(vendors: Vendors, current: Current, { provider, baseUrl, model, key, guards }: Answers): Changes {
+  const changes: Changes = { "model.provider": provider === "openrouter" ? "openai-compatible" : provider };
+  if (provider !== "demo") {
+    const usual = (provider === "anthropic" || provider === "openai") && baseUrl === vendors[provider].baseUrl;
+    const moved = current.endpoint?.provider !== provider || current.endpoint.baseUrl !== baseUrl;
+    changes["model.default"] = model;
+    changes["model.base_url"] = usual ? undefined : baseUrl;
+    // A key in config.yaml is stronger than .env, and belongs to the server that it was for.
+    if (key || moved) changes["model.api_key"] = undefined;
+  }
+  if (guards && guards.approvals !== current.guards.approvals) changes["approvals.mode"] = guards.approvals;
+  if (guards && guards.sandbox !== current.guards.sandbox) changes["terminal.sandbox"] = guards.sandbox;
+  return changes;
+}
+
+export function readText(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return "";
+    throw new ConfigError(`${file}: cannot be read: ${messageOf(error)}`);
+  }
+}

@@ -1,0 +1,63 @@
+// config.yaml and .env, changed in a few places: what else is in them stays, comments too.
+import { randomBytes } from "node:crypto";
+import { existsSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { isDeepStrictEqual, parseEnv } from "node:util";
+import { type Document, isMap, isScalar, parseDocument } from "yaml";
+import { ConfigError } from "../../core/errors.ts";
+
+/** Dotted keys, a section and a name; undefined takes one out. */
+export type Changes = Record<string, string | undefined>;
+
+export function editYaml(source: string, changes: Changes): string {
+  // Discord's ids are larger than a double can hold.
+  const document = parseDocument(source, { intAsBigInt: true });
+  let changed = false;
+  for (const [key, value] of Object.entries(changes)) {
+    const path = key.split(".");
+    const [section = ""] = path;
+    if (document.getIn(path) === value) continue;
+    if (value !== undefined) makeSection(document, section);
+    if (value === undefined) document.deleteIn(path);
+    else document.setIn(path, value);
+    changed = true;
+  }
+  return changed ? document.toString({ lineWidth: 0, flowCollectionPadding: false }) : source;
+}
+
+function makeSection(document: Document.Parsed, name: string): void {
+  const node = document.get(name, true);
+  if (node === undefined || isMap(node)) return;
+  if (!isScalar(node))
+    throw new ConfigError(`config.yaml: "${name}:" is too unusual to be changed here; edit it by hand.`);
+  // `model:` with nothing below it, or `model: some/model`, which is short for its default.
+  const section = document.createNode(name === "model" && node.value ? { default: node.value } : {});
+  section.commentBefore = node.commentBefore ?? null;
+  section.comment = node.comment ?? null;
+  document.set(name, section);
+}
+
+export function editEnv(source: string, name: string, value: string): string {
+  const line = `${name}=${/^[\w.~+/=:@-]+$/.test(value) ? value : `'${value}'`}`;
+  const ours = new RegExp(`^\\s*(?:export\\s+)?${name}\\s*=`);
+  const lines = source.replace(/\n$/, "").split("\n");
+  const first = lines.findIndex((text) => ours.test(text));
+  const kept = lines.filter((text, at) => at === first || !ours.test(text));
+  const edited = source.trim() === "" ? [line] : first < 0 ? [...kept, line] : kept.with(first, line);
+  const text = `${edited.join("\n")}\n`;
+  // A value over several lines may hold something that only looks like ours.
+  if (isDeepStrictEqual({ ...parseEnv(text) }, { ...parseEnv(source), [name]: value })) return text;
+  throw new ConfigError(`.env cannot be changed safely here; set ${name} in it by hand.`);
+}
+
+/** All of it or nothing, for its owner only. A link stays a link. */
+export function writePrivate(file: string, text: string): void {
+  const target = existsSync(file) ? realpathSync(file) : file;
+  const draft = `${target}.${randomBytes(6).toString("hex")}`;
+  try {
+    writeFileSync(draft, text, { mode: 0o600, flag: "wx", flush: true });
+    renameSync(draft, target);
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw error;
+  }
+}

@@ -1,0 +1,75 @@
+// hermes models: which endpoint answers and why, what comes after it, and what else it offers.
+import { ConfigError } from "../../core/errors.ts";
+import type { Fault, Model } from "../../core/ports.ts";
+import { printable } from "../../platform/logline.ts";
+
+export type Endpoint = {
+  provider: string;
+  model: string;
+  baseUrl: string;
+  apiKey: string;
+  context: number;
+  because: string;
+  list(ms: number): Promise<string[] | Fault>;
+  open(): Model;
+};
+
+type ModelsOptions = {
+  /** The primary, then the fallbacks. `unnamed` stands for a model that should be named and is not. */
+  endpoints(unnamed?: string): Endpoint[];
+  json: boolean;
+  redact(text: string): string;
+  print(text: string): Promise<void>;
+  complain(line: string): void;
+};
+
+const LIST_MS = 10_000;
+
+/** Returns the exit code. */
+export async function showModels(options: ModelsOptions): Promise<number> {
+  const { json, redact, print, complain } = options;
+  const { endpoints, problem } = find(options);
+  const [primary, ...fallbacks] = endpoints;
+  if (!primary) return 1;
+  const say = (text: string) => print(redact(text));
+  if (!json) {
+    await say(`model     ${describe(primary)}\n`);
+    for (const fallback of fallbacks) await say(`fallback  ${describe(fallback)}\n`);
+  }
+  const found = primary.provider === "demo" ? [] : await primary.list(LIST_MS);
+  const listed = Array.isArray(found);
+  if (json) {
+    const models = listed ? { models: found } : { error: { kind: found.kind, reason: found.reason } };
+    const report = { model: shown(primary), fallbacks: fallbacks.map(shown), ...models };
+    await say(`${JSON.stringify(report, null, 2)}\n`);
+  } else if (listed && found.length > 0) {
+    const mark = (name: string) => `${name === primary.model ? "*" : " "} ${printable(name)}\n`;
+    await say(`\n${found.length} models at ${primary.baseUrl}:\n${found.map(mark).join("")}`);
+  }
+  if (problem) complain(redact(problem.message));
+  if (!listed) complain(redact(`The models at ${primary.baseUrl} cannot be listed: ${printable(found.reason)}`));
+  return problem ? 78 : listed ? 0 : 1;
+}
+
+/** Whoever has not named a model yet is here to see which there are. */
+function find({ endpoints }: ModelsOptions): { endpoints: Endpoint[]; problem?: ConfigError } {
+  try {
+    return { endpoints: endpoints() };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return { endpoints: endpoints("(none)"), problem: error };
+  }
+}
+
+export function describe({ provider, model, baseUrl, because }: Endpoint): string {
+  if (provider === "demo") return `the offline demo, a script (${because})`;
+  return printable(`${model} by ${provider} at ${baseUrl} (${because})`);
+}
+
+const shown = ({ provider, model, baseUrl, context, because }: Endpoint) => ({
+  provider,
+  model,
+  ...(baseUrl && { base_url: baseUrl }),
+  context_length: context,
+  because,
+});

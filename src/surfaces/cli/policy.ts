@@ -1,0 +1,50 @@
+// `hermes policy check`: says what would be decided about a command, and why, without running anything.
+
+type Judgement = { verdict: "allow" | "ask" | "deny"; reason: string; part: string };
+
+export type PolicyCheckOptions = {
+  /** The command; with `stdin`, undefined. */
+  command: string | undefined;
+  /** One JSON string per line; undefined: judge `command`. */
+  stdin: AsyncIterable<string> | Iterable<string> | undefined;
+  /** The policy as it is configured, inside a sandbox or not as the caller chose. */
+  judge: (command: string) => Judgement;
+  /** Makes what cannot be seen visible, on one line. */
+  escape: (text: string) => string;
+  print: (text: string) => Promise<void>;
+};
+
+/** Returns the exit code: 0 judged, whatever the verdict; 2 nothing to judge, or a line that is no JSON string. */
+export const checkPolicy = async ({ command, stdin, judge, escape, print }: PolicyCheckOptions): Promise<number> => {
+  if (stdin === undefined) {
+    if (command === undefined) {
+      await print('Give a command in quotes, or --stdin: hermes policy check "ls -la"\n');
+      return 2;
+    }
+    const { verdict, reason, part } = judge(command);
+    await print(`${verdict}: ${escape(reason)}\n${part === "" ? "" : `  ${escape(part)}\n`}`);
+    return 0;
+  }
+  let code = 0;
+  for await (const line of stdin) {
+    if (line.trim() === "") continue;
+    const text = jsonText(line);
+    if (text === null) {
+      await print(`error\tThis line is not a JSON string.\t${escape(line)}\n`);
+      code = 2;
+      continue;
+    }
+    const { verdict, reason, part } = judge(text);
+    await print(`${verdict}\t${escape(reason)}\t${escape(part)}\n`);
+  }
+  return code;
+};
+
+const jsonText = (line: string): string | null => {
+  try {
+    const value: unknown = JSON.parse(line);
+    return typeof value === "string" ? value : null;
+  } catch {
+    return null;
+  }
+};

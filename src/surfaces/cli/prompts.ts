@@ -1,0 +1,170 @@
+// The questions of `hermes setup`, on a terminal. Ctrl+C or Esc at any of them leaves.
+import { autocomplete, type CANCEL_SYMBOL, intro, isCancel, log, outro, password, select, text } from "@clack/prompts";
+import { printable } from "../../platform/logline.ts";
+import { type Answers, type Current, PROVIDERS, problemOfKey, type Vendors } from "./answers.ts";
+import type { Endpoint } from "./models.ts";
+import type { SetupFlags, Teller } from "./setup.ts";
+
+type Desk = {
+  vendors: Vendors;
+  flags: SetupFlags;
+  clean(text: string): string;
+  /** The endpoint that would be in force. */
+  primaryOf(answers: Answers): Endpoint;
+};
+type Before = Omit<Answers, "key"> & { key?: string };
+
+const LIST_MS = 5_000;
+const OTHER = "";
+const LABELS = {
+  openrouter: { label: "OpenRouter", hint: "one key, most models: openrouter.ai/keys" },
+  anthropic: { label: "Anthropic", hint: "platform.claude.com/settings/keys" },
+  openai: { label: "OpenAI", hint: "platform.openai.com/api-keys" },
+  "openai-compatible": {
+    label: "A server of your own",
+    hint: "Ollama, vLLM, LM Studio, a proxy: anything OpenAI-compatible",
+  },
+  demo: { label: "Offline demo", hint: "a script, to try everything but intelligence" },
+};
+
+class Left extends Error {}
+
+export function openPrompts({ vendors, flags, clean, primaryOf }: Desk) {
+  intro("hermes setup");
+  const teller: Teller = {
+    step: (line) => log.step(clean(line)),
+    success: (line) => log.success(clean(line)),
+    warn: (line) => log.warn(clean(line)),
+  };
+
+  async function ask({ endpoint, guards }: Current, again?: Answers): Promise<Answers | null> {
+    try {
+      const before: Before | null = again ?? (endpoint && { ...endpoint, guards });
+      const answers = await askModel(before);
+      return { ...answers, guards: await askGuards(again?.guards ?? guards) };
+    } catch (error) {
+      if (error instanceof Left) return null;
+      throw error;
+    }
+  }
+
+  async function askModel(before: Before | null): Promise<Answers> {
+    const asked = PROVIDERS.find((name) => name === flags.provider);
+    const provider = answered(
+      await select({
+        message: "Who answers?",
+        options: PROVIDERS.map((value) => ({ value, ...LABELS[value] })),
+        initialValue: asked ?? (before && before.provider !== "demo" ? before.provider : "openrouter"),
+      }),
+    );
+    const same = before?.provider === provider ? before : null;
+    if (provider === "demo") return { provider, baseUrl: "", model: "", key: "" };
+    const vendor = provider === "openai-compatible" ? null : vendors[provider];
+    const given = flags.baseUrl ?? same?.baseUrl ?? vendor?.baseUrl ?? "";
+    const baseUrl = vendor ? given : await askAddress(given);
+    const usual = flags.model ?? (same?.baseUrl === baseUrl ? same.model : (vendor?.model ?? ""));
+    const answers = { provider, baseUrl, model: usual || "unnamed", key: same?.key ?? "" };
+    const key = (await askKey(primaryOf(answers).apiKey !== "", vendor !== null)) || answers.key;
+    return { ...answers, key, model: await askName({ ...answers, key }, usual) };
+  }
+
+  const askAddress = async (given: string) =>
+    answered(
+      await text({
+        message: "Where does it answer?",
+        placeholder: "http://127.0.0.1:11434/v1",
+        initialValue: given,
+        validate: (value = "") =>
+          /^https?:\/\/[^\s/]+/.test(value) ? undefined : "An address such as http://127.0.0.1:11434/v1",
+      }),
+    );
+
+  const askKey = async (known: boolean, needed: boolean) =>
+    answered(
+      await password({
+        message: `Its key${known ? " (Enter: stays as it is)" : needed ? "" : " (Enter: none)"}`,
+        validate: (value = "") => (value || known || !needed ? problemOfKey(value) : "There is no key yet."),
+      }),
+    );
+
+  async function askName(answers: Answers, usual: string): Promise<string> {
+    const endpoint = primaryOf(answers);
+    log.step(clean(`Asking ${endpoint.baseUrl} what it offers …`));
+    const found = await endpoint.list(LIST_MS);
+    if (!Array.isArray(found)) teller.warn(`It does not say: ${found.reason}`);
+    const names = [...new Set([...(usual ? [usual] : []), ...(Array.isArray(found) ? found : [])])];
+    const chosen =
+      Array.isArray(found) && names.length > 0
+        ? answered(
+            await autocomplete({
+              message: "Which model?",
+              placeholder: "type to search",
+              maxItems: 10,
+              options: [
+                ...names.map((value) => ({ value, label: printable(value) })),
+                { value: OTHER, label: "another one …" },
+              ],
+              filter: (typed, { value }) => value === OTHER || value.toLowerCase().includes(typed.toLowerCase()),
+            }),
+          )
+        : OTHER;
+    if (chosen !== OTHER) return chosen;
+    const typed = await text({
+      message: "Which model? Its name",
+      initialValue: usual,
+      validate: (value = "") => (value.trim() ? undefined : "The model needs a name."),
+    });
+    return answered(typed).trim();
+  }
+
+  return {
+    teller,
+    ask,
+    async askWhatNow(failure: string): Promise<"again" | "save" | "leave"> {
+      log.error(clean(failure));
+      const next = await select({
+        message: "What now?",
+        options: [
+          { value: "again" as const, label: "Change something" },
+          { value: "save" as const, label: "Save it all the same" },
+          { value: "leave" as const, label: "Leave, and change nothing" },
+        ],
+      });
+      return isCancel(next) ? "leave" : next;
+    },
+    end(line: string, code: number): number {
+      outro(line);
+      return code;
+    },
+  };
+}
+
+async function askGuards(before: Current["guards"]): Promise<Current["guards"]> {
+  const approvals = answered(
+    await select({
+      message: "Before a command that could do harm",
+      options: [
+        { value: "manual" as const, label: "ask me", hint: "no answer is a no" },
+        { value: "off" as const, label: "never ask", hint: "only what is never allowed is still refused" },
+      ],
+      initialValue: before.approvals,
+    }),
+  );
+  const sandbox = answered(
+    await select({
+      message: "Commands run in a sandbox",
+      options: [
+        { value: "auto" as const, label: "where the system can" },
+        { value: "required" as const, label: "always", hint: "without one nothing runs" },
+        { value: "off" as const, label: "never", hint: "they can do whatever you can" },
+      ],
+      initialValue: before.sandbox,
+    }),
+  );
+  return { approvals, sandbox };
+}
+
+function answered<T extends string>(value: T | typeof CANCEL_SYMBOL): T {
+  if (isCancel(value)) throw new Left();
+  return value;
+}

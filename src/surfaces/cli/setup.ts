@@ -1,0 +1,201 @@
+// hermes setup: asks, tries, then writes. Nothing is changed before the last step; the key goes into .env, everything
+// else into config.yaml, and what is tried is exactly what will be in force.
+import { text as readAll } from "node:stream/consumers";
+import { ConfigError } from "../../core/errors.ts";
+import type { Clock, FaultKind } from "../../core/ports.ts";
+import { type Home, makeHome } from "../../platform/home.ts";
+import { printable } from "../../platform/logline.ts";
+import { createRedactor } from "../../platform/redact.ts";
+import {
+  type Answers,
+  type Current,
+  draftsOf,
+  KEY_OF,
+  PROVIDERS,
+  type Provider,
+  problemOfKey,
+  readText,
+  type Vendors,
+} from "./answers.ts";
+import { writePrivate } from "./files.ts";
+import { describe, type Endpoint } from "./models.ts";
+
+export type SetupFlags = { provider?: string; model?: string; baseUrl?: string; keyStdin: boolean; yes: boolean };
+type Outlook = {
+  config: {
+    readonly approvals: { readonly mode: Current["guards"]["approvals"] };
+    readonly terminal: { readonly sandbox: Current["guards"]["sandbox"] };
+  };
+  settings: { key: string; from: string }[];
+  secrets: string[];
+  endpoints(): Endpoint[];
+};
+type SetupOptions = {
+  flags: SetupFlags;
+  home: Home;
+  vendors: Vendors;
+  /** What would be in force if these texts were the files; throws a ConfigError. */
+  look(drafts?: ReadonlyMap<string, string>): Outlook;
+  clock: Clock;
+};
+export type Teller = Record<"step" | "success" | "warn", (text: string) => void>;
+
+/** A local server may have to load the model first. */
+const TEST_MS = 60_000;
+const ADVICE: Record<FaultKind, string> = {
+  auth: "The key was refused: check that it is whole, and meant for this provider.",
+  quota: "The account has no credit left, or the key has a limit: see the provider's site.",
+  rate_limited: "The key works, but there were too many calls just now: try again in a minute.",
+  bad_request: "Most often there is no such model, or the address is wrong.",
+  network: "Nothing answers there: check the address, and that the server is running.",
+  unavailable: "The provider has trouble of its own: try again in a minute.",
+  stalled: "It is slow, or still loading the model: try again.",
+  incomplete: "It answers, but not as it should: is this a chat model?",
+  garbled: "It answers, but not as it should: is the address right? It often ends in /v1.",
+  too_long: "The model takes too little text to be of use here: choose one with a larger window.",
+  filtered: "The provider refuses to answer: choose another model.",
+};
+
+/** Returns the exit code. */
+export async function setUp(options: SetupOptions): Promise<number> {
+  const { flags, home, vendors, look } = options;
+  const { yes, keyStdin, provider } = flags;
+  const interactive = !yes && !keyStdin && process.stdin.isTTY && process.stdout.isTTY;
+  if (!interactive && !(yes && provider)) return refuse(howTo(home));
+  if (provider && !isProvider(provider)) return refuse(`--provider takes ${PROVIDERS.join(", ")}, not "${provider}".`);
+  process.once("SIGINT", () => {
+    process.stdout.write("\nNothing was changed.\n");
+    process.exit(130);
+  });
+  const current = currentOf(options);
+  const redactor = createRedactor();
+  const clean = (text: string) => printable(redactor.text(text));
+  const lookAt = (answers: Answers): Outlook => {
+    const outlook = look(draftsOf(home, vendors, current, answers));
+    for (const secret of outlook.secrets) redactor.add(secret);
+    return outlook;
+  };
+
+  if (!interactive) {
+    const answers = await fromFlags(options, current);
+    if (typeof answers === "string") return refuse(answers);
+    const line = (text: string) => void process.stdout.write(`${clean(text)}\n`);
+    const teller = { step: line, success: line, warn: line };
+    const failure = await tryOut(options, answers, lookAt(answers), teller);
+    if (failure) return refuse(`${clean(failure)}\nNothing was changed.`, 1);
+    save(options, current, answers, teller);
+    return 0;
+  }
+
+  const { openPrompts } = await import("./prompts.ts");
+  const prompts = openPrompts({ vendors, flags, clean, primaryOf: (answers) => primaryOf(lookAt(answers)) });
+  let answers = await prompts.ask(current);
+  while (answers) {
+    const failure = await tryOut(options, answers, lookAt(answers), prompts.teller);
+    const next = failure ? await prompts.askWhatNow(failure) : "save";
+    if (next === "leave") break;
+    if (next === "save") {
+      save(options, current, answers, prompts.teller);
+      return prompts.end("Start with: hermes", 0);
+    }
+    answers = await prompts.ask(current, answers);
+  }
+  return prompts.end("Nothing was changed.", 130);
+}
+
+const isProvider = (name: string): name is Provider => PROVIDERS.some((known) => known === name);
+
+function currentOf({ look, home }: SetupOptions): Current {
+  try {
+    const { config, endpoints } = look();
+    const guards = { approvals: config.approvals.mode, sandbox: config.terminal.sandbox };
+    return { endpoint: endpointOf(endpoints), guards };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    throw new ConfigError(`${error.message}\nNothing was changed: mend ${home.config} or ${home.env} first.`);
+  }
+}
+
+function endpointOf(endpoints: Outlook["endpoints"]): Current["endpoint"] {
+  try {
+    const [primary] = endpoints();
+    if (!primary || !isProvider(primary.provider)) return null;
+    const { provider, baseUrl, model } = primary;
+    const routed = provider === "openai-compatible" && baseUrl.includes("openrouter");
+    return { provider: routed ? "openrouter" : provider, baseUrl, model };
+  } catch {
+    return null; // it cannot start like this: that is what we are here for
+  }
+}
+
+function primaryOf({ endpoints }: Outlook): Endpoint {
+  const [primary] = endpoints();
+  if (!primary) throw new ConfigError("No model is configured.");
+  return primary;
+}
+
+/** A string says what is missing. */
+async function fromFlags({ flags, vendors }: SetupOptions, current: Current): Promise<Answers | string> {
+  const provider = PROVIDERS.find((name) => name === flags.provider) ?? "demo";
+  if (provider === "demo") return { provider, baseUrl: "", model: "", key: "" };
+  const vendor = provider === "openai-compatible" ? null : vendors[provider];
+  const before = current.endpoint?.provider === provider ? current.endpoint : null;
+  const baseUrl = flags.baseUrl ?? before?.baseUrl ?? vendor?.baseUrl;
+  if (!baseUrl) return "--base-url is missing: where the server answers, such as http://127.0.0.1:11434/v1";
+  const model = flags.model ?? (before?.baseUrl === baseUrl ? before.model : vendor?.model);
+  if (!model) return "--model is missing: the model that the server should use.";
+  const key = flags.keyStdin ? (await readAll(process.stdin)).trim() : "";
+  if (flags.keyStdin && !key) return "--key-stdin: there is nothing on stdin.";
+  return problemOfKey(key) ?? { provider, baseUrl, model, key };
+}
+
+/** Undefined: it works. */
+async function tryOut(
+  { clock, home }: SetupOptions,
+  { provider, baseUrl, model, key }: Answers,
+  outlook: Outlook,
+  teller: Teller,
+): Promise<string | undefined> {
+  if (provider === "demo") return undefined;
+  const endpoint = primaryOf(outlook);
+  if (endpoint.model !== model || endpoint.baseUrl !== baseUrl || (key && endpoint.apiKey !== key)) {
+    const ours = [home.config, `${home.env}: ${KEY_OF[provider]}`];
+    const stronger = outlook.settings.filter(
+      ({ key, from }) => /^(model|providers)\./.test(key) && !ours.some((place) => from.startsWith(place)),
+    );
+    teller.warn(`Stronger than what you chose: ${[...new Set(stronger.map(({ from }) => from))].join(", ")}`);
+  }
+  teller.step(`Asking ${describe(endpoint)} …`);
+  const tooLong = new AbortController();
+  const over = new AbortController();
+  void clock.sleep(TEST_MS, over.signal).then(() => tooLong.abort());
+  const began = performance.now();
+  const messages = [{ role: "user" as const, text: "Answer with one word: ok" }];
+  const request = { session: "setup", system: "", messages, tools: [], final: true };
+  const hear = { text: () => {}, reasoning: () => {}, alive: () => {} };
+  const result = await endpoint.open().call(request, hear, tooLong.signal);
+  over.abort();
+  if (result.end === "aborted") return `It does not work: no answer in ${TEST_MS / 1_000} s. ${ADVICE.stalled}`;
+  if (result.end === "fault") return `It does not work: ${result.reason.replace(/\.$/, "")}. ${ADVICE[result.kind]}`;
+  teller.success(`It works: answered in ${((performance.now() - began) / 1_000).toFixed(1)} s.`);
+  return undefined;
+}
+
+function save({ home, vendors }: SetupOptions, current: Current, answers: Answers, teller: Teller): void {
+  makeHome(home);
+  for (const [file, text] of draftsOf(home, vendors, current, answers)) {
+    if (text === readText(file)) continue;
+    writePrivate(file, text);
+    teller.success(`Written: ${file}`);
+  }
+}
+
+function refuse(text: string, code = 2): number {
+  process.stderr.write(`${text.replace(/^/gm, "hermes: ")}\n`);
+  return code;
+}
+
+const howTo = (home: Home) => `setup asks questions, and there is no terminal to ask on. Give it the answers:
+  hermes setup --provider ${PROVIDERS.join("|")} [--model NAME] [--base-url URL] [--key-stdin] --yes
+or set them yourself: OPENROUTER_API_KEY, ANTHROPIC_API_KEY or OPENAI_API_KEY in the environment or in ${home.env},
+and model.provider, model.default and model.base_url in ${home.config}`;

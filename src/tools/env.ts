@@ -1,0 +1,56 @@
+// What a tool process gets to see of our environment: an allow list, and two markers by which it can be found again.
+import { createHash } from "node:crypto";
+import { readlinkSync, realpathSync, statSync } from "node:fs";
+
+const ALLOWED = /^(?:PATH|HOME|LANG|LANGUAGE|LC_[A-Z]+|TZ|USER|LOGNAME|SHELL|TMPDIR)$/;
+/** Ours, and never a child's, also when somebody lists them. */
+const OURS = /^(?:HERMES_|API_SERVER_|OPENAI_|OPENROUTER_|ANTHROPIC_|TELEGRAM_|DISCORD_|SLACK_|LLM_)/;
+
+export function childEnv(
+  from: NodeJS.ProcessEnv,
+  pass: readonly string[] = [],
+  set: Readonly<Record<string, string>> = {},
+): Record<string, string> {
+  const names = Object.keys(from).filter((name) => ALLOWED.test(name) || (pass.includes(name) && !OURS.test(name)));
+  const passed = Object.fromEntries(names.flatMap((name) => (from[name] === undefined ? [] : [[name, from[name]]])));
+  const PATH = pathWithout("", from.PATH ?? "");
+  return { ...passed, ...(PATH && { PATH }), TERM: "dumb", ...set };
+}
+
+/** Without places where a file named `ls`, put there by the agent, would be run for `ls`. */
+export const pathWithout = (dir: string, path: string): string =>
+  path
+    .split(":")
+    .filter((place) => place.startsWith("/") && (dir === "" || (place !== dir && !place.startsWith(`${dir}/`))))
+    .join(":");
+
+const CALL = "HERMES_CALL";
+const OWNER = "HERMES_OWNER";
+// Its last character makes that no mark is the beginning of another.
+export const marks = (call: string, owner: string) => ({ [CALL]: `${call};`, [OWNER]: `${owner};` });
+export const isOfCall = (call: string) => (environ: string) => environ.includes(`${CALL}=${call};`);
+
+const OWNER_MARK = new RegExp(`(?:^|[\\0 ])${OWNER}=([0-9a-f]{16}):(\\d+):(\\d+);`);
+
+/** Who started it: a home, and the process that serves it. */
+export type Owner = { home: string; pid: number; start: number };
+export const ownerMark = ({ home, pid, start }: Owner) => `${home}:${pid}:${start}`;
+export function ownerOf(environ: string): Owner | null {
+  const found = OWNER_MARK.exec(environ);
+  return found ? { home: found[1] ?? "", pid: Number(found[2]), start: Number(found[3]) } : null;
+}
+
+/** By inode and PID namespace too: a container with another home at the same path is somebody else. */
+export function homeMark(dir: string): string {
+  const path = realpathSync(dir);
+  const { dev, ino } = statSync(path);
+  return createHash("sha256").update([path, dev, ino, pidNamespace()].join("\0")).digest("hex").slice(0, 16);
+}
+
+function pidNamespace(): string {
+  try {
+    return readlinkSync("/proc/self/ns/pid");
+  } catch {
+    return "";
+  }
+}

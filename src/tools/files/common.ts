@@ -1,0 +1,74 @@
+// What the file tools share.
+import * as z from "zod";
+import type { Gate, Log, ToolResult } from "../../core/ports.ts";
+import { failed } from "../define.ts";
+import type { Access, Confine } from "./confine.ts";
+import type { Locked } from "./locks.ts";
+import type { Marks } from "./marks.ts";
+import { Trouble, troubleOf } from "./trouble.ts";
+
+/** Runs a program without a shell, with all of its output; 126 and more: it could not be started. */
+export type RunProgram = (
+  argv: readonly string[],
+  options: { cwd: string; signal: AbortSignal },
+) => Promise<{ code: number; output: string; truncated: boolean }>;
+
+export type Files = {
+  confine: Confine;
+  marks: Marks;
+  locked: Locked;
+  display: (text: string) => string;
+  run: RunProgram | undefined;
+  log: Log;
+};
+
+export const Path = z
+  .string()
+  .min(1, "is empty: give a path")
+  .max(4_096, "is too long for a path")
+  .refine((path) => !path.includes("\0"), "contains a NUL character: leave it out");
+/** What could not be written as UTF-8 would be changed silently. */
+export const Content = (most: number) =>
+  z
+    .string()
+    .max(most, `is longer than ${most} characters: write it in parts or with the terminal tool`)
+    .refine((text) => text.isWellFormed(), "contains half a character (a lone surrogate): leave it out");
+
+const APPROVAL_MS = 300_000;
+const PREVIEW = 4_000;
+
+/** `preview`: what would be written, so that the person who is asked sees it. */
+export async function gateOf(
+  { confine, display }: Files,
+  wish: { tool: string; session: string; access: Access; paths: readonly string[]; preview?: string },
+): Promise<Gate> {
+  const asked: string[] = [];
+  for (const path of new Set(wish.paths)) {
+    const verdict = await confine.locate(path, wish.access, wish.session);
+    if (verdict.is === "no") return { gate: "refuse", result: `Not run: ${verdict.why}` };
+    if (verdict.is === "ask") asked.push(`${display(verdict.real)}\n  (${display(verdict.why)})`);
+  }
+  if (asked.length === 0) return { gate: "run" };
+  const preview = wish.preview === undefined ? "" : `\n\n${display(shortened(wish.preview))}`;
+  const text = `${wish.tool} wants to ${wish.access}:\n${asked.join("\n")}${preview}`;
+  return { gate: "ask", kind: "approval", text, choices: ["once", "deny"], timeoutMs: APPROVAL_MS };
+}
+
+const shortened = (text: string) =>
+  text.length <= PREVIEW ? text : `${text.slice(0, PREVIEW)}\n[and ${text.length - PREVIEW} more characters]`;
+
+/** Where it is. Somebody who had to be asked was asked before (C2 in confine.ts). */
+export async function reach({ confine }: Files, path: string, access: Access, session: string): Promise<string> {
+  const verdict = await confine.locate(path, access, session);
+  if (verdict.is === "no") throw new Trouble(`Not run: ${verdict.why}`);
+  return verdict.real;
+}
+
+/** Trouble with the disk is a result, too. */
+export async function settled(path: string, work: () => Promise<ToolResult>): Promise<ToolResult> {
+  try {
+    return await work();
+  } catch (error) {
+    return failed(troubleOf(error, path));
+  }
+}

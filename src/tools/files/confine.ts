@@ -1,0 +1,180 @@
+// Which paths file tools may touch.
+//
+// C1  What is decided depends on where a path really leads, and is decided again when the tool runs.
+// C2  Whether a person is asked depends on the written path alone: one that is written as if it were inside never leads
+//     outside, and one outside must be written as what it really is. So whoever said yes to these arguments said yes to
+//     this file, also when links are turned in between or the process was restarted. (I15)
+// C3  Hermes' own directory and the user's credentials are refused by both the written and the real path, in every
+//     mode, also where nothing exists yet.
+import { lstatSync, realpathSync } from "node:fs";
+import { lstat, readdir, realpath } from "node:fs/promises";
+import { homedir } from "node:os";
+import { basename, dirname, join, relative, resolve } from "node:path";
+import { chainOf, type File, idOf } from "./open.ts";
+import { codeOf, orNull, Trouble, troubleOf } from "./trouble.ts";
+
+export type Access = "read" | "write";
+export type Verdict =
+  | { is: "open"; real: string }
+  | { is: "ask"; real: string; why: string }
+  | { is: "no"; why: string };
+export type Confine = {
+  workspace: string;
+  locate(path: string, access: Access, session: string): Promise<Verdict>;
+  /** For everything below a directory that may be searched: may this be looked into? By its path alone. */
+  forbidden(real: string): boolean;
+  /** A second name of a file that must not be read. */
+  isSecretTwin(file: File): Promise<boolean>;
+  /** As the model should write it. */
+  shown(real: string): string;
+};
+type Root = { written: string; real: string };
+
+export function createConfine(options: {
+  workspace: string;
+  roots: readonly string[];
+  /** HERMES_HOME */
+  home: string;
+  outputsOf(session: string): string;
+}): Confine {
+  const roots = [options.workspace, ...options.roots].map((path): Root => {
+    const written = resolve(path);
+    return { written, real: realSync(written) };
+  });
+  const workspace = roots[0]?.real ?? "";
+  const homes = bothNames(options.home);
+  // Somebody who makes such a place a root means it.
+  const notRoots = (places: string[]) => places.filter((place) => !roots.some(({ real }) => within(place, real)));
+  const secrets = notRoots(secretPlaces(homedir()).flatMap(bothNames));
+  const kernel = notRoots(KERNEL);
+  const inRoots = (path: string) => roots.some(({ real }) => within(real, path));
+  const inHome = (path: string) => homes.some((home) => within(home, path));
+  const isSecret = (path: string) => secrets.some((place) => within(place, path));
+
+  async function locate(path: string, access: Access, session: string): Promise<Verdict> {
+    const written = canonical(path);
+    try {
+      const outputs = access === "read" ? bothNames(options.outputsOf(session)) : [];
+      const inOutputs = (place: string) => outputs.some((dir) => within(dir, place));
+      if (!inOutputs(written) && forbidden(written)) return { is: "no", why: reasonAgainst(written) };
+      const real = await realOf(written);
+      if (inOutputs(written) && inOutputs(real)) return { is: "open", real };
+      if (forbidden(real) || (await isInsideHome(real))) return { is: "no", why: reasonAgainst(real) };
+      return weigh(written, real, access);
+    } catch (error) {
+      return { is: "no", why: troubleOf(error, path) };
+    }
+  }
+
+  function weigh(written: string, real: string, access: Access): Verdict {
+    const inside = inRoots(written) && inRoots(real);
+    const touchy = access === "write" && (runsLater(written) || runsLater(real));
+    if (inside && !touchy) return { is: "open", real };
+    // C2
+    if (written !== real)
+      return { is: "no", why: `${written} leads to ${real}. If that is meant, call with that path.` };
+    if (inside) return { is: "ask", real, why: "what is in this file may be run later, without being asked about" };
+    return { is: "ask", real, why: `it is outside the workspace ${workspace}` };
+  }
+
+  function canonical(path: string): string {
+    const full = resolve(workspace, path.replace(/^~(?=\/|$)/, homedir()));
+    const root = roots.find(({ written }) => within(written, full));
+    return root && !inRoots(full) ? join(root.real, relative(root.written, full)) : full;
+  }
+
+  const forbidden = (path: string) => inHome(path) || isSecret(path) || kernel.some((dir) => within(dir, path));
+
+  /** Also through a bind mount. */
+  async function isInsideHome(real: string): Promise<boolean> {
+    const home = await orNull(lstat(homes.at(-1) ?? "", { bigint: true }));
+    return home !== null && (await chainOf(real)).includes(idOf(home));
+  }
+
+  function reasonAgainst(path: string): string {
+    if (kernel.some((dir) => within(dir, path))) return `${path} is not a file on a disk. Use the terminal tool.`;
+    if (isSecret(path)) return `${path} holds the user's credentials or private data, which file tools never touch.`;
+    return `${path} belongs to hermes itself. Its files cannot be read or changed with tools; ask the user to do it.`;
+  }
+
+  async function isSecretTwin({ stat }: File): Promise<boolean> {
+    if (stat.nlink < 2n) return false;
+    const hidden = await Promise.all([...homes, ...secrets].map((place) => idsIn(place, 2)));
+    return hidden.some((ids) => ids.has(idOf(stat)));
+  }
+
+  const shown = (real: string) => (within(workspace, real) ? relative(workspace, real) || "." : real);
+  return { workspace, locate, forbidden, isSecretTwin, shown };
+}
+
+export const within = (dir: string, path: string): boolean =>
+  path === dir || path.startsWith(dir.endsWith("/") ? dir : `${dir}/`);
+
+/** Where a path leads, also if the last parts of it do not exist yet. */
+async function realOf(path: string): Promise<string> {
+  try {
+    return await realpath(path);
+  } catch (error) {
+    if (codeOf(error) !== "ENOENT" || path === dirname(path)) throw error;
+  }
+  const real = join(await realOf(dirname(path)), basename(path));
+  if ((await orNull(lstat(real)))?.isSymbolicLink())
+    throw new Trouble(`${path} is a link to something that is not there.`);
+  return real;
+}
+
+function realSync(path: string): string {
+  try {
+    return realpathSync.native(path);
+  } catch (error) {
+    if (codeOf(error) !== "ENOENT" || path === dirname(path)) return path;
+    if (lstatSync(path, { throwIfNoEntry: false })) return path;
+    return join(realSync(dirname(path)), basename(path));
+  }
+}
+
+/** As written and as it is, so that neither a link to it nor its target is a way in. The real one is last. */
+const bothNames = (path: string): string[] => [...new Set([resolve(path), realSync(resolve(path))])];
+
+/** Not files; in /proc are the environments of processes, ours among them. */
+const KERNEL = ["/proc", "/sys", "/dev"];
+
+/** Git's own files (hooks, and a config that names programs) and what a shell or a session reads when it starts. */
+const RUNS_LATER = new RegExp(
+  [
+    /[^/]*\.git(?:\/.*)?/,
+    /\.husky\/.*/,
+    /\.(?:bashrc|bash_(?:profile|login|logout|aliases)|profile|z(?:shrc|shenv|profile|login|logout)|[kct]?shrc|login|logout|inputrc|envrc)/,
+    /\.(?:xprofile|xinitrc|xsession|xsessionrc|pam_environment)/,
+    /\.config\/(?:fish|autostart|systemd|environment\.d)\/.*/,
+  ]
+    .map(({ source }) => `(?:^|/)${source}$`)
+    .join("|"),
+  "is",
+);
+const runsLater = (path: string): boolean => RUNS_LATER.test(path);
+
+const secretPlaces = (user: string): string[] => [
+  ...words(SECRETS).map((name) => join(user, name)),
+  ...words("/etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/sudoers /etc/sudoers.d"),
+];
+const SECRETS = `
+  .hermes .ssh .gnupg .aws .azure .kube .docker .oci .config/gcloud .config/doctl .vault-token .terraform.d .terraformrc
+  .netrc .npmrc .yarnrc.yml .pypirc .git-credentials .config/git/credentials .config/gh .config/hub .config/glab-cli
+  .cargo/credentials .cargo/credentials.toml .gem/credentials .m2/settings.xml .gradle/gradle.properties
+  .pgpass .my.cnf .s3cfg .boto .config/rclone .config/sops .config/age .config/op .password-store .local/share/keyrings
+  .mozilla .thunderbird .config/google-chrome .config/chromium .config/BraveSoftware .config/Signal Library/Keychains
+  .bash_history .zsh_history .python_history .node_repl_history .psql_history .mysql_history
+  .claude .claude.json .codex .gemini .config/opencode .local/share/opencode`;
+const words = (text: string) => text.split(/\s+/).filter((word) => word !== "");
+
+const MOST_TWINS = 2_000;
+
+async function idsIn(place: string, depth: number, ids = new Set<string>()): Promise<Set<string>> {
+  const stat = await lstat(place, { bigint: true }).catch(() => null);
+  if (!stat || ids.size >= MOST_TWINS) return ids;
+  if (stat.isFile()) return ids.add(idOf(stat));
+  if (!stat.isDirectory() || depth === 0) return ids;
+  for (const name of await readdir(place).catch(() => [])) await idsIn(join(place, name), depth - 1, ids);
+  return ids;
+}

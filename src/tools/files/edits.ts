@@ -1,0 +1,149 @@
+// One edit of a text. Line ends are compared as if all were "\n"; what is not replaced keeps its bytes, and what is new
+// gets the line ends that the file has.
+
+/** `lines`: whole lines, near `line` if there is a choice. Otherwise any part of the text, once, or `all` of them. */
+export type Edit = { old: string; new: string; all?: boolean | undefined; line?: number; lines?: boolean };
+export type Edited = { text: string; diff: string[] } | { problem: string };
+
+export function applyEdit(text: string, edit: Edit): Edited {
+  const view = viewOf(text);
+  const old = toLf(edit.old);
+  const fresh = toLf(edit.new);
+  const found = edit.lines ? findLines(view.lf, old, edit.line ?? 1) : find(view.lf, old, edit.all ?? false);
+  if ("problem" in found) return found;
+  let after = "";
+  let from = 0;
+  for (const { start, end, bare } of found.spots) {
+    const added = bare ? fresh.replace(/\n$/, "") : fresh;
+    after += text.slice(from, view.original(start)) + added.replaceAll("\n", view.eol);
+    from = view.original(end);
+  }
+  after += text.slice(from);
+  return { text: after, diff: shortDiff(view.lf, toLf(after)) };
+}
+
+type Spot = { start: number; end: number; bare?: boolean };
+type Found = { spots: Spot[] } | { problem: string };
+
+const toLf = (text: string) => text.replaceAll("\r\n", "\n");
+
+function viewOf(text: string) {
+  const lf = toLf(text);
+  /** Where, in `lf`, line ends were two characters. */
+  const pairs: number[] = [];
+  for (let at = text.indexOf("\r\n"); at >= 0; at = text.indexOf("\r\n", at + 2)) pairs.push(at - pairs.length);
+  const ends = lf.split("\n").length - 1;
+  const original = (offset: number) => {
+    let [low, high] = [0, pairs.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((pairs[middle] ?? 0) < offset) low = middle + 1;
+      else high = middle;
+    }
+    return offset + low;
+  };
+  return { lf, original, eol: pairs.length * 2 > ends ? "\r\n" : "\n" };
+}
+
+function find(text: string, old: string, all: boolean): Found {
+  const spots: Spot[] = [];
+  for (let at = text.indexOf(old); at >= 0; at = text.indexOf(old, at + old.length))
+    spots.push({ start: at, end: at + old.length });
+  if (spots.length === 0) return { problem: missing(text, old) };
+  if (spots.length > 1 && !all)
+    return {
+      problem: `this text is there ${spots.length} times, in lines ${linesOf(text, spots)}: give more of what is around it, or all: true\n${quoted(old)}`,
+    };
+  return { spots };
+}
+
+function findLines(text: string, old: string, line: number): Found {
+  if (old === "") {
+    const at = line === 0 ? 0 : startOf(text, line + 1);
+    // After a last line that has no end of its own, one is needed first; a hunk with context says so, this cannot.
+    return at === null ? { problem: `there is no line ${line} to insert after` } : { spots: [{ start: at, end: at }] };
+  }
+  const spots: Spot[] = [];
+  for (let at = text.indexOf(old); at >= 0; at = text.indexOf(old, at + 1)) {
+    const end = at + old.length;
+    if ((at === 0 || text[at - 1] === "\n") && (old.endsWith("\n") || end === text.length))
+      spots.push({ start: at, end });
+  }
+  // The last line of the file may have no end although the diff does not say so.
+  const bare = old.slice(0, -1);
+  const tail = text.length - bare.length;
+  if (old.endsWith("\n") && !text.endsWith("\n") && text.endsWith(bare) && (tail === 0 || text[tail - 1] === "\n"))
+    spots.push({ start: tail, end: text.length, bare: true });
+  const [only] = spots;
+  if (!only) return { problem: missing(text, old) };
+  if (spots.length === 1) return { spots: [only] };
+  const there = spots.find(({ start }) => start === startOf(text, line));
+  if (there) return { spots: [there] };
+  return {
+    problem: `these lines are there ${spots.length} times, from lines ${linesOf(text, spots)}, and not at line ${line}: give more context\n${quoted(old)}`,
+  };
+}
+
+/** Where a line (the first is 1) begins. */
+function startOf(text: string, line: number): number | null {
+  let at = 0;
+  for (let i = 1; i < line; i++) {
+    const end = text.indexOf("\n", at);
+    if (end < 0) return i === line - 1 && at < text.length ? text.length : null;
+    at = end + 1;
+  }
+  return at;
+}
+
+const lineOf = (text: string, offset: number) => text.slice(0, offset).split("\n").length;
+const linesOf = (text: string, spots: Spot[]) =>
+  spots
+    .slice(0, 10)
+    .map(({ start }) => lineOf(text, start))
+    .join(", ") + (spots.length > 10 ? ", …" : "");
+
+/** Never applied, only shown: what the model may have meant. */
+function missing(text: string, old: string): string {
+  const lines = text.split("\n");
+  const wanted = old.replace(/\n$/, "").split("\n");
+  const squeezed = (line: string) => line.replace(/\s+/g, "");
+  const [keys, lineKeys] = [wanted.map(squeezed), lines.map(squeezed)];
+  const first = keys.findIndex((key) => key !== "");
+  const near: number[] = [];
+  for (let at = 0; at + keys.length <= lines.length && near.length < 3; at++)
+    if (first >= 0 && lineKeys[at + first] === keys[first] && keys.every((key, i) => lineKeys[at + i] === key))
+      near.push(at);
+  const [at] = near;
+  if (at !== undefined) {
+    const there = lines.slice(at, at + wanted.length).join("\n");
+    return `this text is not there, but lines ${at + 1}-${at + wanted.length} differ from it only in white space. They are, exactly:\n${quoted(there)}`;
+  }
+  const starts = lineKeys.flatMap((key, i) => (first >= 0 && key === keys[first] ? [i + 1] : [])).slice(0, 5);
+  const hint = starts.length > 0 ? ` Its first line is at line ${starts.join(", ")}; what follows there differs.` : "";
+  return `this text is not there.${hint} Read the file again and copy it without the line numbers\n${quoted(old)}`;
+}
+
+const MOST_QUOTED = 1_500;
+const quoted = (text: string) =>
+  text.length > MOST_QUOTED ? `${text.slice(0, MOST_QUOTED)}\n[… ${text.length - MOST_QUOTED} more characters]` : text;
+
+const CONTEXT = 2;
+const MOST_DIFF = 60;
+
+/** From the first to the last line that changed. */
+export function shortDiff(before: string, after: string): string[] {
+  const [a, b] = [before.split("\n"), after.split("\n")];
+  let head = 0;
+  while (head < a.length && head < b.length && a[head] === b[head]) head += 1;
+  let tail = 0;
+  while (tail < a.length - head && tail < b.length - head && a.at(-1 - tail) === b.at(-1 - tail)) tail += 1;
+  const [from, oldEnd, newEnd] = [Math.max(0, head - CONTEXT), a.length - tail, b.length - tail];
+  const lines = [
+    ...a.slice(from, head).map((line) => ` ${line}`),
+    ...a.slice(head, oldEnd).map((line) => `-${line}`),
+    ...b.slice(head, newEnd).map((line) => `+${line}`),
+    ...b.slice(newEnd, newEnd + CONTEXT).map((line) => ` ${line}`),
+  ];
+  const left = lines.length - MOST_DIFF;
+  return [`@@ line ${from + 1} @@`, ...lines.slice(0, MOST_DIFF), ...(left > 0 ? [`[… ${left} more lines]`] : [])];
+}

@@ -1,0 +1,88 @@
+// ripgrep as a sieve: it only says which of the files it is given may contain something. What is shown is read and
+// matched here, so that there is one truth about ignored files, confinement and patterns, with it and without it.
+import type { RunProgram } from "./common.ts";
+import type { Found } from "./walk.ts";
+
+const MOST_NAMES = 100_000;
+
+export type Sieve = (batch: readonly Found[]) => Promise<readonly Found[]>;
+
+export function createSieve(options: {
+  run: RunProgram;
+  cwd: string;
+  /** Null: ripgrep would understand this pattern differently. */
+  pattern: string | null;
+  literal: boolean;
+  ignoreCase: boolean;
+  signal: AbortSignal;
+}): Sieve {
+  const { run, cwd, pattern, literal, ignoreCase, signal } = options;
+  let usable = pattern !== null;
+  return async (batch) => {
+    // Its output is lines of text: a name with a control character in it cannot come back.
+    const [given, odd] = split(batch, ({ path }) => path.every((name) => !/[\p{C}\uFFFD]/u.test(name)));
+    if (!usable || given.length === 0) return batch;
+    const names = given.map(({ path }) => `./${path.join("/")}`);
+    const flags = ["--files-with-matches", "--no-config", "--no-messages", "--color=never", "--crlf", "--text"];
+    const how = [literal ? "--fixed-strings" : "", ignoreCase ? "--ignore-case" : "--case-sensitive"].filter(Boolean);
+    const argv = ["rg", ...flags, ...how, "--regexp", pattern ?? "", "--", ...names];
+    const { code, output, truncated } = await run(argv, { cwd, signal });
+    // 1: none. Anything else is no answer, and the files are read here.
+    if ((code !== 0 && code !== 1) || truncated) {
+      usable = false;
+      return batch;
+    }
+    const hits = new Set(output.split("\n"));
+    const kept = new Set([...odd, ...given.filter((_, i) => hits.has(names[i] ?? ""))]);
+    return batch.filter((file) => kept.has(file));
+  };
+}
+
+/** Files in groups that fit on a command line. */
+export async function* inBatches(files: AsyncIterable<Found>): AsyncGenerator<Found[]> {
+  let batch: Found[] = [];
+  let length = 0;
+  for await (const file of files) {
+    batch.push(file);
+    length += file.real.length + 4;
+    if (length < MOST_NAMES && batch.length < 1_000) continue;
+    yield batch;
+    batch = [];
+    length = 0;
+  }
+  if (batch.length > 0) yield batch;
+}
+
+const split = <T>(items: readonly T[], test: (item: T) => boolean): [T[], T[]] => [
+  items.filter((item) => test(item)),
+  items.filter((item) => !test(item)),
+];
+
+/** The same pattern in Rust's dialect, or one that finds more; null where the two may differ. */
+export function toRust({ source, unicode }: RegExp): string | null {
+  if (!unicode) return null;
+  let rust = "";
+  let rest = source;
+  while (rest !== "") {
+    const found = PIECES.find(([piece]) => piece.test(rest));
+    const [text] = found?.[0].exec(rest) ?? [];
+    if (!found || !text) return null;
+    rust += found[1] ?? text;
+    rest = rest.slice(text.length);
+  }
+  return rust;
+}
+
+const PIECES: [RegExp, string?][] = [
+  [/^\\d/, "[0-9]"],
+  [/^\\w/, "[0-9A-Za-z_]"],
+  [/^\\s/, "[\\s\\x{FEFF}]"],
+  [/^\\b/, "(?-u:\\b)"],
+  [/^\\[.*+?^${}()|[\]\\/-]/],
+  [/^\[\^?(?:[\w .,:;=+*?!@#$%'"/()|<>]|-(?!-))+\]/],
+  [/^\(\?:/],
+  [/^\((?!\?)/],
+  [/^\{\d+(?:,\d*)?\}/],
+  [/^[)|.^$*+?]/],
+  [/^[^\\[\](){}|.^$*+?]/u],
+];

@@ -1,0 +1,41 @@
+// Bytes as text that can be shown.
+
+const BOM = "\uFEFF";
+const ODD = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
+/** Nothing that moves a cursor, writes a clipboard or turns text around. */
+export const plain = (text: string): string =>
+  text.replace(ODD, (char) => `⟨U+${char.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
+
+/** The text and whether it began with a mark of order; null: not UTF-8. */
+export function decode(bytes: Uint8Array): { text: string; bom: string } | null {
+  try {
+    const all = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+    return all.startsWith(BOM) ? { text: all.slice(1), bom: BOM } : { text: all, bom: "" };
+  } catch {
+    return null;
+  }
+}
+
+/** From its beginning: what this is if it is not text; null: it is. */
+export function kindOf(head: Buffer): string | null {
+  const picture = PICTURES.find(([magic]) => magic.test(head.toString("latin1")));
+  if (picture) return picture[1];
+  if (head[0] === 0xff && head[1] === 0xfe) return "UTF-16 text";
+  if (head[0] === 0xfe && head[1] === 0xff) return "UTF-16 text";
+  return head.includes(0) ? "a binary file" : null;
+}
+
+const PICTURES: [RegExp, string][] = [
+  [/^\x89PNG\r\n\x1a\n/, "a PNG image"],
+  [/^\xff\xd8\xff/, "a JPEG image"],
+  [/^GIF8[79]a/, "a GIF image"],
+  [/^RIFF[^]{4}WEBP/, "a WebP image"],
+  [/^%PDF-/, "a PDF document"],
+];
+/** How much of a file `kindOf` wants to see. */
+export const HEAD_BYTES = 8_192;
+
+export const count = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? "" : "s"}`;
+export const linesIn = (text: string): number =>
+  text === "" ? 0 : text.split("\n").length - (text.endsWith("\n") ? 1 : 0);

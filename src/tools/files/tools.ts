@@ -1,0 +1,32 @@
+// The file tools: read_file, write_file, patch, search_files.
+import type { Log, Tool } from "../../core/ports.ts";
+import type { Files, RunProgram } from "./common.ts";
+import { createConfine } from "./confine.ts";
+import { createLocks } from "./locks.ts";
+import { createMarks } from "./marks.ts";
+import { createPatch } from "./patch.ts";
+import { createReadFile } from "./read.ts";
+import { createSearchFiles } from "./search.ts";
+import { createWriteFile } from "./write.ts";
+
+export type FileToolsOptions = {
+  workspace: string;
+  /** Other directories to read and write in. */
+  roots: readonly string[];
+  /** HERMES_HOME */
+  home: string;
+  /** Where a session's long outputs are kept; may be read. */
+  outputsOf(session: string): string;
+  /** Runs ripgrep, if it is there. */
+  run?: RunProgram | undefined;
+  /** Makes control and bidi characters visible. */
+  display: (text: string) => string;
+  log: Log;
+};
+
+export function createFileTools({ run, display, log, ...places }: FileToolsOptions): Tool[] {
+  const confine = createConfine(places);
+  if (confine.forbidden(confine.workspace)) log("warn", "files.workspace_forbidden", { workspace: confine.workspace });
+  const files: Files = { confine, marks: createMarks(), locked: createLocks(), display, run, log };
+  return [createReadFile(files), createWriteFile(files), createPatch(files), createSearchFiles(files)];
+}

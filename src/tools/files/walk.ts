@@ -1,0 +1,80 @@
+// Every regular file below a directory, in order of the names. Links are not followed, and each directory is opened by
+// what it is: one that is swapped for a link while we walk is passed over.
+import type { Dirent } from "node:fs";
+import { readdir } from "node:fs/promises";
+import { join, relative } from "node:path";
+import { within } from "./confine.ts";
+import { IGNORE_FILES, isIgnored, type Rules, readRules } from "./ignore.ts";
+import { openDir, openFile } from "./open.ts";
+
+export type Walk = {
+  /** Must not be looked into. */
+  skip(real: string): boolean;
+  /** Also what is hidden or ignored. */
+  all: boolean;
+  /** Where ignore files begin to count: the workspace. */
+  top: string;
+  /** How many more entries are looked at; none left: not everything was seen. */
+  budget: { entries: number };
+  signal: AbortSignal;
+};
+export type Found = { real: string; path: string[] };
+
+const LARGEST_RULES = 262_144n;
+const DEEPEST = 100;
+
+export async function* walk(base: string, how: Walk): AsyncGenerator<Found> {
+  const top = within(how.top, base) ? how.top : base;
+  const above = namesOf(top, base);
+  const stack: Rules[] = [];
+  for (let depth = 0; depth < above.length && !how.all; depth++)
+    stack.push(...(await rulesIn(join(top, ...above.slice(0, depth)), depth)));
+  yield* below(base, above, above.length, stack, how);
+}
+
+const namesOf = (from: string, to: string) => relative(from, to).split("/").filter(Boolean);
+
+/** `names` lead from the top to this directory, `start` of them to where the walk began. */
+async function* below(dir: string, names: string[], start: number, above: Rules[], how: Walk): AsyncGenerator<Found> {
+  how.signal.throwIfAborted();
+  const entries = await entriesOf(dir);
+  const hasRules = !how.all && entries.some(({ name }) => IGNORE_FILES.includes(name));
+  const stack = hasRules ? [...above, ...(await rulesIn(dir, names.length))] : above;
+  for (const entry of entries) {
+    if (how.budget.entries <= 0) return;
+    how.budget.entries -= 1;
+    const { name } = entry;
+    const real = join(dir, name);
+    const path = [...names, name];
+    const isDir = entry.isDirectory();
+    if ((!isDir && !entry.isFile()) || name === ".git" || how.skip(real)) continue;
+    if (!how.all && (name.startsWith(".") || isIgnored(stack, path, isDir))) continue;
+    if (!isDir) yield { real, path: path.slice(start) };
+    else if (names.length < DEEPEST) yield* below(real, path, start, stack, how);
+  }
+}
+
+/** None where it cannot be read. */
+async function entriesOf(real: string): Promise<Dirent[]> {
+  try {
+    await using dir = await openDir(real);
+    const entries = await readdir(dir.at("."), { withFileTypes: true });
+    return entries.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  } catch {
+    return [];
+  }
+}
+
+async function rulesIn(dir: string, depth: number): Promise<Rules[]> {
+  const rules: ReturnType<typeof readRules> = [];
+  for (const name of IGNORE_FILES) {
+    try {
+      await using file = await openFile(join(dir, name));
+      if (file.stat.isFile() && file.stat.size <= LARGEST_RULES)
+        rules.push(...readRules(await file.handle.readFile("utf8")));
+    } catch {
+      // none here
+    }
+  }
+  return rules.length > 0 ? [{ depth, rules }] : [];
+}

@@ -1,0 +1,62 @@
+// The `write_file` tool. Repeatable: a second run finds its own content and leaves it, or finds another file than the
+// session knows (after a crash it knows none) and refuses. Only `overwrite` writes again, and that is what it says.
+import * as z from "zod";
+import type { Tool, ToolCall, ToolResult } from "../../core/ports.ts";
+import { defineTool, failed, ok } from "../define.ts";
+import { Content, type Files, gateOf, Path, reach, settled } from "./common.ts";
+import { hashOf, isSame, type Mark } from "./marks.ts";
+import { markOf, store } from "./store.ts";
+import { count, linesIn, plain } from "./text.ts";
+
+const LONGEST = 5_000_000;
+
+const Args = z.strictObject({
+  path: Path.describe("Relative to the workspace, or absolute."),
+  content: Content(LONGEST).describe("The whole file, exactly."),
+  overwrite: z.boolean().optional().describe("Replace what is there although you have not read it as it is now."),
+});
+type Args = z.output<typeof Args>;
+
+export const createWriteFile = (files: Files): Tool =>
+  defineTool({
+    name: "write_file",
+    description: [
+      "Writes a whole file, exactly as given (UTF-8); missing directories are made. Use patch to change parts of a file.",
+      "A file that exists is replaced only if you have read it in this session and it has not changed since; overwrite: true replaces it anyway.",
+      `Relative paths start in ${files.confine.workspace}. Outside of it, and for git's own files and shell startup files, the user is asked.`,
+    ].join("\n"),
+    args: Args,
+    repeatable: true,
+    // What is read beside it in the same answer is read before or after, not at some point.
+    alone: true,
+    judge: ({ path, content }, session) =>
+      gateOf(files, { tool: "write_file", session, access: "write", paths: [path], preview: content }),
+    run: (args, call) => settled(args.path, () => write(files, args, call)),
+  });
+
+async function write(files: Files, { path, content, overwrite }: Args, call: ToolCall): Promise<ToolResult> {
+  const { session, signal } = call;
+  const real = await reach(files, path, "write", session);
+  const name = plain(files.confine.shown(real));
+  const bytes = Buffer.from(content);
+  return await files.locked([real], async () => {
+    signal.throwIfAborted();
+    const now = await markOf(real, signal);
+    const same = now?.mark.hash === hashOf(bytes);
+    if (now && !same && !overwrite) {
+      const problem = problemWith(files.marks.get(session, real), now.mark);
+      if (problem) return failed(`Not written: ${name} ${problem}, or call again with overwrite: true.`);
+    }
+    if (!same) await store([{ real, bytes, before: now?.stat ?? null }]);
+    const after = await markOf(real, signal);
+    if (after) files.marks.set(session, real, after.mark);
+    const size = `${count(linesIn(content), "line")}, ${count(bytes.length, "byte")}`;
+    if (same) return ok(`${name} has exactly this content already (${size}).`);
+    return ok(`${now ? "Replaced" : "Made"} ${name} (${size}).`);
+  });
+}
+
+const problemWith = (known: Mark | undefined, now: Mark): string | null => {
+  if (!known) return "exists and was not read in this session. Read it first";
+  return isSame(known, now) ? null : "has changed since it was read in this session. Read it again";
+};

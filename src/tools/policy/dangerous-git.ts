@@ -1,0 +1,106 @@
+// What of git destroys work, rewrites history, reaches another machine, or makes git run something later.
+import type { Rule } from "./dangerous.ts";
+
+const REWRITES = "it rewrites or throws away history";
+const DISCARDS = "it throws away changes that are nowhere else";
+const PUSHES = "it changes a repository on another machine";
+const CONFIGURES = "git would run or trust this from now on";
+
+/** Options before the subcommand that have a value. */
+const VALUED = /^(?:-C|-c|--git-dir|--work-tree|--namespace|--exec-path|--super-prefix|--config-env)$/;
+const SAFE_KEY =
+  /^(?:user\.(?:name|email)|color\..*|advice\..*|core\.(?:quotepath|autocrlf|eol|filemode|longpaths|ignorecase|abbrev|safecrlf)|init\.defaultbranch|pull\.(?:rebase|ff)|push\.(?:default|autosetupremote)|merge\.(?:conflictstyle|ff)|rebase\.autostash|diff\.(?:algorithm|renames|colormoved)|fetch\.prune|commit\.(?:gpgsign|verbose)|tag\.gpgsign|log\..*|status\..*|branch\..*|rerere\.enabled|gc\.auto|http\.postbuffer|column\.ui|help\.autocorrect|versionsort\..*|safe\.directory)$/i;
+
+type Check = (args: readonly string[]) => string | null;
+const has = (args: readonly string[], wanted: RegExp): boolean => args.some((arg) => wanted.test(arg));
+const when =
+  (reason: string, wanted: RegExp): Check =>
+  (args) =>
+    has(args, wanted) ? reason : null;
+const first =
+  (reason: string, wanted: RegExp): Check =>
+  (args) =>
+    wanted.test(args.find((arg) => !arg.startsWith("-")) ?? "") ? reason : null;
+const always =
+  (reason: string): Check =>
+  () =>
+    reason;
+
+const WHOLE = /^(?:\.|:\/|\*|--)$/;
+
+const checkout: Check = (args) => {
+  if (has(args, /^(?:-f|--force|-B|--discard-changes|--ours|--theirs)$/)) return DISCARDS;
+  return has(args, WHOLE) ? DISCARDS : null;
+};
+const restore: Check = (args) => {
+  const staged = has(args, /^(?:--staged|-S)$/) && !has(args, /^(?:--worktree|-W)$/);
+  return staged ? null : DISCARDS;
+};
+const config: Check = (args) => {
+  const reads = has(args, /^(?:--get.*|--list|-l|get|list|--show-origin)$/);
+  const keys = args.filter((arg) => !arg.startsWith("-") && !/^(?:set|unset|get|list)$/.test(arg));
+  if (
+    reads ||
+    keys.length === 0 ||
+    (keys.length === 1 && !has(args, /^(?:--unset.*|unset|--edit|-e|--remove.*|--rename.*)$/))
+  )
+    return null;
+  if (has(args, /^(?:--edit|-e|--file.*|-f|--system)$/)) return CONFIGURES;
+  return SAFE_KEY.test(keys[0] ?? "") ? null : CONFIGURES;
+};
+const remote: Check = (args) =>
+  /^(?:add|set-url|rename|remove|rm)$/.test(args[0] ?? "") ? "it changes where work is sent" : null;
+const branch: Check = (args) => (has(args, /^-(?!-)\w*[dDMCf]|^--(?:delete|force|move)/) ? REWRITES : null);
+
+const COMMANDS: Record<string, Check> = {
+  push: always(PUSHES),
+  "send-email": always(PUSHES),
+  "send-pack": always(PUSHES),
+  "request-pull": always(PUSHES),
+  lfs: first(PUSHES, /^(?:push|migrate|prune)$/),
+  svn: first(PUSHES, /^(?:dcommit|set-tree)$/),
+  reset: when(DISCARDS, /^--(?:hard|merge|keep)$/),
+  clean: when("it deletes files that git does not know", /^-(?!-)\w*[fdxX]|^--force$/),
+  rebase: (args) => (has(args, /^--(?:abort|quit|show-current-patch)$/) ? null : REWRITES),
+  "filter-branch": always(REWRITES),
+  "filter-repo": always(REWRITES),
+  replace: always(REWRITES),
+  "fast-import": always(REWRITES),
+  "update-ref": always(REWRITES),
+  branch,
+  tag: when(REWRITES, /^-(?!-)\w*[dfF]$|^--(?:delete|force)$/),
+  reflog: first(REWRITES, /^(?:expire|delete|drop)$/),
+  gc: when(REWRITES, /^--(?:prune|aggressive)/),
+  prune: always(REWRITES),
+  "prune-packed": always(REWRITES),
+  stash: first(DISCARDS, /^(?:drop|clear)$/),
+  checkout,
+  switch: when(DISCARDS, /^(?:-f|--force|-C|--discard-changes|--force-create)$/),
+  restore,
+  rm: when("it deletes a directory with everything in it", /^-(?!-)\w*r/),
+  worktree: first(DISCARDS, /^(?:remove|prune)$/),
+  submodule: first(DISCARDS, /^(?:deinit|foreach)$/),
+  config,
+  remote,
+  credential: always("it handles passwords"),
+  "credential-store": always("it handles passwords"),
+  daemon: always("it opens a way in from outside"),
+  instaweb: always("it opens a way in from outside"),
+  commit: when("it skips the checks of the repository", /^(?:--no-verify|-(?!-)[a-zA-Z]*n[a-zA-Z]*)$/),
+  merge: when("it skips the checks of the repository", /^--no-verify$/),
+  bisect: first("it runs a command for every step", /^run$/),
+};
+
+const git: Rule = (args) => {
+  let at = 0;
+  const set: string[] = [];
+  for (; at < args.length && args[at]?.startsWith("-"); at++) {
+    if (args[at] === "-c") set.push((args[at + 1] ?? "").split("=")[0] ?? "");
+    if (VALUED.test(args[at] ?? "")) at += 1;
+  }
+  const [name = "", ...rest] = args.slice(at);
+  if (set.some((key) => !SAFE_KEY.test(key))) return "git would run or trust what is given here";
+  return Object.hasOwn(COMMANDS, name) ? (COMMANDS[name]?.(rest) ?? null) : null;
+};
+
+export const GIT_RULES: Record<string, Rule> = { git };

@@ -1,0 +1,268 @@
+// Inside a sandbox: what still asks, because it destroys work, reaches out of the sandbox, or stays when it is gone.
+import { baseName, own, SHELLS } from "./carriers.ts";
+import { GIT_RULES } from "./dangerous-git.ts";
+import { type Finding } from "./harmless.ts";
+import { UNKNOWN } from "./possible.ts";
+import type { Reach, Reached } from "./reach.ts";
+import { looksSecret } from "./secrets.ts";
+import type { Place } from "./types.ts";
+
+export type Rule = (args: readonly string[], at: Reached) => string | null;
+
+const has = (args: readonly string[], wanted: RegExp): boolean => args.some((arg) => wanted.test(arg));
+const operands = (args: readonly string[]): string[] => args.filter((arg) => !arg.startsWith("-"));
+const says =
+  (reason: string, wanted: RegExp = /(?:)/): Rule =>
+  (args) =>
+    args.length === 0 || has(args, wanted) ? reason : null;
+const unless =
+  (reason: string, harmless: RegExp): Rule =>
+  (args) =>
+    args.length > 0 && args.every((arg) => harmless.test(arg)) ? null : reason;
+/** By the first word that is no option. */
+const verb =
+  (reason: string, wanted: RegExp): Rule =>
+  (args) =>
+    wanted.test(operands(args)[0] ?? "") ? reason : null;
+
+const RECURSIVE = "it deletes a directory with everything in it";
+const SENDS = "it could send data to another machine";
+const REMOTE = "it acts on another machine";
+const RIGHTS = "it changes the rights of many files";
+const PUBLISHES = "it publishes something";
+const ADMIN = "it acts as another user";
+const SYSTEM = "it changes the system";
+const LATER = "it starts something later, outside this command";
+const BY_NAME = "it stops programs by name";
+const DATA = "it deletes data";
+
+const remove: Rule = (args) => {
+  if (has(args, /^-[a-zA-Z]*[rR]|^--(?:recursive|r|re\w*)$|^--no-pre/)) return RECURSIVE;
+  return has(args, new RegExp(`^${UNKNOWN}$`)) && !has(args, /^[^-\uFFFF]/)
+    ? "what it deletes is known only when it runs"
+    : null;
+};
+const recursive =
+  (reason: string): Rule =>
+  (args) =>
+    has(args, /^-[a-zA-Z]*R|^--recursive$/) || has(args, /^[0-7]*[4-7][0-7]{3}$|[ug+]*\+[rwx]*s/) ? reason : null;
+
+const curl: Rule = (args) => {
+  if (
+    has(
+      args,
+      /^-(?!-)\w*[dFTKQ]|^--(?:data|form|upload|json|config|mail|quote|post|url-query|cookie$|netrc|proto-redir)/,
+    )
+  )
+    return SENDS;
+  const method = args.findIndex((arg) => /^(?:-\w*X|--request)$/.test(arg));
+  const given = args.find((arg) => /^-\w*X[A-Z]|^--request=/.test(arg));
+  const named = method >= 0 ? (args[method + 1] ?? "") : (given ?? "").replace(/^-\w*X|^--request=/, "");
+  if (named !== "" && !/^(?:GET|HEAD|OPTIONS)$/i.test(named)) return SENDS;
+  return unseen(args);
+};
+const wget: Rule = (args) =>
+  has(args, /^--(?:post|method|body|input-file|config|execute|use-askpass|load-cookies)|^-\w*[ei]$/)
+    ? SENDS
+    : unseen(args);
+/** What only the shell knows may be anything, a secret too. */
+const unseen = (args: readonly string[]): string | null => (has(args, new RegExp(UNKNOWN)) ? SENDS : null);
+
+const rsync: Rule = (args) => {
+  if (has(operands(args), /^(?:rsync:\/\/|[^/]+::?)/)) return SENDS;
+  return has(args, /^--(?:del|remove-source)/) ? DATA : null;
+};
+const scp: Rule = () => SENDS;
+
+const dockerRun =
+  /^(?:-v.*|--volume.*|--mount.*|--volumes-from.*|--privileged|--cap-add.*|--device.*|--(?:net|network|pid|ipc|userns|uts|cgroupns)=host|host|--security-opt.*|--group-add.*)$/;
+const docker: Rule = (args) => {
+  const [first = "", second = ""] = operands(args);
+  if (/^(?:run|create|exec)$/.test(first) || (first === "container" && /^(?:run|create|exec)$/.test(second)))
+    return has(args, dockerRun) ? "it gives a container access to the machine" : null;
+  if (
+    /^(?:rm|rmi|prune|kill|stop|restart|pause|update|rename|push|login|logout|swarm|stack|service|node|plugin|save|load|import|commit|secret|config)$/.test(
+      first,
+    )
+  )
+    return first === "push" ? PUBLISHES : "it changes containers or images that others may use";
+  if (/^(?:system|volume|network|image|container|builder|context|trust|manifest)$/.test(first))
+    return /^(?:ls|list|inspect|df|info|history|logs|show|build|pull|create|ps|stats|top|port|diff)$/.test(second)
+      ? null
+      : "it changes containers or images that others may use";
+  if (first === "compose")
+    return /^(?:ps|logs|config|ls|version|images|top|build|pull)$/.test(second)
+      ? null
+      : "the services may use directories of the machine";
+  return has(args, /^(?:-H|--host|-c|--context)/) ? REMOTE : null;
+};
+
+const NODE_VERBS =
+  /^(?:publish|unpublish|deprecate|dist-tags?|owner|access|adduser|login|logout|token|team|star|hook|org|profile)$/;
+const SCRIPT_NAMES = /(?:^|[:_-])(?:deploy|publish|release|ship)(?:$|[:_-])/;
+const node: Rule = (args) => {
+  const [first = "", second = ""] = operands(args);
+  if (NODE_VERBS.test(first) || (first === "npm" && NODE_VERBS.test(second))) return PUBLISHES;
+  const script = /^(?:run|run-script|rum|urn)$/.test(first) ? second : first;
+  if (SCRIPT_NAMES.test(script)) return PUBLISHES;
+  return first === "config" && /^(?:set|delete|edit)$/.test(second)
+    ? "it changes how packages are installed from now on"
+    : null;
+};
+
+const database: Rule = (args) =>
+  /\b(?:drop|truncate)\s+(?:table|database|schema|index|view|role|user)\b|\bdelete\s+from\s+[^\s;]+\s*(?:;|$)|\bflush(?:all|db)\b|dropDatabase|dropCollection|deleteMany\(\s*\{\s*\}/i.test(
+    args.join(" "),
+  ) || has(args, /^dropdb$/)
+    ? DATA
+    : null;
+
+const cluster: Rule = (args) =>
+  /^(?:get|describe|logs|top|explain|api-resources|api-versions|version|cluster-info|config|auth|events|list|ls|status|history|show|search|lint|template|env|repo|diff|wait|)$/.test(
+    operands(args)[0] ?? "",
+  ) && !/^(?:config|repo)$/.test(operands(args)[0] ?? "")
+    ? null
+    : operands(args)[0] === "config" &&
+        /^(?:view|current-context|get-contexts|get-clusters)$/.test(operands(args)[1] ?? "")
+      ? null
+      : REMOTE;
+const infrastructure: Rule = (args) =>
+  /^(?:fmt|validate|version|init|plan|show|output|graph|providers|)$/.test(operands(args)[0] ?? "") ? null : REMOTE;
+const cloud: Rule = (args) =>
+  has(args, /^(?:--version|-v|--help|help|version)$/) ||
+  operands(args).some((word) =>
+    /^(?:ls|list.*|describe.*|get.*|show|whoami|status|info|logs|configure list)$/.test(word),
+  )
+    ? null
+    : REMOTE;
+const gh: Rule = (args) => {
+  const [group = "", action = ""] = operands(args);
+  if (group === "" || /^(?:help|version|status|browse|search|completion)$/.test(group)) return null;
+  if (group === "api") return has(args, /^(?:-X|--method|-f|-F|--field|--raw-field|--input)/) ? REMOTE : null;
+  return /^(?:list|view|status|checks|diff|clone|download|watch|checkout|ls)$/.test(action) ? null : REMOTE;
+};
+
+const find: Rule = (args) => (has(args, /^-delete$/) ? "it deletes everything it finds" : null);
+const xargs: Rule = (args) =>
+  has(args, /^(?:.*\/)?(?:rm|shred|unlink|rmdir|kill)$/) ? "what it deletes or stops is known only when it runs" : null;
+const kill: Rule = (args) =>
+  has(args, new RegExp(UNKNOWN)) || has(args, /^-?0$/) ? "what it stops is known only when it runs" : null;
+const rules = (names: string, rule: Rule) => Object.fromEntries(names.split(" ").map((name) => [name, rule]));
+
+const RULES: Record<string, Rule> = {
+  ...rules("rm rimraf", remove),
+  ...rules("srm shred wipe trash trash-put", says(DATA)),
+  ...rules("find gfind", find),
+  fd: (args) => (has(args, /^(?:-[xX]|--exec.*)$/) && has(args, /^rm$/) ? "it deletes everything it finds" : null),
+  ...rules("xargs parallel", xargs),
+  ...rules("chmod chown chgrp chattr setfacl chflags", recursive(RIGHTS)),
+  ...rules("sudo doas su pkexec runuser gosu su-exec sudoedit visudo", says(ADMIN)),
+  ...rules("pkill killall skill slay", says(BY_NAME)),
+  kill,
+  ...rules("crontab at batch atrm anacron", unless(LATER, /^-[lV]$/)),
+  ...rules("systemctl service launchctl loginctl initctl rc-service systemd-run", says(SYSTEM)),
+  ...rules(
+    "mount umount swapoff swapon losetup sysctl modprobe insmod rmmod iptables ip6tables nft ufw firewall-cmd",
+    says(SYSTEM),
+  ),
+  ...rules(
+    "useradd userdel usermod groupadd groupdel passwd chpasswd chsh adduser deluser vipw gpasswd dscl",
+    says(SYSTEM),
+  ),
+  ...rules(
+    "fdisk sfdisk cfdisk gdisk sgdisk parted mkswap mkfs mke2fs wipefs cryptsetup lvremove vgremove pvremove zpool zfs btrfs",
+    says(SYSTEM),
+  ),
+  ...rules("shutdown reboot halt poweroff init telinit kexec", says(SYSTEM)),
+  ...rules(
+    "chroot nsenter unshare setcap update-alternatives ldconfig hostnamectl timedatectl localectl",
+    says(SYSTEM),
+  ),
+  curl,
+  wget,
+  rsync,
+  ...rules("scp sftp ftp lftp rcp tftp", scp),
+  ...rules("nc ncat netcat socat telnet sendmail mail mailx mutt msmtp swaks croc wormhole rclone", says(SENDS)),
+  ...rules("ssh mosh autossh sshpass ssh-copy-id ssh-add", unless(REMOTE, /^-[VlQ]$/)),
+  ...rules("ngrok cloudflared localtunnel lt bore", says("it opens a way in from outside")),
+  openssl: verb(SENDS, /^s_(?:client|server)$/),
+  ...rules("docker podman nerdctl", docker),
+  "docker-compose": (args, at) => docker(["compose", ...args], at),
+  ...rules("npm pnpm yarn bun npx", node),
+  cargo: verb(PUBLISHES, /^(?:publish|yank|owner|login|logout)$/),
+  gem: verb(PUBLISHES, /^(?:push|yank|owner|signin)$/),
+  twine: says(PUBLISHES),
+  ...rules("poetry uv flit hatch pdm", verb(PUBLISHES, /^(?:publish|config|self)$/)),
+  ...rules("mvn gradle gradlew mvnw sbt", (args) =>
+    has(args, /(?:^|:)(?:deploy|publish|release|upload)/) ? PUBLISHES : null,
+  ),
+  ...rules("vsce ovsx npm-publish goreleaser semantic-release", says(PUBLISHES, /^(?!--(?:version|help))/)),
+  make: (args) => (has(operands(args), SCRIPT_NAMES) ? PUBLISHES : null),
+  ...rules("kubectl helm oc k3s istioctl argocd flux", cluster),
+  ...rules("terraform tofu terragrunt pulumi", infrastructure),
+  ...rules("ansible ansible-playbook cdk sam serverless sls", says(REMOTE, /^(?!--(?:version|help|syntax-check))/)),
+  ...rules(
+    "aws gcloud az doctl flyctl fly heroku vercel netlify wrangler firebase railway supabase gsutil s3cmd",
+    cloud,
+  ),
+  gh,
+  ...rules("glab hub", gh),
+  ...rules("psql mysql mariadb sqlite3 redis-cli mongosh mongo clickhouse-client", database),
+  ...rules("dropdb dropuser", says(DATA)),
+  ...rules(
+    "apt apt-get dnf yum pacman zypper apk brew snap flatpak",
+    verb(SYSTEM, /^(?:remove|purge|autoremove|erase|uninstall|full-upgrade|dist-upgrade|-R.*)$/),
+  ),
+  ...rules("hermes", unless("it changes the agent itself", /^(?:logs|doctor|policy|check|--.*|-[a-zA-Z])$/)),
+  ...GIT_RULES,
+};
+
+/** Files that run something later, or decide who may enter. */
+const LASTING =
+  /(?:^|\/)(?:\.git\/(?:hooks|config|info\/attributes)|\.husky|\.githooks|\.ssh|\.gnupg|\.hermes|\.aws|\.kube|\.config\/(?:autostart|systemd|fish|git|hermes)|LaunchAgents|LaunchDaemons|cron\.[a-z]+|sudoers(?:\.d)?|systemd)(?:\/|$)|(?:^|\/)\.(?:bashrc|bash_profile|bash_login|bash_logout|profile|zshrc|zshenv|zprofile|zlogin|kshrc|cshrc|tcshrc|inputrc|vimrc|exrc|gitconfig|npmrc|pypirc|netrc|curlrc|wgetrc|envrc|xinitrc|xsession|xprofile|pam_environment)$|^\/(?:etc|boot|usr|bin|sbin|lib)(?:\/|$)|(?:^|\/)authorized_keys$/;
+const READERS =
+  /^(?:ls|cat|head|tail|less|more|grep|egrep|fgrep|rg|ag|fd|wc|stat|file|diff|cmp|test|\[|cd|find|tree|du|df|sort|uniq|cut|awk|jq|md5sum|sha256sum|realpath|readlink|which|type|echo|printf|git|source|\.|bash|sh|zsh|python|python3|node|gcc|g\+\+|cc|ld|env|strings|od|xxd|hexdump|ldd|nm|objdump|basename|dirname|command|man|ps|id|getent|column|yq|bat)$/;
+
+/** `allowed`: the user's own rules, which also cover what such a command would run. */
+export const findDanger = (
+  { commands, writes, reads, doubts }: Reach,
+  place: Place,
+  allowed: (argv: readonly string[]) => boolean,
+): Finding | null => {
+  const [doubt] = doubts;
+  if (doubt) return { reason: doubt.reason, part: doubt.source };
+  for (const { path, part } of writes)
+    if (lasting(path, place)) return { reason: "what it writes there runs later or decides who may enter", part };
+  for (const { path, part } of [...reads, ...writes])
+    if (/^\/dev\/(?:tcp|udp)\//.test(path)) return { reason: SENDS, part };
+  for (const { path, part } of reads)
+    if (looksSecret(path)) return { reason: "this looks like a file with secrets", part };
+  for (const reached of commands) {
+    const [program = "", ...args] = reached.argv;
+    const { part } = reached;
+    if (reached.guess || covered(reached, allowed)) continue;
+    if (program.includes(UNKNOWN)) return { reason: "which program this is will be known only when it runs", part };
+    const name = baseName(program);
+    const reason = own(RULES, name)?.(args, reached) ?? lingering(name, args, place);
+    if (reason !== null && reason !== undefined) return { reason, part };
+  }
+  return null;
+};
+
+const covered = (reached: Reached, allowed: (argv: readonly string[]) => boolean): boolean =>
+  allowed(reached.argv) || (reached.by !== null && covered(reached.by, allowed));
+
+const lingering = (name: string, args: readonly string[], place: Place): string | null => {
+  if (
+    args.some(looksSecret) &&
+    !/^(?:ls|stat|test|\[|find|du|echo|printf|git|touch|chmod|cd|tree|realpath|dirname|basename)$/.test(name)
+  )
+    return "this looks like a file with secrets";
+  const writes = !READERS.test(name) && !SHELLS.test(name);
+  return writes && args.some((arg) => lasting(arg.replace(/^[^=]*=/, ""), place))
+    ? "what it writes there runs later or decides who may enter"
+    : null;
+};
+
+const lasting = (path: string, { home }: Place): boolean =>
+  LASTING.test(home !== undefined && path.startsWith(`${home}/`) ? path.slice(home.length + 1) : path);

@@ -1,0 +1,217 @@
+// What never runs, in no mode, whoever asks: deleting the system or a home, formatting or writing raw devices,
+// fork bombs, killing everything, shutting down. Looked for behind carriers, quotes, variables and path tricks.
+import { baseName, own } from "./carriers.ts";
+import { isRawDevice, isVital } from "./paths.ts";
+import { UNKNOWN } from "./possible.ts";
+import { type Reach, type Reached, reach } from "./reach.ts";
+import type { Parser } from "./reading.ts";
+import type { Place } from "./types.ts";
+
+export type Hardline = { reason: string; part: string };
+
+const DELETES = "It would delete a system or home directory.";
+const FORMATS = "It would format or overwrite a device.";
+const KILLS = "It would kill everything that runs.";
+const STOPS = "It would shut the machine down.";
+const FORKS = "It is a fork bomb.";
+
+const OVER = /^(?:-c|--help|--version|--show|-k|--wtmp-only|-w)$/;
+const POWER =
+  /^(?:poweroff|reboot|halt|kexec|soft-reboot|suspend|hibernate|hybrid-sleep|suspend-then-hibernate|emergency|rescue|exit)$/;
+const INTERPRETER =
+  /^(?:python|pypy|perl|ruby|node|nodejs|deno|bun|php|lua|luajit|tclsh|osascript|awk|gawk|mawk|nawk|rscript|julia|groovy|elixir|ipython)[\d.]*$/;
+const STRING = /"((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\])*)'|`((?:\\.|[^`\\])*)`|\bqx?[{(/|]([^})/|]*)/gs;
+const REMOVES =
+  /(?:rmtree|rmSync|rmdirSync|removeSync|rm_rf|rm_r|remove_dir_all|remove_tree|rimraf|\brm|\bremove)\w*\s*\(?\s*["'`]([^"'`]+)/g;
+
+type Rule = (args: readonly string[], at: Reached) => string | null;
+
+const operands = (args: readonly string[]): string[] => {
+  const end = args.indexOf("--");
+  const before = end < 0 ? args : args.slice(0, end);
+  return [...before.filter((arg) => !arg.startsWith("-")), ...(end < 0 ? [] : args.slice(end + 1))];
+};
+const has = (args: readonly string[], wanted: RegExp): boolean => args.some((arg) => wanted.test(arg));
+
+const remove: Rule = (args, { place }) => {
+  const all = operands(args);
+  if (all.some((path) => isVital(path, place))) return DELETES;
+  return all.some((path) => isRawDevice(path, place)) ? FORMATS : null;
+};
+
+const move: Rule = (args, { place }) => {
+  const all = operands(args);
+  const from = has(args, /^(?:-t|--target-directory)/) ? all : all.slice(0, -1);
+  if (from.some((path) => isVital(path, place))) return DELETES;
+  return overwrite(args, place);
+};
+
+const overwrite = (args: readonly string[], place: Place): string | null =>
+  operands(args)
+    .slice(1)
+    .some((path) => isRawDevice(path, place))
+    ? FORMATS
+    : null;
+
+const format: Rule = (args) => (has(args, new RegExp(`^/dev/|^//|${UNKNOWN}`)) ? FORMATS : null);
+const formatWith =
+  (wanted: RegExp): Rule =>
+  (args) =>
+    has(args, wanted) ? FORMATS : null;
+const partition: Rule = (args, at) =>
+  has(args, /^(?:-l|--list.*|-d|--dump|-p|--print|print|-s|--show.*|--help|--version|-V|-v)$/)
+    ? null
+    : format(args, at);
+
+const find: Rule = (args, { place }) => {
+  const removing = args.some(
+    (arg, index) =>
+      arg === "-delete" ||
+      (/^-(?:exec|ok)/.test(arg) && /^(?:rm|shred|unlink|rmdir)$/.test(baseName(args[index + 1] ?? ""))),
+  );
+  if (!removing) return null;
+  const first = args.findIndex((arg) => /^[-(!]/.test(arg) && !/^-[HLP]$/.test(arg));
+  const roots = args.slice(0, first).filter((arg) => !arg.startsWith("-"));
+  const narrowing = args.some(
+    (arg, index) =>
+      /^-(?:i?name|i?path|i?wholename|i?regex|size|[acm]time|[acm]min|newer.*|user|group|perm|empty|inum|samefile)$/.test(
+        arg,
+      ) && !/^\*+$|^\.\*$/.test(args[index + 1] ?? ""),
+  );
+  const turned = has(args, /^(?:!|-not|-o|-or|,)$/);
+  if (narrowing && !turned) return null;
+  return (roots.length > 0 ? roots : ["."]).some((root) => isVital(root, place)) ? DELETES : null;
+};
+
+const kill: Rule = (args) => {
+  const [first = ""] = args;
+  const signal = first.startsWith("-") && first !== "--";
+  const rest = signal ? args.slice(/^-[sn]$/.test(first) ? 2 : 1) : args;
+  return rest.some((arg) => /^(?:-1|0*1)$/.test(arg)) ? KILLS : null;
+};
+const killByName: Rule = (args) => {
+  const valued = /^-(?:[uUgGPstFnoc]|-signal|-user|-uid|-euid|-group|-parent|-session|-terminal|-ns|-nslist)$/;
+  const names = args.filter((arg, index) => !arg.startsWith("-") && !valued.test(args[index - 1] ?? ""));
+  if (has(args, /^(?:-\w*v\w*|--inverse)$/) && !has(args, /^--?version$/)) return KILLS;
+  if (names.length === 0) return has(args, /^(?:-[uUgG]|--user|--uid|--euid|--group)/) ? KILLS : null;
+  return names.some((name) => /^\^?(?:\.\*?|\.\+)?\$?$/.test(name)) ? KILLS : null;
+};
+
+const shutdown: Rule = (args) => (has(args, OVER) ? null : STOPS);
+const runlevel: Rule = (args) => (has(args, /^[06]$/) ? STOPS : null);
+const service: Rule = (args) => (has(operands(args), POWER) ? STOPS : null);
+const bus: Rule = (args) =>
+  /login1|ConsoleKit/.test(args.join(" ")) && has(args, /PowerOff|Reboot|Halt|Stop|Restart/) ? STOPS : null;
+
+const RULES: Record<string, Rule> = {
+  rm: remove,
+  rmdir: remove,
+  unlink: remove,
+  shred: remove,
+  srm: remove,
+  wipe: remove,
+  rimraf: remove,
+  trash: remove,
+  "trash-put": remove,
+  mv: move,
+  find,
+  gfind: find,
+  rsync: (args, { place }) =>
+    has(args, /^--del/) &&
+    operands(args)
+      .slice(1)
+      .some((path) => isVital(path, place))
+      ? DELETES
+      : overwrite(args, place),
+  dd: (args, { place }) =>
+    args.some((arg) => arg.startsWith("of=") && isRawDevice(arg.slice(3), place)) ? FORMATS : null,
+  tee: (args, { place }) => (operands(args).some((path) => isRawDevice(path, place)) ? FORMATS : null),
+  cp: (args, { place }) => overwrite(args, place),
+  install: (args, { place }) => overwrite(args, place),
+  ln: (args, { place }) => overwrite(args, place),
+  ddrescue: (args, { place }) => overwrite(args, place),
+  truncate: (args, { place }) => (operands(args).some((path) => isRawDevice(path, place)) ? FORMATS : null),
+  sponge: (args, { place }) => (operands(args).some((path) => isRawDevice(path, place)) ? FORMATS : null),
+  mke2fs: format,
+  mkswap: format,
+  mkntfs: format,
+  mkdosfs: format,
+  newfs: format,
+  blkdiscard: format,
+  wipefs: (args, at) => (has(args, /^(?:-\w*[ao]|--all|--offset)/) ? format(args, at) : null),
+  fdisk: partition,
+  sfdisk: partition,
+  cfdisk: partition,
+  gdisk: partition,
+  sgdisk: partition,
+  parted: partition,
+  hdparm: formatWith(/^--(?:security-erase|trim-sector|dco)/),
+  nvme: formatWith(/^(?:format|sanitize|delete-ns)$/),
+  cryptsetup: formatWith(/^(?:luksFormat|luksErase|erase|reencrypt)$/),
+  diskutil: formatWith(/^(?:erase|reformat|partition|zero|random|secureErase|apfs)/i),
+  zpool: formatWith(/^(?:destroy|labelclear)$/),
+  pvremove: formatWith(/./),
+  vgremove: formatWith(/./),
+  lvremove: formatWith(/./),
+  badblocks: formatWith(/^-\w*w/),
+  kill,
+  pkill: killByName,
+  killall: killByName,
+  skill: killByName,
+  killall5: () => KILLS,
+  shutdown,
+  reboot: shutdown,
+  halt: shutdown,
+  poweroff: shutdown,
+  init: runlevel,
+  telinit: runlevel,
+  systemctl: service,
+  loginctl: service,
+  kexec: (args) => (has(args, /^(?:-e|--exec)$/) ? STOPS : null),
+  "dbus-send": bus,
+  busctl: bus,
+  gdbus: bus,
+};
+
+export const findHardline = (
+  source: string,
+  place: Place,
+  parse: Parser,
+): { hardline: Hardline | null; reach: Reach } => {
+  const all = reach(source, place, parse);
+  return { hardline: inReach(all, parse), reach: all };
+};
+
+const inReach = (all: Reach, parse: Parser, depth = 0): Hardline | null => {
+  const [bomb] = all.bombs;
+  if (bomb !== undefined) return { reason: FORKS, part: bomb };
+  const raw = all.writes.find((write) => isRawDevice(write.path, write.place));
+  if (raw) return { reason: /proc|power/.test(raw.path) ? STOPS : FORMATS, part: raw.part };
+  for (const reached of all.commands) {
+    const [program = "", ...args] = reached.argv;
+    const name = baseName(program);
+    const rule = own(RULES, name) ?? (/^(?:mkfs|newfs)[._]/.test(name) || name === "mkfs" ? format : null);
+    const reason = rule?.(args, reached) ?? (INTERPRETER.test(name) ? inCode(args, reached.place, parse, depth) : null);
+    if (reason) return { reason, part: reached.part };
+  }
+  return null;
+};
+
+/** Shell commands and deletions in a program that is given as text. */
+const inCode = (args: readonly string[], place: Place, parse: Parser, depth: number): string | null => {
+  if (depth > 2) return null;
+  for (const code of args) {
+    if (!/\W/.test(code) || code.length > 20_000) continue;
+    if (/\bfork\b/.test(code) && /\bwhile\b|\bfor\s*\(\s*;|\bloop\b|\bfork\s*(?:\(\))?\s*&&/.test(code)) return FORKS;
+    if (/System Events|Finder|loginwindow/.test(code) && /shut ?down|restart|sleep/i.test(code)) return STOPS;
+    for (const [, path] of code.matchAll(REMOVES)) if (isVital(path ?? "", place)) return DELETES;
+    const strings = [...code.matchAll(STRING)]
+      .slice(0, 50)
+      .map((match) => match.slice(1).find((text) => text !== undefined) ?? "");
+    for (const text of [...strings, strings.join(" ")]) {
+      const inside = text.length > 2 ? inReach(reach(text, place, parse), parse, depth + 1) : null;
+      if (inside) return inside.reason;
+    }
+  }
+  return null;
+};

@@ -1,0 +1,244 @@
+// What the words of a command may become, guessed generously: literal assignments, braces, defaults, `echo` in a
+// substitution. Good for finding what must never run behind a disguise; never a proof that something is harmless.
+import type { ParameterExpansionPart, ParsedScript, Word, WordPart } from "unbash";
+import type { Reading, Simple } from "./reading.ts";
+import type { Place } from "./types.ts";
+
+/** Stands for text that cannot be known. */
+export const UNKNOWN = "\uFFFF";
+/** Fields that one word became, all of them. */
+type Fields = string[];
+export type Variables = ReadonlyMap<string, readonly string[]>;
+export type Possible = { command: Simple; argvs: string[][]; variables: Variables };
+
+const PER_WORD = 64;
+const PER_COMMAND = 256;
+
+export const possibleCommands = (reading: Reading, place: Place): Possible[] => {
+  const variables = learn(reading, place);
+  return reading.steps.flatMap((step) =>
+    step.step === "command" && step.command.words.length > 0
+      ? [{ command: step.command, argvs: argvsOf(step.command.words, variables), variables }]
+      : [],
+  );
+};
+
+export const argvsOf = (words: readonly Word[], variables: Variables): string[][] => {
+  let argvs: string[][] = [[]];
+  for (const word of words) {
+    const options = possibleFields(word, variables);
+    argvs = argvs.flatMap((argv) => options.map((fields) => [...argv, ...fields])).slice(0, PER_COMMAND);
+  }
+  return argvs;
+};
+
+export const possibleTexts = (word: Word, variables: Variables): string[] =>
+  possibleFields(word, variables).map((fields) => fields.join(" "));
+
+const possibleFields = (word: Word, variables: Variables): Fields[] => {
+  const parts: readonly WordPart[] = word.parts ?? [
+    { type: "Literal", pos: word.pos, end: word.end, text: word.text, value: word.value },
+  ];
+  let all: Fields[] = [[""]];
+  for (const [index, part] of parts.entries()) {
+    if (part.type === "BraceExpansion") {
+      const choices = braces(part.text);
+      all = all.map((fields) => fields.flatMap((field) => choices.map((choice) => field + choice)).slice(0, 64));
+      continue;
+    }
+    const options = texts(part, variables, index === 0);
+    const quoted = /Quoted$|^Literal$/.test(part.type);
+    const splits = !quoted || ("text" in part && /^"\$(?:@|\{\w+\[@\]\})"$/.test(part.text));
+    all = all
+      .flatMap((fields) => options.map((text) => join(fields, splits ? split(text) : [text])))
+      .slice(0, PER_WORD);
+  }
+  // An unquoted expansion that is empty leaves no word behind.
+  const bare = parts.every((part) => part.type.endsWith("Expansion"));
+  return all.map((fields) => (bare ? fields.filter((field) => field !== "") : fields));
+};
+
+const texts = (part: WordPart, variables: Variables, first: boolean): string[] => {
+  switch (part.type) {
+    case "Literal": {
+      const home = first && /^~(?=\/|$)/.test(part.text);
+      return home ? look("HOME", variables).map((dir) => dir + part.value.slice(1)) : [part.value];
+    }
+    case "SingleQuoted":
+    case "AnsiCQuoted":
+      return [part.value];
+    case "DoubleQuoted":
+    case "LocaleString": {
+      let all = [""];
+      for (const child of part.parts) {
+        const options = texts(child, variables, false);
+        all = all.flatMap((before) => options.map((text) => before + text)).slice(0, PER_WORD);
+      }
+      return all;
+    }
+    case "SimpleExpansion":
+      return look(part.text.slice(1), variables);
+    case "ParameterExpansion":
+      return parameter(part, variables);
+    case "CommandExpansion":
+      return output(part.script, variables);
+    case "Glob":
+    case "ExtendedGlob":
+      return [part.text];
+    case "ProcessSubstitution":
+      return ["/dev/fd/63"];
+    default:
+      return [UNKNOWN];
+  }
+};
+
+const parameter = (part: ParameterExpansionPart, variables: Variables): string[] => {
+  const { operation } = part;
+  const values =
+    part.prefix === "!"
+      ? look(part.parameter, variables).flatMap((name) => look(name, variables))
+      : look(part.parameter, variables);
+  if (part.prefix === "#") return [UNKNOWN];
+  const operand = (word: Word | undefined) => (word ? possibleTexts(word, variables) : [""]);
+  switch (operation?.type) {
+    case undefined:
+      return values;
+    case "Default":
+      return [...new Set([...operand(operation.operand), ...(operation.operator.endsWith("+") ? [] : values)])];
+    case "Remove": {
+      const end = operation.operator.startsWith("%");
+      const pattern = globSource(operand(operation.operand)[0] ?? "", operation.operator.length === 2);
+      return values.map((value) => value.replace(safePattern(end ? `${pattern}$` : `^${pattern}`), ""));
+    }
+    case "Replace": {
+      const pattern = globSource(operand(operation.pattern)[0] ?? "", true);
+      const flags = operation.operator === "//" ? "g" : "";
+      const by = operand(operation.replacement)[0] ?? "";
+      return values.map((value) => value.replace(safePattern(pattern, flags), () => by));
+    }
+    case "Slice": {
+      const from = Number(operation.offset.text);
+      const length = operation.length ? Number(operation.length.text) : undefined;
+      return values.map((value) => value.slice(from, length === undefined || length < 0 ? length : from + length));
+    }
+    case "CaseModification":
+      return values.map((value) => (operation.operator.startsWith("^") ? value.toUpperCase() : value.toLowerCase()));
+    default:
+      return values;
+  }
+};
+
+/** What `echo`, `printf` and `pwd` say; for anything else, who knows. */
+const output = (script: ParsedScript | undefined, variables: Variables): string[] => {
+  const [statement, ...more] = script?.commands ?? [];
+  if (!statement || more.length > 0 || statement.command.type !== "Command") return [UNKNOWN];
+  const { name, suffix } = statement.command;
+  const words = suffix.flatMap((part) => (part.type === "Word" ? [part] : []));
+  const said = name && name.value === "pwd" ? look("PWD", variables) : null;
+  if (said) return said;
+  if (!name || !/^(?:echo|printf)$/.test(name.value)) return [UNKNOWN];
+  return argvsOf(words, variables).map((argv) => printed(name.value, argv));
+};
+
+export const printed = (program: string, args: readonly string[]): string => {
+  if (program === "echo") return args.filter((arg, index) => index > 0 || !/^-[neE]+$/.test(arg)).join(" ");
+  const [format = "", ...rest] = args.filter((arg) => arg !== "--");
+  let next = 0;
+  const once = format.replace(/%[-\d.]*[sbqd]/g, () => rest[next++] ?? "");
+  const text = next < rest.length && next > 0 ? once + rest.slice(next).join("") : once;
+  return text
+    .replaceAll("\\n", "\n")
+    .replace(/\\(?:x([\da-f]{2})|0?([0-7]{3}))/gi, (_all, hex: string, octal: string) =>
+      String.fromCharCode(hex ? Number.parseInt(hex, 16) : Number.parseInt(octal, 8)),
+    );
+};
+
+const look = (name: string, variables: Variables): readonly string[] & string[] => [
+  ...(variables.get(name) ?? [UNKNOWN]),
+];
+
+/** Every value that the script itself gives to a variable. Twice, since one may be made of another. */
+const learn = (reading: Reading, { cwd, home }: Place): Map<string, string[]> => {
+  const known = new Map<string, string[]>([
+    ["IFS", [" "]],
+    ["PATH", ["/usr/bin:/bin"]],
+    ["HOME", [home ?? "/home/user"]],
+    ["PWD", [cwd ?? UNKNOWN]],
+  ]);
+  const functions = new Set(reading.steps.flatMap((step) => (step.step === "function" ? [step.name] : [])));
+  const own = new Map<string, string[]>();
+  const set = (name: string, values: readonly string[]) => {
+    const all = [...new Set([...(own.get(name) ?? []), ...values])].slice(0, PER_WORD);
+    own.set(name, all);
+    known.set(name, all);
+  };
+  for (let round = 0; round < 2; round++) {
+    for (const step of reading.steps) {
+      if (step.step === "loop" && step.words) set(step.name, argvsOf(step.words, known).flat());
+      if (step.step !== "command") continue;
+      const { assigns, words, redirects } = step.command;
+      for (const { name, words } of assigns)
+        set(
+          name,
+          argvsOf(words, known).map((argv) => argv.join(" ")),
+        );
+      const [argv = []] = argvsOf(words, known);
+      const [program = "", ...args] = argv;
+      const positional = program === "set" && args[0] === "--" ? args.slice(1) : functions.has(program) ? args : null;
+      if (positional) {
+        set("@", [positional.join(" ")]);
+        set("*", [positional.join(" ")]);
+        for (const [index, arg] of positional.entries()) set(String(index + 1), [arg]);
+      }
+      if (program === "printf" && args[0] === "-v") set(args[1] ?? "", [printed("printf", args.slice(2))]);
+      const fed = redirects.find(({ operator }) => operator === "<<<")?.word;
+      if (program === "read") set(args.at(-1) ?? "", fed ? possibleTexts(fed, known) : [UNKNOWN]);
+    }
+  }
+  return known;
+};
+
+const join = (fields: Fields, [head = "", ...tail]: readonly string[]): Fields => {
+  const last = fields.at(-1) ?? "";
+  return [...fields.slice(0, -1), last + head, ...tail];
+};
+
+const split = (text: string): string[] => (/\s/.test(text) ? text.split(/\s+/) : [text]);
+
+/** `{a,b}` and `{1..3}`, nested ones too. */
+const braces = (text: string): string[] => {
+  const inner = text.slice(1, -1);
+  const range = /^(-?\d+|[a-zA-Z])\.\.(-?\d+|[a-zA-Z])/.exec(inner);
+  if (range) return [range[1] ?? "", range[2] ?? ""];
+  const items: string[] = [""];
+  let depth = 0;
+  for (const char of inner) {
+    if (char === "{") depth += 1;
+    if (char === "}") depth -= 1;
+    if (char === "," && depth === 0) items.push("");
+    else items.push((items.pop() ?? "") + char);
+  }
+  return items
+    .flatMap((item) => {
+      const nested = /^([^{]*)(\{.*\})([^}]*)$/s.exec(item);
+      return nested ? braces(nested[2] ?? "").map((choice) => (nested[1] ?? "") + choice + (nested[3] ?? "")) : [item];
+    })
+    .map((item) => item.replace(/["'\\]/g, ""))
+    .slice(0, 64);
+};
+
+const globSource = (pattern: string, greedy: boolean): string =>
+  pattern
+    .replace(/[.+^${}()|\\]/g, "\\$&")
+    .replace(/\*+/g, greedy ? ".*" : ".*?")
+    .replaceAll("?", ".");
+
+const safePattern = (source: string, flags = ""): RegExp => {
+  // Many stars would make the search take forever.
+  if (source.length > 100 || source.split("*").length > 4) return /$^/;
+  try {
+    return new RegExp(source, `s${flags}`);
+  } catch {
+    return /$^/;
+  }
+};

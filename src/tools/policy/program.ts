@@ -1,0 +1,55 @@
+// How a program is judged that reads and shows: by its options and operands, never by its name alone.
+import { own } from "./carriers.ts";
+import { type Parsed, type Problem, parseArgs, wasGiven } from "./options.ts";
+import type { Arg } from "./types.ts";
+
+export type Program = {
+  /** Options known to be harmless, in the notation of options.ts. */
+  options?: string;
+  /** No option of it can write or run anything, in any version: every word may come. */
+  loose?: boolean;
+  /** Most operands it may have; without it, any number. */
+  most?: number;
+  /** Looks at names and sizes, never into files. */
+  names?: boolean;
+  /** What stands first is a subcommand. */
+  subs?: Record<string, Program>;
+  /** Without a subcommand it only shows something. */
+  bare?: boolean;
+  /** The first operand ends the options. */
+  stop?: boolean;
+  check?: (parsed: Parsed) => Problem | null;
+};
+
+export const judgeProgram = (name: string, program: Program, args: readonly Arg[]): Problem | null => {
+  if (program.loose) return null;
+  const { subs } = program;
+  if (subs) {
+    const parsed = parseArgs(name, args, program.options ?? "", true);
+    if ("reason" in parsed) return parsed;
+    const [first, ...rest] = parsed.operands;
+    if (!first) return program.bare || wasGiven(parsed.given, "--version", "-v", "-V") ? null : unknown(name, "");
+    const sub = first.value === null ? undefined : own(subs, first.value);
+    if (!sub)
+      return program.bare && program.most !== 0
+        ? unknown(name, first.source)
+        : unknown(`${name} ${first.source}`, first.source);
+    return judgeProgram(`${name} ${first.source}`, sub, rest);
+  }
+  const parsed = parseArgs(name, args, program.options ?? "", program.stop);
+  if ("reason" in parsed) return parsed;
+  const { most } = program;
+  const over =
+    most !== undefined && (parsed.operands.length > most || (most > 0 && parsed.operands.some(({ many }) => many)));
+  if (over)
+    return {
+      reason: `with these words ${name} could write or change something`,
+      source: parsed.operands.map(({ source }) => source).join(" "),
+    };
+  return program.check?.(parsed) ?? null;
+};
+
+export const unknown = (name: string, source: string): Problem => ({
+  reason: `it is not known to be harmless to run ${name}`,
+  source,
+});

@@ -1,0 +1,219 @@
+// Development tools: what of them only looks. What asks another machine for something the caller names is missing,
+// because a name can carry a secret out; so is what runs a file of the project (yarn, cargo, mvn, gradle, make).
+import { type Problem, wasGiven } from "./options.ts";
+import type { Program } from "./program.ts";
+
+const DOCKER_LIST = "-aqnls -f: --all --quiet --no-trunc --size --last= --latest --filter= --format= --digests --tree";
+const DOCKER_LOGS = "-ft -n: --follow --timestamps --tail= --since= --until= --details";
+const DOCKER_INSPECT = "-s -f: --size --format= --type=";
+const DOCKER_STATS = "-a --all --no-stream --no-trunc --format=";
+const list: Program = { options: DOCKER_LIST };
+const inspect: Program = { options: DOCKER_INSPECT };
+const container: Record<string, Program> = {
+  ls: list,
+  ps: list,
+  list,
+  inspect,
+  logs: { options: DOCKER_LOGS },
+  stats: { options: DOCKER_STATS },
+  top: { most: 1 },
+  port: {},
+  diff: {},
+};
+const docker: Program = {
+  options: "-v --version",
+  subs: {
+    ...container,
+    images: list,
+    history: { options: "-Hq --human --no-trunc --quiet --format=" },
+    version: { options: "-f: --format=" },
+    info: { options: "-f: --format=" },
+    container: { subs: container },
+    image: { subs: { ls: list, list, inspect, history: { options: "-Hq --no-trunc --quiet --format=" } } },
+    volume: { subs: { ls: list, inspect } },
+    network: { subs: { ls: list, inspect } },
+    context: { subs: { ls: list, show: {}, inspect } },
+    system: { subs: { df: { options: "-v --verbose --format=" }, info: { options: "-f: --format=" } } },
+    compose: { subs: { ls: list, version: { options: "--short -f: --format=" } } },
+    buildx: { subs: { ls: {}, version: {}, du: { options: "--verbose --filter=" } } },
+  },
+};
+
+const noSecrets: NonNullable<Program["check"]> = ({ operands }): Problem | null => {
+  const secret = operands.find(({ value, many }) => many || value === null || /secret/i.test(value));
+  return secret ? { reason: "it could show secrets of the cluster", source: secret.source } : null;
+};
+const KUBE =
+  "-Aw -n: -l: -o: -L: --namespace= --context= --cluster= --all-namespaces --selector= --output= --watch --watch-only --sort-by= --field-selector= --show-labels --show-kind --no-headers --chunk-size= --ignore-not-found --label-columns= --request-timeout= --show-managed-fields --output-watch-events";
+const kube = (more = "", check: NonNullable<Program["check"]> = noSecrets): Program => ({
+  options: `${KUBE} ${more}`,
+  check,
+});
+const anything: NonNullable<Program["check"]> = () => null;
+const kubectl: Program = {
+  options: "-n: --namespace= --context= --cluster=",
+  subs: {
+    get: kube(),
+    describe: kube("--show-events"),
+    logs: kube(
+      "-fp -c: --follow --previous --container= --tail= --since= --since-time= --timestamps --all-containers --prefix --limit-bytes=",
+      anything,
+    ),
+    top: {
+      subs: {
+        pod: kube("--containers", anything),
+        pods: kube("--containers", anything),
+        node: kube("", anything),
+        nodes: kube("", anything),
+      },
+    },
+    explain: kube("--recursive --api-version=", anything),
+    "api-resources": kube("--namespaced? --api-group= --verbs="),
+    "api-versions": {},
+    version: kube("--client --short"),
+    "cluster-info": { most: 0 },
+    config: {
+      subs: {
+        view: { options: "--minify -o: --output=", most: 0 },
+        "current-context": {},
+        "get-contexts": { options: "-o: --output= --no-headers" },
+        "get-clusters": {},
+      },
+    },
+    auth: { subs: { "can-i": kube("--list -q --quiet", anything), whoami: {} } },
+    rollout: { subs: { status: kube("--timeout= --watch?", anything), history: kube("--revision=", anything) } },
+    events: kube("--for= --types="),
+  },
+};
+
+const GH =
+  "-q: -L: -s: -a: -A: -l: -S: -t: --json= --jq= --template= --limit= --state= --author= --assignee= --label= --search= --comments --name-only --patch --required --branch= --workflow= --status= --user= --event= --commit= --draft --head= --base= --log --log-failed --job= --verbose --exit-status";
+const ghShow: Program = { options: GH };
+const gh: Program = {
+  options: "--version",
+  subs: {
+    pr: { subs: { list: ghShow, view: ghShow, status: ghShow, checks: ghShow, diff: ghShow } },
+    issue: { subs: { list: ghShow, view: ghShow, status: ghShow } },
+    run: { subs: { list: ghShow, view: ghShow } },
+    release: { subs: { list: ghShow, view: ghShow } },
+    repo: { subs: { list: ghShow, view: ghShow } },
+    workflow: { subs: { list: ghShow, view: ghShow } },
+    auth: { subs: { status: {} } },
+    version: {},
+  },
+};
+
+const NPM_LIST =
+  "-agl --depth= --all --json --long --parseable --global --prod --production --omit= --include= --link --workspaces --workspace=";
+const npm: Program = {
+  options: "-v --version",
+  subs: {
+    ls: { options: NPM_LIST },
+    list: { options: NPM_LIST },
+    ll: { options: NPM_LIST },
+    explain: { options: "--json" },
+    why: { options: "--json" },
+    root: { options: "-g --global" },
+    prefix: { options: "-g --global" },
+    bin: { options: "-g --global" },
+    config: {
+      subs: {
+        get: { options: "--json -g --global" },
+        list: { options: "-l --json --long" },
+        ls: { options: "-l --json --long" },
+      },
+    },
+    pkg: { subs: { get: { options: "--json" } } },
+    run: { most: 0, options: "--json" },
+    "run-script": { most: 0 },
+  },
+};
+const pip: Program = {
+  options: "-V --version",
+  subs: {
+    list: { options: "-el --format= --user --local --editable --not-required --exclude= --exclude-editable --path=" },
+    show: { options: "-fv --files --verbose" },
+    freeze: { options: "-l --local --user --all --exclude= --exclude-editable" },
+    check: {},
+    config: { subs: { list: {}, get: {} } },
+  },
+};
+const go: Program = {
+  subs: {
+    version: { options: "-mv" },
+    env: { options: "=-json =-changed" },
+    doc: { options: "-acu =-all =-src =-short" },
+  },
+};
+const helmShow: Program = {
+  options: "-Aaq -n: -o: --namespace= --all-namespaces --output= --all --kube-context= --short --max=",
+};
+const helm: Program = {
+  subs: { list: helmShow, ls: helmShow, status: helmShow, history: helmShow, version: { options: "--short --client" } },
+};
+const openssl: Program = {
+  subs: {
+    version: { options: "-abdeopv" },
+    x509: {
+      options:
+        "=-in: =-inform: =-noout =-text =-subject =-issuer =-dates =-startdate =-enddate =-fingerprint =-serial =-purpose =-email =-sha256 =-sha1 =-nameopt: =-ext: =-checkend: =-hash =-pubkey",
+      most: 0,
+    },
+    dgst: { options: "=-sha256 =-sha1 =-sha512 =-sha384 =-md5 =-r =-hex =-c" },
+    ciphers: { options: "-vVs" },
+  },
+};
+
+/**
+ * The one option that only says the version. The same letter starts a shell elsewhere (`python -v`, `swift -v`), and
+ * some programs obey the project even here (bazel, cargo, rustup, dotnet, mvn, yarn, bundle): those are missing.
+ */
+const VERSIONS: Record<string, string> = {
+  "--version":
+    "node nodejs python python2 python3 ruby gem perl php deno bun tsc java javac gcc g++ clang clang++ cc c++ ld make gmake cmake ninja meson curl wget rsync vim nvim emacs nano code aws gcloud az terraform tofu vagrant packer psql mysql redis-cli redis-server mongosh mongo sqlite3 postgres zsh bash fish uv uvx pyenv conda mamba swift ghc julia R Rscript zig nim dart npx",
+  "-V": "python python3 ssh curl psql mysql tmux postgres deno",
+  "-v": "node nodejs npm tsc bun php perl nginx terraform",
+  "-version": "java javac ffmpeg ffprobe convert magick sqlite3",
+};
+const versioned = (): Record<string, Program> => {
+  const words = new Map<string, string[]>();
+  for (const [word, names] of Object.entries(VERSIONS))
+    for (const name of names.split(" ")) words.set(name, [...(words.get(name) ?? []), word]);
+  const check: NonNullable<Program["check"]> = ({ given }) =>
+    given.length === 1 ? null : { reason: "only its version is known to be harmless", source: "" };
+  return Object.fromEntries(
+    [...words].map(([name, own]) => [name, { options: own.map((word) => `=${word}`).join(" "), most: 0, check }]),
+  );
+};
+
+export const DEV: Record<string, Program> = {
+  ...versioned(),
+  docker,
+  podman: docker,
+  kubectl,
+  gh,
+  npm,
+  pip,
+  pip3: pip,
+  go,
+  helm,
+  openssl,
+  brew: { options: "--version", subs: { list: { options: "-1v --versions --formula --cask" }, config: {} } },
+  apt: {
+    options: "--version",
+    subs: {
+      list: { options: "-a --installed --upgradable --all-versions" },
+      show: { options: "-a" },
+      search: {},
+      policy: {},
+    },
+  },
+  "apt-cache": { subs: { policy: {}, show: {}, search: {}, depends: {}, rdepends: {} } },
+  dpkg: { options: "-lLsSp --list --listfiles --status --search --print-avail --version --print-architecture" },
+  "dpkg-query": { options: "-lLsSW -f: --list --listfiles --status --search --show --showformat=" },
+  rpm: {
+    options: "-qailcdRf --query --all --info --list --whatprovides --version --changelog",
+    check: ({ given }) =>
+      wasGiven(given, "-q", "--query", "--version") ? null : { reason: "here rpm does more than ask", source: "" },
+  },
+};

@@ -1,0 +1,381 @@
+// From a command's text to what it would do: the simple commands in it, where their output goes, and every doubt.
+// What the parser claims is checked: each character must belong to something it named, or be a separator, a
+// keyword or a comment. An error, a kind of node that is not named here, or a character left over is a doubt.
+import type {
+  ArrayValue,
+  Assignment,
+  Command,
+  ParsedScript,
+  Redirection,
+  Statement,
+  TestCommand,
+  TestExpression,
+  Word,
+} from "unbash";
+import type { Arg, Doubt } from "./types.ts";
+import { type Finder, readArithmetic, readHeredoc, readOperand, readSubscript, readWord } from "./words.ts";
+
+export type Assign = {
+  name: string;
+  value: Arg;
+  /** One word, or those of an array. */
+  words: readonly Word[];
+  source: string;
+  plain: boolean;
+};
+export type Redirect = {
+  operator: string;
+  target: Arg | null;
+  word: Word | null;
+  /** What a here-document or here-string feeds in, where it is always the same. */
+  text: string | null;
+  source: string;
+};
+export type Simple = {
+  argv: Arg[];
+  words: Word[];
+  assigns: Assign[];
+  redirects: Redirect[];
+  source: string;
+  /** The command before it in the pipeline. */
+  from: Simple | null;
+  piped: boolean;
+  background: boolean;
+  /** Subshells around it, outermost first: a `cd` lasts as long as its own. */
+  scopes: readonly number[];
+  /** The function it is the body of. */
+  within: string | null;
+};
+export type Step =
+  | { step: "command"; command: Simple }
+  | { step: "loop"; name: string; words: Word[] | null; source: string }
+  /** `sure`: it is defined whatever happens before. */
+  | { step: "function"; name: string; sure: boolean };
+export type Reading = { steps: Step[]; redirects: Redirect[]; doubts: Doubt[] };
+
+export type Parser = (source: string) => ParsedScript;
+
+export const LIMITS = { length: 100_000, depth: 40, commands: 2_000 };
+
+const UNREADABLE = "this piece could not be read reliably";
+const UNPRINTABLE = /[^\P{C}\n\t]|[\p{Zl}\p{Zp}]|(?! )\p{Zs}/u;
+const GAP =
+  /^(?:[ \t\n;&|(){}!]|\\\n|(?<=^|[\s;&|()])#[^\n]*|(?:if|then|elif|else|fi|for|in|do|done|while|until|case|esac|select|function|coproc|time|-p|--)(?![\w-]))*$/;
+
+type Around = { depth: number; scopes: readonly number[]; background: boolean; piped: boolean; within: string | null };
+
+export const tooLong = (source: string): Doubt | null =>
+  source.length > LIMITS.length
+    ? { reason: "the command is too long to be checked", source: source.slice(0, 80), level: "unreadable" }
+    : null;
+
+export const readScript = (source: string, parse: Parser): Reading => {
+  const reading: Reading = { steps: [], redirects: [], doubts: [] };
+  const long = tooLong(source);
+  if (long) return { ...reading, doubts: [long] };
+  const hidden = UNPRINTABLE.exec(source);
+  if (hidden) doubtful("it contains a character that cannot be seen", around(source, hidden.index), "unclear");
+  let scopes = 0;
+  let commands = 0;
+
+  readNested(parse(source), source, 0, source.length, {
+    depth: 0,
+    scopes: [],
+    background: false,
+    piped: false,
+    within: null,
+  });
+  return reading;
+
+  function doubtful(reason: string, part: string, level: Doubt["level"] = "unproven"): void {
+    if (reading.doubts.length < 100) reading.doubts.push({ level, reason, source: part });
+  }
+
+  /** One script and what belongs to it in `text`, between `from` and `to`. */
+  function readNested(script: ParsedScript, text: string, from: number, to: number, at: Around): void {
+    if (at.depth > LIMITS.depth)
+      return doubtful("it is nested too deeply to be checked", text.slice(from, from + 80), "unreadable");
+    for (const error of script.errors ?? [])
+      doubtful(`the shell grammar does not allow this (${error.message})`, around(text, error.pos), "unreadable");
+    const claimed: [number, number][] = [];
+    for (const statement of script.commands) readStatement(statement, at, at.depth === 0);
+
+    let end = from;
+    for (const [pos, until] of claimed.sort(([a], [b]) => a - b)) {
+      const gap = text.slice(end, pos);
+      if (pos < end || !GAP.test(gap)) doubtful(UNREADABLE, gap.trim() || text.slice(pos, until), "unreadable");
+      end = Math.max(end, until);
+    }
+    if (!GAP.test(text.slice(end, to))) doubtful(UNREADABLE, text.slice(end, to).trim(), "unreadable");
+
+    function claim(node: { pos: number; end: number }): void {
+      if (node.end > node.pos) claimed.push([node.pos, node.end]);
+    }
+
+    function cut(node: { pos: number; end: number }): string {
+      return text.slice(node.pos, node.end);
+    }
+
+    function finder(at: Around): Finder {
+      return {
+        doubt: doubtful,
+        script: (inner, part) => {
+          if (!inner) return doubtful(UNREADABLE, part.text, "unreadable");
+          const own = inner.source;
+          if (own !== undefined) return readNested(inner, own, 0, own.length, subshell(at));
+          const opening = part.text.startsWith("`") ? 1 : 2;
+          readNested(inner, text, part.pos + opening, part.end - 1, subshell(at));
+        },
+      };
+    }
+
+    function subshell(at: Around): Around {
+      scopes += 1;
+      return { ...at, depth: at.depth + 1, scopes: [...at.scopes, scopes] };
+    }
+
+    function list(body: { commands: readonly Statement[] }, at: Around): void {
+      for (const statement of body.commands) readStatement(statement, at, false);
+    }
+
+    function readStatement(statement: Statement, at: Around, top: boolean): void {
+      if (at.depth > LIMITS.depth)
+        return doubtful("it is nested too deeply to be checked", cut(statement).slice(0, 80), "unreadable");
+      const background = statement.background === true;
+      if (background) doubtful("it goes on in the background", cut(statement));
+      const inner = background ? { ...subshell(at), background } : at;
+      readNode(statement.command, inner, top && !background);
+    }
+
+    function readNode(
+      node: Statement["command"],
+      at: Around,
+      top: boolean,
+      before: Simple | null = null,
+    ): Simple | null {
+      const deeper = { ...at, depth: at.depth + 1 };
+      if (deeper.depth > LIMITS.depth) {
+        doubtful("it is nested too deeply to be checked", cut(node).slice(0, 80), "unreadable");
+        return null;
+      }
+      switch (node.type) {
+        case "Command":
+          return readCommand(node, at, before);
+        case "Pipeline": {
+          for (const prefix of node.prefixes) claim(prefix);
+          const many = node.commands.length > 1;
+          let previous: Simple | null = null;
+          for (const command of node.commands)
+            previous = readNode(command, many ? { ...subshell(at), piped: true } : deeper, top && !many, previous);
+          return null;
+        }
+        case "AndOr":
+          for (const [index, command] of node.commands.entries()) readNode(command, deeper, top && index === 0);
+          return null;
+        case "Redirected":
+          for (const redirect of node.redirects) readRedirect(redirect, at);
+          return readNode(node.command, deeper, false, before);
+        case "If":
+          list(node.clause, deeper);
+          list(node.then, deeper);
+          for (const branch of node.elif) {
+            list(branch.clause, deeper);
+            list(branch.then, deeper);
+          }
+          if (node.else) list(node.else, deeper);
+          return null;
+        case "While":
+          list(node.clause, deeper);
+          list(node.body, deeper);
+          return null;
+        case "For":
+        case "Select": {
+          claim(node.name);
+          for (const word of node.wordlist ?? []) readOne(word, at);
+          if (node.type === "Select") doubtful("it waits for an answer", cut(node.name));
+          const words = node.type === "For" && node.wordlist ? [...node.wordlist] : null;
+          reading.steps.push({ step: "loop", name: node.name.text, words, source: cut(node.name) });
+          list(node.body, deeper);
+          return null;
+        }
+        case "ArithmeticFor":
+          claim({ pos: node.pos, end: node.body.pos });
+          for (const part of [node.initialize, node.test, node.update])
+            if (part) readArithmetic(part, cut(node).slice(0, 80), finder(at));
+          doubtful("it sets a variable", cut(node).slice(0, 80));
+          list(node.body, deeper);
+          return null;
+        case "Subshell":
+          list(node.body, subshell(at));
+          return null;
+        case "BraceGroup":
+          list(node.body, deeper);
+          return null;
+        case "Case":
+          readOne(node.word, at);
+          for (const item of node.items) {
+            for (const pattern of item.pattern) readOne(pattern, at);
+            list(item.body, deeper);
+          }
+          return null;
+        case "TestCommand":
+          claim(node);
+          readTestCommand(node, at);
+          return null;
+        case "ArithmeticCommand":
+          claim(node);
+          readArithmetic(node.expression, cut(node), finder(at));
+          return null;
+        case "Function": {
+          claim(node.name);
+          const name = readWord(node.name, finder(at)).value;
+          if (name === null || at.within !== null) doubtful("this function could not be followed", cut(node.name));
+          reading.steps.push({ step: "function", name: name ?? "", sure: top && name !== null });
+          const inside = { ...subshell(at), within: name ?? "" };
+          if (node.body.type === "CompoundList") {
+            doubtful("this function could not be read reliably", cut(node), "unreadable");
+            list(node.body, inside);
+          } else readNode(node.body, inside, false);
+          return null;
+        }
+        case "Coproc":
+          doubtful("it goes on in the background", cut(node));
+          if (node.name) claim(node.name);
+          if (node.body.type === "CompoundList") {
+            doubtful(UNREADABLE, cut(node), "unreadable");
+            list(node.body, subshell(at));
+          } else readNode(node.body, { ...subshell(at), background: true }, false);
+          return null;
+        default:
+          doubtful("this kind of command is unknown", text.slice(from, to), "unreadable");
+          return null;
+      }
+    }
+
+    function readOne(word: Word, at: Around): Arg {
+      claim(word);
+      return readWord(word, finder(at));
+    }
+
+    function readCommand(node: Command, at: Around, before: Simple | null): Simple {
+      commands += 1;
+      if (commands > LIMITS.commands) doubtful("it has too many commands to be checked", cut(node), "unreadable");
+      const simple: Simple = {
+        argv: [],
+        words: [],
+        assigns: [],
+        redirects: [],
+        source: cut(node),
+        from: before,
+        piped: at.piped,
+        background: at.background,
+        scopes: at.scopes,
+        within: at.within,
+      };
+      if (commands > LIMITS.commands) return simple;
+      const add = (word: Word) => {
+        simple.argv.push(readOne(word, at));
+        simple.words.push(word);
+      };
+      const take = (part: Command["prefix"][number] | Command["suffix"][number]) => {
+        if (part.type === "Word") add(part);
+        else if (part.type === "Assignment") simple.assigns.push(readAssignment(part, at));
+        else simple.redirects.push(readRedirect(part, at));
+      };
+      for (const part of node.prefix) take(part);
+      if (node.name) add(node.name);
+      for (const part of node.suffix) take(part);
+      reading.steps.push({ step: "command", command: simple });
+      return simple;
+    }
+
+    function readAssignment(node: Assignment, at: Around): Assign {
+      claim(node);
+      const { value, index } = node;
+      const find = finder(at);
+      if (index) {
+        readSubscript(index, find);
+        find.doubt("it sets a variable by a subscript", cut(node));
+      }
+      if (value.type === "ArrayValue") readArray(value, node, at);
+      const word = value.type === "Word" ? value : null;
+      const arg = word ? readWord(word, find) : { source: "", value: null, operand: false, prefix: "", many: true };
+      const words = value.type === "Word" ? [value] : value.elements;
+      return { name: node.name, value: arg, words, source: cut(node), plain: !index && word !== null };
+    }
+
+    function readArray(value: ArrayValue, node: Assignment, at: Around): void {
+      const find = finder(at);
+      find.doubt("it sets an array, whose subscripts are evaluated", cut(node));
+      if (value.end !== node.end) find.doubt(UNREADABLE, cut(node), "unreadable");
+      for (const element of value.elements) readWord(element, find);
+    }
+
+    function readRedirect(node: Redirection, at: Around): Redirect {
+      claim(node);
+      const find = finder(at);
+      const source = cut(node);
+      if (source.includes("\\\n")) find.doubt("a line ends in the middle of this", source, "unclear");
+      if (node.descriptor?.type === "FileDescriptorVariable") find.doubt("it sets a variable", source);
+      const redirect: Redirect = { operator: node.operator, target: null, word: null, text: null, source };
+      if (node.type === "HereDoc") {
+        if (node.closing) claim({ pos: node.body.pos, end: node.closing.end });
+        else claim(node.body);
+        redirect.text = readHeredoc(node, find);
+      } else if (!node.target) find.doubt(UNREADABLE, source, "unreadable");
+      else {
+        redirect.word = node.target;
+        redirect.target = readWord(node.target, find);
+        if (node.type === "HereString")
+          redirect.text = redirect.target.value === null ? null : `${redirect.target.value}\n`;
+        // The shell ends `>&-` after the dash; what follows is another word.
+        else if (node.operator.endsWith("&") && /^-./s.test(node.target.text))
+          find.doubt(UNREADABLE, source, "unreadable");
+      }
+      reading.redirects.push(redirect);
+      return redirect;
+    }
+
+    function readTestCommand(node: TestCommand, at: Around): void {
+      const operands: Word[] = [];
+      readTest(node.expression, at, operands);
+      let rest = cut(node);
+      for (const { pos, end } of operands.toReversed())
+        rest = rest.slice(0, pos - node.pos) + rest.slice(end - node.pos);
+      if (/[$`;"']/.test(rest)) doubtful(UNREADABLE, cut(node), "unreadable");
+    }
+
+    function readTest(node: TestExpression, at: Around, inner: Word[]): void {
+      const find = finder(at);
+      const plain = (word: Word, fits: RegExp, reason: string) => {
+        if (!fits.test(word.text)) find.doubt(reason, cut(node));
+      };
+      switch (node.type) {
+        case "TestUnary":
+          readOperand(node.operand, find);
+          inner.push(node.operand);
+          if (/^-[vR]$/.test(node.operator)) plain(node.operand, /^[A-Za-z_]\w*$/, "a subscript is evaluated");
+          return;
+        case "TestBinary":
+          for (const word of [node.left, node.right]) {
+            readOperand(word, find);
+            inner.push(word);
+            if (/^-(?:eq|ne|lt|le|gt|ge)$/.test(node.operator))
+              plain(word, /^(?:-?\d+|"?\$(?:[?#]|\{#\w+\})"?)$/, "it calculates with a value that could run commands");
+          }
+          return;
+        case "TestLogical":
+          for (const operand of node.operands) readTest(operand, at, inner);
+          return;
+        case "TestNot":
+          return readTest(node.operand, at, inner);
+        case "TestGroup":
+          return readTest(node.expression, at, inner);
+        default:
+          find.doubt("this kind of test is unknown", text.slice(from, to), "unreadable");
+      }
+    }
+  }
+};
+
+const around = (text: string, pos: number): string => text.slice(Math.max(0, pos - 20), pos + 20);

@@ -1,0 +1,92 @@
+// Which programs of sed and awk only read and print. Both can write files and run commands, so a program is
+// accepted only if every token of it is known to be harmless; what versions read differently is not accepted.
+
+/** One sed command with its addresses; everything that writes, reads another file or runs something is missing. */
+export const isHarmlessSed = (script: string): boolean => {
+  let rest = script;
+  const take = (pattern: RegExp): boolean => {
+    const found = pattern.exec(rest);
+    if (found) rest = rest.slice(found[0].length);
+    return found !== null;
+  };
+  const regex = (): boolean => {
+    const found = /^(?:\/((?:\\[^\n]|[^/\\\n])*)\/|\\([,#|@!%])((?:\\[^\n]|(?!\2)[^\\\n])*)\2)[IM]*/.exec(rest);
+    if (!found || !closedBrackets(found[1] ?? found[3] ?? "")) return false;
+    rest = rest.slice(found[0].length);
+    return true;
+  };
+  const address = (): boolean => take(/^(?:\d+(?:~\d+)?|\$)/) || regex();
+
+  while (rest !== "") {
+    if (take(/^[\s;{}]+/) || take(/^#[^\n]*/)) continue;
+    if (address()) {
+      take(/^\s+/);
+      if (take(/^,\s*/) && !take(/^[+~]?\d+/) && !address()) return false;
+    }
+    take(/^\s*!?\s*/);
+    if (take(/^\{/)) continue;
+    if (take(/^[=dDgGhHnNpPxzF](?=\s*(?:[;}\n#]|$))/)) continue;
+    if (take(/^[qQl]\s*\d*(?=\s*(?:[;}\n#]|$))/)) continue;
+    if (take(/^[btT]\s*\w*(?=\s*(?:[;\n}]|$))/) || take(/^:\s*\w+(?=\s*(?:[;\n]|$))/)) continue;
+    if (!substitution()) return false;
+  }
+  return true;
+
+  function substitution(): boolean {
+    const found =
+      /^[sy]([/,#|@!%:_])((?:\\[^\n]|(?!\1)[^\\\n])*)\1((?:\\[^\n]|(?!\1)[^\\\n])*)\1([gpiI\d]*)(?=\s*(?:[;}\n#]|$))/.exec(
+        rest,
+      );
+    if (!found || !closedBrackets(found[2] ?? "")) return false;
+    rest = rest.slice(found[0].length);
+    return true;
+  }
+};
+
+/** Versions disagree whether a delimiter ends an expression inside brackets: there must be none open. */
+const closedBrackets = (regex: string): boolean => /^(?:\\[^]|[^[\\]|\[\^?\]?[^\]]*\])*$/.test(regex);
+
+const KEYWORD =
+  /^(?:print|printf|return|in|case|else|do|if|while|for|delete|exit|next|nextfile|switch|default|func|function)$/;
+
+/** An awk program without output to files, pipes, commands, or anything that is loaded. */
+export const isHarmlessAwk = (program: string): boolean => {
+  if (/system|getline|close|fflush|@|\\\n|extension|PROCINFO/.test(program)) return false;
+  const depth = { brace: 0, paren: 0 };
+  let before = "";
+  let rest = program;
+  while (rest !== "") {
+    const found =
+      /^(?:\s+|#[^\n]*|"(?:\\[^\n]|[^"\\\n])*"|[A-Za-z_]\w*|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|&&|\|\||[-+*/%^]=|\+\+|--|[<>=!]=|!~|[{}()[\],;$!~?:<>=+*%^-]|\/)/.exec(
+        rest,
+      );
+    if (!found) return false;
+    const [token] = found;
+    rest = rest.slice(token.length);
+    if (token === "/" || token === "/=") {
+      // After a value it divides; after an operator it begins an expression. Anything else is not clear.
+      if (/^(?:[\w.]+|\]|")$/.test(before) && !KEYWORD.test(before)) {
+        before = "/";
+        continue;
+      }
+      if (token === "/=" || !/^(?:|[({,;!~?:}\n]|&&|\|\||print|return|[=!]=|!~)$/.test(before)) return false;
+      const regex = /^((?:\\[^\n]|[^/\\\n])*)\//.exec(rest);
+      if (!regex || !closedBrackets(regex[1] ?? "")) return false;
+      rest = rest.slice(regex[0].length);
+      before = '"';
+      continue;
+    }
+    if (token === "{") depth.brace += 1;
+    if (token === "}") depth.brace -= 1;
+    if (token === "(" || token === "[") depth.paren += 1;
+    if (token === ")" || token === "]") depth.paren -= 1;
+    if (depth.brace < 0 || depth.paren < 0) return false;
+    // Inside a statement and outside parentheses `>` sends output to a file.
+    if ((token === ">" || token === ">=") && depth.brace > 0 && depth.paren === 0) return false;
+    if (/^\s|^#/.test(token)) {
+      if (token.includes("\n") && depth.paren > 0) return false;
+      if (token.includes("\n")) before = "\n";
+    } else before = token.startsWith('"') ? '"' : token;
+  }
+  return depth.brace === 0 && depth.paren === 0;
+};

@@ -1,0 +1,31 @@
+// The words of the policy. Everything here is data; docs/policy.md says what it means to a user.
+
+export type Verdict = "allow" | "ask" | "deny";
+/** `manual` asks a person; `off` asks nobody and still refuses what is refused in every mode. */
+export type Mode = "manual" | "off";
+
+/** `reason` is a sentence for a person, `part` the piece of the command that decided. */
+export type Judgement = { verdict: Verdict; reason: string; part: string; hardline: boolean };
+
+/** Where the command would run, as far as it is known. */
+export type Place = { cwd?: string | undefined; home?: string | undefined };
+
+/** One word of a command, as far as it is known before it runs. */
+export type Arg = {
+  /** As it was written. */
+  source: string;
+  /** Always exactly this one word; null: only the shell will know. */
+  value: string | null;
+  /** Whatever it becomes, no program can take it for an option. */
+  operand: boolean;
+  /** What every word it becomes begins with; `~` stands for a home directory. */
+  prefix: string;
+  /** It may become no word, or several. */
+  many: boolean;
+};
+
+/**
+ * Something that cannot be proven harmless. `unproven`: it may have effects, which a sandbox would hold in. `unclear`:
+ * what it does cannot be seen from here, so a sandbox does not help. `unreadable`: the text itself is not understood.
+ */
+export type Doubt = { level: "unproven" | "unclear" | "unreadable"; reason: string; source: string };

@@ -1,0 +1,102 @@
+// Background processes: they outlive the turn and a plain stop, and end with us.
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import type { Log } from "../core/ports.ts";
+import { type ExecOptions, endOwned, type Result, type Running, start } from "./exec.ts";
+
+export type Background = {
+  readonly id: string;
+  readonly session: string;
+  readonly command: string;
+  readonly cwd: string;
+  /** All that it prints. */
+  readonly file: string;
+  readonly startedAt: number;
+  readonly running: Running;
+  /** Null while it runs. */
+  result: Result | null;
+};
+export type Processes = {
+  /** A text: why not. */
+  start(session: string, command: string, how: StartOptions): Promise<Background | string>;
+  list(session: string): Background[];
+  get(session: string, id: string): Background | null;
+  /** Ends those of one session (`/stop all`). */
+  endAll(session: string): Promise<void>;
+  /** Ends everything that tools of this process have started. */
+  close(): Promise<void>;
+};
+type StartOptions = Pick<ExecOptions, "cwd" | "sandbox" | "pass" | "env"> & { outputs: string; notify: boolean };
+
+const MOST_RUNNING = 20;
+const MOST_REMEMBERED = 50;
+
+export function createProcesses(options: {
+  /** `ownerHere(home)` */
+  owner: string;
+  log: Log;
+  onComplete: (process: Background, result: Result) => void;
+}): Processes {
+  const { owner, log, onComplete } = options;
+  const all = new Map<string, Background>();
+  const list = (session: string) => [...all.values()].filter((process) => process.session === session);
+  let open = true;
+
+  async function begin(session: string, command: string, how: StartOptions): Promise<Background | string> {
+    if (!open) return "Not started: the program is shutting down.";
+    const others = list(session);
+    if (others.filter(isRunning).length >= MOST_RUNNING)
+      return `Not started: ${MOST_RUNNING} background processes are running. End one first (process, action kill).`;
+    const { outputs, notify, ...rest } = how;
+    const id = `bg_${randomBytes(4).toString("hex")}`;
+    const file = join(outputs, `${id}.txt`);
+    const running = await start(command, {
+      ...rest,
+      marker: `${id}-${randomBytes(8).toString("hex")}`,
+      owner,
+      stdin: "open",
+      background: true,
+      spool: { file, always: true },
+    });
+    const process: Background = {
+      id,
+      session,
+      command,
+      cwd: rest.cwd,
+      file,
+      startedAt: Date.now(),
+      running,
+      result: null,
+    };
+    all.set(id, process);
+    for (const old of others.filter((other) => !isRunning(other)).slice(0, -MOST_REMEMBERED)) all.delete(old.id);
+    void running.done.then((result) => {
+      process.result = result;
+      if (result.survivors > 0) log("warn", "process.survived", { session, id, survivors: result.survivors });
+      if (notify && open && !result.aborted) onComplete(process, result);
+    });
+    return process;
+  }
+
+  return {
+    start: begin,
+    list,
+    get: (session, id) => list(session).find((process) => process.id === id) ?? null,
+    endAll: async (session) => void (await Promise.all(list(session).map(end))),
+    close: async () => {
+      open = false;
+      await Promise.all([...all.values()].filter(isRunning).map(end));
+      const { left } = await endOwned(owner);
+      if (left > 0) log("warn", "process.survived", { survivors: left });
+    },
+  };
+}
+
+/** Says how many of its processes could not be ended. */
+export async function end({ running }: Background): Promise<number> {
+  const { left } = await running.stop();
+  await running.done;
+  return left;
+}
+
+export const isRunning = ({ result }: Background) => result === null;
