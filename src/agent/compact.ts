@@ -2,9 +2,8 @@
 // changes. Bounded: a summary that does not come in time is replaced by a note of what was left out.
 import type { Performing } from "../core/ports.ts";
 import type { Event } from "../core/session.ts";
-import type { Message, Transcript } from "../core/transcript.ts";
+import { CHARACTERS, type Message, type Transcript, tokensOf } from "../core/transcript.ts";
 import type { Agent, EffectOf } from "./agent.ts";
-import { CHARACTERS, tokensOf } from "./context.ts";
 import { modelsFor } from "./think.ts";
 import { watchedCall } from "./watchdog.ts";
 
@@ -27,8 +26,7 @@ export async function compact(agent: Agent, effect: EffectOf<"compact">, cx: Per
   const { step } = effect;
   const [model] = modelsFor(agent, effect.model);
   const history = await cx.history();
-  const tokens = history.messages.reduce((sum, message) => sum + tokensOf(message), 0);
-  const cut = model ? boundary(history, Math.min(model.context, tokens) * KEEP) : 0;
+  const cut = model ? boundary(history, Math.min(model.context, history.tokens) * KEEP) : 0;
   const upTo = (history.seqs[cut] ?? history.seq + 1) - 1;
   if (!model || cut === 0 || upTo <= history.summarised) {
     if (effect.asked) return { type: "compacted", step, summary: "", upTo: 0 };
@@ -49,7 +47,7 @@ export async function compact(agent: Agent, effect: EffectOf<"compact">, cx: Per
     },
   };
   if (!(await cx.owned()) || cx.signal.aborted) return null;
-  const room = Math.min(model.context * QUOTE.window, tokens * QUOTE.conversation);
+  const room = Math.min(model.context * QUOTE.window, history.tokens * QUOTE.conversation);
   const request = {
     session: cx.session,
     system: INSTRUCTIONS,

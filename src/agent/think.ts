@@ -12,11 +12,12 @@ const MOST_CALLS = 64;
 
 export async function think(agent: Agent, effect: EffectOf<"think">, cx: Performing): Promise<Event | null> {
   const { step } = effect;
-  const { messages } = await cx.history();
+  const history = await cx.history();
+  const { messages } = history;
   const { final } = effect;
   const { tools } = agent;
   const request: ModelRequest = { session: cx.session, system: await agent.system(cx.session), messages, tools, final };
-  const tokens = requestTokens(request.system, messages, tools);
+  const tokens = requestTokens(request.system, history, tools);
   const models = modelsFor(agent, effect.model);
   const window = models[0]?.context ?? 0;
   if (tokens > window * CROWDED && !effect.tight) return { type: "crowded", step };

@@ -47,7 +47,7 @@ export function createEngine(world: World): Engine {
       const given = { ...(by && { by }), ...(images && { images }), ...(model && { model }), ...(task && { task }) };
       return { type: "arrived", input: { id, text, mode, reply, ...given }, said };
     };
-    let refusal = new Refusal("store_unavailable", "Not accepted, try again.");
+    let refusal: Refusal | null = null;
     try {
       const entries = await change(session, make, {
         insist: false,
@@ -66,7 +66,7 @@ export function createEngine(world: World): Engine {
       throw error instanceof StoreFault ? unavailable(error) : error;
     });
     if (replayed) return replayed;
-    throw refusal;
+    throw refusal ?? new Refusal("store_unavailable", "Not accepted, try again.");
   }
 
   async function replay(id: string, digest: string): Promise<Receipt | null> {

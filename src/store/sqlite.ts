@@ -61,6 +61,7 @@ export async function openSqlite({ file, readOnly = false, maxPages }: SqliteOpt
   }
 
   let closing: Promise<void> | null = null;
+  let mine: number | null = null;
   const long = new Set<Promise<unknown>>();
   const send = async <Q extends Question>(question: Q) => {
     link ??= start().catch((error: unknown) => {
@@ -106,8 +107,12 @@ export async function openSqlite({ file, readOnly = false, maxPages }: SqliteOpt
   }
 
   return {
-    claim: () => write({ op: "claim" }),
-    epoch: () => ask({ op: "epoch" }),
+    claim: async () => {
+      mine = await write({ op: "claim" });
+      return mine;
+    },
+    // While we hold the lock nobody else can claim: no need to ask the thread, behind whatever it writes.
+    epoch: () => (mine === null ? ask({ op: "epoch" }) : Promise.resolve(mine)),
     load: async (session) => {
       const row = await ask({ op: "load", session });
       return row && sessionOf(row, path);

@@ -62,6 +62,8 @@ const Args = z.strictObject({
   workdir: z.string().min(1).optional().describe("Run it in this directory, for this once."),
 });
 type Args = z.output<typeof Args>;
+/** `note`: why it is not where the session was. */
+type Where = { cwd: string; note: string };
 
 export function createTerminal(options: TerminalOptions): Terminal {
   const { home, judgeCommand, display, onComplete, log, pass } = options;
@@ -69,9 +71,9 @@ export function createTerminal(options: TerminalOptions): Terminal {
   const workspace = realpathSync(options.workspace);
   const longest = Math.max(timeoutMs, LONGEST_TIMEOUT_MS);
   const owner = ownerHere(home);
-  const env = { PATH: pathWithout(workspace, process.env.PATH ?? "") };
+  const env = { PATH: pathWithout(workspace, process.env.PATH ?? "/usr/local/bin:/usr/bin:/bin") };
   const places = createPlaces(home, log);
-  const judged = new Map<string, string>();
+  const judged = new Map<string, Where>();
   const processes = createProcesses({
     owner,
     log,
@@ -83,8 +85,9 @@ export function createTerminal(options: TerminalOptions): Terminal {
     if (typeof args === "string") return { gate: "refuse", result: args };
     const refusal = refused();
     if (refusal) return { gate: "refuse", result: refusal };
-    const { cwd } = placeOf(args, session);
-    remember(keyOf(args, session), cwd);
+    const place = placeOf(args, session);
+    remember(keyOf(args, session), place);
+    const { cwd } = place;
     const where = `in ${display(cwd)}${args.background ? ", in the background" : ""}`;
     return gateOf(
       await judgeCommand(args.command, cwd, session),
@@ -96,8 +99,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
     const args = parsed(raw);
     if (typeof args === "string") return { ok: false, text: args };
     const { session } = call;
-    const known = judged.get(keyOf(args, session));
-    const { cwd, note } = known === undefined ? placeOf(args, session) : { cwd: known, note: "" };
+    const { cwd, note } = judged.get(keyOf(args, session)) ?? placeOf(args, session);
     // Asked again at the door: a way around the gate, or rules that have changed, run nothing that is forbidden.
     const again = await judgeCommand(args.command, cwd, session);
     const no = refused() ?? (again.verdict === "deny" ? `Not run: ${again.reason}` : null);
@@ -122,7 +124,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
     });
     if (result.survivors > 0) log("warn", "terminal.survivors", { session, survivors: result.survivors });
     const moved = result.cwd !== undefined && result.cwd !== cwd && args.workdir === undefined;
-    if (moved && result.cwd) places.setCwd(session, result.cwd);
+    if (moved || note) places.setCwd(session, moved && result.cwd ? result.cwd : cwd);
     const notes = [note, moved ? `now in ${result.cwd}` : "", ...notesOn(result, limitMs)];
     return {
       ok: result.code === 0,
@@ -149,25 +151,25 @@ export function createTerminal(options: TerminalOptions): Terminal {
   }
 
   /** The directory of this call: the one it names, or the session's. */
-  function placeOf(args: Args, session: string): { cwd: string; note: string } {
+  function placeOf(args: Args, session: string): Where {
     const last = places.cwd(session) ?? workspace;
     const base = exists(last, session) ? last : workspace;
     const note = base === last ? "" : `${last} is gone, back in ${base}`;
     if (args.workdir === undefined) return { cwd: base, note };
     const named = resolve(base, args.workdir.replace(/^~(?=\/|$)/, process.env.HOME ?? homedir()));
-    const there = outside_(named, session);
+    const there = onHost(named, session);
     // By its real name, so that a link that is turned meanwhile changes nothing.
     return { cwd: there === named && exists(named, session) ? realpathSync(named) : named, note: "" };
   }
 
   const inside = (place: { outputs: string; tmp: string }): Sandbox | null =>
     options.sandbox.sandbox && { ...options.sandbox.sandbox, tmp: place.tmp, readable: [place.outputs] };
-  const outside_ = (path: string, session: string) => {
+  const onHost = (path: string, session: string) => {
     const sandbox = inside(places.of(session));
     return sandbox ? outside(sandbox, path) : path;
   };
   const exists = (path: string, session: string) => {
-    const there = outside_(path, session);
+    const there = onHost(path, session);
     return there !== null && (statSync(there, { throwIfNoEntry: false })?.isDirectory() ?? false);
   };
   const refused = () =>
@@ -176,9 +178,9 @@ export function createTerminal(options: TerminalOptions): Terminal {
       : null;
 
   /** What was judged for one directory runs in that one, whatever calls beside it do (I15). */
-  function remember(key: string, cwd: string): void {
+  function remember(key: string, place: Where): void {
     judged.delete(key);
-    judged.set(key, cwd);
+    judged.set(key, place);
     const [oldest] = judged.keys();
     if (judged.size > MOST_JUDGED && oldest !== undefined) judged.delete(oldest);
   }

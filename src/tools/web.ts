@@ -8,6 +8,7 @@ import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import * as z from "zod";
 import { messageOf } from "../core/errors.ts";
 import type { Tool, ToolResult } from "../core/ports.ts";
+import { unlessAborted } from "./abort.ts";
 import { asData, atMost, plain } from "./data.ts";
 import { defineTool, failed, ok } from "./define.ts";
 import { isInnerName, isPublic, isWebPort } from "./web-address.ts";
@@ -159,15 +160,6 @@ const only =
     if (options.all) done(null, addresses);
     else done(null, first?.address ?? "", first?.family);
   };
-
-/** A lookup cannot be stopped, only no longer waited for. */
-function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const stop = () => reject(signal.reason);
-  if (signal.aborted) stop();
-  signal.addEventListener("abort", stop);
-  return Promise.race([work, promise]).finally(() => signal.removeEventListener("abort", stop));
-}
 
 async function bytesOf(body: Readable, encoding: string, most: number): Promise<{ bytes: Buffer; cut: boolean }> {
   const decoder = decoderOf(encoding);

@@ -277,7 +277,7 @@ describe("hermes doctor", () => {
       .trimEnd()
       .split("\n")
       .map((line) => line.split(/\s+/).slice(0, 2).join(" "));
-    expect(names).toEqual(["✓ node", "✓ home", "✓ config", "✓ database", "✓ disk", "✓ logs"]);
+    expect(names).toEqual(["✓ node", "✓ home", "✓ config", "! model", "✓ database", "✓ disk", "✓ logs"]);
     expect(existsSync(home)).toBe(false);
   });
 

@@ -25,6 +25,8 @@ export type Place = {
   home: string;
   dir: string;
   start(args: string[], more?: NodeJS.ProcessEnv): Hermes;
+  /** On a terminal of its own: what is typed are keys, what is printed comes with colours and all. */
+  startOnTerminal(args: string[]): Hermes;
   clear(): void;
 };
 
@@ -33,14 +35,20 @@ export function makePlace(env: NodeJS.ProcessEnv = {}): Place {
   const dir = realpathSync(mkdtempSync(join(tmpdir(), "hermes-")));
   const home = join(dir, "home");
   const running = new Set<Hermes>();
+  const launch = (command: string, args: string[], more: NodeJS.ProcessEnv) => {
+    const whole = { PATH: process.env["PATH"], HOME: dir, HERMES_HOME: home, ...env, ...more };
+    const hermes = start(command, args, dir, whole);
+    running.add(hermes);
+    void hermes.exit.finally(() => running.delete(hermes));
+    return hermes;
+  };
   return {
     dir,
     home,
-    start(args, more = {}) {
-      const hermes = start(args, dir, { PATH: process.env["PATH"], HOME: dir, HERMES_HOME: home, ...env, ...more });
-      running.add(hermes);
-      void hermes.exit.finally(() => running.delete(hermes));
-      return hermes;
+    start: (args, more = {}) => launch(program, args, more),
+    startOnTerminal(args) {
+      const command = `stty cols 120 rows 50; exec '${program}' ${args.join(" ")}`;
+      return launch("script", ["-qefc", command, "/dev/null"], { TERM: "xterm", SHELL: "/bin/sh" });
     },
     clear() {
       for (const hermes of running) hermes.kill("SIGKILL");
@@ -49,8 +57,8 @@ export function makePlace(env: NodeJS.ProcessEnv = {}): Place {
   };
 }
 
-function start(args: string[], cwd: string, env: NodeJS.ProcessEnv): Hermes {
-  const child = spawn(program, args, { cwd, env });
+function start(command: string, args: string[], cwd: string, env: NodeJS.ProcessEnv): Hermes {
+  const child = spawn(command, args, { cwd, env });
   const printed = { stdout: "", stderr: "" };
   const waiting = new Set<() => void>();
   for (const which of ["stdout", "stderr"] as const)

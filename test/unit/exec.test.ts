@@ -214,10 +214,9 @@ describe("what is ended", () => {
   });
 
   it("are also children without our marker in their environment, by their parents", async () => {
-    const seen = `seen-${randomUUID()}`;
-    const result = await abortWhenReady(
-      `trap "" TERM; env -i ${seen}=1 bash -c 'trap "" TERM; echo ready; sleep 300; :' ; sleep 300`,
-    );
+    const seen = `SEEN=${randomUUID()}`;
+    const bare = `env -i ${seen} setsid bash -c 'trap "" TERM; echo ready; sleep 300; :'`;
+    const result = await abortWhenReady(`trap "" TERM; ${bare}; sleep 300`);
     expect(result.survivors).toBe(0);
     expect(marked(seen)).toEqual([]);
   });

@@ -131,7 +131,6 @@ describe("what is not fetched", () => {
     "http://a.localhost/",
     "http://printer.local/",
     "http://metadata/",
-    "http://example.org\\@127.0.0.1/x".replace("example.org\\@", ""),
   ])("%s: not a public host", async (url) => {
     const { ok, text } = await fetching(url, { resolve: at("1.1.1.1") });
     expect(text).toMatch(/^Not fetched: .*is not a public host/);
@@ -319,7 +318,7 @@ describe("bounds", () => {
       });
       const fetched = fetching(url, { allowHosts: [host] }, {}, stop.signal);
       const socket = await asked.promise;
-      const closed = once(socket, "close");
+      const closed = new Promise((resolve) => socket.once("error", () => {}).once("close", resolve));
       stop.abort();
       expect((await fetched).text).toBe("Not fetched: it was stopped.");
       await closed;
@@ -441,9 +440,9 @@ describe("HTML as text", () => {
   test("gives up what is nested without end, and is not held up by it", async () => {
     const began = performance.now();
     await text(`${"<b>".repeat(500_000)}${"</i>".repeat(500_000)}`);
-    await text(`${"<div><a href=x>y</a>".repeat(100_000)}`);
-    await text(`${"<!--".repeat(500_000)}`);
-    await text(`${"<a b='".repeat(300_000)}`);
+    await text("<div><a href=x>y</a>".repeat(100_000));
+    await text("<!--".repeat(500_000));
+    await text("<a b='".repeat(300_000));
     expect(performance.now() - began).toBeLessThan(5_000);
   });
 

@@ -5,6 +5,7 @@ import { failed } from "../define.ts";
 import type { Access, Confine } from "./confine.ts";
 import type { Locked } from "./locks.ts";
 import type { Marks } from "./marks.ts";
+import { plain } from "./text.ts";
 import { Trouble, troubleOf } from "./trouble.ts";
 
 /** Runs a program without a shell, with all of its output; 126 and more: it could not be started. */
@@ -45,7 +46,7 @@ export async function gateOf(
   const asked: string[] = [];
   for (const path of new Set(wish.paths)) {
     const verdict = await confine.locate(path, wish.access, wish.session);
-    if (verdict.is === "no") return { gate: "refuse", result: `Not run: ${verdict.why}` };
+    if (verdict.is === "no") return { gate: "refuse", result: `Not run: ${plain(verdict.why)}` };
     if (verdict.is === "ask") asked.push(`${display(verdict.real)}\n  (${display(verdict.why)})`);
   }
   if (asked.length === 0) return { gate: "run" };
@@ -69,6 +70,6 @@ export async function settled(path: string, work: () => Promise<ToolResult>): Pr
   try {
     return await work();
   } catch (error) {
-    return failed(troubleOf(error, path));
+    return failed(plain(troubleOf(error, path)));
   }
 }

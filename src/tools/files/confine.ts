@@ -11,13 +11,11 @@ import { lstat, readdir, realpath } from "node:fs/promises";
 import { homedir } from "node:os";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { chainOf, type File, idOf } from "./open.ts";
+import { plainName } from "./text.ts";
 import { codeOf, orNull, Trouble, troubleOf } from "./trouble.ts";
 
 export type Access = "read" | "write";
-export type Verdict =
-  | { is: "open"; real: string }
-  | { is: "ask"; real: string; why: string }
-  | { is: "no"; why: string };
+type Verdict = { is: "open"; real: string } | { is: "ask"; real: string; why: string } | { is: "no"; why: string };
 export type Confine = {
   workspace: string;
   locate(path: string, access: Access, session: string): Promise<Verdict>;
@@ -25,7 +23,7 @@ export type Confine = {
   forbidden(real: string): boolean;
   /** A second name of a file that must not be read. */
   isSecretTwin(file: File): Promise<boolean>;
-  /** As the model should write it. */
+  /** As the model should write it, on one line. */
   shown(real: string): string;
 };
 type Root = { written: string; real: string };
@@ -97,13 +95,19 @@ export function createConfine(options: {
     return `${path} belongs to hermes itself. Its files cannot be read or changed with tools; ask the user to do it.`;
   }
 
+  let twins: { until: number; ids: Promise<Set<string>[]> } | null = null;
+
   async function isSecretTwin({ stat }: File): Promise<boolean> {
     if (stat.nlink < 2n) return false;
-    const hidden = await Promise.all([...homes, ...secrets].map((place) => idsIn(place, 2)));
-    return hidden.some((ids) => ids.has(idOf(stat)));
+    // For a moment: a search may meet thousands of hard links.
+    if (!twins || twins.until < performance.now()) {
+      const ids = Promise.all([...homes, ...secrets].map((place) => idsIn(place, 2)));
+      twins = { until: performance.now() + 1_000, ids };
+    }
+    return (await twins.ids).some((ids) => ids.has(idOf(stat)));
   }
 
-  const shown = (real: string) => (within(workspace, real) ? relative(workspace, real) || "." : real);
+  const shown = (real: string) => plainName(within(workspace, real) ? relative(workspace, real) || "." : real);
   return { workspace, locate, forbidden, isSecretTwin, shown };
 }
 
@@ -142,7 +146,8 @@ const KERNEL = ["/proc", "/sys", "/dev"];
 /** Git's own files (hooks, and a config that names programs) and what a shell or a session reads when it starts. */
 const RUNS_LATER = new RegExp(
   [
-    /[^/]*\.git(?:\/.*)?/,
+    /\.git(?:\/.*)?/,
+    /[^/]+\.git\/(?:hooks\/.*|config(?:\.worktree)?)/,
     /\.husky\/.*/,
     /\.(?:bashrc|bash_(?:profile|login|logout|aliases)|profile|z(?:shrc|shenv|profile|login|logout)|[kct]?shrc|login|logout|inputrc|envrc)/,
     /\.(?:xprofile|xinitrc|xsession|xsessionrc|pam_environment)/,

@@ -46,10 +46,9 @@ function viewOf(text: string) {
 }
 
 function find(text: string, old: string, all: boolean): Found {
-  const spots: Spot[] = [];
-  for (let at = text.indexOf(old); at >= 0; at = text.indexOf(old, at + old.length))
-    spots.push({ start: at, end: at + old.length });
+  const spots = placesOf(text, old, MOST_SPOTS + 1).map((start) => ({ start, end: start + old.length }));
   if (spots.length === 0) return { problem: missing(text, old) };
+  if (spots.length > MOST_SPOTS) return { problem: `this text is there more than ${MOST_SPOTS} times` };
   if (spots.length > 1 && !all)
     return {
       problem: `this text is there ${spots.length} times, in lines ${linesOf(text, spots)}: give more of what is around it, or all: true\n${quoted(old)}`,
@@ -63,12 +62,9 @@ function findLines(text: string, old: string, line: number): Found {
     // After a last line that has no end of its own, one is needed first; a hunk with context says so, this cannot.
     return at === null ? { problem: `there is no line ${line} to insert after` } : { spots: [{ start: at, end: at }] };
   }
-  const spots: Spot[] = [];
-  for (let at = text.indexOf(old); at >= 0; at = text.indexOf(old, at + 1)) {
-    const end = at + old.length;
-    if ((at === 0 || text[at - 1] === "\n") && (old.endsWith("\n") || end === text.length))
-      spots.push({ start: at, end });
-  }
+  const isWhole = (at: number) =>
+    (at === 0 || text[at - 1] === "\n") && (old.endsWith("\n") || at + old.length === text.length);
+  const spots: Spot[] = placesOf(text, old, MOST_SPOTS, isWhole).map((start) => ({ start, end: start + old.length }));
   // The last line of the file may have no end although the diff does not say so.
   const bare = old.slice(0, -1);
   const tail = text.length - bare.length;
@@ -77,11 +73,36 @@ function findLines(text: string, old: string, line: number): Found {
   const [only] = spots;
   if (!only) return { problem: missing(text, old) };
   if (spots.length === 1) return { spots: [only] };
-  const there = spots.find(({ start }) => start === startOf(text, line));
+  const hinted = startOf(text, line);
+  const there = spots.find(({ start }) => start === hinted);
   if (there) return { spots: [there] };
   return {
     problem: `these lines are there ${spots.length} times, from lines ${linesOf(text, spots)}, and not at line ${line}: give more context\n${quoted(old)}`,
   };
+}
+
+const MOST_SPOTS = 100_000;
+
+/**
+ * Where a text occurs; with `counts` only there, and also where one overlaps the next. Knuth, Morris and Pratt: linear for whatever a model
+ * gives, where indexOf can be made to take hours.
+ */
+function placesOf(text: string, wanted: string, most: number, counts?: (at: number) => boolean): number[] {
+  const borders = new Int32Array(wanted.length + 1);
+  for (let i = 1, k = 0; i < wanted.length; borders[++i] = k) {
+    while (k > 0 && wanted[i] !== wanted[k]) k = borders[k] ?? 0;
+    if (wanted[i] === wanted[k]) k += 1;
+  }
+  const places: number[] = [];
+  for (let at = 0, k = 0; at < text.length && places.length < most; at++) {
+    while (k > 0 && text[at] !== wanted[k]) k = borders[k] ?? 0;
+    if (text[at] === wanted[k]) k += 1;
+    if (k < wanted.length) continue;
+    const start = at - wanted.length + 1;
+    if (!counts || counts(start)) places.push(start);
+    k = counts ? (borders[k] ?? 0) : 0;
+  }
+  return places;
 }
 
 /** Where a line (the first is 1) begins. */
@@ -109,12 +130,10 @@ function missing(text: string, old: string): string {
   const squeezed = (line: string) => line.replace(/\s+/g, "");
   const [keys, lineKeys] = [wanted.map(squeezed), lines.map(squeezed)];
   const first = keys.findIndex((key) => key !== "");
-  const near: number[] = [];
-  for (let at = 0; at + keys.length <= lines.length && near.length < 3; at++)
-    if (first >= 0 && lineKeys[at + first] === keys[first] && keys.every((key, i) => lineKeys[at + i] === key))
-      near.push(at);
-  const [at] = near;
-  if (at !== undefined) {
+  const squeezedText = `\n${lineKeys.join("\n")}\n`;
+  const [near] = first < 0 ? [] : placesOf(squeezedText, `\n${keys.join("\n")}\n`, 1);
+  if (near !== undefined) {
+    const at = squeezedText.slice(0, near).split("\n").length - 1;
     const there = lines.slice(at, at + wanted.length).join("\n");
     return `this text is not there, but lines ${at + 1}-${at + wanted.length} differ from it only in white space. They are, exactly:\n${quoted(there)}`;
   }
@@ -131,7 +150,7 @@ const CONTEXT = 2;
 const MOST_DIFF = 60;
 
 /** From the first to the last line that changed. */
-export function shortDiff(before: string, after: string): string[] {
+function shortDiff(before: string, after: string): string[] {
   const [a, b] = [before.split("\n"), after.split("\n")];
   let head = 0;
   while (head < a.length && head < b.length && a[head] === b[head]) head += 1;

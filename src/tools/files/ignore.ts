@@ -7,11 +7,13 @@ export type Rules = { depth: number; rules: readonly Rule[] };
 
 export const IGNORE_FILES = [".gitignore", ".ignore"];
 const MOST_RULES = 2_000;
+const LONGEST_RULE = 1_000;
 
 export const readRules = (text: string): Rule[] =>
   text
     .split("\n")
     .slice(0, MOST_RULES)
+    .filter((line) => line.length <= LONGEST_RULE)
     .flatMap((raw) => {
       const line = raw.replace(/\r$/, "").replace(/(?<!\\)\s+$/, "");
       if (line === "" || line.startsWith("#")) return [];

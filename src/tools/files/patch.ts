@@ -1,6 +1,7 @@
 // The `patch` tool. Not repeatable: an edit that is made twice may add its lines twice, and of several files some may be
 // done; "outcome unknown" makes the model look.
 import type { BigIntStats } from "node:fs";
+import { setImmediate } from "node:timers/promises";
 import * as z from "zod";
 import type { Tool, ToolCall, ToolResult } from "../../core/ports.ts";
 import { defineTool, failed, ok } from "../define.ts";
@@ -14,7 +15,7 @@ import { type Change, store } from "./store.ts";
 import { count, decode, plain } from "./text.ts";
 import { orNull, Trouble, troubleOf } from "./trouble.ts";
 
-const LARGEST = 10 * 1024 * 1024;
+const LARGEST = 5 * 1024 * 1024;
 const MOST_FILES = 50;
 const MOST_EDITS = 200;
 const MOST_LINES = 200;
@@ -89,7 +90,7 @@ async function patch(files: Files, args: Args, { session, signal }: ToolCall): P
   const targets = new Map<string, Target>();
   for (const one of patchesOf(args)) {
     const real = await reach(files, one.path, "write", session);
-    const target = targets.get(real) ?? { real, name: plain(files.confine.shown(real)), patches: [] };
+    const target = targets.get(real) ?? { real, name: files.confine.shown(real), patches: [] };
     target.patches.push(one);
     targets.set(real, target);
   }
@@ -99,17 +100,13 @@ async function patch(files: Files, args: Args, { session, signal }: ToolCall): P
     for (const target of targets.values()) {
       signal.throwIfAborted();
       try {
-        planned.push(await plan(files, target, files.marks.get(session, target.real)));
+        planned.push(await plan(files, target, files.marks.get(session, target.real), signal));
       } catch (error) {
         problems.push(troubleOf(error, target.name));
       }
     }
     if (problems.length > 0) return failed(["Nothing was changed.", ...problems.slice(0, 5)].join("\n"));
-    try {
-      await store(planned.map(({ change }) => change));
-    } catch (error) {
-      return failed(`Nothing was changed. ${troubleOf(error, "patch")}`);
-    }
+    await store(planned.map(({ change }) => change));
     for (const { change, known } of planned) remember(files, session, change, known);
     const lines = planned.flatMap(({ report }) => report);
     const left = lines.length - MOST_LINES;
@@ -123,7 +120,12 @@ async function patch(files: Files, args: Args, { session, signal }: ToolCall): P
 }
 
 /** What the file will be. Throws when it is not as the patch wants it. */
-async function plan({ confine }: Files, { real, name, patches }: Target, mark: Mark | undefined): Promise<Planned> {
+async function plan(
+  { confine }: Files,
+  { real, name, patches }: Target,
+  mark: Mark | undefined,
+  signal: AbortSignal,
+): Promise<Planned> {
   const now = await load(confine, real, name);
   if (now && mark && !isSame(mark, now.mark))
     throw new Trouble(
@@ -140,6 +142,9 @@ async function plan({ confine }: Files, { real, name, patches }: Target, mark: M
     }
     if (text === null) throw new Trouble(`There is no ${name}. Use write_file, or "--- /dev/null" in a diff.`);
     for (const edit of edits) {
+      // A large file takes a while, and others want their turn.
+      await setImmediate();
+      signal.throwIfAborted();
       const edited = applyEdit(text, edit);
       if ("problem" in edited) throw new Trouble(`${name}: ${edited.problem}`);
       text = edited.text;

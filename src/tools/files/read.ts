@@ -8,7 +8,7 @@ import { type Files, gateOf, Path, reach, settled } from "./common.ts";
 import { similar } from "./near.ts";
 import { type File, openDir, openFile } from "./open.ts";
 import { eachChunk, READ_WHOLE } from "./store.ts";
-import { count, HEAD_BYTES, kindOf, plain } from "./text.ts";
+import { count, HEAD_BYTES, kindOf, plain, plainName } from "./text.ts";
 import { codeOf } from "./trouble.ts";
 
 const LINES = 2_000;
@@ -38,14 +38,14 @@ export const createReadFile = (files: Files): Tool =>
 
 async function read(files: Files, args: Args, call: ToolCall): Promise<ToolResult> {
   const real = await reach(files, args.path, "read", call.session);
-  const name = plain(files.confine.shown(real));
+  const name = files.confine.shown(real);
   let opened: File;
   try {
     opened = await openFile(real);
   } catch (error) {
     if (codeOf(error) !== "ENOENT") throw error;
     const near = await similar(files.confine, real, call.signal);
-    const hint = near.length > 0 ? ` Did you mean ${near.map(plain).join(" or ")}?` : "";
+    const hint = near.length > 0 ? ` Did you mean ${near.join(" or ")}?` : "";
     return failed(`There is no ${name}.${hint}`);
   }
   await using file = opened;
@@ -160,7 +160,7 @@ async function list(real: string, name: string): Promise<ToolResult> {
         : size === null
           ? ""
           : ` (${size} bytes)`;
-    lines.push(plain(entry.name) + mark);
+    lines.push(plainName(entry.name) + mark);
   }
   const left = all.length - lines.length;
   const head = `[${name === "." ? real : name} is a directory with ${count(all.length, "entry").replace("entrys", "entries")}]`;

@@ -89,7 +89,7 @@ async function names({ confine }: Files, { pattern, limit = RESULTS }: Args, fou
     if (!glob(path)) continue;
     more = lines.length >= limit;
     if (more) break;
-    lines.push(plain(confine.shown(real)));
+    lines.push(confine.shown(real));
   }
   const head = lines.length === 0 ? `no file named ${plain(pattern)}` : count(lines.length, "file");
   return ok([`[${head}${more ? ", and more: narrow the pattern or raise limit" : ""}]`, ...lines].join("\n"));
@@ -151,7 +151,7 @@ async function collect(files: Files, args: Args, means: Means, tally: Tally): Pr
       const text = await textOf(files, file.real, tally);
       if (text === null) continue;
       const hits = await means.matcher.lines(text, (args.limit ?? RESULTS) - tally.matches);
-      if (hits.length > 0) add(tally, plain(files.confine.shown(file.real)), splitLines(text), hits, args.context ?? 0);
+      if (hits.length > 0) add(tally, files.confine.shown(file.real), splitLines(text), hits, args.context ?? 0);
     }
 }
 

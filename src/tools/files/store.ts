@@ -25,8 +25,9 @@ export async function store(changes: readonly Change[]): Promise<void> {
     const at = changes[done.length === 0 ? Math.min(prepared.length, changes.length - 1) : done.length];
     const stuck: string[] = [];
     for (const one of done.toReversed()) await one.undo().catch(() => stuck.push(one.real));
-    const note = stuck.length > 0 ? ` These files could not be put back, look at them: ${stuck.join(", ")}.` : "";
-    throw new Trouble(troubleOf(error, at?.real ?? "") + note, { cause: error });
+    const left =
+      stuck.length > 0 ? `These were changed and could not be put back: ${stuck.join(", ")}.` : "Nothing was changed.";
+    throw new Trouble(`${left} ${troubleOf(error, at?.real ?? "")}`, { cause: error });
   } finally {
     for (const one of prepared) await one.close();
   }

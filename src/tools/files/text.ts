@@ -7,6 +7,9 @@ const ODD = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\
 export const plain = (text: string): string =>
   text.replace(ODD, (char) => `⟨U+${char.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
 
+/** Of a file: no name can look like two lines. */
+export const plainName = (name: string): string => plain(name).replaceAll("\n", "⟨U+000A⟩");
+
 /** The text and whether it began with a mark of order; null: not UTF-8. */
 export function decode(bytes: Uint8Array): { text: string; bom: string } | null {
   try {

@@ -6,7 +6,7 @@ import { defineTool, failed, ok } from "../define.ts";
 import { Content, type Files, gateOf, Path, reach, settled } from "./common.ts";
 import { hashOf, isSame, type Mark } from "./marks.ts";
 import { markOf, store } from "./store.ts";
-import { count, linesIn, plain } from "./text.ts";
+import { count, linesIn } from "./text.ts";
 
 const LONGEST = 5_000_000;
 
@@ -37,7 +37,7 @@ export const createWriteFile = (files: Files): Tool =>
 async function write(files: Files, { path, content, overwrite }: Args, call: ToolCall): Promise<ToolResult> {
   const { session, signal } = call;
   const real = await reach(files, path, "write", session);
-  const name = plain(files.confine.shown(real));
+  const name = files.confine.shown(real);
   const bytes = Buffer.from(content);
   return await files.locked([real], async () => {
     signal.throwIfAborted();

@@ -1,7 +1,7 @@
 // Inside a sandbox: what still asks, because it destroys work, reaches out of the sandbox, or stays when it is gone.
 import { baseName, own, SHELLS } from "./carriers.ts";
 import { GIT_RULES } from "./dangerous-git.ts";
-import { type Finding } from "./harmless.ts";
+import type { Allowed, Finding } from "./harmless.ts";
 import { UNKNOWN } from "./possible.ts";
 import type { Reach, Reached } from "./reach.ts";
 import { looksSecret } from "./secrets.ts";
@@ -219,7 +219,7 @@ const RULES: Record<string, Rule> = {
 
 /** Files that run something later, or decide who may enter. */
 const LASTING =
-  /(?:^|\/)(?:\.git\/(?:hooks|config|info\/attributes)|\.husky|\.githooks|\.ssh|\.gnupg|\.hermes|\.aws|\.kube|\.config\/(?:autostart|systemd|fish|git|hermes)|LaunchAgents|LaunchDaemons|cron\.[a-z]+|sudoers(?:\.d)?|systemd)(?:\/|$)|(?:^|\/)\.(?:bashrc|bash_profile|bash_login|bash_logout|profile|zshrc|zshenv|zprofile|zlogin|kshrc|cshrc|tcshrc|inputrc|vimrc|exrc|gitconfig|npmrc|pypirc|netrc|curlrc|wgetrc|envrc|xinitrc|xsession|xprofile|pam_environment)$|^\/(?:etc|boot|usr|bin|sbin|lib)(?:\/|$)|(?:^|\/)authorized_keys$/;
+  /(?:^|\/)(?:\.git\/(?:hooks|config|info\/attributes)|\.husky|\.githooks|\.ssh|\.gnupg|\.hermes|\.aws|\.kube|\.config\/(?:autostart|systemd|fish|git|hermes)|LaunchAgents|LaunchDaemons|cron\.[a-z]+|sudoers(?:\.d)?)(?:\/|$)|(?:^|\/)\.(?:bashrc|bash_profile|bash_login|bash_logout|profile|zshrc|zshenv|zprofile|zlogin|kshrc|cshrc|tcshrc|inputrc|vimrc|exrc|gitconfig|npmrc|pypirc|netrc|curlrc|wgetrc|envrc|xinitrc|xsession|xprofile|pam_environment)$|^\/(?:etc|boot|usr|bin|sbin|lib)(?:\/|$)|(?:^|\/)authorized_keys$/;
 const READERS =
   /^(?:ls|cat|head|tail|less|more|grep|egrep|fgrep|rg|ag|fd|wc|stat|file|diff|cmp|test|\[|cd|find|tree|du|df|sort|uniq|cut|awk|jq|md5sum|sha256sum|realpath|readlink|which|type|echo|printf|git|source|\.|bash|sh|zsh|python|python3|node|gcc|g\+\+|cc|ld|env|strings|od|xxd|hexdump|ldd|nm|objdump|basename|dirname|command|man|ps|id|getent|column|yq|bat)$/;
 
@@ -227,7 +227,7 @@ const READERS =
 export const findDanger = (
   { commands, writes, reads, doubts }: Reach,
   place: Place,
-  allowed: (argv: readonly string[]) => boolean,
+  allowed: Allowed,
 ): Finding | null => {
   const [doubt] = doubts;
   if (doubt) return { reason: doubt.reason, part: doubt.source };
@@ -249,8 +249,12 @@ export const findDanger = (
   return null;
 };
 
-const covered = (reached: Reached, allowed: (argv: readonly string[]) => boolean): boolean =>
-  allowed(reached.argv) || (reached.by !== null && covered(reached.by, allowed));
+const covered = (reached: Reached, allowed: Allowed): boolean =>
+  allowed(
+    reached.argv.map((value) => ({ value })),
+    reached.place.cwd,
+  ) ||
+  (reached.by !== null && covered(reached.by, allowed));
 
 const lingering = (name: string, args: readonly string[], place: Place): string | null => {
   if (

@@ -14,13 +14,14 @@ import type { Arg, Place } from "./types.ts";
 import { mayExport, maySet } from "./variables.ts";
 
 export type Finding = { reason: string; part: string };
-/** `allowed`: the user's own rules. */
-type Context = { place: Place; defined: Set<string>; moved: boolean; allowed: (argv: readonly Arg[]) => boolean };
+/** The user's own rules; `cwd`: where the command would run, if that is known. */
+export type Allowed = (argv: readonly Pick<Arg, "value">[], cwd: string | undefined) => boolean;
+type Context = { place: Place; defined: Set<string>; moved: boolean; allowed: Allowed };
 
 const PROGRAMS: Record<string, Program> = { ...DEV, ...SYSTEM, ...FILES, git: GIT };
 
 /** The first piece that is not proven harmless; null: there is none. */
-export const findHarm = (reading: Reading, place: Place, allowed: Context["allowed"]): Finding | null => {
+export const findHarm = (reading: Reading, place: Place, allowed: Allowed): Finding | null => {
   const [doubt] = reading.doubts;
   if (doubt) return { reason: doubt.reason, part: doubt.source };
   const cx: Context = { place, allowed, defined: new Set(), moved: moves(reading, place) };
@@ -47,7 +48,7 @@ const inPlace = (problem: Problem | null, { source }: Simple): Finding | null =>
 
 const judge = (argv: readonly Arg[], cx: Context, depth = 0): Problem | null => {
   const [program, ...args] = argv;
-  if (!program || cx.allowed(argv)) return null;
+  if (!program || cx.allowed(argv, cx.moved ? undefined : cx.place.cwd)) return null;
   const name = program.value;
   if (name === null) return { reason: "which program this is will be known only when it runs", source: program.source };
   if (name.includes("/"))
@@ -82,7 +83,8 @@ const secretIn = (args: readonly Arg[]): Problem | null => {
     const written = value === null ? source.replace(/["']/g, "") : path;
     for (const text of [path, written, path.slice(path.indexOf("=") + 1), path.slice(path.lastIndexOf(":") + 1)]) {
       if (looksSecret(text)) return { reason: "this looks like a file with secrets", source };
-      if (isOddDevice(text)) return { reason: "reading from a device could do something", source };
+      if (isOddDevice(text) || isOddDevice(absolute(text, {}) ?? ""))
+        return { reason: "reading from a device could do something", source };
     }
   }
   return null;

@@ -4,11 +4,11 @@ import { ConfigError } from "../../core/errors.ts";
 import { findDanger } from "./dangerous.ts";
 import { escapeOnLine } from "./display.ts";
 import { findHardline } from "./hardline.ts";
-import { findHarm } from "./harmless.ts";
+import { type Allowed, findHarm } from "./harmless.ts";
 import { loadParser } from "./parser.ts";
 import { type Parser, readScript, type Simple, tooLong } from "./reading.ts";
 import { allows, denies, type NewRule, type Rule } from "./rules.ts";
-import type { Arg, Judgement, Mode, Place } from "./types.ts";
+import type { Judgement, Mode, Place } from "./types.ts";
 
 export type PolicyOptions = {
   rules: readonly Rule[];
@@ -26,9 +26,9 @@ export const createPolicy = async ({ rules, mode, sandbox }: PolicyOptions): Pro
   const parse = await loadParser();
   const judge = judgeWith(parse, rules, mode, sandbox);
   const asWritten = judgeWith(parse, rules, "manual", false);
-  for (const { from, effect, text, examples } of rules)
+  for (const { from, effect, text, within, examples } of rules)
     for (const { command, verdict } of examples) {
-      const found = asWritten(command);
+      const found = asWritten(command, { cwd: within ?? undefined });
       if (found.verdict !== verdict)
         throw new ConfigError(
           `${from}: the rule "${effect}: ${text}" says ${verdict} for ${escapeOnLine(command)}, but it comes out as ${found.verdict}: ${found.reason}`,
@@ -74,11 +74,11 @@ const weigh = (
     if (unread) return verdictOf("deny", `${unread.reason}, so nothing can be ruled out`, unread.source);
     return verdictOf("allow", "asking is switched off", "");
   }
-  const allowed = (argv: readonly Pick<Arg, "value">[]) => rules.some((rule) => allows(rule, argv));
+  const allowed: Allowed = (argv, cwd) => rules.some((rule) => allows(rule, argv, cwd));
   const harm = findHarm(readScript(command, parse), place, allowed);
   if (!harm) return verdictOf("allow", "everything in it only looks, or is allowed by your rules", "");
   if (!sandbox) return verdictOf("ask", harm.reason, harm.part);
-  const danger = findDanger(reach, place, (argv) => allowed(argv.map((value) => ({ value }))));
+  const danger = findDanger(reach, place, allowed);
   if (danger) return verdictOf("ask", danger.reason, danger.part);
   return verdictOf("allow", "its effects stay inside the sandbox", "");
 };
@@ -104,17 +104,19 @@ const alwaysFor = (
   for (const step of readScript(command, parse).steps) {
     if (step.step !== "command" || step.command.argv.length === 0) continue;
     if (judge(step.command.source, place).verdict === "allow") continue;
-    const rule = exactly(step.command, parse);
+    const rule = exactly(step.command, place, parse);
     if (!rule) return null;
     added.push(rule);
   }
   // What no rule can grant (a file that is written, a variable that is set) still asks with them.
   const then = judgeWith(parse, [...rules, ...added], mode, sandbox)(command, place);
   const unique = [...new Set(added.map(({ text }) => text))];
-  return then.verdict === "allow" && unique.length > 0 ? unique.map((text) => ({ effect: "allow", text })) : null;
+  return then.verdict === "allow" && unique.length > 0
+    ? unique.map((text) => ({ effect: "allow", text, ...(place.cwd === undefined ? {} : { within: place.cwd }) }))
+    : null;
 };
 
-const exactly = ({ argv }: Simple, parse: Parser): Rule | null => {
+const exactly = ({ argv }: Simple, { cwd }: Place, parse: Parser): Rule | null => {
   const words = argv.flatMap(({ value }) => (value === null ? [] : [value]));
   if (words.length !== argv.length || words.length > 200) return null;
   const text = words.map(quoted).join(" ");
@@ -122,13 +124,15 @@ const exactly = ({ argv }: Simple, parse: Parser): Rule | null => {
   const [step, ...more] = readScript(text, parse).steps;
   const same = step?.step === "command" && step.command.argv.every(({ value }, index) => value === words[index]);
   if (!same || more.length > 0) return null;
+  const patterns = words.map((word) => [word]);
   return {
     effect: "allow",
     text,
     reason: null,
     from: "",
-    words: words.map((word) => [word]),
+    words: patterns,
     open: false,
+    within: cwd ?? null,
     examples: [],
   };
 };

@@ -11,6 +11,7 @@ type Fields = string[];
 export type Variables = ReadonlyMap<string, readonly string[]>;
 export type Possible = { command: Simple; argvs: string[][]; variables: Variables };
 
+const LONGEST = 10_000;
 const PER_WORD = 64;
 const PER_COMMAND = 256;
 
@@ -168,7 +169,9 @@ const learn = (reading: Reading, { cwd, home }: Place): Map<string, string[]> =>
   const functions = new Set(reading.steps.flatMap((step) => (step.step === "function" ? [step.name] : [])));
   const own = new Map<string, string[]>();
   const set = (name: string, values: readonly string[]) => {
-    const all = [...new Set([...(own.get(name) ?? []), ...values])].slice(0, PER_WORD);
+    // A value that is made of itself twice over grows without end.
+    const bounded = values.map((value) => (value.length > LONGEST ? UNKNOWN : value));
+    const all = [...new Set([...(own.get(name) ?? []), ...bounded])].slice(0, PER_WORD);
     own.set(name, all);
     known.set(name, all);
   };

@@ -9,6 +9,7 @@ import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "y
 import { ConfigError } from "../../core/errors.ts";
 import { baseName } from "./carriers.ts";
 import { loadParser } from "./parser.ts";
+import { absolute } from "./paths.ts";
 import { UNKNOWN } from "./possible.ts";
 import { type Parser, readScript } from "./reading.ts";
 import type { Arg, Verdict } from "./types.ts";
@@ -25,10 +26,12 @@ export type Rule = {
   words: Pattern[];
   /** Any further words. */
   open: boolean;
+  /** Only in this directory and below it; null: anywhere. */
+  within: string | null;
   examples: Example[];
 };
 /** A rule as it is written to the file. */
-export type NewRule = { effect: "allow" | "deny"; text: string; reason?: string };
+export type NewRule = { effect: "allow" | "deny"; text: string; within?: string; reason?: string };
 
 const VERDICTS = ["allow", "ask", "deny"] as const;
 
@@ -61,12 +64,15 @@ export const parseRules = async (text: string, file: string): Promise<Rule[]> =>
       throw new ConfigError(`${at(item)}: a rule has either "allow: <command>" or "deny: <command>"`);
     const where = `${at(item)}: the rule "${effect}: ${pattern}"`;
     for (const key of fields.keys())
-      if (!["allow", "deny", "reason", "examples"].includes(key))
-        throw new ConfigError(`${where} has an unknown key ${key}; known: allow, deny, reason, examples`);
+      if (!["allow", "deny", "in", "reason", "examples"].includes(key))
+        throw new ConfigError(`${where} has an unknown key ${key}; known: allow, deny, in, reason, examples`);
     const reason = fields.has("reason") ? textOf(fields.get("reason")) : null;
+    const within = fields.has("in") ? textOf(fields.get("in")) : null;
     if (fields.has("reason") && reason === null) throw new ConfigError(`${where}: reason must be text`);
+    if (fields.has("in") && (!within?.startsWith("/") || effect === "deny"))
+      throw new ConfigError(`${where}: in must be an absolute path, and only an allow rule can have it`);
     const rule = compile({ effect, text: pattern }, where, parse);
-    return { ...rule, reason, from: at(item), examples: examplesOf(fields.get("examples"), where) };
+    return { ...rule, reason, within, from: at(item), examples: examplesOf(fields.get("examples"), where) };
   });
 };
 
@@ -82,7 +88,7 @@ export const rulesOf = async (lists: { allow: readonly string[]; deny: readonly 
 };
 
 /** Adds a rule to a rules file and keeps what is there, comments too. */
-export const addRule = (text: string, { effect, text: pattern, reason }: NewRule): string => {
+export const addRule = (text: string, { effect, text: pattern, within, reason }: NewRule): string => {
   const empty = parseDocument(text).contents === null;
   const document = parseDocument(empty ? `${text.trim() === "" ? "" : `${text.trimEnd()}\n`}rules: []\n` : text);
   const [error] = document.errors;
@@ -93,19 +99,32 @@ export const addRule = (text: string, { effect, text: pattern, reason }: NewRule
     list = document.get("rules");
   }
   if (!isSeq(list)) throw new ConfigError("the rules file cannot be changed: rules is not a list");
-  if (list.items.some((item) => isMap(item) && item.get(effect) === pattern)) return text;
+  const known = list.items.some((item) => isMap(item) && item.get(effect) === pattern && item.get("in") === within);
+  if (known) return text;
   list.flow = false;
-  list.add(document.createNode(reason === undefined ? { [effect]: pattern } : { [effect]: pattern, reason }));
+  const fields = {
+    [effect]: pattern,
+    ...(within === undefined ? {} : { in: within }),
+    ...(reason === undefined ? {} : { reason }),
+  };
+  list.add(document.createNode(fields));
   return document.toString({ lineWidth: 0 });
 };
 
-export const allows = (rule: Rule, argv: readonly Pick<Arg, "value">[]): boolean =>
+/** `cwd`: where the command would run, if that is known. */
+export const allows = (rule: Rule, argv: readonly Pick<Arg, "value">[], cwd: string | undefined): boolean =>
   rule.effect === "allow" &&
+  (rule.within === null || isBelow(cwd, rule.within)) &&
   (rule.open ? argv.length >= rule.words.length : argv.length === rule.words.length) &&
   rule.words.every((pattern, index) => {
     const value = argv[index]?.value ?? null;
     return value !== null && !value.includes(UNKNOWN) && fits(pattern, value);
   });
+
+const isBelow = (cwd: string | undefined, dir: string): boolean => {
+  const [here, there] = [cwd === undefined ? null : absolute(cwd, {}), absolute(dir, {})];
+  return here !== null && (here === there || here.startsWith(`${there === "/" ? "" : there}/`));
+};
 
 export const denies = (rule: Rule, argv: readonly string[]): boolean => {
   if (rule.effect !== "deny") return false;
@@ -171,7 +190,16 @@ const compile = ({ effect, text }: NewRule, where: string, parse: Parser): Rule 
   const open = words.length > 1 && last?.length === 2 && last.join("") === "";
   const [program = []] = words;
   if (program.length !== 1) throw new ConfigError(`${where} must name the program: its first word cannot have a *`);
-  return { effect, text, reason: null, from: where, words: open ? words.slice(0, -1) : words, open, examples: [] };
+  return {
+    effect,
+    text,
+    reason: null,
+    from: where,
+    words: open ? words.slice(0, -1) : words,
+    open,
+    within: null,
+    examples: [],
+  };
 };
 
 const patternsOf = (text: string, where: string, parse: Parser): Pattern[] => {

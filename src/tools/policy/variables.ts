@@ -9,7 +9,7 @@ const PLAIN = /^[\w.@:+-]*$/;
  * programs, too. PATH, IFS, HOME, LD_*, GIT_*, *_proxy, npm_* and the like are not here.
  */
 const LOCAL =
-  /^(?:[a-z][a-z0-9_]*|_[a-z0-9_]+|[A-Z]|DIR|DIRS|FILE|FILES|NAME|NAMES|COUNT|TOTAL|ROOT|SRC|LINE|RESULT|OUT|ITEM|BASE|BRANCH|VERSION|URL|ID)$/;
+  /^(?:[a-z][a-z0-9_]*|_[a-z0-9_]*|[A-Z]|DIR|DIRS|FILE|FILES|NAME|NAMES|COUNT|TOTAL|ROOT|SRC|LINE|RESULT|OUT|ITEM|BASE|BRANCH|VERSION|URL|ID)$/;
 const CARRIED = /^npm_|_proxy$|^histchars$|^auto_resume$/;
 
 export const mayExport = (name: string, value: Arg): boolean => EXPORTED.test(name) && PLAIN.test(value.value ?? "/");
