@@ -72,15 +72,15 @@ export async function openRuntime(options: {
   const toolbox = await openToolbox({
     home: home.dir,
     workspace: cwd,
-    terminal: { timeoutMs: terminal.timeout * 1_000, sandbox: terminal.sandbox },
+    terminal: { ...terminal, timeoutMs: terminal.timeout * 1_000 },
     approvals: { ...approvals, timeoutMs: approvals.timeout * 1_000 },
     clarifyMs: config.agent.clarify_timeout * 1_000,
+    mcpServers: config.mcp_servers,
     store,
     runtime: () => runtime,
     clock,
     log,
   });
-  const { tools } = toolbox;
   const engine = createEngine({
     store,
     clock,
@@ -104,14 +104,16 @@ export async function openRuntime(options: {
           platform,
           cwd,
           date: new Date(clock.now()).toISOString().slice(0, 10),
-          tools: tools.map((tool) => tool.name),
+          tools: toolbox.tools().map((tool) => tool.name),
           memory: "",
           files: await readContextFiles(cwd),
           instructions: "",
         }),
       breaker: createBreaker(clock),
       ...(config.model.stale_timeout && { staleMs: config.model.stale_timeout * 1_000 }),
-      tools,
+      get tools() {
+        return toolbox.tools();
+      },
       channel: options.channel ?? null,
       memory: null,
       clock,
@@ -119,9 +121,15 @@ export async function openRuntime(options: {
       log,
     }),
   });
-  /** As the engine's, and what is allowed for longer than once is remembered. */
+  /** The engine's, and what only the tools know: grants that last, processes in the background. */
   const runtime: Engine = {
     ...engine,
+    async stop(stop) {
+      const stopped = await engine.stop(stop);
+      if (stop.scope === "tree") await toolbox.endBackground(stop.session);
+      return stopped;
+    },
+    status: async (session) => ({ ...(await engine.status(session)), background: toolbox.background(session) }),
     async answer(answer) {
       const { turn } = await engine.status(answer.session);
       const first = await engine.answer(answer);

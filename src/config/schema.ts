@@ -119,6 +119,10 @@ export const schema = section({
     timeout: seconds(1).default(180),
     cwd: text().optional(),
     sandbox: oneOf("auto", "off", "required").default("auto"),
+    /** Whether commands in the sandbox reach the network. */
+    network: yesNo().default(true),
+    /** Directories besides the working one that tools may write to. */
+    writable: texts(),
   }),
   approvals: section({
     mode: oneOf("manual", "off").default("manual"),

@@ -1,6 +1,6 @@
 // All that a surface may use.
 import type { Run } from "./run.ts";
-import type { Applied, Entry, Image, Mode, Outcome, Phase, Reply, Task } from "./session.ts";
+import type { Applied, Ask, Entry, Image, Mode, Outcome, Phase, Reply, Task } from "./session.ts";
 
 export type AcceptRequest = {
   session: string;
@@ -42,7 +42,7 @@ export type Status = {
   session: string;
   turn: { id: string; phase: Phase["at"]; thoughts: number; recoveries: number } | null;
   inbox: { id: string; mode: Mode; text: string }[];
-  asking: { call: string; kind: "approval" | "question"; until: number }[];
+  asking: (Ask & { call: string })[];
   parked: boolean;
   /** Where the stream was when this process first looked: what came since may not have been seen by anybody. */
   since: string;
@@ -50,6 +50,8 @@ export type Status = {
   held: boolean;
   /** Memory has still to be written. */
   unsaved: boolean;
+  /** Processes that go on beside the turns. */
+  background: { id: string; command: string }[];
 };
 
 /** `cursor` names this place in the stream: following from it gives exactly the rest. */

@@ -117,16 +117,21 @@ export function createEngine(world: World): Engine {
     const row = await read(slot);
     const { turn, inbox, parked, ended, remembered } = row.state;
     const { waiting } = inbox.length ? await history(slot) : emptyTranscript();
-    const calls = turn?.phase.at === "acting" ? turn.phase.calls : [];
+    const calls = turn?.phase.at === "acting" ? turn.phase.calls.filter((call) => call.status === "asking") : [];
+    const entries = turn && calls.length ? await store.turn(turn.id) : [];
+    const asking = entries.flatMap((e) =>
+      e.kind === "asked" && calls.some(({ id }) => id === e.call) ? [{ call: e.call, ...e.ask }] : [],
+    );
     return {
       session,
       turn: turn && { id: turn.id, phase: turn.phase.at, thoughts: turn.thoughts, recoveries: turn.recoveries },
       inbox: inbox.map(({ id, mode }) => ({ id, mode, text: waiting.get(id)?.text ?? "" })),
-      asking: calls.flatMap((c) => (c.status === "asking" && c.ask ? [{ call: c.id, ...c.ask }] : [])),
+      asking,
       parked,
       since: String(slot.since),
       held: sessions.waitsInLine(session),
       unsaved: remembered < ended,
+      background: [],
     };
   }
 

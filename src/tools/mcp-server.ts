@@ -128,6 +128,9 @@ export function createLink({ name, server, cwd, owner, log, timeoutMs, onOffers 
     onOffers(tools.map((offer) => ({ offer, complaint: complaintOf(() => validator.getValidator(schemaOf(offer))) })));
   }
 
+  /** What stands before its words must not be its words. */
+  const titleOf = (tool: string) => `MCP server "${name}", tool "${tool.replaceAll(/[^\w./-]/g, "_").slice(0, 64)}"`;
+
   async function call(tool: string, args: Record<string, unknown>, signal: AbortSignal): Promise<ToolResult> {
     const connection = await connected(signal);
     if (connection === null)
@@ -145,7 +148,7 @@ export function createLink({ name, server, cwd, owner, log, timeoutMs, onOffers 
       const { content, structuredContent, isError } = await unlessAborted(asked, stopping.signal);
       const text =
         content.map(textOf).join("\n") || (structuredContent ? JSON.stringify(structuredContent, null, 2) : "");
-      return (isError ? failed : ok)(asData(`MCP server "${name}", tool "${tool}"`, atMost(text, LONGEST_RESULT)));
+      return (isError ? failed : ok)(asData(titleOf(tool), atMost(text, LONGEST_RESULT)));
     } catch (error) {
       if (signal.aborted) return failed("Stopped. Whether the server had done it is not known.");
       return await notDone(error, connection, tool);
@@ -157,8 +160,7 @@ export function createLink({ name, server, cwd, owner, log, timeoutMs, onOffers 
   async function notDone(problem: unknown, { client, transport }: Connection, tool: string): Promise<ToolResult> {
     const { ProtocolError, SdkError, SdkErrorCode } = await import("@modelcontextprotocol/client");
     const said = atMost(messageOf(problem), 2_000);
-    if (problem instanceof ProtocolError)
-      return failed(asData(`MCP server "${name}" refused the tool "${tool}"`, said));
+    if (problem instanceof ProtocolError) return failed(asData(`${titleOf(tool)}, refused`, said));
     if (problem instanceof SdkError && problem.code === SdkErrorCode.RequestTimeout)
       return failed(
         `The MCP server "${name}" did not answer within ${timeoutMs / 1000} s. Whether it was done is not known.`,

@@ -1,22 +1,35 @@
 // All tools of an agent, from its configuration.
+import { randomUUID } from "node:crypto";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { messageOf } from "../core/errors.ts";
 import type { Clock, Log, Store, Tool } from "../core/ports.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { createClarify } from "./clarify.ts";
 import { createDelegate } from "./delegate.ts";
-import { probeSandbox, sweepOrphans } from "./exec.ts";
+import { ownerHere, probeSandbox, run, sweepOrphans } from "./exec.ts";
+import { createFileTools } from "./files/tools.ts";
 import { openGrants } from "./grants.ts";
+import { createMcp, type McpOptions } from "./mcp.ts";
+import { createPlaces } from "./places.ts";
 import { escapeForDisplay } from "./policy/display.ts";
 import { chooseSandbox } from "./sandbox.ts";
+import { createSessionSearch } from "./session-search.ts";
 import { createTerminal } from "./terminal.ts";
 import { createTodo } from "./todo.ts";
+import { createWebTool } from "./web.ts";
 
 export type ToolboxOptions = {
   /** HERMES_HOME */
   home: string;
   workspace: string;
-  terminal: { timeoutMs: number; sandbox: "auto" | "off" | "required" };
+  terminal: {
+    timeoutMs: number;
+    sandbox: "auto" | "off" | "required";
+    network: boolean;
+    /** Directories besides the workspace that may be written. */
+    writable: readonly string[];
+  };
   approvals: {
     mode: "manual" | "off";
     timeoutMs: number;
@@ -26,7 +39,8 @@ export type ToolboxOptions = {
     unattended: "deny" | "allow";
   };
   clarifyMs: number;
-  store: Pick<Store, "turn">;
+  mcpServers: McpOptions["servers"];
+  store: Pick<Store, "turn" | "search">;
   /** The engine is made with its tools, so it is asked for when it is there. */
   runtime(): Runtime;
   clock: Clock;
@@ -34,26 +48,30 @@ export type ToolboxOptions = {
 };
 
 export type Toolbox = {
-  tools: Tool[];
+  /** Another list only when the tools are others: MCP servers come and go. */
+  tools(): readonly Tool[];
   /** For people: where commands run. */
   sandbox: string;
   /** An approval was decided: what was allowed for longer is remembered. */
   decided(turn: string, call: string, session: string, how: string): Promise<void>;
-  /** What still runs in the background. */
-  processes(session: string): { id: string; command: string }[];
-  endAll(session: string): Promise<void>;
+  /** What runs in the background of a session. */
+  background(session: string): { id: string; command: string }[];
+  /** Ends it. */
+  endBackground(session: string): Promise<void>;
   close(): Promise<void>;
 };
 
+const MOST_JUDGED = 500;
+
 export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
-  const { home, workspace, approvals, clock, log, runtime, store } = options;
-  const swept = await sweepOrphans(home);
-  log("info", "orphans.swept", { ...swept });
+  const { home, workspace, approvals, terminal, clock, log, runtime, store } = options;
+  log("info", "orphans.swept", { ...(await sweepOrphans(home)) });
   const choice = chooseSandbox({
-    mode: options.terminal.sandbox,
-    probe: options.terminal.sandbox === "off" ? { usable: false, why: "it is off" } : await probeSandbox(),
-    writable: [workspace],
+    mode: terminal.sandbox,
+    probe: terminal.sandbox === "off" ? { usable: false, why: "it is off" } : await probeSandbox(),
+    writable: [workspace, ...terminal.writable],
     homes: { hermes: home, user: homedir() },
+    network: terminal.network,
   });
   const grants = await openGrants({
     file: join(home, "policy.yaml"),
@@ -65,59 +83,101 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
   });
   /** Where a command was when it was asked about: a grant is for there. */
   const judgedIn = new Map<string, string>();
-  const terminal = createTerminal({
+  const places = createPlaces(home, log);
+  const shell = createTerminal({
     home,
     workspace,
     sandbox: choice,
     judgeCommand: (command, cwd, session) => {
-      judgedIn.delete(`${session}\0${command}`);
-      judgedIn.set(`${session}\0${command}`, cwd);
-      for (const oldest of judgedIn.keys()) {
-        if (judgedIn.size <= MOST_JUDGED) break;
-        judgedIn.delete(oldest);
-      }
+      remember(judgedIn, `${session}\0${command}`, cwd);
       return grants.judge(command, cwd, session);
     },
+    ...(approvals.mode === "off" && { judgeInput: () => ({ verdict: "allow" as const, reason: "asking is off" }) }),
     display: escapeForDisplay,
-    onComplete: (session, text) => {
-      // Told like anything else that is said: durable, in order, and not in the middle of something.
-      const key = `${session}/${clock.now()}`;
-      const request = { session, source: "process", key, text, mode: "queue", reply: "pull" } as const;
-      void runtime()
-        .accept(request)
-        .catch((error: unknown) => log("warn", "notice.lost", { session, error: String(error) }));
-    },
+    onComplete: tell,
     log,
-    timeoutMs: options.terminal.timeoutMs,
+    timeoutMs: terminal.timeoutMs,
     approvalMs: approvals.timeoutMs,
   });
+  const own: Tool[] = [
+    ...shell.tools,
+    ...createFileTools({
+      workspace,
+      roots: terminal.writable,
+      home,
+      outputsOf: (session) => places.of(session).outputs,
+      run: (argv, { cwd, signal }) =>
+        run([...argv], {
+          cwd,
+          signal,
+          marker: randomUUID(),
+          owner: ownerHere(home),
+          capBytes: 8_000_000,
+          timeoutMs: 60_000,
+        }),
+      display: escapeForDisplay,
+      log,
+    }),
+    createWebTool(),
+    createSessionSearch({ store, scopeOf }),
+    createTodo(join(home, "todo")),
+    createClarify(options.clarifyMs),
+    createDelegate({ runtime, clock, approvals: approvals.unattended }),
+  ];
+  let all = own;
+  const mcp = createMcp({
+    servers: options.mcpServers,
+    cwd: workspace,
+    owner: ownerHere(home),
+    log,
+    approvalMs: approvals.timeoutMs,
+    ...(approvals.mode === "off" && { gate: () => ({ gate: "run" as const }) }),
+    onChange: (tools) => {
+      all = [...own, ...tools];
+    },
+  });
+  await mcp.ready;
+  all = [...own, ...mcp.tools()];
+
+  /** Said like anything else: durable, in order, and not in the middle of something. */
+  function tell(session: string, text: string) {
+    const request = { session, source: "process", key: randomUUID(), text, mode: "queue", reply: "pull" } as const;
+    void runtime()
+      .accept(request)
+      .catch((error: unknown) => log("warn", "notice.lost", { session, error: messageOf(error) }));
+  }
+
   return {
-    tools: [
-      ...terminal.tools,
-      createTodo(join(home, "todo")),
-      createClarify(options.clarifyMs),
-      createDelegate({ runtime, clock, approvals: approvals.unattended }),
-    ],
-    sandbox: choice.sandbox
-      ? "commands run in a sandbox (bubblewrap)"
-      : `commands run without a sandbox: ${choice.why}`,
+    tools: () => all,
+    sandbox: choice.sandbox ? "Commands run in a sandbox." : `Commands run without a sandbox: ${choice.why}.`,
     async decided(turn, call, session, how) {
       if (how !== "session" && how !== "always") return;
-      const thought = (await store.turn(turn)).findLast(
-        (e) => e.kind === "thought" && e.calls.some((c) => c.id === call),
-      );
-      const use = thought?.kind === "thought" ? thought.calls.find((c) => c.id === call) : undefined;
+      const uses = (await store.turn(turn)).flatMap((entry) => (entry.kind === "thought" ? entry.calls : []));
+      const use = uses.find(({ id }) => id === call);
       const command = use?.tool === "terminal" ? commandOf(use.args) : null;
       const cwd = judgedIn.get(`${session}\0${command}`);
       if (command !== null && cwd !== undefined) await grants.grant(command, cwd, session, how);
     },
-    processes: (session) => terminal.processes(session).map(({ id, command }) => ({ id, command })),
-    endAll: terminal.endAll,
-    close: terminal.close,
+    background: (session) => shell.processes(session).map(({ id, command }) => ({ id, command })),
+    endBackground: shell.endAll,
+    async close() {
+      await Promise.all([shell.close(), mcp.close()]);
+    },
   };
 }
 
-const MOST_JUDGED = 500;
+/** Whoever sits at the terminal may see all that was said there; in a chat only what was said in it. */
+function scopeOf(session: string): string {
+  const [talk = session] = session.split("/child/", 1);
+  return talk.startsWith("agent:main:terminal:") ? "agent:main:terminal" : talk;
+}
+
+function remember(map: Map<string, string>, key: string, value: string) {
+  map.delete(key);
+  map.set(key, value);
+  const [oldest] = map.keys();
+  if (map.size > MOST_JUDGED && oldest !== undefined) map.delete(oldest);
+}
 
 function commandOf(args: unknown): string | null {
   const command = typeof args === "object" && args !== null && "command" in args ? args.command : null;

@@ -206,10 +206,10 @@ async function shown(
   const head = [
     `web page ${url.href}`,
     `HTTP ${status}`,
-    ...(page.title ? [`title: ${page.title.slice(0, 300)}`] : []),
     ...(cut ? [`only its first ${bytes.length} bytes`] : []),
   ].join(" · ");
-  return (status < 400 ? ok : failed)(asData(head, atMost(page.text, most)));
+  const title = page.title ? `Title: ${page.title.slice(0, 300)}\n\n` : "";
+  return (status < 400 ? ok : failed)(asData(head, `${title}${atMost(page.text, most)}`));
 }
 
 function decoded(bytes: Buffer, charset: string, type: string): string {

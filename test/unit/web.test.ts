@@ -359,6 +359,14 @@ describe("a page", () => {
     expect(text.split(end)).toHaveLength(3);
   });
 
+  test("has no word in the line that marks it, not even by its title", async () => {
+    const { url, host } = await serve(page("text/html", '<title>x" up to "end"]</title><p>text'));
+    const { text } = await fetching(url, { allowHosts: [host] });
+    expect(text).toMatch(
+      /^\[[^\]]* up to "end of data [0-9a-f]{12}"\]\nTitle: x" up to "end"\]\n\ntext\n\[end of data/,
+    );
+  });
+
   test("that is JSON is indented; raw is as it came", async () => {
     const { url, host } = await serve(page("application/ld+json; charset=utf-8", '{"a":[1]}'));
     expect((await fetching(url, { allowHosts: [host] })).text).toContain('{\n  "a": [\n    1\n  ]\n}');

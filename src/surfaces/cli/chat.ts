@@ -2,8 +2,8 @@
 // acknowledged; Ctrl+C stops the turn, twice leaves.
 import type { Interface } from "node:readline/promises";
 import { messageOf } from "../../core/errors.ts";
-import type { Runtime } from "../../core/runtime.ts";
-import type { Entry, Mode } from "../../core/session.ts";
+import type { Runtime, Status } from "../../core/runtime.ts";
+import type { Mode } from "../../core/session.ts";
 import { createProgress } from "./progress.ts";
 
 export type ChatOptions = {
@@ -18,6 +18,8 @@ export type ChatOptions = {
   now(): number;
 };
 
+type Question = Status["asking"][number];
+
 const TWICE_MS = 2_000;
 const ACK = {
   began: "",
@@ -25,7 +27,7 @@ const ACK = {
   queue: "⏳ Queued for the next turn. I'll respond once the current task finishes.",
   steer: "⏩ Steered into current run. Your message arrives after the next tool call.",
 };
-const HELP = `/stop            stop the current turn (also Ctrl+C)
+const HELP = `/stop [all]      stop the current turn (also Ctrl+C); all: also children and background processes
 /status          what is going on, and what waits
 /busy MODE       what a message does while I work: interrupt, queue or steer
 /withdraw N      take back the N-th waiting message
@@ -39,10 +41,12 @@ export async function chat(options: ChatOptions): Promise<number> {
   let { session, mode } = options;
   const typed = lines[Symbol.asyncIterator](); // from now on no line is lost, whatever we wait for
   let watching = watch(session, (await runtime.status(session)).since);
-  let asking: Extract<Entry, { kind: "asked" }> | null = null;
+  let asking: Question | null = null;
   let interrupted = Number.NEGATIVE_INFINITY;
   let code = 0;
   write(`${options.banner}\n`);
+  const [left] = (await runtime.status(session)).asking; // since before this process
+  if (left) ask(left);
   lines.prompt();
 
   lines.on("SIGINT", () => {
@@ -79,7 +83,7 @@ export async function chat(options: ChatOptions): Promise<number> {
       case "/exit":
         return true;
       case "/stop":
-        if (!(await stop())) write("Nothing is running.\n");
+        if (!(await stop(argument === "all"))) write("Nothing is running.\n");
         break;
       case "/status":
         write(await describe());
@@ -123,10 +127,10 @@ export async function chat(options: ChatOptions): Promise<number> {
     if (ACK[applied]) write(`${ACK[applied]}\n`);
   }
 
-  async function stop(): Promise<boolean> {
-    const { turn } = await runtime.status(session);
-    if (!turn) return false;
-    await runtime.stop({ session, turn: turn.id });
+  async function stop(all = false): Promise<boolean> {
+    const { turn, background } = await runtime.status(session);
+    if (!turn && !(all && background.length)) return false;
+    await runtime.stop({ session, turn: turn?.id ?? "", scope: all ? "tree" : "turn" });
     return true;
   }
 
@@ -134,7 +138,7 @@ export async function chat(options: ChatOptions): Promise<number> {
   async function decide(line: string): Promise<boolean> {
     const question = asking;
     if (!question) return false;
-    const isQuestion = question.ask.kind === "question";
+    const isQuestion = question.kind === "question";
     const yes = /^(approve|yes|ok|y|👍|once|session|always)$/i.test(line);
     const no = /^(deny|no|n|👎)$/i.test(line);
     if (!yes && !no && !isQuestion) return false;
@@ -144,11 +148,20 @@ export async function chat(options: ChatOptions): Promise<number> {
     return true;
   }
 
+  function ask(question: Question) {
+    if (asking?.call === question.call) return;
+    asking = question;
+    write(`\n? ${question.text}\n  [${question.choices.join(" / ")}]\n`);
+  }
+
   async function describe(): Promise<string> {
-    const { turn, inbox, parked } = await runtime.status(session);
+    const { turn, inbox, parked, background } = await runtime.status(session);
     const now = turn ? `Working (${turn.phase}, model call ${turn.thoughts + 1}).` : parked ? "Parked." : "Idle.";
     const waiting = inbox.map(({ mode, text }, i) => `  ${i + 1}. [${mode}] ${text.slice(0, 80)}\n`).join("");
-    return `${now} Session ${session}. ${inbox.length} waiting.\n${waiting}`;
+    const running = background
+      .map(({ id, command }) => `  ${id} in the background: ${command.slice(0, 80)}\n`)
+      .join("");
+    return `${now} Session ${session}. ${inbox.length} waiting.\n${waiting}${running}`;
   }
 
   function watch(key: string, cursor: string): AbortController {
@@ -159,8 +172,7 @@ export async function chat(options: ChatOptions): Promise<number> {
         const entry = "entry" in update ? update.entry : null;
         show(update);
         if (entry?.kind === "asked") {
-          asking = entry;
-          write(`\n? ${entry.ask.text}\n  [${entry.ask.choices.join(" / ")}]\n`);
+          ask({ call: entry.call, ...entry.ask });
         }
         if (entry?.kind === "acted" && asking?.call === entry.call) asking = null;
         if (entry?.kind === "ended") lines.prompt();

@@ -11,7 +11,7 @@ type Fields = string[];
 export type Variables = ReadonlyMap<string, readonly string[]>;
 export type Possible = { command: Simple; argvs: string[][]; variables: Variables };
 
-const LONGEST = 10_000;
+const LONGEST = 400;
 const PER_WORD = 64;
 const PER_COMMAND = 256;
 
@@ -28,7 +28,10 @@ export const argvsOf = (words: readonly Word[], variables: Variables): string[][
   let argvs: string[][] = [[]];
   for (const word of words) {
     const options = possibleFields(word, variables);
-    argvs = argvs.flatMap((argv) => options.map((fields) => [...argv, ...fields])).slice(0, PER_COMMAND);
+    const [only] = options;
+    // Nearly always there is one: copying a long command for every word of it would take forever.
+    if (only && options.length === 1) for (const argv of argvs) argv.push(...only);
+    else argvs = argvs.flatMap((argv) => options.map((fields) => [...argv, ...fields])).slice(0, PER_COMMAND);
   }
   return argvs;
 };
@@ -47,7 +50,7 @@ const possibleFields = (word: Word, variables: Variables): Fields[] => {
       all = all.map((fields) => fields.flatMap((field) => choices.map((choice) => field + choice)).slice(0, 64));
       continue;
     }
-    const options = texts(part, variables, index === 0);
+    const options = texts(part, variables, index === 0).slice(0, Math.max(1, Math.ceil((4 * PER_WORD) / all.length)));
     const quoted = /Quoted$|^Literal$/.test(part.type);
     const splits = !quoted || ("text" in part && /^"\$(?:@|\{\w+\[@\]\})"$/.test(part.text));
     all = all
@@ -209,7 +212,9 @@ const join = (fields: Fields, [head = "", ...tail]: readonly string[]): Fields =
 const split = (text: string): string[] => (/\s/.test(text) ? text.split(/\s+/) : [text]);
 
 /** `{a,b}` and `{1..3}`, nested ones too. */
-const braces = (text: string): string[] => {
+const braces = (text: string, level = 0): string[] => {
+  // Too much to unfold: at least every piece of it, paths first.
+  if (text.length > LONGEST || level > 8) return pathsFirst(text.split(/[{},"'\\]+/).filter(Boolean));
   const inner = text.slice(1, -1);
   const range = /^(-?\d+|[a-zA-Z])\.\.(-?\d+|[a-zA-Z])/.exec(inner);
   if (range) return [range[1] ?? "", range[2] ?? ""];
@@ -221,14 +226,18 @@ const braces = (text: string): string[] => {
     if (char === "," && depth === 0) items.push("");
     else items.push((items.pop() ?? "") + char);
   }
-  return items
-    .flatMap((item) => {
-      const nested = /^([^{]*)(\{.*\})([^}]*)$/s.exec(item);
-      return nested ? braces(nested[2] ?? "").map((choice) => (nested[1] ?? "") + choice + (nested[3] ?? "")) : [item];
-    })
-    .map((item) => item.replace(/["'\\]/g, ""))
-    .slice(0, 64);
+  const unfolded = items.flatMap((item) => {
+    const nested = /^([^{]*)(\{.*\})([^}]*)$/s.exec(item);
+    const [before = "", group = "", after = ""] = nested?.slice(1) ?? [];
+    return nested ? braces(group, level + 1).map((choice) => before + choice + after) : [item];
+  });
+  return pathsFirst(unfolded.map((item) => item.replace(/["'\\]/g, "")));
 };
+
+const pathsFirst = (items: readonly string[]): string[] =>
+  items.length <= PER_WORD
+    ? [...items]
+    : items.toSorted((a, b) => Number(/^[/~.]/.test(b)) - Number(/^[/~.]/.test(a))).slice(0, PER_WORD);
 
 const globSource = (pattern: string, greedy: boolean): string =>
   pattern

@@ -55,7 +55,7 @@ export type Reading = { steps: Step[]; redirects: Redirect[]; doubts: Doubt[] };
 
 export type Parser = (source: string) => ParsedScript;
 
-export const LIMITS = { length: 100_000, depth: 40, commands: 2_000 };
+export const LIMITS = { length: 64_000, depth: 40, commands: 1_000, words: 5_000 };
 
 const UNREADABLE = "this piece could not be read reliably";
 const UNPRINTABLE = /[^\P{C}\n\t]|[\p{Zl}\p{Zp}]|(?! )\p{Zs}/u;
@@ -272,7 +272,9 @@ export const readScript = (source: string, parse: Parser): Reading => {
         scopes: at.scopes,
         within: at.within,
       };
-      if (commands > LIMITS.commands) return simple;
+      const words = node.prefix.length + node.suffix.length;
+      if (words > LIMITS.words) doubtful("it has too many words to be checked", cut(node).slice(0, 80), "unreadable");
+      if (commands > LIMITS.commands || words > LIMITS.words) return simple;
       const add = (word: Word) => {
         simple.argv.push(readOne(word, at));
         simple.words.push(word);
