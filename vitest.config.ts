@@ -6,5 +6,6 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 30_000,
     pool: "forks",
+    globalSetup: process.platform === "linux" ? ["test/leaks.ts"] : [],
   },
 });

@@ -105,7 +105,6 @@ export const carried = (argv: readonly string[], fed: readonly string[] = []): C
   if (SHELLS.test(name)) return shell(args, fed);
   if (name === "eval") found.scripts.push(args.join(" "));
   if (name === "trap") found.scripts.push(args[0] ?? "");
-  if (name === "alias") found.scripts.push(...args.filter((arg) => arg.includes("=")).map(afterEquals));
   if (name === "git") found.guesses.push(...gitScripts(args));
   if (name === "env") found.scripts.push(...envScripts(args));
   if (SCRIPTED.test(name)) {

@@ -68,7 +68,7 @@ export const reach = (source: string, place: Place, parse: Parser): Reach => {
     for (const step of reading.steps) {
       if (step.step !== "command") continue;
       for (const { name, words } of step.command.assigns)
-        if (SCRIPT_VARIABLE.test(name))
+        if (SCRIPT_VARIABLE.test(name) || step.command.argv[0]?.value === "alias")
           for (const argv of argvsOf(words, variables))
             enter(argv.join(" "), place, depth + 1, part || step.command.source, by);
     }

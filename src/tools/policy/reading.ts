@@ -284,9 +284,15 @@ export const readScript = (source: string, parse: Parser): Reading => {
         else if (part.type === "Assignment") simple.assigns.push(readAssignment(part, at));
         else simple.redirects.push(readRedirect(part, at));
       };
-      for (const part of node.prefix) take(part);
-      if (node.name) add(node.name);
-      for (const part of node.suffix) take(part);
+      const parts = [...node.prefix, ...(node.name ? [node.name] : []), ...node.suffix];
+      let end = node.pos;
+      for (const part of parts) {
+        take(part);
+        // The parser passes over a stray parenthesis; the shell does not.
+        if (!/^(?:[ \t]|\\\n)*$/.test(text.slice(end, part.pos))) doubtful(UNREADABLE, cut(node), "unreadable");
+        end = part.end;
+      }
+      if (end !== node.end) doubtful(UNREADABLE, cut(node), "unreadable");
       reading.steps.push({ step: "command", command: simple });
       return simple;
     }
