@@ -140,6 +140,7 @@ program
       colour,
       print,
       look: await outlook(),
+      sandbox: whereCommandsRun,
       openStore: async (file) => {
         const { openSqlite } = await import("./store/sqlite.ts");
         return openSqlite({ file, readOnly: true });
@@ -152,6 +153,20 @@ try {
   await program.parseAsync(args.length > 0 ? args : ["chat"], { from: "user" });
 } catch (error) {
   process.exitCode = exitCodeOf(error);
+}
+
+async function whereCommandsRun() {
+  const { loadConfig } = await import("./config/config.ts");
+  const { pickSandbox, sandboxLine } = await import("./tools/toolbox.ts");
+  try {
+    const { terminal } = loadConfig({ env }).config;
+    const workspace = terminal.cwd ?? process.cwd();
+    const choice = await pickSandbox({ home: homeOf(env).dir, workspace, terminal });
+    return { inForce: choice.sandbox !== null, says: sandboxLine(choice) };
+  } catch (error) {
+    if (error instanceof ConfigError) return null;
+    throw error;
+  }
 }
 
 /** The configuration as it is, or as it would be with these texts in the place of its files, and the endpoints that

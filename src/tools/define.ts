@@ -38,7 +38,7 @@ export function defineTool<S extends z.ZodType>(parts: Parts<S>): Tool {
 }
 
 /** What the model should do differently, argument by argument. */
-export const complaint = ({ issues }: z.ZodError): string =>
+const complaint = ({ issues }: z.ZodError): string =>
   issues.map(({ path, message }) => `${path.join(".") || "the arguments"}: ${message}`).join("; ");
 
 export const ok = (text: string): ToolResult => ({ ok: true, text });

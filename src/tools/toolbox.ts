@@ -13,7 +13,7 @@ import { openGrants } from "./grants.ts";
 import { createMcp, type McpOptions } from "./mcp.ts";
 import { createPlaces } from "./places.ts";
 import { escapeForDisplay } from "./policy/display.ts";
-import { chooseSandbox } from "./sandbox.ts";
+import { type Choice, chooseSandbox } from "./sandbox.ts";
 import { createSessionSearch } from "./session-search.ts";
 import { createTerminal } from "./terminal.ts";
 import { createTodo } from "./todo.ts";
@@ -66,13 +66,7 @@ const MOST_JUDGED = 500;
 export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
   const { home, workspace, approvals, terminal, clock, log, runtime, store } = options;
   log("info", "orphans.swept", { ...(await sweepOrphans(home)) });
-  const choice = chooseSandbox({
-    mode: terminal.sandbox,
-    probe: terminal.sandbox === "off" ? { usable: false, why: "it is off" } : await probeSandbox(),
-    writable: [workspace, ...terminal.writable],
-    homes: { hermes: home, user: homedir() },
-    network: terminal.network,
-  });
+  const choice = await pickSandbox(options);
   const grants = await openGrants({
     file: join(home, "policy.yaml"),
     lists: approvals,
@@ -149,7 +143,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
 
   return {
     tools: () => all,
-    sandbox: choice.sandbox ? "Commands run in a sandbox." : `Commands run without a sandbox: ${choice.why}.`,
+    sandbox: sandboxLine(choice),
     async decided(turn, call, session, how) {
       if (how !== "session" && how !== "always") return;
       const uses = (await store.turn(turn)).flatMap((entry) => (entry.kind === "thought" ? entry.calls : []));
@@ -164,6 +158,23 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
       await Promise.all([shell.close(), mcp.close()]);
     },
   };
+}
+
+/** Which sandbox is in force here, if any. */
+export async function pickSandbox({ home, workspace, terminal }: Where): Promise<Choice> {
+  return chooseSandbox({
+    mode: terminal.sandbox,
+    probe: terminal.sandbox === "off" ? { usable: false, why: "it is off" } : await probeSandbox(),
+    writable: [workspace, ...terminal.writable],
+    homes: { hermes: home, user: homedir() },
+    network: terminal.network,
+  });
+}
+type Where = Pick<ToolboxOptions, "home" | "workspace"> & { terminal: Omit<ToolboxOptions["terminal"], "timeoutMs"> };
+
+export function sandboxLine(choice: Choice): string {
+  if (choice.sandbox) return "Commands run in a sandbox.";
+  return choice.refuse ? `Commands do not run: ${choice.why}.` : `Commands run without a sandbox: ${choice.why}.`;
 }
 
 /** Whoever sits at the terminal may see all that was said there; in a chat only what was said in it. */

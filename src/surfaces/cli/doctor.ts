@@ -23,6 +23,8 @@ export type DoctorOptions = {
   look: () => { warnings: string[]; settings: Setting[]; secrets: string[]; endpoints: () => Endpoint[] };
   /** Opens for reading; must not create or lock anything. */
   openStore: (file: string) => Promise<Pick<Store, "check" | "close">>;
+  /** Where commands run; null: a configuration that cannot be used does not say. */
+  sandbox: () => Promise<{ inForce: boolean; says: string } | null>;
   print: (text: string) => Promise<void>;
 };
 
@@ -40,6 +42,7 @@ export const examine = async (options: DoctorOptions): Promise<number> => {
     ...checkHome(home),
     ...config.checks,
     await checkDatabase(options),
+    ...(await checkSandbox(options)),
     checkDisk(home.dir),
     checkLogs(home),
   ];
@@ -59,6 +62,14 @@ export const examine = async (options: DoctorOptions): Promise<number> => {
         await print(`             ${printable(`${key} = ${value}`)}  (${printable(from)})\n`);
   }
   return exit;
+};
+
+const checkSandbox = async ({ sandbox }: DoctorOptions): Promise<Check[]> => {
+  const found = await sandbox();
+  if (!found) return [];
+  const check = { check: "sandbox", says: found.says };
+  if (found.inForce) return [{ ...check, status: "ok" }];
+  return [{ ...check, status: "warn", fix: "without it, all but harmless commands ask first (terminal.sandbox)" }];
 };
 
 const checkNode = (version: string): Check => {

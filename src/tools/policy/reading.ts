@@ -60,7 +60,7 @@ export const LIMITS = { length: 64_000, depth: 40, commands: 1_000, words: 5_000
 const UNREADABLE = "this piece could not be read reliably";
 const UNPRINTABLE = /[^\P{C}\n\t]|[\p{Zl}\p{Zp}]|(?! )\p{Zs}/u;
 const GAP =
-  /^(?:[ \t\n;&|(){}!]|\\\n|(?<=^|[\s;&|()])#[^\n]*|(?:if|then|elif|else|fi|for|in|do|done|while|until|case|esac|select|function|coproc|time|-p|--)(?![\w-]))*$/;
+  /^(?:[ \t\n;&|]|\\\n|(?<=^|[\s;&|()])#[^\n]*|(?:if|then|elif|else|fi|for|in|do|done|while|until|case|esac|select|function|coproc|time|-p|--)(?![\w-]))*$/;
 
 type Around = { depth: number; scopes: readonly number[]; background: boolean; piped: boolean; within: string | null };
 
@@ -110,6 +110,12 @@ export const readScript = (source: string, parse: Parser): Reading => {
 
     function claim(node: { pos: number; end: number }): void {
       if (node.end > node.pos) claimed.push([node.pos, node.end]);
+    }
+
+    /** The brackets around it. */
+    function ends(node: { pos: number; end: number }): void {
+      claim({ pos: node.pos, end: node.pos + 1 });
+      claim({ pos: node.end - 1, end: node.end });
     }
 
     function cut(node: { pos: number; end: number }): string {
@@ -206,15 +212,21 @@ export const readScript = (source: string, parse: Parser): Reading => {
           list(node.body, deeper);
           return null;
         case "Subshell":
+          ends(node);
           list(node.body, subshell(at));
           return null;
         case "BraceGroup":
+          ends(node);
           list(node.body, deeper);
           return null;
         case "Case":
           readOne(node.word, at);
           for (const item of node.items) {
             for (const pattern of item.pattern) readOne(pattern, at);
+            // `(a | b)`, of which the first parenthesis may be missing.
+            if (text[item.pos] === "(") claim({ pos: item.pos, end: item.pos + 1 });
+            const close = text.indexOf(")", item.pattern.at(-1)?.end ?? item.pos);
+            claim({ pos: close, end: close + 1 });
             list(item.body, deeper);
           }
           return null;
@@ -228,6 +240,8 @@ export const readScript = (source: string, parse: Parser): Reading => {
           return null;
         case "Function": {
           claim(node.name);
+          if (/^\s*\(\s*\)/.test(text.slice(node.name.end, node.body.pos)))
+            claim({ pos: node.name.end, end: text.indexOf(")", node.name.end) + 1 });
           const name = readWord(node.name, finder(at)).value;
           if (name === null || at.within !== null) doubtful("this function could not be followed", cut(node.name));
           reading.steps.push({ step: "function", name: name ?? "", sure: top && name !== null });

@@ -25,4 +25,4 @@ const alike = (written: string, name: string): boolean =>
 
 /** Reading from a device can do something; these only give bytes. */
 export const isOddDevice = (path: string): boolean =>
-  /^\/+dev\//.test(path) && !/^\/dev\/(?:null|stdin|zero|random|urandom|fd\/(?:\d+)?)$/.test(path);
+  /^\/+dev\//.test(path) && !/^\/dev\/(?:null|stdin|zero|random|urandom|fd(?:\/\d*)?)$/.test(path);
