@@ -55,8 +55,10 @@ async function provide() {
   const llm = await startFakeLlm();
   const many = Array.from({ length: CHUNKS }, (_, n) => `word ${n} `);
   llm.script((request) => {
-    if (request.raw.includes("stream")) return { text: many };
-    return request.raw.includes("hold") ? { text: "Hello", fault: { silence: "text" } } : { text: ["Hello ", "you."] };
+    if (request.raw.includes("tell me a lot")) return { text: many };
+    return request.raw.includes("wait with me")
+      ? { text: "Hello", fault: { silence: "text" } }
+      : { text: ["Hello ", "you."] };
   });
   const tell = (told: Told) => void process.send?.(told);
   tell({ url: llm.url });
@@ -72,9 +74,9 @@ type Provider = { url: string; seen(): Promise<number>; closed(): Promise<number
 /** `seen` and `closed` are about the next request: to be asked for before it is made. */
 async function openProvider(): Promise<Provider> {
   const child: ChildProcess = fork(SELF, ["provider"], { execArgv: ["--no-warnings"] });
-  const next = <K extends "seen" | "closed">(what: K) =>
+  const next = (what: "seen" | "closed") =>
     new Promise<number>((resolve) => {
-      const listen = (told: Partial<Record<K, number>>) => {
+      const listen = (told: { seen?: number; closed?: number }) => {
         const at = told[what];
         if (at === undefined) return;
         child.off("message", listen);
@@ -206,7 +208,7 @@ async function answered({ ask, provider }: Way): Promise<{ upstream: number; wor
 
 async function stopped({ ask, provider }: Way): Promise<number> {
   const closed = provider.closed();
-  const { firstWord, over, stop } = ask("hold");
+  const { firstWord, over, stop } = ask("wait with me");
   await firstWord;
   const began = now();
   await stop();
@@ -221,7 +223,7 @@ async function streams(ours: Way, bare: Way, times: number): Promise<Figure[]> {
     for (const { name, ask } of [ours, bare]) {
       const began = now();
       const before = process.cpuUsage();
-      await Promise.all(Array.from({ length: STREAMS }, () => ask("stream").over));
+      await Promise.all(Array.from({ length: STREAMS }, () => ask("tell me a lot").over));
       const { user, system } = process.cpuUsage(before);
       const chunks = STREAMS * CHUNKS;
       if (n > 0) found[name].push({ rate: chunks / ((now() - began) / 1_000), cpu: (user + system) / chunks });
@@ -258,7 +260,7 @@ async function hold(how: string, url: string, count: number) {
   const dir = mkdtempSync(join(tmpdir(), "hermes-bench-"));
   const provider: Provider = { url, seen: async () => 0, closed: async () => 0, close: () => {} };
   const way = how === "ours" ? oursOn(await openBench(dir, { model: modelAt(url) }), provider) : bareOn(provider);
-  const ask = (many: number) => Promise.all(Array.from({ length: many }, () => way.ask("hold").firstWord));
+  const ask = (many: number) => Promise.all(Array.from({ length: many }, () => way.ask("wait with me").firstWord));
   await ask(20); // what the first ones bring with them is not theirs
   const before = await settledRss();
   await ask(count);

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { ConfigError } from "../../src/core/errors.ts";
 import { createPolicy } from "../../src/tools/policy/policy.ts";
@@ -174,6 +175,11 @@ rules:
     await expect(policyOf(bad)).rejects.toThrow(
       'rules.yaml:5: the rule "allow: npm run *" says ask for npm run publish, but it comes out as allow',
     );
+  });
+
+  it("is shown in the guide as it works", async () => {
+    const guide = readFileSync(new URL("../../docs/policy.md", import.meta.url), "utf8");
+    await expect(policyOf(/```yaml\n([^]*?)```/.exec(guide)?.[1] ?? "rules: none")).resolves.toBeDefined();
   });
 
   it("can also be plain strings of the configuration", async () => {

@@ -1,11 +1,12 @@
 // Commands that are judged by rules of their own: parts of the shell, and programs that run another command.
 import { type Problem, parseArgs } from "./options.ts";
 import { unknown } from "./program.ts";
+import { oneOf } from "./table.ts";
 import type { Arg } from "./types.ts";
 import { mayExport, maySet } from "./variables.ts";
 
 /** Judges another command, as this one would run it. */
-export type Judge = (argv: readonly Arg[]) => Problem | null;
+type Judge = (argv: readonly Arg[]) => Problem | null;
 type Special = (args: readonly Arg[], judge: Judge) => Problem | null;
 
 /** Words that only the running program will see. */
@@ -91,8 +92,9 @@ const env: Special = (args, judge) => {
   return args[at]?.operand ? judge(args.slice(at)) : unknown("env", args[at]?.source ?? "");
 };
 
-const XARGS =
-  "-0rtx -n: -L: -P: -d: -s: -I: --null --no-run-if-empty --verbose --max-args= --max-lines= --max-procs= --max-chars= --delimiter=";
+const XARGS = `
+    -0rtx -n: -L: -P: -d: -s: -I: --null --no-run-if-empty --verbose --max-args= --max-lines= --max-procs=
+    --max-chars= --delimiter=`;
 
 const xargs: Special = (args, judge) => {
   const parsed = parseArgs("xargs", args, XARGS, true);
@@ -112,10 +114,14 @@ const replaced = (arg: Arg, mark: string, safe = false): Arg => {
   return { source: arg.source, value: null, operand, prefix, many: false };
 };
 
-const FIND_FLAGS =
-  /^-(?:depth|d|empty|nouser|nogroup|readable|writable|executable|print|print0|ls|prune|quit|not|a|and|o|or|true|false|follow|xdev|mount|noleaf|daystart|warn|nowarn|ignore_readdir_race|noignore_readdir_race)$|^[()!,]$/;
-const FIND_VALUES =
-  /^-(?:i?name|i?path|i?wholename|i?regex|regextype|i?lname|type|xtype|size|[acm]time|[acm]min|newer(?:[aBcm][aBcmt])?|anewer|cnewer|maxdepth|mindepth|perm|user|group|uid|gid|links|inum|samefile|fstype|used|printf)$/;
+const FIND_FLAGS = oneOf(`
+  -depth -d -empty -nouser -nogroup -readable -writable -executable -print -print0 -ls -prune -quit -not -a -and -o
+  -or -true -false -follow -xdev -mount -noleaf -daystart -warn -nowarn -ignore_readdir_race -noignore_readdir_race
+  [()!,]`);
+const FIND_VALUES = oneOf(`
+  -i?name -i?path -i?wholename -i?regex -regextype -i?lname -type -xtype -size -[acm]time -[acm]min
+  -newer(?:[aBcm][aBcmt])? -anewer -cnewer -maxdepth -mindepth -perm -user -group -uid -gid -links -inum -samefile
+  -fstype -used -printf`);
 
 const find: Special = (args, judge) => {
   let at = 0;

@@ -1,12 +1,10 @@
 // Programs that run another command: which command, and which text is read as a script.
 
+import { oneOf, own, wordsOf } from "./table.ts";
+
 export const baseName = (program: string): string => program.slice(program.lastIndexOf("/") + 1).toLowerCase();
 
-/** A table's own entry: a program may be called `constructor`. */
-export const own = <T>(table: Record<string, T>, name: string): T | undefined =>
-  Object.hasOwn(table, name) ? table[name] : undefined;
-
-/** `values`: options whose value is the next word. `skip`: words before the command. `assigns`: NAME=value may come first. */
+/** `values`: options whose value is the next word. `skip`: words before the command. `assigns`: NAME=value may come. */
 type Carrier = { values?: string; skip?: number; assigns?: boolean };
 
 const CARRIERS: Record<string, Carrier> = {
@@ -42,8 +40,9 @@ const CARRIERS: Record<string, Carrier> = {
   busybox: {},
   toybox: {},
   xargs: {
-    values:
-      "-a -d -E -I -L -n -P -s -R -S -J --arg-file --delimiter --max-args --max-procs --max-lines --max-chars --replace --eof --process-slot-var",
+    values: `
+        -a -d -E -I -L -n -P -s -R -S -J --arg-file --delimiter --max-args --max-procs --max-lines --max-chars
+        --replace --eof --process-slot-var`,
   },
   parallel: { values: "-j -a -n -N -L -I --jobs --arg-file --colsep -C --delay --timeout" },
   flock: { values: "-w -E -c --timeout --command", skip: 1 },
@@ -79,8 +78,9 @@ const OF_PACKAGES: Record<string, RegExp> = {
 };
 export const SHELLS = /^(?:ba|da|z|k|a|mk|fi|c|tc|rba|po|r)?sh$/;
 /** Every word of theirs may be a script. */
-const SCRIPTED =
-  /^(?:su|runuser|script|watch|parallel|hyperfine|flock|tmux|screen|entr|nodemon|concurrently|at|batch|npx|sg|ssh|gdb|expect|zip)$/;
+const SCRIPTED = oneOf(`
+  su runuser script watch parallel hyperfine flock tmux screen entr nodemon concurrently at batch npx sg ssh gdb
+  expect zip`);
 const ASSIGNMENT = /^[A-Za-z_]\w*=/;
 
 export type Carried = {
@@ -131,7 +131,7 @@ export const carried = (argv: readonly string[], fed: readonly string[] = []): C
 };
 
 const commandAt = (args: readonly string[], { values = "", skip = 0, assigns = false }: Carrier): number => {
-  const valued = values.split(" ");
+  const valued = wordsOf(values);
   let at = 0;
   let left = skip;
   for (; at < args.length; at++) {

@@ -1,5 +1,6 @@
 // What of git destroys work, rewrites history, reaches another machine, or makes git run something later.
 import type { Rule } from "./dangerous.ts";
+import { oneOf } from "./table.ts";
 
 const REWRITES = "it rewrites or throws away history";
 const DISCARDS = "it throws away changes that are nowhere else";
@@ -8,8 +9,15 @@ const CONFIGURES = "git would run or trust this from now on";
 
 /** Options before the subcommand that have a value. */
 const VALUED = /^(?:-C|-c|--git-dir|--work-tree|--namespace|--exec-path|--super-prefix|--config-env)$/;
-const SAFE_KEY =
-  /^(?:user\.(?:name|email)|color\..*|advice\..*|core\.(?:quotepath|autocrlf|eol|filemode|longpaths|ignorecase|abbrev|safecrlf)|init\.defaultbranch|pull\.(?:rebase|ff)|push\.(?:default|autosetupremote)|merge\.(?:conflictstyle|ff)|rebase\.autostash|diff\.(?:algorithm|renames|colormoved)|fetch\.prune|commit\.(?:gpgsign|verbose)|tag\.gpgsign|log\..*|status\..*|branch\..*|rerere\.enabled|gc\.auto|http\.postbuffer|column\.ui|help\.autocorrect|versionsort\..*|safe\.directory)$/i;
+const SAFE_KEY = oneOf(
+  String.raw`
+  user\.(?:name|email) color\..* advice\..*
+  core\.(?:quotepath|autocrlf|eol|filemode|longpaths|ignorecase|abbrev|safecrlf) init\.defaultbranch
+  pull\.(?:rebase|ff) push\.(?:default|autosetupremote) merge\.(?:conflictstyle|ff) rebase\.autostash
+  diff\.(?:algorithm|renames|colormoved) fetch\.prune commit\.(?:gpgsign|verbose) tag\.gpgsign log\..* status\..*
+  branch\..* rerere\.enabled gc\.auto http\.postbuffer column\.ui help\.autocorrect versionsort\..* safe\.directory`,
+  "i",
+);
 
 type Check = (args: readonly string[]) => string | null;
 const has = (args: readonly string[], wanted: RegExp): boolean => args.some((arg) => wanted.test(arg));

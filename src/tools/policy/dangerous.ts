@@ -1,10 +1,11 @@
 // Inside a sandbox: what still asks, because it destroys work, reaches out of the sandbox, or stays when it is gone.
-import { baseName, own, SHELLS } from "./carriers.ts";
+import { baseName, SHELLS } from "./carriers.ts";
 import { GIT_RULES } from "./dangerous-git.ts";
 import type { Allowed, Finding } from "./harmless.ts";
 import { UNKNOWN } from "./possible.ts";
 import type { Reach, Reached } from "./reach.ts";
 import { looksSecret } from "./secrets.ts";
+import { entries, oneOf, own, wordsOf } from "./table.ts";
 import type { Place } from "./types.ts";
 
 export type Rule = (args: readonly string[], at: Reached) => string | null;
@@ -74,26 +75,25 @@ const rsync: Rule = (args) => {
 };
 const scp: Rule = () => SENDS;
 
-const dockerRun =
-  /^(?:-v.*|--volume.*|--mount.*|--volumes-from.*|--privileged|--cap-add.*|--device.*|--(?:net|network|pid|ipc|userns|uts|cgroupns)=host|host|--security-opt.*|--group-add.*)$/;
+const HOST_ACCESS = oneOf(`
+  -v.* --volume.* --mount.* --volumes-from.* --privileged --cap-add.* --device.*
+  --(?:net|network|pid|ipc|userns|uts|cgroupns)=host host --security-opt.* --group-add.*`);
+const CHANGES = oneOf(`
+  rm rmi prune kill stop restart pause update rename push login logout swarm stack service node plugin save load
+  import commit secret config`);
+const GROUPS = oneOf(`
+  system volume network image container builder context trust manifest`);
+const GROUP_LOOKS = oneOf(`
+  ls list inspect df info history logs show build pull create ps stats top port diff`);
 const docker: Rule = (args) => {
   const [first = "", second = ""] = operands(args);
-  if (/^(?:run|create|exec)$/.test(first) || (first === "container" && /^(?:run|create|exec)$/.test(second)))
-    return has(args, dockerRun) ? "it gives a container access to the machine" : null;
-  if (
-    /^(?:rm|rmi|prune|kill|stop|restart|pause|update|rename|push|login|logout|swarm|stack|service|node|plugin|save|load|import|commit|secret|config)$/.test(
-      first,
-    )
-  )
-    return first === "push" ? PUBLISHES : "it changes containers or images that others may use";
-  if (/^(?:system|volume|network|image|container|builder|context|trust|manifest)$/.test(first))
-    return /^(?:ls|list|inspect|df|info|history|logs|show|build|pull|create|ps|stats|top|port|diff)$/.test(second)
-      ? null
-      : "it changes containers or images that others may use";
-  if (first === "compose")
-    return /^(?:ps|logs|config|ls|version|images|top|build|pull)$/.test(second)
-      ? null
-      : "the services may use directories of the machine";
+  if (/^(?:run|create|exec)$/.test(first === "container" ? second : first))
+    return has(args, HOST_ACCESS) ? "it gives a container access to the machine" : null;
+  if (first === "push") return PUBLISHES;
+  if (CHANGES.test(first) || (GROUPS.test(first) && !GROUP_LOOKS.test(second)))
+    return "it changes containers or images that others may use";
+  if (first === "compose" && !/^(?:ps|logs|config|ls|version|images|top|build|pull)$/.test(second))
+    return "the services may use directories of the machine";
   return has(args, /^(?:-H|--host|-c|--context)/) ? REMOTE : null;
 };
 
@@ -110,22 +110,21 @@ const node: Rule = (args) => {
     : null;
 };
 
-const database: Rule = (args) =>
-  /\b(?:drop|truncate)\s+(?:table|database|schema|index|view|role|user)\b|\bdelete\s+from\s+[^\s;]+\s*(?:;|$)|\bflush(?:all|db)\b|dropDatabase|dropCollection|deleteMany\(\s*\{\s*\}/i.test(
-    args.join(" "),
-  ) || has(args, /^dropdb$/)
-    ? DATA
-    : null;
+const DROPS = [
+  /\b(?:drop|truncate)\s+(?:table|database|schema|index|view|role|user)\b/i,
+  /\bdelete\s+from\s+[^\s;]+\s*(?:;|$)/i,
+  /\bflush(?:all|db)\b|dropDatabase|dropCollection|deleteMany\(\s*\{\s*\}/i,
+];
+const database: Rule = (args) => (DROPS.some((drops) => drops.test(args.join(" "))) ? DATA : null);
 
-const cluster: Rule = (args) =>
-  /^(?:get|describe|logs|top|explain|api-resources|api-versions|version|cluster-info|config|auth|events|list|ls|status|history|show|search|lint|template|env|repo|diff|wait|)$/.test(
-    operands(args)[0] ?? "",
-  ) && !/^(?:config|repo)$/.test(operands(args)[0] ?? "")
-    ? null
-    : operands(args)[0] === "config" &&
-        /^(?:view|current-context|get-contexts|get-clusters)$/.test(operands(args)[1] ?? "")
-      ? null
-      : REMOTE;
+const CLUSTER_LOOKS = oneOf(`
+  get describe logs top explain api-resources api-versions version cluster-info auth events list ls status history
+  show search lint template env diff wait`);
+const cluster: Rule = (args) => {
+  const [first = "", second = ""] = operands(args);
+  if (first === "" || CLUSTER_LOOKS.test(first)) return null;
+  return first === "config" && /^(?:view|current-context|get-contexts|get-clusters)$/.test(second) ? null : REMOTE;
+};
 const infrastructure: Rule = (args) =>
   /^(?:fmt|validate|version|init|plan|show|output|graph|providers|)$/.test(operands(args)[0] ?? "") ? null : REMOTE;
 const cloud: Rule = (args) =>
@@ -147,81 +146,98 @@ const xargs: Rule = (args) =>
   has(args, /^(?:.*\/)?(?:rm|shred|unlink|rmdir|kill)$/) ? "what it deletes or stops is known only when it runs" : null;
 const kill: Rule = (args) =>
   has(args, new RegExp(UNKNOWN)) || has(args, /^-?0$/) ? "what it stops is known only when it runs" : null;
-const rules = (names: string, rule: Rule) => Object.fromEntries(names.split(" ").map((name) => [name, rule]));
 
 const RULES: Record<string, Rule> = {
-  ...rules("rm rimraf", remove),
-  ...rules("srm shred wipe trash trash-put", says(DATA)),
-  ...rules("find gfind", find),
+  ...entries("rm rimraf", remove),
+  ...entries("srm shred wipe trash trash-put", says(DATA)),
+  ...entries("find gfind", find),
   fd: (args) => (has(args, /^(?:-[xX]|--exec.*)$/) && has(args, /^rm$/) ? "it deletes everything it finds" : null),
-  ...rules("xargs parallel", xargs),
-  ...rules("chmod chown chgrp chattr setfacl chflags", recursive(RIGHTS)),
-  ...rules("sudo doas su pkexec runuser gosu su-exec sudoedit visudo", says(ADMIN)),
-  ...rules("pkill killall skill slay", says(BY_NAME)),
+  ...entries("xargs parallel", xargs),
+  ...entries("chmod chown chgrp chattr setfacl chflags", recursive(RIGHTS)),
+  ...entries("sudo doas su pkexec runuser gosu su-exec sudoedit visudo", says(ADMIN)),
+  ...entries("pkill killall skill slay", says(BY_NAME)),
   kill,
-  ...rules("crontab at batch atrm anacron", unless(LATER, /^-[lV]$/)),
-  ...rules("systemctl service launchctl loginctl initctl rc-service systemd-run", says(SYSTEM)),
-  ...rules(
+  ...entries("crontab at batch atrm anacron", unless(LATER, /^-[lV]$/)),
+  ...entries("systemctl service launchctl loginctl initctl rc-service systemd-run", says(SYSTEM)),
+  ...entries(
     "mount umount swapoff swapon losetup sysctl modprobe insmod rmmod iptables ip6tables nft ufw firewall-cmd",
     says(SYSTEM),
   ),
-  ...rules(
+  ...entries(
     "useradd userdel usermod groupadd groupdel passwd chpasswd chsh adduser deluser vipw gpasswd dscl",
     says(SYSTEM),
   ),
-  ...rules(
-    "fdisk sfdisk cfdisk gdisk sgdisk parted mkswap mkfs mke2fs wipefs cryptsetup lvremove vgremove pvremove zpool zfs btrfs",
+  ...entries(
+    `
+      fdisk sfdisk cfdisk gdisk sgdisk parted mkswap mkfs mke2fs wipefs cryptsetup lvremove vgremove pvremove zpool
+      zfs btrfs`,
     says(SYSTEM),
   ),
-  ...rules("shutdown reboot halt poweroff init telinit kexec", says(SYSTEM)),
-  ...rules(
+  ...entries("shutdown reboot halt poweroff init telinit kexec", says(SYSTEM)),
+  ...entries(
     "chroot nsenter unshare setcap update-alternatives ldconfig hostnamectl timedatectl localectl",
     says(SYSTEM),
   ),
   curl,
   wget,
   rsync,
-  ...rules("scp sftp ftp lftp rcp tftp", scp),
-  ...rules("nc ncat netcat socat telnet sendmail mail mailx mutt msmtp swaks croc wormhole rclone", says(SENDS)),
-  ...rules("ssh mosh autossh sshpass ssh-copy-id ssh-add", unless(REMOTE, /^-[VlQ]$/)),
-  ...rules("ngrok cloudflared localtunnel lt bore", says("it opens a way in from outside")),
+  ...entries("scp sftp ftp lftp rcp tftp", scp),
+  ...entries("nc ncat netcat socat telnet sendmail mail mailx mutt msmtp swaks croc wormhole rclone", says(SENDS)),
+  ...entries("ssh mosh autossh sshpass ssh-copy-id ssh-add", unless(REMOTE, /^-[VlQ]$/)),
+  ...entries("ngrok cloudflared localtunnel lt bore", says("it opens a way in from outside")),
   openssl: verb(SENDS, /^s_(?:client|server)$/),
-  ...rules("docker podman nerdctl", docker),
+  ...entries("docker podman nerdctl", docker),
   "docker-compose": (args, at) => docker(["compose", ...args], at),
-  ...rules("npm pnpm yarn bun npx", node),
+  ...entries("npm pnpm yarn bun npx", node),
   cargo: verb(PUBLISHES, /^(?:publish|yank|owner|login|logout)$/),
   gem: verb(PUBLISHES, /^(?:push|yank|owner|signin)$/),
   twine: says(PUBLISHES),
-  ...rules("poetry uv flit hatch pdm", verb(PUBLISHES, /^(?:publish|config|self)$/)),
-  ...rules("mvn gradle gradlew mvnw sbt", (args) =>
+  ...entries("poetry uv flit hatch pdm", verb(PUBLISHES, /^(?:publish|config|self)$/)),
+  ...entries("mvn gradle gradlew mvnw sbt", (args) =>
     has(args, /(?:^|:)(?:deploy|publish|release|upload)/) ? PUBLISHES : null,
   ),
-  ...rules("vsce ovsx npm-publish goreleaser semantic-release", says(PUBLISHES, /^(?!--(?:version|help))/)),
+  ...entries("vsce ovsx npm-publish goreleaser semantic-release", says(PUBLISHES, /^(?!--(?:version|help))/)),
   make: (args) => (has(operands(args), SCRIPT_NAMES) ? PUBLISHES : null),
-  ...rules("kubectl helm oc k3s istioctl argocd flux", cluster),
-  ...rules("terraform tofu terragrunt pulumi", infrastructure),
-  ...rules("ansible ansible-playbook cdk sam serverless sls", says(REMOTE, /^(?!--(?:version|help|syntax-check))/)),
-  ...rules(
+  ...entries("kubectl helm oc k3s istioctl argocd flux", cluster),
+  ...entries("terraform tofu terragrunt pulumi", infrastructure),
+  ...entries("ansible ansible-playbook cdk sam serverless sls", says(REMOTE, /^(?!--(?:version|help|syntax-check))/)),
+  ...entries(
     "aws gcloud az doctl flyctl fly heroku vercel netlify wrangler firebase railway supabase gsutil s3cmd",
     cloud,
   ),
   gh,
-  ...rules("glab hub", gh),
-  ...rules("psql mysql mariadb sqlite3 redis-cli mongosh mongo clickhouse-client", database),
-  ...rules("dropdb dropuser", says(DATA)),
-  ...rules(
+  ...entries("glab hub", gh),
+  ...entries("psql mysql mariadb sqlite3 redis-cli mongosh mongo clickhouse-client", database),
+  ...entries("dropdb dropuser", says(DATA)),
+  ...entries(
     "apt apt-get dnf yum pacman zypper apk brew snap flatpak",
     verb(SYSTEM, /^(?:remove|purge|autoremove|erase|uninstall|full-upgrade|dist-upgrade|-R.*)$/),
   ),
-  ...rules("hermes", unless("it changes the agent itself", /^(?:logs|doctor|policy|check|--.*|-[a-zA-Z])$/)),
+  ...entries("hermes", unless("it changes the agent itself", /^(?:logs|doctor|policy|check|--.*|-[a-zA-Z])$/)),
   ...GIT_RULES,
 };
 
-/** Files that run something later, or decide who may enter. */
-const LASTING =
-  /(?:^|\/)(?:\.git\/(?:hooks|config|info\/attributes)|\.husky|\.githooks|\.ssh|\.gnupg|\.hermes|\.aws|\.kube|\.config\/(?:autostart|systemd|fish|git|hermes)|LaunchAgents|LaunchDaemons|cron\.[a-z]+|sudoers(?:\.d)?)(?:\/|$)|(?:^|\/)\.(?:bashrc|bash_profile|bash_login|bash_logout|profile|zshrc|zshenv|zprofile|zlogin|kshrc|cshrc|tcshrc|inputrc|vimrc|exrc|gitconfig|npmrc|pypirc|netrc|curlrc|wgetrc|envrc|xinitrc|xsession|xprofile|pam_environment)$|^\/(?:etc|boot|usr|bin|sbin|lib)(?:\/|$)|(?:^|\/)authorized_keys$/;
-const READERS =
-  /^(?:ls|cat|head|tail|less|more|grep|egrep|fgrep|rg|ag|fd|wc|stat|file|diff|cmp|test|\[|cd|find|tree|du|df|sort|uniq|cut|awk|jq|md5sum|sha256sum|realpath|readlink|which|type|echo|printf|git|source|\.|bash|sh|zsh|python|python3|node|gcc|g\+\+|cc|ld|env|strings|od|xxd|hexdump|ldd|nm|objdump|basename|dirname|command|man|ps|id|getent|column|yq|bat)$/;
+/** Directories and files that run something later, or decide who may enter. */
+const LASTING_DIRECTORY = wordsOf(String.raw`
+  \.git/(?:hooks|config|info/attributes) \.husky \.githooks \.ssh \.gnupg \.hermes \.aws \.kube
+  \.config/(?:autostart|systemd|fish|git|hermes) LaunchAgents LaunchDaemons cron\.[a-z]+ sudoers(?:\.d)?`);
+const LASTING_FILE = wordsOf(`
+  bashrc bash_profile bash_login bash_logout profile zshrc zshenv zprofile zlogin kshrc cshrc tcshrc inputrc vimrc
+  exrc gitconfig npmrc pypirc netrc curlrc wgetrc envrc xinitrc xsession xprofile pam_environment`);
+const LASTING = new RegExp(
+  [
+    `(?:^|/)(?:${LASTING_DIRECTORY.join("|")})(?:/|$)`,
+    `(?:^|/)(?:\\.(?:${LASTING_FILE.join("|")})|authorized_keys)$`,
+    "^/(?:etc|boot|usr|bin|sbin|lib)(?:/|$)",
+  ].join("|"),
+);
+/** They only read what they are given, or run it inside. */
+const READERS = oneOf(String.raw`
+  ls cat head tail less more grep egrep fgrep rg ag fd wc stat file diff cmp test \[ cd find tree du df sort uniq cut
+  awk jq md5sum sha256sum realpath readlink which type echo printf git source \. python python3 node gcc g\+\+ cc ld
+  env strings od xxd hexdump ldd nm objdump basename dirname command man ps id getent column yq bat`);
+const NAMES_ONLY = oneOf(String.raw`
+  ls stat test \[ find du echo printf git touch chmod cd tree realpath dirname basename`);
 
 /** `allowed`: the user's own rules, which also cover what such a command would run. */
 export const findDanger = (
@@ -257,11 +273,7 @@ const covered = (reached: Reached, allowed: Allowed): boolean =>
   (reached.by !== null && covered(reached.by, allowed));
 
 const lingering = (name: string, args: readonly string[], place: Place): string | null => {
-  if (
-    args.some(looksSecret) &&
-    !/^(?:ls|stat|test|\[|find|du|echo|printf|git|touch|chmod|cd|tree|realpath|dirname|basename)$/.test(name)
-  )
-    return "this looks like a file with secrets";
+  if (args.some(looksSecret) && !NAMES_ONLY.test(name)) return "this looks like a file with secrets";
   const writes = !READERS.test(name) && !SHELLS.test(name);
   return writes && args.some((arg) => lasting(arg.replace(/^[^=]*=/, ""), place))
     ? "what it writes there runs later or decides who may enter"

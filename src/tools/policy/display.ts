@@ -1,15 +1,22 @@
 // A command as a person must see it: nothing in it may hide, move or colour anything else.
 
 /** Control, format (bidirectional, zero-width), separator and unassigned characters, and spaces that are no space. */
-const HIDDEN =
-  /[^\P{C}\n\t]|[\p{Zl}\p{Zp}⟨⟩\u115F\u1160\u3164\uFFA0\u2800]|[\u{FE00}-\u{FE0E}]|[\u{E0100}-\u{E01EF}]|(?! )\p{Zs}/gu;
+const HIDDEN = new RegExp(
+  [
+    /[^\P{C}\n\t]|[\p{Zl}\p{Zp}]|(?! )\p{Zs}/u,
+    /[⟨⟩\u115F\u1160\u3164\uFFA0\u2800]|[\u{FE00}-\u{FE0E}]|[\u{E0100}-\u{E01EF}]/u,
+  ]
+    .map(({ source }) => source)
+    .join("|"),
+  "gu",
+);
 /** Marks that pile up on one letter cover the lines around them. */
 const PILED = /(\p{M}{3})\p{M}+/gu;
 const FAR = / {12,}/g;
 
 /**
- * Every character that cannot be seen becomes `⟨U+200B⟩`; a tab `⟨tab⟩`; a line's end `⟨line⟩` and a new line; a long
- * run of spaces `⟨40 spaces⟩`. The brackets themselves are replaced as well, so the marks cannot be forged.
+ * Every character that cannot be seen becomes `⟨U+200B⟩`; a tab `⟨tab⟩`; a line's end `⟨line⟩` and a new line; a
+ * long run of spaces `⟨40 spaces⟩`. The brackets themselves are replaced as well, so the marks cannot be forged.
  */
 export const escapeForDisplay = (command: string): string =>
   command
@@ -22,4 +29,7 @@ export const escapeForDisplay = (command: string): string =>
 /** The same on one line. */
 export const escapeOnLine = (text: string): string => escapeForDisplay(text).replaceAll("⟨line⟩\n", "⟨line⟩ ");
 
-const mark = (char: string): string => `⟨U+${(char.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
+const mark = (char: string): string => {
+  const code = (char.codePointAt(0) ?? 0).toString(16).toUpperCase();
+  return `⟨U+${code.padStart(4, "0")}⟩`;
+};

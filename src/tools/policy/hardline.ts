@@ -1,10 +1,11 @@
 // What never runs, in no mode, whoever asks: deleting the system or a home, formatting or writing raw devices,
 // fork bombs, killing everything, shutting down. Looked for behind carriers, quotes, variables and path tricks.
-import { baseName, own } from "./carriers.ts";
+import { baseName } from "./carriers.ts";
 import { isRawDevice, isVital } from "./paths.ts";
 import { UNKNOWN } from "./possible.ts";
 import { type Reach, type Reached, reach } from "./reach.ts";
 import type { Parser } from "./reading.ts";
+import { oneOf, own, wordsOf } from "./table.ts";
 import type { Place } from "./types.ts";
 
 export type Hardline = { reason: string; part: string };
@@ -16,13 +17,18 @@ const STOPS = "It would shut the machine down.";
 const FORKS = "It is a fork bomb.";
 
 const OVER = /^(?:-c|--help|--version|--show|-k|--wtmp-only|-w)$/;
-const POWER =
-  /^(?:poweroff|reboot|halt|kexec|soft-reboot|suspend|hibernate|hybrid-sleep|suspend-then-hibernate|emergency|rescue|exit)$/;
-const INTERPRETER =
-  /^(?:python|pypy|perl|ruby|node|nodejs|deno|bun|php|lua|luajit|tclsh|osascript|awk|gawk|mawk|nawk|rscript|julia|groovy|elixir|ipython)[\d.]*$/;
+const POWER = oneOf(`
+  poweroff reboot halt kexec soft-reboot suspend hibernate hybrid-sleep suspend-then-hibernate emergency rescue exit`);
+const INTERPRETER = oneOf(
+  wordsOf(`
+    python pypy perl ruby node nodejs deno bun php lua luajit tclsh osascript awk gawk mawk nawk rscript julia groovy
+    elixir ipython`)
+    .map((name) => `${name}[\\d.]*`)
+    .join(" "),
+);
 const STRING = /"((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\])*)'|`((?:\\.|[^`\\])*)`|\bqx?[{(/|]([^})/|]*)/gs;
-const REMOVES =
-  /(?:rmtree|rmSync|rmdirSync|removeSync|rm_rf|rm_r|remove_dir_all|remove_tree|rimraf|\brm|\bremove)\w*\s*\(?\s*["'`]([^"'`]+)/g;
+const REMOVER = "rmtree rmSync rmdirSync removeSync rm_rf rm_r remove_dir_all remove_tree rimraf \\brm \\bremove";
+const REMOVES = new RegExp(`(?:${wordsOf(REMOVER).join("|")})\\w*\\s*\\(?\\s*["'\`]([^"'\`]+)`, "g");
 
 type Rule = (args: readonly string[], at: Reached) => string | null;
 
@@ -63,6 +69,8 @@ const partition: Rule = (args, at) =>
     ? null
     : format(args, at);
 
+const NARROWS = oneOf(`
+  -i?name -i?path -i?wholename -i?regex -size -[acm]time -[acm]min -newer.* -user -group -perm -empty -inum -samefile`);
 const find: Rule = (args, { place }) => {
   const removing = args.some(
     (arg, index) =>
@@ -72,12 +80,7 @@ const find: Rule = (args, { place }) => {
   if (!removing) return null;
   const first = args.findIndex((arg) => /^[-(!]/.test(arg) && !/^-[HLP]$/.test(arg));
   const roots = args.slice(0, first).filter((arg) => !arg.startsWith("-"));
-  const narrowing = args.some(
-    (arg, index) =>
-      /^-(?:i?name|i?path|i?wholename|i?regex|size|[acm]time|[acm]min|newer.*|user|group|perm|empty|inum|samefile)$/.test(
-        arg,
-      ) && !/^\*+$|^\.\*$/.test(args[index + 1] ?? ""),
-  );
+  const narrowing = args.some((arg, index) => NARROWS.test(arg) && !/^\*+$|^\.\*$/.test(args[index + 1] ?? ""));
   const turned = has(args, /^(?:!|-not|-o|-or|,)$/);
   if (narrowing && !turned) return null;
   return (roots.length > 0 ? roots : ["."]).some((root) => isVital(root, place)) ? DELETES : null;

@@ -1,6 +1,5 @@
 // Without a sandbox: a command runs unasked only if every piece of it is known to look and nothing else.
 import { SPECIAL } from "./builtins.ts";
-import { own } from "./carriers.ts";
 import type { Problem } from "./options.ts";
 import { absolute } from "./paths.ts";
 import { judgeProgram, type Program, unknown } from "./program.ts";
@@ -10,6 +9,7 @@ import { GIT } from "./programs-git.ts";
 import { SYSTEM } from "./programs-system.ts";
 import type { Reading, Redirect, Simple } from "./reading.ts";
 import { isOddDevice, looksSecret } from "./secrets.ts";
+import { own } from "./table.ts";
 import type { Arg, Place } from "./types.ts";
 import { mayExport, maySet } from "./variables.ts";
 
@@ -93,6 +93,8 @@ const secretIn = (args: readonly Arg[]): Problem | null => {
 const judgeAssigns = ({ assigns, argv }: Simple): Finding | null => {
   for (const { name, value, source, plain } of assigns) {
     const exported = argv.length > 0;
+    // How `read` splits a line; it lasts no longer than that.
+    if (name === "IFS" && plain && argv[0]?.value === "read") continue;
     if (!plain || !(exported ? mayExport(name, value) : maySet(name) || mayExport(name, value)))
       return { reason: "setting this variable could change how programs run", part: source };
   }

@@ -7,7 +7,7 @@
 //   =-noout   a word exactly like this                         =-in:    with a value in the next word
 import type { Arg } from "./types.ts";
 
-export type Options = {
+type Options = {
   flags: Set<string>;
   values: Set<string>;
   attached: Set<string>;

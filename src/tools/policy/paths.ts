@@ -1,5 +1,6 @@
 // Paths as text: what a written path means, and which ones matter. Nothing here looks at the disk.
 import { UNKNOWN } from "./possible.ts";
+import { wordsOf } from "./table.ts";
 import type { Place } from "./types.ts";
 
 /** Losing one of these is losing the machine. `/*` in the last place means every entry. */
@@ -88,7 +89,9 @@ const one = (token: string, char: string): boolean => {
 };
 
 /** Disks, memory and switches of the machine. */
-const RAW =
-  /^\/dev\/(?:[shv]d[a-z*?[\uFFFF]|xvd|nvme|mmcblk|r?disk|dm-|md\d|mapper\/|loop\d|sr\d|ram\d|zd\d|nbd\d|k?mem$|port$|block\/|mtd)|^\/proc\/(?:sysrq-trigger|kcore)|^\/sys\/power\//;
+const DEVICES = wordsOf(String.raw`
+  [shv]d[a-z*?\[${UNKNOWN}] xvd nvme mmcblk r?disk dm- md\d mapper/ loop\d sr\d ram\d zd\d nbd\d block/ mtd
+  k?mem$ port$`);
+const RAW = new RegExp(`^/dev/(?:${DEVICES.join("|")})|^/proc/(?:sysrq-trigger|kcore)|^/sys/power/`);
 
 export const isRawDevice = (path: string, place: Place): boolean => RAW.test(absolute(path, place) ?? "");

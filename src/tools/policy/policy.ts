@@ -31,7 +31,8 @@ export const createPolicy = async ({ rules, mode, sandbox }: PolicyOptions): Pro
       const found = asWritten(command, { cwd: within ?? undefined });
       if (found.verdict !== verdict)
         throw new ConfigError(
-          `${from}: the rule "${effect}: ${text}" says ${verdict} for ${escapeOnLine(command)}, but it comes out as ${found.verdict}: ${found.reason}`,
+          `${from}: the rule "${effect}: ${text}" says ${verdict} for ${escapeOnLine(command)}, ` +
+            `but it comes out as ${found.verdict}: ${found.reason}`,
         );
     }
   return {

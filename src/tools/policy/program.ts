@@ -1,6 +1,7 @@
 // How a program is judged that reads and shows: by its options and operands, never by its name alone.
-import { own } from "./carriers.ts";
+
 import { type Parsed, type Problem, parseArgs, wasGiven } from "./options.ts";
+import { own } from "./table.ts";
 import type { Arg } from "./types.ts";
 
 export type Program = {
@@ -30,10 +31,7 @@ export const judgeProgram = (name: string, program: Program, args: readonly Arg[
     const [first, ...rest] = parsed.operands;
     if (!first) return program.bare || wasGiven(parsed.given, "--version", "-v", "-V") ? null : unknown(name, "");
     const sub = first.value === null ? undefined : own(subs, first.value);
-    if (!sub)
-      return program.bare && program.most !== 0
-        ? unknown(name, first.source)
-        : unknown(`${name} ${first.source}`, first.source);
+    if (!sub) return unknown(`${name} ${first.source}`, "");
     return judgeProgram(`${name} ${first.source}`, sub, rest);
   }
   const parsed = parseArgs(name, args, program.options ?? "", program.stop);

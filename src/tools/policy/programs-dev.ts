@@ -2,6 +2,7 @@
 // because a name can carry a secret out; so is what runs a file of the project (yarn, cargo, mvn, gradle, make).
 import { type Problem, wasGiven } from "./options.ts";
 import type { Program } from "./program.ts";
+import { wordsOf } from "./table.ts";
 
 const DOCKER_LIST = "-aqnls -f: --all --quiet --no-trunc --size --last= --latest --filter= --format= --digests --tree";
 const DOCKER_LOGS = "-ft -n: --follow --timestamps --tail= --since= --until= --details";
@@ -43,8 +44,10 @@ const noSecrets: NonNullable<Program["check"]> = ({ operands }): Problem | null 
   const secret = operands.find(({ value, many }) => many || value === null || /secret/i.test(value));
   return secret ? { reason: "it could show secrets of the cluster", source: secret.source } : null;
 };
-const KUBE =
-  "-Aw -n: -l: -o: -L: --namespace= --context= --cluster= --all-namespaces --selector= --output= --watch --watch-only --sort-by= --field-selector= --show-labels --show-kind --no-headers --chunk-size= --ignore-not-found --label-columns= --request-timeout= --show-managed-fields --output-watch-events";
+const KUBE = `
+    -Aw -n: -l: -o: -L: --namespace= --context= --cluster= --all-namespaces --selector= --output= --watch
+    --watch-only --sort-by= --field-selector= --show-labels --show-kind --no-headers --chunk-size=
+    --ignore-not-found --label-columns= --request-timeout= --show-managed-fields --output-watch-events`;
 const kube = (more = "", check: NonNullable<Program["check"]> = noSecrets): Program => ({
   options: `${KUBE} ${more}`,
   check,
@@ -56,7 +59,9 @@ const kubectl: Program = {
     get: kube(),
     describe: kube("--show-events"),
     logs: kube(
-      "-fp -c: --follow --previous --container= --tail= --since= --since-time= --timestamps --all-containers --prefix --limit-bytes=",
+      `
+        -fp -c: --follow --previous --container= --tail= --since= --since-time= --timestamps --all-containers
+        --prefix --limit-bytes=`,
       anything,
     ),
     top: {
@@ -86,8 +91,10 @@ const kubectl: Program = {
   },
 };
 
-const GH =
-  "-q: -L: -s: -a: -A: -l: -S: -t: --json= --jq= --template= --limit= --state= --author= --assignee= --label= --search= --comments --name-only --patch --required --branch= --workflow= --status= --user= --event= --commit= --draft --head= --base= --log --log-failed --job= --verbose --exit-status";
+const GH = `
+    -q: -L: -s: -a: -A: -l: -S: -t: --json= --jq= --template= --limit= --state= --author= --assignee= --label=
+    --search= --comments --name-only --patch --required --branch= --workflow= --status= --user= --event= --commit=
+    --draft --head= --base= --log --log-failed --job= --verbose --exit-status`;
 const ghShow: Program = { options: GH };
 const gh: Program = {
   options: "--version",
@@ -103,8 +110,9 @@ const gh: Program = {
   },
 };
 
-const NPM_LIST =
-  "-agl --depth= --all --json --long --parseable --global --prod --production --omit= --include= --link --workspaces --workspace=";
+const NPM_LIST = `
+    -agl --depth= --all --json --long --parseable --global --prod --production --omit= --include= --link
+    --workspaces --workspace=`;
 const npm: Program = {
   options: "-v --version",
   subs: {
@@ -155,8 +163,9 @@ const openssl: Program = {
   subs: {
     version: { options: "-abdeopv" },
     x509: {
-      options:
-        "=-in: =-inform: =-noout =-text =-subject =-issuer =-dates =-startdate =-enddate =-fingerprint =-serial =-purpose =-email =-sha256 =-sha1 =-nameopt: =-ext: =-checkend: =-hash =-pubkey",
+      options: `
+          =-in: =-inform: =-noout =-text =-subject =-issuer =-dates =-startdate =-enddate =-fingerprint =-serial
+          =-purpose =-email =-sha256 =-sha1 =-nameopt: =-ext: =-checkend: =-hash =-pubkey`,
       most: 0,
     },
     dgst: { options: "=-sha256 =-sha1 =-sha512 =-sha384 =-md5 =-r =-hex =-c" },
@@ -169,8 +178,11 @@ const openssl: Program = {
  * some programs obey the project even here (bazel, cargo, rustup, dotnet, mvn, yarn, bundle): those are missing.
  */
 const VERSIONS: Record<string, string> = {
-  "--version":
-    "node nodejs python python2 python3 ruby gem perl php deno bun tsc java javac gcc g++ clang clang++ cc c++ ld make gmake cmake ninja meson curl wget rsync vim nvim emacs nano code aws gcloud az terraform tofu vagrant packer psql mysql redis-cli redis-server mongosh mongo sqlite3 postgres zsh bash fish uv uvx pyenv conda mamba swift ghc julia R Rscript zig nim dart npx",
+  "--version": `
+      node nodejs python python2 python3 ruby gem perl php deno bun tsc java javac gcc g++ clang clang++ cc c++ ld
+      make gmake cmake ninja meson curl wget rsync vim nvim emacs nano code aws gcloud az terraform tofu vagrant
+      packer psql mysql redis-cli redis-server mongosh mongo sqlite3 postgres zsh bash fish uv uvx pyenv conda mamba
+      swift ghc julia R Rscript zig nim dart npx`,
   "-V": "python python3 ssh curl psql mysql tmux postgres deno",
   "-v": "node nodejs npm tsc bun php perl nginx terraform",
   "-version": "java javac ffmpeg ffprobe convert magick sqlite3",
@@ -178,7 +190,7 @@ const VERSIONS: Record<string, string> = {
 const versioned = (): Record<string, Program> => {
   const words = new Map<string, string[]>();
   for (const [word, names] of Object.entries(VERSIONS))
-    for (const name of names.split(" ")) words.set(name, [...(words.get(name) ?? []), word]);
+    for (const name of wordsOf(names)) words.set(name, [...(words.get(name) ?? []), word]);
   const check: NonNullable<Program["check"]> = ({ given }) =>
     given.length === 1 ? null : { reason: "only its version is known to be harmless", source: "" };
   return Object.fromEntries(

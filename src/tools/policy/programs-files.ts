@@ -2,39 +2,67 @@
 import { type Parsed, type Problem, wasGiven } from "./options.ts";
 import type { Program } from "./program.ts";
 import { isHarmlessAwk, isHarmlessSed } from "./scripts.ts";
+import { entries } from "./table.ts";
 
 /** No option of these writes or runs anything in the GNU, BSD and busybox versions. */
-const LOOSE =
-  "cat tac nl head tail wc cut paste fold fmt expand unexpand tr rev column comm join od hexdump strings cksum sum md5 md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum shasum diff cmp grep egrep fgrep jq envsubst look colrm tsort";
+const LOOSE = `
+    cat tac nl head tail wc cut paste fold fmt expand unexpand tr rev column comm join od hexdump strings cksum sum
+    md5 md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum shasum diff cmp grep egrep fgrep jq envsubst
+    look colrm tsort`;
 /** The same, and they never look into a file. */
-const LOOSE_NAMES =
-  "ls dir vdir stat du df basename dirname realpath readlink pwd true false : echo seq expr factor numfmt cal sleep yes";
+const LOOSE_NAMES = `
+    ls dir vdir stat du df basename dirname realpath readlink pwd true false : echo seq expr factor numfmt cal sleep
+    yes`;
 
-const RG =
-  "-nilcwvoFPUSsHNhIapqxuL0b -A: -B: -C: -E: -e: -f: -g: -m: -M: -t: -T: -r: -j: -d: --line-number --no-line-number --ignore-case --smart-case --case-sensitive --files --files-with-matches --files-without-match --count --count-matches --word-regexp --line-regexp --invert-match --only-matching --fixed-strings --regexp= --file= --glob= --iglob= --type= --type-not= --type-list --type-add= --hidden --no-hidden --no-ignore --no-ignore-vcs --no-ignore-parent --no-ignore-global --unrestricted --follow --multiline --multiline-dotall --pcre2 --json --stats --heading --no-heading --color= --colors= --column --no-column --context= --after-context= --before-context= --max-count= --max-depth= --max-columns= --max-filesize= --max-columns-preview --replace= --sort= --sortr= --threads= --trim --vimgrep --with-filename --no-filename --null --null-data --passthru --pretty --quiet --text --binary --one-file-system --no-messages --no-config --debug --version --help --crlf --engine= --encoding= --include-zero --path-separator= --byte-offset --ignore-file= --no-mmap --mmap --no-require-git --stop-on-nonmatch";
-const FD =
-  "-HIuigsaplLh0qF1 -e: -t: -E: -d: -S: -c: -C: --hidden --no-ignore --no-ignore-vcs --unrestricted --ignore-case --case-sensitive --glob --regex --fixed-strings --absolute-path --list-details --follow --full-path --print0 --max-depth= --min-depth= --exact-depth= --exclude= --type= --extension= --size= --changed-within= --changed-before= --owner= --color= --max-results= --quiet --show-errors --base-directory= --path-separator= --prune --one-file-system --version --help --strip-cwd-prefix --and=";
-const SORT =
-  "-bdfgiMhnRrVcCmsuz -k: -t: -S: --ignore-leading-blanks --dictionary-order --ignore-case --general-numeric-sort --month-sort --human-numeric-sort --numeric-sort --random-sort --reverse --version-sort --check? --key= --field-separator= --stable --unique --zero-terminated --merge --parallel= --sort= --buffer-size= --debug --version";
-const UNIQ =
-  "-cdDiuz -f: -s: -w: --count --repeated --ignore-case --unique --skip-fields= --skip-chars= --check-chars= --all-repeated? --group? --zero-terminated";
-const FILE =
-  "-bikLhNnrsv0 -F: --brief --mime --mime-type --mime-encoding --dereference --no-dereference --separator= --keep-going --raw --version --extension";
-const TREE =
-  "-adflxhpugsDFQNqrtcUvSACniJX -L: -P: -I: -H: -T: --dirsfirst --filesfirst --noreport --gitignore --prune --filelimit= --charset= --du --si --inodes --device --sort? --version --matchdirs --ignore-case --timefmt=";
-const BAT =
-  "-pnAu -l: -r: -H: --plain --number --language= --line-range= --style= --color= =--paging=never --theme= --list-languages --version --show-all --decorations= --wrap= --tabs= --highlight-line=";
-const TAR =
-  "-tvzjJa -f: -C: --list --file= --verbose --gzip --gunzip --bzip2 --xz --zstd --auto-compress --wildcards --exclude= --strip-components= --full-time --numeric-owner --version";
-const AG =
-  "-ilLcwvQsSnuUahgHf -A: -B: -C: -G: -m: --ignore= --ignore-case --hidden --literal --files-with-matches --count --nogroup --nocolor --nonumbers --column --depth= --js --ts --python --go --rust --html --css --version";
-const SED =
-  "-nErsuzb -e: --quiet --silent --regexp-extended --separate --null-data --unbuffered --expression= --posix --sandbox --version";
-const YQ =
-  "-rPMCejNn -o: -p: -I: --raw-output --prettyPrint --no-colors --colors --exit-status --output-format= --input-format= --indent= --null-input --no-doc --version --tojson";
+const RG = `
+    -nilcwvoFPUSsHNhIapqxuL0b -A: -B: -C: -E: -e: -f: -g: -m: -M: -t: -T: -r: -j: -d: --line-number --no-line-number
+    --ignore-case --smart-case --case-sensitive --files --files-with-matches --files-without-match --count
+    --count-matches --word-regexp --line-regexp --invert-match --only-matching --fixed-strings --regexp= --file=
+    --glob= --iglob= --type= --type-not= --type-list --type-add= --hidden --no-hidden --no-ignore --no-ignore-vcs
+    --no-ignore-parent --no-ignore-global --unrestricted --follow --multiline --multiline-dotall --pcre2 --json
+    --stats --heading --no-heading --color= --colors= --column --no-column --context= --after-context=
+    --before-context= --max-count= --max-depth= --max-columns= --max-filesize= --max-columns-preview --replace=
+    --sort= --sortr= --threads= --trim --vimgrep --with-filename --no-filename --null --null-data --passthru
+    --pretty --quiet --text --binary --one-file-system --no-messages --no-config --debug --version --help --crlf
+    --engine= --encoding= --include-zero --path-separator= --byte-offset --ignore-file= --no-mmap --mmap
+    --no-require-git --stop-on-nonmatch`;
+const FD = `
+    -HIuigsaplLh0qF1 -e: -t: -E: -d: -S: -c: -C: --hidden --no-ignore --no-ignore-vcs --unrestricted --ignore-case
+    --case-sensitive --glob --regex --fixed-strings --absolute-path --list-details --follow --full-path --print0
+    --max-depth= --min-depth= --exact-depth= --exclude= --type= --extension= --size= --changed-within=
+    --changed-before= --owner= --color= --max-results= --quiet --show-errors --base-directory= --path-separator=
+    --prune --one-file-system --version --help --strip-cwd-prefix --and=`;
+const SORT = `
+    -bdfgiMhnRrVcCmsuz -k: -t: -S: --ignore-leading-blanks --dictionary-order --ignore-case --general-numeric-sort
+    --month-sort --human-numeric-sort --numeric-sort --random-sort --reverse --version-sort --check? --key=
+    --field-separator= --stable --unique --zero-terminated --merge --parallel= --sort= --buffer-size= --debug
+    --version`;
+const UNIQ = `
+    -cdDiuz -f: -s: -w: --count --repeated --ignore-case --unique --skip-fields= --skip-chars= --check-chars=
+    --all-repeated? --group? --zero-terminated`;
+const FILE = `
+    -bikLhNnrsv0 -F: --brief --mime --mime-type --mime-encoding --dereference --no-dereference --separator=
+    --keep-going --raw --version --extension`;
+const TREE = `
+    -adflxhpugsDFQNqrtcUvSACniJX -L: -P: -I: -H: -T: --dirsfirst --filesfirst --noreport --gitignore --prune
+    --filelimit= --charset= --du --si --inodes --device --sort? --version --matchdirs --ignore-case --timefmt=`;
+const BAT = `
+    -pnAu -l: -r: -H: --plain --number --language= --line-range= --style= --color= =--paging=never --theme=
+    --list-languages --version --show-all --decorations= --wrap= --tabs= --highlight-line=`;
+const TAR = `
+    -tvzjJa -f: -C: --list --file= --verbose --gzip --gunzip --bzip2 --xz --zstd --auto-compress --wildcards
+    --exclude= --strip-components= --full-time --numeric-owner --version`;
+const AG = `
+    -ilLcwvQsSnuUahgHf -A: -B: -C: -G: -m: --ignore= --ignore-case --hidden --literal --files-with-matches --count
+    --nogroup --nocolor --nonumbers --column --depth= --js --ts --python --go --rust --html --css --version`;
+const SED = `
+    -nErsuzb -e: --quiet --silent --regexp-extended --separate --null-data --unbuffered --expression= --posix
+    --sandbox --version`;
+const YQ = `
+    -rPMCejNn -o: -p: -I: --raw-output --prettyPrint --no-colors --colors --exit-status --output-format=
+    --input-format= --indent= --null-input --no-doc --version --tojson`;
 
 const listed = (options: string, more: Program = {}): Program => ({ options, ...more });
-const named = (names: string, program: Program) => Object.fromEntries(names.split(" ").map((name) => [name, program]));
 
 const needs =
   (reason: string, ...names: string[]): NonNullable<Program["check"]> =>
@@ -68,8 +96,8 @@ const tarLists = ({ given, operands }: Parsed): Problem | null => {
 };
 
 export const FILES: Record<string, Program> = {
-  ...named(LOOSE, { loose: true }),
-  ...named(LOOSE_NAMES, { loose: true, names: true }),
+  ...entries(LOOSE, { loose: true }),
+  ...entries(LOOSE_NAMES, { loose: true, names: true }),
   sort: listed(SORT),
   uniq: listed(UNIQ, { most: 1 }),
   shuf: listed("-erz -n: -i: --echo --repeat --head-count= --input-range= --zero-terminated"),
@@ -77,8 +105,8 @@ export const FILES: Record<string, Program> = {
   tree: listed(TREE, { names: true }),
   rg: listed(RG),
   ag: listed(AG),
-  ...named("fd fdfind", listed(FD, { names: true })),
-  ...named("bat batcat", listed(BAT)),
+  ...entries("fd fdfind", listed(FD, { names: true })),
+  ...entries("bat batcat", listed(BAT)),
   xxd: listed("-abeiEup -c: -g: -l: -o: -s: -n:", { most: 1 }),
   base64: listed("-dDi -w: -b: --decode --ignore-garbage --wrap= --break=", { most: 1 }),
   base32: listed("-di -w: --decode --ignore-garbage --wrap=", { most: 1 }),
@@ -90,7 +118,7 @@ export const FILES: Record<string, Program> = {
     },
   }),
   tar: listed(TAR, { check: tarLists }),
-  ...named("zcat gzcat bzcat xzcat zstdcat", listed("")),
+  ...entries("zcat gzcat bzcat xzcat zstdcat", listed("")),
   zgrep: listed("-inclvwEFHhqo -e: -A: -B: -C: -m:"),
   gzip: listed("-ltvdc --list --test --verbose --decompress --stdout", {
     check: needs("it replaces files", "-l", "-t", "-c", "--list", "--test", "--stdout"),
@@ -98,9 +126,12 @@ export const FILES: Record<string, Program> = {
   unzip: listed("-lvZqp -x:", { check: needs("it writes files", "-l", "-v", "-Z", "-p") }),
   zipinfo: listed("-12smlvhtTzM"),
   sed: listed(SED, { check: scriptIn("sed", /^(?:-e|--expression)$/, isHarmlessSed) }),
-  ...named("awk gawk mawk nawk", listed("-F: -v:", { stop: true, check: scriptIn("awk", /^$/, isHarmlessAwk) })),
+  ...entries("awk gawk mawk nawk", listed("-F: -v:", { stop: true, check: scriptIn("awk", /^$/, isHarmlessAwk) })),
   yq: listed(YQ),
   pr: listed("-adFfmtTr -l: -w: -h: -o: -n?"),
   tokei: listed("-f -s: -e: -t: -o: --files --sort= --exclude= --type= --output= --version --hidden"),
-  ...named("locate plocate", listed("-bceilqrN0 -n: -l: --basename --count --existing --ignore-case --limit= --regex")),
+  ...entries(
+    "locate plocate",
+    listed("-bceilqrN0 -n: -l: --basename --count --existing --ignore-case --limit= --regex"),
+  ),
 };

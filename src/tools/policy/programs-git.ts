@@ -3,19 +3,51 @@
 import { type Problem, wasGiven } from "./options.ts";
 import type { Program } from "./program.ts";
 
-const DIFF =
-  "-pusabwzRWtcm -U: -M? -C? -D? -B? -l: -S: -G: --stat? --numstat --shortstat --name-only --name-status --summary --patch --no-patch --patch-with-stat --raw --minimal --patience --histogram --diff-algorithm= --anchored= --color? --no-color --color-words? --color-moved? --word-diff? --word-diff-regex= --no-ext-diff --no-textconv --ignore-space-change --ignore-all-space --ignore-blank-lines --ignore-space-at-eol --ignore-cr-at-eol --ignore-matching-lines= --function-context --unified= --inter-hunk-context= --diff-filter= --find-renames? --find-copies? --find-copies-harder --find-object= --no-renames --full-index --abbrev? --no-abbrev --binary --text --exit-code --quiet --relative? --no-relative --no-prefix --src-prefix= --dst-prefix= --line-prefix= --dirstat? --check --cached --staged --merge-base --submodule? --ignore-submodules? --compact-summary --cc --combined-all-paths --no-index --pickaxe-all --pickaxe-regex --stat-width= --stat-name-width= --stat-count= --stat-graph-width= --indent-heuristic --ita-invisible-in-index --ours --theirs --base";
-const LOG = `${DIFF} -# -n: -g -i -E -F -P -L: -q -e --oneline --graph --no-graph --decorate? --no-decorate --decorate-refs= --decorate-refs-exclude= --clear-decorations --all --branches? --tags? --remotes? --glob= --exclude= --max-count= --skip= --since= --after= --until= --before= --since-as-filter= --author= --committer= --grep= --grep-reflog= --invert-grep --all-match --regexp-ignore-case --basic-regexp --extended-regexp --fixed-strings --perl-regexp --merges --no-merges --first-parent --exclude-first-parent-only --min-parents= --max-parents= --no-min-parents --no-max-parents --reverse --date= --relative-date --format= --pretty? --abbrev-commit --no-abbrev-commit --encoding= --expand-tabs? --no-expand-tabs --follow --full-history --simplify-merges --simplify-by-decoration --show-pulls --ancestry-path? --topo-order --date-order --author-date-order --left-right --cherry --cherry-pick --cherry-mark --left-only --right-only --boundary --walk-reflogs --source --notes? --no-notes --children --parents --dense --sparse --full-diff --remove-empty --no-walk? --count --not --mailmap --no-mailmap --use-mailmap --diff-merges= --no-diff-merges --remerge-diff --log-size --timestamp --objects --objects-edge --no-commit-header --merge --reflog --ignore-missing --bisect --left-right`;
-const GREP =
-  "-nilcwvEFPGHhLzpWqaIro -e: -A: -B: -C: -m: --cached --untracked --no-index --name-only --files-with-matches --files-without-match --count --line-number --column --heading --break --color? --no-color --and --or --not --all-match --max-depth= --max-count= --show-function --function-context --word-regexp --ignore-case --invert-match --extended-regexp --basic-regexp --fixed-strings --perl-regexp --only-matching --recursive --no-recursive --full-name --text --null --quiet --threads= --context= --after-context= --before-context= --exclude-standard --no-exclude-standard";
-const STATUS =
-  "-sbvz -u? -M? --short --branch --porcelain? --long --verbose --untracked-files? --ignored? --show-stash --ahead-behind --no-ahead-behind --renames --no-renames --find-renames? --column? --no-column --ignore-submodules? --null";
-const BLAME =
-  "-wltefnpsbcC -L: -M? -S: --line-porcelain --porcelain --incremental --root --show-stats --show-email --show-name --show-number --since= --date= --ignore-rev= --ignore-revs-file= --color-lines --color-by-age --abbrev= --reverse --first-parent --minimal --encoding= --score-debug";
-const REFS =
-  "--list --sort= --format= --contains? --no-contains? --merged? --no-merged? --points-at= --column? --no-column --color? --no-color --ignore-case -i -l";
-const CONFIG =
-  "-lz --get= --get-all= --get-regexp= --get-urlmatch= --list --show-origin --show-scope --name-only --global --local --system --worktree --type= --bool --int --bool-or-int --path --null --default= --includes --no-includes";
+const DIFF = `
+    -pusabwzRWtcm -U: -M? -C? -D? -B? -l: -S: -G: --stat? --numstat --shortstat --name-only --name-status --summary
+    --patch --no-patch --patch-with-stat --raw --minimal --patience --histogram --diff-algorithm= --anchored=
+    --color? --no-color --color-words? --color-moved? --word-diff? --word-diff-regex= --no-ext-diff --no-textconv
+    --ignore-space-change --ignore-all-space --ignore-blank-lines --ignore-space-at-eol --ignore-cr-at-eol
+    --ignore-matching-lines= --function-context --unified= --inter-hunk-context= --diff-filter= --find-renames?
+    --find-copies? --find-copies-harder --find-object= --no-renames --full-index --abbrev? --no-abbrev --binary
+    --text --exit-code --quiet --relative? --no-relative --no-prefix --src-prefix= --dst-prefix= --line-prefix=
+    --dirstat? --check --cached --staged --merge-base --submodule? --ignore-submodules? --compact-summary --cc
+    --combined-all-paths --no-index --pickaxe-all --pickaxe-regex --stat-width= --stat-name-width= --stat-count=
+    --stat-graph-width= --indent-heuristic --ita-invisible-in-index --ours --theirs --base`;
+const LOG = `
+  ${DIFF} -# -n: -g -i -E -F -P -L: -q -e --oneline --graph --no-graph --decorate? --no-decorate --decorate-refs=
+  --decorate-refs-exclude= --clear-decorations --all --branches? --tags? --remotes? --glob= --exclude= --max-count=
+  --skip= --since= --after= --until= --before= --since-as-filter= --author= --committer= --grep= --grep-reflog=
+  --invert-grep --all-match --regexp-ignore-case --basic-regexp --extended-regexp --fixed-strings --perl-regexp
+  --merges --no-merges --first-parent --exclude-first-parent-only --min-parents= --max-parents= --no-min-parents
+  --no-max-parents --reverse --date= --relative-date --format= --pretty? --abbrev-commit --no-abbrev-commit
+  --encoding= --expand-tabs? --no-expand-tabs --follow --full-history --simplify-merges --simplify-by-decoration
+  --show-pulls --ancestry-path? --topo-order --date-order --author-date-order --left-right --cherry --cherry-pick
+  --cherry-mark --left-only --right-only --boundary --walk-reflogs --source --notes? --no-notes --children --parents
+  --dense --sparse --full-diff --remove-empty --no-walk? --count --not --mailmap --no-mailmap --use-mailmap
+  --diff-merges= --no-diff-merges --remerge-diff --log-size --timestamp --objects --objects-edge --no-commit-header
+  --merge --reflog --ignore-missing --bisect --left-right`;
+const GREP = `
+    -nilcwvEFPGHhLzpWqaIro -e: -A: -B: -C: -m: --cached --untracked --no-index --name-only --files-with-matches
+    --files-without-match --count --line-number --column --heading --break --color? --no-color --and --or --not
+    --all-match --max-depth= --max-count= --show-function --function-context --word-regexp --ignore-case
+    --invert-match --extended-regexp --basic-regexp --fixed-strings --perl-regexp --only-matching --recursive
+    --no-recursive --full-name --text --null --quiet --threads= --context= --after-context= --before-context=
+    --exclude-standard --no-exclude-standard`;
+const STATUS = `
+    -sbvz -u? -M? --short --branch --porcelain? --long --verbose --untracked-files? --ignored? --show-stash
+    --ahead-behind --no-ahead-behind --renames --no-renames --find-renames? --column? --no-column
+    --ignore-submodules? --null`;
+const BLAME = `
+    -wltefnpsbcC -L: -M? -S: --line-porcelain --porcelain --incremental --root --show-stats --show-email --show-name
+    --show-number --since= --date= --ignore-rev= --ignore-revs-file= --color-lines --color-by-age --abbrev=
+    --reverse --first-parent --minimal --encoding= --score-debug`;
+const REFS = `
+    --list --sort= --format= --contains? --no-contains? --merged? --no-merged? --points-at= --column? --no-column
+    --color? --no-color --ignore-case -i -l`;
+const CONFIG = `
+    -lz --get= --get-all= --get-regexp= --get-urlmatch= --list --show-origin --show-scope --name-only --global
+    --local --system --worktree --type= --bool --int --bool-or-int --path --null --default= --includes --no-includes`;
 const loose: Program = { loose: true };
 
 /** Without one of these, a name would make a new branch or tag. */
@@ -44,14 +76,15 @@ const noVerb =
     first && (first.value === null || verbs.test(first.value)) ? makes(first.source) : null;
 
 export const GIT: Program = {
-  options:
-    "-Pv --no-pager --no-optional-locks --literal-pathspecs --no-replace-objects --icase-pathspecs --glob-pathspecs --version --html-path --man-path --info-path",
+  options: `
+      -Pv --no-pager --no-optional-locks --literal-pathspecs --no-replace-objects --icase-pathspecs --glob-pathspecs
+      --version --html-path --man-path --info-path`,
   subs: {
     status: { options: STATUS },
     diff: { options: DIFF },
     log: { options: LOG },
     show: { options: LOG },
-    shortlog: { options: `${LOG.replace(" -n: ", " ")} -sne --summary --numbered --email --group=` },
+    shortlog: { options: `${LOG.replace(/\s-n:\s/, " ")} -sne --summary --numbered --email --group=` },
     "rev-list": { options: LOG },
     "range-diff": { options: `${DIFF} --creation-factor= --no-dual-color --left-only --right-only` },
     "diff-tree": { options: `${DIFF} -r --root --no-commit-id --pretty? --format=` },

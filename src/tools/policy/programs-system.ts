@@ -1,11 +1,14 @@
 // Programs that show the state of the machine.
 import type { Program } from "./program.ts";
+import { entries } from "./table.ts";
 
-const LOOSE =
-  "whoami id groups users who w logname uptime free vmstat iostat mpstat nproc arch hostid uname tty locale getconf lscpu lsblk lsusb lspci lsmod lsns findmnt netstat pgrep pidof printenv which whereis type times sw_vers";
+const LOOSE = `
+    whoami id groups users who w logname uptime free vmstat iostat mpstat nproc arch hostid uname tty locale getconf
+    lscpu lsblk lsusb lspci lsmod lsns findmnt netstat pgrep pidof printenv which whereis type times sw_vers`;
 
-const SYSTEMCTL =
-  "-l -a -n: -t: -p: -o: --no-pager --full --all --lines= --type= --state= --property= --user --system --output= --no-legend --plain --failed --value --quiet -q";
+const SYSTEMCTL = `
+    -l -a -n: -t: -p: -o: --no-pager --full --all --lines= --type= --state= --property= --user --system --output=
+    --no-legend --plain --failed --value --quiet -q`;
 const show: Program = { options: SYSTEMCTL };
 const ipShow: Program = {
   options: "",
@@ -43,10 +46,11 @@ const showsNoEnvironment: NonNullable<Program["check"]> = ({ operands, given }) 
 };
 
 export const SYSTEM: Record<string, Program> = {
-  ...Object.fromEntries(LOOSE.split(" ").map((name) => [name, { loose: true, names: true }])),
+  ...entries(LOOSE, { loose: true, names: true }),
   ps: {
-    options:
-      "-AaefFlMNTHjLwcyxdmrSvh -o: -p: -u: -U: -C: -g: -G: -s: -t: -O: --sort= --no-headers --headers --forest --pid= --ppid= --user= --format= --cols= --width= --columns= --lines=",
+    options: `
+        -AaefFlMNTHjLwcyxdmrSvh -o: -p: -u: -U: -C: -g: -G: -s: -t: -O: --sort= --no-headers --headers --forest
+        --pid= --ppid= --user= --format= --cols= --width= --columns= --lines=`,
     check: showsNoEnvironment,
   },
   top: { options: "-bcHiS -n: -d: -p: -u: -o: -l: -w: =-stats", most: 0 },
@@ -60,13 +64,16 @@ export const SYSTEM: Record<string, Program> = {
   },
   hostname: { options: "-fsdiIA --fqdn --short --domain --ip-address --all-ip-addresses --all-fqdns", most: 0 },
   dmesg: {
-    options:
-      "-TtxkuHLPdrwW -l: -f: --human --ctime --level= --facility= --kernel --nopager --color? --decode --follow --reltime --since= --until=",
+    options: `
+        -TtxkuHLPdrwW -l: -f: --human --ctime --level= --facility= --kernel --nopager --color? --decode --follow
+        --reltime --since= --until=`,
     most: 0,
   },
   journalctl: {
-    options:
-      "-fraexkbq -u: -n: -p: -o: -g: -t: -S: -U: -b? --unit= --user-unit= --lines= --follow --no-pager --since= --until= --priority= --output= --grep= --boot? --dmesg --reverse --catalog --identifier= --user --system --all --full --no-full --disk-usage --list-boots --quiet --no-hostname --utc --no-tail",
+    options: `
+        -fraexkbq -u: -n: -p: -o: -g: -t: -S: -U: -b? --unit= --user-unit= --lines= --follow --no-pager --since=
+        --until= --priority= --output= --grep= --boot? --dmesg --reverse --catalog --identifier= --user --system
+        --all --full --no-full --disk-usage --list-boots --quiet --no-hostname --utc --no-tail`,
   },
   systemctl: {
     options: SYSTEMCTL,
@@ -101,8 +108,9 @@ export const SYSTEM: Record<string, Program> = {
   ip,
   ifconfig: { options: "-asv", most: 1 },
   ss: {
-    options:
-      "-tuanlpxrieoms46HZdwOQTM --tcp --udp --all --numeric --listening --processes --unix --resolve --info --extended --options --memory --summary --ipv4 --ipv6 --no-header",
+    options: `
+        -tuanlpxrieoms46HZdwOQTM --tcp --udp --all --numeric --listening --processes --unix --resolve --info
+        --extended --options --memory --summary --ipv4 --ipv6 --no-header`,
   },
   lsof: { options: "-nPaltUVRbXO -i? -p: -u: -c: -s? -d: -g?" },
   getent: {

@@ -12,6 +12,7 @@ import {
   type Variables,
 } from "./possible.ts";
 import { type Parser, type Reading, readScript, type Simple } from "./reading.ts";
+import { oneOf } from "./table.ts";
 import type { Doubt, Place } from "./types.ts";
 
 export type Reached = {
@@ -37,8 +38,9 @@ const TOO_DEEP = "it is nested too deeply to be checked";
 const DEPTH = 6;
 const COMMANDS = 3_000;
 /** Their value is run by somebody. */
-const SCRIPT_VARIABLE =
-  /^(?:PROMPT_COMMAND|BASH_ENV|ENV|PS4|PAGER|.*_PAGER|MANPAGER|EDITOR|VISUAL|.*_EDITOR|BROWSER|LESSOPEN|LESSCLOSE|GIT_SSH_COMMAND|GIT_SSH|GIT_EXTERNAL_DIFF|GIT_ASKPASS|SSH_ASKPASS|SUDO_ASKPASS)$/;
+const SCRIPT_VARIABLE = oneOf(`
+  PROMPT_COMMAND BASH_ENV ENV PS4 PAGER .*_PAGER MANPAGER EDITOR VISUAL .*_EDITOR BROWSER LESSOPEN LESSCLOSE
+  GIT_SSH_COMMAND GIT_SSH GIT_EXTERNAL_DIFF GIT_ASKPASS SSH_ASKPASS SUDO_ASKPASS`);
 
 export const reach = (source: string, place: Place, parse: Parser): Reach => {
   const found: Reach = { commands: [], writes: [], reads: [], doubts: [], bombs: [] };

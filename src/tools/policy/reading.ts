@@ -15,7 +15,7 @@ import type {
 import type { Arg, Doubt } from "./types.ts";
 import { type Finder, readArithmetic, readHeredoc, readOperand, readSubscript, readWord } from "./words.ts";
 
-export type Assign = {
+type Assign = {
   name: string;
   value: Arg;
   /** One word, or those of an array. */
@@ -46,7 +46,7 @@ export type Simple = {
   /** The function it is the body of. */
   within: string | null;
 };
-export type Step =
+type Step =
   | { step: "command"; command: Simple }
   | { step: "loop"; name: string; words: Word[] | null; source: string }
   /** `sure`: it is defined whatever happens before. */
@@ -59,8 +59,9 @@ export const LIMITS = { length: 64_000, depth: 40, commands: 1_000, words: 5_000
 
 const UNREADABLE = "this piece could not be read reliably";
 const UNPRINTABLE = /[^\P{C}\n\t]|[\p{Zl}\p{Zp}]|(?! )\p{Zs}/u;
-const GAP =
-  /^(?:[ \t\n;&|]|\\\n|(?<=^|[\s;&|()])#[^\n]*|(?:if|then|elif|else|fi|for|in|do|done|while|until|case|esac|select|function|coproc|time|-p|--)(?![\w-]))*$/;
+const KEYWORDS = "if|then|elif|else|fi|for|in|do|done|while|until|case|esac|select|function|coproc|time|-p|--";
+/** What may stand between the pieces. */
+const GAP = new RegExp(String.raw`^(?:[ \t\n;&|]|\\\n|(?<=^|[\s;&|()])#[^\n]*|(?:${KEYWORDS})(?![\w-]))*$`);
 
 type Around = { depth: number; scopes: readonly number[]; background: boolean; piped: boolean; within: string | null };
 
@@ -101,12 +102,14 @@ export const readScript = (source: string, parse: Parser): Reading => {
     for (const statement of script.commands) readStatement(statement, at, at.depth === 0);
 
     let end = from;
-    for (const [pos, until] of claimed.sort(([a], [b]) => a - b)) {
+    for (const [pos, until] of [...claimed.sort(([a], [b]) => a - b), [to, to] as const]) {
       const gap = text.slice(end, pos);
-      if (pos < end || !GAP.test(gap)) doubtful(UNREADABLE, gap.trim() || text.slice(pos, until), "unreadable");
+      // Right behind a word, `#` is a part of it.
+      const glued = gap.startsWith("#") && end > from && !/[\s;&|()]/.test(text.charAt(end - 1));
+      if (pos < end || glued || !GAP.test(gap))
+        doubtful(UNREADABLE, gap.trim() || text.slice(pos, until), "unreadable");
       end = Math.max(end, until);
     }
-    if (!GAP.test(text.slice(end, to))) doubtful(UNREADABLE, text.slice(end, to).trim(), "unreadable");
 
     function claim(node: { pos: number; end: number }): void {
       if (node.end > node.pos) claimed.push([node.pos, node.end]);

@@ -16,7 +16,7 @@ import type { Arg, Verdict } from "./types.ts";
 
 /** Literal pieces of a word, between which anything may stand. */
 type Pattern = string[];
-export type Example = { command: string; verdict: Verdict };
+type Example = { command: string; verdict: Verdict };
 export type Rule = {
   effect: "allow" | "deny";
   text: string;

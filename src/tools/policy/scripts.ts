@@ -1,6 +1,12 @@
 // Which programs of sed and awk only read and print. Both can write files and run commands, so a program is
 // accepted only if every token of it is known to be harmless; what versions read differently is not accepted.
 
+/** With any of some delimiters, which end it wherever they stand unescaped; no flag but these. */
+const SUBSTITUTION = new RegExp(
+  String.raw`^[sy]([/,#|@!%:_])((?:\\[^\n]|(?!\1)[^\\\n])*)\1((?:\\[^\n]|(?!\1)[^\\\n])*)\1` +
+    String.raw`([gpiI\d]*)(?=\s*(?:[;}\n#]|$))`,
+);
+
 /** One sed command with its addresses; everything that writes, reads another file or runs something is missing. */
 export const isHarmlessSed = (script: string): boolean => {
   let rest = script;
@@ -33,10 +39,7 @@ export const isHarmlessSed = (script: string): boolean => {
   return true;
 
   function substitution(): boolean {
-    const found =
-      /^[sy]([/,#|@!%:_])((?:\\[^\n]|(?!\1)[^\\\n])*)\1((?:\\[^\n]|(?!\1)[^\\\n])*)\1([gpiI\d]*)(?=\s*(?:[;}\n#]|$))/.exec(
-        rest,
-      );
+    const found = SUBSTITUTION.exec(rest);
     if (!found || !closedBrackets(found[2] ?? "")) return false;
     rest = rest.slice(found[0].length);
     return true;
@@ -49,6 +52,15 @@ const closedBrackets = (regex: string): boolean => /^(?:\\[^]|[^[\\]|\[\^?\]?[^\
 const KEYWORD =
   /^(?:print|printf|return|in|case|else|do|if|while|for|delete|exit|next|nextfile|switch|default|func|function)$/;
 
+const TOKEN = new RegExp(
+  [
+    /\s+|#[^\n]*|"(?:\\[^\n]|[^"\\\n])*"|[A-Za-z_]\w*|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?/,
+    /&&|\|\||[-+*/%^]=|\+\+|--|[<>=!]=|!~|[{}()[\],;$!~?:<>=+*%^-]|\//,
+  ]
+    .map(({ source }) => `^(?:${source})`)
+    .join("|"),
+);
+
 /** An awk program without output to files, pipes, commands, or anything that is loaded. */
 export const isHarmlessAwk = (program: string): boolean => {
   if (/system|getline|close|fflush|@|\\\n|extension|PROCINFO/.test(program)) return false;
@@ -56,10 +68,7 @@ export const isHarmlessAwk = (program: string): boolean => {
   let before = "";
   let rest = program;
   while (rest !== "") {
-    const found =
-      /^(?:\s+|#[^\n]*|"(?:\\[^\n]|[^"\\\n])*"|[A-Za-z_]\w*|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|&&|\|\||[-+*/%^]=|\+\+|--|[<>=!]=|!~|[{}()[\],;$!~?:<>=+*%^-]|\/)/.exec(
-        rest,
-      );
+    const found = TOKEN.exec(rest);
     if (!found) return false;
     const [token] = found;
     rest = rest.slice(token.length);

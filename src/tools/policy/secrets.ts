@@ -1,12 +1,13 @@
 // Paths whose content should not go to a model unasked. A courtesy, not a wall: whatever the user may read, a program
 // that runs as the user can read, too.
 import { matches } from "./paths.ts";
+import { wordsOf } from "./table.ts";
 
-const DIRECTORIES = ".ssh .gnupg .aws .azure .kube .password-store .hermes gcloud keyrings Keychains".split(" ");
-const FILES =
-  ".env .envrc .netrc .pgpass .my.cnf .git-credentials .npmrc .pypirc .vault-token .bash_history .zsh_history .python_history .psql_history .mysql_history .node_repl_history id_rsa id_dsa id_ecdsa id_ed25519 shadow gshadow sudoers credentials.json environ master.key".split(
-    " ",
-  );
+const DIRECTORIES = wordsOf(".ssh .gnupg .aws .azure .kube .password-store .hermes gcloud keyrings Keychains");
+const FILES = wordsOf(`
+    .env .envrc .netrc .pgpass .my.cnf .git-credentials .npmrc .pypirc .vault-token .bash_history .zsh_history
+    .python_history .psql_history .mysql_history .node_repl_history id_rsa id_dsa id_ecdsa id_ed25519 shadow gshadow
+    sudoers credentials.json environ master.key`);
 const ENDINGS = /\.(?:key|p12|pfx|jks|keystore|kdbx|ovpn)$|^\.env\..|_(?:rsa|ed25519|ecdsa)$/;
 const PATHS = /\.config\/gh\/|\.docker\/config\.json$/;
 const OPEN = /^(?:\.env\.(?:example|sample|template|dist|defaults?|schema)|known_hosts|.*\.pub)$/;

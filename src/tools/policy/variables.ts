@@ -1,4 +1,5 @@
 // Which variables a command may set without changing how programs run.
+import { oneOf } from "./table.ts";
 import type { Arg } from "./types.ts";
 
 /** For one command, or exported: few names, plain values. */
@@ -8,8 +9,9 @@ const PLAIN = /^[\w.@:+-]*$/;
  * Within the shell: what no environment is likely to carry already, since setting such a name changes it for
  * programs, too. PATH, IFS, HOME, LD_*, GIT_*, *_proxy, npm_* and the like are not here.
  */
-const LOCAL =
-  /^(?:[a-z][a-z0-9_]*|_[a-z0-9_]*|[A-Z]|DIR|DIRS|FILE|FILES|NAME|NAMES|COUNT|TOTAL|ROOT|SRC|LINE|RESULT|OUT|ITEM|BASE|BRANCH|VERSION|URL|ID)$/;
+const LOCAL = oneOf(`
+  [a-z][a-z0-9_]* _[a-z0-9_]* [A-Z] DIR DIRS FILE FILES NAME NAMES COUNT TOTAL ROOT SRC LINE RESULT OUT ITEM BASE
+  BRANCH VERSION URL ID`);
 const CARRIED = /^npm_|_proxy$|^histchars$|^auto_resume$/;
 
 export const mayExport = (name: string, value: Arg): boolean => EXPORTED.test(name) && PLAIN.test(value.value ?? "/");

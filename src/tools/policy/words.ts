@@ -24,14 +24,6 @@ const NUMBER = /^(?:0[xX][\da-fA-F]+|\d+(?:#\w+)?)$/;
 const NUMERIC = /^\$(?:[?#$!]|\{#\w+(?:\[[@*]\])?\})$/;
 const UNREADABLE = "this piece could not be read reliably";
 
-export const literalArg = (value: string): Arg => ({
-  source: value,
-  value,
-  operand: !value.startsWith("-"),
-  prefix: value,
-  many: false,
-});
-
 export const readWord = (word: Word, found: Finder): Arg => {
   const parts: readonly WordPart[] = word.parts ?? [
     { type: "Literal", pos: word.pos, end: word.end, text: word.text, value: word.value },
