@@ -54,7 +54,8 @@ const judge = (argv: readonly Arg[], cx: Context, depth = 0): Problem | null => 
   if (name.includes("/"))
     return { reason: "programs are known by name, not by where a file lies", source: program.source };
   if (depth > 8) return unknown(name, "");
-  if (cx.defined.has(name)) return null;
+  // Whatever runs another command runs the program, not the function of that name.
+  if (depth === 0 && cx.defined.has(name)) return null;
   const special = own(SPECIAL, name);
   const known = own(PROGRAMS, name);
   if (special) {
@@ -119,7 +120,10 @@ const judgeRedirect = ({ operator, target }: Redirect): string | null => {
 /** Whether a `cd` leads somewhere else than where the command starts. */
 const moves = ({ steps }: Reading, place: Place): boolean =>
   steps.some((step) => {
-    if (step.step !== "command" || !/^(?:cd|pushd|popd)$/.test(step.command.argv[0]?.value ?? "")) return false;
-    const target = step.command.argv[1]?.value ?? null;
+    if (step.step !== "command") return false;
+    const { argv } = step.command;
+    const at = argv.findIndex(({ value }) => !/^(?:command|builtin)$/.test(value ?? ""));
+    if (!/^(?:cd|pushd|popd)$/.test(argv[at]?.value ?? "")) return false;
+    const target = argv[at + 1]?.value ?? null;
     return target === null || place.cwd === undefined || absolute(target, place) !== absolute(place.cwd, {});
   });

@@ -12,7 +12,8 @@ import type { Judgement, Mode, Place } from "./types.ts";
 
 export type PolicyOptions = {
   rules: readonly Rule[];
-  mode: Mode /** Whether commands run inside one. */;
+  mode: Mode;
+  /** Whether commands run inside one. */
   sandbox: boolean;
 };
 export type Policy = {

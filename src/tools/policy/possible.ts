@@ -198,7 +198,9 @@ const learn = (reading: Reading, { cwd, home }: Place): Map<string, string[]> =>
       }
       if (program === "printf" && args[0] === "-v") set(args[1] ?? "", [printed("printf", args.slice(2))]);
       const fed = redirects.find(({ operator }) => operator === "<<<")?.word;
-      if (program === "read") set(args.at(-1) ?? "", fed ? possibleTexts(fed, known) : [UNKNOWN]);
+      if (/^(?:read|mapfile|readarray|getopts)$/.test(program))
+        for (const name of args)
+          if (!name.startsWith("-")) set(name, [...(fed ? possibleTexts(fed, known) : []), UNKNOWN]);
     }
   }
   return known;

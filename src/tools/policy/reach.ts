@@ -44,15 +44,12 @@ const SCRIPT_VARIABLE = oneOf(`
 
 export const reach = (source: string, place: Place, parse: Parser): Reach => {
   const found: Reach = { commands: [], writes: [], reads: [], doubts: [], bombs: [] };
-  const seen = new Set<string>();
   enter(source, place, 0, "", null);
   return found;
 
   /** `part`: what to show for what is found inside; empty: the piece itself. */
   function enter(script: string, place: Place, depth: number, part: string, by: Reached | null, quiet = false): void {
-    const key = `${place.cwd ?? ""}\n${script}`;
-    if (seen.has(key) || script.trim() === "") return;
-    seen.add(key);
+    if (script.trim() === "") return;
     if (depth > DEPTH) return doubtful(TOO_DEEP, part, "unreadable");
     const reading = readScript(script, parse);
     for (const doubt of reading.doubts)
@@ -74,13 +71,22 @@ export const reach = (source: string, place: Place, parse: Parser): Reach => {
           for (const argv of argvsOf(words, variables))
             enter(argv.join(" "), place, depth + 1, part || step.command.source, by);
     }
+    const texts = () => [
+      ...reading.redirects.flatMap(({ text }) => (text === null ? [] : [text])),
+      ...commands.flatMap(({ argvs }) =>
+        argvs.flatMap(([name = "", ...args]) => (/^(?:echo|printf)$/.test(name) ? [printed(name, args)] : [])),
+      ),
+    ];
     for (const possible of commands) {
       const { command, argvs } = possible;
       const here = places.findLast(({ scopes }) => scopes.every((id, index) => command.scopes[index] === id));
       const now = here?.place ?? place;
-      const fed = command.words.length > 0 ? fedTo(command, possible.variables, commands) : [];
+      const fed = fedTo(command, possible.variables, commands);
       for (const argv of argvs) {
         visit(argv, now, depth, part || command.source, fed, by, quiet);
+        // Around a group its input is not followed: any text that is written here may be it.
+        if (fed.length === 0 && SHELLS.test(baseName(argv[0] ?? "")))
+          for (const text of texts()) enter(text, now, depth + 1, part || command.source, by, true);
         if (downloads(command) && takesProgram(argv)) doubtful("it runs what it downloads", part || command.source);
         if (baseName(argv[0] ?? "") !== "cd" && argv[0] !== "pushd") continue;
         const target = argv.slice(1).find((arg) => !/^-[LPe@]*$/.test(arg)) ?? place.home ?? "~";
@@ -115,7 +121,8 @@ export const reach = (source: string, place: Place, parse: Parser): Reach => {
   }
 
   function doubtful(reason: string, part: string, level: Doubt["level"] = "unclear"): void {
-    if (found.doubts.length < 100) found.doubts.push({ level, reason, source: part });
+    const same = found.doubts.some((doubt) => doubt.level === level && doubt.reason === reason);
+    if (!same) found.doubts.push({ level, reason, source: part });
   }
 };
 

@@ -57,6 +57,7 @@ export type Parser = (source: string) => ParsedScript;
 
 export const LIMITS = { length: 64_000, depth: 40, commands: 1_000, words: 5_000 };
 
+const DOUBTS = 50;
 const UNREADABLE = "this piece could not be read reliably";
 const UNPRINTABLE = /[^\P{C}\n\t]|[\p{Zl}\p{Zp}]|(?! )\p{Zs}/u;
 const KEYWORDS = "if|then|elif|else|fi|for|in|do|done|while|until|case|esac|select|function|coproc|time|-p|--";
@@ -72,6 +73,7 @@ export const tooLong = (source: string): Doubt | null =>
 
 export const readScript = (source: string, parse: Parser): Reading => {
   const reading: Reading = { steps: [], redirects: [], doubts: [] };
+  const counts = { unproven: 0, unclear: 0, unreadable: 0 };
   const long = tooLong(source);
   if (long) return { ...reading, doubts: [long] };
   const hidden = UNPRINTABLE.exec(source);
@@ -89,7 +91,9 @@ export const readScript = (source: string, parse: Parser): Reading => {
   return reading;
 
   function doubtful(reason: string, part: string, level: Doubt["level"] = "unproven"): void {
-    if (reading.doubts.length < 100) reading.doubts.push({ level, reason, source: part });
+    // Enough of one kind must never crowd out a worse one.
+    counts[level] += 1;
+    if (counts[level] <= DOUBTS) reading.doubts.push({ level, reason, source: part });
   }
 
   /** One script and what belongs to it in `text`, between `from` and `to`. */

@@ -1,0 +1,55 @@
+// hermes policy check, as a person and a program use it.
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { makePlace, type Place } from "../fakes/hermes.ts";
+
+let place: Place;
+beforeEach(() => {
+  place = makePlace();
+});
+afterEach(() => place.clear());
+
+async function check(...args: string[]) {
+  const hermes = place.start(["policy", "check", ...args]);
+  hermes.hangUp();
+  return { code: await hermes.exit, out: hermes.stdout() };
+}
+
+describe("hermes policy check", () => {
+  it.each([
+    ["ls -la", [], /^allow: /],
+    ["touch x", [], /^ask: .*\n {2}touch x/],
+    ["touch x", ["--sandbox"], /^allow: /],
+    ["rm -rf /", ["--sandbox"], /^deny: /],
+  ])("%s %j", async (command, flags, says) => {
+    const { code, out } = await check(command, ...flags);
+    expect(code).toBe(0);
+    expect(out).toMatch(says);
+  });
+
+  it("--stdin: one JSON string a line in, one verdict a line out", async () => {
+    const hermes = place.start(["policy", "check", "--stdin"]);
+    hermes.type('"ls"\n"echo ok\\ntouch x"\nnot json\n');
+    hermes.hangUp();
+    expect(await hermes.exit).toBe(2);
+    expect(
+      hermes
+        .stdout()
+        .trimEnd()
+        .split("\n")
+        .map((line) => line.split("\t", 1)[0]),
+    ).toEqual(["allow", "ask", "error"]);
+  });
+
+  it("knows the user's rules, and says which file is wrong where one is", async () => {
+    mkdirSync(place.home, { mode: 0o700 });
+    writeFileSync(join(place.home, "config.yaml"), 'approvals: {allow: ["touch *"], deny: ["ls *"]}\n', {
+      mode: 0o600,
+    });
+    expect((await check("touch x")).out).toMatch(/^allow/);
+    expect((await check("ls x")).out).toMatch(/^deny/);
+    writeFileSync(join(place.home, "policy.yaml"), "allow: 3\n", { mode: 0o600 });
+    expect((await check("ls")).code).toBe(78);
+  });
+});
