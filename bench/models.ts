@@ -1,13 +1,15 @@
 // What we put between a person and a model: against a loop that only fetches, from the same provider, in the same run.
 // `node models.ts provider` is that provider, in a process of its own so that its work is not counted as ours;
 // `node models.ts hold ours|bare URL N` is a process that is looked at while N answers are under way.
-import { type ChildProcess, execFileSync, fork, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, execFile, fork, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { fetch } from "undici";
+import type { Model } from "../src/core/ports.ts";
 import { turnId } from "../src/engine/engine.ts";
 import { createModel } from "../src/llm/provider.ts";
 import { startFakeLlm } from "../test/fakes/llm/server.ts";
@@ -37,7 +39,7 @@ async function measure(quick: boolean) {
     report([
       ...(await latencies(ours, bare, quick ? 100 : 500)),
       ...(await streams(ours, bare, quick ? 3 : 9)),
-      memory(provider.url, quick ? 100 : 500),
+      await memory(provider.url, quick ? 100 : 500),
       ...(await starts(dir, provider, quick ? 5 : 15)),
     ]);
   } finally {
@@ -61,6 +63,7 @@ async function provide() {
       : { text: ["Hello ", "you."] };
   });
   const tell = (told: Told) => void process.send?.(told);
+  process.on("disconnect", () => process.exit(0));
   tell({ url: llm.url });
   for (;;) {
     const request = await llm.nextRequest();
@@ -156,8 +159,16 @@ async function bareLoop(url: string, text: string, signal: AbortSignal, word: ()
   return said;
 }
 
-const modelAt = (baseUrl: string) =>
-  createModel({ provider: "openai-compatible", model: "m", baseUrl, apiKey: "k", context: 128_000, because: "" });
+function modelAt(baseUrl: string): Model {
+  return createModel({
+    provider: "openai-compatible",
+    model: "m",
+    baseUrl,
+    apiKey: "k",
+    context: 128_000,
+    because: "",
+  });
+}
 
 // ── What is measured ──────────────────────────────────────────────────────────────────────────────────
 
@@ -240,18 +251,16 @@ async function streams(ours: Way, bare: Way, times: number): Promise<Figure[]> {
   ];
 }
 
-function memory(url: string, turns: number): Figure {
-  const look = (how: Way["name"]) =>
-    Number(
-      execFileSync(process.execPath, ["--expose-gc", "--no-warnings", SELF, "hold", how, url, `${turns}`], {
-        encoding: "utf8",
-      }),
-    );
+async function memory(url: string, turns: number): Promise<Figure> {
+  const look = async (how: Way["name"]) => {
+    const args = ["--expose-gc", "--no-warnings", SELF, "hold", how, url, `${turns}`];
+    return Number((await promisify(execFile)(process.execPath, args)).stdout) / 1e3;
+  };
   return {
     name: `RSS of one running turn, of ${turns}`,
-    value: look("ours") / 1e3,
+    value: await look("ours"),
     unit: "kB",
-    against: [{ value: look("bare") / 1e3, what: "bare fetch" }],
+    against: [{ value: await look("bare"), what: "bare fetch" }],
   };
 }
 

@@ -2,6 +2,7 @@
 // write, a PID namespace of its own (the end of its first process is the end of all) and no way to more rights.
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { isAbsolute, join, relative } from "node:path";
+import { secretPlaces } from "./secret-places.ts";
 
 export type Sandbox = {
   /** Where it may write. */
@@ -93,21 +94,6 @@ function tooMuch(writable: readonly string[], homes: readonly string[]): string 
         return `the working directory ${place} is or contains ${home}: choose a directory of its own (terminal.cwd)`;
   return null;
 }
-
-/** Credentials and the like. Those in /etc only root could read. */
-const secretPlaces = (home: string): string[] => [
-  ...words(SECRETS).map((name) => join(home, name)),
-  ...words("/etc/shadow /etc/gshadow /etc/sudoers /etc/sudoers.d /etc/ssh"),
-];
-
-const SECRETS = `
-  .hermes .ssh .gnupg .aws .azure .kube .docker .oci .config/gcloud .config/doctl .vault-token .terraform.d .terraformrc
-  .netrc .npmrc .yarnrc.yml .pypirc .git-credentials .config/git/credentials .config/gh .config/hub .config/glab-cli
-  .cargo/credentials .cargo/credentials.toml .gem/credentials .m2/settings.xml .gradle/gradle.properties
-  .pgpass .my.cnf .s3cfg .boto .config/rclone .config/sops .config/age .config/op .password-store .local/share/keyrings
-  .mozilla .thunderbird .config/google-chrome .config/chromium .config/BraveSoftware .config/Signal
-  .bash_history .zsh_history .python_history .node_repl_history .psql_history .mysql_history
-  .claude .claude.json .codex .gemini .config/opencode .local/share/opencode`;
 
 const isIn = (dir: string) => (path: string) => {
   const rest = relative(dir, path);

@@ -10,6 +10,7 @@ import { lstatSync, realpathSync } from "node:fs";
 import { lstat, readdir, realpath } from "node:fs/promises";
 import { homedir } from "node:os";
 import { basename, dirname, join, relative, resolve } from "node:path";
+import { secretPlaces } from "../secret-places.ts";
 import { chainOf, type File, idOf } from "./open.ts";
 import { plainName } from "./text.ts";
 import { codeOf, orNull, Trouble, troubleOf } from "./trouble.ts";
@@ -158,20 +159,6 @@ const RUNS_LATER = new RegExp(
   "is",
 );
 const runsLater = (path: string): boolean => RUNS_LATER.test(path);
-
-const secretPlaces = (user: string): string[] => [
-  ...words(SECRETS).map((name) => join(user, name)),
-  ...words("/etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/sudoers /etc/sudoers.d"),
-];
-const SECRETS = `
-  .hermes .ssh .gnupg .aws .azure .kube .docker .oci .config/gcloud .config/doctl .vault-token .terraform.d .terraformrc
-  .netrc .npmrc .yarnrc.yml .pypirc .git-credentials .config/git/credentials .config/gh .config/hub .config/glab-cli
-  .cargo/credentials .cargo/credentials.toml .gem/credentials .m2/settings.xml .gradle/gradle.properties
-  .pgpass .my.cnf .s3cfg .boto .config/rclone .config/sops .config/age .config/op .password-store .local/share/keyrings
-  .mozilla .thunderbird .config/google-chrome .config/chromium .config/BraveSoftware .config/Signal Library/Keychains
-  .bash_history .zsh_history .python_history .node_repl_history .psql_history .mysql_history
-  .claude .claude.json .codex .gemini .config/opencode .local/share/opencode`;
-const words = (text: string) => text.split(/\s+/).filter((word) => word !== "");
 
 const MOST_TWINS = 2_000;
 

@@ -72,7 +72,7 @@ const numbers = (args: readonly Arg[]): Problem | null => {
 const carry =
   (program: string, options: string, skip = 0): Special =>
   (args, judge) => {
-    const parsed = parseArgs(program, args, options, true);
+    const parsed = parseArgs(program, args, options, "stop");
     if ("reason" in parsed) return parsed;
     const [first] = parsed.operands;
     if (parsed.operands.slice(0, skip).some(({ value }) => value === null))
@@ -97,7 +97,7 @@ const XARGS = `
     --max-chars= --delimiter=`;
 
 const xargs: Special = (args, judge) => {
-  const parsed = parseArgs("xargs", args, XARGS, true);
+  const parsed = parseArgs("xargs", args, XARGS, "stop");
   if ("reason" in parsed) return parsed;
   const mark = parsed.given.find(({ name }) => name === "-I")?.value;
   if (parsed.operands.length === 0) return null;

@@ -58,8 +58,16 @@ const compile = (list: string): Options => {
   return options;
 };
 
-/** `stop`: the first operand ends the options, as before a subcommand or a carried command. */
-export const parseArgs = (program: string, args: readonly Arg[], list: string, stop = false): Problem | Parsed => {
+/**
+ * `order`: `stop` where the first operand ends the options, as before a subcommand or a carried command; `first` where
+ * versions disagree about that, and an operand that looks like an option could be a file to write.
+ */
+export const parseArgs = (
+  program: string,
+  args: readonly Arg[],
+  list: string,
+  order: "any" | "first" | "stop" = "any",
+): Problem | Parsed => {
   const options = compile(list);
   const parsed: Parsed = { operands: [], given: [] };
   let ended = false;
@@ -69,7 +77,7 @@ export const parseArgs = (program: string, args: readonly Arg[], list: string, s
     const { value, source } = arg;
     if (ended || (value === null ? arg.operand : value === "-" || !value.startsWith("-"))) {
       parsed.operands.push(arg);
-      ended ||= stop;
+      ended ||= order === "stop";
       continue;
     }
     if (value === null) return { reason: `this could become an option of ${program} when it runs`, source };
@@ -77,6 +85,8 @@ export const parseArgs = (program: string, args: readonly Arg[], list: string, s
       ended = true;
       continue;
     }
+    if (order === "first" && parsed.operands.length > 0)
+      return { reason: `here ${program} could take this for a file to write`, source };
     const step = readOption(value, options, parsed.given);
     if (step === "unknown") return { reason: `this option of ${program} is not known to be harmless`, source };
     if (step === "done") continue;

@@ -17,8 +17,8 @@ export type Program = {
   subs?: Record<string, Program>;
   /** Without a subcommand it only shows something. */
   bare?: boolean;
-  /** The first operand ends the options. */
-  stop?: boolean;
+  /** How options and operands follow each other, where not anyhow; see options.ts. */
+  order?: "first" | "stop";
   check?: (parsed: Parsed) => Problem | null;
 };
 
@@ -26,7 +26,7 @@ export const judgeProgram = (name: string, program: Program, args: readonly Arg[
   if (program.loose) return null;
   const { subs } = program;
   if (subs) {
-    const parsed = parseArgs(name, args, program.options ?? "", true);
+    const parsed = parseArgs(name, args, program.options ?? "", "stop");
     if ("reason" in parsed) return parsed;
     const [first, ...rest] = parsed.operands;
     if (!first) return program.bare || wasGiven(parsed.given, "--version", "-v", "-V") ? null : unknown(name, "");
@@ -34,9 +34,10 @@ export const judgeProgram = (name: string, program: Program, args: readonly Arg[
     if (!sub) return unknown(`${name} ${first.source}`, "");
     return judgeProgram(`${name} ${first.source}`, sub, rest);
   }
-  const parsed = parseArgs(name, args, program.options ?? "", program.stop);
-  if ("reason" in parsed) return parsed;
   const { most } = program;
+  const order = program.order ?? (most === undefined ? "any" : "first");
+  const parsed = parseArgs(name, args, program.options ?? "", order);
+  if ("reason" in parsed) return parsed;
   const over =
     most !== undefined && (parsed.operands.length > most || (most > 0 && parsed.operands.some(({ many }) => many)));
   if (over)

@@ -112,6 +112,7 @@ export const FILES: Record<string, Program> = {
   base32: listed("-di -w: --decode --ignore-garbage --wrap=", { most: 1 }),
   iconv: listed("-lcs -f: -t: --from-code= --to-code= --list --silent"),
   tee: listed("-a --append", {
+    order: "first",
     check: ({ operands }) => {
       const file = operands.find(({ value }) => value !== "/dev/null");
       return file ? { reason: "it writes a file", source: file.source } : null;
@@ -126,7 +127,7 @@ export const FILES: Record<string, Program> = {
   unzip: listed("-lvZqp -x:", { check: needs("it writes files", "-l", "-v", "-Z", "-p") }),
   zipinfo: listed("-12smlvhtTzM"),
   sed: listed(SED, { check: scriptIn("sed", /^(?:-e|--expression)$/, isHarmlessSed) }),
-  ...entries("awk gawk mawk nawk", listed("-F: -v:", { stop: true, check: scriptIn("awk", /^$/, isHarmlessAwk) })),
+  ...entries("awk gawk mawk nawk", listed("-F: -v:", { order: "stop", check: scriptIn("awk", /^$/, isHarmlessAwk) })),
   yq: listed(YQ),
   pr: listed("-adFfmtTr -l: -w: -h: -o: -n?"),
   tokei: listed("-f -s: -e: -t: -o: --files --sort= --exclude= --type= --output= --version --hidden"),
