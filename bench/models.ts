@@ -88,6 +88,7 @@ async function openProvider(): Promise<Provider> {
       child.on("message", listen);
     });
   const [{ url }] = (await once(child, "message")) as [{ url: string }];
+  child.on("message", () => {}); // while nobody listens, Node keeps what comes for whoever does next
   return { url, seen: () => next("seen"), closed: () => next("closed"), close: () => void child.kill() };
 }
 
