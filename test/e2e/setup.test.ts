@@ -230,7 +230,8 @@ describe("hermes setup that does not work out changes nothing", () => {
   });
 });
 
-describe("hermes setup on a terminal", () => {
+// util-linux's `script` gives it a terminal.
+describe.skipIf(!existsSync("/usr/bin/script") || process.platform !== "linux")("hermes setup on a terminal", () => {
   const ENTER = "\r";
   const DOWN = "\x1b[B";
 
