@@ -81,12 +81,12 @@ export const parseArgs = (
       continue;
     }
     if (value === null) return { reason: `this could become an option of ${program} when it runs`, source };
+    if (order === "first" && parsed.operands.length > 0)
+      return { reason: `here ${program} could take this for a file to write`, source };
     if (value === "--") {
       ended = true;
       continue;
     }
-    if (order === "first" && parsed.operands.length > 0)
-      return { reason: `here ${program} could take this for a file to write`, source };
     const step = readOption(value, options, parsed.given);
     if (step === "unknown") return { reason: `this option of ${program} is not known to be harmless`, source };
     if (step === "done") continue;
