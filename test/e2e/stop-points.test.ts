@@ -43,14 +43,16 @@ const delegate = call("delegate_task", { tasks: [{ goal: "a part" }] });
 const asked = (n: number) => until(() => llm.requests.length === n);
 const ask = "terminal: {sandbox: off}\n";
 const free = "approvals: {mode: off}\nterminal: {sandbox: off}\n";
-const LONG = "word ".repeat(2_000);
+const LONG = "word ".repeat(9_000);
 
+/** Resolves when an entry of this kind has been seen. */
+type Saw = (kind: "asked" | "acted") => Promise<void>;
 type Point = {
   config?: string;
   text?: string;
   replies: Reply[];
   /** Resolves when the turn is where it is to be stopped. */
-  there(seen: Entry[]): Promise<void>;
+  there(saw: Saw): Promise<void>;
 };
 const silent = (at: "accepted" | "headers" | "reasoning" | "text" | "arguments" | "finish"): Reply => ({
   reasoning: "hm",
@@ -62,7 +64,6 @@ const holding = async () => {
   await asked(1);
   await llm.requests[0]?.holding;
 };
-const saw = (kind: Entry["kind"]) => (seen: Entry[]) => until(() => seen.some((entry) => entry.kind === kind));
 
 const POINTS: Record<string, Point> = {
   "at once, before anything was asked": { replies: [silent("accepted")], there: () => Promise.resolve() },
@@ -100,8 +101,8 @@ const POINTS: Record<string, Point> = {
   },
   "with one of two tools done": {
     replies: [{ calls: [shell("true"), shell(SLEEP)] }],
-    there: async (seen) => {
-      await saw("acted")(seen);
+    there: async (saw) => {
+      await saw("acted");
       await until(() => sleeping() === 1);
     },
   },
@@ -112,9 +113,12 @@ const POINTS: Record<string, Point> = {
   "while it is asked whether it may": {
     config: ask,
     replies: [{ calls: [shell("touch never.txt")] }],
-    there: saw("asked"),
+    there: (saw) => saw("asked"),
   },
-  "while a question waits": { replies: [{ calls: [call("clarify", { question: "which?" })] }], there: saw("asked") },
+  "while a question waits": {
+    replies: [{ calls: [call("clarify", { question: "which?" })] }],
+    there: (saw) => saw("asked"),
+  },
   "in a child that thinks": { replies: [{ calls: [delegate] }, silent("accepted")], there: () => asked(2) },
   "in a tool of a child": {
     replies: [{ calls: [delegate] }, { calls: [shell(SLEEP)] }],
@@ -122,7 +126,7 @@ const POINTS: Record<string, Point> = {
   },
   "in the second model call": { replies: [{ calls: [shell("true")] }, silent("text")], there: () => asked(2) },
   "while the conversation is summarised": {
-    config: `${free}model: {context_length: 4000}\n`,
+    config: `${free}model: {context_length: 30000}\n`,
     text: LONG,
     replies: [{ text: "first answer" }, silent("text")],
     there: () => asked(2),
@@ -162,7 +166,7 @@ describe("a stop", () => {
       await until(over(id));
     }
     const { id } = await say(text, "first");
-    await there(seen);
+    await there((kind) => until(() => seen.some((entry) => entry.kind === kind)));
     expect(await engine.stop({ session, turn: id })).toBe("stopping");
     const requests = llm.requests.length;
     await until(over(id));
@@ -178,4 +182,46 @@ describe("a stop", () => {
     expect((await engine.run(next.id))?.status).toBe("completed");
     await until(() => llm.requests.every((request) => request.ending !== undefined));
   });
+});
+
+describe("kill -9", () => {
+  const SHOWN = { asked: /\n\? /, acted: /✓ terminal ok/ };
+
+  it.each(Object.entries(POINTS))(
+    "%s: nothing is left, the turn is finished, and the next message is answered",
+    async (name, point) => {
+      const { config = free, text = "go", replies, there } = point;
+      mkdirSync(place.home, { recursive: true, mode: 0o700 });
+      writeFileSync(join(place.home, "config.yaml"), config, { mode: 0o600 });
+      const env = { OPENAI_BASE_URL: llm.url, OPENAI_API_KEY: "k", LLM_MODEL: "fake-model" };
+      let queue = [...replies];
+      llm.script(() => queue.shift() ?? { text: "here I am" });
+      if (name === "while the conversation is summarised") {
+        const before = place.start(["run", "--session", "talk", LONG], env);
+        before.hangUp();
+        expect(await before.exit).toBe(0);
+      }
+      const first = place.start(["chat", "--session", "talk"], env);
+      await first.prints(/Type a message/);
+      first.type(`${text}\n`);
+      await there((kind) => first.prints(SHOWN[kind]));
+      first.kill("SIGKILL");
+      expect(await first.exit).toBe("SIGKILL");
+      queue = [];
+
+      const second = place.start(["chat", "--session", "talk"], env);
+      await second.prints(/Type a message/);
+      expect(sleeping()).toBe(0);
+      if (name === "while it is asked whether it may" || name === "while a question waits") {
+        await second.prints(/\n\? /);
+        second.type("no\n");
+      }
+      second.type("/busy queue\nand now?\n");
+      await until(() =>
+        llm.requests.some((request) => request.raw.includes("and now?") && request.ending === "completed"),
+      );
+      second.hangUp();
+      expect(await second.exit).toBe(0);
+    },
+  );
 });
