@@ -76,8 +76,9 @@ describe("tools", () => {
     const hermes = place.start(["chat"]);
     hermes.type("first\n");
     await hermes.prints(/\? touch no\.txt/);
-    hermes.type("no\n");
+    hermes.type("/deny use the other name\n");
     await hermes.prints(/as you like/);
+    expect(said(llm.requests[1])).toContain("use the other name");
     hermes.type("second\n");
     await hermes.prints(/\? touch yes\.txt/);
     hermes.type("yes\n");

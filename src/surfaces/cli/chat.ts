@@ -28,6 +28,7 @@ const ACK = {
   steer: "⏩ Steered into current run. Your message arrives after the next tool call.",
 };
 const HELP = `/stop [all]      stop the current turn (also Ctrl+C); all: also children and background processes
+/approve [session | always], /deny [reason]   answer what is asked (also: yes, no, session, always)
 /status          what is going on, and what waits
 /busy MODE       what a message does while I work: interrupt, queue or steer
 /withdraw N      take back the N-th waiting message
@@ -61,7 +62,7 @@ export async function chat(options: ChatOptions): Promise<number> {
 
   for await (const line of { [Symbol.asyncIterator]: () => typed }) {
     try {
-      if (await handle(line.trim())) break;
+      if (await handle(line)) break;
     } catch (error) {
       write(`${messageOf(error)}\n`);
     }
@@ -71,8 +72,9 @@ export async function chat(options: ChatOptions): Promise<number> {
   return code;
 
   /** True: leave. */
-  async function handle(line: string): Promise<boolean> {
-    const [command = "", argument = ""] = line.startsWith("/") ? line.split(/\s+/, 2) : [""];
+  async function handle(typed: string): Promise<boolean> {
+    const line = typed.trim();
+    const [command = "", argument = ""] = typed.startsWith("/") ? line.split(/\s+/, 2) : [""];
     if (line === "") return false;
     if (asking && !command && (await decide(line))) return false;
     switch (command) {
@@ -101,6 +103,13 @@ export async function chat(options: ChatOptions): Promise<number> {
         const input = inbox[Number(argument) - 1];
         const done = input && (await runtime.withdraw(session, input.id));
         write(done ? `Taken back: ${input.text}\n` : "There is no such waiting message; /status lists them.\n");
+        break;
+      }
+      case "/approve":
+      case "/deny": {
+        if (!asking) write("Nothing is asked just now.\n");
+        else if (command === "/deny") await decided(asking, false, line.slice(6).trim() || "The user said no.");
+        else await decided(asking, true, argument || "once");
         break;
       }
       case "/compress":
@@ -143,9 +152,13 @@ export async function chat(options: ChatOptions): Promise<number> {
     const no = /^(deny|no|n|👎)$/i.test(line);
     if (!yes && !no && !isQuestion) return false;
     const text = isQuestion ? line : yes ? line : "The user said no.";
-    await runtime.answer({ session, call: question.call, allow: isQuestion || yes, text, by: "terminal" });
-    asking = null;
+    await decided(question, isQuestion || yes, text);
     return true;
+  }
+
+  async function decided({ call }: Question, allow: boolean, text: string) {
+    await runtime.answer({ session, call, allow, text, by: "terminal" });
+    asking = null;
   }
 
   function ask(question: Question) {
