@@ -6,6 +6,7 @@ import { type Flag, loadConfig } from "./config/config.ts";
 import type { Config } from "./config/schema.ts";
 import { messageOf } from "./core/errors.ts";
 import type { Channel, Log, Model } from "./core/ports.ts";
+import type { Entry } from "./core/session.ts";
 import { createEngine, type Engine } from "./engine/engine.ts";
 import { createDemoModel } from "./llm/demo.ts";
 import { chooseEndpoints, type Endpoint } from "./llm/endpoint.ts";
@@ -34,6 +35,9 @@ export type Running = {
 const DAY_MS = 86_400_000;
 const LIMITS = { inbox: 100, text: 4_000_000, graceMs: 5_000, resumeWithinMs: 3_600_000, warm: 500 };
 
+/** Models that were asked for by name, kept open. Whoever may call us names them: there must be an end. */
+const MODELS = 32;
+
 export async function openRuntime(options: {
   env: NodeJS.ProcessEnv;
   flags?: readonly Flag[];
@@ -41,6 +45,8 @@ export async function openRuntime(options: {
   /** No screen owns the terminal: the log is shown on stderr too. */
   logToStderr: boolean;
   channel?: Channel;
+  /** Sees what happens in all sessions, once it is durable. */
+  observe?(session: string, entries: readonly Entry[]): void;
   /** The sessions whose unfinished turns this process takes up. */
   mine(session: string): boolean;
 }): Promise<Running> {
@@ -63,7 +69,16 @@ export async function openRuntime(options: {
     endpoint.provider === "demo" ? createDemoModel(clock) : createModel(endpoint);
   const models = endpoints.map(modelOf);
   const [primary] = endpoints;
-  const named = new Map<string, Model>();
+  const modelNamed = (name: string) => {
+    const [, provider, model = name] = /^(openai-compatible|openai|anthropic):(.+)$/.exec(name) ?? [];
+    if (!primary || primary.provider === "demo") return null;
+    if (model === primary.model && (!provider || provider === primary.provider)) return null;
+    const [endpoint = primary] = provider
+      ? chooseEndpoints({ ...config, model: { ...config.model, provider: providerOf(provider), default: model } })
+      : [];
+    return modelOf({ ...endpoint, model });
+  };
+  const named = keepLast(MODELS, modelNamed);
   const cwd = config.terminal.cwd ?? process.cwd();
 
   const store = await openSqlite({ file: home.database });
@@ -85,6 +100,8 @@ export async function openRuntime(options: {
     store,
     clock,
     log,
+    announce: config.webhooks.map(({ url }) => url),
+    ...(options.observe && { observe: options.observe }),
     rules: { iterations: config.agent.max_iterations, recoveries: 3, parallel: 8, memory: false },
     limits: {
       ...LIMITS,
@@ -93,13 +110,8 @@ export async function openRuntime(options: {
     },
     perform: createPerform({
       models,
-      modelNamed: (name) => {
-        if (!primary || primary.provider === "demo" || name === primary.model) return null;
-        const known = named.get(name) ?? modelOf({ ...primary, model: name });
-        named.set(name, known);
-        return known;
-      },
-      system: async () =>
+      modelNamed: named,
+      system: async (_session, instructions = "") =>
         systemPrompt({
           platform,
           cwd,
@@ -107,7 +119,7 @@ export async function openRuntime(options: {
           tools: toolbox.tools().map((tool) => tool.name),
           memory: "",
           files: await readContextFiles(cwd),
-          instructions: "",
+          instructions,
         }),
       breaker: createBreaker(clock),
       ...(config.model.stale_timeout && { staleMs: config.model.stale_timeout * 1_000 }),
@@ -164,3 +176,19 @@ export async function openRuntime(options: {
     },
   };
 }
+
+/** Makes it once for each name, and forgets what was not asked for longest. */
+function keepLast<T>(most: number, make: (name: string) => T): (name: string) => T {
+  const kept = new Map<string, T>();
+  return (name) => {
+    const found = kept.get(name) ?? make(name);
+    kept.delete(name);
+    kept.set(name, found);
+    const [oldest] = kept.keys();
+    if (kept.size > most && oldest !== undefined) kept.delete(oldest);
+    return found;
+  };
+}
+
+const PROVIDERS = ["openai-compatible", "openai", "anthropic"] as const;
+const providerOf = (name: string) => PROVIDERS.find((provider) => provider === name) ?? "auto";

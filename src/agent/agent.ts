@@ -14,7 +14,8 @@ export type Agent = {
   models: readonly Model[];
   /** Another model by its name, for those who ask for one. */
   modelNamed(name: string): Model | null;
-  system(session: string): Promise<string>;
+  /** `instructions`: from whoever began the turn. */
+  system(session: string, instructions?: string): Promise<string>;
   breaker: Breaker;
   /** Silence after which a call is given up, if configured. */
   staleMs?: number;

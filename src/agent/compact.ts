@@ -27,7 +27,7 @@ export async function compact(agent: Agent, effect: EffectOf<"compact">, cx: Per
   const [model] = modelsFor(agent, effect.model);
   const history = await cx.history();
   const cut = model ? boundary(history, Math.min(model.context, history.tokens) * KEEP) : 0;
-  const upTo = (history.seqs[cut] ?? history.seq + 1) - 1;
+  const upTo = history.seqs[cut - 1] ?? 0;
   if (!model || cut === 0 || upTo <= history.summarised) {
     if (effect.asked) return { type: "compacted", step, summary: "", upTo: 0 };
     const reason = "The conversation is too long for this model and cannot be made shorter.";

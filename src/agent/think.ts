@@ -16,7 +16,9 @@ export async function think(agent: Agent, effect: EffectOf<"think">, cx: Perform
   const { messages } = history;
   const { final } = effect;
   const { tools } = agent;
-  const request: ModelRequest = { session: cx.session, system: await agent.system(cx.session), messages, tools, final };
+  const { instructions, options } = history.begun;
+  const system = await agent.system(cx.session, instructions);
+  const request: ModelRequest = { session: cx.session, system, messages, tools, final, ...(options && { options }) };
   const tokens = requestTokens(request.system, history, tools);
   const models = modelsFor(agent, effect.model);
   const window = models[0]?.context ?? 0;
@@ -34,6 +36,7 @@ export async function think(agent: Agent, effect: EffectOf<"think">, cx: Perform
     },
     reasoning: (text: string) => {
       reasoning += text;
+      cx.muse(text);
     },
   };
   let fault: Fault = { end: "fault", kind: "bad_request", reason: "No model is configured." };

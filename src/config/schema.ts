@@ -112,6 +112,7 @@ export const schema = section({
   display: section({
     busy_input_mode: oneOf(...BUSY_MODES).default("interrupt"),
     compact: yesNo().default(false),
+    show_reasoning: yesNo().default(false),
     tool_progress: oneOf("off", "new", "all", "verbose").default("all"),
   }),
   terminal: section({
@@ -157,7 +158,11 @@ export const schema = section({
       port: whole(0, 65_535).default(8642),
       key: text().optional(),
       cors_origins: texts(),
+      /** Names besides our own addresses under which we are reached, behind a proxy. */
+      allowed_hosts: texts(),
       max_concurrent_runs: whole(0).default(10),
+      /** Requests of one address in a minute; 0: no limit. */
+      rate_limit: whole(0).default(0),
       model_name: text().optional(),
     }),
     telegram: section({ token: text().optional(), ...chat(DIGITS, "a numeric user id") }),
@@ -168,6 +173,17 @@ export const schema = section({
       ...chat(/^[UW][A-Z0-9]+$/, "a member id such as U012AB3CD"),
     }),
     webhook: section({ secret: text().optional() }),
+  }),
+  /** Who is told when a turn has ended. */
+  webhooks: z
+    .array(section({ url: webAddress(), secret: text().min(16, "must have at least 16 characters") }), "must be a list")
+    .default([]),
+  telemetry: section({
+    /** Where spans are sent (OTLP over HTTP); nothing is sent without it. */
+    endpoint: webAddress().optional(),
+    headers: z.record(z.string(), z.string("must be text"), "must be a section").default({}),
+    /** Whether spans hold what was said. */
+    content: yesNo().default(false),
   }),
   retention: section({ runs_days: whole(0).default(30) }),
   logging: section({ level: oneOf("debug", "info", "warn", "error").default("info") }),
@@ -210,12 +226,15 @@ export const VARIABLES: Readonly<Record<string, { key: string; read?: (value: st
   SLACK_BOT_TOKEN: { key: "gateway.slack.bot_token" },
   SLACK_APP_TOKEN: { key: "gateway.slack.app_token" },
   SLACK_API_ROOT: { key: "gateway.slack.api_root" },
+  OTEL_EXPORTER_OTLP_ENDPOINT: { key: "telemetry.endpoint" },
   SLACK_ALLOWED_USERS: { key: "gateway.slack.allowed_users" },
 };
 
 /** Keys whose values are never shown: by their name, and whatever an MCP server is given as environment or headers. */
 export const isSecretKey = (key: string): boolean =>
-  /(^|\.)(api_key|key|token|bot_token|app_token|secret)(\.|$)|^mcp_servers\..*\.(env|headers)(\.|$)/.test(key);
+  /(^|\.)(api_key|key|token|bot_token|app_token|secret)(\.|$)|^mcp_servers\..*\.(env|headers)(\.|$)|^telemetry\.headers(\.|$)/.test(
+    key,
+  );
 
 /** All keys, dotted; `*` stands for an item of a list or a name of the user's. */
 export const knownKeys = (): string[] => keysBelow(z.toJSONSchema(schema, { io: "input" }), "");

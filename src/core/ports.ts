@@ -1,5 +1,5 @@
 // The interfaces that core owns. Everything outside implements one or is given one.
-import type { Delivery, Effect, Entry, Event, Outcome, Session, Usage } from "./session.ts";
+import type { Delivery, Effect, Entry, Event, ModelOptions, Outcome, Session, Usage } from "./session.ts";
 import type { Message, Transcript } from "./transcript.ts";
 
 export type Clock = {
@@ -33,6 +33,10 @@ export type Commit = {
   accepted: { id: string; digest: string }[];
   /** Inputs that this change gives to a turn, or (null) withdraws. */
   taken: { id: string; turn: string | null }[];
+  /** What to call the session, if this is its first change. */
+  title?: string;
+  /** Ends of turns that somebody outside wants to hear of. */
+  announced?: { to: string; turn: string }[];
 };
 export type Verdict = "done" | "stale" | "duplicate" | "fenced";
 
@@ -57,10 +61,28 @@ export type InputRow = {
 };
 export type SessionSummary = {
   session: string;
+  title: string;
+  parent: string | null;
   active: boolean;
   entries: number;
   createdAt: number;
   updatedAt: number;
+};
+
+/** Where a list goes on: after this one. */
+export type SessionPlace = { updatedAt: number; session: string };
+
+/** The end of a turn that is still to be told to somebody. `dead`: given up, until somebody revives it. */
+export type Announcement = {
+  id: number;
+  to: string;
+  session: string;
+  turn: string;
+  at: number;
+  attempts: number;
+  due: number;
+  error: string;
+  dead: boolean;
 };
 
 /** One entry; `text` is the part of it that fits. */
@@ -83,8 +105,17 @@ export interface Store {
   /** Sessions that were committed with `active`, oldest change first. */
   active(): Promise<{ session: string; updatedAt: number }[]>;
   children(parent: string): Promise<string[]>;
-  /** Newest change first. `before` (an `updatedAt`) pages. */
-  sessions(page: { before?: number; limit: number }): Promise<SessionSummary[]>;
+  /** Newest change first. `top`: without those that another session made. `titled`: with this in their title. */
+  sessions(page: { after?: SessionPlace; limit: number; top?: boolean; titled?: string }): Promise<SessionSummary[]>;
+  summary(session: string): Promise<SessionSummary | null>;
+  /** False: there is no such session. */
+  retitle(session: string, title: string): Promise<boolean>;
+  /** Forgets it with everything in it. False: it is active, or there is none. */
+  forget(session: string): Promise<boolean>;
+  /** The dead ones, or else the others, in the order in which they were made; those with `id > after`. */
+  announcements(page: { dead: boolean; after: number; limit: number }): Promise<Announcement[]>;
+  /** It was told (null: it is gone), or when and how to go on with it. */
+  announced(id: number, next: Pick<Announcement, "attempts" | "due" | "error" | "dead"> | null): Promise<void>;
   /** What people and models said, best match first, of equal ones the newest: all words of the query, or else any.
    * `session` is a key or its first parts: `a:b` is `a:b` and `a:b:…`, never `a:bc`. */
   search(query: string, within: { session?: string; limit: number }): Promise<Found[]>;
@@ -104,6 +135,7 @@ export type ModelRequest = {
   tools: readonly ToolSpec[];
   /** None of the tools may be called: this must be an answer. */
   final: boolean;
+  options?: ModelOptions;
 };
 export type ToolSpec = { name: string; description: string; schema: Record<string, unknown> };
 /** `bad`: why it must not run. */
@@ -184,6 +216,8 @@ export type Performing = {
   journal: Pick<Store, "entries" | "turn">;
   /** Adds to the live text of this model call. */
   say(text: string): void;
+  /** Adds to its live reasoning. */
+  muse(text: string): void;
   /** What a viewer should know now and nobody later: a wait, a retry. Empty takes it back. */
   notice(text: string): void;
   /** False once another process has taken over: asked before anything that cannot be taken back (I21). */

@@ -9,6 +9,8 @@ export type Run = {
   output: string;
   error: string | null;
   usage: Usage;
+  /** Who answered last; before that, who was asked for. */
+  model: string | null;
   /** The turn that this one, as a steer, became a part of. */
   joined?: string;
   /** Calls that wait for a person, oldest first. */
@@ -26,6 +28,7 @@ export function foldRun(entries: Entry[]): Run | null {
     output: "",
     error: null,
     usage: { input: 0, output: 0 },
+    model: null,
     asking: [],
     createdAt: first.at,
     updatedAt: first.at,
@@ -45,11 +48,15 @@ export const compactedText = (upTo: number): string =>
 
 function take(run: Run, entry: Entry): void {
   switch (entry.kind) {
+    case "accepted":
+      run.model = entry.input.model ?? null;
+      break;
     case "began":
       run.status = "running";
       break;
     case "thought":
       run.output = entry.text;
+      run.model = entry.model;
       run.usage = { input: run.usage.input + entry.usage.input, output: run.usage.output + entry.usage.output };
       break;
     case "compacted":

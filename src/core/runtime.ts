@@ -1,6 +1,7 @@
 // All that a surface may use.
+import type { Announcement, Found, SessionPlace, SessionSummary } from "./ports.ts";
 import type { Run } from "./run.ts";
-import type { Applied, Ask, Entry, Image, Mode, Outcome, Phase, Reply, Task } from "./session.ts";
+import type { Applied, Ask, Entry, Image, Input, Mode, Outcome, Phase, Reply, Task } from "./session.ts";
 
 export type AcceptRequest = {
   session: string;
@@ -15,6 +16,9 @@ export type AcceptRequest = {
   images?: Image[];
   model?: string;
   task?: Task;
+  instructions?: string;
+  history?: Input["history"];
+  options?: Input["options"];
   /** Only into this turn, while it runs: a steer. */
   into?: string;
   /** The session this one was made by. */
@@ -61,6 +65,8 @@ export type Update = { cursor: string } & (
   | { reset: true }
   /** Not part of the record: what is going on just now; empty when it is over. */
   | { notice: string }
+  /** Likewise: what the model thinks before it speaks. */
+  | { reasoning: string }
 );
 
 export type Stopped = "stopping" | "withdrawn" | "ending" | "over";
@@ -76,7 +82,28 @@ export interface Runtime {
   move(session: string, input: string, to: number): Promise<boolean>;
   status(session: string): Promise<Status>;
   whereabouts(input: string): Promise<Whereabouts | null>;
-  run(turn: string): Promise<Run | null>;
+  run(turn: string): Promise<(Run & { session: string }) | null>;
+  /** All entries of one turn, in order. */
+  turn(id: string): Promise<Entry[]>;
   /** Entries and live text after `cursor` ("" is the beginning), until the signal aborts. */
   follow(session: string, cursor: string, signal: AbortSignal): AsyncGenerator<Update>;
+
+  sessions(page: { after?: SessionPlace; limit: number; top?: boolean; titled?: string }): Promise<SessionSummary[]>;
+  summary(session: string): Promise<SessionSummary | null>;
+  search(query: string, within: { session?: string; limit: number }): Promise<Found[]>;
+  /** Those with `seq > after`, in order. */
+  entries(session: string, after: number, limit: number): Promise<Entry[]>;
+  retitle(session: string, title: string): Promise<boolean>;
+  /** Begins `session`, a new one, with what `from` holds up to and with the turn `through` (or all of it). */
+  fork(fork: {
+    from: string;
+    through?: string;
+    session: string;
+    title: string;
+  }): Promise<"forked" | "unknown" | "taken">;
+  /** Forgets it with everything in it, unless it is at work. */
+  forget(session: string): Promise<"forgotten" | "busy" | "unknown">;
+  announcements(page: { dead: boolean; after: number; limit: number }): Promise<Announcement[]>;
+  announced: (id: number, next: Pick<Announcement, "attempts" | "due" | "error" | "dead"> | null) => Promise<void>;
+  draining(): boolean;
 }

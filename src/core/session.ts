@@ -4,6 +4,8 @@
 // The state holds ids and numbers only. Texts, arguments and results go from the event into an entry of
 // the journal, so a commit costs the same whether the talk is ten or ten thousand entries long.
 
+import type { Message } from "./transcript.ts";
+
 export type Mode = "interrupt" | "queue" | "steer";
 /** `pull`: the answer waits to be read (terminal, HTTP). `push`: it must be delivered to a chat. */
 export type Reply = "pull" | "push";
@@ -21,6 +23,18 @@ export type Input = {
   model?: string;
   /** Not a message: only make the conversation shorter. */
   task?: Task;
+  /** From whoever started it, for the system prompt of its turn. */
+  instructions?: string;
+  /** What the model is shown of the past, instead of what the session holds. */
+  history?: Message[];
+  options?: ModelOptions;
+};
+/** What one who calls us by API may set for a model. */
+export type ModelOptions = {
+  temperature?: number;
+  topP?: number;
+  maxTokens?: number;
+  effort?: "minimal" | "low" | "medium" | "high";
 };
 /** `data` is base64. */
 export type Image = { mime: string; data: string };
@@ -99,6 +113,8 @@ export type Event =
   | { type: "delivered"; step: number; how: Delivery }
   | { type: "remembered"; after: number; upTo: number }
   | { type: "settled"; key: string; abandoned: boolean }
+  /** A new session begins with what another one holds. */
+  | { type: "forked"; from: string; upTo: number; messages: Message[] }
   /** A new process owns the session: whatever the old one had in flight is dead. */
   | { type: "restarted"; resume: boolean };
 
@@ -109,6 +125,8 @@ export type Delivery = "sent" | "maybe" | "undelivered";
 /** What an entry of the journal says. */
 export type Fact =
   | { kind: "accepted"; input: Input; applied: Applied }
+  /** `messages`: what the model was shown there, up to that entry. */
+  | { kind: "forked"; from: string; upTo: number; messages: Message[] }
   | { kind: "withdrawn"; input: string }
   | { kind: "moved"; input: string; to: number }
   | { kind: "began"; input: string }

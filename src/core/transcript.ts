@@ -12,7 +12,7 @@ export type Transcript = {
   /** The last entry that is in. */
   seq: number;
   messages: Message[];
-  /** The entry that each message came from. */
+  /** The entry that each message came from; rising. */
   seqs: number[];
   /** About how many tokens they are: kept, because counting them again for each model call took a fifth of the time. */
   tokens: number;
@@ -21,6 +21,8 @@ export type Transcript = {
   /** Accepted, not yet in a turn. */
   waiting: Map<string, Input>;
   calls: Map<string, ToolUse>;
+  /** What the input that began the last turn wants of it. */
+  begun: Pick<Input, "instructions" | "options">;
 };
 
 /** For the model only, before the text of a message that follows tool results nobody has read (CONTRACT: after a restart). */
@@ -38,6 +40,7 @@ export const emptyTranscript = (): Transcript => ({
   summarised: 0,
   waiting: new Map(),
   calls: new Map(),
+  begun: {},
 });
 
 /** Adds the next entry, in place; any other one is not its turn, or is in already. */
@@ -59,9 +62,12 @@ export function extend(transcript: Transcript, entry: Entry): void {
       break;
     case "began":
     case "joined": {
-      const { text = "", images, task } = waiting.get(entry.input) ?? {};
+      const { text = "", images, task, history, instructions, options } = waiting.get(entry.input) ?? {};
       waiting.delete(entry.input);
+      if (entry.kind === "began")
+        transcript.begun = { ...(instructions && { instructions }), ...(options && { options }) };
       if (task) break;
+      if (history && entry.kind === "began") replace(transcript, messages.length, history, before(entry.seq, history));
       // One who steers speaks within the turn: the results before it are being read.
       const unread = entry.kind === "began" && messages.at(-1)?.role === "tool";
       push({ role: "user", text: unread ? `${UNREAD_RESULTS}\n\n${text}` : text, ...(images && { images }) });
@@ -86,16 +92,31 @@ export function extend(transcript: Transcript, entry: Entry): void {
       const first = seqs.findIndex((seq) => seq > upTo);
       const gone = upTo === 0 ? 0 : first === -1 ? messages.length : first;
       if (gone === 0) break;
-      messages.splice(0, gone, { role: "user", text: `${SUMMARY}\n${summary}` });
-      seqs.splice(0, gone, upTo);
+      replace(transcript, gone, [{ role: "user", text: `${SUMMARY}\n${summary}` }], () => upTo);
       transcript.summarised = upTo;
-      transcript.tokens = messages.reduce((sum, message) => sum + tokensOf(message), 0);
       break;
     }
+    case "forked":
+      replace(transcript, 0, entry.messages, before(entry.seq, entry.messages));
+      break;
     default: // the rest is for people
       break;
   }
 }
+
+/** The first `gone` messages become these. */
+function replace(transcript: Transcript, gone: number, by: Message[], seqOf: (index: number) => number): void {
+  const { messages, seqs } = transcript;
+  messages.splice(0, gone, ...by);
+  seqs.splice(0, gone, ...by.map((_, index) => seqOf(index)));
+  transcript.tokens = messages.reduce((sum, message) => sum + tokensOf(message), 0);
+}
+
+/** Many messages came with one entry: they get fractions before it, so that a summary can end between two of them. */
+const before =
+  (seq: number, { length }: Message[]) =>
+  (index: number) =>
+    seq - 1 + (index + 1) / (length + 1);
 
 /** Four characters a token is right within a fifth for prose and code in most tokenizers. It is only used to act in time,
  *  never to bill. */

@@ -194,6 +194,10 @@ function reduce(s: Session, e: Event, cx: Context): Session {
       return end(s, turn, phase.outcome, cx);
     case "remembered":
       return s.remembered === e.after && e.upTo > e.after ? { ...s, remembered: e.upTo } : s;
+    case "forked":
+      if (s.seq) return s; // only a session that has nothing yet can begin like this
+      cx.note("", { kind: "forked", from: e.from, upTo: e.upTo, messages: e.messages });
+      return { ...s }; // an entry is a change, though nothing else is
     case "restarted":
       return turn ? recover(s, turn, e.resume, cx) : begin(s, cx);
   }

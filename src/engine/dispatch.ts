@@ -30,7 +30,18 @@ export type Limits = {
   warm: number;
 };
 
-export type World = { store: Store; clock: Clock; log: Log; perform: Perform; limits: Limits; rules: Rules };
+export type World = {
+  store: Store;
+  clock: Clock;
+  log: Log;
+  perform: Perform;
+  limits: Limits;
+  rules: Rules;
+  /** Who is told, durably, when a turn of its own (not a child's) has ended. */
+  announce?: readonly string[];
+  /** Sees what was committed, once it is. For counting only: a crash may lose a look. */
+  observe?(session: string, entries: readonly Entry[]): void;
+};
 
 export type Slot = {
   key: string;
@@ -66,6 +77,7 @@ export type ChangeOptions = {
   halt?: string;
   accepted?: { id: string; digest: string };
   parent?: string | undefined;
+  title?: string;
 };
 
 const PAGE = 1_000;
@@ -150,6 +162,7 @@ export function createDispatch(world: World) {
 
   async function load(slot: Slot): Promise<Row> {
     const row = (await store.load(slot.key)) ?? NEW;
+    if (row === NEW) slot.transcript = emptyTranscript(); // nothing to read: saves a question to the store's thread
     if (slot.since < 0) slot.since = row.state.seq;
     if (row.epoch === epoch) adopt(slot, row, []); // what is known was not what is stored
     slot.row = row;
@@ -168,12 +181,15 @@ export function createDispatch(world: World) {
     slot: Slot,
     version: number,
     made: Pick<Commit, "state" | "entries" | "parent" | "at">,
-    { accepted }: Pick<ChangeOptions, "accepted">,
+    { accepted, title = "" }: Pick<ChangeOptions, "accepted" | "title">,
   ): Promise<Verdict> {
     const taken = made.entries.flatMap((entry): Commit["taken"] => {
       if (entry.kind === "began" || entry.kind === "joined") return [{ id: entry.input, turn: entry.turn }];
       return entry.kind === "withdrawn" ? [{ id: entry.input, turn: null }] : [];
     });
+    const announced = (made.parent === null && world.announce ? world.announce : []).flatMap((to) =>
+      made.entries.flatMap((e) => (e.kind === "ended" || e.kind === "withdrawn" ? [{ to, turn: e.turn }] : [])),
+    );
     const active = hasWork(made.state) || made.state.remembered < made.state.ended;
     const session = slot.key;
     try {
@@ -185,6 +201,8 @@ export function createDispatch(world: World) {
         ...made,
         accepted: accepted ? [accepted] : [],
         taken,
+        title,
+        announced,
       });
     } catch (error) {
       if (!(error instanceof StoreFault) || error.landed === "no") throw error;
@@ -232,6 +250,7 @@ export function createDispatch(world: World) {
     if (slot.transcript) for (const entry of entries) extend(slot.transcript, entry);
     reconcile(slot);
     for (const wake of slot.watchers) wake();
+    if (entries.length) world.observe?.(slot.key, entries);
   }
 
   /** Nothing is shown behind the end that is being written, also not the first word. */
@@ -284,6 +303,9 @@ export function createDispatch(world: World) {
       say: (text) => {
         if (!signal.aborted && "step" in effect) say(slot, effect.step, text);
       },
+      muse: (text) => {
+        if (!signal.aborted && "step" in effect) muse(slot, effect.step, text);
+      },
       notice: (text) => {
         if (!signal.aborted && "step" in effect) notice(slot, effect.step, text);
       },
@@ -309,6 +331,14 @@ export function createDispatch(world: World) {
     if (slot.row?.state.step !== step || (slot.live?.notice ?? "") === text) return;
     slot.live ??= { step, text: "" };
     slot.live.notice = text;
+    slot.live.notices = (slot.live.notices ?? 0) + 1;
+    for (const wake of slot.watchers) wake();
+  }
+
+  function muse(slot: Slot, step: number, text: string) {
+    if (slot.row?.state.step !== step || slot.live?.held !== undefined) return;
+    slot.live ??= { step, text: "" };
+    slot.live.reasoning = (slot.live.reasoning ?? "") + text;
     for (const wake of slot.watchers) wake();
   }
 
@@ -379,6 +409,20 @@ export function createDispatch(world: World) {
     }
   }
 
+  /** In the session's line: nothing of it changes meanwhile. What is known of it is forgotten. */
+  async function alone<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const slot = slotOf(key);
+    slot.pending++;
+    const result = slot.tail.then(work);
+    const over = () => {
+      slot.pending--;
+      slot.row = null;
+      slot.transcript = null;
+    };
+    slot.tail = result.then(over, over);
+    return result;
+  }
+
   async function owned(signal: AbortSignal): Promise<boolean> {
     if (closed) return false;
     // Patiently: one who has sent something must not lose count because the store could not be read.
@@ -419,6 +463,7 @@ export function createDispatch(world: World) {
     history,
     patiently,
     read,
+    alone,
     /** Called whenever some piece of work is over. */
     quiet,
     waitsInLine: gate.holds,

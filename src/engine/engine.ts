@@ -4,7 +4,7 @@ import { messageOf, Refusal, StoreFault } from "../core/errors.ts";
 import { foldRun, type Run } from "../core/run.ts";
 import type { AcceptRequest, Receipt, Runtime, Status, Stopped, Update, Whereabouts } from "../core/runtime.ts";
 import type { Effect, Entry, Event, Session } from "../core/session.ts";
-import { emptyTranscript } from "../core/transcript.ts";
+import { emptyTranscript, extend } from "../core/transcript.ts";
 import { createDispatch, type Limits, type Make, type Slot, unavailable, type World } from "./dispatch.ts";
 import { follow } from "./stream.ts";
 
@@ -15,7 +15,6 @@ export interface Engine extends Runtime {
   /** Starts no new turn, waits for the running ones up to `ms`, then lets go of everything. What is left looks
    *  to the next process like a crash, which is why recovery needs no second path. Returns what was left. */
   drain(ms: number, except?: string): Promise<{ left: string[] }>;
-  draining(): boolean;
 }
 
 /** Entries read at once. */
@@ -31,9 +30,9 @@ export function createEngine(world: World): Engine {
 
   async function accept(request: AcceptRequest): Promise<Receipt> {
     validate(request, limits);
-    const { session, text, reply, by, into, images, model, task } = request;
+    const { session, text, reply, by, into, images, model, task, instructions, history: past, options } = request;
     const id = turnId(request.source, request.key);
-    const digest = hash([session, text, request.mode, reply, into, images, model, task]);
+    const digest = hash([session, text, request.mode, reply, into, images, model, task, instructions, past, options]);
     const make: Make = (state, said) => {
       if (draining && !state.turn && !request.parent)
         throw new Refusal("draining", "Restarting: no new work is accepted right now.");
@@ -44,7 +43,15 @@ export function createEngine(world: World): Engine {
       if (into && (state.turn?.id !== into || at === "replying" || at === "stopping"))
         throw new Refusal("run_not_accepting_steer", `The run ${into} is not running.`);
       const mode = draining ? "queue" : request.mode; // a drain lets the running turn finish
-      const given = { ...(by && { by }), ...(images && { images }), ...(model && { model }), ...(task && { task }) };
+      const given = {
+        ...(by && { by }),
+        ...(images && { images }),
+        ...(model && { model }),
+        ...(task && { task }),
+        ...(instructions && { instructions }),
+        ...(past && { history: past }),
+        ...(options && { options }),
+      };
       return { type: "arrived", input: { id, text, mode, reply, ...given }, said };
     };
     let refusal: Refusal | null = null;
@@ -53,6 +60,7 @@ export function createEngine(world: World): Engine {
         insist: false,
         accepted: { id, digest },
         parent: request.parent,
+        title: titleOf(text),
       });
       const [first] = entries === "duplicate" ? [] : entries;
       if (first?.kind === "accepted")
@@ -144,12 +152,38 @@ export function createEngine(world: World): Engine {
     return { at: "answered", turn: input.turn, outcome: ended.outcome };
   }
 
-  async function run(id: string): Promise<Run | null> {
-    const own = foldRun(await store.turn(id));
-    const turn = own?.status === "queued" ? (await store.input(id))?.turn : null;
-    if (!turn) return own;
+  async function run(id: string): Promise<(Run & { session: string }) | null> {
+    const [entries, input] = await Promise.all([store.turn(id), store.input(id)]);
+    const own = foldRun(entries);
+    if (!own || !input) return null;
+    const { session, turn } = input;
+    if (own.status !== "queued" || !turn) return { ...own, session };
     const joined = foldRun(await store.turn(turn)); // a steer: it is what the turn it joined is
-    return joined && { ...joined, id, joined: turn };
+    return joined && { ...joined, id, joined: turn, session };
+  }
+
+  async function fork({ from, through, session, title }: Parameters<Runtime["fork"]>[0]) {
+    const past = emptyTranscript();
+    for (let over = false; !over; ) {
+      const page = await store.entries(from, past.seq, PAGE);
+      const last = through ? page.findIndex((entry) => entry.turn === through && entry.kind === "ended") : -1;
+      for (const entry of last < 0 ? page : page.slice(0, last + 1)) extend(past, entry);
+      over = page.length < PAGE || last >= 0;
+      if (over && (!past.seq || (through && last < 0))) return "unknown";
+    }
+    const event = { type: "forked", from, upTo: past.seq, messages: past.messages } as const;
+    const entries = await change(session, () => event, { insist: false, title });
+    return entries.length ? "forked" : "taken";
+  }
+
+  async function forget(session: string): Promise<"forgotten" | "busy" | "unknown"> {
+    if (!(await store.summary(session))) return "unknown";
+    // In its line, so that nothing that was accepted is forgotten with it.
+    return sessions.alone(session, async () => {
+      if (!(await store.forget(session))) return "busy";
+      for (const child of await store.children(session)) await forget(child);
+      return "forgotten";
+    });
   }
 
   async function* watch(session: string, cursor: string, signal: AbortSignal): AsyncGenerator<Update> {
@@ -226,11 +260,28 @@ export function createEngine(world: World): Engine {
     status,
     whereabouts,
     run,
+    turn: (id) => store.turn(id),
     follow: watch,
+    sessions: (page) => store.sessions(page),
+    summary: (session) => store.summary(session),
+    search: (query, within) => store.search(query, within),
+    entries: (session, after, limit) => store.entries(session, after, limit),
+    retitle: (session, title) => store.retitle(session, title),
+    fork,
+    forget,
+    announcements: (page) => store.announcements(page),
+    announced: (id, next) => store.announced(id, next),
     start,
     drain,
     draining: () => draining,
   };
+}
+
+/** Of the first message: its first line, as much as fits on a line with others. */
+const TITLE = 60;
+function titleOf(text: string): string {
+  const line = text.trim().split("\n", 1)[0]?.replaceAll(/\s+/g, " ") ?? "";
+  return line.length > TITLE ? `${line.slice(0, TITLE - 1).trimEnd()}…` : line;
 }
 
 const before = (entry: Entry | undefined) => String((entry?.seq ?? 1) - 1);

@@ -8,7 +8,7 @@ import type { Update } from "../core/runtime.ts";
 import type { Entry } from "../core/session.ts";
 
 /** The text of the model call in flight. `held`: said while the end of that call was being written. */
-export type Live = { step: number; text: string; held?: string; notice?: string };
+export type Live = { step: number; text: string; held?: string; notice?: string; notices?: number; reasoning?: string };
 
 type Source = {
   /** False: nothing more will come from here. */
@@ -22,8 +22,9 @@ type Source = {
 };
 
 export async function* follow(source: Source, cursor: string, signal: AbortSignal): AsyncGenerator<Update> {
-  let [seq = 0, chars = 0] = cursor.split(".").map(Number);
+  let { seq, chars } = placeOf(cursor);
   let shown = "";
+  let heard = { step: 0, chars: 0 };
   const at = () => (chars ? `${seq}.${chars}` : `${seq}`);
 
   while (!signal.aborted) {
@@ -51,6 +52,13 @@ export async function* follow(source: Source, cursor: string, signal: AbortSigna
       continue;
     }
     const live = source.live();
+    if (live && live.step !== heard.step) heard = { step: live.step, chars: 0 };
+    const reasoning = live?.reasoning?.slice(heard.chars); // before the text: it was thought first
+    if (reasoning) {
+      heard.chars += reasoning.length;
+      yield { cursor: `${at()}+r${heard.chars}`, reasoning };
+      continue;
+    }
     if (live && live.text.length > chars) {
       const delta = live.text.slice(chars);
       chars = live.text.length;
@@ -60,12 +68,18 @@ export async function* follow(source: Source, cursor: string, signal: AbortSigna
     const notice = live?.notice ?? "";
     if (notice !== shown) {
       shown = notice;
-      yield { cursor: at(), notice };
+      yield { cursor: `${at()}+n${live?.notices ?? 0}`, notice };
       continue;
     }
     if (signal.aborted || !source.open()) return;
     await woken(source.watchers, signal);
   }
+}
+
+/** What follows a `+` tells apart what is not part of the record; the place is before it. */
+function placeOf(cursor: string): { seq: number; chars: number } {
+  const [seq = 0, chars = 0] = (cursor.split("+", 1)[0] ?? "").split(".").map(Number);
+  return { seq, chars };
 }
 
 function woken(watchers: Set<() => void>, signal: AbortSignal): Promise<void> {

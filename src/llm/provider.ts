@@ -1,6 +1,6 @@
 // One model call over one of the three wire formats: streaming in, exactly one end out.
 import type { LanguageModelV4, LanguageModelV4StreamPart } from "@ai-sdk/provider";
-import type { Hear, Model, ModelResult, ProposedCall } from "../core/ports.ts";
+import type { Hear, Model, ModelRequest, ModelResult, ProposedCall } from "../core/ports.ts";
 import type { Usage } from "../core/session.ts";
 import { classify } from "./classify.ts";
 import type { Endpoint } from "./endpoint.ts";
@@ -18,6 +18,7 @@ export function createModel(endpoint: Endpoint): Model {
         const { stream } = await (await library).doStream({
           prompt: toPrompt(request),
           ...toTools(request),
+          ...settingsOf(request),
           abortSignal: signal,
           // So that the provider finds what it has cached of this session.
           providerOptions: { openai: { promptCacheKey: request.session.slice(0, 64), store: false } },
@@ -27,6 +28,16 @@ export function createModel(endpoint: Endpoint): Model {
         return signal.aborted ? { end: "aborted" } : classify(error);
       }
     },
+  };
+}
+
+function settingsOf({ options = {} }: ModelRequest) {
+  const { temperature, topP, maxTokens, effort } = options;
+  return {
+    ...(temperature !== undefined && { temperature }),
+    ...(topP !== undefined && { topP }),
+    ...(maxTokens !== undefined && { maxOutputTokens: maxTokens }),
+    ...(effort && { reasoning: effort }),
   };
 }
 

@@ -1,6 +1,6 @@
 PRAGMA application_id = 1214607981;
 
-PRAGMA user_version = 11;
+PRAGMA user_version = 13;
 
 CREATE TABLE owner (
   id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -16,7 +16,7 @@ CREATE TABLE session (
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL,
   state TEXT NOT NULL
-) STRICT;
+, title TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE INDEX session_updated ON session (updated_at);
 
@@ -60,3 +60,17 @@ CREATE TABLE 'said_idx'(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROW
 CREATE TABLE 'said_docsize'(id INTEGER PRIMARY KEY, sz BLOB, origin INTEGER);
 
 CREATE TABLE 'said_config'(k PRIMARY KEY, v) WITHOUT ROWID;
+
+CREATE TABLE announcement (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  recipient TEXT NOT NULL,
+  session TEXT NOT NULL,
+  turn TEXT NOT NULL,
+  at INTEGER NOT NULL,
+  attempts INTEGER NOT NULL DEFAULT 0,
+  due INTEGER NOT NULL DEFAULT 0,
+  error TEXT NOT NULL DEFAULT '',
+  dead INTEGER NOT NULL DEFAULT 0 CHECK (dead IN (0, 1))
+) STRICT;
+
+CREATE TABLE sqlite_sequence(name,seq);

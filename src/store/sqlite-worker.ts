@@ -11,7 +11,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { parentPort, receiveMessageOnPort } from "node:worker_threads";
-import type { InputRow, Verdict } from "../core/ports.ts";
+import type { Announcement, InputRow, SessionSummary, Verdict } from "../core/ports.ts";
+import { type AnnouncementPage, type Catalog, createCatalog, type Next, type Page } from "./catalog.ts";
 import { createSearch, type FoundRow, type Search } from "./search.ts";
 
 export type Place = { file: string; readOnly: boolean; maxPages: number | null };
@@ -28,6 +29,8 @@ export type CommitRow = {
   entries: EntryRow[];
   accepted: { id: string; digest: string }[];
   taken: { id: string; turn: string | null }[];
+  title: string;
+  announced: { to: string; turn: string }[];
 };
 export type StateRow = {
   session: string;
@@ -38,12 +41,14 @@ export type StateRow = {
   createdAt: number;
   updatedAt: number;
 };
-export type SummaryRow = { session: string; active: number; entries: number; createdAt: number; updatedAt: number };
 
 export type Question =
   | ({ op: "open" } & Place)
   | { op: "claim" }
   | { op: "commit"; change: CommitRow }
+  | { op: "retitle"; session: string; title: string }
+  | { op: "forget"; session: string }
+  | { op: "announced"; id: number; next: Next }
   /** A few sessions at a time, so that commits do not wait for all of them. */
   | { op: "prune"; prefix: string; before: number; limit: number }
   /** Some entries at a time, as above. */
@@ -56,13 +61,18 @@ export type Question =
   | { op: "input"; id: string }
   | { op: "active" }
   | { op: "children"; parent: string }
-  | { op: "sessions"; before: number; limit: number }
+  | ({ op: "sessions" } & Page)
+  | { op: "summary"; session: string }
+  | ({ op: "announcements" } & AnnouncementPage)
   | { op: "check" }
   | { op: "close" };
 export type AnswerTo = {
   open: null;
   claim: number;
   commit: Verdict;
+  retitle: boolean;
+  forget: boolean;
+  announced: null;
   prune: number;
   /** Whether there is more. */
   index: boolean;
@@ -74,7 +84,9 @@ export type AnswerTo = {
   input: InputRow | null;
   active: { session: string; updatedAt: number }[];
   children: string[];
-  sessions: SummaryRow[];
+  sessions: SessionSummary[];
+  summary: SessionSummary | null;
+  announcements: Announcement[];
   check: string[];
   close: null;
 };
@@ -84,7 +96,8 @@ export type Request = { id: number; question: Question };
 /** `value` is an AnswerTo[op]. */
 export type Answer = { id: number; value: unknown } | { id: number; failure: Failure };
 
-type Write = Extract<Question, { op: "claim" | "commit" | "prune" | "index" }>;
+const WRITES = ["claim", "commit", "retitle", "forget", "announced", "prune", "index"] as const;
+type Write = Extract<Question, { op: (typeof WRITES)[number] }>;
 type Read = Exclude<Question, Write>;
 
 const GROUP = 256; // bounds how long the first of a group waits for the last
@@ -105,7 +118,7 @@ const NOTADB = 26;
 
 if (!parentPort) throw new Error("sqlite-worker.ts runs in a worker thread");
 const port = parentPort;
-let store: { db: DatabaseSync; sql: Statements; search: Search; place: Place } | null = null;
+let store: { db: DatabaseSync; sql: Statements; catalog: Catalog; search: Search; place: Place } | null = null;
 let ended = false;
 
 port.on("message", (first: Request) => {
@@ -139,8 +152,7 @@ function serve(group: Request[]): Answer[] {
   ];
 }
 
-const isWrite = (question: Question): question is Write =>
-  question.op === "commit" || question.op === "claim" || question.op === "prune" || question.op === "index";
+const isWrite = (question: Question): question is Write => WRITES.some((op) => op === question.op);
 
 /** One transaction for all of them (W1). */
 function write(group: { id: number; question: Write }[]): Answer[] {
@@ -172,14 +184,29 @@ function write(group: { id: number; question: Write }[]): Answer[] {
 }
 
 function apply(question: Write): AnswerTo[Write["op"]] {
-  if (question.op === "commit") return commit(question.change);
-  if (question.op === "prune") return prune(question);
-  if (question.op === "index") return opened().search.index(question.limit);
-  return Number(opened().sql.claim.get()?.epoch);
+  const { sql, search, catalog } = opened();
+  switch (question.op) {
+    case "commit":
+      return commit(question.change);
+    case "prune":
+      return prune(question);
+    case "index":
+      return search.index(question.limit);
+    case "retitle":
+      return catalog.retitle(question.session, question.title);
+    case "announced":
+      return catalog.announced(question.id, question.next);
+    case "forget":
+      if (catalog.summary(question.session)?.active !== false) return false;
+      drop(question.session);
+      return true;
+    case "claim":
+      return Number(sql.claim.get()?.epoch);
+  }
 }
 
 function commit(change: CommitRow): Verdict {
-  const { sql } = opened();
+  const { sql, catalog } = opened();
   const { session, epoch, version, at, parent, state } = change;
   const active = change.active ? 1 : 0;
   if (epoch < currentEpoch()) return "fenced";
@@ -188,24 +215,28 @@ function commit(change: CommitRow): Verdict {
   if (ids.size < change.accepted.length) return "duplicate";
   for (const id of ids) if (sql.isKnown.get(id)) return "duplicate";
 
-  if (version === 0) sql.create.run(session, epoch, 1, active, parent, at, at, state);
+  if (version === 0) sql.create.run(session, epoch, 1, active, parent, at, at, state, change.title);
   else sql.change.run(epoch, version + 1, active, parent, at, state, session);
   for (const { seq, turn, at, fact } of change.entries) sql.append.run(session, seq, turn, at, fact);
   for (const { id, digest } of change.accepted) sql.accept.run(id, session, digest, at);
   for (const { id, turn } of change.taken) sql.take.run(turn === null ? "withdrawn" : "taken", turn, id);
+  for (const { to, turn } of change.announced) catalog.announce(to, session, turn, at);
   return "done";
 }
 
 function prune({ prefix, before, limit }: Extract<Question, { op: "prune" }>): number {
-  const { sql, search } = opened();
+  const { sql } = opened();
   const old = sql.old.all(before, prefix, `${prefix}\u{10ffff}`, limit).map(({ key }) => String(key));
-  for (const key of old) {
-    search.forget(key);
-    sql.dropEntries.run(key);
-    sql.dropInputs.run(key);
-    sql.dropSession.run(key);
-  }
+  for (const key of old) drop(key);
   return old.length;
+}
+
+function drop(key: string) {
+  const { sql, search } = opened();
+  search.forget(key);
+  sql.dropEntries.run(key);
+  sql.dropInputs.run(key);
+  sql.dropSession.run(key);
 }
 
 function answerRead(id: number, question: Read): Answer {
@@ -220,7 +251,7 @@ function answerRead(id: number, question: Read): Answer {
 // oxlint-disable-next-line typescript/consistent-return -- tsc knows that the switch is exhaustive
 function read(question: Read): unknown {
   if (question.op === "open") return open(question);
-  const { sql, search } = opened();
+  const { sql, search, catalog } = opened();
   switch (question.op) {
     case "search":
       return search.find(question.query, question.session, question.limit);
@@ -239,7 +270,11 @@ function read(question: Read): unknown {
     case "children":
       return sql.children.all(question.parent).map(({ key }) => key);
     case "sessions":
-      return sql.sessions.all(question.before, question.limit);
+      return catalog.sessions(question);
+    case "summary":
+      return catalog.summary(question.session);
+    case "announcements":
+      return catalog.announcements(question);
     case "check":
       return check();
     case "close":
@@ -273,7 +308,7 @@ function open({ file, readOnly, maxPages }: Place): null {
       db.exec("PRAGMA synchronous = FULL; PRAGMA fullfsync = ON"); // I2; a plain fsync on macOS stops at the drive's cache
       if (maxPages !== null) db.exec(`PRAGMA max_page_count = ${maxPages}`);
     }
-    store = { db, sql: prepare(db), search: createSearch(db), place };
+    store = { db, sql: prepare(db), catalog: createCatalog(db), search: createSearch(db), place };
     return null;
   } catch (error) {
     db.close();
@@ -370,8 +405,8 @@ function prepare(db: DatabaseSync) {
     version: db.prepare("SELECT version FROM session WHERE key = ?"),
     isKnown: db.prepare("SELECT 1 FROM input WHERE id = ?"),
     create: db.prepare(
-      `INSERT INTO session (key, epoch, version, active, parent, created_at, updated_at, state)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+      `INSERT INTO session (key, epoch, version, active, parent, created_at, updated_at, state, title)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ),
     change: db.prepare(
       "UPDATE session SET epoch = ?, version = ?, active = ?, parent = ?, updated_at = ?, state = ? WHERE key = ?",
@@ -391,10 +426,6 @@ function prepare(db: DatabaseSync) {
       "SELECT key session, updated_at updatedAt FROM session WHERE active = 1 ORDER BY updated_at, rowid",
     ),
     children: db.prepare("SELECT key FROM session WHERE parent = ? ORDER BY rowid"),
-    sessions: db.prepare(
-      `SELECT key session, active, state ->> '$.seq' entries, created_at createdAt, updated_at updatedAt
-       FROM session WHERE updated_at < ? ORDER BY updated_at DESC, rowid DESC LIMIT ?`,
-    ),
 
     old: db.prepare("SELECT key FROM session WHERE active = 0 AND updated_at < ? AND key >= ? AND key < ? LIMIT ?"),
     dropEntries: db.prepare("DELETE FROM entry WHERE session = ?"),

@@ -123,12 +123,12 @@ export async function openSqlite({ file, readOnly = false, maxPages }: SqliteOpt
     input: (id) => ask({ op: "input", id }),
     active: () => ask({ op: "active" }),
     children: (parent) => ask({ op: "children", parent }),
-    sessions: async ({ before, limit }) => {
-      const rows = await ask({ op: "sessions", before: before ?? Number.MAX_SAFE_INTEGER, limit });
-      return rows.map(({ session, active, entries, createdAt, updatedAt }) => {
-        return { session, active: active === 1, entries, createdAt, updatedAt };
-      });
-    },
+    sessions: ({ after = null, limit, top = false, titled = "" }) => ask({ op: "sessions", after, limit, top, titled }),
+    summary: (session) => ask({ op: "summary", session }),
+    retitle: (session, title) => write({ op: "retitle", session, title }),
+    forget: (session) => write({ op: "forget", session }),
+    announcements: (page) => ask({ op: "announcements", ...page }),
+    announced: async (id, next) => void (await write({ op: "announced", id, next })),
     search: (query, { session, limit }) => takingLong(() => search(query, session ?? null, limit)),
     prune: (prefix, before) => takingLong(() => prune(prefix, before)),
     check: () => takingLong(() => check(place)),
@@ -159,9 +159,11 @@ async function aside<Q extends Question>(place: Place, question: Q): Promise<Ans
 
 // ── JSON ──────────────────────────────────────────────────────────────────────────────────────────────
 
-function rowOf({ state, entries, ...rest }: Commit): CommitRow {
+function rowOf({ state, entries, title = "", announced = [], ...rest }: Commit): CommitRow {
   return {
     ...rest,
+    title,
+    announced,
     state: JSON.stringify(state),
     entries: entries.map(({ seq, turn, at, ...fact }) => ({ seq, turn, at, fact: JSON.stringify(fact) })),
   };

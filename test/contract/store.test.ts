@@ -67,7 +67,11 @@ test("SQLite and memory give the same answers to the same calls", async () => {
     for (const key of KEYS) said.push(await store.load(key), await store.entries(key, 1, 5), await store.children(key));
     for (const key of KEYS) for (const turn of ["t1", "t2", "t3"]) said.push(await store.turn(key + turn));
     for (const id of IDS) said.push(await store.input(id));
-    said.push(await store.active(), await store.sessions({ limit: 2 }), await store.sessions({ limit: 9, before: 10 }));
+    said.push(
+      await store.active(),
+      await store.sessions({ limit: 2 }),
+      await store.sessions({ limit: 9, after: { updatedAt: 10, session: "b" } }),
+    );
     return said;
   }
 

@@ -1,7 +1,7 @@
 // What every Store must do. Run on each implementation by store.test.ts.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { StoreFault } from "../../src/core/errors.ts";
-import type { Commit, Store } from "../../src/core/ports.ts";
+import type { Commit, SessionSummary, Store } from "../../src/core/ports.ts";
 import { type Entry, fresh, type Session, type Waiting } from "../../src/core/session.ts";
 import { searchContract } from "./search.ts";
 
@@ -292,12 +292,94 @@ export function storeContract(name: string, place: () => () => Promise<Store>) {
         await store.commit(commitOf("s2", 1, { at: 60, active: true, entries: entriesOf(1, 3, "t") }));
         const page = await store.sessions({ limit: 3 });
         expect(page).toEqual([
-          { session: "s2", active: true, entries: 3, createdAt: 20, updatedAt: 60 },
-          { session: "s5", active: false, entries: 0, createdAt: 50, updatedAt: 50 },
-          { session: "s4", active: false, entries: 0, createdAt: 40, updatedAt: 40 },
+          { session: "s2", title: "", parent: null, active: true, entries: 3, createdAt: 20, updatedAt: 60 },
+          { session: "s5", title: "", parent: null, active: false, entries: 0, createdAt: 50, updatedAt: 50 },
+          { session: "s4", title: "", parent: null, active: false, entries: 0, createdAt: 40, updatedAt: 40 },
         ]);
-        const rest = await store.sessions({ limit: 3, before: page.at(-1)?.updatedAt ?? 0 });
+        const after = page.at(-1);
+        const rest = await store.sessions({ limit: 3, ...(after && { after }) });
         expect(rest.map(({ session }) => session)).toEqual(["s3", "s1"]);
+      });
+
+      test("sessions that changed at the same moment, each on one page only", async () => {
+        for (const key of ["b", "d", "a", "c"]) await store.commit(commitOf(key, 0, { at: 7 }));
+        const seen: string[] = [];
+        for (let after: SessionSummary | undefined; ; ) {
+          const page = await store.sessions({ limit: 1, ...(after && { after }) });
+          after = page.at(-1);
+          if (!after) break;
+          seen.push(after.session);
+        }
+        expect(seen).toEqual(["d", "c", "b", "a"]);
+      });
+
+      test("sessions by their title, and without those that another one made", async () => {
+        await store.commit(commitOf("a", 0, { title: "Plan the Garden", at: 1 }));
+        await store.commit(commitOf("b", 0, { title: "a garden's child", parent: "a", at: 2 }));
+        await store.commit(commitOf("c", 0, { at: 3 }));
+        const keys = async (page: { top?: boolean; titled?: string }) =>
+          (await store.sessions({ limit: 9, ...page })).map(({ session }) => session);
+        expect(await keys({ titled: "gARden" })).toEqual(["b", "a"]);
+        expect(await keys({ top: true })).toEqual(["c", "a"]);
+        expect(await keys({ top: true, titled: "garden" })).toEqual(["a"]);
+      });
+    });
+
+    describe("a title", () => {
+      test("is given with the first change, and later only by name", async () => {
+        await store.commit(commitOf("a", 0, { title: "first" }));
+        await store.commit(commitOf("a", 1, { title: "second" }));
+        expect((await store.summary("a"))?.title).toBe("first");
+        expect(await store.retitle("a", "third")).toBe(true);
+        await reopen();
+        expect((await store.summary("a"))?.title).toBe("third");
+        expect(await store.retitle("b", "x")).toBe(false);
+        expect(await store.summary("b")).toBeNull();
+      });
+    });
+
+    describe("forget", () => {
+      test("takes a session that is idle, with its entries and inputs; never one that is active", async () => {
+        const full = { entries: [entryOf(1, "t")], accepted: [{ id: "in", digest: "d" }] };
+        await store.commit(commitOf("a", 0, { ...full, taken: [{ id: "in", turn: "t" }], active: true }));
+        expect(await store.forget("a")).toBe(false);
+        expect((await store.turn("t")).length).toBe(1);
+        await store.commit(commitOf("a", 1, { state: stateOf({ seq: 1 }) }));
+        expect(await store.forget("a")).toBe(true);
+        expect([await store.load("a"), await store.turn("t"), await store.input("in")]).toEqual([null, [], null]);
+        expect(await store.forget("a")).toBe(false);
+        expect(await store.commit(commitOf("a", 0, full))).toBe("done");
+      });
+    });
+
+    describe("an announcement", () => {
+      const turns = async (dead: boolean) =>
+        (await store.announcements({ dead, after: 0, limit: 9 })).map(({ turn }) => turn);
+
+      test("is made with its commit, in order, or not at all", async () => {
+        await store.commit(commitOf("a", 0, { announced: [{ to: "x", turn: "t1" }], at: 5 }));
+        await store.commit(commitOf("a", 0, { announced: [{ to: "x", turn: "stale" }] }));
+        await store.commit(commitOf("b", 0, { announced: [{ to: "x", turn: "t2" }] }));
+        await reopen();
+        const [first, second] = await store.announcements({ dead: false, after: 0, limit: 9 });
+        const made = { to: "x", session: "a", turn: "t1", at: 5, attempts: 0, due: 0, error: "", dead: false };
+        expect(first).toMatchObject(made);
+        expect(second?.turn).toBe("t2");
+        expect(await store.announcements({ dead: false, after: first?.id ?? 0, limit: 1 })).toEqual([second]);
+      });
+
+      test("waits until it is told, or is dead until it is revived", async () => {
+        await store.commit(commitOf("a", 0, { announced: ["t1", "t2"].map((turn) => ({ to: "x", turn })) }));
+        const [one, two] = await store.announcements({ dead: false, after: 0, limit: 9 });
+        await store.announced(one?.id ?? 0, { attempts: 8, due: 0, error: "500", dead: true });
+        await store.announced(two?.id ?? 0, { attempts: 1, due: 99, error: "503", dead: false });
+        expect([await turns(false), await turns(true)]).toEqual([["t2"], ["t1"]]);
+        await reopen();
+        const [kept] = await store.announcements({ dead: false, after: 0, limit: 9 });
+        expect(kept).toMatchObject({ attempts: 1, due: 99, error: "503" });
+        await store.announced(two?.id ?? 0, null);
+        await store.announced(one?.id ?? 0, { attempts: 0, due: 0, error: "", dead: false });
+        expect([await turns(false), await turns(true)]).toEqual([["t1"], []]);
       });
     });
 

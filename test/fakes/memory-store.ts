@@ -1,11 +1,20 @@
 // A Store without a disk. The object is the disk: it outlives every process that the simulator kills. What is
 // stored is kept by reference; states and entries are never changed after they are made.
 import { StoreFault } from "../../src/core/errors.ts";
-import type { Commit, Found, InputRow, SessionRow, SessionSummary, Store, Verdict } from "../../src/core/ports.ts";
+import type {
+  Announcement,
+  Commit,
+  Found,
+  InputRow,
+  SessionRow,
+  SessionSummary,
+  Store,
+  Verdict,
+} from "../../src/core/ports.ts";
 import type { Entry } from "../../src/core/session.ts";
 import { phrasesOf, snippetOf, textOf } from "../../src/store/search.ts";
 
-type Kept = SessionRow & { active: boolean; entries: Entry[] };
+type Kept = SessionRow & { title: string; active: boolean; entries: Entry[] };
 type Sync<T> = {
   [K in keyof T]: T[K] extends (...args: infer A) => Promise<infer R> ? (...args: A) => R : never;
 };
@@ -15,6 +24,8 @@ export function createMemoryStore(): MemoryStore {
   const sessions = new Map<string, Kept>(); // in order of creation, which decides between equal times
   const turns = new Map<string, Entry[]>();
   const inputs = new Map<string, InputRow>();
+  const announcements = new Map<number, Announcement>();
+  let announced = 0;
   let epoch = 0;
 
   function commit(change: Commit): Verdict {
@@ -38,9 +49,14 @@ export function createMemoryStore(): MemoryStore {
       parent,
       createdAt,
       updatedAt: at,
+      title: kept?.title ?? change.title ?? "",
       active,
       entries,
     });
+    for (const { to, turn } of change.announced ?? []) {
+      const id = ++announced;
+      announcements.set(id, { id, to, session, turn, at, attempts: 0, due: 0, error: "", dead: false });
+    }
     for (const entry of change.entries) {
       entries.push(entry);
       const turn = turns.get(entry.turn);
@@ -59,7 +75,7 @@ export function createMemoryStore(): MemoryStore {
   function load(session: string): SessionRow | null {
     const kept = sessions.get(session);
     if (!kept) return null;
-    const { active: _, entries: __, ...row } = kept;
+    const { active: _, entries: __, title: ___, ...row } = kept;
     return row;
   }
 
@@ -70,31 +86,40 @@ export function createMemoryStore(): MemoryStore {
     return all.slice(from, from + limit);
   }
 
-  function summaries({ before = Infinity, limit }: { before?: number; limit: number }): SessionSummary[] {
+  const isBefore = (a: Kept, b: { updatedAt: number; session: string }) =>
+    a.updatedAt < b.updatedAt || (a.updatedAt === b.updatedAt && a.session < b.session);
+
+  function summaries({ after, limit, top = false, titled = "" }: Parameters<Store["sessions"]>[0]): SessionSummary[] {
     return [...sessions.values()]
-      .filter((kept) => kept.updatedAt < before)
-      .toReversed()
-      .sort((a, b) => b.updatedAt - a.updatedAt)
+      .filter((kept) => !after || isBefore(kept, after))
+      .filter(({ parent, title }) => !(top && parent) && title.toLowerCase().includes(titled.toLowerCase()))
+      .sort((a, b) => (isBefore(a, b) ? 1 : -1))
       .slice(0, limit)
-      .map(({ session, active, state, createdAt, updatedAt }) => ({
-        session,
-        active,
-        entries: state.seq,
-        createdAt,
-        updatedAt,
-      }));
+      .map(summaryOf);
   }
+
+  const summaryOf = ({ session, title, parent, active, state, createdAt, updatedAt }: Kept): SessionSummary => ({
+    session,
+    title,
+    parent,
+    active,
+    entries: state.seq,
+    createdAt,
+    updatedAt,
+  });
 
   function prune(prefix: string, before: number): number {
     const old = [...sessions.values()].filter(
       (kept) => !kept.active && kept.updatedAt < before && kept.session.startsWith(prefix),
     );
-    for (const { session, entries } of old) {
-      for (const { turn } of entries) turns.delete(turn);
-      for (const input of inputs.values()) if (input.session === session) inputs.delete(input.id);
-      sessions.delete(session);
-    }
+    for (const kept of old) drop(kept);
     return old.length;
+  }
+
+  function drop({ session, entries }: Kept) {
+    for (const { turn } of entries) turns.delete(turn);
+    for (const input of inputs.values()) if (input.session === session) inputs.delete(input.id);
+    sessions.delete(session);
   }
 
   /** By how often the phrases stand there, which is near enough to a ranking. */
@@ -144,6 +169,28 @@ export function createMemoryStore(): MemoryStore {
         .map(({ session, updatedAt }) => ({ session, updatedAt })),
     children: (parent) => [...sessions.values()].filter((kept) => kept.parent === parent).map((kept) => kept.session),
     sessions: summaries,
+    summary: (session) => {
+      const kept = sessions.get(session);
+      return kept ? summaryOf(kept) : null;
+    },
+    retitle: (session, title) => {
+      const kept = sessions.get(session);
+      if (kept) sessions.set(session, { ...kept, title });
+      return kept !== undefined;
+    },
+    forget: (session) => {
+      const kept = sessions.get(session);
+      if (!kept || kept.active) return false;
+      drop(kept);
+      return true;
+    },
+    announcements: ({ dead, after, limit }) =>
+      [...announcements.values()].filter((one) => one.dead === dead && one.id > after).slice(0, limit),
+    announced: (id, next) => {
+      const one = announcements.get(id);
+      if (!next) announcements.delete(id);
+      else if (one) announcements.set(id, { ...one, ...next });
+    },
     search,
     prune,
     check,
@@ -168,6 +215,11 @@ export function asStore(disk: MemoryStore): Store {
     active: () => io(() => disk.active()),
     children: (parent) => io(() => disk.children(parent)),
     sessions: (page) => io(() => disk.sessions(page)),
+    summary: (session) => io(() => disk.summary(session)),
+    retitle: (session, title) => io(() => disk.retitle(session, title)),
+    forget: (session) => io(() => disk.forget(session)),
+    announcements: (page) => io(() => disk.announcements(page)),
+    announced: (id, next) => io(() => disk.announced(id, next)),
     search: (query, within) => io(() => disk.search(query, within)),
     prune: (prefix, before) => io(() => disk.prune(prefix, before)),
     check: () => io(() => disk.check()),

@@ -57,6 +57,7 @@ export type Asked = {
   request: ModelRequest;
   signal: AbortSignal;
   say(text: string): void;
+  muse(text: string): void;
   /** A sign of life that is nothing to show. */
   alive(): void;
   end(result: ModelResult): void;
@@ -77,13 +78,14 @@ export function scriptedModel(
     context: 1_000_000,
     local: false,
     ...more,
-    call: (request, { text: say, alive }, signal) =>
+    call: (request, { text: say, reasoning: muse, alive }, signal) =>
       new Promise((end) => {
         if (onAbort) signal.addEventListener("abort", () => end(onAbort));
         desk.put({
           request: { ...request, messages: [...request.messages] },
           signal,
           say,
+          muse,
           alive,
           end,
           answer: (text, ...calls) => {
@@ -270,7 +272,7 @@ export async function bootEngine(options: BootOptions = {}): Promise<Booted> {
   const perform = createPerform({
     models: [model, ...(options.fallbacks ?? [])],
     modelNamed: options.modelNamed ?? (() => null),
-    system: () => Promise.resolve("be good"),
+    system: (_, instructions = "") => Promise.resolve(`be good ${instructions}`.trim()),
     breaker: createBreaker(clock),
     ...(options.staleMs !== undefined && { staleMs: options.staleMs }),
     tools,

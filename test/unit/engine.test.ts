@@ -354,8 +354,10 @@ function watch({ engine }: Booted, session = "s", cursor = "") {
 const textOf = (updates: Update[]) => updates.map((u) => ("delta" in u ? u.delta : "")).join("");
 const shape = (updates: Update[]) =>
   updates.map((u) =>
-    "entry" in u ? u.entry.kind : "reset" in u ? "reset" : "delta" in u ? `"${u.delta}"` : `(${u.notice})`,
+    "entry" in u ? u.entry.kind : "reset" in u ? "reset" : "delta" in u ? `"${u.delta}"` : `(${asideOf(u)})`,
   );
+const asideOf = (update: Update) =>
+  "notice" in update ? update.notice : "reasoning" in update ? update.reasoning : "";
 
 describe("a follower", () => {
   it("sees entries and live text as they come, each once, the text before its entry", async () => {
@@ -479,6 +481,121 @@ describe("a follower", () => {
 });
 
 // ── Stop ──────────────────────────────────────────────────────────────────────────────────────────────
+
+describe("what is only for the moment", () => {
+  it("has a place of its own in the stream, from which exactly the rest follows", async () => {
+    const model = scriptedModel();
+    const booted = await bootEngine({ model });
+    await booted.engine.accept(request());
+    const call = await model.next();
+    const first = watch(booted);
+    call.muse("hm");
+    await calm();
+    call.muse(", so");
+    call.say("Good");
+    await calm();
+    const thoughts = first.seen.filter((update) => "reasoning" in update);
+    expect(thoughts.map((update) => ("reasoning" in update ? update.reasoning : ""))).toEqual(["hm", ", so"]);
+    expect(new Set(first.seen.map(({ cursor }) => cursor)).size).toBe(first.seen.length);
+    const again = watch(booted, "s", thoughts.at(-1)?.cursor);
+    call.say(" day");
+    call.answer("");
+    await calm();
+    expect(textOf(again.seen)).toBe("Good day");
+    for (const viewer of [first, again]) viewer.leave();
+    await Promise.all([first.over, again.over]);
+  });
+});
+
+describe("a fork", () => {
+  const said = (booted: Booted, session: string) =>
+    booted.journal(session).flatMap((entry) => (entry.kind === "forked" ? entry.messages.map(({ text }) => text) : []));
+
+  it("begins with what was said up to a turn, goes on by itself, and leaves the other as it was", async () => {
+    const model = scriptedModel();
+    const booted = await bootEngine({ model });
+    const { engine } = booted;
+    const turns: string[] = [];
+    for (const key of ["one", "two"]) {
+      turns.push((await engine.accept(request({ key, text: key }))).id);
+      (await model.next()).answer(`re ${key}`);
+      await calm();
+    }
+    const before = booted.journal("s");
+    expect(await engine.fork({ from: "s", through: turns[0] ?? "", session: "f", title: "a fork" })).toBe("forked");
+    expect(said(booted, "f")).toEqual(["one", "re one"]);
+    expect(await engine.fork({ from: "s", session: "g", title: "" })).toBe("forked");
+    expect(said(booted, "g")).toEqual(["one", "re one", "two", "re two"]);
+    await engine.accept(request({ session: "f", key: "three", text: "three" }));
+    const call = await model.next();
+    expect(call.request.messages.map(({ text }) => text)).toEqual(["one", "re one", "three"]);
+    call.answer("re three");
+    await calm();
+    expect(booted.journal("s")).toEqual(before);
+    expect(await engine.summary("f")).toMatchObject({ title: "a fork" });
+  });
+
+  it("is refused where there is nothing to begin with, or something already", async () => {
+    const model = scriptedModel();
+    const { engine } = await bootEngine({ model });
+    const { id } = await engine.accept(request());
+    expect(await engine.fork({ from: "nobody", session: "f", title: "" })).toBe("unknown");
+    expect(await engine.fork({ from: "s", through: id, session: "f", title: "" })).toBe("unknown"); // not over yet
+    (await model.next()).answer("hi");
+    await calm();
+    expect(await engine.fork({ from: "s", session: "s", title: "" })).toBe("taken");
+  });
+});
+
+describe("forgetting a session", () => {
+  it("is refused while it works; then nothing is left of it, and it can begin anew", async () => {
+    const model = scriptedModel();
+    const booted = await bootEngine({ model });
+    const { engine } = booted;
+    const { id } = await engine.accept(request());
+    expect(await engine.forget("s")).toBe("busy");
+    (await model.next()).answer("hi");
+    await calm();
+    expect(await engine.forget("s")).toBe("forgotten");
+    expect(await engine.forget("s")).toBe("unknown");
+    expect([await engine.run(id), await engine.entries("s", 0, 9)]).toEqual([null, []]);
+    await engine.accept(request({ text: "new" }));
+    const call = await model.next();
+    expect(call.request.messages.map(({ text }) => text)).toEqual(["new"]);
+    call.answer("");
+    await calm();
+    expect(kinds(booted)).toEqual(["accepted", "began", "thought", "ended"]);
+  });
+});
+
+describe("what comes with an input", () => {
+  it("is given to the model for its turn only: instructions, options, another past", async () => {
+    const model = scriptedModel();
+    const { engine } = await bootEngine({ model });
+    await engine.accept(request({ key: "a", text: "one" }));
+    (await model.next()).answer("re one");
+    await calm();
+    const history = [
+      { role: "user" as const, text: "long ago" },
+      { role: "assistant" as const, text: "indeed", calls: [] },
+    ];
+    await engine.accept(
+      request({ key: "b", text: "two", history, instructions: "Rhyme.", options: { temperature: 0 } }),
+    );
+    const call = await model.next();
+    expect(call.request.messages.map(({ text }) => text)).toEqual(["long ago", "indeed", "two"]);
+    expect(call.request).toMatchObject({ options: { temperature: 0 } });
+    expect(call.request.system).toContain("Rhyme.");
+    call.answer("re two");
+    await calm();
+    await engine.accept(request({ key: "c", text: "three" }));
+    const last = await model.next();
+    expect(last.request.system).not.toContain("Rhyme.");
+    expect(last.request.options).toBeUndefined();
+    last.answer("");
+    await calm();
+  });
+});
 
 describe("a stop", () => {
   it("answered means: no more text, no tool, no model call, and the turn ends when its work is dead", async () => {

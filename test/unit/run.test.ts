@@ -115,6 +115,7 @@ describe("a run", () => {
       output: "done",
       error: null,
       usage: { input: 20, output: 10 },
+      model: "m",
       asking: [],
       createdAt: 1_000,
       updatedAt: 4_000,

@@ -86,6 +86,8 @@ function brief(e: NewEntry): string {
   switch (e.kind) {
     case "accepted":
       return `accepted ${e.input.id} ${e.applied}`;
+    case "forked":
+      return `forked ${e.from} ${e.upTo}`;
     case "began":
     case "withdrawn":
       return `${e.kind} ${e.input}`;

@@ -73,7 +73,7 @@ export function createProgress(pen: Pen) {
     else if ("reset" in update) aside("[the answer starts over]");
     else if ("notice" in update) {
       if (update.notice) aside(update.notice);
-    } else entry(update.entry);
+    } else if ("entry" in update) entry(update.entry);
   };
 }
 

@@ -76,6 +76,7 @@ function eventOf(update: Update, turn: string): Record<string, unknown> {
   if ("delta" in update) return { event: "message.delta", run_id: turn, delta: update.delta };
   if ("reset" in update) return { event: "message.reset", run_id: turn };
   if ("notice" in update) return { event: "notice", run_id: turn, text: update.notice };
+  if ("reasoning" in update) return { event: "reasoning.delta", run_id: turn, text: update.reasoning };
   const { kind, turn: run_id, at, ...rest } = update.entry;
   return { event: kind, run_id, timestamp: at / 1_000, ...rest };
 }

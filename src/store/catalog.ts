@@ -1,0 +1,72 @@
+// Lists for people and for those who want to be told: nothing here is part of a session's state.
+import type { DatabaseSync } from "node:sqlite";
+import type { Announcement, SessionPlace, SessionSummary } from "../core/ports.ts";
+
+export type Page = { after: SessionPlace | null; limit: number; top: boolean; titled: string };
+export type AnnouncementPage = { dead: boolean; after: number; limit: number };
+export type Next = Pick<Announcement, "attempts" | "due" | "error" | "dead"> | null;
+export type Catalog = ReturnType<typeof createCatalog>;
+
+export function createCatalog(db: DatabaseSync) {
+  const columns = `key session, title, parent, active, state ->> '$.seq' entries, created_at createdAt,
+    updated_at updatedAt`;
+  const sql = {
+    sessions: db.prepare(
+      `SELECT ${columns} FROM session
+       WHERE (updated_at, key) < (?, ?) AND (? = 0 OR parent IS NULL) AND (? = '' OR instr(lower(title), lower(?)) > 0)
+       ORDER BY updated_at DESC, key DESC LIMIT ?`,
+    ),
+    summary: db.prepare(`SELECT ${columns} FROM session WHERE key = ?`),
+    retitle: db.prepare("UPDATE session SET title = ? WHERE key = ?"),
+    announce: db.prepare("INSERT INTO announcement (recipient, session, turn, at) VALUES (?, ?, ?, ?)"),
+    announcements: db.prepare(
+      `SELECT id, recipient "to", session, turn, at, attempts, due, error, dead FROM announcement
+       WHERE dead = ? AND id > ? ORDER BY id LIMIT ?`,
+    ),
+    told: db.prepare("DELETE FROM announcement WHERE id = ?"),
+    later: db.prepare("UPDATE announcement SET attempts = ?, due = ?, error = ?, dead = ? WHERE id = ?"),
+  };
+  return {
+    sessions({ after, limit, top, titled }: Page): SessionSummary[] {
+      const { updatedAt, session } = after ?? { updatedAt: Number.MAX_SAFE_INTEGER, session: "" };
+      return sql.sessions.all(updatedAt, session, Number(top), titled, titled, limit).map(summaryOf);
+    },
+    summary(session: string): SessionSummary | null {
+      const row = sql.summary.get(session);
+      return row ? summaryOf(row) : null;
+    },
+    retitle: (session: string, title: string): boolean => sql.retitle.run(title, session).changes === 1,
+    announce: (to: string, session: string, turn: string, at: number) => sql.announce.run(to, session, turn, at),
+    announcements: ({ dead, after, limit }: AnnouncementPage): Announcement[] =>
+      sql.announcements.all(Number(dead), after, limit).map(announcementOf),
+    announced(id: number, next: Next): null {
+      if (next) sql.later.run(next.attempts, next.due, next.error, Number(next.dead), id);
+      else sql.told.run(id);
+      return null;
+    },
+  };
+}
+
+type Row = Record<string, unknown>;
+
+const summaryOf = ({ session, title, parent, active, entries, createdAt, updatedAt }: Row): SessionSummary => ({
+  session: String(session),
+  title: String(title),
+  parent: parent === null ? null : String(parent),
+  active: active === 1,
+  entries: Number(entries),
+  createdAt: Number(createdAt),
+  updatedAt: Number(updatedAt),
+});
+
+const announcementOf = (row: Row): Announcement => ({
+  id: Number(row["id"]),
+  to: String(row["to"]),
+  session: String(row["session"]),
+  turn: String(row["turn"]),
+  at: Number(row["at"]),
+  attempts: Number(row["attempts"]),
+  due: Number(row["due"]),
+  error: String(row["error"]),
+  dead: row["dead"] === 1,
+});

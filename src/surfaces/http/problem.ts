@@ -1,0 +1,34 @@
+// An answer that says no, in the shape that OpenAI's clients read.
+
+type More = { type?: string; param?: string | null; headers?: Record<string, string> };
+
+export class Problem extends Error {
+  override readonly name = "Problem";
+  readonly status: number;
+  readonly type: string;
+  readonly param: string | null;
+  readonly code: string | null;
+  /** To send with the answer. */
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(status: number, code: string | null, message: string, more: More = {}) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.type = more.type ?? typeOf(status);
+    this.param = more.param ?? null;
+    this.headers = more.headers ?? {};
+  }
+}
+
+/** `message` is for people: what is wrong and what to do. `code` is for programs. */
+export const problem = (status: number, code: string | null, message: string, more?: More): Problem =>
+  new Problem(status, code, message, more);
+
+export const envelope = ({ message, type, param, code }: Problem) => ({ error: { message, type, param, code } });
+
+const typeOf = (status: number): string => {
+  if (status === 401) return "authentication_error";
+  if (status === 429) return "rate_limit_error";
+  return status >= 500 ? "server_error" : "invalid_request_error";
+};
