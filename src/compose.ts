@@ -1,11 +1,12 @@
 // A configuration in, a running engine out. With main.ts the only place that knows every folder.
+import { randomUUID } from "node:crypto";
 import { createPerform } from "./agent/agent.ts";
 import { createBreaker } from "./agent/breaker.ts";
 import { systemPrompt } from "./agent/prompt.ts";
 import { type Flag, loadConfig } from "./config/config.ts";
 import type { Config } from "./config/schema.ts";
 import { messageOf } from "./core/errors.ts";
-import type { Channel, Log, Model } from "./core/ports.ts";
+import type { Channel, Log, Model, Tool } from "./core/ports.ts";
 import type { Entry } from "./core/session.ts";
 import { createEngine, type Engine } from "./engine/engine.ts";
 import { createDemoModel } from "./llm/demo.ts";
@@ -17,6 +18,7 @@ import { type Home, homeOf, makeHome } from "./platform/home.ts";
 import { openLog } from "./platform/log.ts";
 import { createRedactor } from "./platform/redact.ts";
 import { openSqlite } from "./store/sqlite.ts";
+import type { ServedApi } from "./surfaces/http/api.ts";
 
 export type Running = {
   engine: Engine;
@@ -26,6 +28,12 @@ export type Running = {
   /** For people: where commands run. */
   sandbox: string;
   log: Log;
+  tools(): readonly Tool[];
+  redact(text: string): string;
+  /** Never shown again by `redact`. */
+  hide(secret: string): void;
+  /** They see what happens in all sessions, once it is durable. */
+  observers: Set<(session: string, entries: readonly Entry[]) => void>;
   /** The conversation of a terminal that was last talked in. */
   newest(): Promise<string | null>;
   /** Lets running turns finish for so long, then lets go. What is left goes on at the next start. */
@@ -45,8 +53,6 @@ export async function openRuntime(options: {
   /** No screen owns the terminal: the log is shown on stderr too. */
   logToStderr: boolean;
   channel?: Channel;
-  /** Sees what happens in all sessions, once it is durable. */
-  observe?(session: string, entries: readonly Entry[]): void;
   /** The sessions whose unfinished turns this process takes up. */
   mine(session: string): boolean;
 }): Promise<Running> {
@@ -96,12 +102,15 @@ export async function openRuntime(options: {
     clock,
     log,
   });
+  const observers: Running["observers"] = new Set();
   const engine = createEngine({
     store,
     clock,
     log,
     announce: config.webhooks.map(({ url }) => url),
-    ...(options.observe && { observe: options.observe }),
+    observe: (session, entries) => {
+      for (const see of observers) see(session, entries);
+    },
     rules: { iterations: config.agent.max_iterations, recoveries: 3, parallel: 8, memory: false },
     limits: {
       ...LIMITS,
@@ -138,7 +147,13 @@ export async function openRuntime(options: {
     ...engine,
     async stop(stop) {
       const stopped = await engine.stop(stop);
-      if (stop.scope === "tree") await toolbox.endBackground(stop.session);
+      if (stop.scope !== "tree") return stopped;
+      // The turn is stopped whatever comes of the rest.
+      await toolbox
+        .endBackground(stop.session)
+        .catch((error: unknown) =>
+          log("error", "background.unended", { session: stop.session, error: messageOf(error) }),
+        );
       return stopped;
     },
     status: async (session) => ({ ...(await engine.status(session)), background: toolbox.background(session) }),
@@ -164,6 +179,10 @@ export async function openRuntime(options: {
     endpoints,
     sandbox: toolbox.sandbox,
     log,
+    tools: () => toolbox.tools(),
+    redact: redactor.text,
+    hide: redactor.add,
+    observers,
     newest: async () =>
       (await store.sessions({ limit: 50 })).find((row) => row.session.includes(":terminal:"))?.session ?? null,
     async close(drainMs) {
@@ -175,6 +194,62 @@ export async function openRuntime(options: {
       return drained;
     },
   };
+}
+
+/** The API over a runtime. Loaded here, so that a command that does not serve does not pay for it. */
+export async function serve(running: Running, version: string): Promise<ServedApi & { keyFile: string | null }> {
+  const { engine, config, home, endpoints, log, tools, redact, observers } = running;
+  const { api_server: server } = config.gateway;
+  const { apiKey, requireStrongKey } = await import("./surfaces/http/key.ts");
+  const { serveApi } = await import("./surfaces/http/api.ts");
+  requireStrongKey({ host: server.host, configured: server.key });
+  const { key, file: keyFile } = apiKey({ configured: server.key, file: home.apiKey });
+  running.hide(key);
+  const began = clock.now();
+  const found = (await engine.sessions({ limit: 1_000 })).filter(
+    (row) => row.active && /^run_[0-9a-f]{32}$/.test(row.session),
+  );
+  const api = await serveApi({
+    runtime: engine,
+    clock,
+    log,
+    newKey: randomUUID,
+    tools,
+    redact,
+    found: found.map(({ session }) => session),
+    host: server.host,
+    port: server.port,
+    key,
+    origins: server.cors_origins,
+    names: server.allowed_hosts,
+    rateLimit: server.rate_limit,
+    vitals: async () => {
+      const { turns, held, waiting, oldestWaitingAt } = await engine.load();
+      const now = clock.now();
+      return {
+        draining: engine.draining(),
+        uptime_seconds: (now - began) / 1_000,
+        turns_running: turns,
+        turns_held: held,
+        inputs_waiting: waiting,
+        oldest_input_seconds: oldestWaitingAt === null ? null : (now - oldestWaitingAt) / 1_000,
+        memory_bytes: process.memoryUsage.rss(),
+      };
+    },
+    settings: {
+      modelName: server.model_name ?? "hermes-agent",
+      models: endpoints.map(({ provider, model }) => `${provider}:${model}`),
+      busyMode: config.display.busy_input_mode,
+      maxRuns: server.max_concurrent_runs,
+      unattended: config.approvals.unattended,
+      showReasoning: config.display.show_reasoning,
+      version,
+      heartbeatMs: 15_000,
+      stallMs: 30_000,
+    },
+  });
+  observers.add(api.observe);
+  return { ...api, keyFile };
 }
 
 /** Makes it once for each name, and forgets what was not asked for longest. */

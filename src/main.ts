@@ -67,6 +67,38 @@ program
   });
 
 program
+  .command("gateway")
+  .description("serve day and night: the HTTP API (docs/http-api.md)")
+  .option("--host <address>", "where to listen")
+  .option("--port <number>", "the port; 0 picks a free one")
+  .action(async ({ host, port }: { host?: string; port?: string }) => {
+    const { openRuntime, serve } = await import("./compose.ts");
+    const { runGateway } = await import("./surfaces/gateway/gateway.ts");
+    const flags = [
+      { flag: "--host", key: "gateway.api_server.host", value: host },
+      { flag: "--port", key: "gateway.api_server.port", value: port },
+    ];
+    const running = await openRuntime({ env, flags, platform: "api", logToStderr: true, mine: () => true });
+    const api = await serve(running, pkg.version).catch(async (error: unknown) => {
+      await running.close(0);
+      throw error;
+    });
+    const { restart_drain_timeout: drain, exit_watchdog: deadline } = running.config.agent;
+    process.exitCode = await runGateway({
+      ...api,
+      log: running.log,
+      print: (line) => console.log(line),
+      drainMs: drain * 1_000,
+      deadlineMs: deadline * 1_000,
+      async leave(drainMs) {
+        const drained = running.close(drainMs);
+        await Promise.all([drained, api.close(drainMs)]);
+        return drained;
+      },
+    });
+  });
+
+program
   .command("sessions")
   .description("list conversations, newest first")
   .option("-n, --limit <count>", "how many", wholeNumber, 20)

@@ -15,6 +15,7 @@ export type RefusalCode =
   | "invalid_session"
   | "invalid_key"
   | "inbox_full"
+  | "rate_limit_exceeded"
   | "idempotency_key_conflict"
   | "run_not_accepting_steer"
   | "draining"

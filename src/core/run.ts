@@ -22,23 +22,22 @@ export type Run = {
 export function foldRun(entries: Entry[]): Run | null {
   const [first] = entries;
   if (!first) return null;
-  const run: Run = {
-    id: first.turn,
-    status: "queued",
-    output: "",
-    error: null,
-    usage: { input: 0, output: 0 },
-    model: null,
-    asking: [],
-    createdAt: first.at,
-    updatedAt: first.at,
-  };
-  for (const entry of entries) {
-    run.updatedAt = entry.at;
-    take(run, entry);
-  }
+  const run = newRun({ id: first.turn, at: first.at });
+  for (const entry of entries) takeEntry(run, entry);
   return run;
 }
+
+export const newRun = ({ id, at }: { id: string; at: number }): Run => ({
+  id,
+  status: "queued",
+  output: "",
+  error: null,
+  usage: { input: 0, output: 0 },
+  model: null,
+  asking: [],
+  createdAt: at,
+  updatedAt: at,
+});
 
 /** What whoever asked for it is told. */
 export const compactedText = (upTo: number): string =>
@@ -46,7 +45,9 @@ export const compactedText = (upTo: number): string =>
     ? "The conversation so far is now a summary for the model; nothing was deleted."
     : "There was nothing to shorten.";
 
-function take(run: Run, entry: Entry): void {
+/** In place. */
+export function takeEntry(run: Run, entry: Entry): void {
+  run.updatedAt = entry.at;
   switch (entry.kind) {
     case "accepted":
       run.model = entry.input.model ?? null;

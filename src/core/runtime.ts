@@ -4,7 +4,8 @@ import type { Run } from "./run.ts";
 import type { Applied, Ask, Entry, Image, Input, Mode, Outcome, Phase, Reply, Task } from "./session.ts";
 
 export type AcceptRequest = {
-  session: string;
+  /** Not given: a new one, with the turn's own id as its key. */
+  session?: string;
   /** Where it came from and its name there: delivered twice, it is the same input (I3). */
   source: string;
   key: string;
@@ -23,6 +24,8 @@ export type AcceptRequest = {
   into?: string;
   /** The session this one was made by. */
   parent?: string;
+  /** Looked at just before it would be accepted; may throw a Refusal. What was accepted before is not refused (I3). */
+  admit?(): void;
 };
 
 /** `applied` says what really became of it. Given only once the input is durable (I2). */
@@ -69,6 +72,9 @@ export type Update = { cursor: string } & (
   | { reasoning: string }
 );
 
+/** Over all sessions. Times in milliseconds of the clock. */
+export type Load = { turns: number; held: number; waiting: number; oldestWaitingAt: number | null };
+
 export type Stopped = "stopping" | "withdrawn" | "ending" | "over";
 
 export interface Runtime {
@@ -106,4 +112,5 @@ export interface Runtime {
   announcements(page: { dead: boolean; after: number; limit: number }): Promise<Announcement[]>;
   announced: (id: number, next: Pick<Announcement, "attempts" | "due" | "error" | "dead"> | null) => Promise<void>;
   draining(): boolean;
+  load(): Promise<Load>;
 }

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { messageOf, Refusal, StoreFault } from "../core/errors.ts";
 import { foldRun, type Run } from "../core/run.ts";
-import type { AcceptRequest, Receipt, Runtime, Status, Stopped, Update, Whereabouts } from "../core/runtime.ts";
+import type { AcceptRequest, Load, Receipt, Runtime, Status, Stopped, Update, Whereabouts } from "../core/runtime.ts";
 import type { Effect, Entry, Event, Session } from "../core/session.ts";
 import { emptyTranscript, extend } from "../core/transcript.ts";
 import { createDispatch, type Limits, type Make, type Slot, unavailable, type World } from "./dispatch.ts";
@@ -29,9 +29,9 @@ export function createEngine(world: World): Engine {
   let draining = false;
 
   async function accept(request: AcceptRequest): Promise<Receipt> {
-    validate(request, limits);
-    const { session, text, reply, by, into, images, model, task, instructions, history: past, options } = request;
     const id = turnId(request.source, request.key);
+    const { session = id, text, reply, by, into, images, model, task, instructions, history: past, options } = request;
+    validate({ ...request, session }, limits);
     const digest = hash([session, text, request.mode, reply, into, images, model, task, instructions, past, options]);
     const make: Make = (state, said) => {
       if (draining && !state.turn && !request.parent)
@@ -39,6 +39,7 @@ export function createEngine(world: World): Engine {
       // A parked session takes one more: somebody must be able to wake it.
       if (state.inbox.length >= limits.inbox + Number(state.parked))
         throw new Refusal("inbox_full", `${limits.inbox} messages are waiting already; wait or withdraw one.`);
+      request.admit?.();
       const at = state.turn?.phase.at;
       if (into && (state.turn?.id !== into || at === "replying" || at === "stopping"))
         throw new Refusal("run_not_accepting_steer", `The run ${into} is not running.`);
@@ -207,6 +208,24 @@ export function createEngine(world: World): Engine {
     }
   }
 
+  async function load(): Promise<Load> {
+    const busy = [...slots.values()].filter(({ row }) => row && (row.state.turn || row.state.inbox.length));
+    const oldest = await Promise.all(
+      busy.map(async ({ key, row }) => {
+        const seq = Math.min(...(row?.state.inbox ?? []).map((waiting) => waiting.seq));
+        const [entry] = Number.isFinite(seq) ? await store.entries(key, seq - 1, 1) : [];
+        return entry?.at ?? Number.POSITIVE_INFINITY;
+      }),
+    );
+    const at = Math.min(...oldest);
+    return {
+      turns: busy.filter(({ row }) => row?.state.turn).length,
+      held: busy.filter(({ key }) => sessions.waitsInLine(key)).length,
+      waiting: busy.reduce((sum, { row }) => sum + (row?.state.inbox.length ?? 0), 0),
+      oldestWaitingAt: Number.isFinite(at) ? at : null,
+    };
+  }
+
   async function start(mine: (session: string) => boolean = () => true): Promise<void> {
     const epoch = await sessions.claim();
     const found = (await store.active()).filter(({ session }) => mine(session));
@@ -271,6 +290,7 @@ export function createEngine(world: World): Engine {
     forget,
     announcements: (page) => store.announcements(page),
     announced: (id, next) => store.announced(id, next),
+    load,
     start,
     drain,
     draining: () => draining,
@@ -293,7 +313,8 @@ export const turnId = (source: string, key: string): string => `run_${hash([sour
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const CONTROL = /[\u0000-\u001f\u007f]/;
 
-function validate({ session, source, key, text, mode }: AcceptRequest, limits: Limits): void {
+function validate(request: AcceptRequest & { session: string }, limits: Limits): void {
+  const { session, source, key, text, mode } = request;
   const names = { session, source, key };
   for (const [what, value] of Object.entries(names)) {
     if (typeof value === "string" && value && value.length <= 512 && !CONTROL.test(value)) continue;

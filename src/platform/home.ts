@@ -10,6 +10,8 @@ export type Home = {
   database: string;
   logs: string;
   log: string;
+  /** Made by us when no key of the API is configured. */
+  apiKey: string;
 };
 
 export const homeAt = (dir: string): Home => ({
@@ -19,6 +21,7 @@ export const homeAt = (dir: string): Home => ({
   database: join(dir, "hermes.db"),
   logs: join(dir, "logs"),
   log: join(dir, "logs", "hermes.log"),
+  apiKey: join(dir, "api_key"),
 });
 
 export const homeOf = (env: NodeJS.ProcessEnv): Home => {

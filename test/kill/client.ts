@@ -10,7 +10,7 @@ import { type AnswerTo, type Command, type Round, textOf } from "./wire.ts";
 
 export type Said = {
   id: string;
-  request: AcceptRequest;
+  request: AcceptRequest & { session: string };
   receipt: Receipt | null;
   /** It was acknowledged as new. */
   first: boolean;

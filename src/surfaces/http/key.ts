@@ -51,10 +51,10 @@ const isLoopback = (host: string): boolean =>
 // ── Strength ──────────────────────────────────────────────────────────────────────────────────────────
 
 const PLACEHOLDER =
-  /^(?:change(?:me|this|it)|replace(?:me|this|it)|your?(?:own)?(?:secret|api|key|token|password)|(?:insert|example|placeholder|dummy))|^test.*test$/;
+  /^(?:(?:change|replace)(?:me|this|it)|your(?:own|secret|api|key|token|password)|insert|example|placeholder|dummy)|^test.*test$/;
 /** What people write who do not want to think of something: it does not count. */
 const OBVIOUS =
-  /passw(?:or|0r)d|secret|admin|letmein|qwerty|apikey|token|hermes|test|0?12345(?:6(?:7(?:8(?:90?)?)?)?)?|abcdef(?:gh(?:i(?:j(?:klmnop)?)?)?)?/g;
+  /passw(?:or|0r)d|secret|admin|letmein|qwerty|apikey|token|hermes|test|0?12345?6?7?8?9?0?|abcdef?g?h?i?j?k?l?m?n?o?p?/g;
 
 const weakness = (key: string): string | null => {
   const word = key.toLowerCase();

@@ -1,0 +1,63 @@
+// All routes over one runtime, served.
+import type { Clock, Log, ToolSpec } from "../../core/ports.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import type { Entry } from "../../core/session.ts";
+import { infoRoutes, type Vitals } from "./info.ts";
+import { countRuns } from "./live.ts";
+import { openApi } from "./openapi.ts";
+import type { Api, Route, Settings } from "./route.ts";
+import { runRoutes } from "./runs.ts";
+import { serve } from "./server.ts";
+
+export type ApiOptions = {
+  runtime: Runtime;
+  clock: Clock;
+  log: Log;
+  newKey(): string;
+  tools(): readonly ToolSpec[];
+  vitals: Vitals;
+  settings: Settings;
+  host: string;
+  port: number;
+  key: string;
+  origins: readonly string[];
+  names: readonly string[];
+  rateLimit: number;
+  redact(text: string): string;
+  /** Runs that a process before us left. */
+  found: readonly string[];
+  /** Routes of others that are served beside ours. */
+  more?: readonly Route[];
+};
+export type ServedApi = {
+  url: string;
+  observe(session: string, entries: readonly Entry[]): void;
+  /** Streams end with the hint to come back; then waits for what is under way, at most so long. */
+  close(ms: number): Promise<void>;
+};
+
+export async function serveApi(options: ApiOptions): Promise<ServedApi> {
+  const { runtime, clock, log, newKey, tools, settings, vitals, more = [] } = options;
+  const leaving = new AbortController();
+  const runs = countRuns(settings.maxRuns, options.found);
+  const api: Api = { runtime, clock, log, newKey, tools, settings, runs, leaving: leaving.signal };
+  let url = "";
+  const describe = () => openApi(routes, { url, version: settings.version });
+  const routes: Route[] = [...routesOf(api, vitals, describe), ...more];
+  const server = await serve(api, routes, options);
+  ({ url } = server);
+  return {
+    url,
+    observe: (_session, entries) => runs.observe(entries),
+    async close(ms) {
+      leaving.abort("leaving");
+      await server.close(ms);
+    },
+  };
+}
+
+/** The table itself, for those who look at all rows. */
+export const routesOf = (api: Api, vitals: Vitals, describe: () => Record<string, unknown>): Route[] => [
+  ...runRoutes(api),
+  ...infoRoutes(api, vitals, describe),
+];

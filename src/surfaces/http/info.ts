@@ -1,0 +1,117 @@
+// What the server is, can and does: health, models, capabilities, tools, and the description of its own routes.
+import { referencePage } from "./openapi.ts";
+import { type Api, ok, type Route, route } from "./route.ts";
+
+/** Looks at what goes on now, for `/health/detailed`. */
+export type Vitals = () => Promise<Record<string, unknown>>;
+
+export function infoRoutes(api: Api, vitals: Vitals, describe: () => Record<string, unknown>): Route[] {
+  const { runtime, settings } = api;
+  const status = () => (runtime.draining() ? "draining" : "ok");
+  return [
+    route({
+      method: "GET",
+      path: "/health",
+      access: "open",
+      tag: "server",
+      summary: "Whether the server answers",
+      answers: { 200: "It does" },
+      handle: () => ok({ status: status(), platform: "hermes-agent", version: settings.version }),
+    }),
+    route({
+      method: "GET",
+      path: "/health/detailed",
+      tag: "server",
+      summary: "What it is doing: turns, queues, channels, memory",
+      answers: { 200: "Measured now" },
+      handle: async () => ok({ status: status(), version: settings.version, ...(await vitals()) }),
+    }),
+    route({
+      method: "GET",
+      path: "/v1/models",
+      tag: "openai",
+      summary: "The models that can be asked for",
+      answers: { 200: "A list as OpenAI's" },
+      handle: () => {
+        const row = (id: string) => ({ id, object: "model", created: 0, owned_by: "hermes" });
+        return ok({ object: "list", data: [settings.modelName, ...settings.models].map(row) });
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/v1/capabilities",
+      tag: "server",
+      summary: "What this server can do, for clients that adapt to it",
+      answers: { 200: "Features and endpoints" },
+      handle: () => ok(capabilities(api, Object.keys(describe()["paths"] ?? {}))),
+    }),
+    route({
+      method: "GET",
+      path: "/v1/toolsets",
+      tag: "server",
+      summary: "The tools that the agent has",
+      answers: { 200: "A list" },
+      handle: () => {
+        const tools = api.tools().map(({ name, description }) => ({ name, description: firstLine(description) }));
+        return ok({ object: "list", data: [{ id: "default", enabled: true, tools }] });
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/openapi.json",
+      access: "basic",
+      tag: "server",
+      summary: "This API as OpenAPI 3.1",
+      answers: { 200: "The description" },
+      handle: () => ok(describe()),
+    }),
+    route({
+      method: "GET",
+      path: "/docs",
+      access: "basic",
+      tag: "server",
+      summary: "This API as a page (in a browser: any user name, the key as password)",
+      answers: { 200: "A page" },
+      handle: () => ({
+        status: 200,
+        body: referencePage(describe()),
+        headers: {
+          "Content-Type": "text/html; charset=utf-8",
+          "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+        },
+      }),
+    }),
+  ];
+}
+
+const capabilities = ({ settings }: Api, endpoints: string[]) => ({
+  object: "hermes.api_server.capabilities",
+  platform: "hermes-agent",
+  version: settings.version,
+  model: settings.modelName,
+  auth: { type: "bearer", required: true },
+  features: {
+    chat_completions: true,
+    chat_completions_streaming: true,
+    responses_api: true,
+    responses_streaming: true,
+    run_submission: true,
+    run_status: true,
+    run_events_sse: true,
+    run_events_resume: true,
+    run_stop: true,
+    run_steer: true,
+    run_approval: true,
+    run_idempotency: true,
+    tool_progress_events: true,
+    session_continuity_header: "X-Hermes-Session-Id",
+    session_key_header: "X-Hermes-Session-Key",
+    sessions: true,
+    webhooks: true,
+    metrics: true,
+  },
+  limits: { max_concurrent_runs: settings.maxRuns, body_bytes: 10_000_000 },
+  endpoints,
+});
+
+const firstLine = (text: string) => text.split("\n", 1)[0] ?? "";

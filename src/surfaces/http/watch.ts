@@ -1,0 +1,116 @@
+// The events of one run, from any place on. An id is `<place in the session>-<tag of the run>`, and exactly what follows it
+// is sent: also to a viewer that comes late, or again after the server was restarted (I20).
+import { createHash } from "node:crypto";
+import type { Runtime } from "../../core/runtime.ts";
+import type { Entry } from "../../core/session.ts";
+import { createReporter, type RunEvent } from "./events.ts";
+import { problem } from "./problem.ts";
+
+export type Told = RunEvent & { run_id: string; timestamp: number };
+type Watching = { runtime: Runtime; run: string; session: string; showReasoning: boolean; now(): number };
+/** Where a viewer is: behind this cursor, and behind so many events of the entry that comes next. */
+type Place = { cursor: string; seq: number; told: number };
+
+export async function* watchRun(
+  { runtime, run, session, showReasoning, now }: Watching,
+  after: string,
+  signal: AbortSignal,
+): AsyncGenerator<{ id: string; event: Told }> {
+  const known = await runtime.turn(run);
+  const [first] = known;
+  if (!first) return;
+  const tag = tagOf(run);
+  const place = placeOf(after, tag) ?? { cursor: String(first.seq - 1), seq: first.seq - 1, told: 0 };
+  const reporter = createReporter({ id: run, session, showReasoning }, (child) => runOf(runtime, child));
+  const event = (told: RunEvent, timestamp: number): Told => ({ ...told, run_id: run, timestamp });
+  // What a steer joined goes on as its own.
+  let turn = (await runtime.run(run))?.joined ?? run;
+  const past = turn === run ? known : [...known, ...(await runtime.turn(turn))];
+  let ours = false;
+  for (const entry of past) {
+    if (entry.seq > place.seq) break;
+    if (entry.turn !== turn && entry.turn !== run) continue;
+    reporter.skip(entry);
+    if (isOver(entry)) return; // it had all of it
+    ours = isOurs(entry, run, ours);
+  }
+  if (!ours) turn = run;
+  let { cursor, told } = place;
+
+  for await (const update of runtime.follow(session, cursor, signal)) {
+    if (!("entry" in update)) {
+      cursor = update.cursor;
+      if (!ours) continue;
+      const id = `${cursor}-${tag}`;
+      if ("delta" in update) yield { id, event: event({ event: "message.delta", delta: update.delta }, now()) };
+      if ("reset" in update) yield { id, event: event({ event: "message.reset" }, now()) };
+      if ("notice" in update) yield { id, event: event({ event: "run.notice", text: update.notice }, now()) };
+      if ("reasoning" in update && showReasoning)
+        yield { id, event: event({ event: "reasoning.delta", text: update.reasoning }, now()) };
+      continue;
+    }
+    const { entry } = update;
+    if (entry.kind === "joined" && entry.input === run) {
+      ({ turn } = entry);
+      ours = true;
+    }
+    const events = entry.turn === turn || entry.turn === run ? await reporter.tell(entry) : [];
+    for (const [index, one] of events.entries()) {
+      if (index < told) continue;
+      const last = index === events.length - 1;
+      const id = last ? update.cursor : `${bare(cursor)}+e${index + 1}`;
+      yield { id: `${id}-${tag}`, event: event(one, entry.at / 1_000) };
+    }
+    if (events.length) told = 0;
+    ({ cursor } = update);
+    if (entry.turn === turn || entry.turn === run) {
+      ours = isOurs(entry, run, ours);
+      if (isOver(entry)) return;
+    }
+  }
+}
+
+/** Refuses an id that this run cannot have given: another run's, or one that has not happened yet. */
+export async function checkPlace(runtime: Runtime, run: string, session: string, after: string): Promise<void> {
+  const gone = (why: string) =>
+    problem(
+      410,
+      "event_id_unknown",
+      `There is no event ${JSON.stringify(after.slice(0, 50))} ${why}; start without it.`,
+    );
+  const place = placeOf(after, tagOf(run));
+  if (place === undefined) throw gone("of this run");
+  if (place === null) return;
+  const known = await runtime.turn(run);
+  const { joined } = (await runtime.run(run)) ?? {};
+  const over = [...known, ...(joined ? await runtime.turn(joined) : [])].find(isOver);
+  const newest = over?.seq ?? (await runtime.summary(session))?.entries ?? 0;
+  const begins = (known[0]?.seq ?? 1) - 1;
+  if (place.seq < begins || place.seq > newest) throw gone("in this run yet");
+}
+
+const bare = (cursor: string) => cursor.split("+", 1)[0] ?? "";
+const tagOf = (run: string) => createHash("sha256").update(run).digest("hex").slice(0, 8);
+
+/** Null: from the beginning. Undefined: not an id of this run. */
+function placeOf(after: string, tag: string): Place | null | undefined {
+  if (after === "") return null;
+  const [, place = "", seq = "", aside = "", of] =
+    /^((\d{1,15})(?:\.\d{1,15})?)(\+[ern]\d{1,15})?(?:-([0-9a-f]{8}))?$/.exec(after) ?? [];
+  if (!place || (of && of !== tag)) return undefined;
+  return { cursor: place, seq: Number(seq), told: aside.startsWith("+e") ? Number(aside.slice(2)) : 0 };
+}
+
+const isOver = (entry: Entry) => entry.kind === "ended" || entry.kind === "withdrawn";
+
+/** Whether the live text behind this entry is this run's. */
+function isOurs(entry: Entry, run: string, before: boolean): boolean {
+  if (entry.kind === "began") return entry.turn === run;
+  return entry.kind === "joined" ? before || entry.input === run : before;
+}
+
+/** The only run of a session that a run made. */
+async function runOf(runtime: Runtime, session: string) {
+  const [first] = await runtime.entries(session, 0, 1);
+  return first ? runtime.run(first.turn) : null;
+}
