@@ -232,6 +232,8 @@ export type BootOptions = {
   memory?: Memory | null;
   limits?: Partial<Limits>;
   rules?: Partial<Rules>;
+  announce?: readonly string[];
+  observe?: (session: string, entries: readonly Entry[]) => void;
 };
 export type Booted = {
   engine: Engine;
@@ -282,7 +284,8 @@ export async function bootEngine(options: BootOptions = {}): Promise<Booted> {
     random: options.random ?? (() => 0.5),
     log,
   });
-  const engine = createEngine({ store, clock, log, perform, limits, rules });
+  const { announce = [], observe = () => {} } = options;
+  const engine = createEngine({ store, clock, log, perform, limits, rules, announce, observe });
 
   const entry: Booted["entry"] = async (session, kind, turn) => {
     const leave = new AbortController();

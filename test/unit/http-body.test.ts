@@ -179,7 +179,11 @@ async function serve(limit: number) {
       heard = "";
       return said;
     };
-    const chunk = (text: string) => socket.write(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`);
+    const chunk = (part: string | Buffer) => {
+      socket.write(`${Buffer.byteLength(part).toString(16)}\r\n`);
+      socket.write(part);
+      socket.write("\r\n");
+    };
     return { socket, post, chunk, hear };
   };
   const only = async (): Promise<Outcome> => {
@@ -192,23 +196,17 @@ async function serve(limit: number) {
 describe("a body that comes in pieces", () => {
   it("is put together, also when a character is cut in two", async () => {
     const { client } = await serve(1_000);
-    const { socket, hear } = await client("Content-Length: 11");
+    const { socket, chunk, hear } = await client("Transfer-Encoding: chunked");
     const bytes = Buffer.from('{"a":"☕"}');
-    socket.write(bytes.subarray(0, 7));
-    socket.write(bytes.subarray(7));
+    chunk(bytes.subarray(0, 7));
+    chunk(bytes.subarray(7));
+    socket.write("0\r\n\r\n");
     expect(await hear("☕")).toContain(" 200 OK");
   });
 
   it("may be exactly as large as the limit, and is refused one byte later, before its end", async () => {
     const { client } = await serve(20);
     const { socket, post, chunk, hear } = await client("Transfer-Encoding: chunked");
-    chunk('{"text":');
-    chunk('"0123456789"'.slice(0, 11));
-    chunk("}");
-    socket.write("0\r\n\r\n");
-    expect(await hear("Invalid JSON")).toContain(" 400 ");
-
-    post();
     chunk('{"text":');
     chunk('"012345678"}');
     socket.write("0\r\n\r\n");

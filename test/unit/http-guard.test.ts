@@ -236,7 +236,7 @@ describe("the key", () => {
     expect(answer.headers.get("www-authenticate")).toBe('Bearer realm="hermes"');
     expect(await answer.json()).toEqual({
       error: {
-        message: expect.stringContaining("Authorization: Bearer"),
+        message: expect.stringContaining("bearer token in the Authorization header"),
         type: "authentication_error",
         param: null,
         code: "invalid_api_key",

@@ -11,7 +11,7 @@ export function formatted(source: string, mode: "HTML" | "MarkdownV2" | undefine
 }
 
 type Kind = "bold" | "italic" | "underline" | "strikethrough" | "spoiler" | "blockquote" | "code" | "pre" | "link";
-type Open = { kind: Kind; mark: string; from: number; at: number; url?: string };
+type Open = { kind: Kind; mark: string; from: number; at: number; url?: string; language?: string | undefined };
 
 const bytes = (source: string, at: number) => Buffer.byteLength(source.slice(0, at));
 
@@ -20,6 +20,7 @@ function entity(open: Open, text: string): MessageEntity[] {
   const span = { offset: open.from, length: text.length - open.from };
   if (span.length === 0) return [];
   if (open.kind === "link") return open.url ? [{ type: "text_link", url: open.url, ...span }] : [];
+  if (open.kind === "pre") return [{ type: "pre", ...span, ...(open.language && { language: open.language }) }];
   return [{ type: open.kind, ...span }];
 }
 
@@ -74,7 +75,10 @@ function html(source: string): Formatted | string {
       if (!last) return `Unexpected end tag at byte offset ${at}`;
       if (name && name !== last.mark)
         return `Unmatched end tag at byte offset ${at}, expected "</${last.mark}>", found "</${name}>"`;
-      entities.push(...entity(last, text));
+      const block = open.at(-1);
+      const named = last.language && block?.kind === "pre" && block.from === last.from;
+      if (named) block.language = last.language;
+      else entities.push(...entity(last, text));
     } else {
       const kind = TAGS[name];
       if (!kind) return `Unsupported start tag "${name}" at byte offset ${at}`;
@@ -82,7 +86,8 @@ function html(source: string): Formatted | string {
       if (name === "span" && !/class=["']?tg-spoiler\b/.test(attributes))
         return `Tag "span" must have class "tg-spoiler" at byte offset ${at}`;
       const url = /href=(?:"([^"]*)"|'([^']*)'|(\S+))/i.exec(attributes);
-      open.push({ kind, mark: name, from: text.length, at, url: url?.[1] ?? url?.[2] ?? url?.[3] ?? "" });
+      const language = /class=["']?language-([^\s"'>]+)/.exec(attributes)?.[1];
+      open.push({ kind, mark: name, from: text.length, at, url: url?.[1] ?? url?.[2] ?? url?.[3] ?? "", language });
     }
     i += all.length;
   }
@@ -157,9 +162,9 @@ function markdown(source: string): Formatted | string {
     const mark = MARKS.find(([sign]) => source.startsWith(sign, i));
     if (!mark) return `Character '${char}' is reserved and must be escaped with the preceding '\\'`;
     const [sign, kind] = mark;
-    open.push({ kind, mark: sign, from: text.length, at: bytes(source, i) });
-    i += sign.length;
-    if (kind === "pre") i += from(/\w*\n/y, source, i)?.[0].length ?? 0;
+    const language = kind === "pre" ? from(/(\w*)\n/y, source, i + sign.length) : undefined;
+    open.push({ kind, mark: sign, from: text.length, at: bytes(source, i), language: language?.[1] });
+    i += sign.length + (language?.[0].length ?? 0);
   }
   const left = open.at(-1);
   if (left)

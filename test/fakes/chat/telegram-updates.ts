@@ -17,6 +17,7 @@ export type Updates = {
   redeliver(count: number): Update[];
   /** Not confirmed yet. */
   pending: Update[];
+  endPoll(): void;
   close(): void;
 };
 
@@ -145,6 +146,7 @@ export function updates({ retryMs, changed }: { retryMs: number; changed(): void
       wake();
       return again;
     },
+    endPoll: () => poller?.end([]),
     close: () => {
       closed.abort();
       poller?.end([]);

@@ -54,7 +54,7 @@ export type FakeTelegram = Pick<ChatServer, "calls" | "violations" | "nextCall" 
   pending(): Update[];
   /** The token is worth nothing from now on. */
   revoke(): void;
-  fault(method: Method, fault: Fault, times?: number): Planted;
+  fault(method: Method | "download", fault: Fault, times?: number): Planted;
   sent(chat?: number): Sent[];
   /** Each message to the chat is given once, in order. */
   nextMessage(chat: number): Promise<Sent>;
@@ -87,7 +87,8 @@ export async function startFakeTelegram({
 
   const server = await startServer({
     name: "Telegram",
-    methodOf: (_verb, path) => /^\/bot[^/]+\/(\w+)$/.exec(path)?.[1] ?? /^\/file\/bot[^/]+\/./.exec(path)?.[0],
+    methodOf: (_verb, path) =>
+      /^\/bot[^/]+\/(\w+)$/.exec(path)?.[1] ?? (/^\/file\/bot[^/]+\/./.test(path) ? "download" : undefined),
     answer,
     failure,
     limited: ({ params }) => JSON.stringify(params.chat_id ?? ""),
@@ -194,7 +195,7 @@ export async function startFakeTelegram({
     const result = PARAMS[method].safeParse(call.params);
     if (result.success) return result.data as ParamsOf<M>;
     const problems = result.error.issues.map((issue) => `${issue.path.join(".")} ${issue.message}`.trim());
-    if (result.error.issues.every(({ code }) => code === "unrecognized_keys")) {
+    if (result.error.issues.every(({ code, path }) => code === "unrecognized_keys" && path.length === 0)) {
       // Telegram overlooks what it does not know. Whoever sends it has made a mistake all the same.
       server.violations.push(`${method} (call ${call.number}): ${problems.join("; ")}`);
       return PARAMS[method].strip().parse(call.params) as ParamsOf<M>;
@@ -377,6 +378,7 @@ export async function startFakeTelegram({
     pending: () => [...queue.pending],
     revoke: () => {
       revoked = true;
+      queue.endPoll();
     },
     sent: (chat) => sent.filter((one) => chat === undefined || one.chat === chat),
     nextMessage: (chat) => arrivals.next(chat),
