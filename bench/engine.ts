@@ -60,7 +60,7 @@ export async function openBench(dir: string, { model = atOnce, warm = 1_000, onC
       random: Math.random,
       log,
     }),
-    rules: { iterations: 90, recoveries: 1_000, parallel: 8, memory: false },
+    rules: { iterations: 90, recoveries: 1_000, parallel: 8, memory: [] },
     limits: { turns: 1_000, inbox: 100, text: 100_000, graceMs: 1_000, resumeWithinMs: 3_600_000_000_000, warm },
   });
   await engine.start();

@@ -3,7 +3,7 @@ import { fresh, type Rules, type Session } from "../src/core/session.ts";
 import { transition } from "../src/core/turn.ts";
 import type { Bare, rowOf } from "./bare.ts";
 
-const RULES: Rules = { iterations: 90, recoveries: 3, parallel: 8, memory: false };
+const RULES: Rules = { iterations: 90, recoveries: 3, parallel: 8, memory: [] };
 const TEXT = "A sentence of the length that people and models write all day long. ";
 /** Entries of one turn: two rounds with a tool, then the answer. */
 export const PER_TURN = 10;

@@ -111,7 +111,7 @@ export async function openRuntime(options: {
     observe: (session, entries) => {
       for (const see of observers) see(session, entries);
     },
-    rules: { iterations: config.agent.max_iterations, recoveries: 3, parallel: 8, memory: false },
+    rules: { iterations: config.agent.max_iterations, recoveries: 3, parallel: 8, memory: [] },
     limits: {
       ...LIMITS,
       turns: config.agent.max_concurrent_turns,
@@ -120,7 +120,7 @@ export async function openRuntime(options: {
     perform: createPerform({
       models,
       modelNamed: named,
-      system: async (_session, instructions = "") =>
+      system: async (_session, { instructions = "" }) =>
         systemPrompt({
           platform,
           cwd,

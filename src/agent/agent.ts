@@ -1,6 +1,7 @@
 // Effects to their executors, one file each.
 import type { Channel, Clock, Log, Memory, Model, Perform, Random, Tool } from "../core/ports.ts";
 import type { Effect } from "../core/session.ts";
+import type { Transcript } from "../core/transcript.ts";
 import { act } from "./act.ts";
 import { ask } from "./ask.ts";
 import type { Breaker } from "./breaker.ts";
@@ -14,8 +15,7 @@ export type Agent = {
   models: readonly Model[];
   /** Another model by its name, for those who ask for one. */
   modelNamed(name: string): Model | null;
-  /** `instructions`: from whoever began the turn. */
-  system(session: string, instructions?: string): Promise<string>;
+  system(session: string, begun: Transcript["begun"]): Promise<string>;
   breaker: Breaker;
   /** Silence after which a call is given up, if configured. */
   staleMs?: number;

@@ -9,17 +9,18 @@ const WAITS_MS = [1_000, 5_000, 30_000, 120_000];
 
 export async function remember(agent: Agent, effect: EffectOf<"remember">, cx: Performing): Promise<Event | null> {
   const ended = await nextEnded(effect.after, cx);
-  const written: Event = { type: "remembered", after: effect.after, upTo: ended.seq };
+  const written: Event = { type: "remembered", by: effect.by, after: effect.after, upTo: ended.seq };
   if (!agent.memory) return written;
   const turn = await recall(ended, cx);
   for (let attempt = 0; ; attempt++) {
     if (!(await cx.owned()) || cx.signal.aborted) return null;
     try {
-      await agent.memory.remember(turn, ended.turn, cx.signal);
+      await agent.memory.remember(effect.by, turn, ended.turn, cx.signal);
       return written; // also when it was aborted meanwhile: it is written
     } catch (error) {
       if (cx.signal.aborted) return null;
-      agent.log("warn", "memory.failed", { session: cx.session, turn: ended.turn, error: messageOf(error) });
+      const { by } = effect;
+      agent.log("warn", "memory.failed", { by, session: cx.session, turn: ended.turn, error: messageOf(error) });
       await agent.clock.sleep(WAITS_MS[Math.min(attempt, WAITS_MS.length - 1)] ?? 0, cx.signal);
     }
   }
@@ -42,13 +43,18 @@ async function recall(ended: Ended, cx: Performing): Promise<Remembered> {
   const entries = await cx.journal.turn(ended.turn);
   const user: string[] = [];
   let assistant = "";
+  let by: string | undefined;
   for (const entry of entries) {
-    if (entry.kind === "accepted") user.push(entry.input.text);
+    if (entry.kind === "accepted") {
+      user.push(entry.input.text);
+      ({ by } = entry.input);
+    }
     if (entry.kind === "joined") {
       const [steer] = await cx.journal.turn(entry.input);
       if (steer?.kind === "accepted") user.push(steer.input.text);
     }
     if ((entry.kind === "thought" || entry.kind === "cut") && entry.text) assistant = entry.text;
   }
-  return { session: cx.session, turn: ended.turn, outcome: ended.outcome, user: user.join("\n"), assistant };
+  const { turn, outcome } = ended;
+  return { session: cx.session, turn, ...(by && { by }), outcome, user: user.join("\n"), assistant };
 }

@@ -2,6 +2,7 @@
 import { messageOf } from "../core/errors.ts";
 import type { Fault, Gate, Model, ModelRequest, Performing, ProposedCall, Tool } from "../core/ports.ts";
 import type { Event, Proposal } from "../core/session.ts";
+import type { Message, Transcript } from "../core/transcript.ts";
 import type { Agent, EffectOf } from "./agent.ts";
 import { CROWDED, requestTokens } from "./context.ts";
 import { ATTEMPTS, FAULTS, waitMs } from "./faults.ts";
@@ -13,11 +14,13 @@ const MOST_CALLS = 64;
 export async function think(agent: Agent, effect: EffectOf<"think">, cx: Performing): Promise<Event | null> {
   const { step } = effect;
   const history = await cx.history();
-  const { messages } = history;
-  const { final } = effect;
+  const { final, turn } = effect;
   const { tools } = agent;
-  const { instructions, options } = history.begun;
-  const system = await agent.system(cx.session, instructions);
+  const { text, by, options } = history.begun;
+  const about = { session: cx.session, turn, text, ...(by && { by }) };
+  const recalled = (await agent.memory?.recall(about, cx.signal)) ?? "";
+  const messages = withRecalled(history, recalled);
+  const system = await agent.system(cx.session, history.begun);
   const request: ModelRequest = { session: cx.session, system, messages, tools, final, ...(options && { options }) };
   const tokens = requestTokens(request.system, history, tools);
   const models = modelsFor(agent, effect.model);
@@ -50,7 +53,8 @@ export async function think(agent: Agent, effect: EffectOf<"think">, cx: Perform
       if (result.end === "answer") {
         agent.breaker.answered(model);
         const calls = await Promise.all(result.calls.map((call, i) => propose(agent, call, i, cx.session)));
-        return { type: "thought", step, text: said, reasoning, calls, usage: result.usage, model: model.name };
+        const thought = { step, text: said, reasoning, calls, usage: result.usage, model: model.name };
+        return { type: "thought", ...thought, ...(recalled && { recalled }) };
       }
       fault = result.end === "fault" ? result : { end: "fault", kind: "network", reason: "aborted, not by us" };
       agent.breaker.failed(model, fault.kind);
@@ -67,6 +71,14 @@ export async function think(agent: Agent, effect: EffectOf<"think">, cx: Perform
     if (model !== models.at(-1)) cx.notice(`${model.name} does not answer (${fault.reason}). Trying the next one.`);
   }
   return { type: "failed", step, reason: fault.reason, said };
+}
+
+/** Before the message that began the turn, not in the system prompt: what stays the same can be kept by the provider. */
+function withRecalled({ messages, seqs, begun }: Transcript, recalled: string): readonly Message[] {
+  const at = recalled ? seqs.lastIndexOf(begun.seq) : -1;
+  const message = messages[at];
+  if (message?.role !== "user") return messages;
+  return messages.with(at, { ...message, text: `${recalled}\n\n${message.text}` });
 }
 
 /** Whom to ask, in order. */

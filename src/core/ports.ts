@@ -192,10 +192,23 @@ export interface Tool extends ToolSpec {
 
 // ── Memory and channels ───────────────────────────────────────────────────────────────────────────────
 
-export type Remembered = { session: string; turn: string; outcome: Outcome; user: string; assistant: string };
+/** `by`: whoever said it, where that is known. */
+export type Remembered = {
+  session: string;
+  turn: string;
+  by?: string;
+  outcome: Outcome;
+  user: string;
+  assistant: string;
+};
 export interface Memory {
+  /** Who is told of every turn. */
+  readonly writers: readonly string[];
   /** `key` is the same whenever the same turn is written again. */
-  remember(turn: Remembered, key: string, signal: AbortSignal): Promise<void>;
+  remember(writer: string, turn: Remembered, key: string, signal: AbortSignal): Promise<void>;
+  /** What is known that bears on the message that began a turn: data for the model, bounded in size and time. Never
+   *  rejects; the same for the same turn. */
+  recall(about: { session: string; turn: string; by?: string; text: string }, signal: AbortSignal): Promise<string>;
 }
 
 export interface Channel {

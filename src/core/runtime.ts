@@ -55,8 +55,8 @@ export type Status = {
   since: string;
   /** The turn has begun but waits for room among the turns in flight. */
   held: boolean;
-  /** Memory has still to be written. */
-  unsaved: boolean;
+  /** Who has still to be told of turns that are over, to remember them. */
+  unsaved: string[];
   /** Processes that go on beside the turns. */
   background: { id: string; command: string }[];
 };

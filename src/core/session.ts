@@ -83,16 +83,16 @@ export type Turn = {
 };
 
 export type Session = {
-  v: 1;
+  v: 2;
   /** Entries so far; the next one gets `seq + 1`. */
   seq: number;
   /** Rises whenever what is in flight becomes void (T2). */
   step: number;
   inbox: Waiting[];
   turn: Turn | null;
-  /** The last `ended` entry, and the one memory has been written up to. */
+  /** The last `ended` entry, and for each that remembers turns the one it has been told up to. */
   ended: number;
-  remembered: number;
+  remembered: Readonly<Record<string, number>>;
   /** Held after too many crashes, until somebody says something new. */
   parked: boolean;
 };
@@ -103,7 +103,17 @@ export type Event =
   | { type: "withdrawn"; input: string }
   | { type: "moved"; input: string; to: number }
   | { type: "decided"; call: string; allow: boolean; text: string; by: string }
-  | { type: "thought"; step: number; text: string; reasoning: string; calls: Proposal[]; usage: Usage; model: string }
+  | {
+      type: "thought";
+      step: number;
+      text: string;
+      reasoning: string;
+      calls: Proposal[];
+      usage: Usage;
+      model: string;
+      /** What memory had to say to the message that began the turn. */
+      recalled?: string;
+    }
   /** The conversation does not fit into the model's window. */
   | { type: "crowded"; step: number }
   /** Up to that entry, the model is shown this instead. `upTo` 0: there was nothing to shorten. */
@@ -111,7 +121,7 @@ export type Event =
   | { type: "acted"; step: number; call: string; outcome: CallOutcome; text: string }
   | { type: "failed"; step: number; reason: string; said: string }
   | { type: "delivered"; step: number; how: Delivery }
-  | { type: "remembered"; after: number; upTo: number }
+  | { type: "remembered"; by: string; after: number; upTo: number }
   | { type: "settled"; key: string; abandoned: boolean }
   /** A new session begins with what another one holds. */
   | { type: "forked"; from: string; upTo: number; messages: Message[] }
@@ -138,6 +148,7 @@ export type Fact =
       calls: { id: string; tool: string; args: unknown }[];
       usage: Usage;
       model: string;
+      recalled?: string;
     }
   | { kind: "compacted"; summary: string; upTo: number }
   | { kind: "asked"; call: string; ask: Ask }
@@ -164,7 +175,7 @@ export type Effect =
   | { key: string; do: "act"; turn: string; step: number; call: string }
   | { key: string; do: "ask"; turn: string; call: string; until: number }
   | { key: string; do: "deliver"; turn: string; step: number; from: number; again: boolean }
-  | { key: string; do: "remember"; after: number };
+  | { key: string; do: "remember"; by: string; after: number };
 
 export type Rules = {
   /** Model calls in one turn before it must come to an end. */
@@ -175,17 +186,22 @@ export type Rules = {
   parallel: number;
   /** We are about to leave: no turn begins. */
   leaving?: boolean;
-  /** Whether anything wants to remember turns. */
-  memory: boolean;
+  /** Who wants to remember turns, by name. */
+  memory: readonly string[];
 };
 
 export const fresh: Session = {
-  v: 1,
+  v: 2,
   seq: 0,
   step: 0,
   inbox: [],
   turn: null,
   ended: 0,
-  remembered: 0,
+  remembered: {},
   parked: false,
 };
+
+/** What an older version wrote, as this one reads it. Version 1 knew one memory at most, and had none in use. */
+export const upgraded = (state: { v: number }): Session =>
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the versions differ in this only
+  (state.v === 1 ? { ...state, v: 2, remembered: {} } : state) as Session;

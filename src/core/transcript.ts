@@ -21,8 +21,8 @@ export type Transcript = {
   /** Accepted, not yet in a turn. */
   waiting: Map<string, Input>;
   calls: Map<string, ToolUse>;
-  /** What the input that began the last turn wants of it. */
-  begun: Pick<Input, "instructions" | "options">;
+  /** The input that began the last turn, and the entry that says so. */
+  begun: Pick<Input, "text" | "by" | "instructions" | "options"> & { seq: number };
 };
 
 /** For the model only, before the text of a message that follows tool results nobody has read (CONTRACT: after a restart). */
@@ -40,7 +40,7 @@ export const emptyTranscript = (): Transcript => ({
   summarised: 0,
   waiting: new Map(),
   calls: new Map(),
-  begun: {},
+  begun: { text: "", seq: 0 },
 });
 
 /** Adds the next entry, in place; any other one is not its turn, or is in already. */
@@ -62,10 +62,12 @@ export function extend(transcript: Transcript, entry: Entry): void {
       break;
     case "began":
     case "joined": {
-      const { text = "", images, task, history, instructions, options } = waiting.get(entry.input) ?? {};
+      const { text = "", by, images, task, history, instructions, options } = waiting.get(entry.input) ?? {};
       waiting.delete(entry.input);
-      if (entry.kind === "began")
-        transcript.begun = { ...(instructions && { instructions }), ...(options && { options }) };
+      if (entry.kind === "began") {
+        const given = { ...(by && { by }), ...(instructions && { instructions }), ...(options && { options }) };
+        transcript.begun = { text, seq: entry.seq, ...given };
+      }
       if (task) break;
       if (history && entry.kind === "began") replace(transcript, messages.length, history, before(entry.seq, history));
       // One who steers speaks within the turn: the results before it are being read.

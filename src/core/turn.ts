@@ -43,10 +43,16 @@ export function transition(before: Session, event: Event, rules: Rules): [Sessio
 
 /** The work a state wants in flight now (T5). */
 export function work(s: Session, rules: Rules): Effect[] {
-  const memory: Effect[] =
-    s.remembered < s.ended ? [{ key: `remember:${s.remembered}`, do: "remember", after: s.remembered }] : [];
+  const memory = unsaved(s, rules).map((by): Effect => {
+    const after = s.remembered[by] ?? 0;
+    return { key: `remember:${by}:${after}`, do: "remember", by, after };
+  });
   return s.turn ? [...turnWork(s, s.turn, rules), ...memory] : memory;
 }
+
+/** Who has still to be told of turns that are over. */
+export const unsaved = (s: Session, rules: Rules): string[] =>
+  rules.memory.filter((by) => (s.remembered[by] ?? s.ended) < s.ended);
 
 function turnWork(
   s: Session,
@@ -138,6 +144,7 @@ function reduce(s: Session, e: Event, cx: Context): Session {
         calls: calls.map(({ id, tool }, i) => ({ id, tool, args: e.calls[i]?.args })),
         usage: e.usage,
         model: e.model,
+        ...(e.recalled && { recalled: e.recalled }),
       });
       e.calls.forEach((proposal, i) => {
         const call = calls[i]?.id ?? "";
@@ -193,7 +200,8 @@ function reduce(s: Session, e: Event, cx: Context): Session {
       cx.note(turn.id, { kind: "delivered", how: e.how });
       return end(s, turn, phase.outcome, cx);
     case "remembered":
-      return s.remembered === e.after && e.upTo > e.after ? { ...s, remembered: e.upTo } : s;
+      if (s.remembered[e.by] !== e.after || e.upTo <= e.after) return s;
+      return { ...s, remembered: { ...s.remembered, [e.by]: e.upTo } };
     case "forked":
       if (s.seq) return s; // only a session that has nothing yet can begin like this
       cx.note("", { kind: "forked", from: e.from, upTo: e.upTo, messages: e.messages });
@@ -321,7 +329,8 @@ function conclude(s: Session, turn: Turn, outcome: Outcome, from: number, cx: Co
 
 function end(s: Session, turn: Turn, outcome: Outcome, cx: Context): Session {
   const ended = cx.note(turn.id, { kind: "ended", outcome });
-  const remembered = cx.rules.memory ? s.remembered : ended;
+  const remembered = { ...s.remembered };
+  for (const by of cx.rules.memory) remembered[by] ??= s.ended; // one that is new here begins with this turn
   const inbox = s.inbox.map((w): Waiting => (w.mode === "steer" ? { ...w, mode: "queue" } : w)); // what it would steer is over
   return begin({ ...s, step: s.step + 1, inbox, turn: null, ended, remembered }, cx); // T4
 }

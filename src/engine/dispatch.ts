@@ -10,7 +10,7 @@ import { messageOf, Refusal, StoreFault } from "../core/errors.ts";
 import type { Clock, Commit, Log, Perform, Performing, SessionRow, Store, Verdict } from "../core/ports.ts";
 import { type Effect, type Entry, type Event, fresh, type Rules, type Session } from "../core/session.ts";
 import { emptyTranscript, extend, type Transcript } from "../core/transcript.ts";
-import { transition, work } from "../core/turn.ts";
+import { transition, unsaved, work } from "../core/turn.ts";
 import { createGate } from "./gate.ts";
 import { createInflight, type Inflight } from "./inflight.ts";
 import type { Live } from "./stream.ts";
@@ -190,7 +190,7 @@ export function createDispatch(world: World) {
     const announced = (made.parent === null && world.announce ? world.announce : []).flatMap((to) =>
       made.entries.flatMap((e) => (e.kind === "ended" || e.kind === "withdrawn" ? [{ to, turn: e.turn }] : [])),
     );
-    const active = hasWork(made.state) || made.state.remembered < made.state.ended;
+    const active = hasWork(made.state) || unsaved(made.state, rules).length > 0;
     const session = slot.key;
     try {
       return await store.commit({

@@ -5,6 +5,7 @@ import { foldRun, type Run } from "../core/run.ts";
 import type { AcceptRequest, Load, Receipt, Runtime, Status, Stopped, Update, Whereabouts } from "../core/runtime.ts";
 import type { Effect, Entry, Event, Session } from "../core/session.ts";
 import { emptyTranscript, extend } from "../core/transcript.ts";
+import { unsaved } from "../core/turn.ts";
 import { createDispatch, type Limits, type Make, type Slot, unavailable, type World } from "./dispatch.ts";
 import { follow } from "./stream.ts";
 
@@ -124,7 +125,7 @@ export function createEngine(world: World): Engine {
   async function status(session: string): Promise<Status> {
     const slot = slotOf(session);
     const row = await read(slot);
-    const { turn, inbox, parked, ended, remembered } = row.state;
+    const { turn, inbox, parked } = row.state;
     const { waiting } = inbox.length ? await history(slot) : emptyTranscript();
     const calls = turn?.phase.at === "acting" ? turn.phase.calls.filter((call) => call.status === "asking") : [];
     const entries = turn && calls.length ? await store.turn(turn.id) : [];
@@ -139,7 +140,7 @@ export function createEngine(world: World): Engine {
       parked,
       since: String(slot.since),
       held: sessions.waitsInLine(session),
-      unsaved: remembered < ended,
+      unsaved: unsaved(row.state, world.rules),
       background: [],
     };
   }

@@ -5,7 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
 import { ConfigError, messageOf, StoreFault } from "../core/errors.ts";
 import type { Commit, Found, SessionRow, Store } from "../core/ports.ts";
-import type { Entry, Fact, Session } from "../core/session.ts";
+import { type Entry, type Fact, upgraded } from "../core/session.ts";
 import { type FoundRow, snippetOf, textOf } from "./search.ts";
 import type {
   Answer,
@@ -37,7 +37,7 @@ export class StoreInUse extends Error {
   }
 }
 
-const STATE_VERSION = 1;
+const STATE_VERSION = 2;
 const SQLITE_BUSY = 5;
 const PATIENT = "PRAGMA busy_timeout = 1000"; // of two that start together, one writes its pid while the other reads it
 const INDEX_AT_ONCE = 500; // entries, likewise
@@ -170,13 +170,13 @@ function rowOf({ state, entries, title = "", announced = [], ...rest }: Commit):
 }
 
 function sessionOf(row: StateRow, file: string): SessionRow {
-  const state = undamaged(`session ${row.session} in ${file}`, (): Session => JSON.parse(row.state));
+  const state = undamaged(`session ${row.session} in ${file}`, (): { v: number } => JSON.parse(row.state));
   if (state.v > STATE_VERSION)
     throw new ConfigError(
       `session ${row.session} in ${file} was written by a newer hermes (state ${state.v}, ` +
         `this one knows ${STATE_VERSION}); install that version`,
     );
-  return { ...row, state };
+  return { ...row, state: upgraded(state) };
 }
 
 function entriesOf(rows: EntryRow[], file: string): Entry[] {

@@ -155,7 +155,9 @@ export function scriptedMemory({ deaf = false } = {}): Memory & Desk<Writing> {
   const desk = createDesk<Writing>();
   return {
     ...desk,
-    remember: (turn, key, signal) =>
+    writers: ["notes"],
+    recall: () => Promise.resolve(""),
+    remember: (_writer, turn, key, signal) =>
       new Promise((resolve, reject) => {
         const fail = (why: string) => reject(new Error(why));
         if (!deaf) signal.addEventListener("abort", () => fail("aborted"));
@@ -263,7 +265,7 @@ let keys = 0;
 export async function bootEngine(options: BootOptions = {}): Promise<Booted> {
   const { disk = createMemoryStore(), clock = handClock(), model = scriptedModel(), tools = [] } = options;
   const { channel = null, memory = null, between = (store) => store } = options;
-  const rules: Rules = { iterations: 5, recoveries: 3, parallel: 4, memory: memory !== null, ...options.rules };
+  const rules: Rules = { iterations: 5, recoveries: 3, parallel: 4, memory: memory?.writers ?? [], ...options.rules };
   const limits: Limits = { ...LIMITS, ...options.limits };
   const logs: Booted["logs"] = [];
   const log = (level: string, event: string, fields: Record<string, unknown> = {}) => {
@@ -274,7 +276,7 @@ export async function bootEngine(options: BootOptions = {}): Promise<Booted> {
   const perform = createPerform({
     models: [model, ...(options.fallbacks ?? [])],
     modelNamed: options.modelNamed ?? (() => null),
-    system: (_, instructions = "") => Promise.resolve(`be good ${instructions}`.trim()),
+    system: (_, { instructions = "" }) => Promise.resolve(`be good ${instructions}`.trim()),
     breaker: createBreaker(clock),
     ...(options.staleMs !== undefined && { staleMs: options.staleMs }),
     tools,

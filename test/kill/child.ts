@@ -148,12 +148,16 @@ const engine = createEngine({
         return "sent";
       },
     },
-    memory: { remember: ({ session, user }, key) => write(memory, { session, key, user }) },
+    memory: {
+      writers: ["file"],
+      recall: () => Promise.resolve(""),
+      remember: (_writer, { session, user }, key) => write(memory, { session, key, user }),
+    },
     clock,
     random: Math.random,
     log,
   }),
-  rules: { iterations: 20, recoveries: RECOVERIES, parallel: 4, memory: true },
+  rules: { iterations: 20, recoveries: RECOVERIES, parallel: 4, memory: ["file"] },
   limits: { turns: 3, inbox: INBOX, text: 10_000, graceMs: 2_000, resumeWithinMs: 3_600_000, warm: 2 },
 });
 

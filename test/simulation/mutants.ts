@@ -183,8 +183,8 @@ export const MUTANTS: Mutant[] = [
   bug("a lost reply counts as sent", "agent/deliver.ts", [`step, how: "undelivered" }`, `step, how: "sent" }`]),
   bug("memory out of order", "agent/remember.ts", ["page.find((entry)", "page.findLast((entry)"]),
   bug("memory without the words of its session", "agent/remember.ts", [
-    "await agent.memory.remember(turn, ended.turn, cx.signal);",
-    "await agent.memory.remember({ ...turn, user: turn.session }, ended.turn, cx.signal);",
+    "await agent.memory.remember(effect.by, turn, ended.turn, cx.signal);",
+    "await agent.memory.remember(effect.by, { ...turn, user: turn.session }, ended.turn, cx.signal);",
   ]),
 ];
 

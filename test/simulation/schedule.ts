@@ -23,7 +23,7 @@ type Running = fake.Process & {
   flying: Map<string, { session: string; turn: string; signal: AbortSignal }>;
 };
 
-const RULES: Rules = { iterations: 6, recoveries: fake.RECOVERIES, parallel: 4, memory: true };
+const RULES: Rules = { iterations: 6, recoveries: fake.RECOVERIES, parallel: 4, memory: fake.WRITERS };
 const DRAIN_MS = 2_000;
 const MOST_STEPS = 20_000;
 /** I24: simulated time in which everything comes to rest once faults have stopped. */
@@ -317,7 +317,8 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
     const patience = (Number(world.down) + Number(world.broken)) * said.length * UNDELIVERED_MS;
     const rested = runUntil(resting, scheduler.now() + REST_MS + patience);
     must(rested, "I24", () => keys.map((s) => `${s}: ${checker.live(s)} +${checker.waiting(s)}`).join(", "));
-    const saved = () => keys.every((s) => (world.remembered.get(s)?.length ?? 0) === checker.ended(s).length);
+    const told = (s: string, by: string) => world.remembered.get(`${by} ${s}`)?.length ?? 0;
+    const saved = () => keys.every((s) => fake.WRITERS.every((by) => told(s, by) === checker.ended(s).length));
     must(runUntil(saved, scheduler.now() + MEMORY_REST_MS), "I17", () => "what was to be remembered never was");
   }
 

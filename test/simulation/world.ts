@@ -344,10 +344,14 @@ export function channelOf(world: World, process: Process): Channel {
   };
 }
 
+export const WRITERS = ["notes", "far"];
+
 export function memoryOf(world: World, process: Process): Memory {
   const { random, scheduler } = world;
   return {
-    remember: (turn, key, signal) =>
+    writers: WRITERS,
+    recall: () => Promise.resolve(""),
+    remember: (writer, turn, key, signal) =>
       new Promise((resolve, reject) => {
         const abort = () => {
           scheduler.remove(task);
@@ -362,13 +366,14 @@ export function memoryOf(world: World, process: Process): Memory {
             "I25",
             () => `${turn.session} remembers ${turn.user}`,
           );
-          const written = world.remembered.get(turn.session) ?? [];
+          const place = `${writer} ${turn.session}`;
+          const written = world.remembered.get(place) ?? [];
           // A write that was under way when its process was replaced may land late: the key makes it one.
           if (written.at(-1) !== key && !(process.replaced && written.includes(key))) {
             must(!written.includes(key), "I17", () => `${key} is written after a later turn`);
             const expected = world.checker.ended(turn.session)[written.length];
             must(expected === key, "I17", () => `${key} is written where ${expected} is due`);
-            world.remembered.set(turn.session, [...written, key]);
+            world.remembered.set(place, [...written, key]);
           }
           resolve();
         });

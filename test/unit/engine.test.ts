@@ -1563,7 +1563,7 @@ describe("memory", () => {
     (await memory.next()).done();
     await calm();
     expect(memory.all.map(({ turn }) => turn.user)).toEqual(["one", "one", "two"]);
-    expect((await engine.status("s")).unsaved).toBe(false);
+    expect((await engine.status("s")).unsaved).toEqual([]);
   });
 
   it("of a turn before is written on while the next one is stopped", async () => {
@@ -1588,6 +1588,6 @@ describe("memory", () => {
     const { id } = await send("s", "hi");
     (await model.next()).answer("ok");
     await ended("s", id);
-    expect((await engine.status("s")).unsaved).toBe(false);
+    expect((await engine.status("s")).unsaved).toEqual([]);
   });
 });

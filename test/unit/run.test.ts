@@ -4,7 +4,7 @@ import { foldRun, type RunStatus } from "../../src/core/run.ts";
 import { type Entry, type Event, fresh, type Proposal, type Rules, type Session } from "../../src/core/session.ts";
 import { transition } from "../../src/core/turn.ts";
 
-const RULES: Rules = { iterations: 5, recoveries: 1, parallel: 1, memory: false };
+const RULES: Rules = { iterations: 5, recoveries: 1, parallel: 1, memory: [] };
 type Happening = Event | ((s: Session) => Event);
 
 /** The entries of the turn `a` after these events, as the real machine writes them, one second apart. */

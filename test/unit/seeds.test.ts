@@ -346,7 +346,7 @@ describe("seed 004: memory", () => {
       expect((await engine.status("s")).turn).toBeNull();
     }
     expect(memory.all).toHaveLength(1); // still at the first
-    expect((await engine.status("s")).unsaved).toBe(true);
+    expect((await engine.status("s")).unsaved).toEqual(["notes"]);
   });
 
   it("the writes complete in the background, in the order of the turns", async () => {
@@ -366,7 +366,7 @@ describe("seed 004: memory", () => {
     }
     expect(memory.all.map(({ turn }) => turn.user)).toEqual([0, 1, 2, 3, 4].map((i) => `turn-${i}`));
     expect(memory.all.map(({ key }) => key)).toEqual(ids);
-    expect((await engine.status("s")).unsaved).toBe(false);
+    expect((await engine.status("s")).unsaved).toEqual([]);
   });
 
   it("a follow-up to a turn whose memory is being written begins, and interrupts nothing", async () => {
@@ -405,14 +405,16 @@ describe("seed 004: memory", () => {
     }
     await calm();
     expect(memory.all).toHaveLength(2);
-    expect((await engine.status("s")).unsaved).toBe(false);
+    expect((await engine.status("s")).unsaved).toEqual([]);
   });
 
   it("what a dead process had not written is written by the next one, each turn under its one key", async () => {
     const model = scriptedModel();
     const written: string[] = [];
     const memory: Memory = {
-      remember: async (_turn, key) => {
+      writers: ["notes"],
+      recall: () => Promise.resolve(""),
+      remember: async (_writer, _turn, key) => {
         written.push(key);
         if (written.length === 1) await new Promise(() => {});
       },
@@ -426,6 +428,6 @@ describe("seed 004: memory", () => {
     const after = await bootEngine({ memory, disk: before.disk });
     await calm();
     expect(written).toEqual([id, id]);
-    expect((await after.engine.status("s")).unsaved).toBe(false);
+    expect((await after.engine.status("s")).unsaved).toEqual([]);
   });
 });

@@ -233,11 +233,19 @@ describe("opening", () => {
     await first.commit(commitOf("agent:new", 0));
     await first.commit(commitOf("agent:old", 0));
     await first.close();
-    edit(`UPDATE session SET state = json_set(state, '$.v', 2) WHERE key = 'agent:new'`);
+    edit(`UPDATE session SET state = json_set(state, '$.v', 3) WHERE key = 'agent:new'`);
     const second = await open();
     await expect(second.load("agent:new")).rejects.toThrow(ConfigError);
     await expect(second.load("agent:new")).rejects.toThrow("agent:new");
     expect(await second.load("agent:old")).not.toBeNull();
+  });
+
+  test("reads a session of version 1, which knew one memory at most", async () => {
+    const first = await open();
+    await first.commit(commitOf("a", 0));
+    await first.close();
+    edit(`UPDATE session SET state = json_set(state, '$.v', 1, '$.remembered', 7)`);
+    expect((await (await open()).load("a"))?.state).toMatchObject({ v: 2, remembered: {} });
   });
 });
 

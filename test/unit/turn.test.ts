@@ -15,9 +15,9 @@ import {
   type Rules,
   type Session,
 } from "../../src/core/session.ts";
-import { transition, work } from "../../src/core/turn.ts";
+import { transition, unsaved, work } from "../../src/core/turn.ts";
 
-const RULES: Rules = { iterations: 3, recoveries: 3, parallel: 2, memory: true };
+const RULES: Rules = { iterations: 3, recoveries: 3, parallel: 2, memory: ["notes"] };
 const ONE_BY_ONE = { ...RULES, parallel: 1 };
 
 // ── Telling a story ───────────────────────────────────────────────────────────────────────────────────
@@ -50,7 +50,7 @@ const moved = (input: string, to: number): Event => ({ type: "moved", input, to 
 const settled = (key: string, abandoned = false): Event => ({ type: "settled", key, abandoned });
 const restarted = (resume = true): Event => ({ type: "restarted", resume });
 const decided = (call: string, allow: boolean, text = ""): Event => ({ type: "decided", call, allow, text, by: "me" });
-const remembered = (after: number, upTo: number): Event => ({ type: "remembered", after, upTo });
+const remembered = (after: number, upTo: number): Event => ({ type: "remembered", by: "notes", after, upTo });
 const thought =
   (...calls: Proposal[]): Happening =>
   ({ step }) => ({
@@ -138,9 +138,9 @@ describe("an input comes", () => {
     ["fresh", "interrupt", ["accepted m began", "began m"], [], ["think:1"]],
     ["fresh", "queue", ["accepted m began", "began m"], [], ["think:1"]],
     ["fresh", "steer", ["accepted m began", "began m"], [], ["think:1"]],
-    ["done", "interrupt", ["accepted m began", "began m"], [], ["think:3", "remember:0"]],
-    ["done", "queue", ["accepted m began", "began m"], [], ["think:3", "remember:0"]],
-    ["done", "steer", ["accepted m began", "began m"], [], ["think:3", "remember:0"]],
+    ["done", "interrupt", ["accepted m began", "began m"], [], ["think:3", "remember:notes:0"]],
+    ["done", "queue", ["accepted m began", "began m"], [], ["think:3", "remember:notes:0"]],
+    ["done", "steer", ["accepted m began", "began m"], [], ["think:3", "remember:notes:0"]],
     ["thinking", "interrupt", ["accepted m interrupt", "stopping a interrupted by m"], ["m interrupt"], []],
     ["thinking", "queue", ["accepted m queue"], ["m queue"], ["think:1"]],
     ["thinking", "steer", ["accepted m steer"], ["m steer"], ["think:1"]],
@@ -395,7 +395,7 @@ describe("a crash loop", () => {
   it("holds what waits until somebody says something, then goes on in order", () => {
     const parked = after(thinking, arrived("b"), ...again, restarted());
     expect(waiting(parked)).toEqual(["b queue"]);
-    expect(keys(parked)).toEqual(["remember:0"]);
+    expect(keys(parked)).toEqual(["remember:notes:0"]);
     expect(after(parked, restarted())).toBe(parked);
     expect(facts(parked, arrived("c"), thought())).toEqual([
       "accepted c queue",
@@ -670,10 +670,10 @@ describe("what comes late", () => {
 
 describe("memory", () => {
   it("is wanted from the last turn that was written, one at a time, off the turn's path", () => {
-    expect(keys(done)).toEqual(["remember:0"]);
+    expect(keys(done)).toEqual(["remember:notes:0"]);
     const two = after(done, arrived("b"), thought());
-    expect(keys(two)).toEqual(["remember:0"]);
-    expect(keys(after(two, remembered(0, done.ended)))).toEqual([`remember:${done.ended}`]);
+    expect(keys(two)).toEqual(["remember:notes:0"]);
+    expect(keys(after(two, remembered(0, done.ended)))).toEqual([`remember:notes:${done.ended}`]);
     expect(keys(after(two, remembered(0, done.ended), remembered(done.ended, two.ended)))).toEqual([]);
   });
 
@@ -685,13 +685,13 @@ describe("memory", () => {
   });
 
   it("that nobody wants leaves nothing to write, also not when somebody wants it later", () => {
-    const [s] = tell(thinking, [thought()], { ...RULES, memory: false });
+    const [s] = tell(thinking, [thought()], { ...RULES, memory: [] });
     expect(keys(s)).toEqual([]);
   });
 
   it("is still wanted after a restart, and while the next turn runs", () => {
-    expect(keys(after(done, restarted()))).toEqual(["remember:0"]);
-    expect(keys(after(done, arrived("b")))).toEqual(["think:3", "remember:0"]);
+    expect(keys(after(done, restarted()))).toEqual(["remember:notes:0"]);
+    expect(keys(after(done, arrived("b")))).toEqual(["think:3", "remember:notes:0"]);
   });
 });
 
@@ -702,7 +702,7 @@ describe("a state", () => {
     const json = JSON.stringify(s);
     expect(JSON.parse(json)).toStrictEqual(s);
     expect(json).not.toContain("§");
-    expect(s.v).toBe(1);
+    expect(s.v).toBe(2);
   });
 
   it("numbers its entries densely", () => {
@@ -732,7 +732,7 @@ const someRules = fc.record({
   iterations: fc.integer({ min: 1, max: 3 }),
   recoveries: fc.integer({ min: 1, max: 3 }),
   parallel: fc.integer({ min: 1, max: 3 }),
-  memory: fc.boolean(),
+  memory: fc.subarray(["notes", "far"]),
 });
 
 describe("whatever happens, in whatever order", () => {
@@ -783,7 +783,8 @@ function createHistory(rules: Rules) {
     s = freeze(next);
     entries.forEach((entry, i) => must(entry.seq === before.seq + i + 1, "seq is not dense"));
     must(s.seq === before.seq + entries.length, "the state lost count of its entries");
-    must(s.step >= before.step && s.ended >= before.ended && s.remembered >= before.remembered, "something fell");
+    must(s.step >= before.step && s.ended >= before.ended, "something fell");
+    for (const [by, mark] of Object.entries(before.remembered)) must((s.remembered[by] ?? 0) >= mark, "a mark fell");
     for (const entry of entries) take(entry, event);
     if (by) flying.delete(by.key);
     inspect(before, event);
@@ -918,7 +919,12 @@ function createHistory(rules: Rules) {
       case "deliver":
         return { type: "delivered", step: effect.step, how: yes ? "sent" : "undelivered" };
       case "remember":
-        return { type: "remembered", after: effect.after, upTo: ends.find((seq) => seq > effect.after) ?? 0 };
+        return {
+          type: "remembered",
+          by: effect.by,
+          after: effect.after,
+          upTo: ends.find((seq) => seq > effect.after) ?? 0,
+        };
     }
   }
 
@@ -957,7 +963,7 @@ function createHistory(rules: Rules) {
 
   /** Nothing bad happens any more. */
   function rest() {
-    for (let i = 0; s.turn || s.inbox.length || s.remembered < s.ended; i++) {
+    for (let i = 0; s.turn || s.inbox.length || unsaved(s, rules).length; i++) {
       must(i < 2_000, "it does not come to rest");
       const [dead] = dying.values();
       const [effect] = flying.values();

@@ -50,7 +50,7 @@ export type Platform = {
   methodOf(verb: string, path: string): string | undefined;
   answer(call: Call): Answer | Promise<Answer>;
   /** How it words a planted status. */
-  failure(status: number, retryAfter: number | undefined): Answer;
+  failure(status: number, retryAfter: number | undefined, call: Call): Answer;
   /** What a rate limit of this method holds for: a chat, a channel. */
   limited(call: Call): string;
 };
@@ -135,7 +135,7 @@ export async function startServer(platform: Platform): Promise<ChatServer> {
     changed();
     if (unreadable) violations.push(`${call.method} (call ${call.number}): ${body}`);
     if (!method) violations.push(`${call.method} (call ${call.number}): there is no such method`);
-    if (unreadable || !method) return send(response, platform.failure(unreadable ? 400 : 404, undefined));
+    if (unreadable || !method) return send(response, platform.failure(unreadable ? 400 : 404, undefined, call));
 
     if (trap?.fault === "reset") return reset(response);
     if (trap?.fault === "hang") await held(trap, gone.signal);
@@ -156,12 +156,12 @@ export async function startServer(platform: Platform): Promise<ChatServer> {
         violations.push(
           `${call.method} (call ${call.number}): came ${Math.round(limit.to - now)} ms before the rate limit was over`,
         );
-      return platform.failure(429, (limit.to - now) / 1000);
+      return platform.failure(429, (limit.to - now) / 1000, call);
     }
     if (typeof call.fault !== "object") return undefined;
     const { status, retryAfter } = call.fault;
     if (status === 429 && retryAfter) limits.set(key, { from: now, to: now + retryAfter * 1000 });
-    return platform.failure(status, retryAfter);
+    return platform.failure(status, retryAfter, call);
   }
 
   function changed(): void {
