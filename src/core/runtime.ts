@@ -100,6 +100,8 @@ export interface Runtime {
   /** Those with `seq > after`, in order. */
   entries(session: string, after: number, limit: number): Promise<Entry[]>;
   retitle(session: string, title: string): Promise<boolean>;
+  /** Begins `session`, a new one, with nothing in it yet. */
+  create(begun: { session: string; title: string }): Promise<"created" | "taken">;
   /** Begins `session`, a new one, with what `from` holds up to and with the turn `through` (or all of it). */
   fork(fork: {
     from: string;

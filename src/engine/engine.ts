@@ -164,6 +164,12 @@ export function createEngine(world: World): Engine {
     return joined && { ...joined, id, joined: turn, session };
   }
 
+  async function create({ session, title }: Parameters<Runtime["create"]>[0]) {
+    const ofNothing: Event = { type: "forked", from: "", upTo: 0, messages: [] };
+    const entries = await change(session, () => ofNothing, { insist: false, title });
+    return entries.length ? "created" : "taken";
+  }
+
   async function fork({ from, through, session, title }: Parameters<Runtime["fork"]>[0]) {
     const past = emptyTranscript();
     for (let over = false; !over; ) {
@@ -287,6 +293,7 @@ export function createEngine(world: World): Engine {
     search: (query, within) => store.search(query, within),
     entries: (session, after, limit) => store.entries(session, after, limit),
     retitle: (session, title) => store.retitle(session, title),
+    create,
     fork,
     forget,
     announcements: (page) => store.announcements(page),

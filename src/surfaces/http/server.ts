@@ -1,6 +1,6 @@
 // The API server: raw sockets at the front (guard.ts), hono to find the row of the route table, one way out for answers.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, isIPv4 } from "node:net";
 import { networkInterfaces } from "node:os";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
@@ -57,10 +57,10 @@ export async function serve(api: Api, routes: readonly Route[], options: Options
     const verdict = guard(request);
     if ("preflight" in verdict) return void response.writeHead(204, { ...securityHeaders, ...verdict.preflight }).end();
     if ("deny" in verdict) return refuse(response, verdict.deny, redact);
-    const wait = limit(request.socket.remoteAddress);
-    if (wait !== null) return refuse(response, tooMany(wait), redact);
     for (const [name, value] of Object.entries({ ...securityHeaders, ...verdict.headers }))
       response.setHeader(name, value);
+    const wait = limit(request.socket.remoteAddress);
+    if (wait !== null) return refuse(response, tooMany(wait), redact);
     void listener(request, response);
   });
   server.on("clientError", (_error, socket) => {
@@ -159,13 +159,16 @@ const matches = (pattern: string, path: string) =>
 function ourNames(host: string, port: number, names: readonly string[]): ReadonlySet<string> {
   const everywhere = host === "0.0.0.0" || host === "::";
   const addresses = Object.values(networkInterfaces()).flatMap((all = []) => all.map(({ address }) => address));
-  const loopback = host === "localhost" || host === "::1" || host.startsWith("127.");
+  const loopback = host === "localhost" || host === "::1" || (isIPv4(host) && host.startsWith("127."));
   const own = [
     host,
     ...(everywhere ? addresses : []),
     ...(everywhere || loopback ? ["localhost", "127.0.0.1", "::1"] : []),
   ];
-  const withPort = own.map((name) => `${name.includes(":") ? `[${name}]` : name}:${port}`);
+  const withPort = own.flatMap((name) => {
+    const written = name.includes(":") ? `[${name}]` : name;
+    return port === 80 ? [written, `${written}:80`] : [`${written}:${port}`]; // clients leave the usual port out
+  });
   const unusual = names.flatMap((name) => (/:\d+$/.test(name) ? [name] : [name, `${name}:${port}`]));
   return new Set([...withPort, ...unusual].map((name) => name.toLowerCase()));
 }

@@ -126,7 +126,7 @@ export function interactions(here: World, { dispatch, sent, create, patch, ms }:
     if (type === 7 && asked.pressed) patch(inner, asked.pressed);
     asked.done = true;
     asked.acknowledged.resolve({ type, data });
-    if (call.params.with_response !== "true") return undefined;
+    if (call.query.with_response !== "true") return undefined;
     const message = asked.original && here.showMessage(asked.original);
     return { interaction: { id: asked.id, type: asked.type }, resource: { type, ...(message && { message }) } };
   }

@@ -4,7 +4,7 @@ import type { Params, Upload } from "./body.ts";
 import { type Draft, drafted, invalid, Refused } from "./discord-draft.ts";
 import { type Gateway, INTENT, startGateway } from "./discord-gateway.ts";
 import { type Interaction, interactions, type Press, type Slash } from "./discord-interactions.ts";
-import { type Channel, DM, type Message, type Person, TEXT, world } from "./discord-world.ts";
+import { type Channel, DM, type Message, type Person, TEXT, type User, world } from "./discord-world.ts";
 import { feeds } from "./feeds.ts";
 import { type Answer, type Call, type ChatServer, type Fault, type Planted, startServer } from "./server.ts";
 
@@ -179,7 +179,7 @@ export async function startFakeDiscord({
       "x-ratelimit-bucket": hashOf(call.method),
     };
     const route = PATTERNS.find(({ method }) => method === call.method);
-    const ids = route?.path.exec(call.path)?.groups ?? {};
+    const ids = route?.path.exec(decodeURIComponent(call.path))?.groups ?? {};
     try {
       const body = route?.handle(call, ids);
       return { status: body === undefined ? 204 : 200, headers, ...(body !== undefined && { body }) };
@@ -205,17 +205,16 @@ export async function startFakeDiscord({
 
   // ── Messages of the bot ─────────────────────────────────────────────────────────────────────────────
 
-  function list({ params }: Call, { channel = "" }: Ids): Params[] {
+  /** Newest first; after a message the oldest of them, else the newest. */
+  function list({ query }: Call, { channel = "" }: Ids): Params[] {
     const { id } = channelOf(channel);
-    const all = [...here.messages.values()].filter((message) => message.channel.id === id);
-    const after =
-      params.after === undefined ? all : all.filter((message) => BigInt(message.id) > BigInt(text(params.after)));
-    const before =
-      params.before === undefined ? after : after.filter((message) => BigInt(message.id) < BigInt(text(params.before)));
-    const most = Number(params.limit ?? 50);
-    return (params.after === undefined ? before.slice(-most) : before.slice(0, most))
-      .toReversed()
-      .map((one) => here.showMessage(one));
+    const after = BigInt(text(query.after) || 0);
+    const before = BigInt(text(query.before) || "9223372036854775807");
+    const most = Number(query.limit ?? 50);
+    const all = [...here.messages.values()].filter(
+      (message) => message.channel.id === id && BigInt(message.id) > after && BigInt(message.id) < before,
+    );
+    return (after ? all.slice(0, most) : all.slice(-most)).toReversed().map((message) => here.showMessage(message));
   }
 
   function post(call: Call, { channel: id = "" }: Ids): Params {
@@ -327,11 +326,12 @@ export async function startFakeDiscord({
 
   /** Without its intent, what is in a guild's message is only for those it mentions. */
   function announce(type: "MESSAGE_CREATE" | "MESSAGE_UPDATE", message: Message): void {
-    const { channel, author, content } = message;
+    const { channel, author } = message;
     const shown = here.showMessage(message);
     const guild = channel.guild_id && { guild_id: channel.guild_id, member: here.showMember() };
     const full = { ...shown, ...guild, channel_type: channel.type };
-    const meant = channel.type === DM || author.id === here.bot.id || content.includes(`<@${here.bot.id}>`);
+    const mentioned = new Set((shown.mentions as User[]).map(({ id }) => id));
+    const meant = channel.type === DM || author.id === here.bot.id || mentioned.has(here.bot.id);
     gateway.dispatch(type, (intents) => {
       if (!(intents & intentFor(channel))) return undefined;
       if (meant || intents & INTENT.messageContent) return full;

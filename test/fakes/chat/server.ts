@@ -17,7 +17,8 @@ export type Call = {
   /** As the platform calls it: `sendMessage`, `chat.postMessage`, `POST /channels/:channel/messages`. */
   method: string;
   path: string;
-  /** Of the body and of the query. */
+  query: Params;
+  /** Of the body, or of the query when there is none. */
   params: Params;
   files: Record<string, Upload>;
   headers: IncomingHttpHeaders;
@@ -113,11 +114,14 @@ export async function startServer(platform: Platform): Promise<ChatServer> {
     if (body === undefined) return;
     const method = platform.methodOf(request.method ?? "", url.pathname);
     const unreadable = typeof body === "string";
+    const query = Object.fromEntries(url.searchParams);
+    const params = unreadable ? {} : body.params;
     const call: Call = {
       number: calls.length + 1,
       method: method ?? `${request.method} ${url.pathname}`,
       path: url.pathname,
-      params: { ...Object.fromEntries(url.searchParams), ...(unreadable ? {} : body.params) },
+      query,
+      params: Object.keys(params).length > 0 ? params : query,
       files: unreadable ? {} : body.files,
       headers: request.headers,
       fault: undefined,

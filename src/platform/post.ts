@@ -1,0 +1,54 @@
+// One POST to an address that the user configured: bounded in time, never led to another host, and no error shows what
+// was sent.
+
+export type Posted = { status: number; retryAfter: string | null };
+export type Post = {
+  /** Throws an Error whose message may be shown to anybody. */
+  send(url: string, what: { headers: Record<string, string>; body: string; signal: AbortSignal }): Promise<Posted>;
+  /** Cuts what is under way. */
+  close(): Promise<void>;
+};
+
+/** Of an answer's body, which nobody reads: so much is let through, to keep the connection. */
+const MOST_IGNORED = 65_536;
+
+export function openPost({ limitMs = 10_000 } = {}): Post {
+  /** Loaded with the first letter: undici takes 75 ms, and most processes have nothing to send. */
+  let opening: ReturnType<typeof connections> | null = null;
+  return {
+    async send(url, { headers, body, signal }) {
+      opening ??= connections();
+      const { request, agent } = await opening;
+      const cut = new AbortController();
+      const abort = () => cut.abort();
+      signal.addEventListener("abort", abort);
+      const late = setTimeout(abort, limitMs);
+      try {
+        if (signal.aborted) abort();
+        const answer = await request(url, { method: "POST", headers, body, signal: cut.signal, dispatcher: agent });
+        // Its status is its word, whatever becomes of the rest.
+        await answer.body.dump({ limit: MOST_IGNORED, signal: cut.signal }).catch(() => answer.body.destroy());
+        return { status: answer.statusCode, retryAfter: oneOf(answer.headers["retry-after"]) };
+      } catch (error) {
+        throw new Error(cut.signal.aborted && !signal.aborted ? `no answer within ${limitMs / 1_000} s` : reason(error));
+      } finally {
+        clearTimeout(late);
+        signal.removeEventListener("abort", abort);
+      }
+    },
+    close: async () => (await opening)?.agent.destroy(),
+  };
+}
+
+async function connections() {
+  const { Agent, request } = await import("undici");
+  return { agent: new Agent({ connections: 8 }), request };
+}
+
+const oneOf = (header: string | string[] | undefined) => (Array.isArray(header) ? header[0] : header) ?? null;
+
+/** By its code: a message may hold the address or a header, and with it a secret. */
+function reason(error: unknown): string {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  return code ? `no answer (${code})` : "no answer";
+}
