@@ -22,7 +22,7 @@ export function openPost({ limitMs = 10_000 } = {}): Post {
       const cut = new AbortController();
       const abort = () => cut.abort();
       signal.addEventListener("abort", abort);
-      const late = setTimeout(abort, limitMs);
+      const timer = setTimeout(abort, limitMs);
       try {
         if (signal.aborted) abort();
         const answer = await request(url, { method: "POST", headers, body, signal: cut.signal, dispatcher: agent });
@@ -30,9 +30,10 @@ export function openPost({ limitMs = 10_000 } = {}): Post {
         await answer.body.dump({ limit: MOST_IGNORED, signal: cut.signal }).catch(() => answer.body.destroy());
         return { status: answer.statusCode, retryAfter: oneOf(answer.headers["retry-after"]) };
       } catch (error) {
-        throw new Error(cut.signal.aborted && !signal.aborted ? `no answer within ${limitMs / 1_000} s` : reason(error));
+        const late = cut.signal.aborted && !signal.aborted;
+        throw new Error(late ? `no answer within ${limitMs / 1_000} s` : reason(error), { cause: error });
       } finally {
-        clearTimeout(late);
+        clearTimeout(timer);
         signal.removeEventListener("abort", abort);
       }
     },

@@ -8,6 +8,8 @@ import { openApi } from "./openapi.ts";
 import type { Api, Route, Settings } from "./route.ts";
 import { runRoutes } from "./runs.ts";
 import { serve } from "./server.ts";
+import { sessionRoutes } from "./sessions.ts";
+import { webhookRoutes } from "./webhooks.ts";
 
 export type ApiOptions = {
   runtime: Runtime;
@@ -59,5 +61,7 @@ export async function serveApi(options: ApiOptions): Promise<ServedApi> {
 /** The table itself, for those who look at all rows. */
 export const routesOf = (api: Api, vitals: Vitals, describe: () => Record<string, unknown>): Route[] => [
   ...runRoutes(api),
+  ...sessionRoutes(api),
+  ...webhookRoutes(api),
   ...infoRoutes(api, vitals, describe),
 ];

@@ -60,7 +60,8 @@ export type Call<Body> = {
   /** Sends events until they are over or the reader is gone. True: the reader has had all of it. */
   stream(
     open: (signal: AbortSignal) => AsyncIterable<Frame>,
-    more?: { headers?: Record<string, string>; last?: string },
+    /** `stays`: it cannot be resumed, so it goes on to its end while we leave. */
+    more?: { headers?: Record<string, string>; last?: string; stays?: boolean },
   ): Promise<boolean>;
 };
 /** "streamed": the answer is written already. */
@@ -102,9 +103,10 @@ export const ok = (body: unknown, headers: Record<string, string> = {}): Answer 
 /** `Call.stream` for one request. */
 export const streamer =
   ({ clock, settings, leaving }: Api, response: ServerResponse): Call<unknown>["stream"] =>
-  (open, { headers = {}, last = "" } = {}) => {
+  (open, { headers = {}, last = "", stays = false } = {}) => {
     const { heartbeatMs, stallMs } = settings;
-    return stream(response, open, { clock, heartbeatMs, stallMs, leaving, headers, last });
+    const until = stays ? new AbortController().signal : leaving;
+    return stream(response, open, { clock, heartbeatMs, stallMs, leaving: until, headers, last });
   };
 
 const SOON = { headers: { "Retry-After": "1" } };

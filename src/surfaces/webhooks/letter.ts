@@ -20,7 +20,7 @@ export function letterOf(
     run_id: run.id,
     session_id: session,
     status: run.status,
-    ...(run.output && { output: run.output }),
+    ...(run.status === "completed" && { output: run.output }),
     ...(run.status === "failed" && { error: run.error ?? "The run failed." }),
     usage: { input_tokens: input, output_tokens: output, total_tokens: input + output },
     created_at: run.createdAt / 1_000,
@@ -42,11 +42,11 @@ export function letterOf(
 }
 
 /** A 4xx says that the letter itself is wrong, except for these: come later. */
-const COME_LATER = [408, 409, 425, 429];
+const COME_LATER = new Set([408, 409, 425, 429]);
 
 export function verdictOf({ status, retryAfter }: { status: number; retryAfter: string | null }): Verdict {
   if (status >= 200 && status < 300) return "told";
-  const final = status >= 400 && status < 500 && !COME_LATER.includes(status);
+  const final = status >= 400 && status < 500 && !COME_LATER.has(status);
   const where = status >= 300 && status < 400 ? ", which points elsewhere and is not followed" : "";
   return { error: `answered ${status}${where}`, final, retryAfter };
 }

@@ -24,24 +24,27 @@ export type Webhooks = {
   close(ms: number): Promise<void>;
 };
 
-type Waiting = Announcement & { flying: boolean; over: boolean };
-type Flight = { to: string; cut: AbortController; landed: Promise<void> };
+type Waiting = Announcement & { over: boolean };
 
-/** Half of them is the most for one target: one that hangs leaves room for the others. */
 const AT_ONCE = 8;
-/** Looks at everything that waits: what somebody revived, and what no commit told us of. */
+/** One target that hangs leaves room for the others. */
+const AT_ONCE_TO_ONE = 4;
+/** How often all that waits is looked at: somebody may have revived one, and a commit can land without our hearing of it. */
 const LOOK_MS = 10_000;
+/** Between two tries when the store is in trouble. */
+const STORE_MS = 1_000;
 const PAGE = 500;
 /** Kept in memory, a few hundred bytes each; the rest waits in the store. */
 const MOST = 50_000;
-const STORE_MS = 1_000;
 
 export function createWebhooks({ runtime, targets, clock, random, log, post = openPost() }: Options): Webhooks {
   const secrets = new Map(targets.map(({ url, secret }) => [url, secret]));
   const lines = new Map<string, Waiting[]>();
+  /** The ids of all that is in a line. */
   const known = new Set<number>();
-  const flights = new Set<Flight>();
-  const cut = new AbortController();
+  /** What is being told just now, and to whom. */
+  const flights = new Map<Waiting, string>();
+  const leaving = new AbortController();
   let alarm = new AbortController();
   let closing = false;
   let seen = 0;
@@ -50,11 +53,11 @@ export function createWebhooks({ runtime, targets, clock, random, log, post = op
   const wake = () => alarm.abort();
 
   async function work(): Promise<void> {
-    await dropStrangers();
-    while (secrets.size && !cut.signal.aborted) {
+    await tried("unread", dropStrangers);
+    while (secrets.size > 0 && !leaving.signal.aborted) {
       alarm = new AbortController();
       const wait = await advance();
-      if (closing && !flights.size) return;
+      if (closing && flights.size === 0) return;
       await clock.sleep(wait, alarm.signal);
     }
   }
@@ -66,7 +69,7 @@ export function createWebhooks({ runtime, targets, clock, random, log, post = op
     const now = clock.now();
     let wait = readable ? lookAt - now : STORE_MS;
     for (const [head] of lines.values()) {
-      if (!head || head.flying) continue;
+      if (!head || flights.has(head)) continue;
       if (head.due > now) wait = Math.min(wait, head.due - now);
       else if (hasRoom(head.to)) fly(head);
     }
@@ -75,7 +78,7 @@ export function createWebhooks({ runtime, targets, clock, random, log, post = op
 
   /** Takes out what is over. Only here: what is being read meanwhile must not come in a second time. */
   function sweep() {
-    for (const [key, line] of [...lines]) {
+    for (const [key, line] of lines) {
       const [head] = line;
       if (!head?.over) continue;
       known.delete(head.id);
@@ -90,14 +93,19 @@ export function createWebhooks({ runtime, targets, clock, random, log, post = op
       seen = 0;
       lookAt = now + LOOK_MS;
     }
-    for (let more = true; more && known.size < MOST; ) {
-      const page = await runtime.announcements({ dead: false, after: seen, limit: PAGE });
-      for (const row of page) {
-        if (!secrets.has(row.to)) await drop(row, "it is not configured any more");
-        else if (!known.has(row.id)) queue(row);
-        seen = row.id;
-      }
-      more = page.length === PAGE;
+    for await (const row of rows({ dead: false, after: seen })) {
+      if (known.size >= MOST) return;
+      if (!secrets.has(row.to)) await dropStranger(row);
+      else if (!known.has(row.id)) queue(row);
+      seen = row.id;
+    }
+  }
+
+  async function* rows({ dead, after }: { dead: boolean; after: number }): AsyncGenerator<Announcement> {
+    for (let page: Announcement[] = [], from = after; ; from = page.at(-1)?.id ?? from) {
+      page = await runtime.announcements({ dead, after: from, limit: PAGE });
+      yield* page;
+      if (page.length < PAGE) return;
     }
   }
 
@@ -105,46 +113,49 @@ export function createWebhooks({ runtime, targets, clock, random, log, post = op
     known.add(row.id);
     const key = JSON.stringify([row.to, row.session]);
     const line = lines.get(key) ?? [];
-    const before = line.findIndex((one) => one.id > row.id && !one.flying); // one that was revived
-    line.splice(before < 0 ? line.length : before, 0, { ...row, flying: false, over: false });
+    const place = line.findIndex((one) => one.id > row.id && !flights.has(one)); // found, if it was revived
+    line.splice(place < 0 ? line.length : place, 0, { ...row, over: false });
     lines.set(key, line);
   }
 
-  function hasRoom(to: string): boolean {
-    const same = [...flights].filter((flight) => flight.to === to).length;
-    return flights.size < AT_ONCE && same < AT_ONCE / 2;
-  }
+  const hasRoom = (to: string) =>
+    flights.size < AT_ONCE && [...flights.values()].filter((other) => other === to).length < AT_ONCE_TO_ONE;
 
   function fly(row: Waiting) {
-    row.flying = true;
-    const flight: Flight = { to: row.to, cut: new AbortController(), landed: Promise.resolve() };
-    flights.add(flight);
-    flight.landed = tell(row, flight.cut.signal).finally(() => {
-      row.flying = false;
-      flights.delete(flight);
+    flights.set(row, row.to);
+    void tell(row).finally(() => {
+      flights.delete(row);
       wake();
     });
   }
 
-  async function tell(row: Waiting, signal: AbortSignal): Promise<void> {
-    const verdict = await attempt(row, signal);
-    if (verdict === null) return; // we are leaving: told after the next start, under the same id
-    const next = verdict === "told" ? null : after(row, verdict);
-    const kept = () => runtime.announced(row.id, next);
-    while (!(await tried("unkept", kept)) && !cut.signal.aborted) await clock.sleep(STORE_MS, cut.signal);
-    report(row, next);
+  async function tell(row: Waiting): Promise<void> {
+    const verdict = await attempt(row);
+    if (verdict === null) return;
+    const next = typeof verdict === "string" ? null : after(row, verdict);
+    while (!(await tried("unkept", () => runtime.announced(row.id, next)))) {
+      if (leaving.signal.aborted) return;
+      await clock.sleep(STORE_MS, leaving.signal);
+    }
+    report(row, verdict, next);
     Object.assign(row, next);
     row.over = next === null || next.dead;
   }
 
-  async function attempt(row: Waiting, signal: AbortSignal): Promise<Verdict | null> {
+  /** Null: it was not tried, or we left before an answer came. It is tried again, under the same id. */
+  async function attempt(row: Waiting): Promise<Verdict | "gone" | null> {
+    const { signal } = leaving;
     try {
       const run = await runtime.run(row.turn);
-      if (!run) return { error: "its run was deleted before it could be told", final: true, retryAfter: null };
+      if (!run) return "gone";
       const letter = letterOf(row, run, { secret: secrets.get(row.to) ?? "", now: clock.now() });
-      return verdictOf(await post.send(row.to, { ...letter, signal }));
+      return await post.send(row.to, { ...letter, signal }).then(verdictOf, (error: unknown) => {
+        return signal.aborted ? null : { error: messageOf(error), final: false, retryAfter: null };
+      });
     } catch (error) {
-      return signal.aborted ? null : { error: messageOf(error), final: false, retryAfter: null };
+      log("warn", "webhooks.unread", { error: messageOf(error) });
+      row.due = clock.now() + STORE_MS;
+      return null;
     }
   }
 
@@ -155,37 +166,33 @@ export function createWebhooks({ runtime, targets, clock, random, log, post = op
     return { attempts, due: now + (wait ?? 0), error, dead: wait === null };
   }
 
-  function report(row: Waiting, next: ReturnType<typeof after> | null) {
+  function report(row: Waiting, verdict: Verdict | "gone", next: ReturnType<typeof after> | null) {
     const about = { delivery: row.id, to: nameOf(row.to), run: row.turn };
+    if (verdict === "gone") return log("warn", "webhook.dropped", { ...about, why: "its run was deleted" });
     if (!next) return log("debug", "webhook.told", about);
-    const { attempts, error, dead, due } = next;
-    if (dead) log("error", "webhook.dead", { ...about, attempts, error });
+    const { attempts, error, due } = next;
+    if (next.dead) log("error", "webhook.dead", { ...about, attempts, error });
     else log("warn", "webhook.failed", { ...about, attempts, error, againInMs: due - clock.now() });
   }
 
-  /** Nobody can tell or revive what was meant for a target that is gone. */
   async function dropStrangers(): Promise<void> {
-    await tried("unread", async () => {
-      for (const dead of [true, false])
-        for (let page: Announcement[] = [], from = 0; from === 0 || page.length === PAGE; from = page.at(-1)?.id ?? 1) {
-          page = await runtime.announcements({ dead, after: from, limit: PAGE });
-          for (const row of page) if (!secrets.has(row.to)) await drop(row, "it is not configured any more");
-        }
-    });
+    for (const dead of [true, false])
+      for await (const row of rows({ dead, after: 0 })) if (!secrets.has(row.to)) await dropStranger(row);
   }
 
-  async function drop(row: Announcement, why: string): Promise<void> {
-    await runtime.announced(row.id, null);
-    log("warn", "webhook.dropped", { delivery: row.id, to: nameOf(row.to), run: row.turn, why });
+  async function dropStranger({ id, to, turn }: Announcement): Promise<void> {
+    await runtime.announced(id, null);
+    const why = "its target is not configured any more";
+    log("warn", "webhook.dropped", { delivery: id, to: nameOf(to), run: turn, why });
   }
 
   /** False: the store could not do it. */
-  async function tried(what: string, work: () => Promise<unknown>): Promise<boolean> {
+  async function tried(event: "unread" | "unkept", work: () => Promise<unknown>): Promise<boolean> {
     try {
       await work();
       return true;
     } catch (error) {
-      log("warn", `webhooks.${what}`, { error: messageOf(error) });
+      log("warn", `webhooks.${event}`, { error: messageOf(error) });
       return false;
     }
   }
@@ -203,13 +210,12 @@ export function createWebhooks({ runtime, targets, clock, random, log, post = op
       const done = new AbortController();
       void working.then(() => done.abort());
       await clock.sleep(ms, done.signal);
-      cut.abort();
+      leaving.abort();
       wake();
-      for (const flight of flights) flight.cut.abort();
       await post.close();
     },
   };
 }
 
-/** A path or a query is often a secret of its own. */
+/** Without its path and query, which are often a secret. */
 const nameOf = (url: string) => (URL.canParse(url) ? new URL(url).origin : "a target without a valid address");

@@ -1,5 +1,6 @@
 // A request's body, whatever its encoding.
 import type { IncomingMessage } from "node:http";
+import { z } from "zod";
 import { isRecord, parsed } from "../llm/validation.ts";
 
 export type Upload = { name: string; type: string; bytes: Buffer };
@@ -42,3 +43,7 @@ async function multipart(bytes: Buffer, type: string): Promise<Body | string> {
   }
   return { params, files };
 }
+
+/** A value, or its JSON in a string: forms can do no better. */
+export const loose = <T extends z.ZodType>(schema: T) =>
+  z.preprocess((value) => (typeof value === "string" ? (parsed(value) ?? value) : value), schema);

@@ -1,9 +1,6 @@
-// The parameters of Telegram's methods, as they are documented. A value may be JSON in a string: forms can do no better.
+// The parameters of Telegram's methods, as they are documented.
 import { z } from "zod";
-import { parsed } from "../llm/validation.ts";
-
-const loose = <T extends z.ZodType>(schema: T) =>
-  z.preprocess((value) => (typeof value === "string" ? (parsed(value) ?? value) : value), schema);
+import { loose } from "./body.ts";
 
 const chat = loose(z.union([z.int(), z.string().regex(/^@\w+$/)]));
 const id = loose(z.int());
