@@ -13,7 +13,7 @@ import { createDemoModel } from "./llm/demo.ts";
 import { chooseEndpoints, type Endpoint } from "./llm/endpoint.ts";
 import { createModel } from "./llm/provider.ts";
 import { clock } from "./platform/clock.ts";
-import { readContextFiles } from "./platform/context-files.ts";
+import { createContextFiles } from "./platform/context-files.ts";
 import { type Home, homeOf, makeHome } from "./platform/home.ts";
 import { openLog } from "./platform/log.ts";
 import { createRedactor } from "./platform/redact.ts";
@@ -86,6 +86,7 @@ export async function openRuntime(options: {
   };
   const named = keepLast(MODELS, modelNamed);
   const cwd = config.terminal.cwd ?? process.cwd();
+  const contextFiles = createContextFiles(cwd, clock.now);
 
   const store = await openSqlite({ file: home.database });
   const { openToolbox } = await import("./tools/toolbox.ts");
@@ -127,7 +128,7 @@ export async function openRuntime(options: {
           date: new Date(clock.now()).toISOString().slice(0, 10),
           tools: toolbox.tools().map((tool) => tool.name),
           memory: "",
-          files: await readContextFiles(cwd),
+          files: await contextFiles(),
           instructions,
         }),
       breaker: createBreaker(clock),

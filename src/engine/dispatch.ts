@@ -13,6 +13,7 @@ import { emptyTranscript, extend, type Transcript } from "../core/transcript.ts"
 import { transition, unsaved, work } from "../core/turn.ts";
 import { createGate } from "./gate.ts";
 import { createInflight, type Inflight } from "./inflight.ts";
+import { createRecent, type Recent } from "./recent.ts";
 import type { Live } from "./stream.ts";
 
 export type Limits = {
@@ -61,6 +62,7 @@ export type Slot = {
   inflight: Inflight;
   live: Live | null;
   transcript: Transcript | null;
+  recent: Recent;
   watchers: Set<() => void>;
 };
 type Row = NonNullable<Slot["row"]>;
@@ -164,6 +166,7 @@ export function createDispatch(world: World) {
     const row = (await store.load(slot.key)) ?? NEW;
     if (row === NEW) slot.transcript = emptyTranscript(); // nothing to read: saves a question to the store's thread
     if (slot.since < 0) slot.since = row.state.seq;
+    slot.recent.clear();
     if (row.epoch === epoch) adopt(slot, row, []); // what is known was not what is stored
     slot.row = row;
     return row;
@@ -247,6 +250,7 @@ export function createDispatch(world: World) {
     if (row.state.turn?.id !== slot.halted) slot.halted = null;
     if (slot.live && slot.live.step !== row.state.step) slot.live = null;
     slot.row = row;
+    slot.recent.add(entries);
     if (slot.transcript) for (const entry of entries) extend(slot.transcript, entry);
     reconcile(slot);
     for (const wake of slot.watchers) wake();
@@ -382,6 +386,7 @@ export function createDispatch(world: World) {
       viewers: 0,
       live: null,
       transcript: null,
+      recent: createRecent(),
       watchers: new Set(),
       inflight: createInflight({
         clock,
@@ -418,6 +423,7 @@ export function createDispatch(world: World) {
       slot.pending--;
       slot.row = null;
       slot.transcript = null;
+      slot.recent.clear();
     };
     slot.tail = result.then(over, over);
     return result;

@@ -18,6 +18,8 @@ export interface Engine extends Runtime {
   drain(ms: number, except?: string): Promise<{ left: string[] }>;
 }
 
+/** Turns of which we know where they are. */
+const HOMES = 10_000;
 /** Entries read at once. */
 const PAGE = 1_000;
 /** What memory gets at the end of a drain. */
@@ -28,6 +30,15 @@ export function createEngine(world: World): Engine {
   const sessions = createDispatch(world);
   const { slots, slotOf, change, reconcile, history, read, quiet } = sessions;
   let draining = false;
+  /** Where the turns are that were begun here, newest last. */
+  const homes = new Map<string, string>();
+
+  function settled(receipt: Receipt): Receipt {
+    homes.set(receipt.id, receipt.session);
+    const [oldest] = homes.keys();
+    if (homes.size > HOMES && oldest !== undefined) homes.delete(oldest);
+    return receipt;
+  }
 
   async function accept(request: AcceptRequest): Promise<Receipt> {
     const id = turnId(request.source, request.key);
@@ -66,7 +77,7 @@ export function createEngine(world: World): Engine {
       });
       const [first] = entries === "duplicate" ? [] : entries;
       if (first?.kind === "accepted")
-        return { id, session, applied: first.applied, replayed: false, cursor: before(first) };
+        return settled({ id, session, applied: first.applied, replayed: false, cursor: before(first) });
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       refusal = error;
@@ -155,14 +166,29 @@ export function createEngine(world: World): Engine {
   }
 
   async function run(id: string): Promise<(Run & { session: string }) | null> {
-    const [entries, input] = await Promise.all([store.turn(id), store.input(id)]);
-    const own = foldRun(entries);
-    if (!own || !input) return null;
-    const { session, turn } = input;
+    const found = here(id) ?? (await there(id));
+    const own = found && foldRun(found.entries);
+    if (!own) return null;
+    const { session, joined: turn } = found;
     if (own.status !== "queued" || !turn) return { ...own, session };
-    const joined = foldRun(await store.turn(turn)); // a steer: it is what the turn it joined is
+    const joined = foldRun(await turnOf(turn)); // a steer: it is what the turn it joined is
     return joined && { ...joined, id, joined: turn, session };
   }
+
+  /** What is known of a turn without asking the store, which is busy writing for others. */
+  function here(id: string) {
+    const session = homes.get(id) ?? "";
+    const recent = slots.get(session)?.recent;
+    const entries = recent?.turn(id);
+    return entries ? { entries, session, joined: recent?.joined(id) ?? null } : null;
+  }
+
+  async function there(id: string) {
+    const [entries, input] = await Promise.all([store.turn(id), store.input(id)]);
+    return input && { entries, session: input.session, joined: input.turn };
+  }
+
+  const turnOf = async (id: string) => here(id)?.entries ?? store.turn(id);
 
   async function create({ session, title }: Parameters<Runtime["create"]>[0]) {
     const ofNothing: Event = { type: "forked", from: "", upTo: 0, messages: [] };
@@ -204,7 +230,8 @@ export function createEngine(world: World): Engine {
           ready: () => read(slot, true),
           seq: () => slot.row?.state.seq ?? 0,
           live: () => slot.live,
-          entries: (after) => sessions.patiently(() => store.entries(session, after, PAGE), signal),
+          entries: async (after) =>
+            slot.recent.after(after) ?? sessions.patiently(() => store.entries(session, after, PAGE), signal),
           watchers: slot.watchers,
         },
         cursor,
@@ -286,7 +313,7 @@ export function createEngine(world: World): Engine {
     status,
     whereabouts,
     run,
-    turn: (id) => store.turn(id),
+    turn: turnOf,
     follow: watch,
     sessions: (page) => store.sessions(page),
     summary: (session) => store.summary(session),

@@ -5,7 +5,21 @@ import { join } from "node:path";
 const NAMES = ["AGENTS.md", "CLAUDE.md", ".hermes.md", ".cursorrules"];
 const LONGEST = 20_000;
 
-export async function readContextFiles(cwd: string): Promise<{ name: string; text: string }[]> {
+type ContextFile = { name: string; text: string };
+
+/** Read again only after a while: each model call asks for them, and looking for four files that are not there took 7 % of
+ *  a run. */
+const KEPT_MS = 2_000;
+
+export function createContextFiles(cwd: string, now: () => number): () => Promise<ContextFile[]> {
+  let kept: { at: number; files: Promise<ContextFile[]> } | null = null;
+  return () => {
+    if (!kept || Math.abs(now() - kept.at) > KEPT_MS) kept = { at: now(), files: read(cwd) };
+    return kept.files;
+  };
+}
+
+async function read(cwd: string): Promise<ContextFile[]> {
   const found = await Promise.all(NAMES.map(async (name) => ({ name, text: await head(join(cwd, name)) })));
   const seen = new Set<string>();
   // One is often a copy of, or a link to, another.

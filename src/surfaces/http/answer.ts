@@ -5,6 +5,7 @@ import * as z from "zod";
 import { messageOf } from "../../core/errors.ts";
 import { newRun, type Run, takeEntry } from "../../core/run.ts";
 import type { Receipt, Update } from "../../core/runtime.ts";
+import type { CallOutcome, Entry, Input } from "../../core/session.ts";
 import { type Problem, problem } from "./problem.ts";
 import type { Api } from "./route.ts";
 import { modelOptions, optionsOf } from "./start.ts";
@@ -59,8 +60,8 @@ export async function* watchTurn(
   }
 }
 
-const OVER = ["completed", "failed", "cancelled", "interrupted"];
-export const isOver = ({ status }: Run): boolean => OVER.includes(status);
+const OVER = new Set<Run["status"]>(["completed", "failed", "cancelled", "interrupted"]);
+export const isOver = ({ status }: Run): boolean => OVER.has(status);
 
 /** Decides at once what the turn asks, until it is over. What a turn asks that it only joined is for others to answer. */
 export async function attend(api: Api, turn: Turn): Promise<void> {
@@ -128,3 +129,124 @@ export const unfinished = (): Problem =>
     "gateway_draining",
     "The server restarts before this turn is done; it goes on afterwards. Ask again with the same Idempotency-Key.",
   );
+
+export const hexOf = (run: string): string => run.replace(/^run_/, "");
+
+// ── What a turn gives, as items ───────────────────────────────────────────────────────────────────────
+
+export type ItemEvent = { type: string; [field: string]: unknown };
+type Fields = { type: string; status: string; [field: string]: unknown };
+type Item = Fields & { id: string };
+type Placed = { at: number; item: Item };
+export type Output = {
+  items: readonly Item[];
+  /** Live text. */
+  hear(delta: string): ItemEvent[];
+  take(entry: Entry): ItemEvent[];
+  about(): { input: Input | null; cached: number };
+};
+
+/** A turn item by item, with what is told as each of them grows: the same for one who watches and one who reads later. */
+export function createOutput(run: string): Output {
+  const items: Item[] = [];
+  const proposed = new Map<string, { tool: string; args: unknown }>();
+  const running = new Map<string, Placed & { args: string }>();
+  let speech: (Placed & { text: string }) | null = null;
+  let input: Input | null = null;
+  let cached = 0;
+
+  function add(prefix: string, fields: Fields): Placed & { added: ItemEvent } {
+    const at = items.length;
+    const item: Item = { ...fields, id: `${prefix}_${hexOf(run)}_${at}` };
+    items.push(item);
+    return { at, item, added: { type: "response.output_item.added", output_index: at, item } };
+  }
+
+  /** It becomes another object: what was told of the old one stays as it was. */
+  function finish({ at, item: before }: Placed, fields: Partial<Fields>): ItemEvent {
+    const item: Item = { ...before, ...fields };
+    items[at] = item;
+    return { type: "response.output_item.done", output_index: at, item };
+  }
+
+  const within = ({ at, item }: Placed) => ({ item_id: item.id, output_index: at });
+  const inText = (place: Placed) => ({ ...within(place), content_index: 0 });
+
+  function hear(delta: string): ItemEvent[] {
+    const told: ItemEvent[] = [];
+    if (!speech) {
+      const { added, ...place } = add("msg", {
+        type: "message",
+        role: "assistant",
+        status: "in_progress",
+        content: [],
+      });
+      speech = { ...place, text: "" };
+      told.push(added, { type: "response.content_part.added", ...inText(place), part: partOf("") });
+    }
+    speech.text += delta;
+    return [...told, { type: "response.output_text.delta", ...inText(speech), delta, logprobs: [] }];
+  }
+
+  function say(text: string, status: string, phase: string): ItemEvent[] {
+    const rest = text.slice(speech?.text.length ?? 0);
+    const told = rest ? hear(rest) : [];
+    if (!speech) return told;
+    const place = speech;
+    speech = null;
+    const part = partOf(text);
+    return [
+      ...told,
+      { type: "response.output_text.done", ...inText(place), text, logprobs: [] },
+      { type: "response.content_part.done", ...inText(place), part },
+      finish(place, { status, phase, content: [part] }),
+    ];
+  }
+
+  function start(call: string): ItemEvent[] {
+    const { tool: name, args: given } = proposed.get(call) ?? { tool: "", args: {} };
+    const args = JSON.stringify(given ?? {});
+    const shape = { type: "function_call", status: "in_progress", call_id: call, name, arguments: "" };
+    const { added, ...place } = add("fc", shape);
+    running.set(call, { ...place, args });
+    return [
+      added,
+      { type: "response.function_call_arguments.delta", ...within(place), delta: args },
+      { type: "response.function_call_arguments.done", ...within(place), name, arguments: args },
+    ];
+  }
+
+  function end(call: string, outcome: CallOutcome, output: string): ItemEvent[] {
+    const place = running.get(call);
+    if (!place) return []; // it never ran
+    running.delete(call);
+    const status = outcome === "ok" || outcome === "error" ? "completed" : "incomplete";
+    const done = finish(place, { status, arguments: place.args });
+    const result = add("fco", { type: "function_call_output", status, call_id: call, output });
+    return [done, result.added, finish(result, {})];
+  }
+
+  function take(entry: Entry): ItemEvent[] {
+    switch (entry.kind) {
+      case "accepted":
+        ({ input } = entry);
+        return [];
+      case "thought":
+        for (const call of entry.calls) proposed.set(call.id, call);
+        cached += entry.usage.cached ?? 0;
+        return say(entry.text, "completed", entry.calls.length ? "commentary" : "final_answer");
+      case "cut":
+        return say(entry.text, "incomplete", "final_answer");
+      case "started":
+        return start(entry.call);
+      case "acted":
+        return end(entry.call, entry.outcome, entry.text);
+      default:
+        return [];
+    }
+  }
+
+  return { items, hear, take, about: () => ({ input, cached }) };
+}
+
+const partOf = (text: string) => ({ type: "output_text", text, annotations: [], logprobs: [] });

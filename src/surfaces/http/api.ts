@@ -2,9 +2,11 @@
 import type { Clock, Log, ToolSpec } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Entry } from "../../core/session.ts";
+import { completionRoutes } from "./completions.ts";
 import { infoRoutes, type Vitals } from "./info.ts";
 import { countRuns } from "./live.ts";
 import { openApi } from "./openapi.ts";
+import { responseRoutes } from "./responses.ts";
 import type { Api, Route, Settings } from "./route.ts";
 import { runRoutes } from "./runs.ts";
 import { serve } from "./server.ts";
@@ -61,6 +63,8 @@ export async function serveApi(options: ApiOptions): Promise<ServedApi> {
 /** The table itself, for those who look at all rows. */
 export const routesOf = (api: Api, vitals: Vitals, describe: () => Record<string, unknown>): Route[] => [
   ...runRoutes(api),
+  ...completionRoutes(api),
+  ...responseRoutes(api),
   ...sessionRoutes(api),
   ...webhookRoutes(api),
   ...infoRoutes(api, vitals, describe),

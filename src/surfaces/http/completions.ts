@@ -10,6 +10,7 @@ import {
   createAudience,
   effort,
   endProblem,
+  hexOf,
   isOver,
   NO_RETRY,
   sampling,
@@ -24,8 +25,8 @@ import { messages, readConversation } from "./conversation.ts";
 import { createReporter, type RunEvent } from "./events.ts";
 import { envelope, type Problem, problem } from "./problem.ts";
 import { type Api, ok, problemOf, type Route, route, streamed } from "./route.ts";
-import { begin, echo, idempotencyKeyOf, modelOf, one, sessionId, shownModel } from "./start.ts";
 import type { Frame } from "./sse.ts";
+import { begin, echo, idempotencyKeyOf, modelOf, one, sessionId, shownModel } from "./start.ts";
 
 const completionBody = z.looseObject({
   model: z.string().max(200).nullish(),
@@ -163,8 +164,7 @@ async function* chunks(api: Api, asked: Asked, signal: AbortSignal): AsyncGenera
         return true;
       }
       yield chunk({}, "stop");
-      if (withUsage)
-        yield { data: { ...head, object: "chat.completion.chunk", choices: [], usage: usageOf(run) } };
+      if (withUsage) yield { data: { ...head, object: "chat.completion.chunk", choices: [], usage: usageOf(run) } };
       yield { data: "[DONE]" };
       return true;
     }
@@ -185,7 +185,7 @@ async function lastOf(api: Api, turn: Turn, signal: AbortSignal): Promise<Run | 
 }
 
 const headOf = ({ id, createdAt }: Run, model: string): Head => ({
-  id: `chatcmpl-${id.replace(/^run_/, "")}`,
+  id: `chatcmpl-${hexOf(id)}`,
   created: Math.floor(createdAt / 1_000),
   model,
 });

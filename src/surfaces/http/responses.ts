@@ -4,13 +4,18 @@ import * as z from "zod";
 import { messageOf } from "../../core/errors.ts";
 import type { Run } from "../../core/run.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { Entry, Input } from "../../core/session.ts";
+import type { Input } from "../../core/session.ts";
+import type { Message } from "../../core/transcript.ts";
 import {
   attend,
   connectionLost,
   createAudience,
+  createOutput,
   effort,
+  hexOf,
+  type ItemEvent,
   isOver,
+  type Output,
   sampling,
   type Turn,
   tokens,
@@ -22,8 +27,8 @@ import {
 import { type Conversation, message, readConversation, type WireMessage } from "./conversation.ts";
 import { type Problem, problem } from "./problem.ts";
 import { type Api, ok, problemOf, type Route, route, streamed } from "./route.ts";
-import { begin, echo, modelOf, sessionId, shownModel } from "./start.ts";
 import type { Frame } from "./sse.ts";
+import { begin, echo, modelOf, sessionId, shownModel } from "./start.ts";
 
 /** What a client sends back of an earlier answer is told to the model in words. */
 const item = z.union(
@@ -252,7 +257,6 @@ function inOne({ history, ...said }: Conversation): Conversation {
 
 // ── The response ──────────────────────────────────────────────────────────────────────────────────────
 
-const hexOf = (run: string) => run.replace(/^run_/, "");
 const idOf = ({ id }: { id: string }) => `resp_${hexOf(id)}`;
 
 async function read(api: Api, run: Run & { session: string }, given: Given = {}): Promise<Record<string, unknown>> {
@@ -331,15 +335,13 @@ function responseOf(api: Api, { run, session, output, given }: Made): Record<str
 
 // ── Its events ────────────────────────────────────────────────────────────────────────────────────────
 
-type Event = { type: string; [field: string]: unknown };
-
 /** How the stream says that it is over. There is no event for a response that was cancelled; its status says so. */
 const END: Partial<Record<Run["status"], string>> = { completed: "response.completed", failed: "response.failed" };
 
 async function* events(api: Api, turn: Turn, given: Given, signal: AbortSignal): AsyncGenerator<Frame> {
   const output = createOutput(turn.id);
   let sequence_number = 0;
-  const frame = (event: Event): Frame => ({
+  const frame = (event: ItemEvent): Frame => ({
     event: event.type,
     data: { ...event, sequence_number: sequence_number++ },
   });
@@ -368,38 +370,58 @@ async function* events(api: Api, turn: Turn, given: Given, signal: AbortSignal):
   }
 }
 
-// ── Its output ────────────────────────────────────────────────────────────────────────────────────────
+// ── What is around it ─────────────────────────────────────────────────────────────────────────────────
 
-type Item = { type: string; id: string; status: string; [field: string]: unknown };
-type Output = {
-  items: Item[];
-  /** Live text. */
-  hear(delta: string): Event[];
-  take(entry: Entry): Event[];
-  about(): { input: Input | null; cached: number };
-};
+const PAGE = 1_000;
 
-/** What a turn gives, item by item, and what is told when one of them grows: the same for who watches and who reads. */
-function createOutput(run: string): Output {
-  const items: Item[] = [];
-  const calls = new Map<string, { tool: string; args: unknown }>();
-  const places = new Map<string, number>();
-  let speech: { at: number; text: string } | null = null;
-  let input: Input | null = null;
-  let cached = 0;
+/** No other turn is in its session. */
+async function isAlone(runtime: Runtime, { id, session }: { id: string; session: string }): Promise<boolean> {
+  for (let after = 0; ; ) {
+    const page = await runtime.entries(session, after, PAGE);
+    if (page.some((entry) => entry.kind === "accepted" && entry.input.id !== id)) return false;
+    if (page.length < PAGE) return true;
+    after = page.at(-1)?.seq ?? after;
+  }
+}
 
-  const add = (made: Omit<Item, "id">, prefix: string): { at: number; one: Item } => {
-    const at = items.length;
-    const one = { id: `${prefix}_${hexOf(run)}_${at}`, ...made } as Item;
-    items.push(one);
-    return { at, one };
-  };
-  const change = (at: number, fields: Partial<Item>): Event[] => {
-    const before = items[at];
-    if (!before) return [];
-    const changed: Item = { ...before, ...fields };
-    items[at] = changed; // a new one: what was told of it stays as it was
-    return [{ type: "response.output_item.done", output_index: at, item: changed }];
-  };
-  return { items, hear: () => [], take: () => [], about: () => ({ input, cached }) };
+/** While its memory is being written a session cannot be forgotten yet. */
+const FORGET_MS = [0, 1_000, 10_000, 60_000];
+
+/** For a turn that was not to be stored. One in a session with others is part of those, and stays. A second request under
+ *  its idempotency key begins anew: what would tell us is forgotten too. */
+async function forget({ runtime, clock, log, leaving }: Api, turn: Turn): Promise<void> {
+  try {
+    if (!(await isAlone(runtime, turn))) return;
+    for (const ms of FORGET_MS) {
+      await clock.sleep(ms, leaving);
+      if (leaving.aborted || (await runtime.forget(turn.session)) !== "busy") return;
+    }
+    log("warn", "http.unforgotten", { session: turn.session });
+  } catch (error) {
+    log("warn", "http.unforgotten", { session: turn.session, error: messageOf(error) });
+  }
+}
+
+function inputItems({ id, text, images = [], history = [] }: Input): Record<string, unknown>[] {
+  const said: Message[] = [...history, { role: "user", text, images }];
+  return said.map((one, at) => ({
+    id: `msg_${hexOf(id)}_in_${at}`,
+    type: "message",
+    role: one.role === "assistant" ? "assistant" : "user",
+    status: "completed",
+    content: contentOf(one),
+  }));
+}
+
+function contentOf(one: Message): Record<string, unknown>[] {
+  if (one.role === "assistant") return [{ type: "output_text", text: one.text, annotations: [] }];
+  const images = one.role === "user" ? (one.images ?? []) : [];
+  return [
+    { type: "input_text", text: one.text },
+    ...images.map(({ mime, data }) => ({
+      type: "input_image",
+      detail: "auto",
+      image_url: `data:${mime};base64,${data}`,
+    })),
+  ];
 }

@@ -7,12 +7,20 @@ import { createReporter, type RunEvent } from "./events.ts";
 import { problem } from "./problem.ts";
 
 export type Told = RunEvent & { run_id: string; timestamp: number };
-type Watching = { runtime: Runtime; run: string; session: string; showReasoning: boolean; now(): number };
+type Watching = {
+  runtime: Runtime;
+  run: string;
+  session: string;
+  /** The turn that it joined already. */
+  joined?: string | undefined;
+  showReasoning: boolean;
+  now(): number;
+};
 /** Where a viewer is: behind this cursor, and behind so many events of the entry that comes next. */
 type Place = { cursor: string; seq: number; told: number };
 
 export async function* watchRun(
-  { runtime, run, session, showReasoning, now }: Watching,
+  { runtime, run, session, joined, showReasoning, now }: Watching,
   after: string,
   signal: AbortSignal,
 ): AsyncGenerator<{ id: string; event: Told }> {
@@ -24,7 +32,7 @@ export async function* watchRun(
   const reporter = createReporter({ id: run, session, showReasoning }, (child) => runOf(runtime, child));
   const event = (told: RunEvent, timestamp: number): Told => ({ ...told, run_id: run, timestamp });
   // What a steer joined goes on as its own.
-  let turn = (await runtime.run(run))?.joined ?? run;
+  let turn = joined ?? run;
   const past = turn === run ? known : [...known, ...(await runtime.turn(turn))];
   let ours = false;
   for (const entry of past) {

@@ -1,0 +1,65 @@
+// The end of a session's journal, kept at hand: who watches a turn or asks how it is does not wait behind the commits of
+// others for what was just written. Bounded; what is not here is in the store.
+import type { Entry } from "../core/session.ts";
+
+export type Recent = {
+  /** What was committed, in order. */
+  add(entries: readonly Entry[]): void;
+  clear(): void;
+  /** All entries behind this one; null: not known here. */
+  after(seq: number): Entry[] | null;
+  /** All entries of a turn; null: not known here. */
+  turn(id: string): Entry[] | null;
+  /** The turn that an input joined. */
+  joined(input: string): string | null;
+};
+
+const MOST_ENTRIES = 64;
+/** Characters: 500 warm sessions hold 32 MB at most. */
+const MOST_TEXT = 64_000;
+
+export function createRecent(): Recent {
+  let entries: Entry[] = [];
+  let text = 0;
+  return {
+    add(more) {
+      for (const entry of more) {
+        if (entries.length && entry.seq !== (entries.at(-1)?.seq ?? 0) + 1) [entries, text] = [[], 0];
+        entries.push(entry);
+        text += weightOf(entry);
+      }
+      while (entries.length > MOST_ENTRIES || text > MOST_TEXT) {
+        const [gone] = entries.splice(0, 1);
+        if (gone) text -= weightOf(gone);
+      }
+    },
+    clear() {
+      entries = [];
+      text = 0;
+    },
+    after(seq) {
+      const [first] = entries;
+      return first && first.seq <= seq + 1 ? entries.slice(seq + 1 - first.seq) : null;
+    },
+    turn: (id) =>
+      entries.some((entry) => entry.kind === "accepted" && entry.turn === id)
+        ? entries.filter((entry) => entry.turn === id)
+        : null,
+    joined: (input) => entries.find((entry) => entry.kind === "joined" && entry.input === input)?.turn ?? null,
+  };
+}
+
+function weightOf(entry: Entry): number {
+  switch (entry.kind) {
+    case "accepted":
+    case "forked":
+      return JSON.stringify(entry).length;
+    case "thought":
+      return entry.text.length + (entry.calls.length ? JSON.stringify(entry.calls).length : 0);
+    case "acted":
+    case "cut":
+      return entry.text.length;
+    default:
+      return 0;
+  }
+}

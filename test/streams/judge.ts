@@ -1,0 +1,81 @@
+// What must hold of a stream that was put together from pieces (I20). Throws the first Violation.
+import { must } from "../simulation/checker.ts";
+import type { Frame } from "./viewer.ts";
+
+/** What is told while it happens and is in no record: it may be missed, but not come twice. */
+const PASSING = ["run.notice", "reasoning.delta"];
+const ENDS = ["run.completed", "run.failed", "run.cancelled", "run.interrupted"];
+
+export function judge(run: string, joined: readonly Frame[], full: readonly Frame[]): void {
+  whole(run, joined);
+  whole(run, full);
+  const [one, other] = [linesOf(joined), linesOf(full)];
+  const at = one.findIndex((line, index) => line !== other[index]);
+  const differs = at >= 0 ? at : one.length < other.length ? one.length : -1;
+  must(differs < 0, "I20", () => `${run} differs at ${differs}:\n  joined ${one[differs]}\n  full   ${other[differs]}`);
+}
+
+function whole(run: string, frames: readonly Frame[]): void {
+  const ids = new Set<string>();
+  for (const [index, { id, data }] of frames.entries()) {
+    must(data.run_id === run, "I25", () => `${run} is told of ${data.run_id}`);
+    must(!ids.has(id), "I20", () => `${run} has ${id} twice, the second time as ${JSON.stringify(data)}`);
+    ids.add(id);
+    const before = frames[index - 1];
+    if (before) must(rises(before.id, id), "I20", () => `${run} goes from ${before.id} to ${id}`);
+    const last = index === frames.length - 1;
+    must(
+      ENDS.includes(data.event) === last,
+      "I6",
+      () => `${run} has ${data.event} as ${index + 1} of ${frames.length}`,
+    );
+  }
+  must(frames.length > 0, "I6", () => `${run} has no end`);
+}
+
+/** `<entry>[.<characters>][+<kind><number>]`, the last for what stands between two places. */
+function rises(before: string, after: string): boolean {
+  const [a, b] = [before, after].map((id) => {
+    const [, seq, chars = "0", kind = "", number = "0"] = /^(\d+)(?:\.(\d+))?(?:\+([a-z])(\d+))?/.exec(id) ?? [];
+    return { seq: Number(seq), chars: Number(chars), kind, number: Number(number) };
+  });
+  if (!a || !b) return false;
+  if (a.seq !== b.seq) return a.seq < b.seq;
+  if (a.chars !== b.chars) return a.chars < b.chars;
+  return a.kind === b.kind ? a.number < b.number : b.kind !== "";
+}
+
+/** Text that came in other pieces is the same text; what a reset takes back was never said. */
+function linesOf(frames: readonly Frame[]): string[] {
+  const lines: string[] = [];
+  let text = "";
+  for (const { id, data } of frames) {
+    if (data.event === "message.delta") text += String(data["delta"]);
+    else if (data.event === "message.reset") text = "";
+    else if (!PASSING.includes(data.event)) {
+      if (text) lines.push(JSON.stringify(text));
+      text = "";
+      lines.push(`${id} ${JSON.stringify(data)}`);
+    }
+  }
+  return lines;
+}
+
+/** Each thought is marked with a sign of its own: no viewer hears one twice. */
+export function heardOnce(run: string, frames: readonly Frame[]): void {
+  const heard = frames.map(({ data }) => (data.event === "reasoning.delta" ? String(data["text"]) : "")).join("");
+  const signs = [...heard.matchAll(/⟨\d+⟩/g)].map(([sign]) => sign);
+  const twice = signs.find((sign, index) => signs.indexOf(sign) !== index);
+  must(twice === undefined, "I20", () => `${run} is told the thought ${twice} twice`);
+}
+
+/** The status is what the events come to. */
+export function agrees(run: string, frames: readonly Frame[], status: Record<string, unknown>): void {
+  const end: Partial<Frame["data"]> = frames.at(-1)?.data ?? {};
+  const comesTo = ({ output, usage, error }: Record<string, unknown>) => JSON.stringify({ output, usage, error });
+  must(
+    comesTo(end) === comesTo(status) && end.event === `run.${status["status"]}` && end.event === status["last_event"],
+    "I20",
+    () => `${run} was told ${JSON.stringify(end)}, its status is ${JSON.stringify(status)}`,
+  );
+}
