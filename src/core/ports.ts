@@ -85,6 +85,16 @@ export type Announcement = {
   dead: boolean;
 };
 
+/** Something small that a surface must not forget, under a name of its own (`pairing/telegram/123`). */
+export type Note = { key: string; value: unknown; at: number };
+export interface Notes {
+  get(key: string): Promise<unknown>;
+  /** Durable when it returns. Undefined: forgotten. */
+  set(key: string, value: unknown): Promise<void>;
+  /** Those whose key begins like this, in order of their keys. */
+  list(prefix: string): Promise<Note[]>;
+}
+
 /** One entry; `text` is the part of it that fits. */
 export type Found = { session: string; seq: number; turn: string; at: number; text: string };
 
@@ -114,6 +124,7 @@ export interface Store {
   forget(session: string): Promise<boolean>;
   /** The dead ones, or else the others, in the order in which they were made; those with `id > after`. */
   announcements(page: { dead: boolean; after: number; limit: number }): Promise<Announcement[]>;
+  readonly notes: Notes;
   /** It was told (null: it is gone), or when and how to go on with it. */
   announced(id: number, next: Pick<Announcement, "attempts" | "due" | "error" | "dead"> | null): Promise<void>;
   /** What people and models said, best match first, of equal ones the newest: all words of the query, or else any.

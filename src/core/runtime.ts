@@ -1,5 +1,5 @@
 // All that a surface may use.
-import type { Announcement, Found, SessionPlace, SessionSummary } from "./ports.ts";
+import type { Announcement, Found, Notes, SessionPlace, SessionSummary } from "./ports.ts";
 import type { Run } from "./run.ts";
 import type { Applied, Ask, Entry, Image, Input, Mode, Outcome, Phase, Reply, Task } from "./session.ts";
 
@@ -113,6 +113,7 @@ export interface Runtime {
   forget(session: string): Promise<"forgotten" | "busy" | "unknown">;
   announcements(page: { dead: boolean; after: number; limit: number }): Promise<Announcement[]>;
   announced: (id: number, next: Pick<Announcement, "attempts" | "due" | "error" | "dead"> | null) => Promise<void>;
+  readonly notes: Notes;
   draining(): boolean;
   load(): Promise<Load>;
 }

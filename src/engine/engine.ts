@@ -326,6 +326,7 @@ export function createEngine(world: World): Engine {
     announcements: (page) => store.announcements(page),
     announced: (id, next) => store.announced(id, next),
     load,
+    notes: store.notes,
     start,
     drain,
     draining: () => draining,

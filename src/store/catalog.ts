@@ -5,6 +5,8 @@ import type { Announcement, SessionPlace, SessionSummary } from "../core/ports.t
 export type Page = { after: SessionPlace | null; limit: number; top: boolean; titled: string };
 export type AnnouncementPage = { dead: boolean; after: number; limit: number };
 export type Next = Pick<Announcement, "attempts" | "due" | "error" | "dead"> | null;
+/** `value` is JSON. */
+export type NoteRow = { key: string; value: string; at: number };
 export type Catalog = ReturnType<typeof createCatalog>;
 
 export function createCatalog(db: DatabaseSync) {
@@ -23,6 +25,12 @@ export function createCatalog(db: DatabaseSync) {
       `SELECT id, recipient "to", session, turn, at, attempts, due, error, dead FROM announcement
        WHERE dead = ? AND id > ? ORDER BY id LIMIT ?`,
     ),
+    note: db.prepare("SELECT value FROM note WHERE key = ?"),
+    notes: db.prepare("SELECT key, value, at FROM note WHERE key >= ? AND key < ? ORDER BY key"),
+    write: db.prepare(
+      "INSERT INTO note VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value, at = excluded.at",
+    ),
+    erase: db.prepare("DELETE FROM note WHERE key = ?"),
     told: db.prepare("DELETE FROM announcement WHERE id = ?"),
     later: db.prepare("UPDATE announcement SET attempts = ?, due = ?, error = ?, dead = ? WHERE id = ?"),
   };
@@ -39,6 +47,19 @@ export function createCatalog(db: DatabaseSync) {
     announce: (to: string, session: string, turn: string, at: number) => sql.announce.run(to, session, turn, at),
     announcements: ({ dead, after, limit }: AnnouncementPage): Announcement[] =>
       sql.announcements.all(Number(dead), after, limit).map(announcementOf),
+    note(key: string): string | null {
+      const row = sql.note.get(key);
+      return row ? String(row["value"]) : null;
+    },
+    notes: (prefix: string): NoteRow[] =>
+      sql.notes
+        .all(prefix, `${prefix}\u{10ffff}`)
+        .map((row) => ({ key: String(row["key"]), value: String(row["value"]), at: Number(row["at"]) })),
+    write(key: string, value: string | null, at: number): null {
+      if (value === null) sql.erase.run(key);
+      else sql.write.run(key, value, at);
+      return null;
+    },
     announced(id: number, next: Next): null {
       if (next) sql.later.run(next.attempts, next.due, next.error, Number(next.dead), id);
       else sql.told.run(id);

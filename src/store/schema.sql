@@ -1,6 +1,6 @@
 PRAGMA application_id = 1214607981;
 
-PRAGMA user_version = 13;
+PRAGMA user_version = 14;
 
 CREATE TABLE owner (
   id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -74,3 +74,9 @@ CREATE TABLE announcement (
 ) STRICT;
 
 CREATE TABLE sqlite_sequence(name,seq);
+
+CREATE TABLE note (
+  key TEXT NOT NULL PRIMARY KEY,
+  value TEXT NOT NULL,
+  at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

@@ -12,7 +12,7 @@ import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { parentPort, receiveMessageOnPort } from "node:worker_threads";
 import type { Announcement, InputRow, SessionSummary, Verdict } from "../core/ports.ts";
-import { type AnnouncementPage, type Catalog, createCatalog, type Next, type Page } from "./catalog.ts";
+import { type AnnouncementPage, type Catalog, createCatalog, type Next, type NoteRow, type Page } from "./catalog.ts";
 import { createSearch, type FoundRow, type Search } from "./search.ts";
 
 export type Place = { file: string; readOnly: boolean; maxPages: number | null };
@@ -49,6 +49,7 @@ export type Question =
   | { op: "retitle"; session: string; title: string }
   | { op: "forget"; session: string }
   | { op: "announced"; id: number; next: Next }
+  | { op: "write"; key: string; value: string | null; at: number }
   /** A few sessions at a time, so that commits do not wait for all of them. */
   | { op: "prune"; prefix: string; before: number; limit: number }
   /** Some entries at a time, as above. */
@@ -64,6 +65,8 @@ export type Question =
   | ({ op: "sessions" } & Page)
   | { op: "summary"; session: string }
   | ({ op: "announcements" } & AnnouncementPage)
+  | { op: "note"; key: string }
+  | { op: "notes"; prefix: string }
   | { op: "check" }
   | { op: "close" };
 export type AnswerTo = {
@@ -73,6 +76,7 @@ export type AnswerTo = {
   retitle: boolean;
   forget: boolean;
   announced: null;
+  write: null;
   prune: number;
   /** Whether there is more. */
   index: boolean;
@@ -87,6 +91,8 @@ export type AnswerTo = {
   sessions: SessionSummary[];
   summary: SessionSummary | null;
   announcements: Announcement[];
+  note: string | null;
+  notes: NoteRow[];
   check: string[];
   close: null;
 };
@@ -96,7 +102,7 @@ export type Request = { id: number; question: Question };
 /** `value` is an AnswerTo[op]. */
 export type Answer = { id: number; value: unknown } | { id: number; failure: Failure };
 
-const WRITES = ["claim", "commit", "retitle", "forget", "announced", "prune", "index"] as const;
+const WRITES = ["claim", "commit", "retitle", "forget", "announced", "write", "prune", "index"] as const;
 type Write = Extract<Question, { op: (typeof WRITES)[number] }>;
 type Read = Exclude<Question, Write>;
 
@@ -196,6 +202,8 @@ function apply(question: Write): AnswerTo[Write["op"]] {
       return catalog.retitle(question.session, question.title);
     case "announced":
       return catalog.announced(question.id, question.next);
+    case "write":
+      return catalog.write(question.key, question.value, question.at);
     case "forget":
       if (catalog.summary(question.session)?.active !== false) return false;
       drop(question.session);
@@ -275,6 +283,10 @@ function read(question: Read): unknown {
       return catalog.summary(question.session);
     case "announcements":
       return catalog.announcements(question);
+    case "note":
+      return catalog.note(question.key);
+    case "notes":
+      return catalog.notes(question.prefix);
     case "check":
       return check();
     case "close":

@@ -129,6 +129,22 @@ export async function openSqlite({ file, readOnly = false, maxPages }: SqliteOpt
     forget: (session) => write({ op: "forget", session }),
     announcements: (page) => ask({ op: "announcements", ...page }),
     announced: async (id, next) => void (await write({ op: "announced", id, next })),
+    notes: {
+      get: async (key) => {
+        const value = await ask({ op: "note", key });
+        return value === null ? undefined : undamaged(`note ${key} in ${path}`, (): unknown => JSON.parse(value));
+      },
+      set: async (key, value) => {
+        const json = value === undefined ? null : JSON.stringify(value);
+        await write({ op: "write", key, value: json, at: Date.now() });
+      },
+      list: async (prefix) =>
+        (await ask({ op: "notes", prefix })).map(({ key, value, at }) => ({
+          key,
+          at,
+          value: undamaged(`note ${key} in ${path}`, (): unknown => JSON.parse(value)),
+        })),
+    },
     search: (query, { session, limit }) => takingLong(() => search(query, session ?? null, limit)),
     prune: (prefix, before) => takingLong(() => prune(prefix, before)),
     check: () => takingLong(() => check(place)),

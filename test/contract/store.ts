@@ -352,6 +352,24 @@ export function storeContract(name: string, place: () => () => Promise<Store>) {
       });
     });
 
+    describe("a note", () => {
+      test("is what was last written under its name, until it is erased, also by the next process", async () => {
+        const { notes } = store;
+        expect(await notes.get("a/1")).toBeUndefined();
+        await notes.set("a/1", { x: [1, null, "ä"] });
+        await notes.set("a/2", 2);
+        await notes.set("a/1", "new");
+        await notes.set("b", true);
+        await reopen();
+        expect((await store.notes.list("a/")).map(({ key, value }) => [key, value])).toEqual([
+          ["a/1", "new"],
+          ["a/2", 2],
+        ]);
+        await store.notes.set("a/1", undefined);
+        expect([await store.notes.get("a/1"), await store.notes.get("b")]).toEqual([undefined, true]);
+      });
+    });
+
     describe("an announcement", () => {
       const turns = async (dead: boolean) =>
         (await store.announcements({ dead, after: 0, limit: 9 })).map(({ turn }) => turn);

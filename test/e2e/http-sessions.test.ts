@@ -17,7 +17,7 @@ async function start(options: StartOptions = {}): Promise<TestApi> {
 /** `kill -9`, then a new process on the same disk. */
 async function restart(api: TestApi, options: StartOptions = {}): Promise<TestApi> {
   opened = opened.filter((one) => one !== api);
-  await Promise.all([api.kill()]);
+  await Promise.resolve(api.kill());
   return start({ ...options, disk: api.disk });
 }
 

@@ -6,6 +6,8 @@ import type {
   Commit,
   Found,
   InputRow,
+  Note,
+  Notes,
   SessionRow,
   SessionSummary,
   Store,
@@ -18,7 +20,7 @@ type Kept = SessionRow & { title: string; active: boolean; entries: Entry[] };
 type Sync<T> = {
   [K in keyof T]: T[K] extends (...args: infer A) => Promise<infer R> ? (...args: A) => R : never;
 };
-export type MemoryStore = Sync<Omit<Store, "close">>;
+export type MemoryStore = Sync<Omit<Store, "close" | "notes">> & { notes: Sync<Notes> };
 
 export function createMemoryStore(): MemoryStore {
   const sessions = new Map<string, Kept>(); // in order of creation, which decides between equal times
@@ -26,6 +28,7 @@ export function createMemoryStore(): MemoryStore {
   const inputs = new Map<string, InputRow>();
   const announcements = new Map<number, Announcement>();
   let announced = 0;
+  const notes = new Map<string, Note>();
   let epoch = 0;
 
   function commit(change: Commit): Verdict {
@@ -194,6 +197,15 @@ export function createMemoryStore(): MemoryStore {
     search,
     prune,
     check,
+    notes: {
+      get: (key) => notes.get(key)?.value,
+      set: (key, value) => {
+        if (value === undefined) notes.delete(key);
+        else notes.set(key, { key, value: JSON.parse(JSON.stringify(value)), at: 0 });
+      },
+      list: (prefix) =>
+        [...notes.values()].filter(({ key }) => key.startsWith(prefix)).sort((a, b) => (a.key < b.key ? -1 : 1)),
+    },
   };
 }
 
@@ -220,6 +232,11 @@ export function asStore(disk: MemoryStore): Store {
     forget: (session) => io(() => disk.forget(session)),
     announcements: (page) => io(() => disk.announcements(page)),
     announced: (id, next) => io(() => disk.announced(id, next)),
+    notes: {
+      get: (key) => io(() => disk.notes.get(key)),
+      set: (key, value) => io(() => disk.notes.set(key, value)),
+      list: (prefix) => io(() => disk.notes.list(prefix)),
+    },
     search: (query, within) => io(() => disk.search(query, within)),
     prune: (prefix, before) => io(() => disk.prune(prefix, before)),
     check: () => io(() => disk.check()),

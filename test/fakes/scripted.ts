@@ -319,18 +319,20 @@ export async function bootEngine(options: BootOptions = {}): Promise<Booted> {
 function mortalStore(store: Store): { store: Store; kill(): void } {
   let alive = true;
   const never = new Promise<never>(() => {});
-  const mortal = new Proxy(store, {
-    get: (target, name: keyof Store) => {
-      const method = target[name] as (...args: unknown[]) => Promise<unknown>;
-      return async (...args: unknown[]) => {
-        if (!alive) return never;
-        const result = await method(...args);
-        return alive ? result : never;
-      };
-    },
-  });
+  const mortalOf = <T extends object>(whole: T): T =>
+    new Proxy(whole, {
+      get: (target, name) => {
+        const part: unknown = Reflect.get(target, name);
+        if (typeof part === "object" && part !== null) return mortalOf(part);
+        return async (...args: unknown[]) => {
+          if (!alive) return never;
+          const result: unknown = await (part as (...args: unknown[]) => unknown)(...args);
+          return alive ? result : never;
+        };
+      },
+    });
   return {
-    store: mortal,
+    store: mortalOf(store),
     kill: () => {
       alive = false;
     },

@@ -137,6 +137,11 @@ export function storeOf(world: World, process: Process): Store {
     forget: (session) => io("forget", () => disk.forget(session)),
     announcements: (page) => io("announcements", () => disk.announcements(page)),
     announced: (id, next) => io("announced", () => disk.announced(id, next)),
+    notes: {
+      get: (key) => io("note", () => disk.notes.get(key)),
+      set: (key, value) => io("write", () => disk.notes.set(key, value)),
+      list: (prefix) => io("notes", () => disk.notes.list(prefix)),
+    },
     search: (query, within) => io("search", () => disk.search(query, within)),
     prune: (prefix, before) => io("prune", () => disk.prune(prefix, before)),
     check: () => io("check", () => disk.check()),

@@ -75,7 +75,7 @@ export async function live(seed: number, budget: Budget): Promise<void> {
 /** Short pieces mostly, so that it breaks in every frame. */
 const brittle = (url: Line["url"], random: Random, budget: Budget): Line => ({
   url,
-  bytes: () => (budget.left > 0 ? 1 + Math.floor(random() ** 2 * 1_500) : Number.POSITIVE_INFINITY),
+  bytes: (vain) => (budget.left > 0 ? 1 + Math.floor(random() ** 2 * 1_000 * 2 ** vain) : Number.POSITIVE_INFINITY),
   broke: () => {
     budget.left--;
   },

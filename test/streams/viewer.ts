@@ -48,7 +48,7 @@ export const framesOf = (text: string): Frame[] =>
     .split("\n\n")
     .slice(0, -1)
     .flatMap((frame) => {
-      const [, id, data] = /^id: (.*)\ndata: (.*)$/.exec(frame) ?? [];
+      const [, id, data] = /^id: ([^\n]*)\ndata: ([^\n]*)$/.exec(frame) ?? [];
       return id !== undefined && data !== undefined ? [{ id, data: JSON.parse(data) }] : [];
     });
 
@@ -60,8 +60,8 @@ function endOf(text: string): Look["end"] {
 export type Line = {
   /** Where the server is, once there is one. */
   url(): Promise<string>;
-  /** After how many bytes the line breaks this time; Infinity: it holds. */
-  bytes(): number;
+  /** After how many bytes the line breaks this time; Infinity: it holds. `vain`: so often in a row nothing whole came. */
+  bytes(vain: number): number;
   /** It did. */
   broke(): void;
 };
@@ -69,9 +69,10 @@ export type Line = {
 /** Comes back until all of it has come. */
 export async function watch(line: Line, run: string): Promise<Frame[]> {
   const frames: Frame[] = [];
-  for (;;) {
-    const seen = await look(await line.url(), run, frames.at(-1)?.id ?? "", line.bytes());
+  for (let vain = 0; ; ) {
+    const seen = await look(await line.url(), run, frames.at(-1)?.id ?? "", line.bytes(vain));
     frames.push(...seen.frames);
+    vain = seen.frames.length ? 0 : vain + 1;
     if (seen.end === "cut") line.broke();
     if (seen.end === "closed") return frames;
   }

@@ -29,7 +29,7 @@ let expected: unknown[];
 const clients: Client[] = [];
 beforeEach(async () => {
   expected = [];
-  discord = await startFakeDiscord({ heartbeatMs: 200 });
+  discord = await startFakeDiscord();
 });
 afterEach(async () => {
   await Promise.all(clients.splice(0).map((client) => client.destroy()));
@@ -357,6 +357,8 @@ describe("the gateway", () => {
   });
 
   it("goes silent without a word, and the client finds out by its heartbeat", async () => {
+    await discord.close();
+    discord = await startFakeDiscord({ heartbeatMs: 300 });
     const client = await loggedIn();
     const noticed = new Promise<void>((resolve) => {
       client.on(Events.Debug, (text) => text.includes("Zombie connection") && resolve());

@@ -415,11 +415,11 @@ describe("faults", () => {
   it("429 says how long to wait, and who does not wait is seen", async () => {
     telegram.fault("sendMessage", { status: 429, retryAfter: 1 });
     await expect(send()).rejects.toMatchObject({ error_code: 429, parameters: { retry_after: 1 } });
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await new Promise((resolve) => setTimeout(resolve, 200));
     await expect(send()).rejects.toMatchObject({ error_code: 429 });
     telegram.say({ from: BEN, text: "another chat" });
     await api.sendMessage(BEN.id, "is not limited");
-    await new Promise((resolve) => setTimeout(resolve, 700));
+    await new Promise((resolve) => setTimeout(resolve, 800));
     await send("patient");
     expect(telegram.sent().map(({ text }) => text)).toEqual(["is not limited", "patient"]);
     offence(impatient);

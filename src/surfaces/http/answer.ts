@@ -1,6 +1,6 @@
 // What the routes that speak OpenAI's protocol share: a turn is watched to its end, and its questions are decided without
 // a person, since that protocol has no way to ask one.
-import type { ServerResponse } from "node:http";
+import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import * as z from "zod";
 import { messageOf } from "../../core/errors.ts";
 import { newRun, type Run, takeEntry } from "../../core/run.ts";
@@ -8,7 +8,7 @@ import type { Receipt, Update } from "../../core/runtime.ts";
 import type { CallOutcome, Entry, Input } from "../../core/session.ts";
 import { type Problem, problem } from "./problem.ts";
 import type { Api } from "./route.ts";
-import { modelOptions, optionsOf } from "./start.ts";
+import { idempotencyKeyOf, modelOptions, optionsOf } from "./start.ts";
 
 /** `cursor`: just before it was accepted. */
 export type Turn = Pick<Receipt, "id" | "session" | "cursor">;
@@ -110,25 +110,26 @@ export function createAudience() {
   };
 }
 
-/** OpenAI's clients send again whatever ended with 409 or 5xx, which would be a second turn. */
-export const NO_RETRY = { "X-Should-Retry": "false" };
+/** OpenAI's clients send again what was answered with 409 or 5xx, and that would be a second turn. */
+const NO_RETRY = { "X-Should-Retry": "false" };
 
 /** Why a turn that is over has no answer. */
 export function endProblem({ status, error }: Run): Problem {
-  if (status === "failed") return problem(502, "run_failed", error ?? "The run failed.");
-  if (status === "cancelled") return problem(409, "run_cancelled", "The run was stopped before it had an answer.");
-  return problem(409, "run_interrupted", "A newer message in this session took over before there was an answer.");
+  const no = (code: number, name: string, text: string) => problem(code, name, text, { headers: NO_RETRY });
+  if (status === "failed") return no(502, "run_failed", error ?? "The run failed.");
+  if (status === "cancelled") return no(409, "run_cancelled", "The run was stopped before it had an answer.");
+  return no(409, "run_interrupted", "A newer message in this session took over before there was an answer.");
 }
 
 export const connectionLost = (): Problem =>
   problem(502, "connection_lost", "The connection to the model was lost in the middle of the answer; ask again.");
 
-export const unfinished = (): Problem =>
-  problem(
-    503,
-    "gateway_draining",
-    "The server restarts before this turn is done; it goes on afterwards. Ask again with the same Idempotency-Key.",
-  );
+export function unfinished(headers: IncomingHttpHeaders): Problem {
+  const text =
+    "The server restarts before this turn is done; it goes on afterwards. Ask again with the same Idempotency-Key.";
+  const again = idempotencyKeyOf(headers) === undefined ? NO_RETRY : { "Retry-After": "1" };
+  return problem(503, "gateway_draining", text, { headers: again });
+}
 
 export const hexOf = (run: string): string => run.replace(/^run_/, "");
 
@@ -150,7 +151,7 @@ export type Output = {
 export function createOutput(run: string): Output {
   const items: Item[] = [];
   const proposed = new Map<string, { tool: string; args: unknown }>();
-  const running = new Map<string, Placed & { args: string }>();
+  const running = new Map<string, Placed>();
   let speech: (Placed & { text: string }) | null = null;
   let input: Input | null = null;
   let cached = 0;
@@ -207,12 +208,14 @@ export function createOutput(run: string): Output {
     const { tool: name, args: given } = proposed.get(call) ?? { tool: "", args: {} };
     const args = JSON.stringify(given ?? {});
     const shape = { type: "function_call", status: "in_progress", call_id: call, name, arguments: "" };
-    const { added, ...place } = add("fc", shape);
-    running.set(call, { ...place, args });
+    const { at, item: empty, added } = add("fc", shape);
+    const item = { ...empty, arguments: args };
+    items[at] = item;
+    running.set(call, { at, item });
     return [
       added,
-      { type: "response.function_call_arguments.delta", ...within(place), delta: args },
-      { type: "response.function_call_arguments.done", ...within(place), name, arguments: args },
+      { type: "response.function_call_arguments.delta", ...within({ at, item }), delta: args },
+      { type: "response.function_call_arguments.done", ...within({ at, item }), arguments: args },
     ];
   }
 
@@ -221,7 +224,7 @@ export function createOutput(run: string): Output {
     if (!place) return []; // it never ran
     running.delete(call);
     const status = outcome === "ok" || outcome === "error" ? "completed" : "incomplete";
-    const done = finish(place, { status, arguments: place.args });
+    const done = finish(place, { status });
     const result = add("fco", { type: "function_call_output", status, call_id: call, output });
     return [done, result.added, finish(result, {})];
   }

@@ -12,7 +12,6 @@ import {
   endProblem,
   hexOf,
   isOver,
-  NO_RETRY,
   sampling,
   type Turn,
   tokens,
@@ -26,7 +25,7 @@ import { createReporter, type RunEvent } from "./events.ts";
 import { envelope, type Problem, problem } from "./problem.ts";
 import { type Api, ok, problemOf, type Route, route, streamed } from "./route.ts";
 import type { Frame } from "./sse.ts";
-import { begin, echo, idempotencyKeyOf, modelOf, one, sessionId, shownModel } from "./start.ts";
+import { begin, echo, modelOf, one, sessionId, shownModel } from "./start.ts";
 
 const completionBody = z.looseObject({
   model: z.string().max(200).nullish(),
@@ -80,7 +79,7 @@ export function completionRoutes(api: Api): Route[] {
           if (body.stream) {
             const withUsage = body.stream_options?.include_usage === true;
             const open = async function* (signal: AbortSignal) {
-              settled = yield* chunks(api, { turn, model, withUsage }, signal);
+              settled = yield* chunks(api, { turn, model, withUsage, headers }, signal);
             };
             await stream(open, { headers: about, stays: true });
             return streamed;
@@ -88,7 +87,7 @@ export function completionRoutes(api: Api): Route[] {
           const run = await whileWaiting(response, (signal) => lastOf(api, turn, signal));
           settled = run !== null || !response.destroyed;
           if (run?.status === "completed") return ok(completionOf(run, model), about);
-          throw run ? told(endProblem(run), { ...about, ...NO_RETRY }) : told(unfinished(), again(headers, about));
+          throw withHeaders(run ? endProblem(run) : unfinished(headers), about);
         } finally {
           if (owners.leave(turn.id) && !settled && !api.leaving.aborted) await drop(api, turn);
         }
@@ -125,7 +124,7 @@ function sessionOf(headers: IncomingHttpHeaders): string | undefined {
   throw problem(400, "invalid_session_id", needs, { param: "X-Hermes-Session-Id" });
 }
 
-type Asked = { turn: Turn; model: string; withUsage: boolean };
+type Asked = { turn: Turn; model: string; withUsage: boolean; headers: IncomingHttpHeaders };
 
 /** True: the turn is over, or is left to the next process. */
 async function* chunks(api: Api, asked: Asked, signal: AbortSignal): AsyncGenerator<Frame, boolean> {
@@ -168,7 +167,7 @@ async function* chunks(api: Api, asked: Asked, signal: AbortSignal): AsyncGenera
       yield { data: "[DONE]" };
       return true;
     }
-    if (!signal.aborted) yield { data: envelope(unfinished()) };
+    if (!signal.aborted) yield { data: envelope(unfinished(asked.headers)) };
     return !signal.aborted;
   } catch (error) {
     api.log("error", "http.stream", { turn: turn.id, error: messageOf(error) });
@@ -219,14 +218,8 @@ function progressOf(head: Head, { event, error, ...fields }: RunEvent) {
   return null;
 }
 
-const told = ({ status, code, message, param, headers }: Problem, more: Record<string, string>): Problem =>
+const withHeaders = ({ status, code, message, param, headers }: Problem, more: Record<string, string>): Problem =>
   problem(status, code, message, { param, headers: { ...headers, ...more } });
-
-/** Sent again under its key it is the same turn; without one it would be a second. */
-const again = (headers: IncomingHttpHeaders, about: Record<string, string>): Record<string, string> => ({
-  ...about,
-  ...(idempotencyKeyOf(headers) === undefined ? NO_RETRY : { "Retry-After": "1" }),
-});
 
 async function drop({ runtime, log }: Api, { id, session }: Turn): Promise<void> {
   try {

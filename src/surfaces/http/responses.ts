@@ -274,7 +274,7 @@ async function wait(api: Api, turn: Turn, given: Given, signal: AbortSignal): Pr
     if ("entry" in update) output.take(update.entry);
     if (isOver(run)) return responseOf(api, { run, session: turn.session, output, given });
   }
-  throw unfinished();
+  throw unfinished(UNFIN);
 }
 
 const STATUS: Record<Run["status"], string> = {
@@ -362,7 +362,7 @@ async function* events(api: Api, turn: Turn, given: Given, signal: AbortSignal):
       yield* made.map(frame);
       if (isOver(run)) return void (yield told(END[run.status] ?? "response.incomplete"));
     }
-    if (!signal.aborted) yield wrong(unfinished());
+    if (!signal.aborted) yield wrong(unfinished(UNFIN));
   } catch (error) {
     api.log("error", "http.stream", { turn: turn.id, error: messageOf(error) });
     const text = "Something went wrong here; the server's log says what.";

@@ -24,8 +24,6 @@ export type Webhooks = {
   close(ms: number): Promise<void>;
 };
 
-type Waiting = Announcement & { over: boolean };
-
 const AT_ONCE = 8;
 /** One target that hangs leaves room for the others. */
 const AT_ONCE_TO_ONE = 4;
@@ -39,11 +37,12 @@ const MOST = 50_000;
 
 export function createWebhooks({ runtime, targets, clock, random, log, post = openPost() }: Options): Webhooks {
   const secrets = new Map(targets.map(({ url, secret }) => [url, secret]));
-  const lines = new Map<string, Waiting[]>();
+  const lines = new Map<string, Announcement[]>();
   /** The ids of all that is in a line. */
   const known = new Set<number>();
-  /** What is being told just now, and to whom. */
-  const flights = new Map<Waiting, string>();
+  /** The lines of which one is being told just now, and to whom. */
+  const flights = new Map<string, string>();
+  const landed: { line: string; id: number; over: boolean }[] = [];
   const leaving = new AbortController();
   let alarm = new AbortController();
   let closing = false;
@@ -68,22 +67,23 @@ export function createWebhooks({ runtime, targets, clock, random, log, post = op
     const readable = await tried("unread", read);
     const now = clock.now();
     let wait = readable ? lookAt - now : STORE_MS;
-    for (const [head] of lines.values()) {
-      if (!head || flights.has(head)) continue;
+    for (const [line, [head]] of lines) {
+      if (!head || flights.has(line)) continue;
       if (head.due > now) wait = Math.min(wait, head.due - now);
-      else if (hasRoom(head.to)) fly(head);
+      else if (hasRoom(head.to)) fly(line, head);
     }
     return Math.max(0, wait);
   }
 
   /** Takes out what is over. Only here: what is being read meanwhile must not come in a second time. */
   function sweep() {
-    for (const [key, line] of lines) {
-      const [head] = line;
-      if (!head?.over) continue;
-      known.delete(head.id);
-      lines.delete(key);
-      if (line.length > 1) lines.set(key, line.slice(1)); // behind the others: a long line does not hold them up
+    for (const { line, id, over } of landed.splice(0)) {
+      flights.delete(line);
+      if (!over) continue;
+      known.delete(id);
+      const rest = (lines.get(line) ?? []).filter((row) => row.id !== id);
+      lines.delete(line);
+      if (rest.length) lines.set(line, rest); // behind the others: a long line does not hold them up
     }
   }
 
@@ -111,39 +111,40 @@ export function createWebhooks({ runtime, targets, clock, random, log, post = op
 
   function queue(row: Announcement) {
     known.add(row.id);
-    const key = JSON.stringify([row.to, row.session]);
-    const line = lines.get(key) ?? [];
-    const place = line.findIndex((one) => one.id > row.id && !flights.has(one)); // found, if it was revived
-    line.splice(place < 0 ? line.length : place, 0, { ...row, over: false });
-    lines.set(key, line);
+    const name = JSON.stringify([row.to, row.session]);
+    const line = lines.get(name) ?? [];
+    const place = line.findIndex(({ id }) => id > row.id); // found, if it was revived
+    line.splice(place < 0 ? line.length : place, 0, { ...row });
+    lines.set(name, line);
   }
 
   const hasRoom = (to: string) =>
     flights.size < AT_ONCE && [...flights.values()].filter((other) => other === to).length < AT_ONCE_TO_ONE;
 
-  function fly(row: Waiting) {
-    flights.set(row, row.to);
-    void tell(row).finally(() => {
-      flights.delete(row);
+  function fly(line: string, row: Announcement) {
+    flights.set(line, row.to);
+    void tell(row).then((over) => {
+      landed.push({ line, id: row.id, over });
       wake();
     });
   }
 
-  async function tell(row: Waiting): Promise<void> {
+  /** True: it is over with this one, told or given up. Never throws. */
+  async function tell(row: Announcement): Promise<boolean> {
     const verdict = await attempt(row);
-    if (verdict === null) return;
+    if (verdict === null) return false;
     const next = typeof verdict === "string" ? null : after(row, verdict);
     while (!(await tried("unkept", () => runtime.announced(row.id, next)))) {
-      if (leaving.signal.aborted) return;
+      if (leaving.signal.aborted) return false;
       await clock.sleep(STORE_MS, leaving.signal);
     }
     report(row, verdict, next);
     Object.assign(row, next);
-    row.over = next === null || next.dead;
+    return next === null || next.dead;
   }
 
   /** Null: it was not tried, or we left before an answer came. It is tried again, under the same id. */
-  async function attempt(row: Waiting): Promise<Verdict | "gone" | null> {
+  async function attempt(row: Announcement): Promise<Verdict | "gone" | null> {
     const { signal } = leaving;
     try {
       const run = await runtime.run(row.turn);
@@ -159,14 +160,14 @@ export function createWebhooks({ runtime, targets, clock, random, log, post = op
     }
   }
 
-  function after(row: Waiting, { error, final, retryAfter }: Exclude<Verdict, "told">) {
+  function after(row: Announcement, { error, final, retryAfter }: Exclude<Verdict, "told">) {
     const now = clock.now();
     const attempts = row.attempts + 1;
     const wait = final ? null : backoff(attempts, { retryAfter, now, random });
     return { attempts, due: now + (wait ?? 0), error, dead: wait === null };
   }
 
-  function report(row: Waiting, verdict: Verdict | "gone", next: ReturnType<typeof after> | null) {
+  function report(row: Announcement, verdict: Verdict | "gone", next: ReturnType<typeof after> | null) {
     const about = { delivery: row.id, to: nameOf(row.to), run: row.turn };
     if (verdict === "gone") return log("warn", "webhook.dropped", { ...about, why: "its run was deleted" });
     if (!next) return log("debug", "webhook.told", about);

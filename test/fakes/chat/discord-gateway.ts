@@ -5,7 +5,7 @@ import type { Params } from "./body.ts";
 import type { ChatServer } from "./server.ts";
 import { type Line, startLines } from "./sockets.ts";
 
-export type Session = {
+type Session = {
   id: string;
   intents: number;
   /** How often it was taken up again. */

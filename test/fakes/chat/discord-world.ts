@@ -11,7 +11,7 @@ export type Channel = {
   parent_id?: string;
   recipient?: User;
 };
-export type Attachment = { id: string; filename: string; content_type: string; size: number; url: string };
+type Attachment = { id: string; filename: string; content_type: string; size: number; url: string };
 export type Message = {
   id: string;
   channel: Channel;
@@ -31,7 +31,7 @@ type Draft = Omit<Message, "id" | "at" | "editedAt" | "attachments">;
 
 export const TEXT = 0;
 export const DM = 1;
-export const THREAD = 11;
+const THREAD = 11;
 const REPLY = 19;
 /** Everything but administration: what a bot in a small guild has. */
 const PERMISSIONS = "2248473465835073";

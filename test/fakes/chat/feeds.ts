@@ -1,6 +1,6 @@
 // Things that come in order and are waited for: each is given once, also when it came before anybody asked.
 
-export type Feeds<K, T> = {
+type Feeds<K, T> = {
   push(key: K, item: T): void;
   next(key: K): Promise<T>;
   /** Whoever still waits is told. */

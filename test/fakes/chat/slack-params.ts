@@ -29,7 +29,7 @@ const button = z.strictObject({
   accessibility_label: z.string().max(75).optional(),
 });
 export type Button = z.infer<typeof button>;
-const others = z.looseObject({ type: z.string().refine((type) => type !== "button") });
+const others = z.looseObject({ type: z.string().refine((type) => type !== "button", { abort: true }) });
 const element = z.union([button, others]);
 const block_id = z.string().max(255).optional();
 

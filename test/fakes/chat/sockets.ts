@@ -1,5 +1,6 @@
 // The WebSocket side of a platform: JSON both ways, and lines that go dead without a word.
 import type { Server } from "node:http";
+import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
 import { parsed } from "../llm/validation.ts";
 
@@ -15,7 +16,7 @@ export type Line = {
   readonly silent: boolean;
 };
 
-export type Lines = {
+type Lines = {
   open: Set<Line>;
   close(): void;
 };
@@ -33,7 +34,7 @@ export function startLines(http: Server, ears: Ears): Lines {
   const open = new Set<Line>();
   http.on("upgrade", (request, socket, head) => {
     server.handleUpgrade(request, socket, head, (ws) => {
-      const line = lineOf(ws, (code) => {
+      const line = lineOf(ws, socket, (code) => {
         if (open.delete(line)) ears.ended(line, code);
       });
       open.add(line);
@@ -52,7 +53,7 @@ export function startLines(http: Server, ears: Ears): Lines {
   };
 }
 
-function lineOf(ws: WebSocket, ended: (code: number) => void): Line {
+function lineOf(ws: WebSocket, socket: Duplex, ended: (code: number) => void): Line {
   let silent = false;
   ws.on("close", (code) => ended(code));
   ws.on("error", () => {});
@@ -69,7 +70,8 @@ function lineOf(ws: WebSocket, ended: (code: number) => void): Line {
     },
     silence: () => {
       silent = true;
-      ws.pause();
+      // Read on, into nothing: else the end of the connection would not be seen either.
+      socket.removeAllListeners("data").on("data", () => {});
     },
     ping: () => {
       if (!silent && ws.readyState === ws.OPEN) ws.ping();

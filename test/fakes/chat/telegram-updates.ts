@@ -5,9 +5,9 @@ import type { Update, WebhookInfo } from "grammy/types";
 import type { Call } from "./server.ts";
 import type { ParamsOf } from "./telegram-params.ts";
 
-export type Polled = Update[] | { conflict: string };
+type Polled = Update[] | { conflict: string };
 
-export type Updates = {
+type Updates = {
   push(kind: keyof Omit<Update, "update_id">, content: unknown): void;
   poll(params: ParamsOf<"getUpdates">, call: Call): Promise<Polled>;
   setWebhook(params: ParamsOf<"setWebhook">): void;

@@ -1,0 +1,193 @@
+// The line of calls to one provider: one after another, each within a limit. One that fails again and again is left alone
+// for a while, so that it holds up neither itself nor anybody else.
+import { messageOf } from "../core/errors.ts";
+import type { Clock, Log } from "../core/ports.ts";
+
+export type Health = {
+  name: string;
+  state: "ok" | "failing" | "suspended";
+  /** In a row. */
+  failures: number;
+  lastError: string;
+  /** Calls that wait or run. */
+  pending: number;
+  suspendedUntil: number | null;
+};
+
+export type How = {
+  signal?: AbortSignal;
+  /** Ahead of those that wait: somebody is waiting for the answer. */
+  first?: boolean;
+  /** Nobody needs it done before we leave. */
+  idly?: boolean;
+  /** When the signal aborts a running one, its end is still waited for. */
+  patient?: boolean;
+};
+
+export type Lane = {
+  /** Rejects as the work does, at its limit, when the signal aborts, and at once while the provider is suspended. */
+  call<T>(work: (signal: AbortSignal) => Promise<T>, how?: How): Promise<T>;
+  /** Whether nothing is left that must be done before we leave. */
+  settled(): boolean;
+  suspended(): boolean;
+  health(): Health;
+  /** What waits is refused, what runs is aborted and not waited for. */
+  close(): void;
+};
+
+type Options = {
+  name: string;
+  clock: Clock;
+  log: Log;
+  redact(text: string): string;
+  limitMs: number;
+  /** Some call is over. */
+  changed(): void;
+};
+
+type Job = {
+  run(): Promise<void>;
+  refuse(error: unknown): void;
+  /** Its signal. */
+  abort: AbortController;
+  /** Ends the wait for its limit. */
+  limit: AbortController;
+  first: boolean;
+  idly: boolean;
+  /** Whoever asked for it has gone. */
+  forsaken: boolean;
+};
+
+const MOST_WAITING = 1_000;
+const FAILURES = 5;
+const SUSPENDED_MS = { first: 60_000, most: 1_800_000 };
+const LONGEST_ERROR = 300;
+
+export function createLane({ name, clock, log, redact, limitMs, changed }: Options): Lane {
+  const waiting: Job[] = [];
+  let running: Job | null = null;
+  let driving = false;
+  let closed = false;
+  let failures = 0;
+  let lastError = "";
+  let suspendedUntil: number | null = null;
+  let suspendMs = SUSPENDED_MS.first;
+
+  const suspended = () => suspendedUntil !== null && clock.now() < suspendedUntil;
+  const notAsked = (why: string) => new Error(`The memory "${name}" was not asked: ${why}.`);
+
+  function call<T>(work: (signal: AbortSignal) => Promise<T>, how: How = {}): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const { signal, first = false, idly = false, patient = false } = how;
+      const full = waiting.length >= MOST_WAITING ? `${MOST_WAITING} calls wait already` : null;
+      const why = signal?.aborted ? "nobody waits for it any more" : (barred() ?? full);
+      if (why) return reject(notAsked(why));
+      const abort = new AbortController();
+      const forsake = () => {
+        job.forsaken = true;
+        abort.abort();
+        if (running === job && patient) return;
+        const at = waiting.indexOf(job);
+        if (at >= 0) waiting.splice(at, 1);
+        job.refuse(new Error(`The memory "${name}" was asked to stop.`));
+        changed();
+      };
+      const over = () => signal?.removeEventListener("abort", forsake);
+      const job: Job = {
+        run: async () => {
+          resolve(await work(abort.signal));
+          over();
+        },
+        refuse: (error) => {
+          over();
+          reject(error);
+        },
+        abort,
+        limit: new AbortController(),
+        first,
+        idly,
+        forsaken: false,
+      };
+      signal?.addEventListener("abort", forsake);
+      waiting.splice(first ? waiting.findLastIndex((other) => other.first) + 1 : waiting.length, 0, job);
+      if (!driving) void drive();
+    });
+  }
+
+  function barred(): string | null {
+    if (closed) return "it is closed";
+    if (suspendedUntil === null || !suspended()) return null;
+    return `it failed ${failures} times and is left alone until ${new Date(suspendedUntil).toISOString()} (${lastError})`;
+  }
+
+  async function drive(): Promise<void> {
+    driving = true;
+    for (let job = waiting.shift(); job; job = waiting.shift()) {
+      running = job;
+      await null; // whoever asked goes on first, however long the beginning takes
+      const why = job.forsaken ? "nobody waits for it any more" : barred();
+      if (why) job.refuse(notAsked(why));
+      else await perform(job);
+      running = null;
+      changed();
+    }
+    driving = false;
+  }
+
+  async function perform(job: Job): Promise<void> {
+    const late = clock.sleep(limitMs, job.limit.signal).then(() => {
+      if (!job.limit.signal.aborted) throw new Error(`no answer within ${limitMs / 1_000} s`);
+    });
+    try {
+      await Promise.race([job.run(), late]);
+      if (!closed) succeeded();
+    } catch (error) {
+      job.refuse(error);
+      if (!job.forsaken && !closed) failed(error); // our own abort is nobody's fault (I12)
+    } finally {
+      job.limit.abort("ended");
+      job.abort.abort("over"); // a late one may still listen; what it does now is ignored
+    }
+  }
+
+  function succeeded() {
+    if (suspendedUntil !== null) log("info", "memory.recovered", { provider: name, failures });
+    failures = 0;
+    suspendedUntil = null;
+    suspendMs = SUSPENDED_MS.first;
+  }
+
+  function failed(error: unknown) {
+    failures++;
+    lastError = redact(messageOf(error).slice(0, 4 * LONGEST_ERROR)).slice(0, LONGEST_ERROR);
+    log("debug", "memory.call_failed", { provider: name, failures, error: lastError });
+    if (failures < FAILURES) return;
+    suspendedUntil = clock.now() + suspendMs;
+    log("warn", "memory.suspended", { provider: name, failures, seconds: suspendMs / 1_000, error: lastError });
+    suspendMs = Math.min(2 * suspendMs, SUSPENDED_MS.most);
+  }
+
+  return {
+    call,
+    settled: () => ![running, ...waiting].some((job) => job && !job.idly && !job.forsaken),
+    suspended,
+    health: () => ({
+      name,
+      state: suspended() ? "suspended" : failures > 0 ? "failing" : "ok",
+      failures,
+      lastError,
+      pending: waiting.length + (running ? 1 : 0),
+      suspendedUntil: suspended() ? suspendedUntil : null,
+    }),
+    close() {
+      closed = true;
+      const left = [...(running ? [running] : []), ...waiting.splice(0)];
+      for (const job of left) {
+        job.refuse(new Error(`The memory "${name}" was closed.`));
+        job.abort.abort("closed");
+        job.limit.abort("closed");
+      }
+      changed();
+    },
+  };
+}

@@ -1,0 +1,154 @@
+// What memory has to say to a turn: asked of all providers at once, waited for briefly. What comes too late is kept for the
+// next turn of that conversation.
+import { messageOf } from "../core/errors.ts";
+import type { Clock, Log } from "../core/ports.ts";
+import { keepIn } from "./bounded.ts";
+import { cleaned, joined, recalledBlock } from "./fence.ts";
+import type { Member } from "./member.ts";
+import type { Whose } from "./provider.ts";
+import { isTrivial } from "./trivial.ts";
+
+export type About = { session: string; turn?: string; by?: string | undefined };
+
+type Options = {
+  members: readonly Member[];
+  whoseOf(about: About): Promise<Whose>;
+  clock: Clock;
+  log: Log;
+  redact(text: string): string;
+  recallMs: number;
+};
+type Asking = { answer: Promise<string>; since: number };
+
+const LONGEST = { recalled: 4_000, block: 8_000, query: 2_000 };
+const MOST_KEPT = 1_000;
+/** A person, or another process, may have changed what a block is made of. */
+const FRESH_MS = 10_000;
+
+export function createRecall({ members, whoseOf, clock, log, redact, recallMs }: Options) {
+  /** One question of a conversation at a time: a provider that hangs is not asked the next one behind it. */
+  const asking = new Map<string, Asking>();
+  const late = new Map<string, string>();
+  const recalled = new Map<string, Promise<string>>();
+
+  /** The same for the same turn, which makes many model calls. Never rejects. */
+  function recall(about: About & { text: string }, signal: AbortSignal): Promise<string> {
+    if (signal.aborted || isTrivial(about.text)) return Promise.resolve("");
+    const key = `${about.session}\0${about.turn}`;
+    const known = recalled.get(key);
+    if (known) return known;
+    const gathered = gather(about, signal).catch((error: unknown) => {
+      log("warn", "memory.recall_failed", { session: about.session, error: messageOf(error) });
+      return "";
+    });
+    keepIn(recalled, key, gathered, MOST_KEPT);
+    return gathered.finally(() => {
+      if (signal.aborted) recalled.delete(key);
+    });
+  }
+
+  async function gather(about: About & { text: string }, signal: AbortSignal): Promise<string> {
+    const asked = members.filter(({ provider, lane }) => provider.prefetch && !lane.suspended());
+    if (asked.length === 0) return "";
+    const whose = await whoseOf(about);
+    const found = new Map<string, string>();
+    let over = false;
+    const answers = asked.map(async (member) => {
+      const key = keyOf(member, whose);
+      const { answer } = ask(member, key, about.text.slice(0, LONGEST.query), whose);
+      const text = await answer;
+      if (over) return keepIn(late, key, text, MOST_KEPT);
+      late.delete(key);
+      found.set(key, text);
+    });
+    const since = Math.max(...asked.map((member) => asking.get(keyOf(member, whose))?.since ?? 0));
+    await atMost(since + recallMs - clock.now(), Promise.allSettled(answers), signal);
+    over = true;
+    if (signal.aborted) return "";
+    const parts = asked.map((member) => {
+      const key = keyOf(member, whose);
+      const text = found.get(key) ?? late.get(key) ?? "";
+      late.delete(key);
+      return { name: member.provider.name, text };
+    });
+    return recalledBlock(parts, LONGEST.recalled);
+  }
+
+  function ask({ provider, call }: Member, key: string, query: string, whose: Whose): Asking {
+    const before = asking.get(key);
+    if (before) return before;
+    const answer = call((signal) => provider.prefetch?.(query, whose, signal) ?? Promise.resolve(""), READ)
+      .then((text) => cleaned(text, LONGEST.recalled, redact))
+      .finally(() => asking.delete(key));
+    const one = { answer, since: clock.now() };
+    asking.set(key, one);
+    return one;
+  }
+
+  // ── The system prompt ───────────────────────────────────────────────────────────────────────────────
+
+  const blocks = new Map<string, { text: string; at: number }>();
+  const making = new Map<string, Asking>();
+
+  /** The same until something is written, so that the provider of the model can keep the prompt. Never rejects. */
+  async function systemBlock(about: About): Promise<string> {
+    if (!members.some(({ provider }) => provider.systemPromptBlock)) return "";
+    const whose = await whoseOf(about).catch(() => null);
+    if (!whose) return "";
+    const known = blocks.get(whose.scope);
+    if (known && clock.now() - known.at < FRESH_MS) return known.text;
+    const { answer, since } = making.get(whose.scope) ?? make(whose);
+    let text = known?.text ?? "";
+    const made = answer.then((block) => {
+      text = block;
+    });
+    await atMost(since + recallMs - clock.now(), made);
+    return text;
+  }
+
+  function make(whose: Whose): Asking {
+    const { scope } = whose;
+    const parts = members.flatMap(({ provider, lane, call }) => {
+      if (!provider.systemPromptBlock || lane.suspended()) return [];
+      return call((signal) => provider.systemPromptBlock?.(whose, signal) ?? Promise.resolve(""), READ).then(
+        (text) => ({ name: provider.name, text: cleaned(text, LONGEST.block, redact) }),
+        () => ({ name: provider.name, text: "" }),
+      );
+    });
+    const answer = Promise.all(parts).then((all) => {
+      const text = joined(all, LONGEST.block);
+      if (making.get(scope) !== one) return text; // something was written meanwhile
+      making.delete(scope);
+      keepIn(blocks, scope, { text, at: clock.now() }, MOST_KEPT);
+      return text;
+    });
+    const one: Asking = { answer, since: clock.now() };
+    making.set(scope, one);
+    return one;
+  }
+
+  /** Something of this scope was written: what was made of it before is old. */
+  function written(scope: string): void {
+    blocks.delete(scope);
+    making.delete(scope);
+  }
+
+  /** Never rejects; whatever becomes of the work goes on without us. */
+  async function atMost(ms: number, work: Promise<unknown>, signal?: AbortSignal): Promise<void> {
+    const enough = new AbortController();
+    const stop = () => enough.abort("enough");
+    signal?.addEventListener("abort", stop);
+    if (signal?.aborted) stop();
+    void work.then(stop, stop);
+    await clock.sleep(Math.max(0, ms), enough.signal);
+    stop();
+    signal?.removeEventListener("abort", stop);
+  }
+
+  return { recall, systemBlock, written, atMost };
+}
+
+/** Ahead of what waits, since a turn waits for it; and nothing that an exit should wait for. */
+const READ = { first: true, idly: true };
+
+const keyOf = ({ provider }: Member, { scope, session }: Whose) => [provider.name, scope, session].join("\0");

@@ -1,0 +1,62 @@
+// Whose memory a conversation uses. Pure, and the only place that decides it (I25).
+//
+//   local                             whoever sits at the terminal
+//   <platform>:<chat>                 a direct chat
+//   <platform>:<chat>:<user>          one person in a group, channel or thread
+//   <platform>:shared:<kind>:<chat>   a group or channel where all share one conversation
+//   <platform>:shared:thread:<chat>:<thread>
+//   key:<name>                        an API client, by the key it names (X-Hermes-Session-Key)
+//   session:<key>                     any other conversation: only itself
+//
+// No two kinds can be mistaken for each other: they differ in their number of parts, or in a first part that is no platform.
+
+const CHILD = "/child/";
+const TERMINAL = "agent:main:terminal";
+const PLATFORM = /^(?!key$|session$|terminal$)[a-z][a-z0-9_-]*$/;
+
+export function scopeOf({ session, by }: { session: string; by?: string | undefined }): string {
+  const talk = talkOf(session);
+  if (talk.startsWith(`${TERMINAL}:`)) return "local";
+  return chatScope(talk) ?? (by ? `key:${by}` : `session:${talk}`);
+}
+
+/** A child belongs to the conversation that made it. */
+export const talkOf = (session: string): string => session.split(CHILD, 1)[0] ?? session;
+
+export const isChild = (session: string): boolean => session.includes(CHILD);
+
+/** The turn that made this child: whoever began it is whose memory it uses. */
+export function parentTurnOf(session: string): string | null {
+  const key = session.split(CHILD, 2)[1];
+  return key?.split(".", 1)[0] || null;
+}
+
+/** The first parts of the keys of all sessions that may have the same scope, for a search; what it finds must still be
+ *  looked at with `scopeOf`. */
+export function searchedFrom(session: string): string {
+  const talk = talkOf(session);
+  if (talk.startsWith(`${TERMINAL}:`)) return TERMINAL;
+  const { kind } = chatOf(talk) ?? {};
+  return kind === "dm" ? talk.split(":").slice(0, 5).join(":") : talk;
+}
+
+function chatScope(talk: string): string | null {
+  const chat = chatOf(talk);
+  if (!chat) return null;
+  const { platform, kind, ids } = chat;
+  const [id, second, third] = ids;
+  if (kind === "dm") return `${platform}:${id}`; // a thread in it is the same person
+  // In a group the last part is the user; in a thread the second is the thread, and shared unless a user follows.
+  const user = kind === "thread" ? third : (third ?? second);
+  return user ? `${platform}:${id}:${user}` : [platform, "shared", kind, ...ids].join(":");
+}
+
+/** Null: not the key of a chat. */
+function chatOf(talk: string) {
+  const [agent, main, platform = "", kind = "", ...ids] = talk.split(":");
+  const known = agent === "agent" && main === "main" && PLATFORM.test(platform) && KINDS.includes(kind);
+  const whole = ids.length >= (kind === "thread" ? 2 : 1) && ids.length <= 3 && ids.every(Boolean);
+  return known && whole ? { platform, kind, ids } : null;
+}
+
+const KINDS = ["dm", "group", "channel", "thread"];
