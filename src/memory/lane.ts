@@ -124,7 +124,7 @@ export function createLane({ name, clock, log, redact, limitMs, changed }: Optio
     driving = true;
     for (let job = waiting.shift(); job; job = waiting.shift()) {
       running = job;
-      await null; // whoever asked goes on first, however long the beginning takes
+      await Promise.resolve(); // whoever asked goes on first, however long the beginning takes
       const why = job.forsaken ? "nobody waits for it any more" : barred();
       if (why) job.refuse(notAsked(why));
       else await perform(job);

@@ -6,10 +6,11 @@ import { messageOf } from "../core/errors.ts";
 import type { Clock, Log, Memory, Remembered, Tool } from "../core/ports.ts";
 import type { Message } from "../core/transcript.ts";
 import { keepIn } from "./bounded.ts";
-import { cleaned, cut, joined, withoutRecalled } from "./fence.ts";
+import { cleaned, cut, joined, type Part, withoutRecalled } from "./fence.ts";
 import { createLane, type Health } from "./lane.ts";
-import { createMember, type Member } from "./member.ts";
-import type { MemoryProvider, MemoryTool, MemoryWrite, Whose } from "./provider.ts";
+import { createMember } from "./member.ts";
+import { createTools } from "./offered.ts";
+import type { MemoryProvider, MemoryWrite, Whose } from "./provider.ts";
 import { type About, createRecall } from "./recall.ts";
 import { isChild, parentTurnOf, scopeOf, talkOf } from "./scope.ts";
 import { isTrivial } from "./trivial.ts";
@@ -53,9 +54,8 @@ const RECALL_MS = 300;
 const COMPRESS_MS = 3_000;
 const DRAIN_MS = 5_000;
 const SHUTDOWN_MS = 2_000;
-/** Of each side of a turn that is written. */
-const LONGEST_SIDE = 100_000;
-const LONGEST_KEPT = 2_000;
+/** `side`: of a turn that is written, what each of the two said. `kept`: what a summary should hold. */
+const LONGEST = { side: 100_000, query: 2_000, kept: 2_000 };
 const MOST_SESSIONS = 1_000;
 
 export function createMemory(options: Options): LongTermMemory {
@@ -69,9 +69,12 @@ export function createMemory(options: Options): LongTermMemory {
     .map((provider) =>
       createMember(provider, createLane({ name: provider.name, clock, log, redact, limitMs, changed })),
     );
+  const writers = members.filter(({ provider }) => provider.syncTurn).map(({ provider }) => provider.name);
   const { recall, systemBlock, written, atMost } = createRecall({ members, whoseOf, clock, log, redact, recallMs });
+  const tools = createTools({ members, whoseOf, byOf, redact, wrote });
   /** The last turn of each session after which providers got ready for the next. */
   const prefetched = new Map<string, string>();
+  let closing: Promise<void> | null = null;
 
   /** A child says nothing of who began the turn that made it. */
   async function whoseOf({ session, by }: About): Promise<Whose> {
@@ -79,8 +82,6 @@ export function createMemory(options: Options): LongTermMemory {
     const who = parent ? await byOf?.(parent) : by;
     return { scope: scopeOf({ session, by: who }), session: talkOf(session) };
   }
-
-  // ── Writing ─────────────────────────────────────────────────────────────────────────────────────────
 
   async function remember(writer: string, turn: Remembered, key: string, signal?: AbortSignal): Promise<void> {
     const member = members.find(({ provider }) => provider.name === writer);
@@ -95,7 +96,7 @@ export function createMemory(options: Options): LongTermMemory {
     await told;
   }
 
-  async function tell({ ...provider }: MemoryProvider, turn: Remembered, key: string, whose: Whose, signal: AbortSignal) {
+  async function tell(provider: MemoryProvider, turn: Remembered, key: string, whose: Whose, signal: AbortSignal) {
     const { session, outcome } = turn;
     const [user, assistant] = [sideOf(turn.user), sideOf(turn.assistant)];
     if (isChild(session))
@@ -103,8 +104,8 @@ export function createMemory(options: Options): LongTermMemory {
     else await provider.syncTurn?.({ key, turn: turn.turn, outcome, user, assistant }, whose, signal);
   }
 
-  /** What leaves us holds neither what was recalled nor a secret of ours. */
-  const sideOf = (text: string) => cut(redact(withoutRecalled(text.slice(0, 2 * LONGEST_SIDE))), LONGEST_SIDE);
+  /** What leaves us holds neither what was recalled nor a secret. */
+  const sideOf = (text: string) => cut(redact(withoutRecalled(text.slice(0, 2 * LONGEST.side))), LONGEST.side);
 
   /** Once after each turn, however many writers are told of it and however often. */
   function getReady({ session, turn, by, user }: Remembered): void {
@@ -114,63 +115,91 @@ export function createMemory(options: Options): LongTermMemory {
   }
 
   function queuePrefetchAll(query: string, about: About): void {
-    if (!isTrivial(query)) inform(about, ({ queuePrefetch }) => queuePrefetch?.bind(null, query.slice(0, LONGEST_KEPT)));
+    if (isTrivial(query)) return;
+    const short = query.slice(0, LONGEST.query);
+    inform("queuePrefetch", about, (provider, whose, signal) => provider.queuePrefetch?.(short, whose, signal));
   }
 
-  function syncAll(turn: Remembered): void {
-    for (const writer of writers) remember(writer, turn, turn.turn).catch(unheard);
+  async function wrote(write: MemoryWrite, about: About): Promise<void> {
+    written((await whoseOf(about)).scope);
+    inform("onMemoryWrite", about, (provider, whose, signal) =>
+      provider.name === write.by ? undefined : provider.onMemoryWrite?.(write, whose, signal),
+    );
   }
 
   /** In the background, in the line of each provider that wants to know. */
-  function inform(about: About, hearing: (provider: MemoryProvider) => Hearing | undefined): void {
-    for (const { provider, lane, call } of members) {
-      const hear = hearing(provider);
-      if (hear && !lane.suspended()) call(async (signal) => hear(await whoseOf(about), signal)).catch(unheard);
-    }
+  function inform(hook: keyof MemoryProvider, about: About, hear: Hear): void {
+    for (const { provider, call } of members)
+      if (provider[hook]) call(async (signal) => hear(provider, await whoseOf(about), signal)).catch(unheard);
   }
 
-  // ── Tools ───────────────────────────────────────────────────────────────────────────────────────────
-
-  let offered: { lists: (readonly MemoryTool[])[]; tools: readonly Tool[] } = { lists: [], tools: [] };
-
-  function tools(): readonly Tool[] {
-    const lists = members.map(({ provider }) => provider.toolSchemas?.() ?? NO_TOOLS);
-    if (lists.every((list, at) => list === offered.lists[at])) return offered.tools;
-    const named = new Map<string, Tool>();
-    for (const [at, member] of members.entries())
-      for (const spec of lists[at] ?? []) if (!named.has(spec.name)) named.set(spec.name, toolOf(member, spec));
-    offered = { lists, tools: [...named.values()] };
-    return offered.tools;
-  }
-
-  function toolOf({ provider, call }: Member, { name, description, schema, repeatable = false }: MemoryTool): Tool {
-    return {
-      name,
-      description,
-      schema,
-      repeatable,
-      judge: () => ({ gate: "run" }),
-      async run(args, { session, turn, signal }) {
-        try {
-          const about = { session, by: await byOf?.(turn) };
-          const whose = await whoseOf(about);
-          const work = (inner: AbortSignal) => provider.handleToolCall?.(name, args, whose, inner) ?? NOT_HANDLED;
-          const { wrote, ok, text } = await call(work, { signal, first: true, patient: true });
-          if (wrote) tellOthers({ ...wrote, by: provider.name }, about, whose);
-          return { ok, text };
-        } catch (error) {
-          return { ok: false, text: `Not done: ${redact(messageOf(error))}` };
-        }
-      },
-    };
-  }
-
-  function tellOthers(write: MemoryWrite, about: About, { scope }: Whose): void {
-    written(scope);
-    inform(about, ({ name, onMemoryWrite }) => (name === write.by ? undefined : onMemoryWrite?.bind(null, write)));
-  }
-  
   async function compressing(messages: readonly Message[], about: About): Promise<string> {
+    const parts: Part[] = [];
+    const asked = members
+      .filter(({ provider }) => provider.onPreCompress)
+      .map(async ({ provider, call }) => {
+        const work = async (signal: AbortSignal) => provider.onPreCompress?.(messages, await whoseOf(about), signal);
+        const text = (await call(work, { first: true })) ?? "";
+        parts.push({ name: provider.name, text: cleaned(text, LONGEST.kept, redact) });
+      });
+    if (asked.length > 0) await atMost(COMPRESS_MS, Promise.allSettled(asked));
+    return joined(parts, LONGEST.kept);
   }
-  return {};
+
+  const settled = () => members.every(({ lane }) => lane.settled());
+
+  async function flushPending(ms: number): Promise<boolean> {
+    const over = new AbortController();
+    const look = () => {
+      if (settled()) over.abort("settled");
+    };
+    watchers.add(look);
+    look();
+    if (!over.signal.aborted) await clock.sleep(ms, over.signal);
+    watchers.delete(look);
+    return settled();
+  }
+
+  async function shutdown(drainMs: number): Promise<void> {
+    await flushPending(drainMs);
+    for (const { lane } of members) lane.close();
+    const over = new AbortController();
+    const closed = members.map(async ({ provider }) => {
+      try {
+        await provider.shutdown?.(over.signal);
+      } catch (error) {
+        log("warn", "memory.shutdown_failed", { provider: provider.name, error: messageOf(error) });
+      }
+    });
+    if (closed.length > 0) await atMost(SHUTDOWN_MS, Promise.all(closed));
+    over.abort("over");
+  }
+
+  return {
+    writers,
+    remember,
+    recall,
+    systemBlock,
+    tools,
+    queuePrefetchAll,
+    compressing,
+    flushPending,
+    syncAll(turn) {
+      for (const writer of writers) remember(writer, turn, turn.turn).catch(unheard);
+    },
+    sessionEnded: (about) =>
+      inform("onSessionEnd", about, (provider, whose, signal) => provider.onSessionEnd?.(whose, signal)),
+    sessionSwitched: (from, about) =>
+      inform("onSessionSwitch", about, (provider, whose, signal) => provider.onSessionSwitch?.(from, whose, signal)),
+    health: () => members.map(({ lane }) => lane.health()),
+    shutdownAll(drainMs = DRAIN_MS) {
+      closing ??= shutdown(drainMs);
+      return closing;
+    },
+  };
 }
+
+type Hear = (provider: MemoryProvider, whose: Whose, signal: AbortSignal) => Promise<void> | undefined;
+
+/** The line has counted it, and `health` tells. */
+const unheard = () => {};

@@ -8,16 +8,19 @@ import type { Member } from "./member.ts";
 import type { Whose } from "./provider.ts";
 import { isTrivial } from "./trivial.ts";
 
-export type About = { session: string; turn?: string; by?: string | undefined };
+/** `by`: whoever began the turn, where that is known. */
+export type About = { session: string; by?: string | undefined };
+export type WhoseOf = (about: About) => Promise<Whose>;
 
 type Options = {
   members: readonly Member[];
-  whoseOf(about: About): Promise<Whose>;
+  whoseOf: WhoseOf;
   clock: Clock;
   log: Log;
   redact(text: string): string;
   recallMs: number;
 };
+type Question = About & { turn: string; text: string };
 type Asking = { answer: Promise<string>; since: number };
 
 const LONGEST = { recalled: 4_000, block: 8_000, query: 2_000 };
@@ -32,7 +35,7 @@ export function createRecall({ members, whoseOf, clock, log, redact, recallMs }:
   const recalled = new Map<string, Promise<string>>();
 
   /** The same for the same turn, which makes many model calls. Never rejects. */
-  function recall(about: About & { text: string }, signal: AbortSignal): Promise<string> {
+  function recall(about: Question, signal: AbortSignal): Promise<string> {
     if (signal.aborted || isTrivial(about.text)) return Promise.resolve("");
     const key = `${about.session}\0${about.turn}`;
     const known = recalled.get(key);
@@ -47,22 +50,24 @@ export function createRecall({ members, whoseOf, clock, log, redact, recallMs }:
     });
   }
 
-  async function gather(about: About & { text: string }, signal: AbortSignal): Promise<string> {
+  async function gather(about: Question, signal: AbortSignal): Promise<string> {
     const asked = members.filter(({ provider, lane }) => provider.prefetch && !lane.suspended());
     if (asked.length === 0) return "";
     const whose = await whoseOf(about);
     const found = new Map<string, string>();
     let over = false;
-    const answers = asked.map(async (member) => {
+    const answers = asked.flatMap((member) => {
       const key = keyOf(member, whose);
-      const { answer } = ask(member, key, about.text.slice(0, LONGEST.query), whose);
-      const text = await answer;
-      if (over) return keepIn(late, key, text, MOST_KEPT);
-      late.delete(key);
-      found.set(key, text);
+      const { answer, since } = ask(member, key, about.text.slice(0, LONGEST.query), whose);
+      const heard = answer.then((text) => {
+        if (over) return keepIn(late, key, text, MOST_KEPT);
+        late.delete(key);
+        found.set(key, text);
+      });
+      // One that an earlier turn has waited for in vain is not waited for again.
+      return clock.now() - since < recallMs ? [heard] : [heard.catch(() => {})].slice(1);
     });
-    const since = Math.max(...asked.map((member) => asking.get(keyOf(member, whose))?.since ?? 0));
-    await atMost(since + recallMs - clock.now(), Promise.allSettled(answers), signal);
+    await atMost(recallMs, Promise.allSettled(answers), signal);
     over = true;
     if (signal.aborted) return "";
     const parts = asked.map((member) => {

@@ -54,9 +54,9 @@ function chatScope(talk: string): string | null {
 /** Null: not the key of a chat. */
 function chatOf(talk: string) {
   const [agent, main, platform = "", kind = "", ...ids] = talk.split(":");
-  const known = agent === "agent" && main === "main" && PLATFORM.test(platform) && KINDS.includes(kind);
+  const known = agent === "agent" && main === "main" && PLATFORM.test(platform) && KINDS.has(kind);
   const whole = ids.length >= (kind === "thread" ? 2 : 1) && ids.length <= 3 && ids.every(Boolean);
   return known && whole ? { platform, kind, ids } : null;
 }
 
-const KINDS = ["dm", "group", "channel", "thread"];
+const KINDS = new Set(["dm", "group", "channel", "thread"]);

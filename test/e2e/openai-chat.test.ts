@@ -1,5 +1,13 @@
 // /v1/chat/completions through OpenAI's own SDK, and where that hides something, through plain fetch.
-import OpenAI, { APIError, APIUserAbortError, AuthenticationError, BadRequestError, ConflictError, InternalServerError, RateLimitError } from "openai";
+import OpenAI, {
+  APIError,
+  APIUserAbortError,
+  AuthenticationError,
+  BadRequestError,
+  ConflictError,
+  InternalServerError,
+  RateLimitError,
+} from "openai";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Gate } from "../../src/core/ports.ts";
 import { frames, KEY, type StartOptions, startApi, type TestApi } from "../fakes/api.ts";
@@ -475,7 +483,13 @@ describe("a server that leaves", () => {
 });
 
 describe("what a turn asks, since nobody can be asked", () => {
-  const asks = (kind: "approval" | "question"): Gate => ({ gate: "ask", kind, text: "?", choices: [], timeoutMs: 60_000 });
+  const asks = (kind: "approval" | "question"): Gate => ({
+    gate: "ask",
+    kind,
+    text: "?",
+    choices: [],
+    timeoutMs: 60_000,
+  });
 
   it("is denied at once", async () => {
     const remove = scriptedTool("remove", { gate: asks("approval") });

@@ -1,6 +1,6 @@
 // What the routes that speak OpenAI's protocol share: a turn is watched to its end, and its questions are decided without
 // a person, since that protocol has no way to ask one.
-import type { IncomingHttpHeaders, ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import * as z from "zod";
 import { messageOf } from "../../core/errors.ts";
 import { newRun, type Run, takeEntry } from "../../core/run.ts";
@@ -8,7 +8,7 @@ import type { Receipt, Update } from "../../core/runtime.ts";
 import type { CallOutcome, Entry, Input } from "../../core/session.ts";
 import { type Problem, problem } from "./problem.ts";
 import type { Api } from "./route.ts";
-import { idempotencyKeyOf, modelOptions, optionsOf } from "./start.ts";
+import { modelOptions, optionsOf } from "./start.ts";
 
 /** `cursor`: just before it was accepted. */
 export type Turn = Pick<Receipt, "id" | "session" | "cursor">;
@@ -111,7 +111,7 @@ export function createAudience() {
 }
 
 /** OpenAI's clients send again what was answered with 409 or 5xx, and that would be a second turn. */
-const NO_RETRY = { "X-Should-Retry": "false" };
+export const NO_RETRY = { "X-Should-Retry": "false" };
 
 /** Why a turn that is over has no answer. */
 export function endProblem({ status, error }: Run): Problem {
@@ -123,13 +123,6 @@ export function endProblem({ status, error }: Run): Problem {
 
 export const connectionLost = (): Problem =>
   problem(502, "connection_lost", "The connection to the model was lost in the middle of the answer; ask again.");
-
-export function unfinished(headers: IncomingHttpHeaders): Problem {
-  const text =
-    "The server restarts before this turn is done; it goes on afterwards. Ask again with the same Idempotency-Key.";
-  const again = idempotencyKeyOf(headers) === undefined ? NO_RETRY : { "Retry-After": "1" };
-  return problem(503, "gateway_draining", text, { headers: again });
-}
 
 export const hexOf = (run: string): string => run.replace(/^run_/, "");
 

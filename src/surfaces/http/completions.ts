@@ -12,10 +12,10 @@ import {
   endProblem,
   hexOf,
   isOver,
+  NO_RETRY,
   sampling,
   type Turn,
   tokens,
-  unfinished,
   wantedOf,
   watchTurn,
   whileWaiting,
@@ -25,7 +25,7 @@ import { createReporter, type RunEvent } from "./events.ts";
 import { envelope, type Problem, problem } from "./problem.ts";
 import { type Api, ok, problemOf, type Route, route, streamed } from "./route.ts";
 import type { Frame } from "./sse.ts";
-import { begin, echo, modelOf, one, sessionId, shownModel } from "./start.ts";
+import { begin, echo, idempotencyKeyOf, modelOf, one, sessionId, shownModel } from "./start.ts";
 
 const completionBody = z.looseObject({
   model: z.string().max(200).nullish(),
@@ -216,6 +216,14 @@ function progressOf(head: Head, { event, error, ...fields }: RunEvent) {
   if (event === "tool.started") return { ...shape, status: "running", ...fields };
   if (event === "tool.completed") return { ...shape, status: "completed", ...fields, is_error: error };
   return null;
+}
+
+/** Under its key it is the same turn when it is sent again; without one it would be a second. */
+function unfinished(headers: IncomingHttpHeaders): Problem {
+  const text =
+    "The server restarts before this turn is done; it goes on afterwards. Ask again with the same Idempotency-Key.";
+  const again = idempotencyKeyOf(headers) === undefined ? NO_RETRY : { "Retry-After": "1" };
+  return problem(503, "gateway_draining", text, { headers: again });
 }
 
 const withHeaders = ({ status, code, message, param, headers }: Problem, more: Record<string, string>): Problem =>

@@ -19,7 +19,6 @@ import {
   sampling,
   type Turn,
   tokens,
-  unfinished,
   wantedOf,
   watchTurn,
   whileWaiting,
@@ -160,7 +159,7 @@ export function responseRoutes(api: Api): Route[] {
           throw problem(409, "response_not_alone", text);
         }
         if ((await runtime.forget(run.session)) === "busy") {
-          const text = `It is still at work; stop it with POST /v1/responses/${id}/cancel, then try again.`;
+          const text = `It is still at work: wait for it, or stop it with POST /v1/responses/${id}/cancel; then try again.`;
           throw problem(409, "response_in_progress", text);
         }
         return ok({ id, object: "response", deleted: true });
@@ -274,7 +273,13 @@ async function wait(api: Api, turn: Turn, given: Given, signal: AbortSignal): Pr
     if ("entry" in update) output.take(update.entry);
     if (isOver(run)) return responseOf(api, { run, session: turn.session, output, given });
   }
-  throw unfinished(UNFIN);
+  throw unfinished(turn);
+}
+
+function unfinished(turn: Turn): Problem {
+  const text = "The server restarts before this response is done; it goes on afterwards.";
+  const where = `Read it with GET /v1/responses/${idOf(turn)}.`;
+  return problem(503, "gateway_draining", `${text} ${where}`, { headers: NO_RETRY });
 }
 
 const STATUS: Record<Run["status"], string> = {
@@ -362,7 +367,7 @@ async function* events(api: Api, turn: Turn, given: Given, signal: AbortSignal):
       yield* made.map(frame);
       if (isOver(run)) return void (yield told(END[run.status] ?? "response.incomplete"));
     }
-    if (!signal.aborted) yield wrong(unfinished(UNFIN));
+    if (!signal.aborted) yield wrong(unfinished(turn));
   } catch (error) {
     api.log("error", "http.stream", { turn: turn.id, error: messageOf(error) });
     const text = "Something went wrong here; the server's log says what.";
