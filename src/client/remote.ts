@@ -152,8 +152,9 @@ export function createRemoteRuntime({ url, key, log = () => {} }: Options): Runt
         ask("DELETE", pathOf(session)).then(() => "forgotten"),
         { session_busy: "busy", session_not_found: "unknown" },
       ),
-    announcements: () => Promise.reject(notOverHttp("What is to be announced")),
-    announced: () => Promise.reject(notOverHttp("What is to be announced")),
+    announcements: notHere("What is to be announced"),
+    announced: notHere("What is to be announced"),
+    notes: { get: notHere("A note"), set: notHere("A note"), list: notHere("A note") },
     draining: () => draining,
     load: async () => {
       await look();
@@ -240,4 +241,5 @@ function refusalOf(error: unknown): unknown {
   return new Refusal(code, error.message.replace(/^input: /, ""));
 }
 
+const notHere = (what: string) => () => Promise.reject(notOverHttp(what));
 const notOverHttp = (what: string) => new Error(`${what} is not over HTTP.`);

@@ -87,6 +87,8 @@ export interface Runtime {
   withdraw(session: string, input: string): Promise<boolean>;
   move(session: string, input: string, to: number): Promise<boolean>;
   status(session: string): Promise<Status>;
+  /** The id that an input from there, under that key, has or would have. */
+  idOf(source: string, key: string): string;
   whereabouts(input: string): Promise<Whereabouts | null>;
   run(turn: string): Promise<(Run & { session: string }) | null>;
   /** All entries of one turn, in order. */

@@ -311,6 +311,7 @@ export function createEngine(world: World): Engine {
     withdraw,
     move,
     status,
+    idOf: turnId,
     whereabouts,
     run,
     turn: turnOf,

@@ -56,18 +56,20 @@ export function createRecall({ members, whoseOf, clock, log, redact, recallMs }:
     const whose = await whoseOf(about);
     const found = new Map<string, string>();
     let over = false;
-    const answers = asked.flatMap((member) => {
+    const awaited: Promise<void>[] = [];
+    for (const member of asked) {
       const key = keyOf(member, whose);
       const { answer, since } = ask(member, key, about.text.slice(0, LONGEST.query), whose);
-      const heard = answer.then((text) => {
+      const heard = (text: string) => {
         if (over) return keepIn(late, key, text, MOST_KEPT);
         late.delete(key);
         found.set(key, text);
-      });
+      };
+      const told = answer.then(heard, () => {});
       // One that an earlier turn has waited for in vain is not waited for again.
-      return clock.now() - since < recallMs ? [heard] : [heard.catch(() => {})].slice(1);
-    });
-    await atMost(recallMs, Promise.allSettled(answers), signal);
+      if (clock.now() - since < recallMs) awaited.push(told);
+    }
+    await atMost(recallMs, Promise.all(awaited), signal);
     over = true;
     if (signal.aborted) return "";
     const parts = asked.map((member) => {

@@ -508,6 +508,8 @@ describe("what can be done with a response", () => {
   it("not to be stored, it is streamed to its end before it is forgotten", async () => {
     const { client, disk, model } = await start();
     const stream = client.responses.stream({ model: "hermes-agent", input: "hi", store: false });
+    const { response } = await stream.emitted("response.created");
+    expect(await refused(client.responses.retrieve(response.id))).toMatchObject({ status: 404 });
     (await model.next()).answer("Hello.");
     expect((await stream.finalResponse()).output_text).toBe("Hello.");
     await expect.poll(() => disk.sessions({ limit: 10 })).toEqual([]);

@@ -1,8 +1,10 @@
 // The API over the real engine and a store in memory, on a real socket: the model lies on a desk until a test answers it.
 import { randomUUID } from "node:crypto";
+import type { Runtime } from "../../src/core/runtime.ts";
+import type { Engine } from "../../src/engine/engine.ts";
 import { clock } from "../../src/platform/clock.ts";
 import { type ApiOptions, type ServedApi, serveApi } from "../../src/surfaces/http/api.ts";
-import type { Settings } from "../../src/surfaces/http/route.ts";
+import type { Route, Settings } from "../../src/surfaces/http/route.ts";
 import type { MemoryStore } from "./memory-store.ts";
 import { type Asked, type Booted, type BootOptions, bootEngine, type Desk, scriptedModel } from "./scripted.ts";
 
@@ -11,6 +13,8 @@ export const KEY = "test-key-0123456789-abcdefghij";
 export type StartOptions = Pick<BootOptions, "tools" | "disk" | "limits" | "rules" | "announce" | "modelNamed"> & {
   settings?: Partial<Settings>;
   server?: Partial<Pick<ApiOptions, "origins" | "names" | "rateLimit" | "key" | "host" | "found" | "more">>;
+  /** Looks on, and may serve what it saw. */
+  onlooker?(runtime: Runtime): { observe: NonNullable<BootOptions["observe"]>; routes?: readonly Route[] };
 };
 export type TestApi = Booted & {
   url: string;
@@ -34,11 +38,19 @@ export type TestApi = Booted & {
 };
 
 export async function startApi(options: StartOptions = {}): Promise<TestApi> {
-  const { settings = {}, server = {}, ...boot } = options;
+  const { settings = {}, server = {}, onlooker, ...boot } = options;
   const model = scriptedModel();
   let api: ServedApi | null = null;
-  const observe: BootOptions["observe"] = (session, entries) => api?.observe(session, entries);
-  const booted = await bootEngine({ ...boot, model, clock, observe, limits: { text: 1_000_000, ...boot.limits } });
+  let beside: ReturnType<NonNullable<StartOptions["onlooker"]>> | undefined;
+  const observe: BootOptions["observe"] = (session, entries) => {
+    api?.observe(session, entries);
+    beside?.observe(session, entries);
+  };
+  const made = (engine: Engine) => {
+    beside = onlooker?.(engine);
+  };
+  const limits = { text: 1_000_000, ...boot.limits };
+  const booted = await bootEngine({ ...boot, model, clock, observe, made, limits });
   const { engine } = booted;
   api = await serveApi({
     runtime: engine,
@@ -55,6 +67,7 @@ export async function startApi(options: StartOptions = {}): Promise<TestApi> {
     rateLimit: 0,
     redact: (text) => text,
     found: [],
+    more: beside?.routes ?? [],
     ...server,
     settings: {
       modelName: "hermes-agent",

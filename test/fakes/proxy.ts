@@ -7,8 +7,8 @@ export type Proxy = {
   host: string;
   /** Where new connections go; null: nowhere. */
   to(url: string | null): void;
-  /** So many bytes of answers on each connection that comes from now on, then it is cut. */
-  cutAfter(bytes: number): void;
+  /** The next connections are cut after so many bytes of answers. */
+  cutAfter(...bytes: number[]): void;
   /** All that are open, now. */
   cut(): void;
   /** Connections so far. */
@@ -19,14 +19,14 @@ export type Proxy = {
 export async function startProxy(): Promise<Proxy> {
   const open = new Set<Socket>();
   let target: URL | null = null;
-  let quota = Number.POSITIVE_INFINITY;
+  const quotas: number[] = [];
   let count = 0;
 
   const server = createServer((client) => {
     count++;
     if (!target) return void client.destroy();
     const upstream = connect(Number(target.port), target.hostname);
-    let left = quota;
+    let left = quotas.shift() ?? Number.POSITIVE_INFINITY;
     const end = () => {
       client.destroy();
       upstream.destroy();
@@ -54,9 +54,7 @@ export async function startProxy(): Promise<Proxy> {
     to: (url) => {
       target = url === null ? null : new URL(url);
     },
-    cutAfter: (bytes) => {
-      quota = bytes;
-    },
+    cutAfter: (...bytes) => void quotas.push(...bytes),
     cut,
     count: () => count,
     close: () =>

@@ -33,16 +33,12 @@ function whole(run: string, frames: readonly Frame[]): void {
   must(frames.length > 0, "I6", () => `${run} has no end`);
 }
 
-/** `<entry>[.<characters>][+<kind><number>]`, the last for what stands between two places. */
+/** By `<entry>[.<characters>]`; what stands aside of a place may follow it in any order. */
 function rises(before: string, after: string): boolean {
-  const [a, b] = [before, after].map((id) => {
-    const [, seq, chars = "0", kind = "", number = "0"] = /^(\d+)(?:\.(\d+))?(?:\+([a-z])(\d+))?/.exec(id) ?? [];
-    return { seq: Number(seq), chars: Number(chars), kind, number: Number(number) };
-  });
-  if (!a || !b) return false;
-  if (a.seq !== b.seq) return a.seq < b.seq;
-  if (a.chars !== b.chars) return a.chars < b.chars;
-  return a.kind === b.kind ? a.number < b.number : b.kind !== "";
+  const [[seq = 0, chars = 0] = [], [nextSeq = 0, nextChars = 0] = []] = [before, after].map((id) =>
+    (/^[\d.]+/.exec(id)?.[0] ?? "").split(".").map(Number),
+  );
+  return seq === nextSeq ? chars <= nextChars : seq < nextSeq;
 }
 
 /** Text that came in other pieces is the same text; what a reset takes back was never said. */

@@ -1,6 +1,6 @@
 // A session that lives dangerously: turns with tools, questions, steers, thoughts, retries, stops, interrupts and other
 // runs in between, in processes that are killed on the way. All of it is watched over lines that break.
-import { setImmediate as breathe } from "node:timers/promises";
+import { setImmediate as breathe, setTimeout as sleep } from "node:timers/promises";
 import type { Gate } from "../../src/core/ports.ts";
 import { startApi, type TestApi } from "../fakes/api.ts";
 import { type Asked, type Running, scriptedTool } from "../fakes/scripted.ts";
@@ -117,6 +117,8 @@ function speak(world: World, { say, muse, fault, answer }: Asked, random: Random
   }
 }
 
+const isOver = (status = "") => ["completed", "failed", "cancelled", "interrupted"].includes(status);
+
 // ── A server that is killed and started again ─────────────────────────────────────────────────────────
 
 type World = Awaited<ReturnType<typeof createWorld>>;
@@ -188,14 +190,13 @@ async function createWorld() {
     async finish(runs: readonly string[]) {
       const { engine } = api.api;
       for (const run of runs)
-        for (;;) {
-          const now = await engine.run(run);
-          if (now && ["completed", "failed", "cancelled", "interrupted"].includes(now.status)) break;
-          for (const asked of now?.asking ?? [])
-            await engine.answer({ session: SESSION, call: asked, allow: true, text: "once", by: "finish" });
+        while (!isOver((await engine.run(run))?.status)) {
+          const { asking } = await engine.status(SESSION);
+          for (const { call } of asking)
+            await engine.answer({ session: SESSION, call, allow: true, text: "once", by: "finish" });
           running()?.done("done");
           thinking()?.answer("the end");
-          await breathe();
+          await sleep(1); // a retry waits by the clock
         }
     },
     close: () => api.api.close(),

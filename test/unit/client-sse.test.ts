@@ -1,5 +1,5 @@
 // Server-sent events, whatever the network does to their bytes.
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createSseParser, type Heard } from "../../src/client/sse.ts";
 

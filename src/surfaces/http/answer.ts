@@ -121,9 +121,6 @@ export function endProblem({ status, error }: Run): Problem {
   return no(409, "run_interrupted", "A newer message in this session took over before there was an answer.");
 }
 
-export const connectionLost = (): Problem =>
-  problem(502, "connection_lost", "The connection to the model was lost in the middle of the answer; ask again.");
-
 export const hexOf = (run: string): string => run.replace(/^run_/, "");
 
 // ── What a turn gives, as items ───────────────────────────────────────────────────────────────────────

@@ -6,7 +6,6 @@ import { messageOf } from "../../core/errors.ts";
 import type { Run } from "../../core/run.ts";
 import {
   attend,
-  connectionLost,
   createAudience,
   effort,
   endProblem,
@@ -225,6 +224,9 @@ function unfinished(headers: IncomingHttpHeaders): Problem {
   const again = idempotencyKeyOf(headers) === undefined ? NO_RETRY : { "Retry-After": "1" };
   return problem(503, "gateway_draining", text, { headers: again });
 }
+
+const connectionLost = (): Problem =>
+  problem(502, "connection_lost", "The connection to the model was lost in the middle of the answer; ask again.");
 
 const withHeaders = ({ status, code, message, param, headers }: Problem, more: Record<string, string>): Problem =>
   problem(status, code, message, { param, headers: { ...headers, ...more } });

@@ -8,13 +8,13 @@ import type { Input } from "../../core/session.ts";
 import type { Message } from "../../core/transcript.ts";
 import {
   attend,
-  connectionLost,
   createAudience,
   createOutput,
   effort,
   hexOf,
   type ItemEvent,
   isOver,
+  NO_RETRY,
   type Output,
   sampling,
   type Turn,
@@ -78,9 +78,10 @@ type Given = { metadata?: Record<string, string>; previous?: string; background?
 export function responseRoutes(api: Api): Route[] {
   const { runtime } = api;
   const viewers = createAudience();
+  const unstored = new Set<string>(); // those that are being made
   const found = async (response: string) => {
     const id = response.replace(/^resp_/, "run_");
-    const run = /^resp_[0-9a-f]{32}$/.test(response) ? await runtime.run(id) : null;
+    const run = /^resp_[0-9a-f]{32}$/.test(response) && !unstored.has(id) ? await runtime.run(id) : null;
     if (run) return run;
     throw problem(404, "response_not_found", `There is no response ${JSON.stringify(response.slice(0, 60))}.`);
   };
@@ -112,14 +113,15 @@ export function responseRoutes(api: Api): Route[] {
         };
         const over = attend(api, turn);
         if (body.background && !body.stream) return ok(await read(api, await found(idOf(turn)), given), about);
+        if (!given.store && !body.conversation) unstored.add(turn.id);
         viewers.join(turn.id);
         try {
           if (!body.stream) return ok(await whileWaiting(response, (signal) => wait(api, turn, given, signal)), about);
           await stream((signal) => events(api, turn, given, signal), { headers: about, stays: true });
           return streamed;
         } finally {
-          const forgets = viewers.leave(turn.id) && !given.store && !body.conversation;
-          if (forgets) void over.then(() => forget(api, turn));
+          if (viewers.leave(turn.id) && unstored.has(turn.id))
+            void over.then(() => forget(api, turn)).finally(() => unstored.delete(turn.id));
         }
       },
     }),
@@ -138,8 +140,7 @@ export function responseRoutes(api: Api): Route[] {
           const needs = "starting_after: is not supported; leave it out to get all events";
           throw problem(400, "unsupported_parameter", needs, { param: "starting_after" });
         }
-        const [first] = await runtime.turn(run.id);
-        const turn = { ...run, cursor: String((first?.seq ?? 1) - 1) };
+        const turn = await placed(runtime, run);
         await stream((signal) => events(api, turn, {}, signal), { stays: true });
         return streamed;
       },
@@ -174,14 +175,10 @@ export function responseRoutes(api: Api): Route[] {
       answers: { 200: "The response, as it ended", 404: "There is no such response" },
       async handle({ params: { id = "" }, response }) {
         const run = await found(id);
-        const turn = run.joined ?? run.id;
-        if (!isOver(run)) {
-          await runtime.stop({ session: run.session, turn });
-          const [first] = await runtime.turn(run.id);
-          const cursor = String((first?.seq ?? 1) - 1);
-          await whileWaiting(response, (signal) => wait(api, { ...run, cursor }, {}, signal));
-        }
-        return ok(await read(api, await found(id)));
+        if (isOver(run)) return ok(await read(api, run));
+        await runtime.stop({ session: run.session, turn: run.joined ?? run.id });
+        const turn = await placed(runtime, run);
+        return ok(await whileWaiting(response, (signal) => wait(api, turn, {}, signal)));
       },
     }),
 
@@ -258,6 +255,11 @@ function inOne({ history, ...said }: Conversation): Conversation {
 
 const idOf = ({ id }: { id: string }) => `resp_${hexOf(id)}`;
 
+async function placed(runtime: Runtime, { id, session }: Run & { session: string }): Promise<Turn> {
+  const [first] = await runtime.turn(id);
+  return { id, session, cursor: String((first?.seq ?? 1) - 1) };
+}
+
 async function read(api: Api, run: Run & { session: string }, given: Given = {}): Promise<Record<string, unknown>> {
   const own = await api.runtime.turn(run.id);
   const rest = run.joined ? await api.runtime.turn(run.joined) : [];
@@ -276,11 +278,15 @@ async function wait(api: Api, turn: Turn, given: Given, signal: AbortSignal): Pr
   throw unfinished(turn);
 }
 
-function unfinished(turn: Turn): Problem {
-  const text = "The server restarts before this response is done; it goes on afterwards.";
-  const where = `Read it with GET /v1/responses/${idOf(turn)}.`;
-  return problem(503, "gateway_draining", `${text} ${where}`, { headers: NO_RETRY });
-}
+const later = (turn: Turn) => `Read it with GET /v1/responses/${idOf(turn)}.`;
+
+const unfinished = (turn: Turn): Problem => {
+  const text = `The server restarts before this response is done; it goes on afterwards. ${later(turn)}`;
+  return problem(503, "gateway_draining", text, { headers: NO_RETRY });
+};
+
+const connectionLost = (turn: Turn): Problem =>
+  problem(502, "connection_lost", `The connection to the model was lost; it is asked again. ${later(turn)}`);
 
 const STATUS: Record<Run["status"], string> = {
   queued: "queued",
@@ -356,8 +362,8 @@ async function* events(api: Api, turn: Turn, given: Given, signal: AbortSignal):
       const told = (type: string) =>
         frame({ type, response: responseOf(api, { run, session: turn.session, output, given }) });
       if ("delta" in update) yield* output.hear(update.delta).map(frame);
-      // There is no event that takes back what was sent. The run goes on, and can be read when it is over.
-      if ("reset" in update) return void (yield wrong(connectionLost()));
+      // There is no event that takes back what was sent.
+      if ("reset" in update) return void (yield wrong(connectionLost(turn)));
       if (!("entry" in update)) continue;
       const { entry } = update;
       const made = output.take(entry);
@@ -392,18 +398,19 @@ async function isAlone(runtime: Runtime, { id, session }: { id: string; session:
 /** While its memory is being written a session cannot be forgotten yet. */
 const FORGET_MS = [0, 1_000, 10_000, 60_000];
 
-/** For a turn that was not to be stored. One in a session with others is part of those, and stays. A second request under
- *  its idempotency key begins anew: what would tell us is forgotten too. */
+/** For a turn that was not to be stored. One in a session with others is part of what they go on from, and stays. Asked
+ *  for again under its idempotency key it begins anew: what would tell us is forgotten too. */
 async function forget({ runtime, clock, log, leaving }: Api, turn: Turn): Promise<void> {
+  const { session } = turn;
   try {
-    if (!(await isAlone(runtime, turn))) return;
     for (const ms of FORGET_MS) {
       await clock.sleep(ms, leaving);
-      if (leaving.aborted || (await runtime.forget(turn.session)) !== "busy") return;
+      if (leaving.aborted || !(await isAlone(runtime, turn))) return;
+      if ((await runtime.forget(session)) !== "busy") return;
     }
-    log("warn", "http.unforgotten", { session: turn.session });
+    log("warn", "http.unforgotten", { session });
   } catch (error) {
-    log("warn", "http.unforgotten", { session: turn.session, error: messageOf(error) });
+    log("warn", "http.unforgotten", { session, error: messageOf(error) });
   }
 }
 

@@ -1,0 +1,194 @@
+// The notes of each scope on the disk: MEMORY.md and USER.md, for their owner only. Those of whoever sits at the terminal
+// lie in the directory itself, those of others below it.
+import { createHash, randomBytes } from "node:crypto";
+import { isUtf8 } from "node:buffer";
+import { constants } from "node:fs";
+import { chmod, type FileHandle, link, lstat, mkdir, open, readdir, rename, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { type Change, changed, entriesOf, Unfit } from "./notes.ts";
+
+export const TARGETS = {
+  memory: { file: "MEMORY.md", most: 2_200 },
+  user: { file: "USER.md", most: 1_375 },
+} as const;
+export type Target = keyof typeof TARGETS;
+
+export type Notebook = {
+  /** The text as it is on the disk now; empty: there is none. */
+  read(scope: string, target: Target): Promise<string>;
+  change(scope: string, target: Target, change: Change): Promise<{ source: string; before?: string; unchanged?: true }>;
+  /** Those that have notes. */
+  scopes(): Promise<string[]>;
+  entries(scope: string): Promise<{ target: Target; text: string }[]>;
+  /** All notes of a scope. False: there are none. */
+  forget(scope: string): Promise<boolean>;
+};
+
+const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
+/** What a person may have put there. Longer than this, it is not read whole and not written. */
+const MOST_BYTES = 100_000;
+const ATTEMPTS = 5;
+
+export function openNotebook(dir: string): Notebook {
+  const placeOf = (scope: string) => (scope === "local" ? dir : join(dir, nameOf(scope)));
+  const fileOf = (scope: string, target: Target) => join(placeOf(scope), TARGETS[target].file);
+  let last: Promise<unknown> = Promise.resolve();
+
+  const read = async (scope: string, target: Target) => (await look(fileOf(scope, target)))?.text ?? "";
+
+  /** One after another here; a person or another process that writes meanwhile is not written over. */
+  const change: Notebook["change"] = (scope, target, what) => {
+    const done = last.then(() => tryChange(scope, target, what));
+    last = done.catch(() => {});
+    return done;
+  };
+
+  async function tryChange(scope: string, target: Target, what: Change) {
+    const file = fileOf(scope, target);
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+      const before = await look(file);
+      if (before?.damaged) throw new Unfit(`${file} ${before.damaged}. Put it right by hand; nothing was changed.`);
+      const done = changed(before?.text ?? "", what, TARGETS[target].most);
+      if (done.unchanged) return done;
+      await makeDir(dir);
+      await makeDir(dirname(file));
+      if (await replace(file, done.source, before?.stamp ?? null)) return done;
+    }
+    throw new Unfit(`${file} is being changed by somebody else all the time. Try again later.`);
+  }
+
+  async function entries(scope: string) {
+    const all = await Promise.all(
+      TARGET_NAMES.map(async (target) =>
+        entriesOf(await read(scope, target)).map((text) => ({ target, text })),
+      ),
+    );
+    return all.flat();
+  }
+
+  return {
+    read,
+    change,
+    entries,
+    async scopes() {
+      const names = await readdir(dir, { withFileTypes: true }).catch(() => []);
+      const below = names.filter((entry) => entry.isDirectory()).flatMap(({ name }) => scopeNamed(name) ?? []);
+      const all = await Promise.all(
+        ["local", ...below.sort()].map(async (scope) => ((await entries(scope)).length > 0 ? [scope] : [])),
+      );
+      return all.flat();
+    },
+    async forget(scope) {
+      const had = (await entries(scope)).length > 0;
+      if (scope !== "local") await rm(placeOf(scope), { recursive: true, force: true });
+      else await Promise.all(TARGET_NAMES.map((target) => rm(fileOf(scope, target), { force: true })));
+      return had;
+    },
+  };
+}
+
+const TARGET_NAMES: readonly Target[] = ["memory", "user"];
+
+// ── Names ─────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Of a directory. Reads like the scope; no capital letters, since some file systems do not tell them apart. */
+export function nameOf(scope: string): string {
+  if (HASHED.test(scope)) return scope;
+  const name = [...Buffer.from(scope)].map(signOf).join("");
+  if (scope.isWellFormed() && name.length <= LONGEST_NAME && /^[a-z]/.test(name)) return name;
+  const hash = createHash("sha256").update(Buffer.from(scope, "utf16le")).digest("hex");
+  return `${name.slice(0, 60)}~${hash}`;
+}
+
+const LONGEST_NAME = 100;
+const HASHED = /^[a-z0-9_.%-]{0,60}~[0-9a-f]{64}$/;
+
+function signOf(byte: number): string {
+  const sign = String.fromCharCode(byte);
+  if (sign === ":") return ".";
+  return /[a-z0-9_-]/.test(sign) ? sign : `%${byte.toString(16).padStart(2, "0")}`;
+}
+
+/** Null: not a directory of ours. One whose scope is too long to be a name goes by its name. */
+function scopeNamed(name: string): string | null {
+  if (HASHED.test(name)) return name;
+  const text = name.replaceAll(".", ":").replaceAll("%2e", ".");
+  try {
+    const scope = decodeURIComponent(text);
+    return nameOf(scope) === name ? scope : null;
+  } catch {
+    return null;
+  }
+}
+
+// ── Files ─────────────────────────────────────────────────────────────────────────────────────────────
+
+/** `stamp` is another one when the file is. `damaged`: why it must not be written. */
+type Look = { text: string; stamp: string; damaged?: string };
+
+/** Null: there is none. */
+async function look(file: string): Promise<Look | null> {
+  try {
+    await mustBeReal(dirname(file));
+    await using handle = await open(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    return await contentOf(handle, file);
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return null;
+    throw codeOf(error) === "ELOOP" ? isLink(file) : error;
+  }
+}
+
+async function contentOf(handle: FileHandle, file: string): Promise<Look> {
+  const stat = await handle.stat({ bigint: true });
+  if (!stat.isFile()) throw new Unfit(`${file} is not a file. Move it away.`);
+  const { buffer, bytesRead } = await handle.read(Buffer.alloc(MOST_BYTES), 0, MOST_BYTES, 0);
+  const bytes = buffer.subarray(0, bytesRead);
+  const large = stat.size > MOST_BYTES && `is larger than ${MOST_BYTES / 1_000} kB`;
+  const damaged = large || (!isUtf8(bytes) && "is not UTF-8 text");
+  return { text: bytes.toString("utf8"), stamp: stampOf(stat), ...(damaged && { damaged }) };
+}
+
+const stampOf = ({ ino, mtimeNs, size }: { ino: bigint; mtimeNs: bigint; size: bigint }) => `${ino} ${mtimeNs} ${size}`;
+
+/** Whole or not at all. False: it is no longer what it was, and was left alone. */
+async function replace(file: string, text: string, before: string | null): Promise<boolean> {
+  const draft = join(dirname(file), `.${randomBytes(8).toString("hex")}.tmp`);
+  try {
+    await write(draft, text);
+    if (before === null) {
+      await link(draft, file); // never over one that has just appeared
+    } else {
+      if (stampOf(await lstat(file, { bigint: true })) !== before) return false;
+      await rename(draft, file);
+    }
+    await using dir = await open(dirname(file));
+    await dir.sync().catch(() => {}); // not every file system can
+    return true;
+  } catch (error) {
+    if (codeOf(error) === "EEXIST" || codeOf(error) === "ENOENT") return false;
+    throw error;
+  } finally {
+    await rm(draft, { force: true });
+  }
+}
+
+async function write(draft: string, text: string): Promise<void> {
+  await using handle = await open(draft, "wx", 0o600);
+  await handle.writeFile(text);
+  await handle.sync();
+}
+
+async function makeDir(dir: string): Promise<void> {
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  await mustBeReal(dir);
+  const { mode, uid } = await lstat(dir);
+  if ((mode & 0o077) !== 0 && uid === process.getuid?.()) await chmod(dir, 0o700);
+}
+
+async function mustBeReal(dir: string): Promise<void> {
+  if ((await lstat(dir)).isSymbolicLink()) throw isLink(dir);
+}
+
+const isLink = (path: string) => new Unfit(`${path} is a link, and links are not followed. Put the thing itself there.`);
+
+const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : undefined);

@@ -1,0 +1,108 @@
+// Who may talk: nobody by default. An id on the platform's list may talk everywhere; one who paired, in the private chat where
+// they did. Strangers get one short refusal, and nothing of theirs goes any further.
+import type { Person, Place } from "../../core/chat.ts";
+import type { Clock, Notes } from "../../core/ports.ts";
+
+export type Lists = { allowed: readonly string[]; admins: readonly string[] };
+export type Access = ReturnType<typeof createAccess>;
+export type Pairing = { code: string; expiresAt: number };
+
+const CODE_MS = 600_000;
+const TRIES = 5;
+const LOCK_MS = 3_600_000;
+const REFUSE_AGAIN_MS = 86_400_000;
+/** Without letters and digits that look alike: 8 of 32 are 40 bit, for ten minutes and five tries. */
+const LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
+const LENGTH = 8;
+const MOST_CODES = 20;
+
+export function createAccess(options: {
+  lists(platform: string): Lists;
+  notes: Notes;
+  clock: Clock;
+  /** Bytes that nobody can guess. */
+  randomBytes(count: number): Uint8Array;
+}) {
+  const { lists, notes, clock, randomBytes } = options;
+
+  const isListed = (platform: string, from: Person) => {
+    const { allowed, admins } = lists(platform);
+    return allowed.includes(from.id) || admins.includes(from.id);
+  };
+  const pairOf = (platform: string, id: string) => `paired/${platform}/${id}`;
+
+  return {
+    async mayTalk(platform: string, place: Place, from: Person): Promise<boolean> {
+      if (isListed(platform, from)) return true;
+      if (place.kind !== "dm") return false;
+      const paired = asRecord(await notes.get(pairOf(platform, from.id)));
+      return paired?.["chat"] === place.chat;
+    },
+
+    isAdmin(platform: string, from: Person): boolean {
+      const { allowed, admins } = lists(platform);
+      return (admins.length ? admins : allowed).includes(from.id);
+    },
+
+    /** What to say to a stranger, once; null: nothing. */
+    async refusal(platform: string, place: Place, from: Person): Promise<string | null> {
+      if (place.kind !== "dm") return null;
+      const key = `refused/${platform}/${from.id}`;
+      const last = await notes.get(key);
+      if (typeof last === "number" && clock.now() - last < REFUSE_AGAIN_MS) return null;
+      await notes.set(key, clock.now());
+      return "I only talk to people I know. If you have a pairing code, send it here.";
+    },
+
+    /** A text that may be a code, from a stranger. Null: it is none, or there is nothing to say. */
+    async pair(platform: string, place: Place, from: Person, text: string): Promise<string | null> {
+      const said = text.replace(/^\/pair(?:@\S+)?\s+/i, "").trim();
+      const code = said.toUpperCase().replaceAll(/[\s-]/g, "");
+      if (place.kind !== "dm" || said.length > 20 || !new RegExp(`^[${LETTERS}]{${LENGTH}}$`).test(code)) return null;
+      const triesKey = `tries/${platform}/${from.id}`;
+      const before = asRecord(await notes.get(triesKey));
+      const since = Number(before?.["since"] ?? 0);
+      const tries = clock.now() - since < LOCK_MS ? Number(before?.["count"] ?? 0) : 0;
+      if (tries >= TRIES) return null; // also the right code: it could have been guessed
+      // Counted before it is looked at, so that a crash gives nobody another try.
+      await notes.set(triesKey, { since: tries ? since : clock.now(), count: tries + 1 });
+      const codeKey = `code/${platform}/${code}`;
+      const made = asRecord(await notes.get(codeKey));
+      if (!made || Number(made["expiresAt"]) < clock.now()) return "That code is not valid.";
+      await notes.set(codeKey, undefined); // once
+      await notes.set(pairOf(platform, from.id), { chat: place.chat, name: from.name, at: clock.now() });
+      await notes.set(triesKey, undefined);
+      return "Paired. You can talk to me here now.";
+    },
+
+    async newCode(platform: string): Promise<Pairing> {
+      const waiting = await notes.list(`code/${platform}/`);
+      for (const { key, value } of waiting)
+        if (Number(asRecord(value)?.["expiresAt"]) < clock.now()) await notes.set(key, undefined);
+      if (waiting.length >= MOST_CODES) throw new Error(`${MOST_CODES} codes wait already; use or let one expire.`);
+      // 32 letters: each byte's last five bits are one, with no preference.
+      const code = [...randomBytes(LENGTH)].map((byte) => LETTERS[byte % 32]).join("");
+      const expiresAt = clock.now() + CODE_MS;
+      await notes.set(`code/${platform}/${code}`, { expiresAt });
+      return { code, expiresAt };
+    },
+
+    async paired(): Promise<{ platform: string; id: string; name: string; at: number }[]> {
+      return (await notes.list("paired/")).map(({ key, value }) => {
+        const [, platform = "", id = ""] = key.split("/");
+        const { name, at } = asRecord(value) ?? {};
+        return { platform, id, name: String(name ?? ""), at: Number(at ?? 0) };
+      });
+    },
+
+    async unpair(platform: string, id: string): Promise<boolean> {
+      const key = pairOf(platform, id);
+      if ((await notes.get(key)) === undefined) return false;
+      await notes.set(key, undefined);
+      return true;
+    },
+  };
+}
+
+export const asRecord = (value: unknown): Record<string, unknown> | null =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : null;
