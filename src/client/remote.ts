@@ -122,6 +122,9 @@ export function createRemoteRuntime({ url, key, log = () => {} }: Options): Runt
         ask<{ status: Status }>("GET", pathOf(session)).then(({ status }) => status),
         { session_not_found: untouched(session) },
       ),
+    idOf: () => {
+      throw notOverHttp("The id of what was not said yet");
+    },
     whereabouts: (input) =>
       instead<Whereabouts | null>(ask("GET", `/api/inputs/${encodeURIComponent(input)}`), { input_not_found: null }),
     run: (turn) => instead<Awaited<ReturnType<Runtime["run"]>>>(ask("GET", runPath(turn)), { run_not_found: null }),

@@ -32,7 +32,7 @@ export type More = {
   again?: boolean;
 };
 /** `broken`: why there is nothing for now. `whole`: the server had said that this was all. */
-export type Streamed = Frame | { opened: true } | { broken: string; whole: boolean };
+type Streamed = Frame | { opened: true } | { broken: string; whole: boolean };
 export type Wire = {
   json<T>(method: string, path: string, more?: More): Promise<T>;
   /** Without end, until the signal aborts or the server says no for good. */

@@ -2,17 +2,23 @@
 // prompt, so they are short.
 import * as z from "zod";
 import { plain, UNSEEN } from "./fence.ts";
-import { count, entriesOf, lengthOf, type Change, Unfit } from "./notes.ts";
 import { type Notebook, TARGETS, type Target } from "./notebook.ts";
+import { type Change, count, entriesOf, lengthOf, Unfit } from "./notes.ts";
 import type { Handled, MemoryProvider, MemoryTool } from "./provider.ts";
 
 type Options = { notebook: Pick<Notebook, "read" | "change">; redact(text: string): string };
 
 const args = z.strictObject({
   action: z.enum(["add", "replace", "remove"]),
-  target: z.enum(["memory", "user"]).describe("memory: facts and lessons about the work. user: who they are, what they like."),
+  target: z
+    .enum(["memory", "user"])
+    .describe("memory: facts and lessons about the work. user: who they are, what they like."),
   text: z.string().max(10_000).optional().describe("add and replace: the entry, as it should stand there."),
-  find: z.string().max(1_000).optional().describe("replace and remove: a part of the entry's text that no other entry has."),
+  find: z
+    .string()
+    .max(1_000)
+    .optional()
+    .describe("replace and remove: a part of the entry's text that no other entry has."),
 });
 
 const TOOL: MemoryTool = {
@@ -40,12 +46,14 @@ export function createFilesMemory({ notebook, redact }: Options): MemoryProvider
 
   async function handle(given: unknown, scope: string): Promise<Handled> {
     const parsed = args.safeParse(given);
-    if (!parsed.success) return no(parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`).join("; "));
+    if (!parsed.success)
+      return no(parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`).join("; "));
     const { action, target, text = "", find = "" } = parsed.data;
     const why = action === "remove" ? null : unfitToKeep(text, redact);
     if (why) return no(why);
     try {
-      const change: Change = action === "add" ? { action, text } : action === "replace" ? { action, text, find } : { action, find };
+      const change: Change =
+        action === "add" ? { action, text } : action === "replace" ? { action, text, find } : { action, find };
       const { source, before, unchanged } = await notebook.change(scope, target, change);
       const full = `${count(lengthOf(source.trim()))} of ${count(TARGETS[target].most)} characters used`;
       if (unchanged) return { ok: true, text: `It is there already (${full}).` };
@@ -76,7 +84,8 @@ const no = (why: string): Handled => ({ ok: false, text: `Not done: ${why}` });
 /** What must not come back in every prompt from now on. A net for accidents and simple attacks: notes are data all the same. */
 function unfitToKeep(text: string, redact: (text: string) => string): string | null {
   if (redact(text) !== text) return "it looks like a secret. Note where the secret is kept instead.";
-  if (text.search(UNSEEN) >= 0 || INVISIBLE.test(text)) return "it has characters in it that cannot be seen. Write it as plain text.";
+  if (text.replaceAll("\r", "").search(UNSEEN) >= 0 || INVISIBLE.test(text))
+    return "it has characters in it that cannot be seen. Write it as plain text.";
   const words = plain(text).normalize("NFKC").replaceAll(/\s+/g, " ");
   if (COMMANDS.some((pattern) => pattern.test(words)))
     return "it reads like an instruction to a model. Note the fact, in words of your own.";

@@ -1,7 +1,8 @@
 // The notes of each scope on the disk: MEMORY.md and USER.md, for their owner only. Those of whoever sits at the terminal
 // lie in the directory itself, those of others below it.
-import { createHash, randomBytes } from "node:crypto";
+
 import { isUtf8 } from "node:buffer";
+import { createHash, randomBytes } from "node:crypto";
 import { constants } from "node:fs";
 import { chmod, type FileHandle, link, lstat, mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -59,9 +60,7 @@ export function openNotebook(dir: string): Notebook {
 
   async function entries(scope: string) {
     const all = await Promise.all(
-      TARGET_NAMES.map(async (target) =>
-        entriesOf(await read(scope, target)).map((text) => ({ target, text })),
-      ),
+      TARGET_NAMES.map(async (target) => entriesOf(await read(scope, target)).map((text) => ({ target, text }))),
     );
     return all.flat();
   }
@@ -189,6 +188,7 @@ async function mustBeReal(dir: string): Promise<void> {
   if ((await lstat(dir)).isSymbolicLink()) throw isLink(dir);
 }
 
-const isLink = (path: string) => new Unfit(`${path} is a link, and links are not followed. Put the thing itself there.`);
+const isLink = (path: string) =>
+  new Unfit(`${path} is a link, and links are not followed. Put the thing itself there.`);
 
 const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : undefined);

@@ -68,7 +68,9 @@ function find(source: string, part: string): string {
     throw new Unfit(`No entry has "${line(wanted)}" in it. ${all ? `There are:\n${all}` : "There are none."}`);
   }
   if (others.length === 0) return first;
-  throw new Unfit(`${found.size} entries have "${line(wanted)}" in them; give more of the one you mean:\n${[...found].map(line).join("\n")}`);
+  throw new Unfit(
+    `${found.size} entries have "${line(wanted)}" in them; give more of the one you mean:\n${[...found].map(line).join("\n")}`,
+  );
 }
 
 /** Takes out the entry and one of the lines beside it. */

@@ -73,7 +73,7 @@ type Row = Record<string, unknown>;
 const summaryOf = ({ session, title, parent, active, entries, createdAt, updatedAt }: Row): SessionSummary => ({
   session: String(session),
   title: String(title),
-  parent: parent === null ? null : String(parent),
+  parent: typeof parent === "string" ? parent : null,
   active: active === 1,
   entries: Number(entries),
   createdAt: Number(createdAt),

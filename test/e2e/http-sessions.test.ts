@@ -416,14 +416,25 @@ describe("chat", () => {
     });
     await api.model.next();
     const { turn } = await api.entry("s", "began");
-    const closing = api.api.close(1_000);
+    await api.engine.drain(0);
     const { status, body } = await reply;
     expect([status, body.error.code]).toEqual([503, "gateway_draining"]);
     expect(body.error.message).toContain(`/v1/runs/${turn}`);
-    await closing;
     api = await restart(api);
     (await api.model.next()).answer("hi");
     expect(await api.ended("s", turn)).toBe("completed");
+  });
+
+  it("has its answer also while the server drains", async () => {
+    const api = await start();
+    await api.json("POST", "/api/sessions", { id: "s" });
+    const reply = chat(api, { message: "hello" });
+    const asked = await api.model.next();
+    const drained = api.engine.drain(60_000);
+    expect(codeOf(await chat(api, { message: "and this" }))).toEqual([503, "gateway_draining"]);
+    asked.answer("hi");
+    expect((await reply).body).toMatchObject({ status: "completed", output: "hi" });
+    expect(await drained).toEqual({ left: [] });
   });
 
   it("needs a text", async () => {

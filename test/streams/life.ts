@@ -97,15 +97,15 @@ async function act(world: World, random: Random, runs: readonly string[]): Promi
   else if (dice < 0.7) await world.steer(pick(random, runs), words());
   else if (dice < 0.82 && runs.length < MOST_RUNS)
     return world.start(words(), pick(random, ["queue", "queue", "steer", "interrupt"]));
-  else if (dice < 0.86) await world.stop(pick(random, runs));
-  else if (dice < 0.91) await world.restart();
+  else if (dice < 0.85) await world.stop(pick(random, runs));
+  else if (dice < 0.95) await world.restart();
   return null;
 }
 
 const TOOLS = ["look", "danger", "delegate_task", "nothing"];
 function speak(world: World, { say, muse, fault, answer }: Asked, random: Random, words: () => string): void {
   const dice = random();
-  if (dice < 0.3) muse(`⟨${world.sign()}⟩ hm, ${words()}`);
+  if (dice < 0.25) muse(`⟨${world.sign()}⟩ hm, ${words()}`);
   else if (dice < 0.65) say(words());
   else if (dice < 0.67) fault("the line is bad", "network");
   else {

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { afterEach, describe, expect, it } from "vitest";
-import type { Entry, Fact } from "../../src/core/session.ts";
+import type { Fact } from "../../src/core/session.ts";
 import { createMetrics, metricsRoutes } from "../../src/surfaces/http/metrics.ts";
 import { createTally, type Sample } from "../../src/surfaces/http/tally.ts";
 import { type StartOptions, startApi } from "../fakes/api.ts";
@@ -102,10 +102,11 @@ describe("/metrics", () => {
     const ask = { gate: "ask", text: "?", choices: [] as string[], timeoutMs: 60_000 } as const;
     const asks = scriptedTool("terminal", { gate: { ...ask, kind: "approval" } });
     const clarifies = scriptedTool("clarify", { gate: { ...ask, kind: "question" } });
-    const { run, model, engine, ended, scrape } = await served({ tools: [asks, clarifies] });
+    const { run, model, engine, entry, ended, scrape } = await served({ tools: [asks, clarifies] });
     const id = await run({ input: "hello", session_id: "s" });
     const call = (tool: string) => ({ tool, args: {} });
     (await model.next()).answer("", call("terminal"), call("terminal"), call("terminal"), call("clarify"));
+    await entry("s", "asked");
     const answers = ["always", "whatever they typed", "no", "blue"];
     for (const text of answers) {
       const [asking] = (await engine.status("s")).asking;
@@ -127,7 +128,7 @@ describe("/metrics", () => {
     const before = await startApi({ disk });
     await before.run({ input: "hello", session_id: "s" });
     await before.model.next();
-    await before.kill();
+    await Promise.resolve(before.kill());
 
     const { scrape, model, run } = await served({ disk });
     await model.next();
@@ -175,7 +176,7 @@ function tallied() {
   let seq = 0;
   return {
     samples,
-    tell: (turn: string, at: number, fact: Fact) => tally({ seq: ++seq, turn, at, ...fact } as Entry),
+    tell: (turn: string, at: number, fact: Fact) => tally({ seq: ++seq, turn, at, ...fact }),
     times: (name: string) => samples.flatMap((s) => ("histogram" in s && s.histogram === name ? [s.seconds] : [])),
     counts: (name: string) => samples.flatMap((s) => ("counter" in s && s.counter === name ? [s.labels] : [])),
   };

@@ -91,7 +91,7 @@ export function createAccess(options: {
       return (await notes.list("paired/")).map(({ key, value }) => {
         const [, platform = "", id = ""] = key.split("/");
         const { name, at } = asRecord(value) ?? {};
-        return { platform, id, name: String(name ?? ""), at: Number(at ?? 0) };
+        return { platform, id, name: typeof name === "string" ? name : "", at: Number(at ?? 0) };
       });
     },
 

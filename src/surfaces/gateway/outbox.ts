@@ -36,7 +36,13 @@ export function createOutbox({ chats, notes, clock, log }: Options): Channel {
     let how: Delivery = "sent";
     for (let part = progress.done; part < parts.length; part++) {
       const maybe = part === progress.done && progress.trying && again;
-      const landed = await deliver(chat, route.place, { turn, key: `${key}.${part}`, name, part, maybe }, parts[part] ?? "", signal);
+      const landed = await deliver(
+        chat,
+        route.place,
+        { turn, key: `${key}.${part}`, name, part, maybe },
+        parts[part] ?? "",
+        signal,
+      );
       if (landed === "undelivered") return part > 0 ? "maybe" : "undelivered";
       if (landed === "maybe") how = "maybe";
       await notes.set(name, { done: part + 1, trying: false });
@@ -63,7 +69,13 @@ export function createOutbox({ chats, notes, clock, log }: Options): Channel {
         return "sent";
       } catch (error) {
         const fault = error instanceof SendFault ? error : new SendFault("unknown", messageOf(error));
-        log("warn", "reply.failed", { platform: chat.platform, turn: one.turn, attempt, landed: fault.landed, error: fault.message });
+        log("warn", "reply.failed", {
+          platform: chat.platform,
+          turn: one.turn,
+          attempt,
+          landed: fault.landed,
+          error: fault.message,
+        });
         if (fault.landed === "never" && live) return deliver(chat, place, { ...one, turn: "" }, text, signal);
         if (fault.landed === "never") return "undelivered";
         if (fault.landed === "unknown" && !live) maybe = true;

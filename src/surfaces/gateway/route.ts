@@ -29,7 +29,11 @@ export function routeOf(session: string): Route | null {
   if (!session.startsWith("agent:main:") || !kind || !chat || session.includes("/child/")) return null;
   const thread = kind === "thread" ? rest[0] : undefined;
   const user = kind === "group" || kind === "channel" ? (rest[0] ?? null) : null;
-  return { platform, place: { kind, chat, ...(thread !== undefined && { thread }) }, user: kind === "dm" ? chat : user };
+  return {
+    platform,
+    place: { kind, chat, ...(thread !== undefined && { thread }) },
+    user: kind === "dm" ? chat : user,
+  };
 }
 
 /** What would end a part of the key. */

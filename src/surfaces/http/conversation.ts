@@ -79,7 +79,8 @@ function read({ content: given }: WireMessage, where: string): { text: string; i
 }
 
 function toImage(given: unknown, where: string): Image {
-  const url = typeof given === "string" ? given : String((given as { url?: unknown }).url);
+  const named = typeof given === "object" && given !== null && "url" in given ? given.url : given;
+  const url = typeof named === "string" ? named : "";
   const [, mime, data] = /^data:(image\/(?:png|jpeg|gif|webp));base64,([A-Za-z0-9+/=]+)$/.exec(url) ?? [];
   if (!mime || !data)
     throw problem(

@@ -20,7 +20,7 @@ export type Reporter = {
   tell(entry: Entry): Promise<RunEvent[]>;
 };
 
-const CHOICES = ["once", "session", "always"];
+const CHOICES = new Set(["once", "session", "always"]);
 
 export function createReporter({ id, session, showReasoning }: Reporting, childRun: ChildRun): Reporter {
   const uses = new Map<string, Use>();
@@ -92,7 +92,7 @@ export function createReporter({ id, session, showReasoning }: Reporting, childR
 
 export const choiceOf = ({ allow, text }: { allow: boolean; text: string }): string => {
   if (!allow) return "deny";
-  return CHOICES.includes(text) ? text : "once";
+  return CHOICES.has(text) ? text : "once";
 };
 
 export const usageOf = ({ usage }: Run) => ({
@@ -145,13 +145,13 @@ function ended(child: { goal: string; child_session_id: string }, run: Run | nul
 
 function useOf({ tool, args }: { tool: string; args: unknown }): Use {
   const given: Record<string, unknown> = typeof args === "object" && args !== null ? { ...args } : {};
-  const texts = Object.values(given).filter((value) => typeof value === "string");
+  const first = Object.values(given).find((value) => typeof value === "string");
   const command = typeof given["command"] === "string" ? given["command"] : "";
   const tasks: unknown[] = tool === "delegate_task" && Array.isArray(given["tasks"]) ? given["tasks"] : [];
   const goals = tasks.map((task) =>
     typeof task === "object" && task !== null && "goal" in task ? String(task.goal) : "",
   );
-  return { tool, preview: onLine(command || (texts[0] ?? goals.join("; "))), command, goals, startedAt: 0 };
+  return { tool, preview: onLine(command || (first ?? goals.join("; "))), command, goals, startedAt: 0 };
 }
 
 const PREVIEW = 200;

@@ -39,7 +39,7 @@ const PREFLIGHT: Readonly<Headers> = {
     "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Hermes-Session-Key, X-Hermes-Session-Id",
   "Access-Control-Max-Age": "600",
 };
-const EXPOSED = "Idempotency-Replayed, Retry-After, X-Hermes-Session-Key";
+const EXPOSED = "Idempotency-Replayed, Retry-After, X-Hermes-Session-Id, X-Hermes-Session-Key";
 
 export const createGuard = ({ hosts, origins, key, open, clock }: Options) => {
   const isKey = keyCheck(key);

@@ -230,7 +230,7 @@ function requestOf(api: Api, body: Body): Parameters<typeof begin>[2] {
   const name = typeof conversation === "string" ? conversation : conversation?.id;
   return {
     ...(name && { session: `${CONVERSATION}${name}` }),
-    ...(previous && { previous }),
+    ...(previous && { previous, apart: body.store === false }),
     text,
     mode: api.settings.busyMode,
     ...(images.length && { images }),

@@ -92,8 +92,7 @@ type Row<Schema extends z.ZodType> = Omit<Route, "access" | "body" | "handle"> &
 
 /** The body that `handle` gets is what its schema let through. */
 export function route<Schema extends z.ZodType>(row: Row<Schema>): Route {
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the server parses the body with this row's schema
-  return { access: "key", ...row, handle: row.handle as Route["handle"] };
+  return { access: "key", ...row, handle: row.handle };
 }
 
 export const streamed: Answer = "streamed";

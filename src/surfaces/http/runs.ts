@@ -2,6 +2,7 @@
 import * as z from "zod";
 import type { Run } from "../../core/run.ts";
 import type { Entry } from "../../core/session.ts";
+import { isOver } from "./answer.ts";
 import { type Conversation, message, messages, readConversation, toHistory } from "./conversation.ts";
 import { lastEventOf, usageOf } from "./events.ts";
 import { problem } from "./problem.ts";
@@ -49,8 +50,6 @@ const steerBody = z.looseObject({
   text: z.string().optional(),
 });
 
-const OVER = ["completed", "failed", "cancelled", "interrupted"];
-const isOver = ({ status }: Run) => OVER.includes(status);
 const YES: Record<string, string> = { approve: "once", approved: "once", allow: "once" };
 const CHOICES = ["once", "session", "always", "deny"];
 

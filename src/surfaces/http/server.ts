@@ -81,8 +81,11 @@ export async function serve(api: Api, routes: readonly Route[], options: Options
     close: (ms) =>
       new Promise((resolve) => {
         const late = setTimeout(() => server.closeAllConnections(), ms);
+        // One that becomes idle later would be kept open for its next request.
+        const idle = setInterval(() => server.closeIdleConnections(), 50);
         server.close(() => {
           clearTimeout(late);
+          clearInterval(idle);
           resolve();
         });
         server.closeIdleConnections();

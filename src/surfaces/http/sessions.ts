@@ -2,7 +2,8 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import * as z from "zod";
 import type { SessionPlace, SessionSummary } from "../../core/ports.ts";
-import type { Runtime } from "../../core/runtime.ts";
+import type { Receipt, Runtime } from "../../core/runtime.ts";
+import { isOver, watchTurn, whileWaiting } from "./answer.ts";
 import { parse } from "./body.ts";
 import { usageOf } from "./events.ts";
 import { mirrorRoutes } from "./mirror.ts";
@@ -174,9 +175,9 @@ export function sessionRoutes(api: Api): Route[] {
       starts: true,
       answers: CHAT,
       async handle({ params: { id = "" }, body, headers, response }) {
-        const { id: run, replayed } = await chat(id, body, headers);
-        const again = replayed ? { "Idempotency-Replayed": "true" } : {};
-        return ok(await replyTo(run, id, response), { ...echo(headers), ...again });
+        const receipt = await chat(id, body, headers);
+        const again = receipt.replayed ? { "Idempotency-Replayed": "true" } : {};
+        return ok(await replyTo(receipt, response), { ...echo(headers), ...again });
       },
     }),
 
@@ -216,25 +217,17 @@ export function sessionRoutes(api: Api): Route[] {
     return begin(api, headers, { session, text, mode: mode ?? settings.busyMode, ...more });
   }
 
-  /** Waits for the end of the run. */
-  async function replyTo(run: string, session: string, response: ServerResponse): Promise<Record<string, unknown>> {
-    const gone = new AbortController(); // whoever waits, or we
-    const leave = () => gone.abort("over");
-    response.once("close", leave);
-    api.leaving.addEventListener("abort", leave);
-    if (response.destroyed || api.leaving.aborted) leave();
-    let last = "";
-    try {
-      for await (const { event } of watchRun(watching(run, session), "", gone.signal)) last = event.event;
-    } finally {
-      response.off("close", leave);
-      api.leaving.removeEventListener("abort", leave);
-    }
-    const is = await runtime.run(run);
-    if (!is || !ENDS.has(last)) throw leftBefore(run);
-    const { status, output, error } = is;
-    const reply = { object: "hermes.session.reply", run_id: run, session_id: session, status, output };
-    return { ...reply, usage: usageOf(is), ...(status === "failed" && { error }) };
+  /** Waits for the end of the run, also through a drain. */
+  async function replyTo(receipt: Receipt, response: ServerResponse): Promise<Record<string, unknown>> {
+    const { id, session } = receipt;
+    await whileWaiting(response, async (signal) => {
+      for await (const { run } of watchTurn(api, receipt, signal)) if (isOver(run)) return;
+    });
+    const run = await runtime.run(id);
+    if (!run || !isOver(run)) throw leftBefore(id);
+    const { status, output, error } = run;
+    const reply = { object: "hermes.session.reply", run_id: id, session_id: session, status, output };
+    return { ...reply, usage: usageOf(run), ...(status === "failed" && { error }) };
   }
 
   function watching(run: string, session: string) {
@@ -245,7 +238,6 @@ export function sessionRoutes(api: Api): Route[] {
   }
 }
 
-const ENDS = new Set(["run.completed", "run.failed", "run.cancelled", "run.interrupted"]);
 const CHAT = {
   200: "The answer",
   400: "Something in it is wrong; nothing was started",

@@ -80,20 +80,22 @@ export const echo = (headers: IncomingHttpHeaders): Record<string, string> => {
 type Beginning = Omit<AcceptRequest, "source" | "key" | "reply" | "by" | "admit"> & {
   /** The answer to go on from. */
   previous?: string;
+  /** In a fork of its own, also where nobody has gone on from there. */
+  apart?: boolean;
 };
 
 /** Accepts one input under the cap of runs at a time. A second delivery is answered like the first, cap or not. */
 export async function begin(
   { runtime, runs, newKey }: Api,
   headers: IncomingHttpHeaders,
-  { previous, ...request }: Beginning,
+  { previous, apart = false, ...request }: Beginning,
 ): Promise<Receipt> {
   if (runtime.draining()) throw draining();
   const by = sessionKeyOf(headers);
   const key = idempotencyKeyOf(headers) ?? newKey();
   const place = runs.place();
   try {
-    const session = previous ? await continueFrom(runtime, previous, key, place) : request.session;
+    const session = previous ? await continueFrom(runtime, previous, { key, apart }, place) : request.session;
     const receipt = await runtime.accept({
       ...request,
       ...(session && { session }),
@@ -111,7 +113,12 @@ export async function begin(
 }
 
 /** The session in which to go on from that answer: its own, or where that has gone on already, a fork of it. */
-async function continueFrom(runtime: Runtime, previous: string, key: string, place: Place): Promise<string> {
+async function continueFrom(
+  runtime: Runtime,
+  previous: string,
+  { key, apart }: { key: string; apart: boolean },
+  place: Place,
+): Promise<string> {
   const run = await runtime.run(previous.replace(/^resp_/, "run_"));
   if (!run) {
     const text = `There is no response ${JSON.stringify(previous.slice(0, 50))} to go on from; it may have been deleted.`;
@@ -122,7 +129,7 @@ async function continueFrom(runtime: Runtime, previous: string, key: string, pla
   const last = (await runtime.turn(run.joined ?? run.id)).at(-1)?.seq ?? 0;
   const isNewer = (entry: Entry) => entry.kind === "accepted" && !entry.input.task;
   const newer = (await runtime.entries(run.session, last, 1_000)).some(isNewer);
-  if (!newer) return run.session;
+  if (!newer && !apart) return run.session;
   place.enter(); // a request that is refused leaves nothing behind
   await runtime.fork({ from: run.session, through: run.joined ?? run.id, session, title: "" });
   return session;

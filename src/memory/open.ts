@@ -1,0 +1,79 @@
+// The configured memories, as one.
+import { join } from "node:path";
+import { ConfigError } from "../core/errors.ts";
+import type { Clock, Log, Store, ToolResult } from "../core/ports.ts";
+import { createFilesMemory } from "./files.ts";
+import { createHttpMemory } from "./http.ts";
+import { createMemory, type LongTermMemory } from "./manager.ts";
+import { createMcpMemory } from "./mcp.ts";
+import { openNotebook } from "./notebook.ts";
+import type { MemoryProvider } from "./provider.ts";
+import { createSessionsMemory } from "./sessions.ts";
+
+/** As in `memory` of the configuration. */
+export type MemorySettings = {
+  readonly provider: readonly ("files" | "sessions" | "http" | "mcp")[];
+  /** Milliseconds. */
+  readonly recall_timeout: number;
+  readonly http: { readonly url?: string | undefined; readonly token?: string | undefined };
+  readonly mcp: {
+    readonly server?: string | undefined;
+    readonly add_tool?: string | undefined;
+    readonly search_tool?: string | undefined;
+    readonly text_argument?: string | undefined;
+    readonly query_argument?: string | undefined;
+    readonly scope_argument?: string | undefined;
+    readonly key_argument?: string | undefined;
+  };
+};
+
+type Options = {
+  settings: MemorySettings;
+  /** HERMES_HOME */
+  home: string;
+  store: Pick<Store, "search" | "turn">;
+  /** Calls a tool of an MCP server, by the server's own name for it. */
+  callMcp(server: string, tool: string, args: Record<string, unknown>, signal: AbortSignal): Promise<ToolResult>;
+  clock: Clock;
+  log: Log;
+  redact(text: string): string;
+};
+
+export function openMemory({ settings, home, store, callMcp, clock, log, redact }: Options): LongTermMemory {
+  const make: Record<MemorySettings["provider"][number], () => MemoryProvider> = {
+    files: () => createFilesMemory({ notebook: openNotebook(notesIn(home)), redact }),
+    sessions: () => createSessionsMemory({ search: store.search, clock }),
+    http: () => {
+      const { url, token } = settings.http;
+      if (!url)
+        throw new ConfigError("memory.provider has http in it: set memory.http.url to where that memory answers");
+      return createHttpMemory({ url, token });
+    },
+    mcp: () => {
+      const { server, add_tool, search_tool, ...names } = settings.mcp;
+      if (!server || !(add_tool || search_tool))
+        throw new ConfigError(
+          "memory.provider has mcp in it: set memory.mcp.server, and add_tool or search_tool beside it",
+        );
+      return createMcpMemory({
+        call: (tool, args, signal) => callMcp(server, tool, args, signal),
+        addTool: add_tool,
+        searchTool: search_tool,
+        argument: {
+          text: names.text_argument,
+          query: names.query_argument,
+          scope: names.scope_argument,
+          key: names.key_argument,
+        },
+      });
+    },
+  };
+  const byOf = async (turn: string) => {
+    const [first] = await store.turn(turn);
+    return first?.kind === "accepted" ? first.input.by : undefined;
+  };
+  const providers = [...new Set(settings.provider)].map((name) => make[name]());
+  return createMemory({ providers, clock, log, redact, byOf, recallMs: settings.recall_timeout });
+}
+
+export const notesIn = (home: string): string => join(home, "memories");

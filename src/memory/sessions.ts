@@ -1,0 +1,61 @@
+// What was said in earlier conversations, as a memory: nothing is written, the store has it all.
+import type { Clock, Found, Store } from "../core/ports.ts";
+import type { MemoryProvider, Whose } from "./provider.ts";
+import { isChild, scopeOf, searchedFrom } from "./scope.ts";
+
+type Options = { search: Store["search"]; clock: Pick<Clock, "now"> };
+
+const PASSAGES = 5;
+/** More than are shown: some are of the conversation itself. */
+const LOOKED_AT = 20;
+const DAY_MS = 86_400_000;
+const LONGEST_PASSAGE = 400;
+
+export function createSessionsMemory({ search, clock }: Options): MemoryProvider {
+  return {
+    name: "sessions",
+    isAvailable: () => true,
+    async prefetch(query, whose) {
+      const words = wordsFor(query);
+      // Of several clients with a key of their own in one conversation, the store does not know who said what.
+      if (words.length === 0 || whose.scope !== scopeOf({ session: whose.session })) return "";
+      const found = await search(words.join(" "), { session: searchedFrom(whose.session), limit: LOOKED_AT });
+      return found
+        .filter((hit) => isNews(hit, whose, clock.now()))
+        .slice(0, PASSAGES)
+        .map(passage)
+        .join("\n");
+    },
+  };
+}
+
+/** Not another scope's, whose key may begin alike; nor what a model told a child; nor what is still in the conversation:
+ *  most of a day's talk is before the model anyway. */
+function isNews({ session, at }: Found, whose: Whose, now: number): boolean {
+  if (isChild(session) || scopeOf({ session }) !== whose.scope) return false;
+  return session !== whose.session || now - at > DAY_MS;
+}
+
+const passage = ({ at, text }: Found): string =>
+  `- ${new Date(at).toISOString().slice(0, 10)}: ${text.replaceAll(/\s+/g, " ").slice(0, LONGEST_PASSAGE)}`;
+
+/** The words that say what a message is about: a search for all of its words finds the small ones everywhere. */
+const MOST_WORDS = 6;
+
+function wordsFor(query: string): string[] {
+  const words = query.toLowerCase().match(/[\p{L}\p{N}\p{M}]+/gu) ?? [];
+  const telling = [...new Set(words)].filter(
+    (word) => !SMALL.has(word) && (word.length > 2 || /[^\x00-\x7f]|\d/.test(word)),
+  );
+  return telling.toSorted((a, b) => b.length - a.length).slice(0, MOST_WORDS);
+}
+
+const SMALL = new Set(
+  (
+    "the and for that this with you your yours are was were been being have has had does did doing will would should could can " +
+    "may might must shall not but from they them their then than there here what when where which who whom whose why how about " +
+    "into onto over under again more most some any all each other such only own same too very just also now please tell say said " +
+    "know think want need like make made get got let use used using its our ours his her hers him she one two out off did don " +
+    "der die das und ist ein eine ich nicht mit auf für les des est une pour que qui dans los las una por con para"
+  ).split(" "),
+);

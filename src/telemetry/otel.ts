@@ -1,0 +1,147 @@
+// Sends the spans of each turn to an OpenTelemetry collector: OTLP over HTTP, as JSON. Written by hand, because the
+// exporter and what it needs are 9 packages and 17 MB for one POST. A collector in trouble costs spans, nothing else.
+import { createHash } from "node:crypto";
+import { messageOf } from "../core/errors.ts";
+import type { Clock, Log } from "../core/ports.ts";
+import type { Runtime } from "../core/runtime.ts";
+import type { Entry } from "../core/session.ts";
+import { openPost, type Post } from "../platform/post.ts";
+import { type Span, spansOf, type Telling } from "./spans.ts";
+
+type Options = Telling & {
+  runtime: Pick<Runtime, "turn">;
+  /** The collector's base address, or the whole one of its traces. */
+  endpoint: string;
+  headers: Readonly<Record<string, string>>;
+  version: string;
+  clock: Clock;
+  log: Log;
+  post?: Post;
+};
+export type Telemetry = {
+  observe(session: string, entries: readonly Entry[]): void;
+  /** Sends what waits, at most so long. */
+  close(ms: number): Promise<void>;
+};
+
+/** So that turns that end together are sent together. */
+const GATHER_MS = 1_000;
+const MOST_TURNS = 1_000;
+const TURNS_AT_ONCE = 50;
+const SPANS_AT_ONCE = 500;
+const RETRY_MS = [1_000, 5_000];
+/** What the protocol says may be sent again. */
+const AGAIN = new Set([429, 502, 503, 504]);
+
+export function createTelemetry(options: Options): Telemetry {
+  const { runtime, clock, log, headers, version, post = openPost() } = options;
+  const url = /\/v1\/traces\/*$/.test(options.endpoint)
+    ? options.endpoint
+    : `${options.endpoint.replace(/\/+$/, "")}/v1/traces`;
+  const waiting: { session: string; turn: string }[] = [];
+  const hurry = new AbortController();
+  const leaving = new AbortController();
+  let working: Promise<void> | null = null;
+  let unseen = 0;
+
+  async function work(): Promise<void> {
+    await clock.sleep(GATHER_MS, hurry.signal);
+    while (waiting.length > 0 && !leaving.signal.aborted) {
+      if (unseen > 0) log("warn", "telemetry.dropped", { turns: unseen, why: `${MOST_TURNS} turns wait already` });
+      unseen = 0;
+      const spans = (await Promise.all(waiting.splice(0, TURNS_AT_ONCE).map(read))).flat();
+      for (let from = 0; from < spans.length; from += SPANS_AT_ONCE)
+        await send(spans.slice(from, from + SPANS_AT_ONCE));
+    }
+    working = null;
+  }
+
+  async function read({ session, turn }: { session: string; turn: string }) {
+    try {
+      return encode(turn, spansOf(session, await runtime.turn(turn), options));
+    } catch (error) {
+      log("warn", "telemetry.unread", { turn, error: messageOf(error) });
+      return [];
+    }
+  }
+
+  async function send(spans: readonly unknown[]): Promise<void> {
+    const body = JSON.stringify(envelope(spans, version));
+    for (let attempt = 0; !leaving.signal.aborted; attempt++) {
+      const answer = await post
+        .send(url, {
+          headers: { ...headers, "Content-Type": "application/json" },
+          body,
+          signal: leaving.signal,
+        })
+        .catch((error: unknown) => ({ status: 0, error: messageOf(error) }));
+      if (answer.status >= 200 && answer.status < 300) return;
+      const wait = answer.status === 0 || AGAIN.has(answer.status) ? RETRY_MS[attempt] : undefined;
+      if (wait === undefined) {
+        const error = "error" in answer ? answer.error : `answered ${answer.status}`;
+        return log("warn", "telemetry.dropped", { spans: spans.length, why: error });
+      }
+      await clock.sleep(wait, leaving.signal);
+    }
+  }
+
+  return {
+    observe(session, entries) {
+      for (const { kind, turn } of entries) {
+        if (kind !== "ended" && kind !== "withdrawn") continue;
+        if (waiting.length < MOST_TURNS) waiting.push({ session, turn });
+        else unseen++;
+        working ??= work();
+      }
+    },
+    async close(ms) {
+      hurry.abort();
+      const done = new AbortController();
+      void (working ?? Promise.resolve()).then(() => done.abort());
+      await clock.sleep(ms, done.signal);
+      leaving.abort();
+      if (waiting.length > 0)
+        log("warn", "telemetry.dropped", { turns: waiting.length, why: "there was no more time" });
+      await post.close();
+    },
+  };
+}
+
+// ── The wire format ───────────────────────────────────────────────────────────────────────────────────
+
+const envelope = (spans: readonly unknown[], version: string) => ({
+  resourceSpans: [
+    {
+      resource: { attributes: attributesOf({ "service.name": "hermes", "service.version": version }) },
+      scopeSpans: [{ scope: { name: "hermes", version }, spans }],
+    },
+  ],
+});
+
+/** The ids follow from the turn's: a run is found by its own id, and a turn that is sent twice is the same trace. */
+function encode(turn: string, spans: readonly Span[]) {
+  const traceId = /^run_([0-9a-f]{32})$/.exec(turn)?.[1] ?? hash(turn).slice(0, 32);
+  const idOf = (index: number) => hash(`${turn}/${index}`).slice(0, 16);
+  return spans.map(({ name, start, end, attributes, error }, index) => ({
+    traceId,
+    spanId: idOf(index),
+    ...(index > 0 && { parentSpanId: idOf(0) }),
+    name,
+    kind: INTERNAL,
+    startTimeUnixNano: nanoseconds(start),
+    endTimeUnixNano: nanoseconds(end),
+    attributes: attributesOf(attributes),
+    ...(error !== undefined && { status: { code: FAILED, ...(error && { message: error }) } }),
+  }));
+}
+
+const INTERNAL = 1;
+const FAILED = 2;
+const hash = (text: string) => createHash("sha256").update(text).digest("hex");
+const nanoseconds = (ms: number) => String(BigInt(Math.round(ms)) * 1_000_000n);
+
+const attributesOf = (attributes: Record<string, string | number>) =>
+  Object.entries(attributes).map(([key, value]) => ({
+    key,
+    value: typeof value === "string" ? { stringValue: value } : { intValue: String(Math.round(value)) },
+  }));

@@ -1,0 +1,166 @@
+// One turn as spans, from its entries alone and after it is over: what is written down is all there is to measure.
+import type { Entry } from "../core/session.ts";
+
+export type Span = {
+  name: string;
+  /** Milliseconds of the wall clock. */
+  start: number;
+  end: number;
+  attributes: Record<string, string | number>;
+  /** It did not go well; the text is empty unless content is wanted. */
+  error?: string;
+};
+export type Telling = {
+  /** Whether what was said and done is told, not only when and how. */
+  content: boolean;
+  redact(text: string): string;
+};
+
+/** Of one text. */
+const MOST = 1_000;
+
+/** The turn itself first, then its parts, in the order in which they ended. None, if it is not over. */
+export function spansOf(session: string, entries: readonly Entry[], telling: Telling): Span[] {
+  const [first] = entries;
+  const last = entries.at(-1);
+  if (!first || !last || (last.kind !== "ended" && last.kind !== "withdrawn")) return [];
+  const parts = partsOf(entries, telling);
+  const outcome = last.kind === "ended" ? last.outcome : "cancelled";
+  const thoughts = entries.filter((entry) => entry.kind === "thought");
+  const sum = (of: (thought: (typeof thoughts)[number]) => number) =>
+    thoughts.reduce((total, thought) => total + of(thought), 0);
+  const model = thoughts.at(-1)?.model ?? (first.kind === "accepted" ? first.input.model : undefined);
+  const root: Span = {
+    name: "hermes.run",
+    ...between(first, last),
+    attributes: {
+      "hermes.run.id": first.turn,
+      "hermes.session.kind": kindOf(session),
+      "hermes.outcome": outcome,
+      ...(model && { "gen_ai.response.model": model }),
+      "gen_ai.usage.input_tokens": sum(({ usage }) => usage.input),
+      "gen_ai.usage.output_tokens": sum(({ usage }) => usage.output),
+      "gen_ai.usage.cached_tokens": sum(({ usage }) => usage.cached ?? 0),
+      "hermes.tool.count": sum(({ calls }) => calls.length),
+      ...(first.kind === "accepted" && said(telling, "hermes.input", first.input.text)),
+    },
+  };
+  return [outcome === "failed" ? { ...root, error: "" } : root, ...parts];
+}
+
+function partsOf(entries: readonly Entry[], telling: Telling): Span[] {
+  const parts: Span[] = [];
+  /** What has begun and not ended, by the call it is about. */
+  const asked = new Map<string, Extract<Entry, { kind: "asked" }>>();
+  const started = new Map<string, Entry>();
+  const calls = new Map<string, { tool: string; args: unknown }>();
+  let stopping: Entry | null = null;
+  let [before] = entries;
+  const compresses = before?.kind === "accepted" && before.input.task === "compress";
+
+  for (const [index, entry] of entries.entries()) {
+    const add = (name: string, from: Entry | undefined, attributes: Span["attributes"], error?: string) => {
+      if (from) parts.push({ name, ...between(from, entry), attributes, ...(error !== undefined && { error }) });
+    };
+    switch (entry.kind) {
+      case "began":
+      case "withdrawn":
+        add("queue", entries[0], {});
+        break;
+      case "thought": {
+        for (const { id, tool, args } of entry.calls) calls.set(id, { tool, args });
+        add("model", before, {
+          "gen_ai.response.model": entry.model,
+          "gen_ai.usage.input_tokens": entry.usage.input,
+          "gen_ai.usage.output_tokens": entry.usage.output,
+          ...said(telling, "hermes.output", entry.text),
+        });
+        break;
+      }
+      case "cut":
+        if (entries[index + 1]?.kind === "failed") continue; // the same call's, and its end is told there
+        add("model", before, { "hermes.outcome": "stopped", ...said(telling, "hermes.output", entry.text) });
+        break;
+      case "failed":
+        if (before?.kind !== "parked") add(compresses ? "compact" : "model", before, {}, told(telling, entry.reason));
+        break;
+      case "compacted":
+        add("compact", before, said(telling, "hermes.output", entry.summary));
+        break;
+      case "asked":
+        asked.set(entry.call, entry);
+        break;
+      case "decided":
+        add("approval", asked.get(entry.call), {
+          ...approvalOf(asked.get(entry.call), telling),
+          "hermes.decision": entry.allow ? "allow" : "deny",
+        });
+        asked.delete(entry.call);
+        break;
+      case "started":
+        started.set(entry.call, entry);
+        break;
+      case "acted": {
+        const { tool = "", args } = calls.get(entry.call) ?? {};
+        add("approval", asked.get(entry.call), {
+          ...approvalOf(asked.get(entry.call), telling),
+          "hermes.decision": "none",
+        });
+        const attributes = {
+          "hermes.outcome": entry.outcome,
+          ...(args !== undefined && said(telling, "hermes.arguments", JSON.stringify(args))),
+          ...said(telling, "hermes.result", entry.text),
+        };
+        const error = entry.outcome === "error" || entry.outcome === "unknown" ? "" : undefined;
+        add(`tool ${nameOf(tool)}`, started.get(entry.call), attributes, error);
+        asked.delete(entry.call);
+        started.delete(entry.call);
+        break;
+      }
+      case "stopping":
+        stopping = entry;
+        break;
+      case "delivered":
+        add("deliver", before, { "hermes.outcome": entry.how }, entry.how === "undelivered" ? "" : undefined);
+        break;
+      case "ended":
+        if (stopping) add("stop", stopping, {});
+        break;
+      case "accepted":
+      case "forked":
+      case "moved":
+      case "joined":
+      case "abandoned":
+      case "restarted":
+      case "parked":
+        break;
+    }
+    before = entry;
+  }
+  return parts;
+}
+
+/** The wall clock may have been set back meanwhile. */
+const between = ({ at: start }: Entry, { at: end }: Entry) => ({ start, end: Math.max(start, end) });
+
+const approvalOf = (asked: Extract<Entry, { kind: "asked" }> | undefined, telling: Telling) => ({
+  "hermes.ask.kind": asked?.ask.kind ?? "approval",
+  ...said(telling, "hermes.question", asked?.ask.text ?? ""),
+});
+
+const said = (telling: Telling, name: string, text: string): Record<string, string> =>
+  telling.content && text ? { [name]: told(telling, text) } : {};
+
+/** More than fits is looked at, so that a secret at the edge is seen whole. */
+const told = ({ content, redact }: Telling, text: string): string =>
+  content ? redact(text.slice(0, 4 * MOST)).slice(0, MOST) : "";
+
+/** The platform and the kind of talk: what follows in a key is somebody's id, and what an API client chose may be. */
+function kindOf(session: string): string {
+  const [, talk] = /^agent:main:([a-z]{1,32}:(?:dm|group|channel|thread))(?::|$)/.exec(session) ?? [];
+  if (talk) return talk;
+  return session.startsWith("run_") ? "run" : "other";
+}
+
+/** A model can call a tool by any text. */
+const nameOf = (tool: string) => (/^[\w.:-]{1,64}$/.test(tool) ? tool : "other");
