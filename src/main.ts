@@ -45,7 +45,7 @@ program
   .option("--model <name>", "the model to use")
   .action(async (options: { continue: boolean; session?: string; model?: string }) => {
     const { openChat } = await import("./surfaces/cli/terminal.ts");
-    const { openRuntime } = await import("./compose.ts");
+    const { openRuntime } = await import("./compose/runtime.ts");
     process.exitCode = await openChat({ ...options, open: openRuntime, env });
   });
 
@@ -62,40 +62,34 @@ program
   .option("--yolo", "ask for nothing; what is never allowed is still refused", false)
   .action(async (prompt: string[], options: RunFlags) => {
     const { openRun } = await import("./surfaces/cli/terminal.ts");
-    const { openRuntime } = await import("./compose.ts");
+    const { openRuntime } = await import("./compose/runtime.ts");
     process.exitCode = await openRun({ ...options, prompt: prompt.join(" "), open: openRuntime, env });
   });
 
-program
+const gateway = program
   .command("gateway")
-  .description("serve day and night: the HTTP API (docs/http-api.md)")
-  .option("--host <address>", "where to listen")
-  .option("--port <number>", "the port; 0 picks a free one")
+  .description("serve day and night: chat apps and the HTTP API (docs/gateway.md)");
+
+gateway
+  .command("run", { isDefault: true })
+  .description("serve in the foreground (what `hermes gateway` alone does)")
+  .option("--host <address>", "where the API listens")
+  .option("--port <number>", "its port; 0 picks a free one")
   .action(async ({ host, port }: { host?: string; port?: string }) => {
-    const { openRuntime, serve } = await import("./compose.ts");
-    const { runGateway } = await import("./surfaces/gateway/gateway.ts");
+    const { runGateway } = await import("./compose/gateway.ts");
     const flags = [
       { flag: "--host", key: "gateway.api_server.host", value: host },
       { flag: "--port", key: "gateway.api_server.port", value: port },
     ];
-    const running = await openRuntime({ env, flags, platform: "api", logToStderr: true, mine: () => true });
-    const api = await serve(running, pkg.version).catch(async (error: unknown) => {
-      await running.close(0);
-      throw error;
-    });
-    const { restart_drain_timeout: drain, exit_watchdog: deadline } = running.config.agent;
+    const again = [process.execPath, ...process.execArgv, ...process.argv.slice(1)];
     process.exitCode = await runGateway({
-      ...api,
-      log: running.log,
+      env,
+      flags,
+      version: pkg.version,
       print: (line) => console.log(line),
-      drainMs: drain * 1_000,
-      deadlineMs: deadline * 1_000,
-      async leave(drainMs) {
-        const drained = running.close(drainMs);
-        await Promise.all([drained, api.close(drainMs)]);
-        return drained;
-      },
+      again,
     });
+    process.exit();
   });
 
 program

@@ -46,7 +46,8 @@ type Options = {
 };
 
 type Job = {
-  run(): Promise<void>;
+  /** Gives what hands the result to whoever asked. */
+  run(): Promise<() => void>;
   refuse(error: unknown): void;
   /** Its signal. */
   abort: AbortController;
@@ -95,8 +96,11 @@ export function createLane({ name, clock, log, redact, limitMs, changed }: Optio
       const over = () => signal?.removeEventListener("abort", forsake);
       const job: Job = {
         run: async () => {
-          resolve(await work(abort.signal));
-          over();
+          const value = await work(abort.signal);
+          return () => {
+            over();
+            resolve(value);
+          };
         },
         refuse: (error) => {
           over();
@@ -137,13 +141,15 @@ export function createLane({ name, clock, log, redact, limitMs, changed }: Optio
   async function perform(job: Job): Promise<void> {
     const late = clock.sleep(limitMs, job.limit.signal).then(() => {
       if (!job.limit.signal.aborted) throw new Error(`no answer within ${limitMs / 1_000} s`);
+      return null;
     });
     try {
-      await Promise.race([job.run(), late]);
+      const give = await Promise.race([job.run(), late]);
       if (!closed) succeeded();
+      give?.();
     } catch (error) {
-      job.refuse(error);
       if (!job.forsaken && !closed) failed(error); // our own abort is nobody's fault (I12)
+      job.refuse(error);
     } finally {
       job.limit.abort("ended");
       job.abort.abort("over"); // a late one may still listen; what it does now is ignored

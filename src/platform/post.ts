@@ -1,7 +1,7 @@
 // One POST to an address that the user configured: bounded in time, never led to another host, and no error shows what
 // was sent.
 
-export type Posted = { status: number; retryAfter: string | null };
+type Posted = { status: number; retryAfter: string | null };
 export type Post = {
   /** Throws an Error whose message may be shown to anybody. */
   send(url: string, what: { headers: Record<string, string>; body: string; signal: AbortSignal }): Promise<Posted>;

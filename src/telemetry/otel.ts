@@ -43,15 +43,20 @@ export function createTelemetry(options: Options): Telemetry {
   const leaving = new AbortController();
   let working: Promise<void> | null = null;
   let unseen = 0;
+  /** Turns that are being sent. */
+  let sending = 0;
 
   async function work(): Promise<void> {
     await clock.sleep(GATHER_MS, hurry.signal);
     while (waiting.length > 0 && !leaving.signal.aborted) {
       if (unseen > 0) log("warn", "telemetry.dropped", { turns: unseen, why: `${MOST_TURNS} turns wait already` });
       unseen = 0;
-      const spans = (await Promise.all(waiting.splice(0, TURNS_AT_ONCE).map(read))).flat();
+      const turns = waiting.splice(0, TURNS_AT_ONCE);
+      sending = turns.length;
+      const spans = (await Promise.all(turns.map(read))).flat();
       for (let from = 0; from < spans.length; from += SPANS_AT_ONCE)
         await send(spans.slice(from, from + SPANS_AT_ONCE));
+      sending = 0;
     }
     working = null;
   }
@@ -67,20 +72,15 @@ export function createTelemetry(options: Options): Telemetry {
 
   async function send(spans: readonly unknown[]): Promise<void> {
     const body = JSON.stringify(envelope(spans, version));
-    for (let attempt = 0; !leaving.signal.aborted; attempt++) {
+    for (let attempt = 0; ; attempt++) {
       const answer = await post
-        .send(url, {
-          headers: { ...headers, "Content-Type": "application/json" },
-          body,
-          signal: leaving.signal,
-        })
+        .send(url, { headers: { ...headers, "Content-Type": "application/json" }, body, signal: leaving.signal })
         .catch((error: unknown) => ({ status: 0, error: messageOf(error) }));
-      if (answer.status >= 200 && answer.status < 300) return;
+      if ((answer.status >= 200 && answer.status < 300) || leaving.signal.aborted) return;
+      const why = "error" in answer ? answer.error : `answered ${answer.status}`;
       const wait = answer.status === 0 || AGAIN.has(answer.status) ? RETRY_MS[attempt] : undefined;
-      if (wait === undefined) {
-        const error = "error" in answer ? answer.error : `answered ${answer.status}`;
-        return log("warn", "telemetry.dropped", { spans: spans.length, why: error });
-      }
+      if (wait === undefined) return log("warn", "telemetry.dropped", { spans: spans.length, why });
+      log("debug", "telemetry.failed", { why, againInMs: wait });
       await clock.sleep(wait, leaving.signal);
     }
   }
@@ -100,8 +100,8 @@ export function createTelemetry(options: Options): Telemetry {
       void (working ?? Promise.resolve()).then(() => done.abort());
       await clock.sleep(ms, done.signal);
       leaving.abort();
-      if (waiting.length > 0)
-        log("warn", "telemetry.dropped", { turns: waiting.length, why: "there was no more time" });
+      const left = waiting.length + sending;
+      if (left > 0) log("warn", "telemetry.dropped", { turns: left, why: "there was no more time" });
       await post.close();
     },
   };
@@ -143,5 +143,8 @@ const nanoseconds = (ms: number) => String(BigInt(Math.round(ms)) * 1_000_000n);
 const attributesOf = (attributes: Record<string, string | number>) =>
   Object.entries(attributes).map(([key, value]) => ({
     key,
-    value: typeof value === "string" ? { stringValue: value } : { intValue: String(Math.round(value)) },
+    value:
+      typeof value === "string"
+        ? { stringValue: value }
+        : { intValue: String(Number.isFinite(value) ? Math.round(value) : 0) },
   }));

@@ -108,7 +108,7 @@ function partsOf(entries: readonly Entry[], telling: Telling): Span[] {
         });
         const attributes = {
           "hermes.outcome": entry.outcome,
-          ...(args !== undefined && said(telling, "hermes.arguments", JSON.stringify(args))),
+          ...(telling.content && args !== undefined && said(telling, "hermes.arguments", JSON.stringify(args))),
           ...said(telling, "hermes.result", entry.text),
         };
         const error = entry.outcome === "error" || entry.outcome === "unknown" ? "" : undefined;

@@ -691,7 +691,7 @@ export function chatContract(name: string, start: () => Promise<Rig>) {
 function shape(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const { name, message, stack, cause } = error;
-  return { ...error, name, message, stack, cause: shape(cause) };
+  return [name, message, stack, shape(cause), Object.entries(error)];
 }
 
 const MARKDOWN = [

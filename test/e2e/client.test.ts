@@ -102,6 +102,21 @@ describe("a client", () => {
     expect(api.model.all).toHaveLength(1);
   });
 
+  it("starts again what has a key when its answer was lost, and has one run", async () => {
+    const { api, proxy } = await wired();
+    proxy.cutAfter(100); // inside the head of the answer
+    const { run_id, replayed } = await clientOf(proxy).start("hello", { idempotency_key: "k" });
+    expect([replayed, proxy.count()]).toEqual([true, 2]);
+    expect(api.disk.sessions({ limit: 10 }).map(({ session }) => session)).toEqual([run_id]);
+  });
+
+  it("does not start again what has none: it could run twice", async () => {
+    const { proxy } = await wired();
+    proxy.cutAfter(100);
+    expect(await caught(clientOf(proxy).start("hello"))).toMatchObject({ status: 0, code: "unreachable" });
+    expect(proxy.count()).toBe(1);
+  });
+
   it("approves, with a choice that is decided once", async () => {
     const tool = scriptedTool("shell", { gate: ask });
     const api = await start({ tools: [tool] });

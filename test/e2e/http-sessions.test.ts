@@ -35,11 +35,12 @@ const page = (api: TestApi, query = "") => api.json<Page<Listed>>("GET", `/api/s
 const messages = async (api: TestApi, session: string, query = "") =>
   (await api.json<Page<Said>>("GET", `/api/sessions/${session}/messages${query}`)).body;
 /** Follows `next` to the end. */
-async function leaf<T>(read: (after: string) => Promise<Page<T>>): Promise<T[]> {
+async function leaf<T>(limit: number, read: (after: string) => Promise<Page<T>>): Promise<T[]> {
   const all: T[] = [];
   for (let after = ""; ; ) {
     const { data, has_more, next } = await read(after);
     all.push(...data);
+    expect(data.length).toBeLessThanOrEqual(limit);
     expect(has_more).toBe(next !== null);
     if (next === null) return all;
     after = `&after=${encodeURIComponent(next)}`;
@@ -189,7 +190,7 @@ describe("the list of sessions", () => {
     for (const id of names) await api.json("POST", "/api/sessions", { id });
     expect(ids(await page(api))).toEqual(names.toReversed());
     for (const limit of [1, 2, 3, 5, 200]) {
-      const all = await leaf(async (after) => (await page(api, `?limit=${limit}${after}`)).body);
+      const all = await leaf(limit, async (after) => (await page(api, `?limit=${limit}${after}`)).body);
       expect(all.map(({ id }) => id)).toEqual(names.toReversed());
     }
     await new Promise((resolve) => setTimeout(resolve, 2)); // the clock's next millisecond
@@ -235,7 +236,7 @@ describe("the list of sessions", () => {
       "the zebra runs",
     ]);
     for (const limit of [1, 2, 3]) {
-      const all = await leaf(async (after) => (await page(api, `?q=zebra&limit=${limit}${after}`)).body);
+      const all = await leaf(limit, async (after) => (await page(api, `?q=zebra&limit=${limit}${after}`)).body);
       expect(all).toEqual(body.data);
     }
     expect(ids(await page(api, "?q=zebra&children=true"))).toContain("said-child");
@@ -293,7 +294,7 @@ describe("what was said", () => {
     ]);
     const numbers = data.map(({ id }) => id);
     expect(numbers).toEqual(numbers.toSorted((a, b) => a - b));
-    const each = await leaf((after) => messages(api, "s", `?limit=1${after}`));
+    const each = await leaf(1, (after) => messages(api, "s", `?limit=1${after}`));
     expect(each).toEqual(data);
     const [full] = (await messages(api, "s", `?full=true&after=${data[1]?.id}&limit=1`)).data;
     expect([full?.content.length, full?.["truncated"]]).toEqual([10_001, undefined]);
@@ -322,7 +323,7 @@ describe("a fork", () => {
     expect(await said("whole")).toEqual(["one", "eins", "two", "zwei"]);
     expect(await said(part.body["id"])).toEqual(["one", "eins"]);
     const all = (await messages(api, "whole")).data;
-    expect(await leaf((after) => messages(api, "whole", `?limit=1${after}`))).toEqual(all);
+    expect(await leaf(1, (after) => messages(api, "whole", `?limit=1${after}`))).toEqual(all);
     expect(new Set(all.map(({ id }) => id)).size).toBe(4);
     await talk(api, "whole", "three", "drei");
     expect(api.model.all.at(-1)?.request.messages).toHaveLength(5);

@@ -3,7 +3,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { openRuntime, type Running } from "../../src/compose.ts";
+import { openRuntime, type Running } from "../../src/compose/runtime.ts";
 import type { Entry } from "../../src/core/session.ts";
 import { makePlace, type Place } from "../fakes/hermes.ts";
 import type { Reply } from "../fakes/llm/reply.ts";
@@ -143,7 +143,6 @@ describe("a stop", () => {
     running = await openRuntime({
       env: { ...env, ...model },
       flags: [cwd],
-      platform: "api",
       logToStderr: false,
       mine: () => true,
     });

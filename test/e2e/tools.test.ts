@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { openRuntime } from "../../src/compose.ts";
+import { openRuntime } from "../../src/compose/runtime.ts";
 import { makePlace, type Place } from "../fakes/hermes.ts";
 import { type FakeLlm, type LlmRequest, startFakeLlm } from "../fakes/llm/server.ts";
 

@@ -31,6 +31,7 @@ describe("an event", () => {
   it("is told as soon as its last line ends, without waiting for what may follow a carriage return", () => {
     expect(heardIn("data: a\r\n\r")).toEqual([message("a")]);
     expect(heardIn("data: a\r\n\r", "\ndata: b\r", "\n\r", "\n")).toEqual([message("a"), message("b")]);
+    expect(heardIn("data: a\r", "", "\ndata: b\n\n")).toEqual([message("a\nb")]);
   });
 
   it("is not told when it was cut off before its end", () => {

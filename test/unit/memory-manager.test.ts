@@ -103,10 +103,10 @@ describe("one line for each provider", () => {
   });
 
   it("a call that takes a minute has failed; the line goes on, and its late end changes nothing", async () => {
-    const { provider, calls } = desk("slow", { queuePrefetch: () => Promise.resolve() });
+    const { provider, calls } = desk("slow");
     const { memory, clock } = open([provider]);
-    const first = memory.remember("slow", turn(1), "t1", never());
-    const second = memory.remember("slow", turn(2), "t2", never());
+    const first = memory.remember("slow", turn(1, { user: "" }), "t1", never());
+    const second = memory.remember("slow", turn(2, { user: "" }), "t2", never());
     void first.catch(() => {});
     await clock.pass(59_999);
     expect(calls).toHaveLength(1);
@@ -116,7 +116,7 @@ describe("one line for each provider", () => {
     expect(calls).toHaveLength(2);
     calls[0]?.done();
     await calm();
-    expect(memory.health()).toMatchObject([{ name: "slow", state: "failing", failures: 1, pending: 2 }]);
+    expect(memory.health()).toMatchObject([{ name: "slow", state: "failing", failures: 1, pending: 1 }]);
     calls[1]?.done();
     await second;
     expect(memory.health()).toMatchObject([{ state: "ok", failures: 0, pending: 0 }]);
@@ -141,20 +141,23 @@ describe("one line for each provider", () => {
   });
 
   it("a thousand calls may wait; the next is refused, and nothing of the rest is lost", async () => {
-    const { provider, calls } = desk("slow", { queuePrefetch: () => Promise.resolve() });
+    const written: string[] = [];
+    const opened = Promise.withResolvers<void>();
+    const provider: MemoryProvider = {
+      name: "slow",
+      isAvailable: () => true,
+      syncTurn: async ({ key }) => {
+        await opened.promise;
+        written.push(key);
+      },
+    };
     const { memory } = open([provider]);
-    const told = Array.from({ length: 600 }, (_, i) => memory.remember("slow", turn(i), `t${i}`, never()));
-    const refused = (await Promise.allSettled(told.slice(501).map((one) => Promise.race([one, calm()])))).filter(
-      ({ status }) => status === "rejected",
-    );
-    expect(refused.length).toBeGreaterThan(0);
-    for (const one of told) one.catch(() => {});
-    for (let i = 0; i < 600 && i < calls.length; i++) {
-      calls[i]?.done();
-      await calm();
-    }
-    expect(memory.health()).toMatchObject([{ state: "ok", pending: 0 }]);
-    expect(calls).toHaveLength(600 - refused.length);
+    const keys = Array.from({ length: 1_001 }, (_, i) => `t${i}`);
+    const told = keys.map((key) => memory.remember("slow", turn(key), key, never()));
+    await expect(memory.remember("slow", turn(0), "t", never())).rejects.toThrow("1000 calls wait already");
+    opened.resolve();
+    await Promise.all(told);
+    expect(written).toEqual(keys);
   });
 
   it("there is no writer of that name", async () => {
@@ -237,14 +240,18 @@ describe("a provider that keeps failing", () => {
   });
 
   it("is not asked what it knows, and the others are", async () => {
-    const { provider } = desk("fine", { prefetch: () => Promise.resolve("water is wet") });
+    const fine: MemoryProvider = {
+      name: "fine",
+      isAvailable: () => true,
+      prefetch: () => Promise.resolve("water is wet"),
+    };
     const down: MemoryProvider = {
       name: "down",
       isAvailable: () => true,
       syncTurn: () => Promise.reject(new Error("down")),
       prefetch: () => Promise.resolve("tea is green"),
     };
-    const { memory } = open([down, provider]);
+    const { memory } = open([down, fine]);
     const recall = (turn: string) =>
       memory.recall({ session: "agent:main:terminal:dm:a", turn, text: "what do I know of tea" }, never());
     expect(await recall("t1")).toContain("tea is green");

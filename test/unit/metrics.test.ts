@@ -155,6 +155,15 @@ describe("/metrics", () => {
     expect(value("process_resident_memory_bytes")).toBeGreaterThan(0);
   });
 
+  it("counts however much happens before anybody looks", async () => {
+    const load = async () => ({ turns: 0, held: 0, waiting: 0, oldestWaitingAt: null });
+    const metrics = createMetrics({ runtime: { load }, clock: handClock(), connections: async () => 0 });
+    opened.push(metrics);
+    for (let n = 0; n < 6_000; n++)
+      metrics.observe("s", [{ seq: n, turn: `run_${n}`, at: 1_000, kind: "restarted", attempt: 1 }]);
+    expect(await metrics.text()).toContain("\nhermes_restarts_total 6000\n");
+  });
+
   it("does not keep a process alive", async () => {
     const script = `
       import { createMetrics } from "./src/surfaces/http/metrics.ts";

@@ -203,6 +203,43 @@ describe("order", () => {
     expect(await dead()).toMatchObject([{ turn: first, attempts: 1, error: "answered 410", dead: true }]);
   });
 
+  it("is kept through any mix of refusals, lost answers and successes, and every letter arrives", async () => {
+    const there = await receiver();
+    const { run, clock, waiting, dead, logs } = await world([there.url]);
+    const told = new Map<string, string[]>();
+    const tries = new Map<string, number>();
+    let over = false;
+    const answering = (async () => {
+      for (;;) {
+        const letter = await there.next();
+        if (over) return letter.answer();
+        const delivery = String(deliveryOf(letter));
+        const { session_id: session, run_id } = JSON.parse(letter.body) as { session_id: string; run_id: string };
+        const attempt = (tries.get(delivery) ?? 0) + 1;
+        tries.set(delivery, attempt);
+        told.set(session, [...(told.get(session) ?? []), run_id]);
+        if (attempt > Number(delivery) % 4) letter.answer();
+        else if (attempt % 2) letter.answer(503);
+        else letter.cut();
+      }
+    })();
+    const runs = new Map<string, string[]>();
+    for (let n = 0; n < 40; n++) {
+      const session = `session ${n % 7}`;
+      runs.set(session, [...(runs.get(session) ?? []), await run(session)]);
+    }
+    while ((await waiting()).length) await clock.pass(SECOND);
+    over = true;
+    await run("last");
+    await answering;
+    expect(await dead()).toEqual([]);
+    expect(logs.filter(({ event }) => event === "webhook.failed")).toHaveLength(60);
+    for (const [session, ids] of runs) {
+      const heard = told.get(session) ?? [];
+      expect(heard.filter((id, place) => id !== heard[place - 1])).toEqual(ids);
+    }
+  });
+
   it("has at most 4 letters to a target under way, and one that hangs does not hold up another", async () => {
     const [hangs, answers] = [await receiver(), await receiver({ answer: 200 })];
     const { run, logged } = await world([hangs.url, answers.url]);

@@ -27,7 +27,6 @@ type Opened = {
 type Open = (options: {
   env: NodeJS.ProcessEnv;
   flags: readonly Flag[];
-  platform: "terminal";
   logToStderr: boolean;
   mine(session: string): boolean;
 }) => Promise<Opened>;
@@ -116,7 +115,7 @@ function open(
   mine: (session: string) => boolean,
 ): Promise<Opened> {
   const chosen = { flag: "--model", key: "model.default", value: model };
-  return openRuntime({ env, flags: [chosen, ...flags], platform: "terminal", logToStderr: false, mine });
+  return openRuntime({ env, flags: [chosen, ...flags], logToStderr: false, mine });
 }
 
 /** A wedged part cannot hold us: after the watchdog's time the process ends whatever happens. */

@@ -1,43 +1,155 @@
-// hermes gateway: serves day and night, and leaves in good order: what runs may finish, what cannot goes on after the next
-// start, and the end always comes.
-import type { Log } from "../../core/ports.ts";
+// The gateway: chat platforms over one runtime. Everything here is a view or a door; what must survive is in the runtime's
+// sessions and notes.
+import type { Chat } from "../../core/chat.ts";
+import { ConfigError, messageOf } from "../../core/errors.ts";
+import type { Channel, Clock, Log } from "../../core/ports.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import type { Entry, Mode } from "../../core/session.ts";
+import { type Access, createAccess, type Lists } from "./access.ts";
+import { createCommands } from "./commands.ts";
+import { createOutbox, tell } from "./outbox.ts";
+import { createQuestions } from "./questions.ts";
+import { routeOf } from "./route.ts";
+import { createSessions } from "./sessions.ts";
+import { createShow } from "./show.ts";
+import { createTalk } from "./talk.ts";
 
 export type GatewayOptions = {
+  runtime: Runtime;
+  chats: readonly Chat[];
+  clock: Clock;
   log: Log;
-  url: string;
-  keyFile: string | null;
-  print(line: string): void;
-  /** How long running turns may take to finish. */
-  drainMs: number;
-  /** The last resort, behind everything else. */
-  deadlineMs: number;
-  /** Stops taking new work, waits, lets go. */
-  leave(drainMs: number): Promise<{ left: string[] }>;
+  newKey(): string;
+  randomBytes(count: number): Uint8Array;
+  lists(platform: string): Lists;
+  busyMode(platform: string): Mode;
+  models(): readonly string[];
+  progress: "off" | "new" | "all" | "verbose";
+  /** Where attachments are kept. */
+  files: string;
+  sharedGroups: boolean;
+  /** Somebody wants us to start again. False: somebody did already. */
+  requestRestart(asked: { turn: string | null }): boolean;
+};
+export type Gateway = {
+  access: Access;
+  channel: Channel;
+  observe(session: string, entries: readonly Entry[]): void;
+  /** Opens the platforms. A wrong token stops everything; what may pass is tried again. */
+  start(): Promise<void>;
+  /** One notice for each chat with a running turn. Never rejects. */
+  announceLeaving(why: "shutdown" | "restart"): Promise<void>;
+  /** Hears nothing more; answers still go out. */
+  stopHearing(): Promise<void>;
+  health(): ReturnType<Chat["health"]>[];
+  close(): Promise<void>;
 };
 
-const SECOND_SIGNAL = 130;
+const NOTICE = {
+  shutdown: "⚠️ Gateway shutting down. A task that is not done in time is interrupted and goes on after the next start.",
+  restart: "♻️ Gateway restarting. A task that is not done in time will resume by itself afterwards.",
+};
+/** What was noted of messages that nobody brings again after so long. */
+const FORGET_MS = 2 * 86_400_000;
+const NOTICE_MS = 5_000;
 
-/** Returns the exit code, once somebody has asked us to leave. */
-export async function runGateway(options: GatewayOptions): Promise<number> {
-  const { log, url, keyFile, print, drainMs, deadlineMs } = options;
-  const asked = Promise.withResolvers<NodeJS.Signals>();
-  const onSignal = (signal: NodeJS.Signals) => {
-    if (leaving) process.exit(SECOND_SIGNAL); // what is accepted is durable already
-    leaving = true;
-    asked.resolve(signal);
+export function createGateway(options: GatewayOptions): Gateway {
+  const { runtime, clock, log, newKey, busyMode, requestRestart } = options;
+  const { notes } = runtime;
+  const chats = new Map(options.chats.map((chat) => [chat.platform, chat]));
+  const access = createAccess({ lists: options.lists, notes, clock, randomBytes: options.randomBytes });
+  const sessions = createSessions(notes);
+  const questions = createQuestions({ runtime, notes, access, clock, log, newKey });
+  const show = createShow({ runtime, chats, notes, questions, clock, log, progress: options.progress });
+  const outbox = createOutbox({ chats, notes, clock, log });
+  const commands = createCommands({
+    runtime,
+    notes,
+    access,
+    sessions,
+    questions,
+    busyMode,
+    models: options.models,
+    newKey,
+    restart: async ({ turn }) => {
+      const { turns } = await runtime.load();
+      if (!requestRestart({ turn: null })) return "⏳ A restart is under way already.";
+      log("info", "restart.asked", { turn });
+      return turns ? `⏳ Draining ${turns} active agent(s) before restart...` : "♻️ Restarting gateway...";
+    },
+  });
+  const talk = createTalk({
+    runtime,
+    access,
+    sessions,
+    questions,
+    commands,
+    notes,
+    clock,
+    log,
+    newKey,
+    files: options.files,
+    sharedGroups: options.sharedGroups,
+  });
+
+  return {
+    access,
+    channel: {
+      async send(reply, signal) {
+        await show.freeze(reply.turn);
+        return outbox.send(reply, signal);
+      },
+    },
+    observe: show.observe,
+    async start() {
+      await forgetOld();
+      await Promise.all(
+        options.chats.map(async (chat) => {
+          try {
+            await chat.start(talk(chat));
+            await chat.offer(commands.menu);
+          } catch (error) {
+            if (error instanceof ConfigError) throw error;
+            log("error", "chat.unopened", { platform: chat.platform, error: messageOf(error) });
+          }
+        }),
+      );
+    },
+    async announceLeaving(why) {
+      const rows = await runtime.sessions({ limit: 1_000 });
+      const told = new Set<string>();
+      const sending = rows.map(async ({ session, active }) => {
+        const route = active ? routeOf(session) : null;
+        const chat = route && chats.get(route.platform);
+        if (!route || !chat || !(await isRunning(session))) return;
+        const place = `${route.platform} ${route.place.chat} ${route.place.thread ?? ""}`;
+        if (told.has(place)) return;
+        told.add(place);
+        await tell(chat, route.place, { text: NOTICE[why] }, { key: `leaving.${newKey()}`, clock, log });
+      });
+      const enough = new AbortController();
+      await Promise.race([Promise.allSettled(sending), clock.sleep(NOTICE_MS, enough.signal)]);
+      enough.abort("over");
+    },
+    async stopHearing() {
+      await Promise.allSettled(options.chats.map((chat) => chat.stop()));
+    },
+    health: () => options.chats.map((chat) => chat.health()),
+    async close() {
+      show.close();
+      await Promise.allSettled(options.chats.map((chat) => chat.close()));
+    },
   };
-  let leaving = false;
-  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, onSignal);
-  if (keyFile) print(`The key of the API is in ${keyFile}`);
-  print(`hermes gateway ready on ${url}`);
-  const signal = await asked.promise;
-  log("info", "gateway.leaving", { signal });
-  const deadline = setTimeout(() => {
-    log("error", "gateway.wedged", { deadlineMs });
-    process.exit(1);
-  }, drainMs + deadlineMs);
-  const { left } = await options.leave(drainMs);
-  if (left.length) log("warn", "gateway.left", { turns: left });
-  clearTimeout(deadline);
-  return 0;
+
+  /** A turn that waits for room among the others has not started. */
+  async function isRunning(session: string): Promise<boolean> {
+    const { turn, held } = await runtime.status(session);
+    return turn !== null && !held;
+  }
+
+  async function forgetOld() {
+    for (const prefix of ["did/", "out/", "edit/", "live/", "tries/", "refused/"])
+      for (const { key, at } of await notes.list(prefix))
+        if (at > 0 && clock.now() - at > FORGET_MS) await notes.set(key, undefined);
+  }
 }

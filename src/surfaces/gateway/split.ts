@@ -19,15 +19,14 @@ export function splitMarkdown(text: string, longest: number): string[] {
   let rest = text;
   let fence: Fence | null = null;
   while (openingOf(fence).length + rest.length > longest) {
-    const { at, rank, fence: next } = bestCut(rest, longest, fence);
+    const { at, fence: next } = bestCut(rest, longest, fence);
     const head = next ? rest.slice(0, at).replace(/\n$/, "") : rest.slice(0, at).trimEnd();
-    parts.push(openingOf(fence) + head + closingOf(next));
-    rest = rest.slice(at);
-    if (!next && rank !== "anywhere") rest = rest.replace(/^(?:[^\S\n]*\n)+/, "");
+    if (head.trim() !== "") parts.push(openingOf(fence) + head + closingOf(next));
+    rest = next ? rest.slice(at) : rest.slice(at).replace(/^(?:[^\S\n]*\n)+/, "");
     fence = next;
   }
-  parts.push(openingOf(fence) + rest);
-  return parts.filter((part) => part.trim() !== "");
+  if (rest.trim() !== "") parts.push(openingOf(fence) + rest);
+  return parts;
 }
 
 const openingOf = (fence: Fence | null) => (fence ? `${fence.indent}${fence.marks}${fence.language}\n` : "");
@@ -36,10 +35,9 @@ const closingOf = (fence: Fence | null) => (fence ? `\n${fence.indent}${fence.ma
 function bestCut(rest: string, longest: number, fence: Fence | null): Cut {
   const room = longest - openingOf(fence).length;
   const cuts = cutsOf(rest.slice(0, room + LONGEST_FENCE), room, longest, fence);
-  for (const rank of RANKS) {
+  for (const [worst, rank] of RANKS.entries()) {
     const least = rank === "anywhere" ? 1 : room * EMPTIEST;
-    const nice = RANKS.slice(0, RANKS.indexOf(rank) + 1);
-    const cut = cuts.findLast((one) => one.at >= least && nice.includes(one.rank));
+    const cut = cuts.findLast((one) => one.at >= least && RANKS.indexOf(one.rank) <= worst);
     if (cut) return cut;
   }
   return { at: wholeCharacters(rest, room), rank: "anywhere", fence: null };
@@ -61,10 +59,12 @@ function cutsOf(window: string, room: number, longest: number, before: Fence | n
     const opens = fence ? null : fenceOf(line, longest);
     // An empty block of code would be all that is left of it on one side.
     if (above !== "opening" && !closes) {
-      const apart = above === "blank" || above === "closing" || opens !== null;
+      const apart = fence === null && (above === "blank" || above === "closing" || opens !== null);
       add(from, apart ? "paragraph" : "line", fence, 1);
     }
-    if (!opens && !closes) for (const { at, rank } of withinLine(line, room - from)) add(from + at, rank, fence);
+    const left = room - from - closingOf(fence).length;
+    if (!opens && !closes)
+      for (const { at, rank, space } of withinLine(line, left)) add(from + at, rank, fence, fence ? 0 : space);
     fence = closes ? null : (opens ?? fence);
     above = closes ? "closing" : opens ? "opening" : line.trim() === "" ? "blank" : "text";
     from = to + 1;
@@ -72,17 +72,21 @@ function cutsOf(window: string, room: number, longest: number, before: Fence | n
   return cuts;
 }
 
-function withinLine(line: string, room: number): { at: number; rank: Rank }[] {
+type Gap = { at: number; rank: Rank; space: number };
+
+function withinLine(line: string, room: number): Gap[] {
   const ends = (pattern: RegExp, rank: Rank) =>
-    [...line.matchAll(pattern)].map((match) => ({ at: match.index + match[0].length, rank }));
+    Array.from(line.matchAll(pattern), ({ index, 0: found }): Gap => {
+      return { at: index + found.length, rank, space: found.length - found.trimEnd().length };
+    });
   const nice = [...ends(WORD, "word"), ...ends(SENTENCE, "sentence")];
   // Only the line that does not fit is ever cut just anywhere.
-  const any = line.length > room ? anywhere(line) : [];
+  const any = line.length >= room ? anywhere(line) : [];
   return [...any, ...nice].filter(({ at }) => at > 0 && at < line.length).sort((a, b) => a.at - b.at);
 }
 
 const anywhere = (line: string) =>
-  Array.from(graphemes.segment(line), ({ index }) => ({ at: index, rank: "anywhere" as const }));
+  Array.from(graphemes.segment(line), ({ index }): Gap => ({ at: index, rank: "anywhere", space: 0 }));
 
 function fenceOf(line: string, longest: number): Fence | null {
   const [, indent = "", marks = "", language = ""] = FENCE.exec(line) ?? [];

@@ -297,9 +297,12 @@ async function saidIn(runtime: Runtime, q: string, top: boolean): Promise<Listed
       return summary && { ...summary, snippet };
     }),
   );
-  const isOther = ({ title, parent }: Listed) => !title.toLowerCase().includes(q.toLowerCase()) && !(top && parent);
+  const isOther = ({ title, parent }: Listed) => !lower(title).includes(lower(q)) && !(top && parent);
   return rows.filter((row) => row !== null).filter(isOther);
 }
+
+/** Only A to Z, as SQLite compares titles: one that it does not find must not be left out here. */
+const lower = (text: string) => text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());
 
 const placeShape = z.union([
   z.strictObject({ updatedAt: z.number(), session: z.string() }),

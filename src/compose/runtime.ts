@@ -1,24 +1,22 @@
-// A configuration in, a running engine out. With main.ts the only place that knows every folder.
-import { randomUUID } from "node:crypto";
-import { createPerform } from "./agent/agent.ts";
-import { createBreaker } from "./agent/breaker.ts";
-import { systemPrompt } from "./agent/prompt.ts";
-import { type Flag, loadConfig } from "./config/config.ts";
-import type { Config } from "./config/schema.ts";
-import { messageOf } from "./core/errors.ts";
-import type { Channel, Log, Model, Tool } from "./core/ports.ts";
-import type { Entry } from "./core/session.ts";
-import { createEngine, type Engine } from "./engine/engine.ts";
-import { createDemoModel } from "./llm/demo.ts";
-import { chooseEndpoints, type Endpoint } from "./llm/endpoint.ts";
-import { createModel } from "./llm/provider.ts";
-import { clock } from "./platform/clock.ts";
-import { createContextFiles } from "./platform/context-files.ts";
-import { type Home, homeOf, makeHome } from "./platform/home.ts";
-import { openLog } from "./platform/log.ts";
-import { createRedactor } from "./platform/redact.ts";
-import { openSqlite } from "./store/sqlite.ts";
-import type { ServedApi } from "./surfaces/http/api.ts";
+// A configuration in, a running engine out. With its neighbours and main.ts the only place that knows every folder.
+import { createPerform } from "../agent/agent.ts";
+import { createBreaker } from "../agent/breaker.ts";
+import { systemPrompt } from "../agent/prompt.ts";
+import { type Flag, loadConfig } from "../config/config.ts";
+import type { Config } from "../config/schema.ts";
+import { messageOf } from "../core/errors.ts";
+import type { Channel, Log, Model, Tool } from "../core/ports.ts";
+import type { Entry } from "../core/session.ts";
+import { createEngine, type Engine } from "../engine/engine.ts";
+import { createDemoModel } from "../llm/demo.ts";
+import { chooseEndpoints, type Endpoint } from "../llm/endpoint.ts";
+import { createModel } from "../llm/provider.ts";
+import { clock } from "../platform/clock.ts";
+import { createContextFiles } from "../platform/context-files.ts";
+import { type Home, homeOf, makeHome } from "../platform/home.ts";
+import { openLog } from "../platform/log.ts";
+import { createRedactor } from "../platform/redact.ts";
+import { openSqlite } from "../store/sqlite.ts";
 
 export type Running = {
   engine: Engine;
@@ -36,8 +34,8 @@ export type Running = {
   observers: Set<(session: string, entries: readonly Entry[]) => void>;
   /** The conversation of a terminal that was last talked in. */
   newest(): Promise<string | null>;
-  /** Lets running turns finish for so long, then lets go. What is left goes on at the next start. */
-  close(drainMs: number): Promise<{ left: string[] }>;
+  /** Lets running turns (but that one) finish for so long, then lets go. What is left goes on at the next start. */
+  close(drainMs: number, except?: string): Promise<{ left: string[] }>;
 };
 
 const DAY_MS = 86_400_000;
@@ -49,14 +47,13 @@ const MODELS = 32;
 export async function openRuntime(options: {
   env: NodeJS.ProcessEnv;
   flags?: readonly Flag[];
-  platform: "terminal" | "api" | "chat";
   /** No screen owns the terminal: the log is shown on stderr too. */
   logToStderr: boolean;
   channel?: Channel;
   /** The sessions whose unfinished turns this process takes up. */
   mine(session: string): boolean;
 }): Promise<Running> {
-  const { env, flags = [], platform, logToStderr } = options;
+  const { env, flags = [], logToStderr } = options;
   const { config, warnings, secrets } = loadConfig({ env, flags });
   const home = homeOf(env);
   makeHome(home);
@@ -89,7 +86,7 @@ export async function openRuntime(options: {
   const contextFiles = createContextFiles(cwd, clock.now);
 
   const store = await openSqlite({ file: home.database });
-  const { openToolbox } = await import("./tools/toolbox.ts");
+  const { openToolbox } = await import("../tools/toolbox.ts");
   const { approvals, terminal } = config;
   const toolbox = await openToolbox({
     home: home.dir,
@@ -121,9 +118,9 @@ export async function openRuntime(options: {
     perform: createPerform({
       models,
       modelNamed: named,
-      system: async (_session, { instructions = "" }) =>
+      system: async (session, { instructions = "" }) =>
         systemPrompt({
-          platform,
+          platform: platformOf(session),
           cwd,
           date: new Date(clock.now()).toISOString().slice(0, 10),
           tools: toolbox.tools().map((tool) => tool.name),
@@ -186,9 +183,9 @@ export async function openRuntime(options: {
     observers,
     newest: async () =>
       (await store.sessions({ limit: 50 })).find((row) => row.session.includes(":terminal:"))?.session ?? null,
-    async close(drainMs) {
+    async close(drainMs, except) {
       clearInterval(daily);
-      const drained = await engine.drain(drainMs);
+      const drained = await engine.drain(drainMs, except);
       await toolbox.close();
       await store.close();
       closeLog();
@@ -197,60 +194,10 @@ export async function openRuntime(options: {
   };
 }
 
-/** The API over a runtime. Loaded here, so that a command that does not serve does not pay for it. */
-export async function serve(running: Running, version: string): Promise<ServedApi & { keyFile: string | null }> {
-  const { engine, config, home, endpoints, log, tools, redact, observers } = running;
-  const { api_server: server } = config.gateway;
-  const { apiKey, requireStrongKey } = await import("./surfaces/http/key.ts");
-  const { serveApi } = await import("./surfaces/http/api.ts");
-  requireStrongKey({ host: server.host, configured: server.key });
-  const { key, file: keyFile } = apiKey({ configured: server.key, file: home.apiKey });
-  running.hide(key);
-  const began = clock.now();
-  const found = (await engine.sessions({ limit: 1_000 })).filter(
-    (row) => row.active && /^run_[0-9a-f]{32}$/.test(row.session),
-  );
-  const api = await serveApi({
-    runtime: engine,
-    clock,
-    log,
-    newKey: randomUUID,
-    tools,
-    redact,
-    found: found.map(({ session }) => session),
-    host: server.host,
-    port: server.port,
-    key,
-    origins: server.cors_origins,
-    names: server.allowed_hosts,
-    rateLimit: server.rate_limit,
-    vitals: async () => {
-      const { turns, held, waiting, oldestWaitingAt } = await engine.load();
-      const now = clock.now();
-      return {
-        draining: engine.draining(),
-        uptime_seconds: (now - began) / 1_000,
-        turns_running: turns,
-        turns_held: held,
-        inputs_waiting: waiting,
-        oldest_input_seconds: oldestWaitingAt === null ? null : (now - oldestWaitingAt) / 1_000,
-        memory_bytes: process.memoryUsage.rss(),
-      };
-    },
-    settings: {
-      modelName: server.model_name ?? "hermes-agent",
-      models: endpoints.map(({ provider, model }) => `${provider}:${model}`),
-      busyMode: config.display.busy_input_mode,
-      maxRuns: server.max_concurrent_runs,
-      unattended: config.approvals.unattended,
-      showReasoning: config.display.show_reasoning,
-      version,
-      heartbeatMs: 15_000,
-      stallMs: 30_000,
-    },
-  });
-  observers.add(api.observe);
-  return { ...api, keyFile };
+/** Where a session is talked in: changes how the agent should write. */
+function platformOf(session: string): "terminal" | "chat" | "api" {
+  if (session.startsWith("agent:main:terminal:")) return "terminal";
+  return session.startsWith("agent:main:") ? "chat" : "api";
 }
 
 /** Makes it once for each name, and forgets what was not asked for longest. */

@@ -1,0 +1,66 @@
+// The HTTP API over a running engine.
+import { randomUUID } from "node:crypto";
+import { clock } from "../platform/clock.ts";
+import type { ServedApi } from "../surfaces/http/api.ts";
+import type { Running } from "./runtime.ts";
+
+/** The API over a runtime. Loaded here, so that a command that does not serve does not pay for it. */
+export async function serve(
+  running: Running,
+  version: string,
+  health: () => Record<string, unknown> = () => ({}),
+): Promise<ServedApi & { keyFile: string | null }> {
+  const { engine, config, home, endpoints, log, tools, redact, observers } = running;
+  const { api_server: server } = config.gateway;
+  const { apiKey, requireStrongKey } = await import("../surfaces/http/key.ts");
+  const { serveApi } = await import("../surfaces/http/api.ts");
+  requireStrongKey({ host: server.host, configured: server.key });
+  const { key, file: keyFile } = apiKey({ configured: server.key, file: home.apiKey });
+  running.hide(key);
+  const began = clock.now();
+  const found = (await engine.sessions({ limit: 1_000 })).filter(
+    (row) => row.active && /^run_[0-9a-f]{32}$/.test(row.session),
+  );
+  const api = await serveApi({
+    runtime: engine,
+    clock,
+    log,
+    newKey: randomUUID,
+    tools,
+    redact,
+    found: found.map(({ session }) => session),
+    host: server.host,
+    port: server.port,
+    key,
+    origins: server.cors_origins,
+    names: server.allowed_hosts,
+    rateLimit: server.rate_limit,
+    vitals: async () => {
+      const { turns, held, waiting, oldestWaitingAt } = await engine.load();
+      const now = clock.now();
+      return {
+        draining: engine.draining(),
+        uptime_seconds: (now - began) / 1_000,
+        turns_running: turns,
+        turns_held: held,
+        inputs_waiting: waiting,
+        oldest_input_seconds: oldestWaitingAt === null ? null : (now - oldestWaitingAt) / 1_000,
+        memory_bytes: process.memoryUsage.rss(),
+        ...health(),
+      };
+    },
+    settings: {
+      modelName: server.model_name ?? "hermes-agent",
+      models: endpoints.map(({ provider, model }) => `${provider}:${model}`),
+      busyMode: config.display.busy_input_mode,
+      maxRuns: server.max_concurrent_runs,
+      unattended: config.approvals.unattended,
+      showReasoning: config.display.show_reasoning,
+      version,
+      heartbeatMs: 15_000,
+      stallMs: 30_000,
+    },
+  });
+  observers.add(api.observe);
+  return { ...api, keyFile };
+}

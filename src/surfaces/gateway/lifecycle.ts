@@ -1,0 +1,72 @@
+// How the gateway's process begins, is asked to leave, and ends: always, in time, with the code its service manager reads.
+import { spawn } from "node:child_process";
+import { Worker } from "node:worker_threads";
+import type { Log } from "../../core/ports.ts";
+
+/** sysexits.h: EX_TEMPFAIL asks a service manager to start us again. */
+const EXIT = { stopped: 0, restart: 75, second: 130 };
+
+export type Leaving = { why: "shutdown" | "restart"; turn: string | null };
+export type Lifecycle = {
+  /** True once, then false: one restart is enough. */
+  requestRestart(asked: { turn: string | null }): boolean;
+  asked: Promise<Leaving>;
+};
+
+/** From now on signals are ours. A second one ends the process at once: what was accepted is durable already. */
+export function createLifecycle(log: Log): Lifecycle {
+  const asked = Promise.withResolvers<Leaving>();
+  let leaving = false;
+  const leave = (why: Leaving["why"], turn: string | null): boolean => {
+    if (leaving) return false;
+    leaving = true;
+    asked.resolve({ why, turn });
+    return true;
+  };
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const)
+    process.on(signal, () => {
+      log("info", "gateway.signal", { signal });
+      if (!leave("shutdown", null)) process.exit(signal === "SIGTERM" ? EXIT.stopped : EXIT.second);
+    });
+  process.on("SIGUSR2", () => leave("restart", null));
+  return { asked: asked.promise, requestRestart: ({ turn }) => leave("restart", turn) };
+}
+
+/** Outside the event loop: whatever is wedged, the process is gone after so long. */
+export function setDeadline(ms: number): () => void {
+  const script = `
+    const { workerData } = require("node:worker_threads");
+    setTimeout(() => process.kill(workerData.pid, "SIGKILL"), workerData.ms);`;
+  const worker = new Worker(script, { eval: true, execArgv: [], env: {}, workerData: { pid: process.pid, ms } });
+  worker.unref();
+  return () => void worker.terminate();
+}
+
+/** What comes after us: a service manager that sees our code, or a helper of our own that outlives us. */
+export function leaveTo(why: Leaving["why"], env: NodeJS.ProcessEnv, again: readonly string[]): number {
+  if (why === "shutdown") return EXIT.stopped;
+  if (env["INVOCATION_ID"]) return EXIT.restart;
+  startAgain(process.pid, again, env);
+  return EXIT.stopped;
+}
+
+/** Longer than any drain and deadline of ours. */
+const WAIT_S = 600;
+
+/** In a session of its own, without our terminal: waits until we are gone, then starts the gateway again. */
+export function startAgain(pid: number, command: readonly string[], env: NodeJS.ProcessEnv): number {
+  const script = `
+    n=0
+    while kill -0 ${pid} 2>/dev/null; do
+      n=$((n + 1)); [ "$n" -gt ${WAIT_S * 10} ] && exit 1
+      sleep 0.1
+    done
+    exec "$@"`;
+  const child = spawn("/bin/sh", ["-c", script, "hermes gateway restart", ...command], {
+    detached: true, // setsid
+    stdio: "ignore",
+    env,
+  });
+  child.unref();
+  return child.pid ?? 0;
+}

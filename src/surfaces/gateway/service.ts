@@ -1,0 +1,84 @@
+// What a service manager is told: that we are ready, that we are alive (from the event loop, so that one that is blocked is
+// not), and that we are leaving.
+import { spawn } from "node:child_process";
+import type { Clock, Log } from "../../core/ports.ts";
+
+/** Node cannot speak to a datagram socket of the file system; systemd's own small program can. */
+const NOTIFY = "systemd-notify";
+
+export function notifyService({ env, clock, log }: { env: NodeJS.ProcessEnv; clock: Clock; log: Log }): {
+  stopping(): void;
+} {
+  if (!env["NOTIFY_SOCKET"]) return { stopping: () => {} };
+  const over = new AbortController();
+  const tell = (...states: string[]) => {
+    const child = spawn(NOTIFY, states, { stdio: "ignore", env });
+    child.on("error", (error) => log("warn", "service.untold", { error: error.message }));
+    child.unref();
+  };
+  tell("--ready", `MAINPID=${process.pid}`);
+  const everyMs = Number(env["WATCHDOG_USEC"] ?? 0) / 1_000 / 2;
+  if (everyMs > 0)
+    void (async () => {
+      while (!over.signal.aborted) {
+        tell("WATCHDOG=1");
+        await clock.sleep(everyMs, over.signal);
+      }
+    })();
+  return {
+    stopping() {
+      over.abort("leaving");
+      tell("STOPPING=1");
+    },
+  };
+}
+
+/** A unit for `systemctl --user`. `program` and `home` are absolute. */
+export function serviceUnit({
+  program,
+  home,
+  workspace,
+}: {
+  program: string;
+  home: string;
+  workspace: string;
+}): string {
+  return `[Unit]
+Description=hermes gateway
+After=network-online.target
+Wants=network-online.target
+StartLimitIntervalSec=300
+StartLimitBurst=10
+
+[Service]
+Type=notify
+NotifyAccess=all
+ExecStart=${quoted(program)} gateway run
+Environment=${quoted(`HERMES_HOME=${home}`)}
+WorkingDirectory=${workspace}
+Restart=on-failure
+RestartSec=2
+# 75 asks for a restart; 78 is a configuration that no restart helps.
+RestartForceExitStatus=75
+RestartPreventExitStatus=78
+KillMode=mixed
+# Longer than the drain (agent.restart_drain_timeout) and the deadline behind it.
+TimeoutStopSec=120
+WatchdogSec=60
+UMask=0077
+NoNewPrivileges=yes
+ProtectSystem=strict
+ReadWritePaths=${quoted(home)} ${quoted(workspace)} /tmp
+ProtectKernelTunables=yes
+ProtectKernelModules=yes
+ProtectControlGroups=yes
+LockPersonality=yes
+RestrictSUIDSGID=yes
+RestrictRealtime=yes
+
+[Install]
+WantedBy=default.target
+`;
+}
+
+const quoted = (text: string) => `"${text.replaceAll(/["\\%]/g, (one) => (one === "%" ? "%%" : `\\${one}`))}"`;
