@@ -92,6 +92,79 @@ gateway
     process.exit();
   });
 
+gateway
+  .command("status")
+  .description("whether it runs, and what it does")
+  .option("--json", "for programs", false)
+  .action(async ({ json }: { json: boolean }) => {
+    const { gatewayStatus } = await import("./surfaces/cli/gateway.ts");
+    const { gatewayOf } = await import("./compose/gateway.ts");
+    const health = async () => {
+      const answer = await (await gatewayOf(env))?.ask("GET", "/health/detailed");
+      return answer?.status === 200 ? { ...(answer.body as Record<string, unknown>) } : null;
+    };
+    process.exitCode = await gatewayStatus(await somewhere(), health, json);
+  });
+
+gateway
+  .command("stop")
+  .description("let running turns finish, then stop it")
+  .action(async () => {
+    const { stopGateway } = await import("./surfaces/cli/gateway.ts");
+    process.exitCode = await stopGateway(await somewhere(), await longestDrain());
+  });
+
+gateway
+  .command("restart")
+  .description("let running turns finish, then start it anew")
+  .action(async () => {
+    const { restartGateway } = await import("./surfaces/cli/gateway.ts");
+    process.exitCode = await restartGateway(await somewhere(), await longestDrain());
+  });
+
+gateway
+  .command("install")
+  .description("write a systemd unit for this user")
+  .action(async () => {
+    const { installService, unitFile } = await import("./surfaces/cli/gateway.ts");
+    const { serviceUnit } = await import("./surfaces/gateway/service.ts");
+    const { fileURLToPath } = await import("node:url");
+    const { dir: home } = homeOf(env);
+    const program = fileURLToPath(new URL("../bin/hermes", import.meta.url));
+    const unit = serviceUnit({ program, home, workspace: process.cwd() });
+    process.exitCode = await installService({ file: unitFile(env, home), unit, print });
+  });
+
+const pairing = program.command("pairing").description("who may talk to the agent from a chat app");
+pairing
+  .command("create")
+  .description("make a code that pairs one person, once, within ten minutes")
+  .argument("<platform>", "telegram, discord or slack")
+  .action(async (platform: string) => {
+    const { makePairingCode } = await import("./surfaces/cli/gateway.ts");
+    const { withPairing } = await import("./compose/gateway.ts");
+    process.exitCode = await withPairing(env, (desk) => makePairingCode(desk, platform, print));
+  });
+pairing
+  .command("list")
+  .description("who is paired")
+  .option("--json", "for programs", false)
+  .action(async ({ json }: { json: boolean }) => {
+    const { listPaired } = await import("./surfaces/cli/gateway.ts");
+    const { withPairing } = await import("./compose/gateway.ts");
+    process.exitCode = await withPairing(env, (desk) => listPaired(desk, json, print));
+  });
+pairing
+  .command("remove")
+  .description("take a pairing back")
+  .argument("<platform>")
+  .argument("<id>", "as `hermes pairing list` shows it")
+  .action(async (platform: string, id: string) => {
+    const { endPairing } = await import("./surfaces/cli/gateway.ts");
+    const { withPairing } = await import("./compose/gateway.ts");
+    process.exitCode = await withPairing(env, (desk) => endPairing(desk, platform, id, print));
+  });
+
 program
   .command("sessions")
   .description("list conversations, newest first")
@@ -211,6 +284,19 @@ try {
   await program.parseAsync(args.length > 0 ? args : ["chat"], { from: "user" });
 } catch (error) {
   process.exitCode = exitCodeOf(error);
+}
+
+async function somewhere() {
+  const { ownerPid } = await import("./store/sqlite.ts");
+  const { clock } = await import("./platform/clock.ts");
+  return { owner: () => ownerPid(homeOf(env).database), clock, print };
+}
+
+/** What a gateway may take to leave, and a little more. */
+async function longestDrain(): Promise<number> {
+  const { loadConfig } = await import("./config/config.ts");
+  const { restart_drain_timeout: drain, exit_watchdog: watchdog } = loadConfig({ env }).config.agent;
+  return (drain + watchdog + 5) * 1_000;
 }
 
 async function whereCommandsRun() {

@@ -8,7 +8,9 @@ const LONGEST = 64_000_000;
 
 /** Takes the next bytes and tells what is complete with them. What the end cuts off is never told. */
 export function createSseParser(): (bytes: Uint8Array) => Heard[] {
-  const decoder = new TextDecoder(); // it holds back half a character, and takes away a byte order mark
+  // Holds back half a character. It leaves byte order marks alone: cut inside one, Node's takes away a second one too.
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  let begun = false;
   let line = "";
   let afterReturn = false; // a line feed that follows belongs to it
   let size = 0;
@@ -37,8 +39,10 @@ export function createSseParser(): (bytes: Uint8Array) => Heard[] {
 
   return (bytes) => {
     const heard: Heard[] = [];
-    const decoded = decoder.decode(bytes, { stream: true });
-    if (decoded === "") return heard;
+    const given = decoder.decode(bytes, { stream: true });
+    if (given === "") return heard;
+    const decoded = begun || !given.startsWith("\uFEFF") ? given : given.slice(1);
+    begun = true;
     const text = afterReturn && decoded.startsWith("\n") ? decoded.slice(1) : decoded;
     afterReturn = decoded.endsWith("\r");
     const [first = "", ...others] = text.split(/\r\n|\n|\r/);

@@ -2,13 +2,14 @@
 import { randomUUID } from "node:crypto";
 import { clock } from "../platform/clock.ts";
 import type { ServedApi } from "../surfaces/http/api.ts";
+import type { Route } from "../surfaces/http/route.ts";
 import type { Running } from "./runtime.ts";
 
 /** The API over a runtime. Loaded here, so that a command that does not serve does not pay for it. */
 export async function serve(
   running: Running,
   version: string,
-  health: () => Record<string, unknown> = () => ({}),
+  { health = () => ({}), more = [] }: { health?: () => Record<string, unknown>; more?: readonly Route[] } = {},
 ): Promise<ServedApi & { keyFile: string | null }> {
   const { engine, config, home, endpoints, log, tools, redact, observers } = running;
   const { api_server: server } = config.gateway;
@@ -35,6 +36,7 @@ export async function serve(
     origins: server.cors_origins,
     names: server.allowed_hosts,
     rateLimit: server.rate_limit,
+    more,
     vitals: async () => {
       const { turns, held, waiting, oldestWaitingAt } = await engine.load();
       const now = clock.now();

@@ -1,17 +1,21 @@
 // hermes gateway: runtime, chats and API in one process, from its start to its end.
 import { randomBytes, randomUUID } from "node:crypto";
-import { rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Flag } from "../config/config.ts";
+import { type Flag, loadConfig } from "../config/config.ts";
 import type { Config } from "../config/schema.ts";
 import type { Chat } from "../core/chat.ts";
 import { ConfigError } from "../core/errors.ts";
 import type { Channel, Log } from "../core/ports.ts";
 import { clock } from "../platform/clock.ts";
+import { homeOf } from "../platform/home.ts";
 import { lockToken } from "../platform/token-lock.ts";
+import { ownerPid } from "../store/sqlite.ts";
+import type { PairingDesk } from "../surfaces/cli/gateway.ts";
 import { createGateway } from "../surfaces/gateway/gateway.ts";
 import { createLifecycle, leaveTo, setDeadline } from "../surfaces/gateway/lifecycle.ts";
 import { notifyService } from "../surfaces/gateway/service.ts";
+import { pairingRoutes } from "../surfaces/http/pairing.ts";
 import { serve } from "./api.ts";
 import { openRuntime } from "./runtime.ts";
 
@@ -55,7 +59,10 @@ export async function runGateway(options: {
     opened.resolve(gateway.channel);
     observers.add(gateway.observe);
     const api = config.gateway.api_server.enabled
-      ? await serve(running, version, () => ({ channels: gateway.health() }))
+      ? await serve(running, version, {
+          health: () => ({ channels: gateway.health() }),
+          more: pairingRoutes(gateway.access),
+        })
       : null;
     await gateway.start();
     const place = join(home.dir, "gateway.json");
@@ -129,3 +136,54 @@ async function openChats(config: Config, log: Log, unlocks: (() => void)[]): Pro
   }
   return chats;
 }
+
+/** The pairing desk of the gateway that runs, or of its files while none does. */
+export async function withPairing<T>(env: NodeJS.ProcessEnv, use: (desk: PairingDesk) => Promise<T>): Promise<T> {
+  const remote = await gatewayOf(env);
+  if (remote) {
+    const call = async (method: string, path: string, body?: unknown) => {
+      const answer = await remote.ask(method, `/api/pairing${path}`, body);
+      if (answer.status >= 400 && answer.status !== 404) throw new Error(`The gateway answers ${answer.status}.`);
+      return answer;
+    };
+    return use({
+      newCode: async (platform) => (await call("POST", "", { platform })).body as { code: string; expiresAt: number },
+      paired: async () => ((await call("GET", "")).body as { data: Awaited<ReturnType<PairingDesk["paired"]>> }).data,
+      unpair: async (platform, id) => (await call("DELETE", `/${platform}/${encodeURIComponent(id)}`)).status === 200,
+    });
+  }
+  const { openSqlite } = await import("../store/sqlite.ts");
+  const { createAccess } = await import("../surfaces/gateway/access.ts");
+  const store = await openSqlite({ file: homeOf(env).database });
+  try {
+    const lists = () => ({ allowed: [], admins: [] });
+    return await use(createAccess({ lists, notes: store.notes, clock, randomBytes }));
+  } finally {
+    await store.close();
+  }
+}
+
+/** The API of the gateway that owns this home; null: there is none that answers. */
+export async function gatewayOf(env: NodeJS.ProcessEnv) {
+  const home = homeOf(env);
+  const { config } = loadConfig({ env });
+  try {
+    const { url } = JSON.parse(readFileSync(join(home.dir, "gateway.json"), "utf8")) as { url: string | null };
+    const key = config.gateway.api_server.key ?? readFileSync(home.apiKey, "utf8").trim();
+    if (!url || ownerPid(home.database) === null) return null;
+    const ask = async (method: string, path: string, body?: unknown) => {
+      const answer = await fetch(`${url}${path}`, {
+        method,
+        headers: { Authorization: `Bearer ${key}`, ...(body !== undefined && { "Content-Type": "application/json" }) },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+        signal: AbortSignal.timeout(ANSWER_MS),
+      });
+      return { status: answer.status, body: (await answer.json()) as unknown };
+    };
+    return { url, key, ask };
+  } catch {
+    return null;
+  }
+}
+
+const ANSWER_MS = 5_000;

@@ -147,7 +147,7 @@ export function createRecall({ members, whoseOf, clock, log, redact, recallMs }:
     signal?.addEventListener("abort", stop);
     if (signal?.aborted) stop();
     void work.then(stop, stop);
-    await clock.sleep(Math.max(0, ms), enough.signal);
+    if (ms > 0) await clock.sleep(ms, enough.signal);
     stop();
     signal?.removeEventListener("abort", stop);
   }

@@ -341,6 +341,18 @@ function lock(file: string): () => void {
   }
 }
 
+/** The process that has this file open to write; null: none has. */
+export function ownerPid(file: string): number | null {
+  if (!existsSync(`${file}.lock`)) return null;
+  try {
+    lock(file)();
+    return null;
+  } catch (error) {
+    if (error instanceof StoreInUse) return error.pid;
+    throw error;
+  }
+}
+
 function ownerOf(db: DatabaseSync): number | null {
   try {
     db.exec(PATIENT);

@@ -171,7 +171,7 @@ describe("a stop", () => {
     const again = (request: LlmRequest) => said(request).includes('"tool_call_id"');
     llm.script((request) => (again(request) ? { text: "slept" } : terminal(sleep)));
     const env = { ...process.env, ...settings(), HERMES_HOME: place.home };
-    const { engine, close } = await openRuntime({ env, platform: "api", logToStderr: false, mine: () => true });
+    const { engine, close } = await openRuntime({ env, logToStderr: false, mine: () => true });
     const sessions = Array.from({ length: 10 }, (_, i) => `s${i}`);
     const ids = await Promise.all(
       sessions.map(async (session) => {

@@ -57,7 +57,11 @@ describe("an event", () => {
   });
 
   it("may be preceded by a byte order mark, which is not part of it", () => {
-    expect(heardIn(new Uint8Array([0xef, 0xbb]), new Uint8Array([0xbf]), "data: a\n\n")).toEqual([message("a")]);
+    const marked = bytesOf("\uFEFFdata: a\n\n");
+    const twice = bytesOf("\uFEFF\uFEFFdata: a\n\n");
+    expect(heardIn(marked.subarray(0, 2), marked.subarray(2))).toEqual([message("a")]);
+    expect(heardIn(twice.subarray(0, 2), twice.subarray(2))).toEqual([]); // a second one is part of the line
+    expect(heardIn("data: a\n\n\uFEFFdata: b\n\n")).toEqual([message("a")]);
   });
 
   it("of more than 64 million characters is refused, not kept", () => {

@@ -458,8 +458,10 @@ describe("the store in trouble", () => {
       turn: (id) => (down.turn ? fails() : store.turn(id)),
       announced: (id, next) => (down.announced ? fails() : store.announced(id, next)),
     });
-    const { clock, logged, waiting } = await world([there.url], { disk: before.disk, between });
+    const { clock, logs, logged, waiting } = await world([there.url], { disk: before.disk, between });
     await logged("webhooks.unread");
+    await calm();
+    expect(logs).toHaveLength(1); // it waits before it looks again
     expect(there.all).toEqual([]);
     down.turn = false;
     await clock.pass(SECOND);

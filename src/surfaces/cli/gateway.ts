@@ -1,0 +1,128 @@
+// hermes gateway status | stop | restart | install, and hermes pairing: from another shell, about the gateway of this home.
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { Clock } from "../../core/ports.ts";
+
+export type Somewhere = {
+  /** The process that owns the home; null: none does. */
+  owner(): number | null;
+  clock: Clock;
+  print(text: string): Promise<void> | void;
+};
+type Health = Record<string, unknown>;
+
+const LOOK_MS = 100;
+
+export async function gatewayStatus(
+  { owner, print }: Somewhere,
+  health: () => Promise<Health | null>,
+  json: boolean,
+): Promise<number> {
+  const pid = owner();
+  const found = pid === null ? null : await health();
+  if (json) await print(`${JSON.stringify({ running: pid !== null, pid, ...found })}\n`);
+  else if (pid === null) await print("The gateway is not running. Start it with: hermes gateway\n");
+  else if (!found) await print(`Process ${pid} owns this home but serves no API; it may be a chat.\n`);
+  else await print(describe(pid, found));
+  return pid === null ? 3 : 0; // as an init script answers
+}
+
+/** Waits until it is gone. */
+export async function stopGateway({ owner, clock, print }: Somewhere, waitMs: number): Promise<number> {
+  const pid = owner();
+  if (pid === null) {
+    await print("The gateway is not running.\n");
+    return 0;
+  }
+  process.kill(pid, "SIGTERM");
+  await print(`Asked process ${pid} to stop; running turns may finish.\n`);
+  const until = clock.now() + waitMs;
+  while (owner() === pid && clock.now() < until) await clock.sleep(LOOK_MS);
+  const gone = owner() !== pid;
+  await print(gone ? "Stopped.\n" : `It is still there. To end it now: kill -9 ${pid} (nothing accepted is lost)\n`);
+  return gone ? 0 : 1;
+}
+
+/** Waits until another process has taken its place. */
+export async function restartGateway({ owner, clock, print }: Somewhere, waitMs: number): Promise<number> {
+  const pid = owner();
+  if (pid === null) {
+    await print("The gateway is not running. Start it with: hermes gateway\n");
+    return 1;
+  }
+  process.kill(pid, "SIGUSR2");
+  await print(`Asked process ${pid} to restart; running turns may finish.\n`);
+  const until = clock.now() + waitMs;
+  while ((owner() ?? pid) === pid && clock.now() < until) await clock.sleep(LOOK_MS);
+  const next = owner();
+  const done = next !== null && next !== pid;
+  await print(done ? `Restarted as process ${next}.\n` : "It has not come back yet; hermes gateway status tells.\n");
+  return done ? 0 : 1;
+}
+
+export async function installService({
+  file,
+  unit,
+  print,
+}: { file: string; unit: string } & Pick<Somewhere, "print">): Promise<number> {
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, unit);
+  await print(
+    `Wrote ${file}\nNow:\n  systemctl --user daemon-reload\n  systemctl --user enable --now hermes-gateway\n` +
+      "To keep it running after you log out: loginctl enable-linger\n",
+  );
+  return 0;
+}
+
+export const unitFile = (env: NodeJS.ProcessEnv, home: string): string =>
+  join(env["XDG_CONFIG_HOME"] || join(env["HOME"] || home, ".config"), "systemd", "user", "hermes-gateway.service");
+
+function describe(pid: number, health: Health): string {
+  const { status, version, uptime_seconds: up, turns_running: turns, inputs_waiting: waiting, channels } = health;
+  const lines = [
+    `The gateway runs as process ${pid}: ${String(status)}, version ${String(version)}, for ${Math.round(Number(up))} s`,
+    `Turns running: ${String(turns)}, messages waiting: ${String(waiting)}`,
+  ];
+  if (Array.isArray(channels))
+    for (const one of channels as { platform: string; connected: boolean; error: string }[])
+      lines.push(
+        `${one.platform}: ${one.connected ? "connected" : `not connected${one.error ? `, ${one.error}` : ""}`}`,
+      );
+  return `${lines.join("\n")}\n`;
+}
+
+// ── Pairing ───────────────────────────────────────────────────────────────────────────────────────────
+
+export type PairingDesk = {
+  newCode(platform: string): Promise<{ code: string; expiresAt: number }>;
+  paired(): Promise<{ platform: string; id: string; name: string; at: number }[]>;
+  unpair(platform: string, id: string): Promise<boolean>;
+};
+
+export async function makePairingCode(desk: PairingDesk, platform: string, print: Somewhere["print"]): Promise<number> {
+  const { code, expiresAt } = await desk.newCode(platform);
+  const minutes = Math.max(1, Math.round((expiresAt - Date.now()) / 60_000));
+  await print(`${code}\nGood once, for ${minutes} minutes. Have them send it to the bot in a private chat.\n`);
+  return 0;
+}
+
+export async function listPaired(desk: PairingDesk, json: boolean, print: Somewhere["print"]): Promise<number> {
+  const paired = await desk.paired();
+  if (json) await print(`${JSON.stringify(paired)}\n`);
+  else if (!paired.length) await print("Nobody is paired.\n");
+  else
+    for (const { platform, id, name, at } of paired)
+      await print(`${platform} ${id}  ${name}  since ${new Date(at).toISOString().slice(0, 10)}\n`);
+  return 0;
+}
+
+export async function endPairing(
+  desk: PairingDesk,
+  platform: string,
+  id: string,
+  print: Somewhere["print"],
+): Promise<number> {
+  const done = await desk.unpair(platform, id);
+  await print(done ? `${platform} ${id} may not talk any more.\n` : `Nobody is paired as ${platform} ${id}.\n`);
+  return done ? 0 : 1;
+}
