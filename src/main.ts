@@ -100,8 +100,8 @@ gateway
     const { gatewayStatus } = await import("./surfaces/cli/gateway.ts");
     const { gatewayOf } = await import("./compose/gateway.ts");
     const health = async () => {
-      const answer = await (await gatewayOf(env))?.ask("GET", "/health/detailed");
-      return answer?.status === 200 ? { ...(answer.body as Record<string, unknown>) } : null;
+      const found = await (await gatewayOf(env))?.ask("GET", "/health/detailed");
+      return typeof found === "object" && found !== null ? { ...found } : null;
     };
     process.exitCode = await gatewayStatus(await somewhere(), health, json);
   });

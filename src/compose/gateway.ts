@@ -2,6 +2,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import * as z from "zod";
 import { type Flag, loadConfig } from "../config/config.ts";
 import type { Config } from "../config/schema.ts";
 import type { Chat } from "../core/chat.ts";
@@ -15,6 +16,9 @@ import type { PairingDesk } from "../surfaces/cli/gateway.ts";
 import { createGateway } from "../surfaces/gateway/gateway.ts";
 import { createLifecycle, leaveTo, setDeadline } from "../surfaces/gateway/lifecycle.ts";
 import { notifyService } from "../surfaces/gateway/service.ts";
+import { answerUnattended } from "../surfaces/gateway/unattended.ts";
+import { channelRoutes, type Door } from "../surfaces/http/channels.ts";
+import { createMetrics, metricsRoutes } from "../surfaces/http/metrics.ts";
 import { pairingRoutes } from "../surfaces/http/pairing.ts";
 import { serve } from "./api.ts";
 import { openRuntime } from "./runtime.ts";
@@ -31,7 +35,14 @@ export async function runGateway(options: {
   // The engine sends what a process before us left as soon as it starts; the chats come after it.
   const opened = Promise.withResolvers<Channel>();
   const channel: Channel = { send: async (reply, signal) => (await opened.promise).send(reply, signal) };
-  const running = await openRuntime({ env, flags, logToStderr: true, channel, mine: () => true });
+  let api: Awaited<ReturnType<typeof serve>> | null = null;
+  const metrics = createMetrics({
+    runtime: { load: () => running.engine.load() },
+    clock,
+    connections: async () => api?.connections() ?? 0,
+  });
+  const { observe } = metrics;
+  const running = await openRuntime({ env, flags, logToStderr: true, channel, observe, mine: () => true });
   const { engine, config, home, log, endpoints, observers } = running;
   const lifecycle = createLifecycle(log);
   const unlocks: (() => void)[] = [];
@@ -40,7 +51,8 @@ export async function runGateway(options: {
     for (const unlock of unlocks) unlock();
   };
   try {
-    const chats = await openChats(config, log, unlocks);
+    const doors = new Map<string, Door>();
+    const chats = await openChats(config, log, unlocks, doors);
     const gateway = createGateway({
       runtime: engine,
       chats,
@@ -58,10 +70,11 @@ export async function runGateway(options: {
     });
     opened.resolve(gateway.channel);
     observers.add(gateway.observe);
-    const api = config.gateway.api_server.enabled
+    observers.add(answerUnattended(engine, isUnattended, config.approvals.unattended, log));
+    api = config.gateway.api_server.enabled
       ? await serve(running, version, {
           health: () => ({ channels: gateway.health() }),
-          more: pairingRoutes(gateway.access),
+          more: [...pairingRoutes(gateway.access), ...channelRoutes(doors), ...metricsRoutes(metrics)],
         })
       : null;
     await gateway.start();
@@ -84,6 +97,7 @@ export async function runGateway(options: {
     await Promise.all([gateway.stopHearing().then(() => gateway.close()), api?.close(1_000)]);
     if (left.length) console.error(`hermes: ${left.length} turn(s) go on after the next start`);
     rmSync(place, { force: true });
+    metrics.close();
     for (const unlock of unlocks) unlock();
     cancelDeadline();
     return leaveTo(why, env, again);
@@ -100,7 +114,11 @@ const chatConfig = (config: Config, platform: string): ChatConfig | null => {
   const all: Record<string, ChatConfig> = { telegram, discord, slack };
   return all[platform] ?? null;
 };
+/** Nobody sits behind a webhook: whoever signs may say who is speaking, and nobody presses a button. */
+const isUnattended = (session: string) => session.startsWith("agent:main:webhook:");
+
 const listsOf = (config: Config, platform: string) => {
+  if (platform === "webhook") return { allowed: ["*"], admins: [] };
   const { allowed_users: allowed = [], admin_users: admins = [] } = chatConfig(config, platform) ?? {};
   return { allowed, admins };
 };
@@ -108,8 +126,8 @@ const busyModeOf = (config: Config, platform: string) =>
   chatConfig(config, platform)?.busy_input_mode ?? config.display.busy_input_mode;
 
 /** One process for each bot: two that listen with the same token take each other's messages. */
-async function openChats(config: Config, log: Log, unlocks: (() => void)[]): Promise<Chat[]> {
-  const { telegram, discord, slack } = config.gateway;
+async function openChats(config: Config, log: Log, unlocks: (() => void)[], doors: Map<string, Door>): Promise<Chat[]> {
+  const { telegram, discord, slack, webhook } = config.gateway;
   const common = { clock, log, random: Math.random };
   const chats: Chat[] = [];
   const lock = async (platform: string, token: string) => {
@@ -134,22 +152,30 @@ async function openChats(config: Config, log: Log, unlocks: (() => void)[]): Pro
     const { bot_token: botToken, app_token: appToken, api_root: apiRoot } = slack;
     chats.push(createSlack({ ...common, botToken, appToken, apiRoot }));
   }
+  if (webhook.secret) {
+    const { createWebhook } = await import("../chats/webhook.ts");
+    const chat = createWebhook({ clock, log, secret: webhook.secret, url: webhook.url });
+    doors.set("webhook", chat.receive);
+    chats.push(chat);
+  }
   return chats;
 }
+
+const code = z.object({ code: z.string(), expiresAt: z.number() });
+const pairedList = z.object({
+  data: z.array(z.object({ platform: z.string(), id: z.string(), name: z.string(), at: z.number() })),
+});
 
 /** The pairing desk of the gateway that runs, or of its files while none does. */
 export async function withPairing<T>(env: NodeJS.ProcessEnv, use: (desk: PairingDesk) => Promise<T>): Promise<T> {
   const remote = await gatewayOf(env);
   if (remote) {
-    const call = async (method: string, path: string, body?: unknown) => {
-      const answer = await remote.ask(method, `/api/pairing${path}`, body);
-      if (answer.status >= 400 && answer.status !== 404) throw new Error(`The gateway answers ${answer.status}.`);
-      return answer;
-    };
+    const { ask } = remote;
     return use({
-      newCode: async (platform) => (await call("POST", "", { platform })).body as { code: string; expiresAt: number },
-      paired: async () => ((await call("GET", "")).body as { data: Awaited<ReturnType<PairingDesk["paired"]>> }).data,
-      unpair: async (platform, id) => (await call("DELETE", `/${platform}/${encodeURIComponent(id)}`)).status === 200,
+      newCode: async (platform) => code.parse(await ask("POST", "/api/pairing", { platform })),
+      paired: async () => pairedList.parse(await ask("GET", "/api/pairing")).data,
+      unpair: async (platform, id) =>
+        (await ask("DELETE", `/api/pairing/${platform}/${encodeURIComponent(id)}`)) !== null,
     });
   }
   const { openSqlite } = await import("../store/sqlite.ts");
@@ -163,27 +189,33 @@ export async function withPairing<T>(env: NodeJS.ProcessEnv, use: (desk: Pairing
   }
 }
 
+const ANSWER_MS = 5_000;
+const placeOfGateway = z.object({ url: z.string() });
+
 /** The API of the gateway that owns this home; null: there is none that answers. */
 export async function gatewayOf(env: NodeJS.ProcessEnv) {
   const home = homeOf(env);
   const { config } = loadConfig({ env });
+  if (ownerPid(home.database) === null) return null;
   try {
-    const { url } = JSON.parse(readFileSync(join(home.dir, "gateway.json"), "utf8")) as { url: string | null };
+    const { url } = placeOfGateway.parse(JSON.parse(readFileSync(join(home.dir, "gateway.json"), "utf8")));
     const key = config.gateway.api_server.key ?? readFileSync(home.apiKey, "utf8").trim();
-    if (!url || ownerPid(home.database) === null) return null;
-    const ask = async (method: string, path: string, body?: unknown) => {
+    return { url, key, ask };
+
+    /** Null: there is no such thing. */
+    async function ask(method: string, path: string, body?: unknown): Promise<unknown> {
       const answer = await fetch(`${url}${path}`, {
         method,
         headers: { Authorization: `Bearer ${key}`, ...(body !== undefined && { "Content-Type": "application/json" }) },
         ...(body !== undefined && { body: JSON.stringify(body) }),
         signal: AbortSignal.timeout(ANSWER_MS),
       });
-      return { status: answer.status, body: (await answer.json()) as unknown };
-    };
-    return { url, key, ask };
+      const given: unknown = await answer.json();
+      if (answer.status === 404) return null;
+      if (!answer.ok) throw new Error(`The gateway answers ${answer.status}: ${JSON.stringify(given).slice(0, 300)}`);
+      return given;
+    }
   } catch {
     return null;
   }
 }
-
-const ANSWER_MS = 5_000;

@@ -1,4 +1,5 @@
 // A configuration in, a running engine out. With its neighbours and main.ts the only place that knows every folder.
+import pkg from "../../package.json" with { type: "json" };
 import { createPerform } from "../agent/agent.ts";
 import { createBreaker } from "../agent/breaker.ts";
 import { systemPrompt } from "../agent/prompt.ts";
@@ -39,6 +40,8 @@ export type Running = {
 };
 
 const DAY_MS = 86_400_000;
+/** What those who are told of ends may take when we leave. */
+const TELL_MS = 2_000;
 const LIMITS = { inbox: 100, text: 4_000_000, graceMs: 5_000, resumeWithinMs: 3_600_000, warm: 500 };
 
 /** Models that were asked for by name, kept open. Whoever may call us names them: there must be an end. */
@@ -50,6 +53,8 @@ export async function openRuntime(options: {
   /** No screen owns the terminal: the log is shown on stderr too. */
   logToStderr: boolean;
   channel?: Channel;
+  /** Sees also what happens while the engine starts. */
+  observe?(session: string, entries: readonly Entry[]): void;
   /** The sessions whose unfinished turns this process takes up. */
   mine(session: string): boolean;
 }): Promise<Running> {
@@ -100,7 +105,7 @@ export async function openRuntime(options: {
     clock,
     log,
   });
-  const observers: Running["observers"] = new Set();
+  const observers: Running["observers"] = new Set(options.observe ? [options.observe] : []);
   const engine = createEngine({
     store,
     clock,
@@ -162,7 +167,13 @@ export async function openRuntime(options: {
       return first;
     },
   };
+  const { createWebhooks } = await import("../surfaces/webhooks/webhooks.ts");
+  const webhooks = createWebhooks({ runtime, targets: config.webhooks, clock, random: Math.random, log });
+  observers.add(webhooks.observe);
+  const telemetry = await openTelemetry();
+  if (telemetry) observers.add(telemetry.observe);
   await engine.start(options.mine);
+  webhooks.start();
   const { runs_days } = config.retention;
   const prune = () =>
     void store
@@ -186,12 +197,20 @@ export async function openRuntime(options: {
     async close(drainMs, except) {
       clearInterval(daily);
       const drained = await engine.drain(drainMs, except);
+      await Promise.all([webhooks.close(TELL_MS), telemetry?.close(TELL_MS)]);
       await toolbox.close();
       await store.close();
       closeLog();
       return drained;
     },
   };
+
+  async function openTelemetry() {
+    const { endpoint, ...rest } = config.telemetry;
+    if (!endpoint) return null;
+    const { createTelemetry } = await import("../telemetry/otel.ts");
+    return createTelemetry({ runtime, endpoint, ...rest, redact: redactor.text, version: pkg.version, clock, log });
+  }
 }
 
 /** Where a session is talked in: changes how the agent should write. */

@@ -165,14 +165,24 @@ export const schema = section({
       rate_limit: whole(0).default(0),
       model_name: text().optional(),
     }),
-    telegram: section({ token: text().optional(), ...chat(DIGITS, "a numeric user id") }),
+    telegram: section({
+      token: text().optional(),
+      /** The public address under which Telegram reaches us; without it we ask Telegram. */
+      webhook_url: webAddress().optional(),
+      ...chat(DIGITS, "a numeric user id"),
+    }),
     discord: section({ token: text().optional(), ...chat(DIGITS, "a numeric user id") }),
     slack: section({
       bot_token: text().optional(),
       app_token: text().optional(),
       ...chat(/^[UW][A-Z0-9]+$/, "a member id such as U012AB3CD"),
     }),
-    webhook: section({ secret: text().optional() }),
+    webhook: section({
+      /** Without it there is no such channel. */
+      secret: text().min(16, "must have at least 16 characters").optional(),
+      /** Where answers are posted to. */
+      url: webAddress().optional(),
+    }),
   }),
   /** Who is told when a turn has ended. */
   webhooks: z

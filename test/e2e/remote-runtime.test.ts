@@ -1,4 +1,6 @@
 // What a terminal does with a runtime, done with one here and with one at the other end of a wire: the same comes of it.
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { createRemoteRuntime } from "../../src/client/remote.ts";
 import type { HermesError } from "../../src/client/wire.ts";
@@ -385,14 +387,20 @@ describe("at the other end of a wire", () => {
     expect(api.journal("s").filter(({ kind }) => kind === "accepted")).toHaveLength(1);
   });
 
-  it("a server that is not there is a refusal to try again, once it was tried for some seconds", async () => {
-    const proxy = await startProxy();
-    closing.push(proxy.close);
-    const refusal = await caught(remote(proxy).accept(input("s", "hello")));
+  it("a server that hangs up is a refusal to try again, once it was tried for some seconds", async () => {
+    let count = 0;
+    const rude = createServer((request) => {
+      count++;
+      request.socket.destroy();
+    });
+    await new Promise<void>((resolve) => rude.listen(0, "127.0.0.1", resolve));
+    closing.push(() => new Promise((resolve) => rude.close(resolve)));
+    const url = `http://127.0.0.1:${(rude.address() as AddressInfo).port}`;
+    const refusal = await caught(remote({ url }).accept(input("s", "hello")));
     expect(refusal).toMatchObject({ name: "Refusal", code: "store_unavailable" });
-    expect(refusal?.message).toContain(`Cannot reach ${proxy.url}`);
-    expect(proxy.count()).toBe(5);
-    expect(await caught(remote(proxy).withdraw("s", "x"))).toMatchObject({ code: "store_unavailable" });
-    expect(proxy.count()).toBe(6); // twice could say that it was too late
+    expect(refusal?.message).toContain(`Cannot reach ${url}`);
+    expect(count).toBe(5);
+    expect(await caught(remote({ url }).withdraw("s", "x"))).toMatchObject({ code: "store_unavailable" });
+    expect(count).toBe(6); // twice could say that it was too late
   });
 });

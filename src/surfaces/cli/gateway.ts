@@ -83,12 +83,13 @@ function describe(pid: number, health: Health): string {
     `The gateway runs as process ${pid}: ${String(status)}, version ${String(version)}, for ${Math.round(Number(up))} s`,
     `Turns running: ${String(turns)}, messages waiting: ${String(waiting)}`,
   ];
-  if (Array.isArray(channels))
-    for (const one of channels as { platform: string; connected: boolean; error: string }[])
-      lines.push(
-        `${one.platform}: ${one.connected ? "connected" : `not connected${one.error ? `, ${one.error}` : ""}`}`,
-      );
+  for (const one of Array.isArray(channels) ? channels : []) lines.push(channelLine(one));
   return `${lines.join("\n")}\n`;
+}
+
+function channelLine(channel: unknown): string {
+  const { platform, connected, error } = { platform: "", connected: false, error: "", ...Object(channel) };
+  return `${platform}: ${connected ? "connected" : `not connected${error ? `, ${error}` : ""}`}`;
 }
 
 // ── Pairing ───────────────────────────────────────────────────────────────────────────────────────────

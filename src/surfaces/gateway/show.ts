@@ -158,11 +158,11 @@ function createView({ chat, place, turn, notes, clock, log, signal }: View) {
   async function pump() {
     const before = asRecord(await notes.get(name)); // by a process before us
     if (typeof before?.["message"] === "string") message = before["message"];
-    while (!over && !signal.aborted) {
+    for (;;) {
       await dirty.promise;
       dirty = Promise.withResolvers<void>();
-      if (text && !worth()) await clock.sleep(SHOW_TEXT_MS, signal);
-      if (over || signal.aborted) break;
+      if (text && !worth() && !over) await clock.sleep(SHOW_TEXT_MS, signal);
+      if (over || signal.aborted) return;
       if (worth()) await put(body());
       await clock.sleep(chat.editEveryMs, signal);
     }

@@ -36,6 +36,7 @@ export type ApiOptions = {
 export type ServedApi = {
   url: string;
   observe(session: string, entries: readonly Entry[]): void;
+  connections(): Promise<number>;
   /** Streams end with the hint to come back; then waits for what is under way, at most so long. */
   close(ms: number): Promise<void>;
 };
@@ -53,6 +54,7 @@ export async function serveApi(options: ApiOptions): Promise<ServedApi> {
   return {
     url,
     observe: (_session, entries) => runs.observe(entries),
+    connections: server.connections,
     async close(ms) {
       leaving.abort("leaving");
       await server.close(ms);

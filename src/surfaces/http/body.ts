@@ -32,7 +32,7 @@ export const readJson = async (request: IncomingMessage, limit = BODY_LIMIT): Pr
 export const bodyTooLarge = (limit: number): Problem =>
   problem(413, "body_too_large", `The body is larger than ${limit} bytes. Send less.`);
 
-const readBytes = async (request: IncomingMessage, limit: number): Promise<Buffer> => {
+export const readBytes = async (request: IncomingMessage, limit: number): Promise<Buffer> => {
   const chunks: Buffer[] = [];
   let size = 0;
   try {

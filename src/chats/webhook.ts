@@ -1,0 +1,211 @@
+// Any program as a chat: it posts signed messages to us, and gets the answers posted back, signed the same way.
+//
+// A signature is `sha256=<hex HMAC of "<timestamp>.<raw body>">` in X-Hermes-Signature, the time in seconds in
+// X-Hermes-Timestamp. Older or newer than five minutes, or seen before: refused.
+import { createHmac, timingSafeEqual } from "node:crypto";
+import * as z from "zod";
+import { type Attachment, type Chat, type Ears, type Heard, type Place, type Said, SendFault } from "../core/chat.ts";
+import { messageOf } from "../core/errors.ts";
+import type { Clock, Log } from "../core/ports.ts";
+
+type Options = {
+  secret: string;
+  /** Where answers go; without it they can only be read over the API. */
+  url: string | undefined;
+  clock: Clock;
+  log: Log;
+};
+export type WebhookChat = Chat & {
+  /** One request, as it came. */
+  receive(raw: Uint8Array, headers: Readonly<Record<string, string | string[] | undefined>>): Promise<Received>;
+};
+export type Received = { status: number; body: Record<string, unknown> };
+
+const AGE_MS = 300_000;
+const MOST_SEEN = 10_000;
+const SEND_MS = 15_000;
+
+const id = z.string().min(1).max(200);
+const message = z.strictObject({
+  id,
+  chat: id,
+  thread: id.optional(),
+  kind: z.enum(["dm", "group", "channel"]).default("dm"),
+  user: z.strictObject({ id, name: z.string().max(200).default("") }),
+  text: z.string().max(1_000_000).default(""),
+  addressed: z.boolean().default(true),
+  event: z.enum(["message", "edited", "deleted", "pressed"]).default("message"),
+  data: z.string().max(64).default(""),
+  attachments: z
+    .array(z.strictObject({ name: z.string().max(200), mime: z.string().max(100), data: z.base64() }))
+    .max(10)
+    .default([]),
+});
+
+export function createWebhook({ secret, url, clock, log }: Options): WebhookChat {
+  const seen = new Map<string, number>();
+  let ears: Ears | null = null;
+  let heardAt: number | null = null;
+  let error = "";
+  let sent = 0;
+  const sign = (timestamp: string, body: Uint8Array | string) =>
+    `sha256=${createHmac("sha256", secret).update(`${timestamp}.`).update(body).digest("hex")}`;
+
+  async function receive(raw: Uint8Array, headers: Parameters<WebhookChat["receive"]>[1]): Promise<Received> {
+    const wrong = unsigned(raw, headers);
+    if (wrong) return refused(401, wrong);
+    const signature = String(headers["x-hermes-signature"]);
+    if (seen.has(signature)) return refused(409, "This request was made before; sign it anew to send it again.");
+    if (!ears) return refused(503, "Not listening just now; try again.");
+    remember(signature);
+    const parsed = message.safeParse(jsonOf(raw));
+    if (!parsed.success) return refused(400, z.prettifyError(parsed.error).slice(0, 300));
+    heardAt = clock.now();
+    try {
+      return await hear(ears, parsed.data);
+    } catch (trouble) {
+      seen.delete(signature); // nothing was taken: the same request may come again
+      log("warn", "webhook.untaken", { error: messageOf(trouble) });
+      return refused(503, "Not taken; try again.");
+    }
+  }
+
+  function unsigned(raw: Uint8Array, headers: Parameters<WebhookChat["receive"]>[1]): string | null {
+    const timestamp = headers["x-hermes-timestamp"];
+    const given = headers["x-hermes-signature"];
+    if (typeof timestamp !== "string" || typeof given !== "string" || !/^\d{1,12}$/.test(timestamp))
+      return "Sign the request: X-Hermes-Timestamp and X-Hermes-Signature are missing or malformed.";
+    const right = Buffer.from(sign(timestamp, raw));
+    const presented = Buffer.from(given);
+    if (right.length !== presented.length || !timingSafeEqual(right, presented)) return "The signature is wrong.";
+    const age = Math.abs(clock.now() - Number(timestamp) * 1_000);
+    return age > AGE_MS ? "The request is too old, or your clock is wrong." : null;
+  }
+
+  function remember(signature: string) {
+    const now = clock.now();
+    for (const [old, at] of seen) {
+      if (now - at < 2 * AGE_MS && seen.size < MOST_SEEN) break;
+      seen.delete(old);
+    }
+    seen.set(signature, now);
+  }
+
+  async function post(place: Place, payload: Record<string, unknown>, key: string, signal: AbortSignal): Promise<void> {
+    if (!url) throw new SendFault("never", "gateway.webhook.url is not set: there is nowhere to send answers to");
+    const body = JSON.stringify({ chat: place.chat, ...(place.thread && { thread: place.thread }), ...payload });
+    const timestamp = String(Math.floor(clock.now() / 1_000));
+    const headers = {
+      "Content-Type": "application/json",
+      "X-Hermes-Timestamp": timestamp,
+      "X-Hermes-Signature": sign(timestamp, body),
+      "Idempotency-Key": key,
+    };
+    const timeout = new AbortController();
+    const stop = () => timeout.abort();
+    const timer = setTimeout(stop, SEND_MS);
+    signal.addEventListener("abort", stop);
+    try {
+      const answer = await fetch(url, { method: "POST", headers, body, redirect: "error", signal: timeout.signal });
+      await answer.body?.cancel();
+      error = answer.ok ? "" : `it answers ${answer.status}`;
+      if (answer.ok) return;
+      const wait = Number(answer.headers.get("retry-after"));
+      const landed = answer.status >= 400 && answer.status < 500 && answer.status !== 429 ? "never" : "no";
+      throw new SendFault(landed, `the webhook answers ${answer.status}`, wait > 0 ? wait * 1_000 : undefined);
+    } catch (trouble) {
+      if (trouble instanceof SendFault) throw trouble;
+      error = messageOf(trouble);
+      // Its Idempotency-Key lets the receiver know a second copy.
+      throw new SendFault("unknown", `the webhook did not answer: ${error}`);
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", stop);
+    }
+  }
+
+  const shape = ({ text, buttons }: Said) => ({ text, ...(buttons && { buttons }) });
+
+  return {
+    platform: "webhook",
+    longest: 100_000,
+    editEveryMs: 2_000,
+    receive,
+    async start(given) {
+      ears = given;
+    },
+    async stop() {
+      ears = null;
+    },
+    async send(place, said, key, signal) {
+      const name = `${clock.now().toString(36)}-${sent++}`;
+      await post(place, { event: "message", message: name, ...shape(said) }, key, signal);
+      return name;
+    },
+    edit: (place, name, said, signal) =>
+      post(place, { event: "edited", message: name, ...shape(said) }, `${name}.${hashOf(said.text)}`, signal),
+    remove: (place, name, signal) => post(place, { event: "deleted", message: name }, `${name}.gone`, signal),
+    typing: async () => {},
+    offer: async () => {},
+    health: () => ({ platform: "webhook", connected: ears !== null && error === "", heardAt, error }),
+    async close() {
+      ears = null;
+    },
+  };
+}
+
+async function hear(ears: Ears, said: z.output<typeof message>): Promise<Received> {
+  const { chat, thread, kind, user, text } = said;
+  const place: Place = thread === undefined ? { kind, chat } : { kind: "thread", chat, thread };
+  const heard: Heard = {
+    message: said.id,
+    place,
+    from: user,
+    text,
+    addressed: said.addressed,
+    attachments: said.attachments.map(attachmentOf),
+  };
+  switch (said.event) {
+    case "message":
+      await ears.heard(heard);
+      break;
+    case "edited":
+      await ears.edited(heard);
+      break;
+    case "deleted":
+      await ears.deleted(place, said.id);
+      break;
+    case "pressed":
+      return {
+        status: 200,
+        body: { text: await ears.pressed({ data: said.data, place, from: user, message: said.id }) },
+      };
+  }
+  return { status: 202, body: { status: "accepted" } };
+}
+
+function attachmentOf({ name, mime, data }: { name: string; mime: string; data: string }): Attachment {
+  const bytes = Buffer.from(data, "base64");
+  return {
+    kind: mime.startsWith("image/") ? "photo" : mime.startsWith("audio/") ? "voice" : "file",
+    name,
+    mime,
+    size: bytes.length,
+    load: async (most) => {
+      if (bytes.length > most) throw new Error(`it has more than ${most} bytes`);
+      return bytes;
+    },
+  };
+}
+
+const refused = (status: number, text: string): Received => ({ status, body: { error: { message: text } } });
+
+function jsonOf(raw: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(raw).toString("utf8"));
+  } catch {
+    return undefined;
+  }
+}
+
+const hashOf = (text: string) => createHmac("sha256", "text").update(text).digest("hex").slice(0, 12);
