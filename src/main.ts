@@ -43,10 +43,12 @@ program
   .option("-c, --continue", "go on with the newest conversation", false)
   .option("--session <name>", "go on with this conversation, or start it")
   .option("--model <name>", "the model to use")
-  .action(async (options: { continue: boolean; session?: string; model?: string }) => {
+  .option("--attach", "over the gateway that runs; done by itself when one owns this home", false)
+  .action(async (options: { continue: boolean; session?: string; model?: string; attach: boolean }) => {
     const { openChat } = await import("./surfaces/cli/terminal.ts");
-    const { openRuntime } = await import("./compose/runtime.ts");
-    process.exitCode = await openChat({ ...options, open: openRuntime, env });
+    const { openOrAttach } = await import("./compose/attach.ts");
+    const open: typeof openOrAttach = (given) => openOrAttach({ ...given, attach: options.attach });
+    process.exitCode = await openChat({ ...options, open, env });
   });
 
 program
@@ -62,8 +64,8 @@ program
   .option("--yolo", "ask for nothing; what is never allowed is still refused", false)
   .action(async (prompt: string[], options: RunFlags) => {
     const { openRun } = await import("./surfaces/cli/terminal.ts");
-    const { openRuntime } = await import("./compose/runtime.ts");
-    process.exitCode = await openRun({ ...options, prompt: prompt.join(" "), open: openRuntime, env });
+    const { openOrAttach } = await import("./compose/attach.ts");
+    process.exitCode = await openRun({ ...options, prompt: prompt.join(" "), open: openOrAttach, env });
   });
 
 const gateway = program

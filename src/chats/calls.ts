@@ -9,14 +9,15 @@ type Asked = { method?: string; headers?: Record<string, string>; body?: string 
 export type Calls = {
   fetch(url: string, asked?: Asked): ReturnType<typeof import("undici").fetch>;
   /** Runs `call` with a signal that also ends it when no answer comes. Throws a SendFault if it need not begin at all. */
-  within<T>(signal: AbortSignal, call: (signal: AbortSignal) => Promise<T>): Promise<T>;
+  within<T>(signal: AbortSignal, call: (signal: AbortSignal) => Promise<T>, limitMs?: number): Promise<T>;
   /** At most `most` bytes, counted while they come. */
   load(url: string, headers: Record<string, string>, most: number, signal: AbortSignal): Promise<Loaded>;
   close(): Promise<void>;
 };
 type Loaded = { bytes: Uint8Array; mime: string };
 
-const PATIENCE_MS = 30_000;
+const ANSWER_MS = 30_000;
+const DOWNLOAD_MS = 300_000;
 
 /** Loaded with the first call: undici takes 75 ms, and most processes talk to no platform. */
 export function openCalls(clock: Clock): Calls {
@@ -30,13 +31,13 @@ export function openCalls(clock: Clock): Calls {
     return fetch(url, { redirect: "error", ...asked, dispatcher: agent });
   };
 
-  const within: Calls["within"] = async (signal, call) => {
+  const within: Calls["within"] = async (signal, call, limitMs = ANSWER_MS) => {
     if (signal.aborted) throw new SendFault("no", "it was no longer wanted");
     const cut = new AbortController();
     const done = new AbortController();
     const abort = () => cut.abort();
     signal.addEventListener("abort", abort);
-    void clock.sleep(PATIENCE_MS, done.signal).then(abort);
+    void clock.sleep(limitMs, done.signal).then(abort);
     try {
       return await call(cut.signal);
     } finally {
@@ -48,8 +49,8 @@ export function openCalls(clock: Clock): Calls {
   return {
     fetch,
     within,
-    load: (url, headers, most, signal) =>
-      within(signal, async (signal) => {
+    load: (url, headers, most, signal) => {
+      const download = async (signal: AbortSignal): Promise<Loaded> => {
         const answer = await fetch(url, { headers, signal });
         if (!answer.ok || !answer.body) throw new Error(`the platform answered ${answer.status}`);
         const chunks: Uint8Array[] = [];
@@ -60,7 +61,9 @@ export function openCalls(clock: Clock): Calls {
           chunks.push(chunk);
         }
         return { bytes: Buffer.concat(chunks), mime: answer.headers.get("content-type") ?? "" };
-      }),
+      };
+      return within(signal, download, DOWNLOAD_MS);
+    },
     async close() {
       closed = true;
       await (await opening)?.agent.destroy();

@@ -33,7 +33,7 @@ export type Commit = {
   accepted: { id: string; digest: string }[];
   /** Inputs that this change gives to a turn, or (null) withdraws. */
   taken: { id: string; turn: string | null }[];
-  /** What to call the session, if this is its first change. */
+  /** What to call the session, if it has no name yet. */
   title?: string;
   /** Ends of turns that somebody outside wants to hear of. */
   announced?: { to: string; turn: string }[];

@@ -45,7 +45,7 @@ export type LongTermMemory = Memory & {
   health(): Health[];
   /** True: all is done that was to be done, or there never was anything. */
   flushPending(ms: number): Promise<boolean>;
-  /** Waits at most so long for what is under way, then lets go. */
+  /** Waits at most so long for what is under way, then lets go. After a drain of the engine there is little to wait for. */
   shutdownAll(drainMs?: number): Promise<void>;
 };
 
@@ -53,7 +53,7 @@ const LIMIT_MS = 60_000;
 const RECALL_MS = 300;
 const COMPRESS_MS = 3_000;
 const DRAIN_MS = 5_000;
-const SHUTDOWN_MS = 2_000;
+const SHUTDOWN_MS = 1_000;
 /** `side`: of a turn that is written, what each of the two said. `kept`: what a summary should hold. */
 const LONGEST = { side: 100_000, query: 2_000, kept: 2_000 };
 const MOST_SESSIONS = 1_000;

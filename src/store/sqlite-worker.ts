@@ -224,7 +224,7 @@ function commit(change: CommitRow): Verdict {
   for (const id of ids) if (sql.isKnown.get(id)) return "duplicate";
 
   if (version === 0) sql.create.run(session, epoch, 1, active, parent, at, at, state, change.title);
-  else sql.change.run(epoch, version + 1, active, parent, at, state, session);
+  else sql.change.run(epoch, version + 1, active, parent, at, state, change.title, session);
   for (const { seq, turn, at, fact } of change.entries) sql.append.run(session, seq, turn, at, fact);
   for (const { id, digest } of change.accepted) sql.accept.run(id, session, digest, at);
   for (const { id, turn } of change.taken) sql.take.run(turn === null ? "withdrawn" : "taken", turn, id);
@@ -421,7 +421,8 @@ function prepare(db: DatabaseSync) {
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ),
     change: db.prepare(
-      "UPDATE session SET epoch = ?, version = ?, active = ?, parent = ?, updated_at = ?, state = ? WHERE key = ?",
+      `UPDATE session SET epoch = ?, version = ?, active = ?, parent = ?, updated_at = ?, state = ?,
+         title = CASE title WHEN '' THEN ? ELSE title END WHERE key = ?`,
     ),
     append: db.prepare("INSERT INTO entry (session, seq, turn, at, fact) VALUES (?, ?, ?, ?, ?)"),
     accept: db.prepare("INSERT INTO input (id, session, digest, at, status) VALUES (?, ?, ?, ?, 'waiting')"),

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer, type IncomingMessage } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -151,7 +151,7 @@ async function serveMcpMemory() {
     });
     return server;
   }
-  const http = createServer(async (request: IncomingMessage, response) => {
+  async function answer(request: IncomingMessage, response: ServerResponse) {
     const transport = new WebStandardStreamableHTTPServerTransport({});
     await memory().connect(transport);
     const body = await new Response(Readable.toWeb(request) as ReadableStream).text();
@@ -162,7 +162,8 @@ async function serveMcpMemory() {
       new Request(`http://127.0.0.1${request.url}`, { method, headers, ...(body && { body }) }),
     );
     return response.writeHead(reply.status, Object.fromEntries(reply.headers)).end(await reply.text());
-  });
+  }
+  const http = createServer((request, response) => void answer(request, response));
   http.listen(0, "127.0.0.1");
   await once(http, "listening");
   return {

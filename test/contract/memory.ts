@@ -86,11 +86,11 @@ export function memoryContract(name: string, place: () => Promise<Kept>) {
     test("nothing hangs when nobody waits any more", async () => {
       const gone = AbortSignal.abort();
       const calls = [
-        provider.prefetch?.("where is the teapot", ANN, gone),
-        provider.systemPromptBlock?.(ANN, gone),
-        provider.onSessionEnd?.(ANN, gone),
+        async () => provider.prefetch?.("where is the teapot", ANN, gone),
+        async () => provider.systemPromptBlock?.(ANN, gone),
+        async () => provider.onSessionEnd?.(ANN, gone),
       ];
-      expect(await Promise.allSettled(calls)).toHaveLength(3);
+      expect(await Promise.allSettled(calls.map((call) => call()))).toHaveLength(3);
     });
 
     test("the end of a session, and being ended twice, are no trouble", async () => {

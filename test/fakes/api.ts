@@ -16,7 +16,7 @@ export type StartOptions = Pick<BootOptions, "tools" | "disk" | "limits" | "rule
   /** Looks on, and may serve what it saw. */
   onlooker?(runtime: Runtime): { observe: NonNullable<BootOptions["observe"]>; routes?: readonly Route[] };
 };
-export type TestApi = Booted & {
+export type TestApi = Omit<Booted, "kill"> & {
   url: string;
   model: Desk<Asked>;
   disk: MemoryStore;

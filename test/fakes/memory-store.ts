@@ -52,7 +52,7 @@ export function createMemoryStore(): MemoryStore {
       parent,
       createdAt,
       updatedAt: at,
-      title: kept?.title ?? change.title ?? "",
+      title: kept?.title || change.title || "",
       active,
       entries,
     });

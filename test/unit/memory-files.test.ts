@@ -235,7 +235,7 @@ describe("on the disk", () => {
 
   it("many changes at once all arrive, and nothing is left over", async () => {
     const texts = Array.from({ length: 30 }, (_, i) => `fact number ${i}`);
-    await Promise.all(texts.map((text) => add(text)));
+    await Promise.all(texts.map(async (text) => add(text)));
     expect(entriesOf(memoryFile())).toEqual(texts);
     expect(readdirSync(dir)).toEqual(["MEMORY.md"]);
   });

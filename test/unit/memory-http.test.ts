@@ -19,14 +19,15 @@ afterEach(async () => {
 
 async function serve(answer: (request: Seen, response: ServerResponse) => void, token = "let-me-in") {
   const seen: Seen[] = [];
-  const server = createServer(async (request, response) => {
+  async function hear(request: IncomingMessage, response: ServerResponse) {
     let body = "";
     for await (const chunk of request.setEncoding("utf8")) body += chunk;
     const { method = "", url = "", headers } = request;
     const one = { method, url, headers, body: body ? JSON.parse(body) : null };
     seen.push(one);
     answer(one, response);
-  });
+  }
+  const server = createServer((request, response) => void hear(request, response));
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -80,7 +81,7 @@ test.each([
   ],
   ["cut off", (response: ServerResponse) => cutOff(response), ""],
 ])("an answer that is %s is an error", async (_, answer, message) => {
-  const { provider } = await serve((_, response) => void answer(response));
+  const { provider } = await serve((_, response) => answer(response));
   const error = await provider.prefetch?.("tea", WHOSE, never()).catch((error: unknown) => error);
   expect(error).toBeInstanceOf(Error);
   expect((error as Error).message).toContain(message);

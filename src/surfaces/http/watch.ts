@@ -1,6 +1,7 @@
 // The events of one run, from any place on. An id is `<place in the session>-<tag of the run>`, and exactly what follows it
 // is sent: also to a viewer that comes late, or again after the server was restarted (I20).
 import { createHash } from "node:crypto";
+import { Refusal } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Entry } from "../../core/session.ts";
 import { createReporter, type RunEvent } from "./events.ts";
@@ -76,6 +77,8 @@ export async function* watchRun(
       if (isOver(entry)) return;
     }
   }
+  // Not its end: whoever watches must come back.
+  if (!signal.aborted) throw new Refusal("closed", "The server is leaving.");
 }
 
 /** Refuses an id that this run cannot have given: another run's, or one that has not happened yet. */
