@@ -39,7 +39,7 @@ const program = new Command("hermes")
 
 program
   .command("chat")
-  .description("talk with the agent in this terminal (what `hermes` alone does)")
+  .description("talk with the agent in this terminal (what `hermes` alone does there)")
   .option("-c, --continue", "go on with the newest conversation", false)
   .option("--session <name>", "go on with this conversation, or start it")
   .option("--model <name>", "the model to use")
@@ -47,7 +47,7 @@ program
   .action(async (options: { continue: boolean; session?: string; model?: string; attach: boolean }) => {
     const { openChat } = await import("./surfaces/cli/terminal.ts");
     const { openOrAttach } = await import("./compose/attach.ts");
-    const open: typeof openOrAttach = (given) => openOrAttach({ ...given, attach: options.attach });
+    const open: typeof openOrAttach = (given) => openOrAttach({ ...given, attach: options.attach, serves: true });
     process.exitCode = await openChat({ ...options, open, env });
   });
 
@@ -283,7 +283,9 @@ program
 
 try {
   const args = process.argv.slice(2);
-  await program.parseAsync(args.length > 0 ? args : ["chat"], { from: "user" });
+  // Without a terminal to talk in, what serves: `npm start` under a service manager or in a container.
+  const usual = process.stdin.isTTY ? "chat" : "gateway";
+  await program.parseAsync(args.length > 0 ? args : [usual], { from: "user" });
 } catch (error) {
   process.exitCode = exitCodeOf(error);
 }

@@ -80,6 +80,7 @@ export function openGateway(options: Options): Gateway {
     const stop = () => ended.resolve({ why: "", final: false });
     over.signal.addEventListener("abort", stop);
     if (over.signal.aborted) stop();
+    const done = new AbortController();
     let isOver = false;
     let lines = (): Line[] => [];
     /** How often in a row it was cut off. */
@@ -105,7 +106,7 @@ export function openGateway(options: Options): Gateway {
           manager.options.retrieveSessionInfo = async (shard) => {
             if (cuts > waitedFor) {
               waitedFor = cuts;
-              await clock.sleep(pause(cuts - 1, random, { first: 500 }), over.signal);
+              await clock.sleep(pause(cuts - 1, random, { first: 500 }), done.signal);
             }
             if (isOver) return new Promise(() => {});
             return retrieveSessionInfo(shard);
@@ -136,7 +137,7 @@ export function openGateway(options: Options): Gateway {
     );
     client.on(Events.Debug, (text) => {
       if (text.includes("Heartbeat acknowledged")) options.alive();
-      if (text.includes("Destroying shard")) void part(lines());
+      if (text.includes("Destroying shard")) void part(lines(), done.signal);
     });
     client.on(Events.Error, () => {}); // without anybody to hear it, it would be thrown
     options.made(client);
@@ -145,16 +146,17 @@ export function openGateway(options: Options): Gateway {
     const end = await ended.promise;
     isOver = true;
     over.signal.removeEventListener("abort", stop);
-    const left = lines();
-    await Promise.race([client.destroy(), part(left)]);
-    for (const line of left) line.terminate();
+    const parted = part(lines(), done.signal);
+    await Promise.race([client.destroy(), parted]);
+    done.abort();
+    await parted;
     return end;
   }
 
   /** It waits half a minute for an answer to its goodbye, which a dead line never gives. */
-  async function part(lines: Line[]): Promise<void> {
-    for (const line of lines) line.on("error", () => {});
-    await clock.sleep(GOODBYE_MS);
+  async function part(lines: Line[], signal: AbortSignal): Promise<void> {
+    for (const line of lines) line.on("error", () => {}); // what is cut while it connects says so
+    await clock.sleep(GOODBYE_MS, signal);
     for (const line of lines) line.terminate();
   }
 
@@ -183,6 +185,9 @@ function loginEnd(error: unknown): End {
   if (error instanceof Error && "code" in error && error.code === "TokenInvalid")
     return { why: WRONG_TOKEN, final: true };
   if (error instanceof Error && "status" in error) return { why: `Discord answered ${error.status}.`, final: false };
+  // A thousand sessions were begun today.
+  if (error instanceof Error && error.message.startsWith("Not enough sessions"))
+    return { why: error.message, final: false };
   return { why: unanswered("Discord", error).message, final: false };
 }
 

@@ -53,11 +53,16 @@ export function openApi({ token, apiRoot, clock, answered }: Options): TelegramA
   /** Loaded with the first call: most people have no bot at Telegram. */
   async function library() {
     const { Api, GrammyError, HttpError } = await import("grammy");
-    return { api: new Api(token, { apiRoot: root, baseFetchConfig: { agent, compress: true } }), GrammyError, HttpError };
+    return {
+      api: new Api(token, { apiRoot: root, baseFetchConfig: { agent, compress: true } }),
+      GrammyError,
+      HttpError,
+    };
   }
 
   async function call<T>(work: Work<T>, { signal, ms = CALL_MS }: Limits = {}): Promise<T> {
-    if (signal?.aborted || closed.signal.aborted) throw new TelegramFault(0, "no", "It was called off before it began.");
+    if (signal?.aborted || closed.signal.aborted)
+      throw new TelegramFault(0, "no", "It was called off before it began.");
     opening ??= library();
     const { api, GrammyError, HttpError } = await opening;
     const cut = new AbortController();

@@ -91,7 +91,9 @@ function readWords(said: string, entities: MessageEntity[], { me, offered }: Rea
   if (first.type !== "bot_command") return { text: said, named, others: false };
   const [command = "", bot] = wordsOf(first).split("@");
   if (bot === undefined) return { text: said, named: named || offered.has(command.slice(1)), others: false };
-  return isName(bot, me.username) ? { text: command + rest, named: true, others: false } : { text: said, named, others: true };
+  return isName(bot, me.username)
+    ? { text: command + rest, named: true, others: false }
+    : { text: said, named, others: true };
 }
 
 const isName = (given: string, name: string) => given.toLowerCase() === name.toLowerCase();

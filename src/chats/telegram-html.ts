@@ -62,7 +62,11 @@ function table(lines: string[], at: number): Taken | undefined {
   const next = end < 0 ? lines.length : end;
   const rows = [lines[at], ...lines.slice(at + 2, next)].map((row) => cellsOf(row ?? ""));
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  const show = (row: string[]) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(" | ").trimEnd();
+  const show = (row: string[]) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join(" | ")
+      .trimEnd();
   const [head = [], ...body] = rows;
   const shown = [show(head), widths.map((width) => "-".repeat(width)).join("-+-"), ...body.map(show)];
   return { html: `<pre>${escape(shown.join("\n"))}</pre>`, next };
@@ -73,7 +77,12 @@ const cellsOf = (row: string) =>
     .trim()
     .replace(/^\||(?<!\\)\|$/g, "")
     .split(/(?<!\\)\|/)
-    .map((cell) => cell.trim().replaceAll("\\|", "|").replace(/\*\*|__|~~|`/g, ""));
+    .map((cell) =>
+      cell
+        .trim()
+        .replaceAll("\\|", "|")
+        .replace(/\*\*|__|~~|`/g, ""),
+    );
 
 function quote(lines: string[], at: number): Taken | undefined {
   const end = lines.findIndex((one, i) => i >= at && !QUOTE.test(one));

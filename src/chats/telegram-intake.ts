@@ -7,7 +7,7 @@ import type { Clock, Log, Random } from "../core/ports.ts";
 import { albumOf, joined, type Reader, type Told, toldOf } from "./telegram-heard.ts";
 
 type Intake = {
-  /** What is known already is left alone. Resolves for each as it is taken: false when we stopped before. */
+  /** What is known already is left alone. Resolves once all are taken; false: we stopped before. */
   add(updates: readonly Update[]): Promise<boolean>;
   /** The first that is not taken. Undefined: nothing has come yet. */
   offset(): number | undefined;
@@ -34,6 +34,7 @@ export function createIntake({ clock, log, random, ears, reader, answer }: Optio
   /** The end of what waits in each place. */
   const lanes = new Map<string, Promise<unknown>>();
   const underWay = new Map<number, Promise<boolean>>();
+  const untaken = new Set<number>();
   /** Taken, but Telegram may bring it once more: it was on its way before the offset moved. */
   const taken = new Set<number>();
   let last: number | undefined;
@@ -57,10 +58,14 @@ export function createIntake({ clock, log, random, ears, reader, answer }: Optio
       for (const { update_id: id } of group) {
         underWay.delete(id);
         if (isTaken) taken.add(id);
+        if (isTaken) untaken.delete(id);
       }
       return isTaken;
     });
-    for (const { update_id: id } of group) underWay.set(id, done);
+    for (const { update_id: id } of group) {
+      underWay.set(id, done);
+      untaken.add(id);
+    }
   }
 
   /** One that cannot be read would come for ever. */
@@ -100,7 +105,7 @@ export function createIntake({ clock, log, random, ears, reader, answer }: Optio
 
   return {
     add,
-    offset: () => (underWay.size > 0 ? Math.min(...underWay.keys()) : last === undefined ? undefined : last + 1),
+    offset: () => (untaken.size > 0 ? Math.min(...untaken) : last === undefined ? undefined : last + 1),
     confirmed: (offset) => {
       for (const id of taken) if (id < offset) taken.delete(id);
     },

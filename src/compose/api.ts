@@ -1,5 +1,6 @@
 // The HTTP API over a running engine.
 import { randomUUID } from "node:crypto";
+import { rmSync, writeFileSync } from "node:fs";
 import { clock } from "../platform/clock.ts";
 import type { ServedApi } from "../surfaces/http/api.ts";
 import type { Route } from "../surfaces/http/route.ts";
@@ -64,5 +65,15 @@ export async function serve(
     },
   });
   observers.add(api.observe);
-  return { ...api, keyFile };
+  // So that another shell finds us.
+  const place = { pid: process.pid, url: api.url, version };
+  writeFileSync(home.served, JSON.stringify(place), { mode: 0o600 });
+  return {
+    ...api,
+    keyFile,
+    async close(ms) {
+      rmSync(home.served, { force: true });
+      await api.close(ms);
+    },
+  };
 }

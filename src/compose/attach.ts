@@ -1,25 +1,51 @@
 // A terminal over the runtime of this process, or over the gateway that owns this home already: the same screen, and then
 // the turn survives the terminal.
 
+import pkg from "../../package.json" with { type: "json" };
 import { createRemoteRuntime } from "../client/remote.ts";
 import { loadConfig } from "../config/config.ts";
-import { ConfigError } from "../core/errors.ts";
+import { ConfigError, messageOf } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { chooseEndpoints } from "../llm/endpoint.ts";
 import { StoreInUse } from "../store/sqlite.ts";
+import { serve } from "./api.ts";
 import { gatewayOf } from "./gateway.ts";
 import { openRuntime, type Running } from "./runtime.ts";
 
+const EXIT_MS = 200;
+
 type Opened = Pick<Running, "config" | "endpoints" | "sandbox" | "newest" | "close"> & { engine: Runtime };
 
-export async function openOrAttach(options: Parameters<typeof openRuntime>[0] & { attach?: boolean }): Promise<Opened> {
+export async function openOrAttach(
+  options: Parameters<typeof openRuntime>[0] & { attach?: boolean; serves?: boolean },
+): Promise<Opened> {
   if (options.attach) return attach(options);
   try {
-    return await openRuntime(options);
+    const running = await openRuntime(options);
+    return options.serves ? served(running) : running;
   } catch (error) {
     if (!(error instanceof StoreInUse) || !(await gatewayOf(options.env))) throw error;
     return attach(options);
   }
+}
+
+/** The API beside a terminal, so that other shells and programs reach the same home. Nobody waits for it: a port that is
+ *  taken is no reason not to talk. */
+function served(running: Running): Opened {
+  const { config, log } = running;
+  const api = config.gateway.api_server.enabled
+    ? serve(running, pkg.version).catch((error: unknown) => {
+        log("warn", "api.unserved", { error: messageOf(error) });
+        return null;
+      })
+    : null;
+  return {
+    ...running,
+    async close(drainMs) {
+      await (await api)?.close(EXIT_MS);
+      return running.close(drainMs);
+    },
+  };
 }
 
 async function attach({ env, flags = [] }: Parameters<typeof openRuntime>[0]): Promise<Opened> {

@@ -1,6 +1,6 @@
 // hermes gateway: runtime, chats and API in one process, from its start to its end.
 import { randomBytes, randomUUID } from "node:crypto";
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
 import { type Flag, loadConfig } from "../config/config.ts";
@@ -78,8 +78,6 @@ export async function runGateway(options: {
         })
       : null;
     await gateway.start();
-    const place = join(home.dir, "gateway.json");
-    writeFileSync(place, JSON.stringify({ pid: process.pid, url: api?.url ?? null, version }), { mode: 0o600 });
     if (api?.keyFile) print(`The key of the API is in ${api.keyFile}`);
     for (const { platform } of chats) print(`Listening on ${platform}`);
     print(`hermes gateway ready${api ? ` on ${api.url}` : ""}`);
@@ -96,7 +94,6 @@ export async function runGateway(options: {
     const { left } = await drained;
     await Promise.all([gateway.stopHearing().then(() => gateway.close()), api?.close(1_000)]);
     if (left.length) console.error(`hermes: ${left.length} turn(s) go on after the next start`);
-    rmSync(place, { force: true });
     metrics.close();
     for (const unlock of unlocks) unlock();
     cancelDeadline();
@@ -198,7 +195,7 @@ export async function gatewayOf(env: NodeJS.ProcessEnv) {
   const { config } = loadConfig({ env });
   if (ownerPid(home.database) === null) return null;
   try {
-    const { url } = placeOfGateway.parse(JSON.parse(readFileSync(join(home.dir, "gateway.json"), "utf8")));
+    const { url } = placeOfGateway.parse(JSON.parse(readFileSync(home.served, "utf8")));
     const key = config.gateway.api_server.key ?? readFileSync(home.apiKey, "utf8").trim();
     return { url, key, ask };
 

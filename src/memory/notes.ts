@@ -57,14 +57,16 @@ function fit(given: string): string {
   return text;
 }
 
-/** The one entry with this in it. */
+/** The one entry with this in it, or that is exactly this. */
 function find(source: string, part: string): string {
   const wanted = part.trim();
   if (wanted === "") throw new Unfit("Say which entry is meant, by a part of its text that no other has.");
-  const found = new Set(entriesOf(source).filter((entry) => entry.includes(wanted)));
+  const entries = entriesOf(source);
+  if (entries.includes(wanted)) return wanted;
+  const found = new Set(entries.filter((entry) => entry.includes(wanted)));
   const [first, ...others] = found;
   if (first === undefined) {
-    const all = entriesOf(source).map(line).join("\n");
+    const all = entries.map(line).join("\n");
     throw new Unfit(`No entry has "${line(wanted)}" in it. ${all ? `There are:\n${all}` : "There are none."}`);
   }
   if (others.length === 0) return first;

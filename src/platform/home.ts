@@ -12,6 +12,8 @@ export type Home = {
   log: string;
   /** Made by us when no key of the API is configured. */
   apiKey: string;
+  /** Where the process that owns this home serves its API, while it does. */
+  served: string;
 };
 
 export const homeAt = (dir: string): Home => ({
@@ -22,6 +24,7 @@ export const homeAt = (dir: string): Home => ({
   logs: join(dir, "logs"),
   log: join(dir, "logs", "hermes.log"),
   apiKey: join(dir, "api_key"),
+  served: join(dir, "gateway.json"),
 });
 
 export const homeOf = (env: NodeJS.ProcessEnv): Home => {

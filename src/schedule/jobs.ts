@@ -1,9 +1,8 @@
 // Jobs: what is wanted, checked and made into one, and kept as a note of its own under `job/<id>`.
 import { createHash, randomUUID } from "node:crypto";
-import { Cron } from "croner";
 import * as z from "zod";
 import type { Log, Notes } from "../core/ports.ts";
-import { nextSlot, patternOf, type When, wallIn } from "./slots.ts";
+import { instantOf, nextSlot, patternOf, type When, wallIn } from "./slots.ts";
 
 const shape = z.object({
   id: z.string(),
@@ -66,7 +65,10 @@ export function jobFrom(id: string, wish: Wish, { now, unattended, delivers }: G
   if (text.length > LONGEST_TEXT)
     return refused("invalid", `The text has ${text.length} characters; at most ${LONGEST_TEXT} fit.`);
   if (route !== null && !delivers(route))
-    return refused("invalid", `Nothing can be delivered to ${JSON.stringify(route)}: it is not a chat of this gateway.`);
+    return refused(
+      "invalid",
+      `Nothing can be delivered to ${JSON.stringify(route)}: it is not a chat of this gateway.`,
+    );
   const when = whenOf(wish, now);
   if ("refused" in when) return when;
   const nextAt = nextSlot(when, now);
@@ -110,23 +112,12 @@ function every(cron: string, zone: string): When | Refused {
 
 const MOMENT = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(Z|[+-]\d\d:\d\d)?$/;
 
-function once(at: string, zone: string): When | Refused {
-  const [whole, date = "", time = "", seconds = ":00", offset = ""] = MOMENT.exec(at.trim()) ?? [];
-  const found = whole ? instantOf(`${date}T${time}${seconds}${offset}`, zone) : null;
-  if (found === null) return refused("invalid", `${JSON.stringify(at)} is not a time. Write it as 2026-11-20T09:00.`);
-  // A day that is not in the calendar, or an hour that the clocks leap over, comes back as another one.
-  const shown = offset ? new Date(Date.parse(`${date}T00:00Z`)).toISOString().slice(0, 10) : wallIn(zone)(found);
-  if (shown !== (offset ? date : `${date} ${time}`))
-    return refused("invalid", `There is no ${date} ${time} in ${zone}. Choose another time.`);
-  return { at: found };
-}
-
-function instantOf(moment: string, zone: string): number | null {
-  try {
-    return new Cron(moment, { timezone: zone }).getOnce()?.getTime() ?? null;
-  } catch {
-    return null;
-  }
+function once(moment: string, zone: string): When | Refused {
+  const [whole, date = "", time = "", seconds = ":00", offset = zone] = MOMENT.exec(moment.trim()) ?? [];
+  if (!whole) return refused("invalid", `${JSON.stringify(moment)} is not a time. Write it as 2026-11-20T09:00.`);
+  const there = offset === "Z" ? "UTC" : offset;
+  const at = instantOf(date, time, seconds, there);
+  return at === null ? refused("invalid", `There is no ${date} ${time} in ${there}. Choose another time.`) : { at };
 }
 
 function fromNow(wait: string, now: number): When | Refused {

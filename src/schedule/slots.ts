@@ -39,6 +39,16 @@ export const wallIn = (zone: string): ((at: number) => string) => {
   return (at) => format.format(at);
 };
 
+/** Null: that day is not in the calendar, or the clocks leap over that hour. */
+export function instantOf(date: string, time: string, seconds: string, zone: string): number | null {
+  try {
+    const at = new Cron(`${date}T${time}${seconds}`, { timezone: zone }).getOnce()?.getTime() ?? 0;
+    return wallIn(zone)(at) === `${date} ${time}` ? at : null; // croner would take the next one that there is
+  } catch {
+    return null;
+  }
+}
+
 function firstSlot(pattern: Cron, zone: string, step: (from: Date) => Date | null, from: Date): number | null {
   const wall = wallIn(zone);
   let at = step(from);

@@ -20,7 +20,7 @@ const lastSaid = () => JSON.stringify(llm.requests.at(-1)?.body);
 describe("hermes chat", () => {
   it("answers, and leaves when its input ends, saying how to come back", async () => {
     llm.script({ text: "Hello you." });
-    const hermes = place.start([]);
+    const hermes = place.start(["chat"]);
     hermes.type("hi\n");
     await hermes.prints(/Hello you\./);
     hermes.hangUp();
@@ -101,8 +101,8 @@ describe("hermes chat", () => {
     expect(await second.exit).toBe(0);
   });
 
-  it("a second one on the same home says who has it", async () => {
-    const first = place.start(["chat"]);
+  it("a second one on the same home says who has it, where that one serves no API", async () => {
+    const first = place.start(["chat"], { API_SERVER_ENABLED: "false" });
     await first.prints(/Type a message/);
     const second = place.start(["chat"]);
     expect(await second.exit).not.toBe(0);
@@ -111,8 +111,30 @@ describe("hermes chat", () => {
     await first.exit;
   });
 
+  it("a second one attaches to the gateway, and a turn outlives the terminal it was begun in", async () => {
+    const gateway = place.start(["gateway"]);
+    await gateway.prints(/hermes gateway ready on/);
+    llm.script({ text: "Hello from afar.", fault: { silence: "text" } });
+    const first = place.start(["chat", "--session", "shared"]);
+    await first.prints(/Attached to the gateway/);
+    first.type("hi\n");
+    await first.prints(/Hello from afar/);
+    first.hangUp();
+    expect(await first.exit).toBe(0);
+    const second = place.start(["chat", "--session", "shared"]);
+    await second.prints(/Type a message/);
+    second.type("/status\n");
+    await second.prints(/Working \(thinking/);
+    second.type("/stop\n");
+    await second.prints(/Stopping…/);
+    second.hangUp();
+    expect(await second.exit).toBe(0);
+    gateway.kill("SIGTERM");
+    expect(await gateway.exit).toBe(0);
+  });
+
   it("without a key it is the offline demo, and says so", async () => {
-    const hermes = place.start([], { OPENAI_BASE_URL: "", OPENAI_API_KEY: "" });
+    const hermes = place.start(["chat"], { OPENAI_BASE_URL: "", OPENAI_API_KEY: "" });
     await hermes.prints(/OFFLINE DEMO MODEL/);
     hermes.type("hello\n");
     await hermes.prints(/\(offline demo\) You said: hello/);

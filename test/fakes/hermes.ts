@@ -36,7 +36,14 @@ export function makePlace(env: NodeJS.ProcessEnv = {}): Place {
   const home = join(dir, "home");
   const running = new Set<Hermes>();
   const launch = (command: string, args: string[], more: NodeJS.ProcessEnv) => {
-    const whole = { PATH: process.env["PATH"], HOME: dir, HERMES_HOME: home, ...env, ...more };
+    const whole = {
+      PATH: process.env["PATH"],
+      HOME: dir,
+      HERMES_HOME: home,
+      API_SERVER_PORT: "0", // several run side by side
+      ...env,
+      ...more,
+    };
     const hermes = start(command, args, dir, whole);
     running.add(hermes);
     void hermes.exit.finally(() => running.delete(hermes));

@@ -1,0 +1,35 @@
+// Scheduled turns have nobody to ask: what they ask is answered at once, as their job says.
+import { messageOf } from "../core/errors.ts";
+import type { Log } from "../core/ports.ts";
+import type { Runtime } from "../core/runtime.ts";
+import type { Ask, Entry } from "../core/session.ts";
+
+type Options = {
+  runtime: Pick<Runtime, "answer" | "status">;
+  policyOf(id: string): Promise<"deny" | "allow" | undefined>;
+  sessionOf(id: string): string;
+  log: Log;
+};
+
+export function createAttend({ runtime, policyOf, sessionOf, log }: Options) {
+  async function answer(id: string, call: string, kind: Ask["kind"]): Promise<void> {
+    const allow = kind === "approval" && (await policyOf(id)) === "allow";
+    const text = allow ? "Allowed: nobody is there, and the job allows it." : "Denied: nobody is there to ask.";
+    await runtime.answer({ session: sessionOf(id), call, allow, text, by: "unattended" });
+  }
+
+  return {
+    observe(id: string, entries: readonly Entry[]): void {
+      for (const entry of entries)
+        if (entry.kind === "asked")
+          answer(id, entry.call, entry.ask.kind).catch((error: unknown) =>
+            log("warn", "schedule.unanswered", { job: id, error: messageOf(error) }),
+          ); // silence is a no as well
+    },
+    /** What was asked before anybody looked on. */
+    async catchUp(id: string): Promise<void> {
+      const { asking } = await runtime.status(sessionOf(id));
+      for (const { call, kind } of asking) await answer(id, call, kind);
+    },
+  };
+}

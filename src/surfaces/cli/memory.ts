@@ -1,0 +1,97 @@
+// hermes memory: what is remembered, for people to read, find, take out and take along.
+import { messageOf } from "../../core/errors.ts";
+import type { Store } from "../../core/ports.ts";
+import { printable } from "../../platform/logline.ts";
+
+type Target = "memory" | "user";
+/** The notes of each scope (`openNotebook`). */
+export type Notes = {
+  scopes(): Promise<string[]>;
+  entries(scope: string): Promise<{ target: Target; text: string }[]>;
+  change(scope: string, target: Target, change: { action: "remove"; find: string }): Promise<unknown>;
+  forget(scope: string): Promise<boolean>;
+};
+type Print = (text: string) => Promise<void>;
+type Looking = { notes: Notes; scope?: string | undefined; json: boolean; print: Print };
+type Note = { scope: string; target: Target; text: string };
+
+export async function listMemory({ notes, scope, json, print }: Looking): Promise<void> {
+  const all = await notesOf(notes, scope);
+  if (json) return print(all.map(lineOf).join(""));
+  if (all.length === 0) return print("Nothing is noted yet.\n");
+  await print(shown(all));
+}
+
+/** All notes, one JSON object a line: `scope`, `target`, `text`. */
+export async function exportMemory({ notes, scope, print }: Omit<Looking, "json">): Promise<void> {
+  for (const note of await notesOf(notes, scope)) await print(lineOf(note));
+}
+
+/** Notes with all of the words, then what was said in conversations. `store` null: there are none yet. */
+export async function searchMemory(
+  looking: Looking & { words: string; store: Pick<Store, "search"> | null; limit: number },
+): Promise<void> {
+  const { notes, scope, json, print, words, store, limit } = looking;
+  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+  const fits = ({ text }: Note) => wanted.every((word) => text.toLowerCase().includes(word));
+  const noted = wanted.length === 0 ? [] : (await notesOf(notes, scope)).filter(fits).slice(0, limit);
+  const said = scope === undefined ? ((await store?.search(words, { limit })) ?? []) : [];
+  if (json)
+    return print(
+      [...noted.map(lineOf), ...said.map(({ session, at, text }) => lineOf({ session, at, text }))].join(""),
+    );
+  if (noted.length + said.length === 0) return print("Nothing was found; try other words.\n");
+  await print(shown(noted));
+  for (const { session, at, text } of said)
+    await print(`${new Date(at).toISOString().slice(0, 10)} ${printable(session)}\n  ${onLine(text)}\n`);
+}
+
+/** The exit code: 0 gone, 1 there is none or more than one. */
+export async function forgetMemory(
+  forgetting: Omit<Looking, "json"> & { text: string | undefined; all: boolean },
+): Promise<number> {
+  const { notes, scope = "local", text, all, print } = forgetting;
+  if (all) {
+    const had = await notes.forget(scope);
+    await print(had ? `All notes of ${printable(scope)} are gone.\n` : `There are no notes of ${printable(scope)}.\n`);
+    return had ? 0 : 1;
+  }
+  const wanted = text?.trim() ?? "";
+  const entries = await notesOf(notes, scope);
+  const exact = entries.filter((note) => note.text === wanted);
+  const found = exact.length > 0 ? exact : entries.filter((note) => wanted !== "" && note.text.includes(wanted));
+  const [note, ...others] = found;
+  if (!note || others.length > 0) {
+    const why = note ? "Several notes have that in them; give more of the one you mean" : "No note has that in it";
+    await print(`${why}.\n${shown(note ? found : entries)}`);
+    return 1;
+  }
+  try {
+    await notes.change(scope, note.target, { action: "remove", find: note.text });
+  } catch (error) {
+    await print(`${messageOf(error)}\n`);
+    return 1;
+  }
+  await print(`Gone: ${onLine(note.text)}\n`);
+  return 0;
+}
+
+async function notesOf(notes: Notes, only: string | undefined): Promise<Note[]> {
+  const scopes = only === undefined ? await notes.scopes() : [only];
+  const all = await Promise.all(
+    scopes.map(async (scope) => (await notes.entries(scope)).map((note) => ({ scope, ...note }))),
+  );
+  return all.flat();
+}
+
+/** By scope; each entry on one line. */
+function shown(notes: readonly Note[]): string {
+  const byScope = Map.groupBy(notes, ({ scope }) => scope);
+  return [...byScope].map(([scope, some]) => `${printable(scope)}\n${some.map(noteLine).join("")}`).join("");
+}
+
+const noteLine = ({ target, text }: Note) => `  ${target.padEnd(6)}  ${onLine(text)}\n`;
+
+const onLine = (text: string): string => printable(text.trim().replaceAll(/\s+/g, " "));
+
+const lineOf = (value: object): string => `${JSON.stringify(value)}\n`;

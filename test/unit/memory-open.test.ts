@@ -1,0 +1,136 @@
+// Which memories there are, from the configuration.
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ConfigError } from "../../src/core/errors.ts";
+import type { Store } from "../../src/core/ports.ts";
+import type { Entry } from "../../src/core/session.ts";
+import { type MemorySettings, openMemory } from "../../src/memory/open.ts";
+import { commitOf } from "../contract/store.ts";
+import { asStore, createMemoryStore } from "../fakes/memory-store.ts";
+import { handClock } from "../fakes/scripted.ts";
+
+let home: string;
+let store: Store;
+beforeEach(async () => {
+  home = mkdtempSync(join(tmpdir(), "hermes-open-"));
+  store = asStore(createMemoryStore());
+  await store.claim();
+});
+afterEach(() => rmSync(home, { recursive: true }));
+
+const never = () => new AbortController().signal;
+const accepted = (session: string, turn: string, text: string, by?: string) => {
+  const input = { id: turn, text, mode: "queue", reply: "pull", ...(by && { by }) } as const;
+  const entry: Entry = { seq: 1, turn, at: 1_000, kind: "accepted", input, applied: "began" };
+  return store.commit(commitOf(session, 0, { entries: [entry] }));
+};
+
+type Called = { server: string; tool: string; args: unknown };
+
+function open(settings: Partial<MemorySettings>) {
+  const called: Called[] = [];
+  let ok = true;
+  const memory = openMemory({
+    settings: { provider: ["files", "sessions"], recall_timeout: 300, http: {}, mcp: {}, ...settings },
+    home,
+    store,
+    callMcp: async (server, tool, args) => {
+      called.push({ server, tool, args });
+      return { ok, text: ok ? "the teapot is blue" : "no" };
+    },
+    clock: handClock(),
+    log: () => {},
+    redact: (text) => text,
+  });
+  return { memory, called, fail: () => (ok = false) };
+}
+const names = (settings: Partial<MemorySettings>) =>
+  open(settings)
+    .memory.health()
+    .map(({ name }) => name);
+
+it("notes in files and earlier conversations are there without any configuration; neither has to be told of turns", async () => {
+  const { memory } = open({});
+  expect(memory.health().map(({ name }) => name)).toEqual(["files", "sessions"]);
+  expect(memory.writers).toEqual([]);
+  expect(memory.tools().map(({ name }) => name)).toEqual(["memory"]);
+  await accepted("agent:main:terminal:dm:a", "t1", "the teapot is on the top shelf");
+  const about = { session: "agent:main:terminal:dm:b", turn: "t2", text: "where is that teapot" };
+  expect(await memory.recall(about, never())).toContain("[sessions]\n- 1970-01-01: the teapot is on the top shelf");
+});
+
+it("notes go to whoever began the turn, also from its children", async () => {
+  const { memory } = open({});
+  await accepted("run_1", "run_9", "note that I like tea", "ann");
+  const [tool] = memory.tools();
+  const add = (text: string, session: string, turn: string) =>
+    tool?.run({ action: "add", target: "user", text }, { session, turn, call: "c", signal: never() });
+  expect(await add("likes tea", "run_1", "run_9")).toMatchObject({ ok: true });
+  expect(await add("likes cake", "run_1/child/run_9.call_1_0.0", "run_10")).toMatchObject({ ok: true });
+  expect(await add("likes nothing", "run_1", "run_11")).toMatchObject({ ok: true });
+  expect(readFileSync(join(home, "memories", "key.ann", "USER.md"), "utf8")).toBe("likes tea\n§\nlikes cake\n");
+  expect(readFileSync(join(home, "memories", "session.run_1", "USER.md"), "utf8")).toBe("likes nothing\n");
+  expect(await memory.systemBlock({ session: "run_7", by: "ann" })).toContain("likes tea");
+  expect(await memory.systemBlock({ session: "run_7" })).toBe("");
+});
+
+it("each is there once, in the order of the configuration; none is fine too", () => {
+  expect(names({ provider: ["sessions", "files", "sessions"] })).toEqual(["sessions", "files"]);
+  expect(names({ provider: [] })).toEqual([]);
+});
+
+it("what is not configured well enough is said at the start", () => {
+  expect(() => open({ provider: ["http"] })).toThrow(ConfigError);
+  expect(() => open({ provider: ["http"] })).toThrow("set memory.http.url");
+  expect(() => open({ provider: ["mcp"], mcp: { server: "notes" } })).toThrow("set memory.mcp.server, and add_tool");
+  expect(() => open({ provider: ["mcp"], mcp: { add_tool: "add" } })).toThrow("set memory.mcp.server");
+});
+
+describe("a memory that speaks MCP", () => {
+  const turn = (session: string, user = "my teapot is blue") =>
+    ({ session, turn: "t1", outcome: "completed", user, assistant: "I see." }) as const;
+  const TERMINAL = "agent:main:terminal:dm:a";
+
+  it("is told and asked by the configured tools, with the configured arguments", async () => {
+    const mcp = {
+      server: "notes",
+      add_tool: "add",
+      search_tool: "find",
+      text_argument: "content",
+      scope_argument: "user_id",
+      key_argument: "id",
+    };
+    const { memory, called } = open({ provider: ["mcp"], mcp });
+    await memory.remember("mcp", turn("agent:main:telegram:dm:7"), "k1", never());
+    const about = { session: "agent:main:telegram:dm:7", turn: "t2", text: "what colour is my teapot" };
+    expect(await memory.recall(about, never())).toContain("[mcp]\nthe teapot is blue");
+    const content = "User: my teapot is blue\nAssistant: I see.";
+    expect(called).toEqual([
+      { server: "notes", tool: "add", args: { content, user_id: "telegram:7", id: "k1" } },
+      { server: "notes", tool: "find", args: { query: "what colour is my teapot", user_id: "telegram:7" } },
+    ]);
+  });
+
+  it("that is not told whose it is knows of the terminal only", async () => {
+    const { memory, called } = open({
+      provider: ["mcp"],
+      mcp: { server: "notes", add_tool: "add", search_tool: "find" },
+    });
+    await memory.remember("mcp", turn("agent:main:telegram:dm:7"), "k1", never());
+    const text = "what colour is my teapot";
+    expect(await memory.recall({ session: "agent:main:telegram:dm:7", turn: "t2", text }, never())).toBe("");
+    expect(called).toEqual([]);
+    await memory.remember("mcp", turn(TERMINAL), "k2", never());
+    expect(await memory.recall({ session: TERMINAL, turn: "t3", text }, never())).toContain("blue");
+    expect(called.map(({ tool }) => tool)).toEqual(["add", "find"]);
+  });
+
+  it("that says no has failed; one that only searches is never told", async () => {
+    const { memory, fail } = open({ provider: ["mcp"], mcp: { server: "notes", add_tool: "add" } });
+    fail();
+    await expect(memory.remember("mcp", turn(TERMINAL), "k", never())).rejects.toThrow("add: no");
+    expect(open({ provider: ["mcp"], mcp: { server: "notes", search_tool: "find" } }).memory.writers).toEqual([]);
+  });
+});
