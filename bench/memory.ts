@@ -24,6 +24,27 @@ const QUESTION = "What is the weather like in Lisbon, and what should I take alo
 const log = () => {};
 const { text: redact } = createRedactor();
 
+const VOCABULARY = 30_000;
+const SYLLABLES = ["ba", "ke", "li", "mo", "nu", "ra", "se", "ti", "vo", "zu", "da", "fe", "gi", "ho", "pu"];
+
+const answering: Model = {
+  name: "at once",
+  context: 1_000_000_000,
+  local: false,
+  call: async (_request, hear) => {
+    hear.text("Mild, with a light wind from the sea; a jacket for the evening is enough.");
+    return { end: "answer", calls: [], usage: { input: 100, output: 50 } };
+  },
+};
+
+const hanging: MemoryProvider = {
+  name: "hanging",
+  isAvailable: () => true,
+  queuePrefetch: () => new Promise(() => {}),
+  syncTurn: () => new Promise(() => {}),
+  prefetch: () => new Promise(() => {}),
+};
+
 const dir = mkdtempSync(join(tmpdir(), "hermes-bench-"));
 try {
   report([...(await turnFigures()), ...(await recallFigures())]);
@@ -77,24 +98,6 @@ function atOnce(name: string): MemoryProvider {
     syncTurn: () => Promise.resolve(),
   };
 }
-
-const hanging: MemoryProvider = {
-  name: "hanging",
-  isAvailable: () => true,
-  queuePrefetch: () => new Promise(() => {}),
-  syncTurn: () => new Promise(() => {}),
-  prefetch: () => new Promise(() => {}),
-};
-
-const answering: Model = {
-  name: "at once",
-  context: 1_000_000_000,
-  local: false,
-  call: async (_request, hear) => {
-    hear.text("Mild, with a light wind from the sea; a jacket for the evening is enough.");
-    return { end: "answer", calls: [], usage: { input: 100, output: 50 } };
-  },
-};
 
 /** The real engine, effects and store; a turn is from its accept to its durable end. */
 async function openTurns(providers: MemoryProvider[]) {
@@ -199,9 +202,6 @@ async function fill(store: Store): Promise<void> {
 function sentence(words: number): string {
   return Array.from({ length: words }, () => word(Math.floor(VOCABULARY ** Math.random()))).join(" ");
 }
-
-const VOCABULARY = 30_000;
-const SYLLABLES = ["ba", "ke", "li", "mo", "nu", "ra", "se", "ti", "vo", "zu", "da", "fe", "gi", "ho", "pu"];
 
 /** The more seldom, the longer. */
 function word(rank: number): string {

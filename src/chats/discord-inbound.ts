@@ -3,41 +3,59 @@
 import type {
   APIMessage,
   Client,
+  GatewayDispatchEvents,
   GatewayMessageCreateDispatchData,
   GatewayMessageDeleteBulkDispatchData,
   GatewayMessageDeleteDispatchData,
   GatewayMessageUpdateDispatchData,
 } from "discord.js";
 import type { Ears, Place } from "../core/chat.ts";
-import { messageOf } from "../core/errors.ts";
+import { z } from "zod";
 import type { Log } from "../core/ports.ts";
 import type { Calls } from "./calls.ts";
-import type { Api } from "./discord-api.ts";
+import { type Api, faultOf } from "./discord-api.ts";
 import { heardOf, isSaid, type Me, placeOf } from "./discord-hear.ts";
 import type { Lanes } from "./lanes.ts";
 import { recent } from "./recent.ts";
 
-/** A channel that we have heard something in. `newest`: the last message of it that we know. */
-type Known = { newest: string; guild: string | undefined };
+/** A channel that we have heard or said something in. */
+type Known = {
+  guild: string | undefined;
+  /** The last message of it that we know. */
+  newest: string;
+  /** Too much waits: what comes is left at Discord, to be fetched later. */
+  behind: boolean;
+};
+export type Inbound = ReturnType<typeof openInbound>;
 
 const MOST_CHANNELS = 200;
 const MOST_MESSAGES = 5_000;
+const MOST_WAITING = 500;
 const PAGE = 100;
-/** A gap of more messages than this is not heard to its end. */
+/** A gap of more messages than these pages hold is not heard to its end. */
 const MOST_PAGES = 10;
 
 export function openInbound(options: { api: Api; calls: Calls; lanes: Lanes; log: Log; ears: Ears }) {
   const { api, calls, lanes, log, ears } = options;
-  const known = new Map<string, Known>();
-  const taken = recent(MOST_MESSAGES);
-  const ours = recent(MOST_MESSAGES);
+  const channels = new Map<string, Known>();
   const places = new Map<string, Place>();
+  const heard = recent(MOST_MESSAGES);
+  const ours = recent(MOST_MESSAGES);
   const never = new AbortController().signal;
   let me: Me = { id: "", isMyRole: () => false };
 
-  function listen(client: Client, events: typeof import("discord.js").GatewayDispatchEvents): void {
+  function listen(client: Client, events: typeof GatewayDispatchEvents): void {
     client.ws.on(events.MessageCreate, (message: GatewayMessageCreateDispatchData) => {
-      if (!isBehind(message)) create(message, message.guild_id);
+      const { channel_id, guild_id } = message;
+      const known = channels.get(channel_id);
+      if (known && (known.behind || lanes.waiting(channel_id) >= MOST_WAITING)) {
+        known.behind = true;
+        return;
+      }
+      note(channel_id, guild_id, message.id);
+      if (!isSaid(message) || heard.has(message.id)) return;
+      heard.add(message.id);
+      tell(channel_id, guild_id, (place) => ears.heard(heardOf(message, guild_id, place, me, calls)));
     });
     client.ws.on(events.MessageUpdate, (message: GatewayMessageUpdateDispatchData) => {
       // A preview of a link that Discord has added is no edit.
@@ -54,13 +72,97 @@ export function openInbound(options: { api: Api; calls: Calls; lanes: Lanes; log
     });
   }
 
-  function create(message: APIMessage, guild: string | undefined): void {
-    seen(message, guild);
-    if (!isSaid(message) || taken.has(message.id)) return;
-    taken.add(message.id);
-    tell(message.channel_id, guild, (place) => ears.heard(heardOf(message, guild, place, me, calls)));
+  function tell(channel: string, guild: string | undefined, take: (place: Place) => Promise<void>): void {
+    void lanes
+      .add(channel, async () => take(await placeIn(channel, guild)))
+      .then(() => {
+        if (channels.get(channel)?.behind && lanes.waiting(channel) === 0) catchUp(channel);
+      });
   }
 
-  function tell(channel: string, guild: string | undefined, take: (place: Place) => Promise<void>): void {
-    void lanes.add(channel, async () => take(await placeIn(channel, guild))).then(() => catchUpIfBehind(channel));
+  /** Goes ahead of whatever comes from now on. */
+  function catchUp(channel: string): void {
+    const known = channels.get(channel);
+    if (!known) return;
+    known.behind = false;
+    const { guild } = known;
+    let after = known.newest;
+    void lanes.add(channel, async () => {
+      for (let page = 0; page < MOST_PAGES; page++) {
+        const missed = await messagesAfter(channel, after);
+        for (const message of missed) {
+          if (isSaid(message) && !heard.has(message.id))
+            await ears.heard(heardOf(message, guild, await placeIn(channel, guild), me, calls));
+          heard.add(message.id);
+          note(channel, guild, message.id);
+          after = message.id;
+        }
+        if (missed.length < PAGE) return;
+      }
+      log("warn", "chat.gap", { platform: "discord", channel, fetched: MOST_PAGES * PAGE });
+    });
   }
+
+  /** Oldest first. */
+  async function messagesAfter(channel: string, after: string): Promise<APIMessage[]> {
+    try {
+      const query = new URLSearchParams({ after, limit: String(PAGE) });
+      const page = await api.ask("get", `/channels/${channel}/messages`, { query }, never);
+      return areMessages(page) ? page.toSorted((a, b) => (isNewer(a.id, b.id) ? 1 : -1)) : [];
+    } catch (error) {
+      if (faultOf(error).landed !== "never") throw error;
+      channels.delete(channel); // it is gone, or we may no longer look
+      return [];
+    }
+  }
+
+  async function placeIn(channel: string, guild: string | undefined): Promise<Place> {
+    if (guild === undefined) return { kind: "dm", chat: channel };
+    const place = places.get(channel) ?? (await askPlace(channel, guild));
+    if (places.size >= MOST_CHANNELS) places.clear();
+    places.set(channel, place);
+    return place;
+  }
+
+  /** A message does not say whether its channel is a thread. */
+  async function askPlace(channel: string, guild: string): Promise<Place> {
+    try {
+      return placeOf(channelShape.parse(await api.ask("get", `/channels/${channel}`, {}, never)), guild);
+    } catch (error) {
+      if (faultOf(error).landed !== "never") throw error;
+      return { kind: "channel", chat: channel };
+    }
+  }
+
+  function note(channel: string, guild: string | undefined, message: string): void {
+    const known = channels.get(channel) ?? { guild, newest: message, behind: false };
+    if (isNewer(message, known.newest)) known.newest = message;
+    known.guild ??= guild;
+    channels.delete(channel); // and to the end: whoever was silent longest is forgotten first
+    channels.set(channel, known);
+    for (const oldest of channels.keys()) {
+      if (channels.size <= MOST_CHANNELS) break;
+      channels.delete(oldest);
+    }
+  }
+
+  return {
+    listen,
+    /** A new session has begun. */
+    ready(mine: Me): void {
+      me = mine;
+      for (const channel of channels.keys()) catchUp(channel);
+    },
+    /** A message of ours. */
+    sent: (message: string): void => ours.add(message),
+  };
+}
+
+const channelShape = z.object({ id: z.string(), type: z.number(), parent_id: z.string().nullish() });
+
+/** Numbers too large for a double, as text. */
+const isNewer = (a: string, b: string) => a.length > b.length || (a.length === b.length && a > b);
+
+const areMessages = (value: unknown): value is APIMessage[] =>
+  Array.isArray(value) && value.every((one: unknown) => messageShape.safeParse(one).success);
+const messageShape = z.object({ id: z.string(), content: z.string(), author: z.object({ id: z.string() }) });

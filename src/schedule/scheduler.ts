@@ -137,14 +137,14 @@ export function createScheduler(options: Options): Scheduler {
     }
     const begun = await begin(job, slotKey(job.id, slot));
     if ("why" in begun) log("warn", "schedule.skipped", { ...about, why: begun.why });
-    else log("info", "schedule.began", { ...about, turn: begun.turn });
+    else if (!begun.again) log("info", "schedule.began", { ...about, turn: begun.turn });
     return "turn" in begun;
   }
 
-  async function begin(job: Job, key: string): Promise<{ turn: string } | { why: string }> {
+  async function begin(job: Job, key: string): Promise<{ turn: string; again: boolean } | { why: string }> {
     const session = sessionOf(job.id);
     const turn = runtime.idOf(SOURCE, key);
-    if (await runtime.whereabouts(turn)) return { turn }; // before a crash, or before the clock was set back
+    if (await runtime.whereabouts(turn)) return { turn, again: true }; // before a crash, or before the clock was set back
     const status = await runtime.status(session);
     if (status.turn && status.inbox.length >= MOST_WAITING)
       return { why: "An earlier run still works, and another one waits already." };
@@ -159,7 +159,7 @@ export function createScheduler(options: Options): Scheduler {
         instructions: INSTRUCTIONS,
         ...(job.model !== null && { model: job.model }),
       });
-      return { turn };
+      return { turn, again: false };
     } catch (error) {
       if (!(error instanceof Refusal) || PASSING.has(error.code)) throw error;
       return { why: error.message };
@@ -234,7 +234,7 @@ export function createScheduler(options: Options): Scheduler {
         const job = await kept.get(id);
         if (!job || job.nextAt === null) return unknown(id);
         const begun = await begin(job, `${id}@run/${key}`);
-        return "why" in begun ? refused("busy", begun.why) : begun;
+        return "why" in begun ? refused("busy", begun.why) : { turn: begun.turn };
       }),
     delivers,
     observe(session, entries) {

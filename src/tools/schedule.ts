@@ -1,0 +1,161 @@
+// The agent's way to have something done later, or again and again. A conversation sees and changes the jobs that were made
+// in it, the terminal all of them, and a scheduled turn only its own, which it may end but never multiply.
+import * as z from "zod";
+import type { Clock, Tool, ToolCall, ToolResult } from "../core/ports.ts";
+import { defineTool, failed, ok } from "./define.ts";
+
+type Job = {
+  id: string;
+  name: string;
+  when: { cron: string; zone: string } | { at: number };
+  route: string | null;
+  enabled: boolean;
+  createdBy: string;
+  lastSlot: number | null;
+  nextAt: number | null;
+};
+type Refused = { refused: string; why: string };
+type Wish = {
+  text: string;
+  name?: string;
+  cron?: string;
+  at?: string;
+  in?: string;
+  zone?: string;
+  route: string | null;
+  catchUp?: "once" | "skip";
+  createdBy: string;
+  key: string;
+};
+export type Jobs = {
+  add(wish: Wish): Promise<Job | Refused>;
+  list(): Promise<Job[]>;
+  remove(id: string): Promise<Job | Refused>;
+  pause(id: string): Promise<Job | Refused>;
+  resume(id: string): Promise<Job | Refused>;
+  runNow(id: string, key: string): Promise<{ turn: string } | Refused>;
+  /** Whether answers can be delivered to this session. */
+  delivers(session: string): boolean;
+};
+
+const args = z
+  .strictObject({
+    action: z.enum(["add", "list", "remove", "pause", "resume", "run"]),
+    id: z.string().min(1).max(64).optional().describe("Which job; needed for all but add and list."),
+    text: z
+      .string()
+      .min(1)
+      .max(10_000)
+      .optional()
+      .describe("For add: what is to be done then. Whoever does it sees nothing of this talk."),
+    name: z.string().max(100).optional(),
+    cron: z
+      .string()
+      .max(200)
+      .optional()
+      .describe("For add, again and again: minute, hour, day, month, weekday; 0 9 * * 1-5 is 9:00 on workdays."),
+    at: z.string().max(40).optional().describe("For add, once: the time there, as 2026-11-20T09:00."),
+    in: z.string().max(20).optional().describe("For add, once: so long from now, as 20m, 3h or 2d."),
+    zone: z
+      .string()
+      .max(64)
+      .optional()
+      .describe("Time zone of cron and at, as Europe/Berlin; not given: this machine's."),
+    deliver: z
+      .enum(["here", "nowhere"])
+      .optional()
+      .describe("Whether the answers come to this chat; not given: here, if this is a chat."),
+    missed: z
+      .enum(["once", "skip"])
+      .optional()
+      .describe("After a time in which nothing could run: what was missed runs once (not given), or not at all."),
+  })
+  .refine(({ action, text }) => action !== "add" || text, "text is missing: say what is to be done")
+  .refine(({ action, id }) => ["add", "list"].includes(action) || id, "id is missing: take one from the action list");
+type Args = z.output<typeof args>;
+
+const SCHEDULED = "agent:main:schedule:";
+const TERMINAL = "agent:main:terminal:";
+
+/** `jobs`: the scheduler works with the engine, which is made with its tools; so it is asked for when it is there. */
+export function createSchedule({ jobs, clock }: { jobs(): Jobs; clock: Clock }): Tool {
+  async function add(given: Args, { session, turn, call }: ToolCall): Promise<ToolResult> {
+    const { text = "", name, cron, at, in: wait, zone, deliver, missed } = given;
+    const talk = talkOf(session);
+    const here = jobs().delivers(talk);
+    if (deliver === "here" && !here) return failed("Not added: this is not a chat that answers can be delivered to.");
+    const job = await jobs().add({
+      text,
+      ...(name !== undefined && { name }),
+      ...(cron !== undefined && { cron }),
+      ...(at !== undefined && { at }),
+      ...(wait !== undefined && { in: wait }),
+      ...(zone !== undefined && { zone }),
+      ...(missed !== undefined && { catchUp: missed }),
+      route: here && deliver !== "nowhere" ? talk : null,
+      createdBy: talk,
+      key: `${turn}.${call}`, // run again after a crash, it is the same job
+    });
+    return "refused" in job ? failed(`Not added: ${job.why}`) : ok(`Added.\n${line(job)}`);
+  }
+
+  async function list(session: string): Promise<ToolResult> {
+    const mine = (await jobs().list()).filter((job) => isOf(session, job));
+    const now = `It is ${timeIn(localZone(), clock.now())}.`;
+    return ok(mine.length ? `${now}\n${mine.map(line).join("\n")}` : `${now} There are no jobs.`);
+  }
+
+  async function change(action: Change, id: string, { session, turn, call }: ToolCall): Promise<ToolResult> {
+    const mine = (await jobs().list()).some((job) => job.id === id && isOf(session, job));
+    if (!mine) return failed(`There is no job ${id} in this conversation. The action list shows them.`);
+    const done = action === "run" ? await jobs().runNow(id, `${turn}.${call}`) : await jobs()[action](id);
+    return "refused" in done ? failed(done.why) : ok(DONE[action]);
+  }
+
+  return defineTool({
+    name: "schedule",
+    description:
+      "Have something done later or again and again, in turns of their own: add, list, remove, pause, resume, run (now, " +
+      "besides its times). Nobody can be asked in such a turn. Jobs run while the gateway runs, at most once a minute.",
+    args,
+    repeatable: true,
+    judge: ({ action }, session) =>
+      session.startsWith(SCHEDULED) && ["add", "resume", "run"].includes(action)
+        ? { gate: "refuse", result: "Not run: a scheduled turn makes no jobs and starts none. It can end its own." }
+        : { gate: "run" },
+    run(given, call) {
+      const { action, id = "" } = given;
+      if (action === "add") return add(given, call);
+      return action === "list" ? list(call.session) : change(action, id, call);
+    },
+  });
+}
+
+type Change = Exclude<Args["action"], "add" | "list">;
+const DONE: Record<Change, string> = {
+  remove: "Removed. A turn of it that runs goes on to its end.",
+  pause: "Paused.",
+  resume: "It runs again from its next time on.",
+  run: "Started; its answer goes where its answers go.",
+};
+
+/** The conversation: children belong to it, and so does what was said before it was begun anew. */
+const talkOf = (session: string) => (session.split("/child/", 1)[0] ?? session).replace(/#\d+$/, "");
+
+function isOf(session: string, { id, createdBy }: Job): boolean {
+  const talk = talkOf(session);
+  return talk === createdBy || talk === `${SCHEDULED}${id}` || talk.startsWith(TERMINAL);
+}
+
+function line({ id, name, when, route, enabled, lastSlot, nextAt }: Job): string {
+  const zone = "cron" in when ? when.zone : localZone();
+  const next = enabled && nextAt !== null ? `next ${timeIn(zone, nextAt)}` : "paused";
+  const last = lastSlot === null ? "" : `, last ${timeIn(zone, lastSlot)}`;
+  const what = "cron" in when ? when.cron : "once";
+  return `${id}: ${name} (${what}; ${next}${last}; ${route === null ? "not delivered" : "delivered to the chat"})`;
+}
+
+const localZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+const timeIn = (zone: string, at: number): string =>
+  `${new Intl.DateTimeFormat("sv-SE", { timeZone: zone, dateStyle: "short", timeStyle: "short" }).format(at)} ${zone}`;
