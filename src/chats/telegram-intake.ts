@@ -39,12 +39,12 @@ export function createIntake({ clock, log, random, ears, reader, answer }: Optio
   const taken = new Set<number>();
   let last: number | undefined;
 
-  function add(updates: readonly Update[]): Promise<boolean> {
+  async function add(updates: readonly Update[]): Promise<boolean> {
     const fresh = updates.filter(({ update_id: id }) => !underWay.has(id) && !taken.has(id));
     for (const group of grouped(fresh)) enter(group);
     last = updates.at(-1)?.update_id ?? last;
-    const all = updates.map(({ update_id: id }) => underWay.get(id) ?? taken.has(id));
-    return Promise.all(all).then((each) => each.every(Boolean));
+    await Promise.all(updates.flatMap(({ update_id: id }) => underWay.get(id) ?? []));
+    return updates.every(({ update_id: id }) => !untaken.has(id));
   }
 
   function enter(group: Update[]): void {
@@ -57,8 +57,9 @@ export function createIntake({ clock, log, random, ears, reader, answer }: Optio
       if (lanes.get(lane) === work) lanes.delete(lane);
       for (const { update_id: id } of group) {
         underWay.delete(id);
-        if (isTaken) taken.add(id);
-        if (isTaken) untaken.delete(id);
+        if (!isTaken) continue;
+        untaken.delete(id);
+        taken.add(id);
       }
       return isTaken;
     });
@@ -94,9 +95,8 @@ export function createIntake({ clock, log, random, ears, reader, answer }: Optio
   }
 
   async function tell(told: Told): Promise<void> {
-    if (told.kind === "heard") return ears.heard(told.heard);
-    if (told.kind === "edited") return ears.edited(told.heard);
-    answer(told.query, await ears.pressed(told.pressed));
+    if (told.kind === "pressed") answer(told.query, await ears.pressed(told.pressed));
+    else await (told.kind === "heard" ? ears.heard(told.heard) : ears.edited(told.heard));
   }
 
   async function idle(): Promise<void> {

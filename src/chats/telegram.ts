@@ -1,7 +1,7 @@
 // Telegram, by long polling or by webhook. We poll ourselves: grammy's own loop confirms a batch before it is durable.
 import type { Update } from "grammy/types";
 import { type Button, type Chat, type ChatHealth, type Ears, type Place, type Said, SendFault } from "../core/chat.ts";
-import { ConfigError } from "../core/errors.ts";
+import { ConfigError, messageOf } from "../core/errors.ts";
 import type { Clock, Log, Random } from "../core/ports.ts";
 import { openApi, TelegramFault } from "./telegram-api.ts";
 import type { Reader } from "./telegram-heard.ts";
@@ -40,6 +40,7 @@ export function createTelegram({ token, apiRoot, webhook, clock, log, random }: 
   const offered = new Set<string>();
   let intake: ReturnType<typeof createIntake> | null = null;
   let running: Promise<void> = Promise.resolve();
+  let confirmed: number | undefined;
 
   function answered() {
     health.heardAt = clock.now();
@@ -98,11 +99,12 @@ export function createTelegram({ token, apiRoot, webhook, clock, log, random }: 
     }
   }
 
-  async function pollOnce(timeout: number, limits: { signal: AbortSignal; ms: number }): Promise<void> {
+  async function pollOnce(timeout: number, limits: { signal?: AbortSignal; ms: number }): Promise<void> {
     const offset = intake?.offset();
     const asked = { limit: MOST_UPDATES, timeout, allowed_updates: ALLOWED, ...(offset !== undefined && { offset }) };
     const updates = await api.call((library, signal) => library.getUpdates(asked, signal), limits);
     if (offset !== undefined) intake?.confirmed(offset);
+    confirmed = offset;
     if (!stopping.signal.aborted) void intake?.add(updates);
   }
 
@@ -164,7 +166,7 @@ export function createTelegram({ token, apiRoot, webhook, clock, log, random }: 
   }
 
   function troubled(error: unknown): TelegramFault {
-    const fault = error instanceof TelegramFault ? error : new TelegramFault(0, "unknown", "Something failed within.");
+    const fault = error instanceof TelegramFault ? error : new TelegramFault(0, "unknown", said(error).error);
     const problem = problemOf(fault);
     if (health.connected || health.error !== problem)
       log("warn", "chat.disconnected", { platform: "telegram", error: problem });
@@ -207,10 +209,8 @@ export function createTelegram({ token, apiRoot, webhook, clock, log, random }: 
       stopping.abort();
       health.connected = false;
       await Promise.all([running, intake?.stop()]);
-      const never = new AbortController().signal;
       // So that the next process is not told once more what was taken just now.
-      if (!webhook && intake?.offset() !== undefined)
-        await pollOnce(0, { signal: never, ms: CONFIRM_MS }).catch(() => {});
+      if (!webhook && intake?.offset() !== confirmed) await pollOnce(0, { ms: CONFIRM_MS }).catch(() => {});
     },
 
     async send(place, said, _key, signal) {
@@ -275,11 +275,11 @@ export function createTelegram({ token, apiRoot, webhook, clock, log, random }: 
 
 type Version = { text: string; options: { parse_mode?: "HTML"; link_preview_options: { is_disabled: boolean } } };
 
-const UNFORMATTED = /can't parse entities|message is too long/;
+const UNFORMATTED = /can't parse entities|is too long|TOO_LONG|is empty|non-empty/;
 
 const keysOf = (row: Button[]) => row.map(({ label, data }) => ({ text: label, callback_data: data }));
 
-const said = (error: unknown) => ({ platform: "telegram", error: error instanceof Error ? error.message : "?" });
+const said = (error: unknown) => ({ platform: "telegram", error: messageOf(error) });
 
 const unless = (harmless: RegExp) => (error: unknown) => {
   if (!(error instanceof SendFault && harmless.test(error.message))) throw error;
