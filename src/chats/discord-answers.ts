@@ -76,7 +76,8 @@ export function openAnswers(options: { api: Api; lanes: Lanes; clock: Clock; log
       if (text !== undefined) return void (await (text ? respond(SHOW, shown(text)) : respond(NOTHING, {})));
       await respond(type === PRESS ? NOTHING : THINKING, { flags: ONLY_FOR_THEM });
       const late = await work;
-      if (late) await api.ask("post", `/webhooks/${application_id}/${token}`, { auth: false, body: shown(late) }, never);
+      if (late)
+        await api.ask("post", `/webhooks/${application_id}/${token}`, { auth: false, body: shown(late) }, never);
     } finally {
       done.abort();
     }

@@ -1,5 +1,6 @@
 // Discord's REST API: asked once, never again by itself, and what a refusal means for a message.
 import type { RESTOptions, RouteLike } from "discord.js";
+import { z } from "zod";
 import { SendFault } from "../core/chat.ts";
 import { type Calls, unanswered } from "./calls.ts";
 
@@ -14,7 +15,14 @@ type Verb = "get" | "post" | "put" | "patch" | "delete";
 /** Longer than ours, which counts. */
 const TIMEOUT_MS = 60_000;
 
-export function openApi(token: string, apiRoot: string | undefined, calls: Calls): Api {
+export function openApi(given: {
+  token: string;
+  apiRoot: string | undefined;
+  calls: Calls;
+  /** Discord has answered. */
+  alive(): void;
+}): Api {
+  const { token, apiRoot, calls, alive } = given;
   const options: Partial<RESTOptions> = {
     ...(apiRoot !== undefined && { api: apiRoot.replace(/\/+$/, "") }),
     retries: 0,
@@ -22,13 +30,16 @@ export function openApi(token: string, apiRoot: string | undefined, calls: Calls
     offset: 0,
     // It would wait by itself, and nobody could tell it to stop.
     rejectOnRateLimit: () => true,
-    makeRequest: (url, { method = "GET", headers, body, signal }) =>
-      calls.fetch(url, {
+    makeRequest: async (url, { method = "GET", headers, body, signal }) => {
+      const answer = await calls.fetch(url, {
         method,
-        headers: Object.fromEntries(new Headers(headers as HeadersInit)),
+        headers: headersShape.parse(headers),
         body: typeof body === "string" ? body : null,
         signal: signal ?? null,
-      }),
+      });
+      alive();
+      return answer;
+    },
   };
   let loading: Promise<import("discord.js").REST> | null = null;
   const load = async () => {
@@ -46,6 +57,8 @@ export function openApi(token: string, apiRoot: string | undefined, calls: Calls
       }),
   };
 }
+
+const headersShape = z.record(z.string(), z.string());
 
 /** What it means for a message that a call failed. */
 export function faultOf(error: unknown): SendFault {

@@ -22,7 +22,7 @@ type Options = {
   /** A client that is about to connect: whoever wants its events says so now. */
   made(client: Client): void;
   /** A new session: nothing that was said before it will come. */
-  ready(data: GatewayReadyDispatchData): void;
+  ready(data: GatewayReadyDispatchData, client: Client): void;
   /** `error` is empty while it is connected. */
   changed(connected: boolean, error: string): void;
   /** Discord has answered. */
@@ -122,7 +122,7 @@ export function openGateway(options: Options): Gateway {
       settled(true);
     };
     client.ws.on(GatewayDispatchEvents.Ready, (data: GatewayReadyDispatchData) => {
-      options.ready(data);
+      options.ready(data, client);
       stands();
     });
     client.ws.on(GatewayDispatchEvents.Resumed, stands);

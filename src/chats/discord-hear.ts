@@ -1,5 +1,11 @@
 // From Discord's messages and interactions to what the gateway hears.
-import type { APIAttachment, APIChatInputApplicationCommandInteraction, APIInteraction, APIMessage, APIUser } from "discord.js";
+import type {
+  APIAttachment,
+  APIChatInputApplicationCommandInteraction,
+  APIInteraction,
+  APIMessage,
+  APIUser,
+} from "discord.js";
 import type { Attachment, Heard, Person, Place } from "../core/chat.ts";
 import type { Calls } from "./calls.ts";
 
@@ -67,8 +73,6 @@ export function placeOf({ id, type, parent_id }: Channel, guild: string | undefi
 export const personOf = (user: APIUser): Person => ({ id: user.id, name: nameOf(user) });
 
 const nameOf = ({ global_name, username }: APIUser) => global_name ?? username;
-
-export const userOf = ({ member, user }: APIInteraction): APIUser | undefined => member?.user ?? user;
 
 /** As if it had been typed. */
 export function commandText({ data }: APIChatInputApplicationCommandInteraction): string {

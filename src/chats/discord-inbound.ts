@@ -8,9 +8,10 @@ import type {
   GatewayMessageDeleteBulkDispatchData,
   GatewayMessageDeleteDispatchData,
   GatewayMessageUpdateDispatchData,
+  GatewayReadyDispatchData,
 } from "discord.js";
-import type { Ears, Place } from "../core/chat.ts";
 import { z } from "zod";
+import type { Ears, Place } from "../core/chat.ts";
 import type { Log } from "../core/ports.ts";
 import type { Calls } from "./calls.ts";
 import { type Api, faultOf } from "./discord-api.ts";
@@ -26,7 +27,6 @@ type Known = {
   /** Too much waits: what comes is left at Discord, to be fetched later. */
   behind: boolean;
 };
-export type Inbound = ReturnType<typeof openInbound>;
 
 const MOST_CHANNELS = 200;
 const MOST_MESSAGES = 5_000;
@@ -53,6 +53,7 @@ export function openInbound(options: { api: Api; calls: Calls; lanes: Lanes; log
         return;
       }
       note(channel_id, guild_id, message.id);
+      if (message.author.id === me.id) ours.add(message.id);
       if (!isSaid(message) || heard.has(message.id)) return;
       heard.add(message.id);
       tell(channel_id, guild_id, (place) => ears.heard(heardOf(message, guild_id, place, me, calls)));
@@ -149,12 +150,11 @@ export function openInbound(options: { api: Api; calls: Calls; lanes: Lanes; log
   return {
     listen,
     /** A new session has begun. */
-    ready(mine: Me): void {
-      me = mine;
+    ready({ user }: GatewayReadyDispatchData, client: Client): void {
+      const rolesOf = (guild: string) => client.guilds.cache.get(guild)?.roles.cache;
+      me = { id: user.id, isMyRole: (guild, role) => rolesOf(guild)?.get(role)?.tags?.botId === user.id };
       for (const channel of channels.keys()) catchUp(channel);
     },
-    /** A message of ours. */
-    sent: (message: string): void => ours.add(message),
   };
 }
 

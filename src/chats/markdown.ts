@@ -43,7 +43,12 @@ const cellsOf = (row: string): string[] =>
     .trim()
     .replace(/^\||(?<!\\)\|$/g, "")
     .split(/(?<!\\)\|/)
-    .map((cell) => cell.trim().replaceAll("\\|", "|").replaceAll(/\*\*|__|`/g, ""));
+    .map((cell) =>
+      cell
+        .trim()
+        .replaceAll("\\|", "|")
+        .replaceAll(/\*\*|__|`/g, ""),
+    );
 
 /** In columns, for a font in which all letters are equally wide. */
 function aligned(rows: string[][]): string {
