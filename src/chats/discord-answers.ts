@@ -8,7 +8,6 @@ import type {
   GatewayDispatchEvents,
 } from "discord.js";
 import type { Ears } from "../core/chat.ts";
-import { messageOf } from "../core/errors.ts";
 import type { Clock, Log } from "../core/ports.ts";
 import { type Api, faultOf } from "./discord-api.ts";
 import { commandText, personOf, placeOf } from "./discord-hear.ts";

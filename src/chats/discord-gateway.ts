@@ -1,6 +1,6 @@
 // The connection that brings Discord's events. discord.js resumes it, so that what came meanwhile is replayed; the pauses, a
 // line that does not say goodbye, and a token that is refused are ours.
-import type { Client, GatewayReadyDispatchData, RESTOptions } from "discord.js";
+import type { Client, GatewayDispatchEvents, GatewayReadyDispatchData, RESTOptions } from "discord.js";
 import { ConfigError } from "../core/errors.ts";
 import type { Clock, Log, Random } from "../core/ports.ts";
 import { unanswered } from "./calls.ts";
@@ -20,7 +20,7 @@ type Options = {
   random: Random;
   log: Log;
   /** A client that is about to connect: whoever wants its events says so now. */
-  made(client: Client): void;
+  made(client: Client, events: typeof GatewayDispatchEvents): void;
   /** A new session: nothing that was said before it will come. */
   ready(data: GatewayReadyDispatchData, client: Client): void;
   /** `error` is empty while it is connected. */
@@ -140,7 +140,7 @@ export function openGateway(options: Options): Gateway {
       if (text.includes("Destroying shard")) void part(lines(), done.signal);
     });
     client.on(Events.Error, () => {}); // without anybody to hear it, it would be thrown
-    options.made(client);
+    options.made(client, GatewayDispatchEvents);
 
     client.login(token).catch((error: unknown) => ended.resolve(loginEnd(error)));
     const end = await ended.promise;
@@ -155,6 +155,7 @@ export function openGateway(options: Options): Gateway {
 
   /** It waits half a minute for an answer to its goodbye, which a dead line never gives. */
   async function part(lines: Line[], signal: AbortSignal): Promise<void> {
+    if (lines.length === 0) return;
     for (const line of lines) line.on("error", () => {}); // what is cut while it connects says so
     await clock.sleep(GOODBYE_MS, signal);
     for (const line of lines) line.terminate();

@@ -2,7 +2,6 @@
 import type {
   APIAttachment,
   APIChatInputApplicationCommandInteraction,
-  APIInteraction,
   APIMessage,
   APIUser,
 } from "discord.js";
@@ -62,7 +61,7 @@ function attachmentOf(file: APIAttachment, voice: boolean, calls: Calls): Attach
   };
 }
 
-type Channel = { id: string; type: number; parent_id?: string | null };
+type Channel = { id: string; type: number; parent_id?: string | null | undefined };
 
 export function placeOf({ id, type, parent_id }: Channel, guild: string | undefined): Place {
   if (guild === undefined) return { kind: "dm", chat: id };

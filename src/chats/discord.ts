@@ -35,7 +35,6 @@ export function createDiscord({ token, apiRoot, clock, log, random }: Options): 
   let hearing: Hearing | null = null;
 
   async function start(ears: Ears): Promise<void> {
-    const { GatewayDispatchEvents } = await import("discord.js");
     const lanes = openLanes({ platform, clock, random, log });
     const inbound = openInbound({ api, calls, lanes, log, ears });
     const answers = openAnswers({ api, lanes, clock, log, ears });
@@ -46,9 +45,9 @@ export function createDiscord({ token, apiRoot, clock, log, random }: Options): 
       random,
       log,
       alive,
-      made: (client) => {
-        inbound.listen(client, GatewayDispatchEvents);
-        answers.listen(client, GatewayDispatchEvents);
+      made: (client, events) => {
+        inbound.listen(client, events);
+        answers.listen(client, events);
       },
       ready: inbound.ready,
       changed: (connected, error) => {

@@ -90,8 +90,10 @@ export async function openRuntime(options: {
   const cwd = config.terminal.cwd ?? process.cwd();
   const contextFiles = createContextFiles(cwd, clock.now);
 
-  const store = await openSqlite({ file: home.database });
-  const { openToolbox } = await import("../tools/toolbox.ts");
+  const [store, { openToolbox }] = await Promise.all([
+    openSqlite({ file: home.database }),
+    import("../tools/toolbox.ts"), // while the store's thread starts
+  ]);
   const { approvals, terminal } = config;
   const toolbox = await openToolbox({
     home: home.dir,

@@ -39,16 +39,18 @@ function isNews({ session, at }: Found, whose: Whose, now: number): boolean {
 const passage = ({ at, text }: Found): string =>
   `- ${new Date(at).toISOString().slice(0, 10)}: ${text.replaceAll(/\s+/g, " ").slice(0, LONGEST_PASSAGE)}`;
 
-/** The words that say what a message is about: a search for all of its words finds the small ones everywhere. */
-const MOST_WORDS = 6;
-
+/** The words that say what a message is about: the longer ones. Short ones are everywhere, and a search for six words out
+ *  of 100,000 entries took 75 ms, for three long ones 5. */
 function wordsFor(query: string): string[] {
-  const words = query.toLowerCase().match(/[\p{L}\p{N}\p{M}]+/gu) ?? [];
-  const telling = [...new Set(words)].filter(
-    (word) => !SMALL.has(word) && (word.length > 2 || /[^\x00-\x7f]|\d/.test(word)),
-  );
-  return telling.toSorted((a, b) => b.length - a.length).slice(0, MOST_WORDS);
+  const words = new Set(query.toLowerCase().match(/[\p{L}\p{N}\p{M}]+/gu));
+  const telling = [...words]
+    .filter((word) => !SMALL.has(word) && (word.length > 2 || /[^\x00-\x7f]|\d/.test(word)))
+    .sort((a, b) => b.length - a.length);
+  const long = telling.filter((word) => word.length >= LONG);
+  return long.length > 0 ? long.slice(0, 3) : telling.slice(0, 2);
 }
+
+const LONG = 5;
 
 const SMALL = new Set(
   (

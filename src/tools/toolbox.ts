@@ -65,8 +65,8 @@ const MOST_JUDGED = 500;
 
 export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
   const { home, workspace, approvals, terminal, clock, log, runtime, store } = options;
-  log("info", "orphans.swept", { ...(await sweepOrphans(home)) });
-  const choice = await pickSandbox(options);
+  const [swept, choice] = await Promise.all([sweepOrphans(home), pickSandbox(options)]);
+  log("info", "orphans.swept", { ...swept });
   const grants = await openGrants({
     file: join(home, "policy.yaml"),
     lists: approvals,
