@@ -1,5 +1,5 @@
 // hermes gateway: runtime, chats and API in one process, from its start to its end.
-import { randomBytes, randomUUID } from "node:crypto";
+import { createHmac, randomBytes, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
@@ -136,18 +136,27 @@ async function openChats(config: Config, log: Log, unlocks: (() => void)[], door
   if (telegram.token) {
     const { createTelegram } = await import("../chats/telegram.ts");
     await lock("Telegram", telegram.token);
-    chats.push(createTelegram({ ...common, token: telegram.token, apiRoot: telegram.api_root }));
+    const { token, api_root: apiRoot, webhook_url: url } = telegram;
+    let receive: Door = async () => ({ status: 503, body: {} });
+    // The secret is made from the token: it is the same after a restart, and nobody has to keep it.
+    const secret = createHmac("sha256", token).update("webhook").digest("hex");
+    const listen = (door: Door) => {
+      receive = door;
+    };
+    if (url) doors.set("telegram", (raw, headers) => receive(raw, headers));
+    chats.push(createTelegram({ ...common, token, apiRoot, ...(url && { webhook: { url, secret, listen } }) }));
   }
   if (discord.token) {
     const { createDiscord } = await import("../chats/discord.ts");
     await lock("Discord", discord.token);
-    chats.push(createDiscord({ ...common, token: discord.token, apiRoot: discord.api_root }));
+    const { token, api_root: apiRoot } = discord;
+    chats.push(createDiscord({ ...common, token, ...(apiRoot && { apiRoot }) }));
   }
   if (slack.bot_token && slack.app_token) {
     const { createSlack } = await import("../chats/slack.ts");
     await lock("Slack", slack.bot_token);
     const { bot_token: botToken, app_token: appToken, api_root: apiRoot } = slack;
-    chats.push(createSlack({ ...common, botToken, appToken, apiRoot }));
+    chats.push(createSlack({ ...common, botToken, appToken, ...(apiRoot && { apiRoot }) }));
   }
   if (webhook.secret) {
     const { createWebhook } = await import("../chats/webhook.ts");

@@ -1,168 +1,120 @@
-// Jobs: what is wanted, checked and made into one, and kept as a note of its own under `job/<id>`.
+// Jobs as they are kept: one note each, `job/<id>`, so that they can be looked at and changed also while nothing runs them.
 import { createHash, randomUUID } from "node:crypto";
 import * as z from "zod";
-import type { Log, Notes } from "../core/ports.ts";
-import { instantOf, nextSlot, patternOf, type When, wallIn } from "./slots.ts";
+import type { Clock, Log, Notes } from "../core/ports.ts";
+import { type Given, type Job, jobFrom, jobShape, type Refused, refused, type Wish } from "./job.ts";
+import { nextSlot } from "./slots.ts";
 
-const shape = z.object({
-  id: z.string(),
-  name: z.string(),
-  text: z.string(),
-  when: z.union([z.object({ cron: z.string(), zone: z.string() }), z.object({ at: z.number() })]),
-  /** The session of the chat that gets the answers. Null: they are kept in the job's own session, to be read there. */
-  route: z.string().nullable(),
-  model: z.string().nullable(),
-  /** What is said to an approval that one of its turns asks for. */
-  unattended: z.enum(["deny", "allow"]),
-  /** What becomes of slots that were missed: the last of them runs late, or none does. */
-  catchUp: z.enum(["once", "skip"]),
-  enabled: z.boolean(),
-  createdBy: z.string(),
-  createdAt: z.number(),
-  /** The last slot that became a turn. */
-  lastSlot: z.number().nullable(),
-  /** The first slot that was not looked at yet. Null: it is over with this job, and it goes once its turn has ended. */
-  nextAt: z.number().nullable(),
-});
-export type Job = z.output<typeof shape>;
-
-export type Wish = {
-  text: string;
-  name?: string;
-  /** One of these: again and again, at a time on the wall (`2026-11-20T09:00`), so long from now (`20m`, `3h`, `2d`). */
-  cron?: string;
-  at?: string;
-  in?: string;
-  /** An IANA name; not given: where this machine is. */
-  zone?: string;
-  route?: string | null;
-  model?: string | null;
-  unattended?: Job["unattended"];
-  catchUp?: Job["catchUp"];
-  createdBy: string;
-  /** The same one again is the same job. */
-  key?: string;
+export type JobsOptions = {
+  notes: Notes;
+  clock: Clock;
+  log: Log;
+  /** What jobs that do not say it themselves have said to an approval. */
+  unattended?: Given["unattended"];
+  /** Whether answers can be delivered to this session. */
+  delivers?: Given["delivers"];
 };
-export type Refused = { refused: "invalid" | "unknown" | "full" | "busy"; why: string };
+export type Jobs = {
+  add(wish: Wish): Promise<Job | Refused>;
+  /** What is next first. */
+  list(): Promise<Job[]>;
+  /** It goes once nothing of it is at work. */
+  remove(id: string): Promise<Job | Refused>;
+  pause(id: string): Promise<Job | Refused>;
+  /** From the next slot on: what was missed meanwhile stays missed. */
+  resume(id: string): Promise<Job | Refused>;
+  delivers(session: string): boolean;
+};
+/** For whoever runs them. */
+export type KeptJobs = Jobs & {
+  get(id: string): Promise<Job | null>;
+  /** Also those that are over. */
+  all(): Promise<Job[]>;
+  put(job: Job): Promise<void>;
+  forget(id: string): Promise<void>;
+  /** One after the other: a job is read, changed and written by nobody else meanwhile. */
+  inLine<T>(work: () => Promise<T>): Promise<T>;
+};
 
-export type Given = { now: number; unattended: Job["unattended"]; delivers(session: string): boolean };
+const MOST_JOBS = 100;
+export const PREFIX = "agent:main:schedule:";
+export const sessionOf = (id: string): string => `${PREFIX}${id}`;
+/** Where whoever delivers looks up to which chat the answers of a session go. */
+export const routeName = (id: string): string => `route/${sessionOf(id)}`;
 
-export const MOST_JOBS = 100;
-const LONGEST_TEXT = 10_000;
-const LONGEST_NAME = 100;
-const TITLE = 60;
-const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+export function openJobs(options: JobsOptions): KeptJobs {
+  const { notes, clock, log, unattended = "deny", delivers = () => false } = options;
+  let tail: Promise<unknown> = Promise.resolve();
 
-export const refused = (kind: Refused["refused"], why: string): Refused => ({ refused: kind, why });
-
-export const jobIdOf = (key: string = randomUUID()): string =>
-  createHash("sha256").update(key).digest("hex").slice(0, 12);
-
-export function jobFrom(id: string, wish: Wish, { now, unattended, delivers }: Given): Job | Refused {
-  const { route = null, createdBy } = wish;
-  const text = wish.text.trim();
-  if (!text) return refused("invalid", "There is no text: say what is to be done.");
-  if (text.length > LONGEST_TEXT)
-    return refused("invalid", `The text has ${text.length} characters; at most ${LONGEST_TEXT} fit.`);
-  if (route !== null && !delivers(route))
-    return refused(
-      "invalid",
-      `Nothing can be delivered to ${JSON.stringify(route)}: it is not a chat of this gateway.`,
-    );
-  const when = whenOf(wish, now);
-  if ("refused" in when) return when;
-  const nextAt = nextSlot(when, now);
-  if (nextAt === null) return refused("invalid", `It would never run: ${lateOrNever(when)}.`);
-  return {
-    id,
-    name: oneLine(wish.name ?? "", LONGEST_NAME) || oneLine(text, TITLE),
-    text,
-    when,
-    route,
-    model: wish.model ?? null,
-    unattended: wish.unattended ?? unattended,
-    catchUp: wish.catchUp ?? "once",
-    enabled: true,
-    createdBy,
-    createdAt: now,
-    lastSlot: null,
-    nextAt,
-  };
-}
-
-function whenOf({ cron, at, in: wait, zone = localZone() }: Wish, now: number): When | Refused {
-  if ([cron, at, wait].filter((one) => one !== undefined).length !== 1)
-    return refused("invalid", "Say when with exactly one of cron, at and in.");
-  if (!isZone(zone))
-    return refused("invalid", `${JSON.stringify(zone)} is not a time zone. Use a name like Europe/Berlin.`);
-  if (wait !== undefined) return fromNow(wait, now);
-  return at === undefined ? every(cron ?? "", zone) : once(at, zone);
-}
-
-function every(cron: string, zone: string): When | Refused {
-  try {
-    patternOf({ cron, zone });
-    return { cron, zone };
-  } catch (error) {
-    const why = error instanceof Error ? error.message.replace(/^CronPattern: /, "").replace(/\.$/, "") : "";
-    const need = "Use five parts: minute, hour, day, month, weekday, as in 0 9 * * 1-5";
-    return refused("invalid", `${JSON.stringify(cron)} is not a cron expression: ${why}. ${need}.`);
+  function inLine<T>(work: () => Promise<T>): Promise<T> {
+    const result = tail.then(work);
+    tail = result.catch(() => {});
+    return result;
   }
-}
-
-const MOMENT = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(Z|[+-]\d\d:\d\d)?$/;
-
-function once(moment: string, zone: string): When | Refused {
-  const [whole, date = "", time = "", seconds = ":00", offset = zone] = MOMENT.exec(moment.trim()) ?? [];
-  if (!whole) return refused("invalid", `${JSON.stringify(moment)} is not a time. Write it as 2026-11-20T09:00.`);
-  const there = offset === "Z" ? "UTC" : offset;
-  const at = instantOf(date, time, seconds, there);
-  return at === null ? refused("invalid", `There is no ${date} ${time} in ${there}. Choose another time.`) : { at };
-}
-
-function fromNow(wait: string, now: number): When | Refused {
-  const [, count = "", unit = ""] = /^(\d{1,5})\s*([mhd])$/.exec(wait.trim()) ?? [];
-  const ms = unit === "m" || unit === "h" || unit === "d" ? Number(count) * UNIT_MS[unit] : 0;
-  if (!ms) return refused("invalid", `${JSON.stringify(wait)} is not a time to wait. Write it as 20m, 3h or 2d.`);
-  return { at: now + ms };
-}
-
-const lateOrNever = (when: When) =>
-  "at" in when
-    ? `${new Date(when.at).toISOString()} has passed`
-    : `no day has a time like ${JSON.stringify(when.cron)} in ${when.zone}`;
-
-const localZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
-
-function isZone(zone: string): boolean {
-  try {
-    wallIn(zone);
-    return zone !== "";
-  } catch {
-    return false;
-  }
-}
-
-function oneLine(text: string, longest: number): string {
-  const line = text.trim().replaceAll(/[\p{Cc}\p{Cf}\s]+/gu, " ");
-  return line.length > longest ? `${line.slice(0, longest - 1)}…` : line;
-}
-
-export function keepJobs(notes: Notes, log: Log) {
-  const nameOf = (id: string) => `job/${id}`;
 
   function read(value: unknown): Job | null {
     if (value === undefined) return null;
-    const { data, error } = shape.safeParse(value);
+    const { data, error } = jobShape.safeParse(value);
     // Left as it is: a newer version may have written it.
     if (error) log("error", "schedule.unreadable", { error: z.prettifyError(error) });
     return data ?? null;
   }
 
+  const get = async (id: string) => read(await notes.get(nameOf(id)));
+  const all = async () => (await notes.list(nameOf(""))).flatMap(({ value }) => read(value) ?? []);
+  const put = (job: Job) => notes.set(nameOf(job.id), job);
+
+  const change = (id: string, make: (job: Job) => Job | Refused) =>
+    inLine(async () => {
+      const job = await get(id);
+      if (!job || !isLive(job)) return unknown(id);
+      const made = make(job);
+      if (!("refused" in made)) await put(made);
+      return made;
+    });
+
   return {
-    get: async (id: string): Promise<Job | null> => read(await notes.get(nameOf(id))),
-    list: async (): Promise<Job[]> => (await notes.list("job/")).flatMap(({ value }) => read(value) ?? []),
-    put: (job: Job): Promise<void> => notes.set(nameOf(job.id), job),
-    drop: (id: string): Promise<void> => notes.set(nameOf(id), undefined),
+    get,
+    all,
+    put,
+    inLine,
+    delivers,
+    async forget(id) {
+      await notes.set(routeName(id), undefined);
+      await notes.set(nameOf(id), undefined);
+    },
+    add: (wish) =>
+      inLine(async () => {
+        const id = idOf(wish.key);
+        const jobs = await all();
+        const known = jobs.find((job) => job.id === id);
+        if (known) return known;
+        const job = jobFrom(id, wish, { now: clock.now(), unattended, delivers });
+        if ("refused" in job) return job;
+        if (jobs.filter(isLive).length >= MOST_JOBS)
+          return refused("full", `There are ${MOST_JOBS} jobs already; remove one first.`);
+        // Before the job is there: its first answer must not be without a place to go.
+        if (job.route !== null) await notes.set(routeName(id), { to: job.route });
+        await put(job);
+        return job;
+      }),
+    list: async () => (await all()).filter(isLive).toSorted((a, b) => order(a) - order(b)),
+    remove: (id) => change(id, (job) => ({ ...job, enabled: false, nextAt: null })),
+    pause: (id) => change(id, (job) => ({ ...job, enabled: false })),
+    resume: (id) =>
+      change(id, (job) => {
+        if (job.enabled) return job;
+        const nextAt = nextSlot(job.when, clock.now());
+        if (nextAt === null)
+          return refused("invalid", "Its time has passed. Run it now, or remove it and add it anew.");
+        return { ...job, enabled: true, nextAt };
+      }),
   };
 }
+
+const nameOf = (id: string) => `job/${id}`;
+const idOf = (key: string = randomUUID()) => createHash("sha256").update(key).digest("hex").slice(0, 12);
+export const isLive = ({ nextAt }: Job): boolean => nextAt !== null;
+const order = ({ enabled, nextAt }: Job) => (enabled ? (nextAt ?? 0) : Number.MAX_SAFE_INTEGER);
+export const unknown = (id: string): Refused =>
+  refused("unknown", `There is no job ${JSON.stringify(id.slice(0, 60))}.`);

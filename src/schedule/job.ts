@@ -1,0 +1,144 @@
+// What a job is, and how a wish becomes one or is refused.
+import * as z from "zod";
+import { instantOf, nextSlot, patternOf, type When, wallIn } from "./slots.ts";
+
+export const jobShape = z.object({
+  id: z.string(),
+  name: z.string(),
+  text: z.string(),
+  when: z.union([z.object({ cron: z.string(), zone: z.string() }), z.object({ at: z.number() })]),
+  /** The session of the chat that gets the answers. Null: they are kept in the job's own session, to be read there. */
+  route: z.string().nullable(),
+  model: z.string().nullable(),
+  /** What is said to an approval that one of its turns asks for. */
+  unattended: z.enum(["deny", "allow"]),
+  /** What becomes of slots that were missed: the last of them runs late, or none does. */
+  catchUp: z.enum(["once", "skip"]),
+  enabled: z.boolean(),
+  createdBy: z.string(),
+  createdAt: z.number(),
+  /** The last slot that became a turn. */
+  lastSlot: z.number().nullable(),
+  /** The first slot that was not looked at yet. Null: it is over with this job, and it goes once its turn has ended. */
+  nextAt: z.number().nullable(),
+});
+export type Job = z.output<typeof jobShape>;
+
+export type Wish = {
+  text: string;
+  name?: string;
+  /** One of these: again and again, at a time on the wall (`2026-11-20T09:00`), so long from now (`20m`, `3h`, `2d`). */
+  cron?: string;
+  at?: string;
+  in?: string;
+  /** An IANA name; not given: where this machine is. */
+  zone?: string;
+  route?: string | null;
+  model?: string | null;
+  unattended?: Job["unattended"];
+  catchUp?: Job["catchUp"];
+  createdBy: string;
+  /** The same one again is the same job. */
+  key?: string;
+};
+export type Refused = { refused: "invalid" | "unknown" | "full" | "busy"; why: string };
+
+/** What does not come from whoever wishes it. */
+export type Given = { now: number; unattended: Job["unattended"]; delivers(session: string): boolean };
+
+const LONGEST_TEXT = 10_000;
+const LONGEST_NAME = 100;
+const TITLE = 60;
+const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+export const refused = (kind: Refused["refused"], why: string): Refused => ({ refused: kind, why });
+
+export function jobFrom(id: string, wish: Wish, { now, unattended, delivers }: Given): Job | Refused {
+  const { route = null, createdBy } = wish;
+  const text = wish.text.trim();
+  if (!text) return refused("invalid", "There is no text: say what is to be done.");
+  if (text.length > LONGEST_TEXT)
+    return refused("invalid", `The text has ${text.length} characters; at most ${LONGEST_TEXT} fit.`);
+  if (route !== null && !delivers(route))
+    return refused(
+      "invalid",
+      `Nothing can be delivered to ${JSON.stringify(route)}: it is not a chat of this gateway.`,
+    );
+  const when = whenOf(wish, now);
+  if ("refused" in when) return when;
+  const nextAt = nextSlot(when, now);
+  if (nextAt === null) return refused("invalid", `It would never run: ${lateOrNever(when)}.`);
+  return {
+    id,
+    name: oneLine(wish.name ?? "", LONGEST_NAME) || oneLine(text, TITLE),
+    text,
+    when,
+    route,
+    model: wish.model ?? null,
+    unattended: wish.unattended ?? unattended,
+    catchUp: wish.catchUp ?? "once",
+    enabled: true,
+    createdBy,
+    createdAt: now,
+    lastSlot: null,
+    nextAt,
+  };
+}
+
+function whenOf({ cron, at, in: wait, zone = localZone() }: Wish, now: number): When | Refused {
+  if ([cron, at, wait].filter((one) => one !== undefined).length !== 1)
+    return refused("invalid", "Say when with exactly one of cron, at and in.");
+  if (!isZone(zone))
+    return refused("invalid", `${JSON.stringify(zone)} is not a time zone. Use a name like Europe/Berlin.`);
+  if (wait !== undefined) return fromNow(wait, now);
+  return at === undefined ? every(cron ?? "", zone) : once(at, zone);
+}
+
+function every(cron: string, zone: string): When | Refused {
+  try {
+    patternOf({ cron, zone });
+    return { cron, zone };
+  } catch (error) {
+    const why = error instanceof Error ? error.message.replace(/^CronPattern: /, "").replace(/\.$/, "") : "";
+    const need = "Use five parts: minute, hour, day, month, weekday, as in 0 9 * * 1-5";
+    return refused("invalid", `${JSON.stringify(cron)} is not a cron expression: ${why}. ${need}.`);
+  }
+}
+
+const MOMENT = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(Z|[+-]\d\d:\d\d)?$/;
+
+function once(moment: string, zone: string): When | Refused {
+  const [whole, date = "", time = "", seconds = ":00", offset = zone] = MOMENT.exec(moment.trim()) ?? [];
+  if (!whole) return refused("invalid", `${JSON.stringify(moment)} is not a time. Write it as 2026-11-20T09:00.`);
+  const there = offset === "Z" ? "UTC" : offset;
+  const at = instantOf(date, time, seconds, there);
+  return at === null ? refused("invalid", `There is no ${date} ${time} in ${there}. Choose another time.`) : { at };
+}
+
+function fromNow(wait: string, now: number): When | Refused {
+  const [, count = "", unit = ""] = /^(\d{1,5})\s*([mhd])$/.exec(wait.trim()) ?? [];
+  const ms = unit === "m" || unit === "h" || unit === "d" ? Number(count) * UNIT_MS[unit] : 0;
+  if (!ms) return refused("invalid", `${JSON.stringify(wait)} is not a time to wait. Write it as 20m, 3h or 2d.`);
+  return { at: now + ms };
+}
+
+const lateOrNever = (when: When) =>
+  "at" in when
+    ? `${new Date(when.at).toISOString()} has passed`
+    : `no day has a time like ${JSON.stringify(when.cron)} in ${when.zone}`;
+
+const localZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+function isZone(zone: string): boolean {
+  try {
+    wallIn(zone);
+    return zone !== "";
+  } catch {
+    return false;
+  }
+}
+
+function oneLine(text: string, longest: number): string {
+  const line = text.trim().replaceAll(/[\p{Cc}\p{Cf}\s]+/gu, " ");
+  return line.length > longest ? `${line.slice(0, longest - 1)}…` : line;
+}
