@@ -4,12 +4,12 @@ import type {
   APIChatInputApplicationCommandInteraction,
   APIInteraction,
   APIMessageComponentInteraction,
-  Client,
   GatewayDispatchEvents,
 } from "discord.js";
 import type { Ears } from "../core/chat.ts";
 import type { Clock, Log } from "../core/ports.ts";
 import { type Api, faultOf } from "./discord-api.ts";
+import type { Listen } from "./discord-gateway.ts";
 import { commandText, personOf, placeOf } from "./discord-hear.ts";
 import type { Lanes } from "./lanes.ts";
 
@@ -30,8 +30,8 @@ export function openAnswers(options: { api: Api; lanes: Lanes; clock: Clock; log
   const busy = new Set<Promise<void>>();
   let stopped = false;
 
-  function listen(client: Client, events: typeof GatewayDispatchEvents): void {
-    client.ws.on(events.InteractionCreate, (interaction: APIInteraction) => {
+  function listen(on: Listen, events: typeof GatewayDispatchEvents): void {
+    on(events.InteractionCreate, (interaction: APIInteraction) => {
       if (stopped) return;
       const work = begin(interaction);
       if (!work) return;

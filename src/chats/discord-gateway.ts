@@ -1,17 +1,11 @@
 // The connection that brings Discord's events. discord.js resumes it, so that what came meanwhile is replayed; the pauses, a
 // line that does not say goodbye, and a token that is refused are ours.
 import type { Client, GatewayDispatchEvents, GatewayReadyDispatchData, RESTOptions } from "discord.js";
-import { ConfigError } from "../core/errors.ts";
+import { messageOf } from "../core/errors.ts";
 import type { Clock, Log, Random } from "../core/ports.ts";
 import { unanswered } from "./calls.ts";
+import { type End, type Kept, keep } from "./keep.ts";
 import { pause } from "./pause.ts";
-
-export type Gateway = {
-  /** Resolves when a connection stands or has failed for now; rejects with a ConfigError when none ever will. */
-  start(): Promise<void>;
-  /** Resolves when nothing of it is left. */
-  stop(): Promise<void>;
-};
 
 type Options = {
   token: string;
@@ -19,23 +13,20 @@ type Options = {
   clock: Clock;
   random: Random;
   log: Log;
-  /** A client that is about to connect: whoever wants its events says so now. */
-  made(client: Client, events: typeof GatewayDispatchEvents): void;
+  /** Whoever wants its events says so now. */
+  listen(on: Listen, events: typeof GatewayDispatchEvents): void;
   /** A new session: nothing that was said before it will come. */
   ready(data: GatewayReadyDispatchData, client: Client): void;
-  /** `error` is empty while it is connected. */
   changed(connected: boolean, error: string): void;
   /** Discord has answered. */
   alive(): void;
 };
-/** `final`: to try again soon would change nothing. */
-type End = { why: string; final: boolean };
+export type Listen = <T>(event: GatewayDispatchEvents, hear: (data: T) => void) => void;
 type Line = { terminate(): void; on(event: "error", listener: () => void): void };
 
 /** Discord allows one new session in this time, and a thousand a day: then it takes the token away. */
 const IDENTIFY_EVERY_MS = 5_000;
 const GOODBYE_MS = 1_000;
-const SLOW = { first: 60_000, most: 600_000 };
 
 const WRONG_TOKEN =
   "Discord does not accept the bot token. Set DISCORD_BOT_TOKEN to the one from the Bot page of your application " +
@@ -45,46 +36,24 @@ const NO_INTENT =
   "Gateway Intents on the Bot page of your application (discord.com/developers/applications).";
 const FINAL: Partial<Record<number, string>> = { 4004: WRONG_TOKEN, 4013: NO_INTENT, 4014: NO_INTENT };
 
-export function openGateway(options: Options): Gateway {
-  const { token, clock, random, log } = options;
-  const over = new AbortController();
-  let kept: Promise<void> = Promise.resolve();
+export function openGateway(options: Options): Kept {
+  const { token, clock, random, log, changed } = options;
   let identifiedAt = Number.NEGATIVE_INFINITY;
 
-  async function keep(first: PromiseWithResolvers<void>): Promise<void> {
-    let attempt = 0;
-    for (let begun = false; !over.signal.aborted; begun = true) {
-      let stood = false;
-      const end = await connection((up) => {
-        stood ||= up;
-        first.resolve();
-      });
-      if (over.signal.aborted) break;
-      options.changed(false, end.why);
-      log(end.final ? "error" : "warn", "chat.disconnected", { platform: "discord", error: end.why });
-      if (end.final && !begun && !stood) return first.reject(new ConfigError(end.why));
-      first.resolve();
-      attempt = stood ? 0 : attempt + 1;
-      const wait = pause(Math.max(0, attempt - 1), random, end.final ? SLOW : {});
-      await clock.sleep(wait, over.signal);
-    }
-    first.resolve();
-  }
-
-  /** One client, until it can do no more. `settled`: it is connected, or was not for the first time. */
-  async function connection(settled: (up: boolean) => void): Promise<End> {
-    const { Client, Events, GatewayDispatchEvents, GatewayIntentBits, Options, SimpleShardingStrategy } = await import(
-      "discord.js"
-    );
+  /** One client, which connects and resumes by itself until it can do no more. */
+  async function connect(tell: (standing: boolean) => void, signal: AbortSignal): Promise<End> {
+    const discord = await import("discord.js");
+    const { Client, Events, GatewayDispatchEvents, GatewayIntentBits, SimpleShardingStrategy } = discord;
     const ended = Promise.withResolvers<End>();
     const stop = () => ended.resolve({ why: "", final: false });
-    over.signal.addEventListener("abort", stop);
-    if (over.signal.aborted) stop();
+    signal.addEventListener("abort", stop);
+    if (signal.aborted) stop();
     const done = new AbortController();
     let isOver = false;
     let lines = (): Line[] => [];
     /** How often in a row it was cut off. */
     let cuts = 0;
+    let waitedFor = 0;
 
     const client = new Client({
       intents: [
@@ -94,7 +63,7 @@ export function openGateway(options: Options): Gateway {
         GatewayIntentBits.MessageContent,
       ],
       rest: options.rest,
-      makeCache: Options.cacheWithLimits({ ...Options.DefaultMakeCacheSettings, MessageManager: 0 }),
+      makeCache: discord.Options.cacheWithLimits({ ...discord.Options.DefaultMakeCacheSettings, MessageManager: 0 }),
       ws: {
         buildStrategy: (manager) => {
           const strategy = new SimpleShardingStrategy(manager);
@@ -102,14 +71,12 @@ export function openGateway(options: Options): Gateway {
           // It is asked just before each connection: the one place to make it wait, and to keep it from connecting once
           // more after its end, which it does when it is ended while it connects.
           const { retrieveSessionInfo } = manager.options;
-          let waitedFor = 0;
           manager.options.retrieveSessionInfo = async (shard) => {
             if (cuts > waitedFor) {
               waitedFor = cuts;
               await clock.sleep(pause(cuts - 1, random, { first: 500 }), done.signal);
             }
-            if (isOver) return new Promise(() => {});
-            return retrieveSessionInfo(shard);
+            return isOver ? new Promise(() => {}) : retrieveSessionInfo(shard);
           };
           return strategy;
         },
@@ -117,20 +84,27 @@ export function openGateway(options: Options): Gateway {
       },
     });
     const stands = () => {
-      cuts = 0;
-      options.changed(true, "");
-      settled(true);
+      cuts = waitedFor = 0;
+      tell(true);
     };
-    client.ws.on(GatewayDispatchEvents.Ready, (data: GatewayReadyDispatchData) => {
+    // What is thrown in there, nobody could catch.
+    const on: Listen = (event, hear) =>
+      client.ws.on(event, (data) => {
+        try {
+          hear(data);
+        } catch (error) {
+          log("error", "chat.unread", { platform: "discord", event, error: messageOf(error) });
+        }
+      });
+    on(GatewayDispatchEvents.Ready, (data: GatewayReadyDispatchData) => {
       options.ready(data, client);
       stands();
     });
-    client.ws.on(GatewayDispatchEvents.Resumed, stands);
+    on(GatewayDispatchEvents.Resumed, stands);
     client.on(Events.ShardReconnecting, () => {
       if (isOver) return;
       cuts += 1;
-      options.changed(false, "The connection to Discord was lost.");
-      settled(false);
+      tell(false);
     });
     client.on(Events.ShardDisconnect, ({ code }) =>
       ended.resolve({ why: FINAL[code] ?? `Discord closed the connection (${code}).`, final: true }),
@@ -140,12 +114,12 @@ export function openGateway(options: Options): Gateway {
       if (text.includes("Destroying shard")) void part(lines(), done.signal);
     });
     client.on(Events.Error, () => {}); // without anybody to hear it, it would be thrown
-    options.made(client, GatewayDispatchEvents);
+    options.listen(on, GatewayDispatchEvents);
 
     client.login(token).catch((error: unknown) => ended.resolve(loginEnd(error)));
     const end = await ended.promise;
     isOver = true;
-    over.signal.removeEventListener("abort", stop);
+    signal.removeEventListener("abort", stop);
     const parted = part(lines(), done.signal);
     await Promise.race([client.destroy(), parted]);
     done.abort();
@@ -168,28 +142,16 @@ export function openGateway(options: Options): Gateway {
     identifiedAt = clock.now();
   }
 
-  return {
-    start: () => {
-      const first = Promise.withResolvers<void>();
-      kept = keep(first);
-      return first.promise;
-    },
-    async stop() {
-      over.abort();
-      await kept;
-      options.changed(false, "");
-    },
-  };
+  return keep({ platform: "discord", clock, random, log, connect, changed });
 }
 
 function loginEnd(error: unknown): End {
-  if (error instanceof Error && "code" in error && error.code === "TokenInvalid")
-    return { why: WRONG_TOKEN, final: true };
-  if (error instanceof Error && "status" in error) return { why: `Discord answered ${error.status}.`, final: false };
+  const final = error instanceof Error && "code" in error && error.code === "TokenInvalid";
+  if (final) return { why: WRONG_TOKEN, final };
+  if (error instanceof Error && "status" in error) return { why: `Discord answered ${error.status}.`, final };
   // A thousand sessions were begun today.
-  if (error instanceof Error && error.message.startsWith("Not enough sessions"))
-    return { why: error.message, final: false };
-  return { why: unanswered("Discord", error).message, final: false };
+  if (error instanceof Error && error.message.startsWith("Not enough sessions")) return { why: error.message, final };
+  return { why: unanswered("Discord", error).message, final };
 }
 
 /** Its sockets, for which discord.js has no door. Should they move, a dead line costs half a minute more, and no harm. */

@@ -1,10 +1,5 @@
 // From Discord's messages and interactions to what the gateway hears.
-import type {
-  APIAttachment,
-  APIChatInputApplicationCommandInteraction,
-  APIMessage,
-  APIUser,
-} from "discord.js";
+import type { APIAttachment, APIChatInputApplicationCommandInteraction, APIMessage, APIUser } from "discord.js";
 import type { Attachment, Heard, Person, Place } from "../core/chat.ts";
 import type { Calls } from "./calls.ts";
 

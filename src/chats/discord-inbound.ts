@@ -15,6 +15,7 @@ import type { Ears, Place } from "../core/chat.ts";
 import type { Log } from "../core/ports.ts";
 import type { Calls } from "./calls.ts";
 import { type Api, faultOf } from "./discord-api.ts";
+import type { Listen } from "./discord-gateway.ts";
 import { heardOf, isSaid, type Me, placeOf } from "./discord-hear.ts";
 import type { Lanes } from "./lanes.ts";
 import { recent } from "./recent.ts";
@@ -44,8 +45,8 @@ export function openInbound(options: { api: Api; calls: Calls; lanes: Lanes; log
   const never = new AbortController().signal;
   let me: Me = { id: "", isMyRole: () => false };
 
-  function listen(client: Client, events: typeof GatewayDispatchEvents): void {
-    client.ws.on(events.MessageCreate, (message: GatewayMessageCreateDispatchData) => {
+  function listen(on: Listen, events: typeof GatewayDispatchEvents): void {
+    on(events.MessageCreate, (message: GatewayMessageCreateDispatchData) => {
       const { channel_id, guild_id } = message;
       const known = channels.get(channel_id);
       if (known && (known.behind || lanes.waiting(channel_id) >= MOST_WAITING)) {
@@ -58,7 +59,7 @@ export function openInbound(options: { api: Api; calls: Calls; lanes: Lanes; log
       heard.add(message.id);
       tell(channel_id, guild_id, (place) => ears.heard(heardOf(message, guild_id, place, me, calls)));
     });
-    client.ws.on(events.MessageUpdate, (message: GatewayMessageUpdateDispatchData) => {
+    on(events.MessageUpdate, (message: GatewayMessageUpdateDispatchData) => {
       // A preview of a link that Discord has added is no edit.
       if (!isSaid(message) || !message.edited_timestamp) return;
       const { channel_id, guild_id } = message;
@@ -67,8 +68,8 @@ export function openInbound(options: { api: Api; calls: Calls; lanes: Lanes; log
     const forget = ({ id, channel_id, guild_id }: GatewayMessageDeleteDispatchData) => {
       if (!ours.has(id)) tell(channel_id, guild_id, (place) => ears.deleted(place, id));
     };
-    client.ws.on(events.MessageDelete, forget);
-    client.ws.on(events.MessageDeleteBulk, ({ ids, ...where }: GatewayMessageDeleteBulkDispatchData) => {
+    on(events.MessageDelete, forget);
+    on(events.MessageDeleteBulk, ({ ids, ...where }: GatewayMessageDeleteBulkDispatchData) => {
       for (const id of ids) forget({ id, ...where });
     });
   }

@@ -45,9 +45,9 @@ export function createDiscord({ token, apiRoot, clock, log, random }: Options): 
       random,
       log,
       alive,
-      made: (client, events) => {
-        inbound.listen(client, events);
-        answers.listen(client, events);
+      listen: (on, events) => {
+        inbound.listen(on, events);
+        answers.listen(on, events);
       },
       ready: inbound.ready,
       changed: (connected, error) => {

@@ -1,95 +1,57 @@
 // Markdown as Telegram can show it: its HTML, which has few tags and refuses a message over one that is not closed. All that
 // comes out of here is closed; everything that is not one of our tags is escaped.
 
+import { partsOf, withoutControls } from "./markdown.ts";
+
 /** `text` is what is left when the formatting is refused all the same. */
 export function rendered(markdown: string): { html: string; text: string } {
-  const text = markdown.replace(/\r\n?/g, "\n").replace(CONTROLS, "");
-  return { html: blocks(text.split("\n")).join("\n"), text };
+  const text = withoutControls(markdown);
+  return { html: blocks(text).join("\n"), text };
 }
-
-/** All but tab and line feed. */
-const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
 
 const escape = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
 // ── Blocks ───────────────────────────────────────────────────────────────────────────────────────────
 
-const FENCE = /^([ \t]*)(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^`]*$/;
 const HEADING = /^ {0,3}#{1,6}[ \t]+(.+?)(?:[ \t]+#+)?[ \t]*$/;
-const QUOTE = /^ {0,3}> ?(.*)$/;
+const QUOTE = /^ {0,3}>[ \t]?(.*)$/;
 const BULLET = /^([ \t]*)[-*+][ \t]+(?=\S)/;
 const RULE = /^ {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})$/;
-const TABLE_RULE = /^[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$/;
 
-function blocks(lines: string[]): string[] {
+function blocks(markdown: string): string[] {
   const out: string[] = [];
-  for (let i = 0; i < lines.length; ) {
-    const taken = code(lines, i) ?? table(lines, i) ?? quote(lines, i) ?? { html: line(lines[i] ?? ""), next: i + 1 };
-    out.push(taken.html);
-    i = taken.next;
+  const quoted: string[] = [];
+  const endQuote = () => {
+    const inside = quoted.splice(0).join("\n");
+    if (inside.trim()) out.push(`<blockquote>${inside}</blockquote>`);
+  };
+  for (const part of partsOf(markdown)) {
+    const quote = part.kind === "line" ? QUOTE.exec(part.text) : null;
+    if (quote) {
+      quoted.push(line(quote[1] ?? ""));
+      continue;
+    }
+    endQuote();
+    if (part.kind === "line") out.push(line(part.text));
+    else if (part.text.trim()) out.push(code(part.text, part.kind === "code" ? part.language : ""));
   }
+  endQuote();
   return out;
 }
 
-type Taken = { html: string; next: number };
-
 function line(text: string): string {
-  const heading = HEADING.exec(text);
-  if (heading) return `<b>${inline((heading[1] ?? "").replace(/^\*\*(.+)\*\*$/, "$1"))}</b>`;
+  const heading = HEADING.exec(text)?.[1];
+  if (heading) return `<b>${inline(heading.replace(/^\*\*(.+)\*\*$/, "$1"))}</b>`;
   if (RULE.test(text)) return "———";
   const bullet = BULLET.exec(text);
-  if (bullet) return `${bullet[1]}• ${inline(text.slice(bullet[0].length))}`;
-  return inline(text);
+  return bullet ? `${bullet[1]}• ${inline(text.slice(bullet[0].length))}` : inline(text);
 }
 
-/** Up to its end, or to the end of everything: a fence that is not closed yet is code as well. */
-function code(lines: string[], at: number): Taken | undefined {
-  const [, indent = "", marks = "", language = ""] = FENCE.exec(lines[at] ?? "") ?? [];
-  if (!marks) return undefined;
-  const closing = new RegExp(`^[ \\t]*${marks.charAt(0)}{${marks.length},}[ \\t]*$`);
-  const end = lines.findIndex((one, i) => i > at && closing.test(one));
-  const inside = lines.slice(at + 1, end < 0 ? undefined : end);
-  const body = escape(inside.map((one) => (one.startsWith(indent) ? one.slice(indent.length) : one)).join("\n"));
-  const html = language ? `<pre><code class="language-${language}">${body}</code></pre>` : `<pre>${body}</pre>`;
-  return { html: body.trim() === "" ? "" : html, next: end < 0 ? lines.length : end + 1 };
-}
-
-/** Telegram has none: columns under each other, in letters of the same width. */
-function table(lines: string[], at: number): Taken | undefined {
-  const rule = lines[at + 1] ?? "";
-  if (!lines[at]?.includes("|") || !rule.includes("|") || !TABLE_RULE.test(rule)) return undefined;
-  const end = lines.findIndex((one, i) => i > at + 1 && !one.includes("|"));
-  const next = end < 0 ? lines.length : end;
-  const rows = [lines[at], ...lines.slice(at + 2, next)].map((row) => cellsOf(row ?? ""));
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  const show = (row: string[]) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join(" | ")
-      .trimEnd();
-  const [head = [], ...body] = rows;
-  const shown = [show(head), widths.map((width) => "-".repeat(width)).join("-+-"), ...body.map(show)];
-  return { html: `<pre>${escape(shown.join("\n"))}</pre>`, next };
-}
-
-const cellsOf = (row: string) =>
-  row
-    .trim()
-    .replace(/^\||(?<!\\)\|$/g, "")
-    .split(/(?<!\\)\|/)
-    .map((cell) =>
-      cell
-        .trim()
-        .replaceAll("\\|", "|")
-        .replace(/\*\*|__|~~|`/g, ""),
-    );
-
-function quote(lines: string[], at: number): Taken | undefined {
-  const end = lines.findIndex((one, i) => i >= at && !QUOTE.test(one));
-  const next = end < 0 ? lines.length : end;
-  if (next === at) return undefined;
-  const inside = lines.slice(at, next).map((one) => line(QUOTE.exec(one)?.[1] ?? ""));
-  return { html: inside.join("").trim() ? `<blockquote>${inside.join("\n")}</blockquote>` : "", next };
+function code(text: string, language: string): string {
+  const body = escape(text);
+  return /^[\w+#.-]+$/.test(language)
+    ? `<pre><code class="language-${language}">${body}</code></pre>`
+    : `<pre>${body}</pre>`;
 }
 
 // ── Within a line ────────────────────────────────────────────────────────────────────────────────────

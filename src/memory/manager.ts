@@ -22,6 +22,8 @@ type Options = {
   redact(text: string): string;
   /** Who began this turn, where that is known: a tool call and a child do not say. */
   byOf?(turn: string): Promise<string | undefined>;
+  /** The session in whose name this one works, where it has no person of its own: a scheduled job, a task beside a chat. */
+  originOf?(session: string): Promise<string | null>;
   /** What a turn waits for at its start. */
   recallMs?: number;
   /** What one call to a provider may take. */
@@ -59,7 +61,7 @@ const LONGEST = { side: 100_000, query: 2_000, kept: 2_000 };
 const MOST_SESSIONS = 1_000;
 
 export function createMemory(options: Options): LongTermMemory {
-  const { clock, log, redact, byOf, recallMs = RECALL_MS, limitMs = LIMIT_MS } = options;
+  const { clock, log, redact, byOf, originOf, recallMs = RECALL_MS, limitMs = LIMIT_MS } = options;
   const watchers = new Set<() => void>();
   const changed = () => {
     for (const look of watchers) look();
@@ -80,7 +82,11 @@ export function createMemory(options: Options): LongTermMemory {
   async function whoseOf({ session, by }: About): Promise<Whose> {
     const parent = parentTurnOf(session);
     const who = parent ? await byOf?.(parent) : by;
-    return { scope: scopeOf({ session, by: who }), session: talkOf(session) };
+    const scope = scopeOf({ session, by: who });
+    const origin = scope.startsWith("session:") ? await originOf?.(talkOf(session)) : null;
+    return origin
+      ? { scope: scopeOf({ session: origin }), session: talkOf(origin) }
+      : { scope, session: talkOf(session) };
   }
 
   async function remember(writer: string, turn: Remembered, key: string, signal?: AbortSignal): Promise<void> {

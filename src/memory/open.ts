@@ -34,12 +34,14 @@ type Options = {
   store: Pick<Store, "search" | "turn">;
   /** Calls a tool of an MCP server, by the server's own name for it. */
   callMcp(server: string, tool: string, args: Record<string, unknown>, signal: AbortSignal): Promise<ToolResult>;
+  /** The session in whose name this one works; null: its own. */
+  originOf?(session: string): Promise<string | null>;
   clock: Clock;
   log: Log;
   redact(text: string): string;
 };
 
-export function openMemory({ settings, home, store, callMcp, clock, log, redact }: Options): LongTermMemory {
+export function openMemory({ settings, home, store, callMcp, originOf, clock, log, redact }: Options): LongTermMemory {
   const make: Record<MemorySettings["provider"][number], () => MemoryProvider> = {
     files: () => createFilesMemory({ notebook: openNotebook(notesIn(home)), redact }),
     sessions: () => createSessionsMemory({ search: store.search, clock }),
@@ -73,7 +75,15 @@ export function openMemory({ settings, home, store, callMcp, clock, log, redact 
     return first?.kind === "accepted" ? first.input.by : undefined;
   };
   const providers = [...new Set(settings.provider)].map((name) => make[name]());
-  return createMemory({ providers, clock, log, redact, byOf, recallMs: settings.recall_timeout });
+  return createMemory({
+    providers,
+    clock,
+    log,
+    redact,
+    byOf,
+    recallMs: settings.recall_timeout,
+    ...(originOf && { originOf }),
+  });
 }
 
 export const notesIn = (home: string): string => join(home, "memories");

@@ -9,15 +9,23 @@
 //   session:<key>                     any other conversation: only itself
 //
 // No two kinds can be mistaken for each other: they differ in their number of parts, or in a first part that is no platform.
+// A key is `agent:main:<platform>:<kind>:<chat>[:<thread>][:<user>][#<generation>]`, its parts without colons.
 
 const CHILD = "/child/";
 const TERMINAL = "agent:main:terminal";
-const PLATFORM = /^(?!key$|session$|terminal$)[a-z][a-z0-9_-]*$/;
+const API = "agent:main:api:";
+const PLATFORM = /^(?!(?:key|session|terminal|api)$)[a-z][a-z0-9_-]*$/;
+const KINDS = new Set(["dm", "group", "channel", "thread"]);
+/** A conversation that was begun anew in the same place is with the same people. */
+const GENERATION = /#(\d+)$/;
 
 export function scopeOf({ session, by }: { session: string; by?: string | undefined }): string {
   const talk = talkOf(session);
   if (talk.startsWith(`${TERMINAL}:`)) return "local";
-  return chatScope(talk) ?? (by ? `key:${by}` : `session:${talk}`);
+  const chat = chatScope(talk);
+  if (chat) return chat;
+  const isApi = talk.startsWith(API) || !talk.startsWith("agent:");
+  return by && isApi ? `key:${by}` : `session:${talk}`;
 }
 
 /** A child belongs to the conversation that made it. */
@@ -31,14 +39,22 @@ export function parentTurnOf(session: string): string | null {
   return key?.split(".", 1)[0] || null;
 }
 
-/** The first parts of the keys of all sessions that may have the same scope, for a search; what it finds must still be
+/** Where a search finds sessions that may have the same scope: keys, or the first parts of keys. What it finds must still be
  *  looked at with `scopeOf`. */
-export function searchedFrom(session: string): string {
+export function searchedFrom(session: string): string[] {
   const talk = talkOf(session);
-  if (talk.startsWith(`${TERMINAL}:`)) return TERMINAL;
-  const { kind } = chatOf(talk) ?? {};
-  return kind === "dm" ? talk.split(":").slice(0, 5).join(":") : talk;
+  if (talk.startsWith(`${TERMINAL}:`)) return [TERMINAL];
+  const chat = chatOf(talk);
+  if (!chat) return [talk];
+  const base = talk.replace(GENERATION, "");
+  const now = Number(GENERATION.exec(talk)?.[1] ?? 1);
+  const generations = Array.from({ length: Math.min(now, MOST_GENERATIONS) }, (_, ago) => now - ago);
+  const begun = generations.map((number) => (number > 1 ? `${base}#${number}` : base));
+  return chat.kind === "dm" ? [...new Set([base.split(":").slice(0, 5).join(":"), ...begun])] : begun;
 }
+
+/** Each is a search of its own. */
+const MOST_GENERATIONS = 4;
 
 function chatScope(talk: string): string | null {
   const chat = chatOf(talk);
@@ -53,10 +69,8 @@ function chatScope(talk: string): string | null {
 
 /** Null: not the key of a chat. */
 function chatOf(talk: string) {
-  const [agent, main, platform = "", kind = "", ...ids] = talk.split(":");
+  const [agent, main, platform = "", kind = "", ...ids] = talk.replace(GENERATION, "").split(":");
   const known = agent === "agent" && main === "main" && PLATFORM.test(platform) && KINDS.has(kind);
   const whole = ids.length >= (kind === "thread" ? 2 : 1) && ids.length <= 3 && ids.every(Boolean);
   return known && whole ? { platform, kind, ids } : null;
 }
-
-const KINDS = new Set(["dm", "group", "channel", "thread"]);

@@ -19,8 +19,11 @@ export function createSessionsMemory({ search, clock }: Options): MemoryProvider
       const words = wordsFor(query);
       // Of several clients with a key of their own in one conversation, the store does not know who said what.
       if (words.length === 0 || whose.scope !== scopeOf({ session: whose.session })) return "";
-      const found = await search(words.join(" "), { session: searchedFrom(whose.session), limit: LOOKED_AT });
-      return found
+      const searches = searchedFrom(whose.session).map((session) =>
+        search(words.join(" "), { session, limit: LOOKED_AT }),
+      );
+      const found = new Map((await Promise.all(searches)).flat().map((hit) => [`${hit.session} ${hit.seq}`, hit]));
+      return [...found.values()]
         .filter((hit) => isNews(hit, whose, clock.now()))
         .slice(0, PASSAGES)
         .map(passage)

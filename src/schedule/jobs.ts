@@ -31,6 +31,8 @@ export type KeptJobs = Jobs & {
   /** Also those that are over. */
   all(): Promise<Job[]>;
   put(job: Job): Promise<void>;
+  /** From here on, whoever delivers finds to which chat its answers go. */
+  route(job: Job): Promise<void>;
   forget(id: string): Promise<void>;
   /** One after the other: a job is read, changed and written by nobody else meanwhile. */
   inLine<T>(work: () => Promise<T>): Promise<T>;
@@ -39,8 +41,6 @@ export type KeptJobs = Jobs & {
 const MOST_JOBS = 100;
 export const PREFIX = "agent:main:schedule:";
 export const sessionOf = (id: string): string => `${PREFIX}${id}`;
-/** Where whoever delivers looks up to which chat the answers of a session go. */
-export const routeName = (id: string): string => `route/${sessionOf(id)}`;
 
 export function openJobs(options: JobsOptions): KeptJobs {
   const { notes, clock, log, unattended = "deny", delivers = () => false } = options;
@@ -79,6 +79,9 @@ export function openJobs(options: JobsOptions): KeptJobs {
     put,
     inLine,
     delivers,
+    async route({ id, route }) {
+      if (route !== null) await notes.set(routeName(id), { to: route });
+    },
     async forget(id) {
       await notes.set(routeName(id), undefined);
       await notes.set(nameOf(id), undefined);
@@ -93,8 +96,6 @@ export function openJobs(options: JobsOptions): KeptJobs {
         if ("refused" in job) return job;
         if (jobs.filter(isLive).length >= MOST_JOBS)
           return refused("full", `There are ${MOST_JOBS} jobs already; remove one first.`);
-        // Before the job is there: its first answer must not be without a place to go.
-        if (job.route !== null) await notes.set(routeName(id), { to: job.route });
         await put(job);
         return job;
       }),
@@ -113,6 +114,7 @@ export function openJobs(options: JobsOptions): KeptJobs {
 }
 
 const nameOf = (id: string) => `job/${id}`;
+const routeName = (id: string) => `route/${sessionOf(id)}`;
 const idOf = (key: string = randomUUID()) => createHash("sha256").update(key).digest("hex").slice(0, 12);
 export const isLive = ({ nextAt }: Job): boolean => nextAt !== null;
 const order = ({ enabled, nextAt }: Job) => (enabled ? (nextAt ?? 0) : Number.MAX_SAFE_INTEGER);

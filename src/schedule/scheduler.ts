@@ -6,7 +6,7 @@ import type { Runtime } from "../core/runtime.ts";
 import type { Entry } from "../core/session.ts";
 import { createAttend } from "./attend.ts";
 import { type Job, type Refused, refused } from "./job.ts";
-import { isLive, type Jobs, type JobsOptions, openJobs, PREFIX, routeName, sessionOf, unknown } from "./jobs.ts";
+import { isLive, type Jobs, type JobsOptions, openJobs, PREFIX, sessionOf, unknown } from "./jobs.ts";
 import { latestSlot, nextSlot } from "./slots.ts";
 
 type Options = JobsOptions & {
@@ -34,7 +34,7 @@ const INSTRUCTIONS =
   "This message comes from a schedule. Nobody is there: do not ask, do what can be done. Your answer is delivered as it is.";
 
 export function createScheduler(options: Options): Scheduler {
-  const { runtime, notes, clock, log } = options;
+  const { runtime, clock, log } = options;
   const jobs = openJobs(options);
   const attend = createAttend({ runtime, jobs, log });
   const leaving = new AbortController();
@@ -52,10 +52,10 @@ export function createScheduler(options: Options): Scheduler {
 
   /** What a process before us left: questions that still wait, and jobs that are over. */
   async function takeUp(): Promise<void> {
-    const ids = (await jobs.all()).map(({ id }) => id);
-    for (const id of ids) await attend.catchUp(id);
-    const routed = (await notes.list(routeName(""))).map(({ key }) => key.slice(routeName("").length));
-    for (const id of new Set([...ids, ...routed])) await tidy(id);
+    for (const { id } of await jobs.all()) {
+      await attend.catchUp(id);
+      await tidy(id);
+    }
   }
 
   /** Begins what is due. Returns how long there is nothing else to do. */
@@ -106,26 +106,32 @@ export function createScheduler(options: Options): Scheduler {
   /** False: it was passed over. */
   async function runs(job: Job, slot: number, now: number): Promise<boolean> {
     const about = { job: job.id, name: job.name, slot: new Date(slot).toISOString() };
+    const key = slotKey(job.id, slot);
+    if (await begunAs(key)) return true;
     if (job.catchUp === "skip" && now - slot > ON_TIME_MS) {
       log("info", "schedule.missed", about);
       return false;
     }
-    const begun = await begin(job, slotKey(job.id, slot));
+    const begun = await begin(job, key);
     if ("why" in begun) log("warn", "schedule.skipped", { ...about, why: begun.why });
-    else if (!begun.again) log("info", "schedule.began", { ...about, turn: begun.turn });
+    else log("info", "schedule.began", { ...about, turn: begun.turn });
     return "turn" in begun;
   }
 
-  async function begin(job: Job, key: string): Promise<{ turn: string; again: boolean } | { why: string }> {
-    const session = sessionOf(job.id);
+  /** What was accepted already: before a crash, or before the clock was set back. */
+  async function begunAs(key: string): Promise<{ turn: string } | null> {
     const turn = runtime.idOf(SOURCE, key);
-    // Before a crash, or before the clock was set back.
-    if (await runtime.whereabouts(turn)) return { turn, again: true };
+    return (await runtime.whereabouts(turn)) && { turn };
+  }
+
+  async function begin(job: Job, key: string): Promise<{ turn: string } | { why: string }> {
+    const session = sessionOf(job.id);
     const status = await runtime.status(session);
     if (status.turn && status.inbox.length >= MOST_WAITING)
       return { why: "An earlier run still works, and another one waits already." };
+    await jobs.route(job);
     try {
-      await runtime.accept({
+      const { id: turn } = await runtime.accept({
         session,
         source: SOURCE,
         key,
@@ -135,17 +141,17 @@ export function createScheduler(options: Options): Scheduler {
         instructions: INSTRUCTIONS,
         ...(job.model !== null && { model: job.model }),
       });
-      return { turn, again: false };
+      return { turn };
     } catch (error) {
       if (!(error instanceof Refusal) || PASSING.has(error.code)) throw error;
       return { why: error.message };
     }
   }
 
-  /** Forgets a job that is over, once nothing of it is at work: its turn still needs to know where its answer goes. */
+  /** Forgets a job that is over, once nothing of it is at work: its turn must still know what it may and where it answers. */
   async function tidy(id: string): Promise<void> {
     const job = await jobs.get(id);
-    if (job && isLive(job)) return;
+    if (!job || isLive(job)) return;
     const { turn, inbox } = await runtime.status(sessionOf(id));
     if (!turn && !inbox.length) await jobs.forget(id);
   }
@@ -178,12 +184,13 @@ export function createScheduler(options: Options): Scheduler {
       await jobs.inLine(() => tidy(id));
       return removed;
     },
-    runNow: (id, key = randomUUID()) =>
+    runNow: (id, name = randomUUID()) =>
       jobs.inLine(async () => {
         const job = await jobs.get(id);
         if (!job || !isLive(job)) return unknown(id);
-        const begun = await begin(job, `${id}@run/${key}`);
-        return "why" in begun ? refused("busy", begun.why) : { turn: begun.turn };
+        const key = `${id}@run/${name}`;
+        const begun = (await begunAs(key)) ?? (await begin(job, key));
+        return "why" in begun ? refused("busy", begun.why) : begun;
       }),
     observe(session, entries) {
       const id = session.startsWith(PREFIX) ? session.slice(PREFIX.length) : "";

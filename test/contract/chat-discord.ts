@@ -1,5 +1,4 @@
 import { createDiscord } from "../../src/chats/discord.ts";
-import { closedPort } from "../fakes/chat/closed-port.ts";
 import { startFakeDiscord } from "../fakes/chat/discord.ts";
 import type { Rig, Spot } from "./chat.ts";
 
@@ -24,14 +23,15 @@ export async function discordRig(): Promise<Rig> {
     room: discord.guild.general,
     thread: discord.guild.thread,
   };
-  const nobody = `http://127.0.0.1:${await closedPort()}/api`;
+  const gone = await startFakeDiscord();
+  await gone.close();
   const us = `<@${discord.bot.id}>`;
 
   return {
     create: (world, but) =>
       createDiscord({
         token: but === "wrong token" ? `${discord.token}x` : discord.token,
-        apiRoot: but === "nobody" ? nobody : discord.apiRoot,
+        apiRoot: but === "nobody" ? gone.apiRoot : discord.apiRoot,
         ...world,
       }),
     variable: "DISCORD_BOT_TOKEN",

@@ -89,8 +89,8 @@ export type Rig = {
   /** It goes dead without a word; a new one would live. Resolves once it is. */
   silence(): Promise<void> | void;
   revoke(): void;
-  /** The last message comes once more; only where platforms do that. */
-  redeliver?(): void;
+  /** The last message comes once more, although it was acknowledged; only where platforms do that. */
+  redeliver?(): Promise<void> | void;
 
   /** What was not acknowledged is brought to a new process as well. */
   remembers: boolean;
@@ -438,7 +438,7 @@ export function chatContract(name: string, start: () => Promise<Rig>) {
         await started();
         const message = rig.say({ text: "once" });
         await ears.texts(1);
-        rig.redeliver();
+        await rig.redeliver();
         rig.say({ text: "done" });
         await ears.until(() => ears.messages.at(-1)?.text === "done");
         const repeated = ears.messages.slice(0, -1);

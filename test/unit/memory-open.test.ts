@@ -29,7 +29,7 @@ const accepted = (session: string, turn: string, text: string, by?: string) => {
 
 type Called = { server: string; tool: string; args: unknown };
 
-function open(settings: Partial<MemorySettings>) {
+function open(settings: Partial<MemorySettings>, originOf?: (session: string) => Promise<string | null>) {
   const called: Called[] = [];
   let ok = true;
   const memory = openMemory({
@@ -40,6 +40,7 @@ function open(settings: Partial<MemorySettings>) {
       called.push({ server, tool, args });
       return { ok, text: ok ? "the teapot is blue" : "no" };
     },
+    ...(originOf && { originOf }),
     clock: handClock(),
     log: () => {},
     redact: (text) => text,
@@ -74,6 +75,25 @@ it("notes go to whoever began the turn, also from its children", async () => {
   expect(readFileSync(join(home, "memories", "session.run_1", "USER.md"), "utf8")).toBe("likes nothing\n");
   expect(await memory.systemBlock({ session: "run_7", by: "ann" })).toContain("likes tea");
   expect(await memory.systemBlock({ session: "run_7" })).toBe("");
+});
+
+it("a job that works for somebody uses their memory, and nobody else's", async () => {
+  const origins: Record<string, string> = {
+    "agent:main:schedule:1": "agent:main:telegram:group:c:u#2",
+    "agent:main:schedule:2": "agent:main:terminal:dm:a",
+  };
+  const { memory } = open({}, async (session) => origins[session] ?? null);
+  const [tool] = memory.tools();
+  const add = (text: string, session: string) =>
+    tool?.run({ action: "add", target: "user", text }, { session, turn: "t", call: "c", signal: never() });
+  await add("of the user", "agent:main:schedule:1");
+  await add("of the terminal", "agent:main:schedule:2/child/t.c.0");
+  await add("of nobody", "agent:main:schedule:3");
+  const block = (session: string) => memory.systemBlock({ session });
+  expect(await block("agent:main:telegram:group:c:u")).toMatch(/of the user$/);
+  expect(await block("agent:main:terminal:dm:b")).toMatch(/of the terminal$/);
+  expect(await block("agent:main:schedule:3")).toMatch(/of nobody$/);
+  expect(await block("agent:main:telegram:dm:u")).toBe("");
 });
 
 it("each is there once, in the order of the configuration; none is fine too", () => {

@@ -6,7 +6,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createFilesMemory } from "../../src/memory/files.ts";
 import { nameOf, openNotebook } from "../../src/memory/notebook.ts";
-import { parentTurnOf, scopeOf, searchedFrom } from "../../src/memory/scope.ts";
+import { parentTurnOf, scopeOf } from "../../src/memory/scope.ts";
 import { createSessionsMemory } from "../../src/memory/sessions.ts";
 import { commitOf, entryOf } from "../contract/store.ts";
 import { asStore, createMemoryStore } from "../fakes/memory-store.ts";
@@ -16,8 +16,10 @@ describe("the scope", () => {
     ["agent:main:terminal:dm:abc", "local"],
     ["agent:main:terminal:dm:abc/child/run_1.call_1_0.0", "local"],
     ["agent:main:telegram:dm:999", "telegram:999"],
+    ["agent:main:telegram:dm:999#3", "telegram:999"],
     ["agent:main:slack:dm:D1:1700.5", "slack:D1"],
     ["agent:main:telegram:group:chat1:u1", "telegram:chat1:u1"],
+    ["agent:main:telegram:group:chat1:u1#2", "telegram:chat1:u1"],
     ["agent:main:telegram:group:chat1", "telegram:shared:group:chat1"],
     ["agent:main:discord:channel:c1:u1", "discord:c1:u1"],
     ["agent:main:discord:thread:c1:th1", "discord:shared:thread:c1:th1"],
@@ -27,6 +29,9 @@ describe("the scope", () => {
     ["run_1/child/run_2.call_1_0.0", "session:run_1"],
     ["agent:main:telegram:dm:", "session:agent:main:telegram:dm:"],
     ["agent:main:telegram:elsewhere:5", "session:agent:main:telegram:elsewhere:5"],
+    ["agent:main:api:dm:abc", "session:agent:main:api:dm:abc"],
+    ["agent:main:schedule:abc", "session:agent:main:schedule:abc"],
+    ["run_1#2", "session:run_1#2"],
     ["agent:main:key:dm:ann", "session:agent:main:key:dm:ann"],
     ["agent:main:session:dm:run_1", "session:agent:main:session:dm:run_1"],
     ["agent:main:terminal", "session:agent:main:terminal"],
@@ -39,6 +44,8 @@ describe("the scope", () => {
     expect(scopeOf({ session: "run_1/child/run_2.call_1_0.0", by: "ann" })).toBe("key:ann");
     expect(scopeOf({ session: "agent:main:telegram:dm:999", by: "ann" })).toBe("telegram:999");
     expect(scopeOf({ session: "agent:main:terminal:dm:a", by: "ann" })).toBe("local");
+    expect(scopeOf({ session: "agent:main:api:dm:abc", by: "ann" })).toBe("key:ann");
+    expect(scopeOf({ session: "agent:main:background:1", by: "telegram:7" })).toBe("session:agent:main:background:1");
   });
 
   it("of a child is known by the turn that made it", () => {
@@ -96,8 +103,9 @@ const talk = fc.oneof(
       who: JSON.stringify(by ? ["key", by] : ["session", session]),
     })),
 );
-const withChild = fc.tuple(talk, fc.boolean()).map(([one, child]) => {
-  return child ? { ...one, session: `${one.session}/child/run_1.call_1_0.0` } : one;
+const withChild = fc.tuple(talk, fc.boolean(), fc.constantFrom("", "#2", "#3")).map(([one, child, begun]) => {
+  const session = one.session.startsWith("agent:main:") ? `${one.session}${begun}` : one.session;
+  return { ...one, session: child ? `${session}/child/run_1.call_1_0.0` : session };
 });
 
 it("two conversations have one scope exactly when they are with the same one", () => {
@@ -145,12 +153,36 @@ it("what was said in one scope is never recalled in another", async () => {
           const text = (await prefetch?.("where is the teapot", whose, new AbortController().signal)) ?? "";
           const found = [...text.matchAll(/teapot of (\d+)/g)].map(([, i]) => talks[Number(i)]?.who);
           expect(found.every((who) => who === talk.who)).toBe(true);
-          expect(searchedFrom(talk.session)).not.toBe("");
         }
       },
     ),
     { numRuns: 300, seed: 3 },
   );
+});
+
+it("what was said before a chat was begun anew is found, also in the threads of a direct chat", async () => {
+  const store = asStore(createMemoryStore());
+  await store.claim();
+  const sessions = ["telegram:dm:7", "telegram:dm:7#2", "telegram:dm:7#5", "telegram:dm:7:topic", "telegram:group:1:7"];
+  for (const [i, key] of sessions.entries())
+    await store.commit(commitOf(`agent:main:${key}`, 0, { entries: [entryOf(1, `t${i}`, `teapot number ${i}`)] }));
+  const { prefetch } = createSessionsMemory({ search: store.search, clock: { now: () => 2_000 } });
+  const found = async (key: string) => {
+    const session = `agent:main:${key}`;
+    const text = await prefetch?.(
+      "where is the teapot",
+      { scope: scopeOf({ session }), session },
+      new AbortController().signal,
+    );
+    return text
+      ?.match(/(?<=number )\d/g)
+      ?.sort()
+      .join("");
+  };
+  expect(await found("telegram:dm:7#3")).toBe("013");
+  expect(await found("telegram:dm:7#5")).toBe("013"); // itself is before the model anyway
+  expect(await found("telegram:dm:7:other")).toBe("03");
+  expect(await found("telegram:group:1:7#2")).toBe("4");
 });
 
 it("what was noted in one scope is never in the prompt of another", async () => {

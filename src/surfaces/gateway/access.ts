@@ -31,6 +31,24 @@ export function createAccess(options: {
     return allowed.includes("*") || allowed.includes(from.id) || admins.includes(from.id);
   };
   const pairOf = (platform: string, id: string) => `paired/${platform}/${id}`;
+  let trying: Promise<unknown> = Promise.resolve();
+
+  async function tryCode(platform: string, place: Place, from: Person, code: string): Promise<string | null> {
+    const triesKey = `tries/${platform}/${from.id}`;
+    const before = asRecord(await notes.get(triesKey));
+    const since = Number(before?.["since"] ?? 0);
+    const tries = clock.now() - since < LOCK_MS ? Number(before?.["count"] ?? 0) : 0;
+    if (tries >= TRIES) return null; // also the right code: it could have been guessed
+    // Counted before it is looked at, so that a crash gives nobody another try.
+    await notes.set(triesKey, { since: tries ? since : clock.now(), count: tries + 1 });
+    const codeKey = `code/${platform}/${code}`;
+    const made = asRecord(await notes.get(codeKey));
+    if (!made || Number(made["expiresAt"]) < clock.now()) return "That code is not valid.";
+    await notes.set(codeKey, undefined); // once
+    await notes.set(pairOf(platform, from.id), { chat: place.chat, name: from.name, at: clock.now() });
+    await notes.set(triesKey, undefined);
+    return "Paired. You can talk to me here now.";
+  }
 
   return {
     async mayTalk(platform: string, place: Place, from: Person): Promise<boolean> {
@@ -42,7 +60,7 @@ export function createAccess(options: {
 
     isAdmin(platform: string, from: Person): boolean {
       const { allowed, admins } = lists(platform);
-      return (admins.length ? admins : allowed).includes(from.id);
+      return from.id !== "*" && (admins.length ? admins : allowed).includes(from.id);
     },
 
     /** What to say to a stranger, once; null: nothing. */
@@ -60,27 +78,18 @@ export function createAccess(options: {
       const said = text.replace(/^\/pair(?:@\S+)?\s+/i, "").trim();
       const code = said.toUpperCase().replaceAll(/[\s-]/g, "");
       if (place.kind !== "dm" || said.length > 20 || !new RegExp(`^[${LETTERS}]{${LENGTH}}$`).test(code)) return null;
-      const triesKey = `tries/${platform}/${from.id}`;
-      const before = asRecord(await notes.get(triesKey));
-      const since = Number(before?.["since"] ?? 0);
-      const tries = clock.now() - since < LOCK_MS ? Number(before?.["count"] ?? 0) : 0;
-      if (tries >= TRIES) return null; // also the right code: it could have been guessed
-      // Counted before it is looked at, so that a crash gives nobody another try.
-      await notes.set(triesKey, { since: tries ? since : clock.now(), count: tries + 1 });
-      const codeKey = `code/${platform}/${code}`;
-      const made = asRecord(await notes.get(codeKey));
-      if (!made || Number(made["expiresAt"]) < clock.now()) return "That code is not valid.";
-      await notes.set(codeKey, undefined); // once
-      await notes.set(pairOf(platform, from.id), { chat: place.chat, name: from.name, at: clock.now() });
-      await notes.set(triesKey, undefined);
-      return "Paired. You can talk to me here now.";
+      // One at a time: two strangers with the same code are one too many.
+      const mine = trying.then(() => tryCode(platform, place, from, code));
+      trying = mine.catch(() => {});
+      return mine;
     },
 
     async newCode(platform: string): Promise<Pairing> {
-      const waiting = await notes.list(`code/${platform}/`);
-      for (const { key, value } of waiting)
-        if (Number(asRecord(value)?.["expiresAt"]) < clock.now()) await notes.set(key, undefined);
-      if (waiting.length >= MOST_CODES) throw new Error(`${MOST_CODES} codes wait already; use or let one expire.`);
+      const made = await notes.list(`code/${platform}/`);
+      const old = made.filter(({ value }) => Number(asRecord(value)?.["expiresAt"]) < clock.now());
+      for (const { key } of old) await notes.set(key, undefined);
+      if (made.length - old.length >= MOST_CODES)
+        throw new Error(`${MOST_CODES} codes wait already; use one, or let one expire.`);
       // 32 letters: each byte's last five bits are one, with no preference.
       const code = [...randomBytes(LENGTH)].map((byte) => LETTERS[byte % 32]).join("");
       const expiresAt = clock.now() + CODE_MS;

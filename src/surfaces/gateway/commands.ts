@@ -2,10 +2,11 @@
 import type { Person, Place } from "../../core/chat.ts";
 import type { Notes } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { Entry, Mode } from "../../core/session.ts";
-import type { Access } from "./access.ts";
-import type { Questions } from "./questions.ts";
-import { generationOf } from "./route.ts";
+import type { Image, Input, Mode } from "../../core/session.ts";
+import { type Access, asRecord } from "./access.ts";
+import { BESIDE } from "./outbox.ts";
+import { choiceAnswer, type Questions } from "./questions.ts";
+import { generationOf, personOf } from "./route.ts";
 import type { Sessions } from "./sessions.ts";
 
 export type Typed = { name: string; rest: string };
@@ -16,23 +17,31 @@ export type Asked = Typed & {
   /** Of the place, and of the session it talks in now. */
   key: string;
   session: string;
+  /** Of the message: the same when it is brought again. */
+  message: string;
 };
 /** What to answer ("": nothing), or a message that it stands for. */
-type Done = string | { text: string; mode: Mode };
+type Done = string | { text: string; mode: Mode; images?: Image[] };
 type Command = {
   description: string;
   /** It changes what a running turn stands on. */
   idle?: boolean;
   admin?: boolean;
+  /** It must not be done twice: after a crash in its middle somebody must look, or (`done`) the crash was all it wanted. */
+  once?: "look" | "done";
   run(asked: Asked): Promise<Done>;
 };
 export type Commands = {
   menu: { name: string; description: string }[];
   run(asked: Asked): Promise<Done>;
+  /** Whether it must not be done twice. */
+  once(name: string): "look" | "done" | null;
   /** What a message does while its session is busy. */
   modeOf(key: string, platform: string): Promise<Mode>;
 };
 
+/** Entries that are looked through for a turn's beginning: more than the longest two turns have. */
+const LAST = 10_000;
 const MODES: readonly Mode[] = ["interrupt", "queue", "steer"];
 
 export const commandIn = (text: string): Typed | null => {
@@ -48,63 +57,78 @@ export function createCommands(options: {
   questions: Questions;
   busyMode(platform: string): Mode;
   models(): readonly string[];
-  newKey(): string;
   /** Says what will happen. */
-  restart(asked: { session: string; turn: string | null }): Promise<string>;
+  restart(): Promise<string>;
 }): Commands {
-  const { runtime, notes, access, sessions, questions, busyMode, newKey } = options;
+  const { runtime, notes, access, sessions, questions, busyMode } = options;
 
   async function modeOf(key: string, platform: string): Promise<Mode> {
     const chosen = await notes.get(`busy/${key}`);
     return MODES.find((mode) => mode === chosen) ?? busyMode(platform);
   }
 
-  const started = async (session: string) =>
-    (await runtime.entries(session, 0, 10_000)).filter((entry) => entry.kind === "began");
-
-  /** The conversation without its last turn, in a session of its own: nothing is deleted. */
-  async function undo({ key, session }: Asked): Promise<Entry | null> {
-    const turns = await started(session);
-    const last = turns.at(-1);
-    if (!last) return null;
-    const next = await sessions.renew(key);
-    const before = turns.at(-2);
-    if (before) await runtime.fork({ from: session, through: before.turn, session: next, title: "" });
-    const [accepted] = await runtime.turn(last.turn);
-    return accepted ?? null;
+  /** Its last turns, at least two of them where there are, also from before it was forked. */
+  async function turnsOf(session: string, upTo: number): Promise<{ session: string; turn: string }[]> {
+    const last = await runtime.entries(session, Math.max(0, upTo - LAST), LAST);
+    const began = last.filter(({ kind, seq }) => kind === "began" && seq <= upTo);
+    const mine = began.map(({ turn }) => ({ session, turn }));
+    const [first] = last;
+    if (mine.length > 1 || first?.kind !== "forked" || !first.from) return mine;
+    return [...(await turnsOf(first.from, first.upTo)), ...mine];
   }
 
-  async function answerBy(asked: Asked, choice: string): Promise<string> {
-    const { asking, turn } = await runtime.status(asked.session);
-    const [question] = asking;
-    if (!question || !turn) return "Nothing is asked just now.";
-    const [first] = await runtime.turn(turn.id);
-    const by = first?.kind === "accepted" ? first.input.by : "";
-    if (by !== `${asked.platform}:${asked.from.id}` && !access.isAdmin(asked.platform, asked.from))
-      return "Only the person who is asked can answer.";
-    return questions.decide(asked.platform, asked.from, asked.session, question, choice);
+  /** The conversation without its last turn, in a session of its own: nothing is deleted. Returns what began that turn. */
+  async function undo({ key, session }: Asked): Promise<Input | null> {
+    const { entries = 0, title = "" } = (await runtime.summary(session)) ?? {};
+    const turns = await turnsOf(session, entries);
+    const last = turns.at(-1);
+    const [accepted] = last ? await runtime.turn(last.turn) : [];
+    if (accepted?.kind !== "accepted") return null;
+    const next = await sessions.renew(key);
+    const before = turns.at(-2);
+    if (before) await runtime.fork({ from: before.session, through: before.turn, session: next, title });
+    return accepted.input;
+  }
+
+  /** Tasks beside this conversation that are at work. */
+  async function beside(key: string) {
+    const rows = await runtime.sessions({ limit: 200 });
+    const tasks = rows.filter(({ session, active }) => active && session.startsWith(BESIDE));
+    const found = await Promise.all(
+      tasks.map(async ({ session, title }) => {
+        const mine = asRecord(await notes.get(`route/${session}`))?.["to"] === key;
+        const { turn } = await runtime.status(session);
+        return mine && turn ? [{ session, turn: turn.id, title }] : [];
+      }),
+    );
+    return found.flat();
   }
 
   const commands: Record<string, Command> = {
     stop: {
-      description: "stop the current turn; all: also children and background processes",
-      async run({ session, rest }) {
+      description: "stop the current turn; all: also children and background work",
+      once: "look",
+      async run({ key, session, rest }) {
         const { turn, background, inbox } = await runtime.status(session);
         const all = rest.toLowerCase() === "all";
-        if (!turn && !(all && background.length)) return "Nothing is running.";
-        await runtime.stop({ session, turn: turn?.id ?? "", scope: all ? "tree" : "turn" });
+        const tasks = all ? await beside(key) : [];
+        if (!turn && !(all && background.length) && !tasks.length) return "Nothing is running.";
+        const stopped = await runtime.stop({ session, turn: turn?.id ?? "", scope: all ? "tree" : "turn" });
+        for (const task of tasks) await runtime.stop({ session: task.session, turn: task.turn, scope: "tree" });
+        if (stopped === "ending") return "It has just finished; its answer is on the way.";
         return inbox.length ? `⏹ Stopped. ${inbox.length} message(s) are next.` : "⏹ Stopped.";
       },
     },
     status: {
       description: "what is going on, and what waits",
-      async run({ session }) {
+      async run({ key, session }) {
         const { turn, inbox, asking, parked, background, unsaved } = await runtime.status(session);
         const now = turn ? `Working (${turn.phase}, model call ${turn.thoughts + 1}).` : parked ? "Parked." : "Idle.";
         return [
           `${now} ${inbox.length} waiting.`,
           ...inbox.map(({ mode, text }, i) => `${i + 1}. [${mode}] ${text.slice(0, 80)}`),
           ...asking.map(({ text }) => `Asks: ${text.slice(0, 200)}`),
+          ...(await beside(key)).map(({ title }) => `Beside this: ${title}`),
           ...background.map(({ id, command }) => `In the background: ${id} \`${command.slice(0, 80)}\``),
           ...(unsaved.length ? [`Memory still to be written: ${unsaved.join(", ")}`] : []),
         ].join("\n");
@@ -120,34 +144,49 @@ export function createCommands(options: {
     },
     background: {
       description: "work on something beside this conversation",
-      async run({ rest, key, platform, from }) {
+      async run({ rest, key, platform, from, message }) {
         if (!rest) return "What shall I do? /background your task";
-        const session = `agent:main:background:${newKey()}`;
+        const session = `${BESIDE}${runtime.idOf(platform, message)}`;
         await notes.set(`route/${session}`, { to: key });
-        const by = `${platform}:${from.id}`;
-        await runtime.accept({
-          session,
-          source: "background",
-          key: newKey(),
-          text: rest,
-          mode: "queue",
-          reply: "push",
-          by,
-        });
+        const by = personOf(platform, from);
+        const request = { session, source: "background", key: `${platform} ${message}`, text: rest, by } as const;
+        await runtime.accept({ ...request, mode: "queue", reply: "push" });
         return "🔧 Working on it beside this conversation. I'll tell you when it is done.";
       },
     },
     approve: {
       description: "yes to what is asked: once, session or always",
-      run: async (asked) => answerBy(asked, ["session", "always"].includes(asked.rest) ? asked.rest : "once"),
+      once: "look",
+      run: ({ platform, from, session, rest }) =>
+        questions.answerBy(platform, from, session, ({ kind, choices }) => {
+          const choice = rest.toLowerCase() || "once";
+          return kind === "approval" && choice !== "deny" && choices.includes(choice)
+            ? choiceAnswer(kind, choice)
+            : null;
+        }),
     },
-    deny: { description: "no to what is asked", run: async (asked) => answerBy(asked, "deny") },
+    deny: {
+      description: "no to what is asked, and why",
+      once: "look",
+      run: ({ platform, from, session, rest }) =>
+        questions.answerBy(platform, from, session, () => ({
+          allow: false,
+          text: rest ? `The user said no: ${rest}` : "The user said no.",
+        })),
+    },
     answer: {
       description: "answer a question in your own words",
-      run: async (asked) => (asked.rest ? answerBy(asked, asked.rest) : "What is the answer? /answer your words"),
+      once: "look",
+      run: async ({ platform, from, session, rest }) => {
+        if (!rest) return "What is the answer? /answer your words";
+        return questions.answerBy(platform, from, session, ({ kind }) =>
+          kind === "question" ? choiceAnswer(kind, rest) : null,
+        );
+      },
     },
     new: {
       description: "begin a new conversation",
+      once: "look",
       async run({ key, session }) {
         const { turn } = await runtime.status(session);
         if (turn) await runtime.stop({ session, turn: turn.id });
@@ -157,20 +196,20 @@ export function createCommands(options: {
     },
     retry: {
       description: "do the last message over again",
+      once: "look",
       idle: true,
       async run(asked) {
         const last = await undo(asked);
-        return last?.kind === "accepted" ? { text: last.input.text, mode: "queue" } : "There is nothing to do again.";
+        return last ? { text: last.text, mode: "queue", images: last.images ?? [] } : "There is nothing to do again.";
       },
     },
     undo: {
       description: "take back the last message and its answer",
+      once: "look",
       idle: true,
       async run(asked) {
         const last = await undo(asked);
-        return last?.kind === "accepted"
-          ? `↩️ Taken back: ${last.input.text.slice(0, 200)}`
-          : "There is nothing to undo.";
+        return last ? `↩️ Taken back: ${last.text.slice(0, 200)}` : "There is nothing to undo.";
       },
     },
     title: {
@@ -236,9 +275,9 @@ export function createCommands(options: {
     compress: {
       description: "summarise the conversation for the model",
       idle: true,
-      async run({ session, platform, from }) {
-        const by = `${platform}:${from.id}`;
-        const request = { session, source: platform, key: newKey(), text: "/compress", by } as const;
+      async run({ session, platform, from, message }) {
+        const by = personOf(platform, from);
+        const request = { session, source: platform, key: message, text: "/compress", by } as const;
         await runtime.accept({ ...request, mode: "queue", reply: "push", task: "compress" });
         return "";
       },
@@ -256,20 +295,23 @@ export function createCommands(options: {
     restart: {
       description: "restart the gateway; what runs may finish",
       admin: true,
-      run: async ({ session }) => options.restart({ session, turn: (await runtime.status(session)).turn?.id ?? null }),
+      once: "done",
+      run: () => options.restart(),
     },
     help: {
       description: "what there is",
       run: async () => menu.map(({ name, description }) => `/${name} ${description}`).join("\n"),
     },
   };
+  const find = (name: string) => (Object.hasOwn(commands, name) ? commands[name] : undefined);
   const menu = Object.entries(commands).map(([name, { description }]) => ({ name, description }));
 
   return {
     menu,
     modeOf,
+    once: (name) => find(name)?.once ?? null,
     async run(asked) {
-      const command = commands[asked.name];
+      const command = find(asked.name);
       if (!command) return `There is no /${asked.name}. /help lists what there is.`;
       if (command.admin && !access.isAdmin(asked.platform, asked.from)) return "Only an admin may do that.";
       if (command.idle && (await runtime.status(asked.session)).turn)

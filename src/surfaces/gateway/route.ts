@@ -2,7 +2,7 @@
 // its answer goes. `agent:main:<platform>:<kind>:<chat>[:<thread>][:<user>][#<generation>]`
 import type { Person, Place } from "../../core/chat.ts";
 
-export type Route = { platform: string; place: Place; user: string | null };
+export type Route = { platform: string; place: Place };
 
 const KINDS = ["dm", "group", "channel", "thread"] as const;
 
@@ -24,19 +24,23 @@ export function routeOf(session: string): Route | null {
   const [, , platform = "", kindName = "", chat = "", ...rest] = session
     .replace(/#\d+$/, "")
     .split(":")
-    .map(decodeURIComponent);
+    .map(decode);
   const kind = KINDS.find((one) => one === kindName);
   if (!session.startsWith("agent:main:") || !kind || !chat || session.includes("/child/")) return null;
   const thread = kind === "thread" ? rest[0] : undefined;
-  const user = kind === "group" || kind === "channel" ? (rest[0] ?? null) : null;
-  return {
-    platform,
-    place: { kind, chat, ...(thread !== undefined && { thread }) },
-    user: kind === "dm" ? chat : user,
-  };
+  return { platform, place: { kind, chat, ...(thread !== undefined && { thread }) } };
 }
 
 /** What would end a part of the key. */
 const encode = (part: string) => part.replaceAll(/[%:#/\s]/g, (one) => encodeURIComponent(one));
+
+/** Anybody who calls the API may name a session: what is not encoded stays as it is. */
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
 
 export const personOf = (platform: string, from: Person): string => `${platform}:${from.id}`;

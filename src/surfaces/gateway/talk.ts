@@ -1,17 +1,17 @@
 // From what a chat platform tells us to an accepted input, and the short answers on the way. When `heard` resolves, what was
-// said is durable; when it rejects, nothing was taken and the platform brings it again.
+// said is durable; when it rejects, nothing was taken and the platform brings it again. What is brought twice is done once.
 import type { Chat, Ears, Heard, Place } from "../../core/chat.ts";
 import { Refusal } from "../../core/errors.ts";
-import type { Clock, Log, Notes } from "../../core/ports.ts";
+import type { Clock, Notes } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { Applied, Mode } from "../../core/session.ts";
-import type { Access } from "./access.ts";
+import type { Applied, Image, Mode } from "../../core/session.ts";
+import { type Access, asRecord } from "./access.ts";
 import { keepAttachments } from "./attachments.ts";
-import { type Commands, commandIn } from "./commands.ts";
-import { tell } from "./outbox.ts";
-import type { Questions } from "./questions.ts";
+import { type Commands, commandIn, type Typed } from "./commands.ts";
+import { type Answer, type Questions, thanks } from "./questions.ts";
 import { personOf, sessionKey } from "./route.ts";
 import type { Sessions } from "./sessions.ts";
+import type { Tell } from "./tell.ts";
 
 export type TalkOptions = {
   runtime: Runtime;
@@ -19,9 +19,9 @@ export type TalkOptions = {
   sessions: Sessions;
   questions: Questions;
   commands: Commands;
+  tell: Tell;
   notes: Notes;
   clock: Clock;
-  log: Log;
   newKey(): string;
   /** Where attachments are kept. */
   files: string;
@@ -47,13 +47,15 @@ const keyOf = ({ place, message }: Pick<Heard, "place" | "message">) =>
   [place.chat, place.thread ?? "", message].join("/");
 
 export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
-  const { runtime, access, sessions, questions, commands, notes, clock, log, newKey } = options;
+  const { runtime, access, sessions, questions, commands, tell, notes, clock, newKey } = options;
   const acked = new Map<string, number>();
 
   return (chat) => {
     const { platform } = chat;
-    const say = (place: Place, text: string, key: string) =>
-      tell(chat, place, { text: text.slice(0, chat.longest) }, { key, clock, log });
+    const say = (place: Place, text: string, key: string) => {
+      if (text) void tell.say(chat, place, { text: fitting(text, chat.longest) }, key);
+    };
+    const onceOf = (message: Heard) => `did/${platform}/${keyOf(message)}`;
 
     async function heard(message: Heard): Promise<void> {
       const { place, from } = message;
@@ -61,113 +63,148 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
       if (!message.addressed) return;
       const key = sessionKey(platform, place, from, options.sharedGroups);
       const session = await sessions.current(key);
-      const command = commandIn(message.text);
-      if (command) {
-        // A platform that did not hear our answer brings a command again, also one that restarted us.
-        const once = `did/${platform}/${keyOf(message)}`;
-        if (await notes.get(once)) return;
-        await notes.set(once, clock.now());
-        const done = await commands.run({ ...command, platform, place, from, key, session });
-        if (typeof done === "object") return accept(message, session, done.text, done.mode);
-        if (done) void say(place, done, `did.${keyOf(message)}`);
-        return;
-      }
-      const answer = await questions.answered(platform, from, session, message.text);
-      if (answer) return void say(place, answer, `answer.${keyOf(message)}`);
-      await accept(message, session, message.text, await commands.modeOf(key, platform));
-    }
-
-    async function accept(message: Heard, session: string, said: string, mode: Mode): Promise<void> {
-      const { place, from } = message;
-      const source = platform;
-      const key = keyOf(message);
-      const known = await runtime.whereabouts(runtime.idOf(source, key));
-      if (known) return; // brought again: its files need not be fetched twice
-      const { images, lines } = await keepAttachments(message.attachments, options.files, newKey);
-      const text = [said, ...lines].filter(Boolean).join("\n");
-      if (!text.trim()) return;
       try {
-        const { applied, replayed } = await runtime.accept({
-          session,
-          source,
-          key,
-          text,
-          mode,
-          reply: "push",
-          by: personOf(platform, from),
-          ...(images.length && { images }),
-        });
-        if (!replayed) acknowledge(place, session, applied, key);
+        const command = commandIn(message.text);
+        if (command) return await obey(message, command, key, session);
+        if (await answer(message, session)) return;
+        await accept(message, session, message.text, await commands.modeOf(key, platform));
       } catch (error) {
         const words = error instanceof Refusal ? refusalText(error) : null;
         if (words === null) throw error; // the store's trouble: it must be brought again
-        void say(place, words, `no.${key}`);
+        say(place, words, `no.${keyOf(message)}`);
       }
+    }
+
+    async function obey(message: Heard, command: Typed, key: string, session: string): Promise<void> {
+      const { place, from } = message;
+      const once = onceOf(message);
+      const before = await notes.get(once);
+      if (before === "done") return;
+      const twice = before === undefined ? null : commands.once(command.name);
+      if (twice === "look") say(place, caughtText(command.name), `caught.${keyOf(message)}`);
+      if (twice) return notes.set(once, "done");
+      await notes.set(once, "begun");
+      try {
+        const done = await commands.run({ ...command, platform, place, from, key, session, message: keyOf(message) });
+        if (typeof done === "string") say(place, done, `did.${keyOf(message)}`);
+        else await accept(message, await sessions.current(key), done.text, done.mode, done.images);
+      } catch (error) {
+        await notes.set(once, undefined); // it failed as a whole: brought again it is done anew
+        throw error;
+      }
+      if (!runtime.draining()) await notes.set(once, "done");
+    }
+
+    /** Whether it was one. Noted first: brought again, it is no answer to whatever is asked by then. */
+    async function answer(message: Heard, session: string): Promise<boolean> {
+      const { place, from, text } = message;
+      const before = answerOf(await notes.get(onceOf(message)));
+      const given = before ?? (await questions.answerIn(platform, from, session, text));
+      if (!given) return false;
+      if (!before) await notes.set(onceOf(message), given);
+      const first = await questions.decide(platform, from, given);
+      if (first) say(place, thanks(given), `answer.${keyOf(message)}`);
+      return true;
+    }
+
+    async function accept(
+      message: Heard,
+      session: string,
+      said: string,
+      mode: Mode,
+      more: readonly Image[] = [],
+    ): Promise<void> {
+      const { place, from } = message;
+      const key = keyOf(message);
+      if (await runtime.whereabouts(runtime.idOf(platform, key))) return; // brought again: its files are here already
+      const { images, lines } = await keepAttachments(message.attachments, options.files, newKey);
+      const text = [said, ...lines].filter(Boolean).join("\n");
+      if (!text.trim()) return;
+      const request = { session, source: platform, key, text, mode, by: personOf(platform, from) };
+      const shown = [...more, ...images];
+      const { applied, replayed } = await runtime.accept({
+        ...request,
+        reply: "push",
+        ...(shown.length && { images: shown }),
+      });
+      if (!replayed) acknowledge(place, session, applied, key);
     }
 
     function acknowledge(place: Place, session: string, applied: Applied, key: string) {
       const words = applied !== "began" && runtime.draining() ? DRAINING.busy : ACK[applied];
       const name = `${session} ${words}`;
-      if (!words || clock.now() - (acked.get(name) ?? 0) < ACK_AGAIN_MS) return;
+      if (clock.now() - (acked.get(name) ?? 0) < ACK_AGAIN_MS) return;
+      if (acked.size >= 1_000) acked.clear();
       acked.set(name, clock.now());
-      if (acked.size > 1_000) acked.clear();
-      void say(place, words, `ack.${key}`);
+      say(place, words, `ack.${key}`);
     }
 
     async function stranger({ place, from, text, message }: Heard): Promise<void> {
       const words = (await access.pair(platform, place, from, text)) ?? (await access.refusal(platform, place, from));
-      if (words) await say(place, words, `stranger.${place.chat}.${message}`);
+      if (words) say(place, words, `stranger.${place.chat}.${message}`);
     }
 
+    /** Only what still waits is changed: what has begun was said as it was said. The new one is there before the old one
+     *  goes, so that a crash between them loses neither. */
     async function edited(message: Heard): Promise<void> {
       const { place, from } = message;
       if (!(await access.mayTalk(platform, place, from)) || !message.addressed) return;
-      const session = await sessions.current(sessionKey(platform, place, from, options.sharedGroups));
-      const waits = await waiting(place, message.message, session);
-      if (!waits) return; // it has begun: what was said then was said
-      const name = `edit/${platform}/${keyOf(message)}`;
-      const again = `${keyOf(message)}~${newKey()}`;
-      if (!(await runtime.withdraw(session, waits.id))) return;
-      await notes.set(name, again);
+      const waits = await waiting(place, message.message);
+      if (!waits) return;
+      const command = commandIn(message.text);
+      const said = command && ["queue", "steer"].includes(command.name) ? command.rest : message.text;
       const { images, lines } = await keepAttachments(message.attachments, options.files, newKey);
-      const { id } = await runtime.accept({
-        session,
-        source: platform,
-        key: again,
-        text: [message.text, ...lines].join("\n"),
-        mode: "queue",
-        reply: "push",
-        by: personOf(platform, from),
-        ...(images.length && { images }),
-      });
-      await runtime.move(session, id, waits.index);
-    }
-
-    async function deleted(place: Place, message: string): Promise<void> {
-      for (const session of await sessionsIn(place)) {
-        const waits = await waiting(place, message, session);
-        if (waits) await runtime.withdraw(session, waits.id);
+      const text = [said, ...lines].filter(Boolean).join("\n");
+      if (!text.trim() || text === waits.text) return;
+      const again = `${keyOf(message)}~${newKey()}`;
+      const mode = waits.mode === "steer" ? "steer" : "queue";
+      const { session } = waits;
+      const request = { session, source: platform, key: again, text, mode, by: personOf(platform, from) } as const;
+      try {
+        const { id } = await runtime.accept({ ...request, reply: "push", ...(images.length && { images }) });
+        await notes.set(editName(message), again);
+        if (!(await runtime.withdraw(session, waits.id))) await runtime.withdraw(session, id);
+        else await runtime.move(session, id, waits.index);
+      } catch (error) {
+        const words = error instanceof Refusal ? refusalText(error) : null;
+        if (words === null) throw error;
+        say(place, words, `no.${again}`);
       }
     }
 
-    /** The input that a message became, while it waits; also after it was edited. */
-    async function waiting(place: Place, message: string, session: string) {
-      const edit = await notes.get(`edit/${platform}/${keyOf({ place, message })}`);
-      const id = runtime.idOf(platform, typeof edit === "string" ? edit : keyOf({ place, message }));
-      const { inbox } = await runtime.status(session);
-      const index = inbox.findIndex((input) => input.id === id);
-      return index < 0 ? null : { id, index };
+    async function deleted(place: Place, message: string): Promise<void> {
+      const waits = await waiting(place, message);
+      if (waits) await runtime.withdraw(waits.session, waits.id);
     }
 
-    /** A platform that tells of a deletion does not tell whose message it was. */
-    async function sessionsIn(place: Place): Promise<string[]> {
-      const prefix = sessionKey(platform, place, { id: "", name: "" }, true);
-      const rows = await runtime.sessions({ limit: 200 });
-      return rows.filter(({ session, active }) => active && session.startsWith(prefix)).map(({ session }) => session);
+    const editName = (message: Pick<Heard, "place" | "message">) => `edit/${platform}/${keyOf(message)}`;
+
+    /** The input that a message became, while it waits; also after it was edited. */
+    async function waiting(place: Place, message: string) {
+      const edit = await notes.get(editName({ place, message }));
+      const id = runtime.idOf(platform, typeof edit === "string" ? edit : keyOf({ place, message }));
+      const session = (await runtime.run(id))?.session;
+      if (session === undefined) return null;
+      const { inbox } = await runtime.status(session);
+      const index = inbox.findIndex((input) => input.id === id);
+      const input = inbox[index];
+      return input ? { ...input, session, index } : null;
     }
 
     return { heard, edited, deleted, pressed: (press) => questions.pressed(platform, press) };
   };
+}
+
+const fitting = (text: string, longest: number) => (text.length > longest ? `${text.slice(0, longest - 1)}…` : text);
+
+const caughtText = (name: string) =>
+  `⚠️ I was restarted in the middle of \`/${name}\`. Look, and say it again if it is not done.`;
+
+function answerOf(note: unknown): Answer | null {
+  const { session, call, allow, text } = asRecord(note) ?? {};
+  return typeof session === "string" && typeof call === "string" && typeof text === "string"
+    ? { session, call, allow: allow === true, text }
+    : null;
 }
 
 /** Null: nothing that the person can do anything about now. */

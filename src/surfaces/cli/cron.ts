@@ -1,0 +1,207 @@
+// hermes cron: what is done at set times. Over the scheduler's notes, or over the gateway that runs them.
+import * as z from "zod";
+import { messageOf } from "../../core/errors.ts";
+import { printable } from "../../platform/logline.ts";
+
+type Job = {
+  id: string;
+  name: string;
+  text: string;
+  when: { cron: string; zone: string } | { at: number };
+  route: string | null;
+  model: string | null;
+  unattended: "deny" | "allow";
+  catchUp: "once" | "skip";
+  enabled: boolean;
+  createdBy: string;
+  createdAt: number;
+  lastSlot: number | null;
+  nextAt: number | null;
+};
+type Refused = { refused: "invalid" | "unknown" | "full" | "busy"; why: string };
+type Wish = Partial<Record<"name" | "cron" | "at" | "in" | "zone", string>> &
+  Partial<Pick<Job, "route" | "model" | "unattended" | "catchUp">> &
+  Pick<Job, "text" | "createdBy">;
+export type Jobs = {
+  add(wish: Wish): Promise<Job | Refused>;
+  list(): Promise<Job[]>;
+  remove(id: string): Promise<Job | Refused>;
+  pause(id: string): Promise<Job | Refused>;
+  resume(id: string): Promise<Job | Refused>;
+  /** Not there: nothing runs them now. */
+  runNow?(id: string): Promise<{ turn: string } | Refused>;
+};
+export type CronOptions = {
+  jobs: Jobs;
+  print(text: string): Promise<void> | void;
+  complain(line: string): void;
+};
+export type AddFlags = {
+  name?: string;
+  cron?: string;
+  at?: string;
+  in?: string;
+  zone?: string;
+  /** A chat's session: `telegram:dm:999`. */
+  to?: string;
+  model?: string;
+  allow?: boolean;
+  skipMissed?: boolean;
+};
+
+/** Each returns the exit code. */
+export async function listJobs({ jobs, print }: CronOptions, json: boolean): Promise<number> {
+  const all = await jobs.list();
+  if (json) await print(all.map((job) => `${JSON.stringify(job)}\n`).join(""));
+  else await print(all.length ? tableOf(all) : "There are no jobs. Add one with: hermes cron add\n");
+  return 0;
+}
+
+export async function addJob({ jobs, print, complain }: CronOptions, text: string, flags: AddFlags): Promise<number> {
+  const { to, allow, skipMissed, ...when } = flags;
+  const job = await jobs.add({
+    ...when,
+    text,
+    route: to === undefined ? null : sessionOf(to),
+    ...(allow && { unattended: "allow" }),
+    ...(skipMissed && { catchUp: "skip" }),
+    createdBy: "cli",
+  });
+  if ("refused" in job) return refuse(job, complain);
+  await print(`Added ${job.id}: ${printable(job.name)}, next ${timeOf(job.nextAt)}\n`);
+  return 0;
+}
+
+export async function changeJob(
+  { jobs, print, complain }: CronOptions,
+  verb: "remove" | "pause" | "resume",
+  id: string,
+): Promise<number> {
+  const job = await jobs[verb](id);
+  if ("refused" in job) return refuse(job, complain);
+  const next = verb === "resume" ? `, next ${timeOf(job.nextAt)}` : "";
+  await print(`${DONE[verb]} ${job.id}: ${printable(job.name)}${next}\n`);
+  return 0;
+}
+
+export async function runJob({ jobs, print, complain }: CronOptions, id: string): Promise<number> {
+  if (!jobs.runNow) {
+    complain("Nothing runs jobs now. Start the gateway first: hermes gateway");
+    return 1;
+  }
+  const begun = await jobs.runNow(id);
+  if ("refused" in begun) return refuse(begun, complain);
+  await print(`Started ${begun.turn}\n`);
+  return 0;
+}
+
+const DONE = { remove: "Removed", pause: "Paused", resume: "Resumed" };
+
+function refuse({ why }: Refused, complain: CronOptions["complain"]): number {
+  complain(printable(why));
+  return 1;
+}
+
+const sessionOf = (to: string) => (to.startsWith("agent:") ? to : `agent:main:${to}`);
+
+function tableOf(jobs: readonly Job[]): string {
+  const rows = jobs.map((job) => [
+    job.id,
+    job.enabled ? timeOf(job.nextAt) : "paused",
+    "cron" in job.when ? `${job.when.cron} ${job.when.zone}` : "once",
+    printable(job.name),
+  ]);
+  const widths = [0, 1, 2].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  return rows.map((row) => `${row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join("  ")}\n`).join("");
+}
+
+/** By the clock of whoever looks at it. */
+const timeOf = (at: number | null): string =>
+  at === null ? "never" : new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "short" }).format(at);
+
+// ── Over HTTP ─────────────────────────────────────────────────────────────────────────────────────────
+
+const ANSWER_MS = 10_000;
+const seconds = z.number().transform((at) => Math.round(at * 1_000));
+const jobShape = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    text: z.string(),
+    cron: z.string().nullable(),
+    zone: z.string().nullable(),
+    at: seconds.nullable(),
+    deliver_to: z.string().nullable(),
+    model: z.string().nullable(),
+    unattended: z.enum(["deny", "allow"]),
+    catch_up: z.enum(["once", "skip"]),
+    enabled: z.boolean(),
+    created_by: z.string(),
+    created_at: seconds,
+    last_slot: seconds.nullable(),
+    next_at: seconds.nullable(),
+  })
+  .transform(
+    (given): Job => ({
+      id: given.id,
+      name: given.name,
+      text: given.text,
+      when: given.cron === null ? { at: given.at ?? 0 } : { cron: given.cron, zone: given.zone ?? "UTC" },
+      route: given.deliver_to,
+      model: given.model,
+      unattended: given.unattended,
+      catchUp: given.catch_up,
+      enabled: given.enabled,
+      createdBy: given.created_by,
+      createdAt: given.created_at,
+      lastSlot: given.last_slot,
+      nextAt: given.next_at,
+    }),
+  );
+const list = z.object({ data: z.array(jobShape) });
+const begun = z.object({ run_id: z.string() }).transform(({ run_id: turn }) => ({ turn }));
+const refusal = z.object({ error: z.object({ message: z.string(), code: z.string().nullable() }) });
+const REFUSED: Record<string, Refused["refused"]> = {
+  invalid_job: "invalid",
+  job_not_found: "unknown",
+  too_many_jobs: "full",
+  job_busy: "busy",
+};
+
+/** The jobs of a gateway that runs. */
+export function remoteJobs({ url, key }: { url: string; key: string }): Required<Jobs> {
+  async function ask<T extends z.ZodType>(shape: T, method: string, path: string, body?: unknown) {
+    const answer = await fetch(`${url}/api/jobs${path}`, {
+      method,
+      headers: { Authorization: `Bearer ${key}`, ...(body !== undefined && { "Content-Type": "application/json" }) },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(ANSWER_MS),
+    }).catch((error: unknown) => {
+      throw new Error(`The gateway at ${url} does not answer: ${messageOf(error)}`, { cause: error });
+    });
+    const given: unknown = await answer.json();
+    if (answer.ok) return shape.parse(given);
+    const { message, code } = refusal.parse(given).error;
+    const kind = REFUSED[code ?? ""] ?? (answer.status === 400 ? "invalid" : undefined);
+    if (!kind) throw new Error(`The gateway answers ${answer.status}: ${message}`);
+    return { refused: kind, why: message };
+  }
+  const at = (id: string, verb = "") => `/${encodeURIComponent(id)}${verb}`;
+
+  return {
+    async list() {
+      const all = await ask(list, "GET", "");
+      if ("refused" in all) throw new Error(all.why);
+      return all.data;
+    },
+    add({ text, name, cron, at: time, in: wait, zone, route, model, unattended, catchUp }) {
+      const when = { cron, at: time, in: wait, zone };
+      const body = { text, name, ...when, deliver_to: route, model, unattended, catch_up: catchUp };
+      return ask(jobShape, "POST", "", body);
+    },
+    remove: (id) => ask(jobShape, "DELETE", at(id)),
+    pause: (id) => ask(jobShape, "POST", at(id, "/pause")),
+    resume: (id) => ask(jobShape, "POST", at(id, "/resume")),
+    runNow: (id) => ask(begun, "POST", at(id, "/run")),
+  };
+}

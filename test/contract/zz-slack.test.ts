@@ -1,0 +1,3 @@
+import { chatContract } from "./chat.ts";
+import { slackRig } from "./chat-slack.ts";
+chatContract("slack", slackRig);

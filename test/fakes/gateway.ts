@@ -1,0 +1,154 @@
+// The gateway over the real engine, a store in memory and chats in memory: the model lies on a desk until a test answers it,
+// time passes when the test says so, and the next process on the same disk is one call away.
+import { randomBytes } from "node:crypto";
+import type { Channel, Store, Tool } from "../../src/core/ports.ts";
+import type { Entry, Mode } from "../../src/core/session.ts";
+import type { Lists } from "../../src/surfaces/gateway/access.ts";
+import { createGateway, type Gateway, type GatewayOptions } from "../../src/surfaces/gateway/gateway.ts";
+import { ANNA, BEN, createLocalChat, type LocalChat } from "./chat/local.ts";
+import type { MemoryStore } from "./memory-store.ts";
+import {
+  type Asked,
+  type Booted,
+  type BootOptions,
+  bootEngine,
+  calm,
+  type Desk,
+  type HandClock,
+  handClock,
+  scriptedModel,
+} from "./scripted.ts";
+
+export const ANNAS = "agent:main:telegram:dm:999";
+
+type Options = Pick<BootOptions, "limits" | "rules" | "between"> & {
+  /** What a process before this one left. */
+  disk?: MemoryStore;
+  clock?: HandClock;
+  chats?: LocalChat[];
+  tools?: Tool[];
+  lists?: Partial<Lists>;
+  busyMode?: Mode;
+  progress?: GatewayOptions["progress"];
+  sharedGroups?: boolean;
+  files?: string;
+  /** It dies at the so-maniest of: before and after each write of a note, and each call to a platform. */
+  dieAt?: number;
+};
+
+export type TestGateway = Booted & {
+  gateway: Gateway;
+  model: Desk<Asked>;
+  clock: HandClock;
+  /** The first of the chats. */
+  chat: LocalChat;
+  /** How often a restart was asked for, and how often that was news. */
+  restarts: boolean[];
+  /** Moments passed in which it could have died, and whether it has. */
+  moments(): number;
+  dead(): boolean;
+  /** Leaves in good order, as far as a chat sees it. */
+  leave(why: "shutdown" | "restart", drainMs?: number): Promise<{ left: string[] }>;
+  /** The next process, on the same disk and the same platforms. */
+  next(more?: Options): Promise<TestGateway>;
+};
+
+let keys = 0;
+
+export async function bootGateway(options: Options = {}): Promise<TestGateway> {
+  const { clock = handClock(), tools = [], lists = {}, busyMode = "interrupt", progress = "all" } = options;
+  const { sharedGroups = false, files = "/nonexistent", dieAt = Number.POSITIVE_INFINITY } = options;
+  const chats = options.chats ?? [createLocalChat({ clock })];
+  const [chat] = chats;
+  if (!chat) throw new Error("There is no chat.");
+  const model = scriptedModel();
+  const seers = new Set<(session: string, entries: readonly Entry[]) => void>();
+  const opened = Promise.withResolvers<Channel>();
+  let moments = 0;
+  let dead = false;
+  const kill = () => {
+    dead = true;
+    booted?.kill();
+    for (const one of connections) one.kill();
+  };
+  const tick = () => {
+    if (!dead && ++moments === dieAt) kill();
+  };
+  const connections = chats.map((one) => one.connect(tick));
+  const { between = (store: Store) => store, limits, rules } = options;
+  let booted: Booted | undefined;
+  booted = await bootEngine({
+    clock,
+    model,
+    tools,
+    limits: { text: 1_000_000, ...limits },
+    ...(rules && { rules }),
+    ...(options.disk && { disk: options.disk }),
+    between: (store) => fragile(between(store), tick),
+    channel: { send: async (reply, signal) => (await opened.promise).send(reply, signal) },
+    observe: (session, entries) => {
+      for (const see of seers) see(session, entries);
+    },
+  });
+  const { engine, logs } = booted;
+  const restarts: boolean[] = [];
+  const gateway = createGateway({
+    runtime: engine,
+    chats: connections,
+    clock,
+    log: (level, event, fields = {}) => logs.push({ level, event, fields }),
+    newKey: () => `key${++keys}`,
+    randomBytes,
+    lists: () => ({ allowed: [ANNA.id, BEN.id], admins: [], ...lists }),
+    busyMode: () => busyMode,
+    models: () => ["demo:one", "demo:two"],
+    progress,
+    files,
+    sharedGroups,
+    requestRestart: () => {
+      restarts.push(!restarts.length);
+      return restarts.length === 1;
+    },
+  });
+  opened.resolve(gateway.channel);
+  seers.add(gateway.observe);
+  const starting = gateway.start();
+  await (Number.isFinite(dieAt) ? calm() : starting);
+
+  return {
+    ...booted,
+    gateway,
+    model,
+    clock,
+    chat,
+    restarts,
+    moments: () => moments,
+    dead: () => dead,
+    kill,
+    async leave(why, drainMs = 60_000) {
+      const drained = engine.drain(drainMs);
+      await gateway.announceLeaving(why);
+      const left = await drained;
+      await gateway.stopHearing();
+      await gateway.close();
+      return left;
+    },
+    next: (more = {}) => bootGateway({ ...options, dieAt: Number.POSITIVE_INFINITY, disk: booted.disk, clock, chats, ...more }),
+  };
+}
+
+function fragile(store: Store, tick: () => void): Store {
+  const { notes } = store;
+  return {
+    ...store,
+    notes: {
+      get: (key) => notes.get(key),
+      list: (prefix) => notes.list(prefix),
+      async set(key, value) {
+        tick();
+        await notes.set(key, value);
+        tick();
+      },
+    },
+  };
+}
