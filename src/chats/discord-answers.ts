@@ -7,8 +7,9 @@ import type {
   GatewayDispatchEvents,
 } from "discord.js";
 import type { Ears } from "../core/chat.ts";
+import { messageOf } from "../core/errors.ts";
 import type { Clock, Log } from "../core/ports.ts";
-import { type Api, faultOf } from "./discord-api.ts";
+import type { Api } from "./discord-api.ts";
 import type { Listen } from "./discord-gateway.ts";
 import { commandText, personOf, placeOf } from "./discord-hear.ts";
 import type { Lanes } from "./lanes.ts";
@@ -31,15 +32,15 @@ export function openAnswers(options: { api: Api; lanes: Lanes; clock: Clock; log
   let stopped = false;
 
   function listen(on: Listen, events: typeof GatewayDispatchEvents): void {
-    on(events.InteractionCreate, (interaction: APIInteraction) => {
+    on(events.InteractionCreate, (interaction) => {
       if (stopped) return;
       const work = begin(interaction);
       if (!work) return;
-      const done = answer(interaction, work).catch((error: unknown) =>
-        log("warn", "chat.unanswered", { platform: "discord", error: faultOf(error).message }),
+      const answered = answer(interaction, work).catch((error: unknown) =>
+        log("warn", "chat.unanswered", { platform: "discord", error: messageOf(error) }),
       );
-      busy.add(done);
-      void done.then(() => busy.delete(done));
+      busy.add(answered);
+      void answered.then(() => busy.delete(answered));
     });
   }
 
@@ -66,14 +67,15 @@ export function openAnswers(options: { api: Api; lanes: Lanes; clock: Clock; log
       .then((taken) => (taken ? `\`${text.replaceAll("`", "'")}\`` : "This was not taken. Please say it again."));
   }
 
-  async function answer({ id, token, type, application_id }: APIInteraction, work: Promise<string>): Promise<void> {
+  async function answer(interaction: APIInteraction, work: Promise<string>): Promise<void> {
+    const { id, token, application_id } = interaction;
     const done = new AbortController();
     const respond = (type: number, data: object) =>
       api.ask("post", `/interactions/${id}/${token}/callback`, { auth: false, body: { type, data } }, never);
     try {
       const text = await Promise.race([work, clock.sleep(ANSWER_MS, done.signal)]);
       if (text !== undefined) return void (await (text ? respond(SHOW, shown(text)) : respond(NOTHING, {})));
-      await respond(type === PRESS ? NOTHING : THINKING, { flags: ONLY_FOR_THEM });
+      await respond(isPress(interaction) ? NOTHING : THINKING, { flags: ONLY_FOR_THEM });
       const late = await work;
       if (late)
         await api.ask("post", `/webhooks/${application_id}/${token}`, { auth: false, body: shown(late) }, never);
@@ -99,6 +101,7 @@ const shown = (text: string) => ({
 });
 
 const isPress = (one: APIInteraction): one is APIMessageComponentInteraction =>
-  Number(one.type) === PRESS && "data" in one && Reflect.get(Object(one.data), "component_type") === BUTTON;
+  kindOf(one) === PRESS && "data" in one && Reflect.get(Object(one.data), "component_type") === BUTTON;
 const isCommand = (one: APIInteraction): one is APIChatInputApplicationCommandInteraction =>
-  Number(one.type) === COMMAND && "data" in one && Reflect.get(Object(one.data), "type") === CHAT_INPUT;
+  kindOf(one) === COMMAND && "data" in one && Reflect.get(Object(one.data), "type") === CHAT_INPUT;
+const kindOf = ({ type }: APIInteraction): number => type;

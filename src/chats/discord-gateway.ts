@@ -1,6 +1,12 @@
 // The connection that brings Discord's events. discord.js resumes it, so that what came meanwhile is replayed; the pauses, a
 // line that does not say goodbye, and a token that is refused are ours.
-import type { Client, GatewayDispatchEvents, GatewayReadyDispatchData, RESTOptions } from "discord.js";
+import type {
+  Client,
+  GatewayDispatchEvents,
+  GatewayDispatchPayload,
+  GatewayReadyDispatchData,
+  RESTOptions,
+} from "discord.js";
 import { messageOf } from "../core/errors.ts";
 import type { Clock, Log, Random } from "../core/ports.ts";
 import { unanswered } from "./calls.ts";
@@ -21,12 +27,17 @@ type Options = {
   /** Discord has answered. */
   alive(): void;
 };
-export type Listen = <T>(event: GatewayDispatchEvents, hear: (data: T) => void) => void;
-type Line = { terminate(): void; on(event: "error", listener: () => void): void };
+export type Listen = <E extends GatewayDispatchEvents>(
+  event: E,
+  hear: (data: Extract<GatewayDispatchPayload, { t: E }>["d"]) => void,
+) => void;
+type Line = { readyState: number; terminate(): void; on(event: "error", listener: () => void): void };
 
 /** Discord allows one new session in this time, and a thousand a day: then it takes the token away. */
 const IDENTIFY_EVERY_MS = 5_000;
 const GOODBYE_MS = 1_000;
+/** Of a WebSocket. */
+const CLOSED = 3;
 
 const WRONG_TOKEN =
   "Discord does not accept the bot token. Set DISCORD_BOT_TOKEN to the one from the Bot page of your application " +
@@ -96,7 +107,7 @@ export function openGateway(options: Options): Kept {
           log("error", "chat.unread", { platform: "discord", event, error: messageOf(error) });
         }
       });
-    on(GatewayDispatchEvents.Ready, (data: GatewayReadyDispatchData) => {
+    on(GatewayDispatchEvents.Ready, (data) => {
       options.ready(data, client);
       stands();
     });
@@ -148,7 +159,7 @@ export function openGateway(options: Options): Kept {
 function loginEnd(error: unknown): End {
   const final = error instanceof Error && "code" in error && error.code === "TokenInvalid";
   if (final) return { why: WRONG_TOKEN, final };
-  if (error instanceof Error && "status" in error) return { why: `Discord answered ${error.status}.`, final };
+  if (error instanceof Error && "status" in error) return { why: `Discord answered ${String(error.status)}.`, final };
   // A thousand sessions were begun today.
   if (error instanceof Error && error.message.startsWith("Not enough sessions")) return { why: error.message, final };
   return { why: unanswered("Discord", error).message, final };
@@ -158,7 +169,8 @@ function loginEnd(error: unknown): End {
 function linesOf(strategy: object): Line[] {
   const shards: unknown = Reflect.get(strategy, "shards");
   if (!(shards instanceof Map)) return [];
-  return [...shards.values()].map((shard: object) => Reflect.get(shard, "connection")).filter(isLine);
+  const lines = [...shards.values()].map((shard: object) => Reflect.get(shard, "connection")).filter(isLine);
+  return lines.filter(({ readyState }) => readyState !== CLOSED);
 }
 
 const isLine = (value: unknown): value is Line =>

@@ -9,14 +9,14 @@ export type Me = {
   isMyRole(guild: string, role: string): boolean;
 };
 
-const TEXT = 0;
-const REPLY = 19;
+/** A message and a reply; there are forty more, from "has joined" on. */
+const SAID = new Set<number>([0, 19]);
 const VOICE_MESSAGE = 1 << 13;
 const THREADS = new Set([10, 11, 12]);
 
 /** Not ours, no other program's, no "has joined". */
 export const isSaid = ({ author, type, webhook_id }: APIMessage): boolean =>
-  !author.bot && !author.system && webhook_id === undefined && (type === TEXT || type === REPLY);
+  !author.bot && !author.system && webhook_id === undefined && SAID.has(type);
 
 export function heardOf(message: APIMessage, guild: string | undefined, place: Place, me: Me, calls: Calls): Heard {
   const { id, author, content, mentions, mention_roles, referenced_message, flags = 0, attachments } = message;

@@ -4,10 +4,7 @@ import type {
   APIMessage,
   Client,
   GatewayDispatchEvents,
-  GatewayMessageCreateDispatchData,
-  GatewayMessageDeleteBulkDispatchData,
   GatewayMessageDeleteDispatchData,
-  GatewayMessageUpdateDispatchData,
   GatewayReadyDispatchData,
 } from "discord.js";
 import { z } from "zod";
@@ -46,7 +43,7 @@ export function openInbound(options: { api: Api; calls: Calls; lanes: Lanes; log
   let me: Me = { id: "", isMyRole: () => false };
 
   function listen(on: Listen, events: typeof GatewayDispatchEvents): void {
-    on(events.MessageCreate, (message: GatewayMessageCreateDispatchData) => {
+    on(events.MessageCreate, (message) => {
       const { channel_id, guild_id } = message;
       const known = channels.get(channel_id);
       if (known && (known.behind || lanes.waiting(channel_id) >= MOST_WAITING)) {
@@ -59,7 +56,7 @@ export function openInbound(options: { api: Api; calls: Calls; lanes: Lanes; log
       heard.add(message.id);
       tell(channel_id, guild_id, (place) => ears.heard(heardOf(message, guild_id, place, me, calls)));
     });
-    on(events.MessageUpdate, (message: GatewayMessageUpdateDispatchData) => {
+    on(events.MessageUpdate, (message) => {
       // A preview of a link that Discord has added is no edit.
       if (!isSaid(message) || !message.edited_timestamp) return;
       const { channel_id, guild_id } = message;
@@ -69,7 +66,7 @@ export function openInbound(options: { api: Api; calls: Calls; lanes: Lanes; log
       if (!ours.has(id)) tell(channel_id, guild_id, (place) => ears.deleted(place, id));
     };
     on(events.MessageDelete, forget);
-    on(events.MessageDeleteBulk, ({ ids, ...where }: GatewayMessageDeleteBulkDispatchData) => {
+    on(events.MessageDeleteBulk, ({ ids, ...where }) => {
       for (const id of ids) forget({ id, ...where });
     });
   }

@@ -84,7 +84,7 @@ export function faultOf(error: unknown): SendFault {
     const landed = REFUSED.has(name) || name === "ratelimited" ? "no" : UNCLEAR.has(name) ? "unknown" : "never";
     return new SendFault(landed, `Slack refused it: ${name}.`);
   }
-  if ("statusCode" in error) return new SendFault("unknown", `Slack answered ${error.statusCode}.`);
+  if ("statusCode" in error) return new SendFault("unknown", `Slack answered ${String(error.statusCode)}.`);
   return unanswered("Slack", "original" in error ? error.original : error);
 }
 

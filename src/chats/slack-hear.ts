@@ -103,7 +103,7 @@ export const names = (text: string, user: string): boolean => new RegExp(`<@${us
 export async function plainText(text: string, me: Me, nameOf: (user: string) => Promise<string>): Promise<string> {
   const words = text.replace(new RegExp(`^\\s*<@${me.user}(\\|[^>]*)?>[\\s,:]*`), "");
   const pieces = words.split(/<([^<>]+)>/);
-  const plain = await Promise.all(pieces.map((piece, at) => (at % 2 === 0 ? piece : reference(piece, nameOf))));
+  const plain = await Promise.all(pieces.map(async (piece, at) => (at % 2 === 0 ? piece : reference(piece, nameOf))));
   return plain.join("").replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
 }
 

@@ -67,11 +67,11 @@ export function openInbound({ token, apiRoot, api, calls, lanes, clock, log, ear
     if (event) return told(event.event, event.event_id, ack);
     if (command) return commanded(command, ack);
     if (!press) return ack();
-    const done = pressed(press, ack).catch((error: unknown) =>
+    const answered = pressed(press, ack).catch((error: unknown) =>
       log("warn", "chat.unanswered", { platform: "slack", error: messageOf(error) }),
     );
-    pressing.add(done);
-    void done.then(() => pressing.delete(done));
+    pressing.add(answered);
+    void answered.then(() => pressing.delete(answered));
   }
 
   function told(event: Event, id: string, ack: () => void): void {

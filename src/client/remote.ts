@@ -201,6 +201,7 @@ const untouched = (session: string): Status => ({
   inbox: [],
   asking: [],
   parked: false,
+  said: 0,
   since: "0",
   held: false,
   unsaved: [],

@@ -20,9 +20,6 @@ export async function serve(
   const { key, file: keyFile } = apiKey({ configured: server.key, file: home.apiKey });
   running.hide(key);
   const began = clock.now();
-  const found = (await engine.sessions({ limit: 1_000 })).filter(
-    (row) => row.active && /^run_[0-9a-f]{32}$/.test(row.session),
-  );
   const api = await serveApi({
     runtime: engine,
     clock,
@@ -30,7 +27,6 @@ export async function serve(
     newKey: randomUUID,
     tools,
     redact,
-    found: found.map(({ session }) => session),
     host: server.host,
     port: server.port,
     key,

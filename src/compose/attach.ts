@@ -34,7 +34,7 @@ export async function openOrAttach(
 function served(running: Running): Opened {
   const { config, log } = running;
   const api = config.gateway.api_server.enabled
-    ? serve(running, pkg.version).catch((error: unknown) => {
+    ? serveOpened(running).catch((error: unknown) => {
         log("warn", "api.unserved", { error: messageOf(error) });
         return null;
       })
@@ -46,6 +46,12 @@ function served(running: Running): Opened {
       return running.close(drainMs);
     },
   };
+}
+
+async function serveOpened(running: Running) {
+  const api = await serve(running, pkg.version);
+  await api.opened();
+  return api;
 }
 
 async function attach({ env, flags = [] }: Parameters<typeof openRuntime>[0]): Promise<Opened> {

@@ -21,7 +21,7 @@ import { channelRoutes, type Door } from "../surfaces/http/channels.ts";
 import { createMetrics, metricsRoutes } from "../surfaces/http/metrics.ts";
 import { pairingRoutes } from "../surfaces/http/pairing.ts";
 import { serve } from "./api.ts";
-import { openRuntime } from "./runtime.ts";
+import { openRuntime, type Running } from "./runtime.ts";
 
 /** Returns the exit code. `again`: the command that starts the same gateway. */
 export async function runGateway(options: {
@@ -32,26 +32,67 @@ export async function runGateway(options: {
   again: readonly string[];
 }): Promise<number> {
   const { env, flags, version, print, again } = options;
-  // The engine sends what a process before us left as soon as it starts; the chats come after it.
+  // The engine delivers what a process before us left as soon as it starts; the platforms open after it.
   const opened = Promise.withResolvers<Channel>();
   const channel: Channel = { send: async (reply, signal) => (await opened.promise).send(reply, signal) };
-  let api: Awaited<ReturnType<typeof serve>> | null = null;
   const metrics = createMetrics({
-    runtime: { load: () => running.engine.load() },
+    runtime: { load: () => parts().running.engine.load() },
     clock,
-    connections: async () => api?.connections() ?? 0,
+    connections: async () => made?.api?.connections() ?? 0,
   });
+  let made: Parts | null = null;
+  const parts = () => {
+    if (!made) throw new Error("the gateway is not made yet");
+    return made;
+  };
+  const prepare = async (running: Running) => {
+    made = { running, ...(await assemble(running, metrics, version)) };
+    opened.resolve(made.gateway.channel);
+  };
   const { observe } = metrics;
-  const running = await openRuntime({ env, flags, logToStderr: true, channel, observe, mine: () => true });
+  const base = { env, flags, logToStderr: true, channel, observe, mine: () => true };
+  const running = await openRuntime({ ...base, prepare });
+  const { gateway, api, chats, lifecycle, unlocks } = parts();
+  const { config, log } = running;
+  try {
+    await api?.opened();
+    await gateway.start();
+  } catch (error) {
+    await running.close(0);
+    throw error;
+  }
+  if (api?.keyFile) print(`The key of the API is in ${api.keyFile}`);
+  for (const { platform } of chats) print(`Listening on ${platform}`);
+  print(`hermes gateway ready${api ? ` on ${api.url}` : ""}`);
+  const service = notifyService({ env, clock, log });
+
+  const { why, turn } = await lifecycle.asked;
+  service.stopping();
+  const { restart_drain_timeout: drain, exit_watchdog: watchdog } = config.agent;
+  const drainMs = drain * 1_000;
+  const cancelDeadline = setDeadline(drainMs + watchdog * 1_000);
+  log("info", "gateway.leaving", { why, drainMs });
+  const drained = running.close(drainMs, turn ?? undefined);
+  await gateway.announceLeaving(why).catch(() => {});
+  const { left } = await drained;
+  await Promise.all([gateway.stopHearing().then(() => gateway.close()), api?.close(1_000)]);
+  if (left.length) console.error(`hermes: ${left.length} turn(s) go on after the next start`);
+  metrics.close();
+  for (const unlock of unlocks) unlock();
+  cancelDeadline();
+  return leaveTo(why, env, again);
+}
+
+type Made = Awaited<ReturnType<typeof assemble>>;
+type Parts = Made & { running: Running };
+
+/** All that can refuse to start, before anything of what was left is taken up: tokens that are in use, a port, a key. */
+async function assemble(running: Running, metrics: ReturnType<typeof createMetrics>, version: string) {
   const { engine, config, home, log, endpoints, observers } = running;
   const lifecycle = createLifecycle(log);
   const unlocks: (() => void)[] = [];
-  const closeAll = async () => {
-    await running.close(0);
-    for (const unlock of unlocks) unlock();
-  };
+  const doors = new Map<string, Door>();
   try {
-    const doors = new Map<string, Door>();
     const chats = await openChats(config, log, unlocks, doors);
     const gateway = createGateway({
       runtime: engine,
@@ -68,38 +109,15 @@ export async function runGateway(options: {
       sharedGroups: false,
       requestRestart: lifecycle.requestRestart,
     });
-    opened.resolve(gateway.channel);
     observers.add(gateway.observe);
     observers.add(answerUnattended(engine, isUnattended, config.approvals.unattended, log));
-    api = config.gateway.api_server.enabled
-      ? await serve(running, version, {
-          health: () => ({ channels: gateway.health() }),
-          more: [...pairingRoutes(gateway.access), ...channelRoutes(doors), ...metricsRoutes(metrics)],
-        })
-      : null;
-    await gateway.start();
-    if (api?.keyFile) print(`The key of the API is in ${api.keyFile}`);
-    for (const { platform } of chats) print(`Listening on ${platform}`);
-    print(`hermes gateway ready${api ? ` on ${api.url}` : ""}`);
-    const service = notifyService({ env, clock, log });
-
-    const { why, turn } = await lifecycle.asked;
-    service.stopping();
-    const { restart_drain_timeout: drain, exit_watchdog: watchdog } = config.agent;
-    const drainMs = drain * 1_000;
-    const cancelDeadline = setDeadline(drainMs + watchdog * 1_000);
-    log("info", "gateway.leaving", { why, drainMs });
-    const drained = running.close(drainMs, turn ?? undefined);
-    await gateway.announceLeaving(why).catch(() => {});
-    const { left } = await drained;
-    await Promise.all([gateway.stopHearing().then(() => gateway.close()), api?.close(1_000)]);
-    if (left.length) console.error(`hermes: ${left.length} turn(s) go on after the next start`);
-    metrics.close();
-    for (const unlock of unlocks) unlock();
-    cancelDeadline();
-    return leaveTo(why, env, again);
+    const more = [...pairingRoutes(gateway.access), ...channelRoutes(doors), ...metricsRoutes(metrics)];
+    const health = () => ({ channels: gateway.health() });
+    const api = config.gateway.api_server.enabled ? await serve(running, version, { health, more }) : null;
+    return { lifecycle, unlocks, chats, gateway, api };
   } catch (error) {
-    await closeAll();
+    for (const unlock of unlocks) unlock();
+    await running.close(0);
     throw error;
   }
 }

@@ -55,6 +55,8 @@ export async function openRuntime(options: {
   channel?: Channel;
   /** Sees also what happens while the engine starts. */
   observe?(session: string, entries: readonly Entry[]): void;
+  /** Before the engine starts: whoever cannot go on says so here. */
+  prepare?(running: Running): Promise<void>;
   /** The sessions whose unfinished turns this process takes up. */
   mine(session: string): boolean;
 }): Promise<Running> {
@@ -74,7 +76,7 @@ export async function openRuntime(options: {
 
   const endpoints = chooseEndpoints(config);
   const modelOf = (endpoint: Endpoint): Model =>
-    endpoint.provider === "demo" ? createDemoModel(clock) : createModel(endpoint);
+    endpoint.provider === "demo" ? createDemoModel(clock) : discreet(createModel(endpoint), redactor.text);
   const models = endpoints.map(modelOf);
   const [primary] = endpoints;
   const modelNamed = (name: string) => {
@@ -174,16 +176,13 @@ export async function openRuntime(options: {
   observers.add(webhooks.observe);
   const telemetry = await openTelemetry();
   if (telemetry) observers.add(telemetry.observe);
-  await engine.start(options.mine);
-  webhooks.start();
   const { runs_days } = config.retention;
   const prune = () =>
     void store
       .prune("run_", clock.now() - runs_days * DAY_MS)
       .catch((error: unknown) => log("warn", "prune.failed", { error: messageOf(error) }));
   const daily = runs_days > 0 ? setInterval(prune, DAY_MS).unref() : undefined;
-  if (daily) prune(); // off the path of whatever is waiting to start
-  return {
+  const running: Running = {
     engine: runtime,
     config,
     home,
@@ -206,6 +205,12 @@ export async function openRuntime(options: {
       return drained;
     },
   };
+  // What may keep us from starting is known before a turn that was left is counted as taken up again.
+  await options.prepare?.(running);
+  await engine.start(options.mine);
+  webhooks.start();
+  if (daily) prune(); // off the path of whatever is waiting to start
+  return running;
 
   async function openTelemetry() {
     const { endpoint, ...rest } = config.telemetry;
@@ -214,6 +219,15 @@ export async function openRuntime(options: {
     return createTelemetry({ runtime, endpoint, ...rest, redact: redactor.text, version: pkg.version, clock, log });
   }
 }
+
+/** A provider may repeat our key in its error, and that goes into the journal and to clients. */
+const discreet = (model: Model, redact: (text: string) => string): Model => ({
+  ...model,
+  async call(...given) {
+    const result = await model.call(...given);
+    return result.end === "fault" ? { ...result, reason: redact(result.reason) } : result;
+  },
+});
 
 /** Where a session is talked in: changes how the agent should write. */
 function platformOf(session: string): "terminal" | "chat" | "api" {

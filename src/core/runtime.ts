@@ -24,6 +24,8 @@ export type AcceptRequest = {
   into?: string;
   /** The session this one was made by. */
   parent?: string;
+  /** What makes another one under the same key the same; if not given, all of it. */
+  same?: unknown;
   /** Looked at just before it would be accepted; may throw a Refusal. What was accepted before is not refused (I3). */
   admit?(): void;
 };
@@ -51,6 +53,8 @@ export type Status = {
   inbox: { id: string; mode: Mode; text: string }[];
   asking: (Ask & { call: string })[];
   parked: boolean;
+  /** Characters that the model has said in the call that is under way. */
+  said: number;
   /** Where the stream was when this process first looked: what came since may not have been seen by anybody. */
   since: string;
   /** The turn has begun but waits for room among the turns in flight. */
@@ -73,7 +77,14 @@ export type Update = { cursor: string } & (
 );
 
 /** Over all sessions. Times in milliseconds of the clock. */
-export type Load = { turns: number; held: number; waiting: number; oldestWaitingAt: number | null };
+export type Load = {
+  turns: number;
+  held: number;
+  waiting: number;
+  oldestWaitingAt: number | null;
+  /** The inputs that run or wait. */
+  inputs: string[];
+};
 
 export type Stopped = "stopping" | "withdrawn" | "ending" | "over";
 

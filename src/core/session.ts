@@ -17,6 +17,8 @@ export type Input = {
   text: string;
   mode: Mode;
   reply: Reply;
+  /** Where it came from: a platform, the API, a schedule. */
+  source?: string;
   by?: string;
   images?: Image[];
   /** Which model is to answer, if not the configured one. */

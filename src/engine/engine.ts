@@ -42,9 +42,11 @@ export function createEngine(world: World): Engine {
 
   async function accept(request: AcceptRequest): Promise<Receipt> {
     const id = turnId(request.source, request.key);
-    const { session = id, text, reply, by, into, images, model, task, instructions, history: past, options } = request;
+    const { session = id, reply, by, into, images, model, task, instructions, history: past, options } = request;
     validate({ ...request, session }, limits);
-    const digest = hash([session, text, request.mode, reply, into, images, model, task, instructions, past, options]);
+    const text = request.text.toWellFormed(); // a provider refuses half a character, and would refuse it for ever
+    const all = [session, text, request.mode, reply, into, images, model, task, instructions, past, options];
+    const digest = hash(request.same === undefined ? all : [request.same]);
     const make: Make = (state, said) => {
       if (draining && !state.turn && !request.parent)
         throw new Refusal("draining", "Restarting: no new work is accepted right now.");
@@ -57,6 +59,7 @@ export function createEngine(world: World): Engine {
         throw new Refusal("run_not_accepting_steer", `The run ${into} is not running.`);
       const mode = draining ? "queue" : request.mode; // a drain lets the running turn finish
       const given = {
+        source: request.source,
         ...(by && { by }),
         ...(images && { images }),
         ...(model && { model }),
@@ -149,6 +152,7 @@ export function createEngine(world: World): Engine {
       inbox: inbox.map(({ id, mode }) => ({ id, mode, text: waiting.get(id)?.text ?? "" })),
       asking,
       parked,
+      said: slot.live?.text.length ?? 0,
       since: String(slot.since),
       held: sessions.waitsInLine(session),
       unsaved: unsaved(row.state, world.rules),
@@ -257,6 +261,7 @@ export function createEngine(world: World): Engine {
       held: busy.filter(({ key }) => sessions.waitsInLine(key)).length,
       waiting: busy.reduce((sum, { row }) => sum + (row?.state.inbox.length ?? 0), 0),
       oldestWaitingAt: Number.isFinite(at) ? at : null,
+      inputs: busy.flatMap(({ row }) => [row?.state.turn?.id ?? [], row?.state.inbox.map(({ id }) => id) ?? []].flat()),
     };
   }
 

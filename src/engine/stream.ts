@@ -22,9 +22,9 @@ type Source = {
 };
 
 export async function* follow(source: Source, cursor: string, signal: AbortSignal): AsyncGenerator<Update> {
-  let { seq, chars } = placeOf(cursor);
+  let { seq, chars, heard, noticed } = placeOf(cursor);
+  let step = -1;
   let shown = "";
-  let heard = { step: 0, chars: 0 };
   const at = () => (chars ? `${seq}.${chars}` : `${seq}`);
 
   while (!signal.aborted) {
@@ -40,8 +40,8 @@ export async function* follow(source: Source, cursor: string, signal: AbortSigna
           if (signal.aborted) return;
         }
         if (entry.kind === "restarted" && chars) {
+          yield { cursor: `${at()}+x`, reset: true };
           chars = 0;
-          yield { cursor: at(), reset: true };
           if (signal.aborted) return;
         }
         if (said) chars = 0;
@@ -49,14 +49,16 @@ export async function* follow(source: Source, cursor: string, signal: AbortSigna
         yield { cursor: at(), entry };
         if (signal.aborted) return;
       }
+      [heard, noticed] = [0, 0];
       continue;
     }
     const live = source.live();
-    if (live && live.step !== heard.step) heard = { step: live.step, chars: 0 };
-    const reasoning = live?.reasoning?.slice(heard.chars); // before the text: it was thought first
+    if (live && step !== -1 && live.step !== step) [heard, noticed] = [0, 0];
+    if (live) ({ step } = live);
+    const reasoning = live?.reasoning?.slice(heard); // before the text: it was thought first
     if (reasoning) {
-      heard.chars += reasoning.length;
-      yield { cursor: `${at()}+r${heard.chars}`, reasoning };
+      heard += reasoning.length;
+      yield { cursor: `${at()}+r${heard}`, reasoning };
       continue;
     }
     if (live && live.text.length > chars) {
@@ -66,6 +68,7 @@ export async function* follow(source: Source, cursor: string, signal: AbortSigna
       continue;
     }
     const notice = live?.notice ?? "";
+    if (notice && noticed === live?.notices) shown = notice; // told by whoever told of this place
     if (notice !== shown) {
       shown = notice;
       yield { cursor: `${at()}+n${live?.notices ?? 0}`, notice };
@@ -76,10 +79,13 @@ export async function* follow(source: Source, cursor: string, signal: AbortSigna
   }
 }
 
-/** What follows a `+` tells apart what is not part of the record; the place is before it. */
-function placeOf(cursor: string): { seq: number; chars: number } {
-  const [seq = 0, chars = 0] = (cursor.split("+", 1)[0] ?? "").split(".").map(Number);
-  return { seq, chars };
+/** A place is `<entry>.<characters>`. What is not part of the record stands aside of one: `+r` and how much was thought,
+ *  `+n` and how many notices there were; `+x`: all of the text was taken back. */
+function placeOf(cursor: string): { seq: number; chars: number; heard: number; noticed: number } {
+  const [place = "", aside = ""] = cursor.split("+", 2);
+  const [seq = 0, chars = 0] = place.split(".").map(Number);
+  const count = (kind: string) => (aside.startsWith(kind) ? Number(aside.slice(1)) : 0);
+  return { seq, chars: aside === "x" ? 0 : chars, heard: count("r"), noticed: count("n") };
 }
 
 function woken(watchers: Set<() => void>, signal: AbortSignal): Promise<void> {

@@ -77,8 +77,8 @@ export async function telegramRig(): Promise<Rig> {
       telegram.calls.filter(({ method, params }) => method === "sendChatAction" && params.chat_id === chats[spot])
         .length,
     offered: () => {
-      const { params } = telegram.calls.findLast(({ method }) => method === "setMyCommands") ?? {};
-      return (params?.commands as { command: string }[]).map(({ command }) => command);
+      const call = telegram.calls.findLast(({ method }) => method === "setMyCommands");
+      return ((call?.params.commands ?? []) as { command: string }[]).map(({ command }) => command);
     },
     violations: () => telegram.violations,
     limit: (seconds) => void telegram.fault("sendMessage", { status: 429, retryAfter: seconds }),

@@ -16,9 +16,9 @@ import { clock as realClock } from "../../src/platform/clock.ts";
 
 /** `anna`, `ben`: the direct messages of each. `room`: where both are. `thread`: a topic or thread of the room. */
 export type Spot = "anna" | "ben" | "room" | "thread";
-export type Who = "anna" | "ben";
+type Who = "anna" | "ben";
 
-export type Saying = {
+type Saying = {
   text: string;
   /** Anna's direct messages unless named. */
   where?: Spot;
@@ -32,7 +32,7 @@ export type Saying = {
 };
 
 /** A message of ours as it stands now. */
-export type Shown = {
+type Shown = {
   message: string;
   /** As the platform keeps it, but without escapes such as `&lt;` and `\*`. Marks of formatting may be there or not. */
   text: string;
@@ -42,7 +42,7 @@ export type Shown = {
 };
 
 /** What an adapter is given beside its platform. */
-export type World = { clock: Clock; log: Log; random: Random };
+type World = { clock: Clock; log: Log; random: Random };
 
 /** One adapter and the platform that it talks to. Every spot can be written to from the beginning. */
 export type Rig = {
@@ -116,6 +116,9 @@ export function hastyClock(upTo = 10_000): HastyClock {
     },
   };
 }
+
+/** For what no event tells of. */
+export const soon = (check: () => void) => vi.waitFor(check, { timeout: 10_000, interval: 10 });
 
 // ── Ears ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -248,7 +251,7 @@ export function chatContract(name: string, start: () => Promise<Rig>) {
         const chat = create("nobody");
         await chat.start(ears);
         expect(chat.health()).toMatchObject({ connected: false, error: expect.stringMatching(/./) });
-        await vi.waitFor(() => expect(clock.pauses.length).toBeGreaterThan(3));
+        await soon(() => expect(clock.pauses.length).toBeGreaterThan(3));
         const pauses = clock.pauses.slice(0, 4);
         expect(pauses).toEqual(pauses.toSorted((a, b) => a - b));
         expect(new Set(pauses).size).toBeGreaterThan(2);
@@ -477,7 +480,7 @@ export function chatContract(name: string, start: () => Promise<Rig>) {
         await ears.until(() => ears.messages.some(({ text }) => text === "meanwhile"));
         rig.say({ text: "after" });
         await ears.until(() => ears.messages.some(({ text }) => text === "after"));
-        await vi.waitFor(() => expect(chat.health()).toMatchObject({ connected: true, error: "" }));
+        await soon(() => expect(chat.health()).toMatchObject({ connected: true, error: "" }));
       });
 
       test("that is dead without a word is noticed and made again", async () => {
@@ -491,8 +494,8 @@ export function chatContract(name: string, start: () => Promise<Rig>) {
       test("of a token that was revoked is reported, and tried again slowly", async () => {
         const chat = await started();
         rig.revoke();
-        await vi.waitFor(() => expect(chat.health().connected).toBe(false));
-        await vi.waitFor(() => expect(chat.health().error).toContain(rig.variable));
+        await soon(() => expect(chat.health().connected).toBe(false));
+        await soon(() => expect(chat.health().error).toContain(rig.variable));
       });
 
       test("is over with close: nothing of it is left open, also when it was never made", async () => {
@@ -505,7 +508,7 @@ export function chatContract(name: string, start: () => Promise<Rig>) {
         await chat.close();
         expect(chat.health().connected).toBe(false);
         // Both ends of every connection are in this process.
-        await vi.waitFor(() => expect(process.getActiveResourcesInfo()).not.toContain("TCPSocketWrap"));
+        await soon(() => expect(process.getActiveResourcesInfo()).not.toContain("TCPSocketWrap"));
       });
     });
 

@@ -67,7 +67,7 @@ describe("seed 003: starting a run", () => {
     const { status: code, body } = await post(api, { input: "hello" });
     expect(code).toBe(202);
     expect(body).toMatchObject({ status: "started", run_id: expect.stringMatching(/^run_[0-9a-f]{32}$/) });
-    const read = await api.json("GET", `/v1/runs/${body["run_id"]}`);
+    const read = await api.json("GET", `/v1/runs/${String(body["run_id"])}`);
     expect(read.status).toBe(200);
     expect(read.body).toMatchObject({ run_id: body["run_id"], object: "hermes.run" });
     expect(["queued", "running", "completed"]).toContain(read.body["status"]);
@@ -430,10 +430,8 @@ describe("a start", () => {
   it("many at once never pass the cap", async () => {
     const api = await start({ settings: { maxRuns: 3 } });
     const answers = await Promise.all(Array.from({ length: 20 }, (_, n) => post(api, { input: `${n}` })));
-    expect(answers.map(({ status: code }) => code).toSorted()).toEqual([
-      ...Array.from({ length: 3 }, () => 202),
-      ...Array.from({ length: 17 }, () => 429),
-    ]);
+    expect(answers.filter(({ status: code }) => code === 202)).toHaveLength(3);
+    expect(answers.filter((answer) => codeOf(answer) === "rate_limit_exceeded")).toHaveLength(17);
     expect(api.disk.sessions({ limit: 50 })).toHaveLength(3);
   });
 
@@ -515,7 +513,7 @@ describe("a place under the cap is free again when a run", () => {
   it("ends after a restart that found it", async () => {
     const api = await start({ settings: { maxRuns: 1 } });
     const id = await api.run({ input: "one" });
-    const again = await restart(api, { settings: { maxRuns: 1 }, server: { found: [id] } });
+    const again = await restart(api, { settings: { maxRuns: 1 } });
     await full(again);
     await finish(again, id);
     await free(again);
@@ -611,14 +609,13 @@ describe("an idempotency key", () => {
 
   it.each(["", " ", "a b", "é", "k".repeat(256), "a,\tb"])("that is %j is refused", async (key) => {
     const api = await start();
-    // As latin1, as headers are.
     isError(await post(api, { input: "x" }, idem(key)), 400, "invalid_idempotency_key");
     nothingLeft(api);
   });
 
   it("may have 255 visible characters", async () => {
     const api = await start();
-    expect((await post(api, { input: "x" }, idem("~!".repeat(127) + "x"))).status).toBe(202);
+    expect((await post(api, { input: "x" }, idem(`${"~!".repeat(127)}x`))).status).toBe(202);
   });
 
   it("of a steer sent again is one steer, also when the run is over by then", async () => {
@@ -1112,7 +1109,7 @@ describe("an approval", () => {
     const won = answers.filter(({ status: code }) => code === 200);
     expect(won).toHaveLength(1);
     expect(answers.filter((answer) => codeOf(answer) === "approval_not_pending")).toHaveLength(11);
-    const [decided] = api.journal(id).filter(({ kind }) => kind === "decided");
+    const decided = api.journal(id).find(({ kind }) => kind === "decided");
     expect(decided).toMatchObject({ allow: won[0]?.body["choice"] === "once" });
     expect(api.journal(id).filter(({ kind }) => kind === "started")).toHaveLength(
       won[0]?.body["choice"] === "once" ? 1 : 0,
@@ -1154,7 +1151,7 @@ describe("an approval", () => {
     const { api, id } = await asking(1, { timeoutMs: 150 });
     opened = opened.filter((one) => one !== api);
     await api.kill();
-    const [asked] = api.journal(id).filter((entry) => entry.kind === "asked");
+    const asked = api.journal(id).find((entry) => entry.kind === "asked");
     await expect.poll(() => Date.now()).toBeGreaterThan(asked?.kind === "asked" ? asked.ask.until : 0);
     const tool = scriptedTool("danger", { gate: question() });
     const again = await start({ disk: api.disk, tools: [tool] });

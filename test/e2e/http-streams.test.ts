@@ -2,7 +2,6 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Gate } from "../../src/core/ports.ts";
 import { frames, KEY, type StartOptions, startApi, type TestApi } from "../fakes/api.ts";
@@ -32,7 +31,8 @@ const events = (api: TestApi, id: string, headers: Record<string, string> = {}, 
 const whole = async (api: TestApi, id: string, after = ""): Promise<Frame[]> =>
   (await look(api.url, id, after, Number.POSITIVE_INFINITY)).frames;
 const names = (seen: readonly Frame[]) => seen.map(({ data }) => data.event);
-const textOf = (seen: readonly Frame[]) => seen.map(({ data }) => data["delta"] ?? "").join("");
+const textOf = (seen: readonly Frame[]) =>
+  seen.map(({ data: { delta } }) => (typeof delta === "string" ? delta : "")).join("");
 /** One frame after the other. */
 async function viewer(api: TestApi, id: string, after = "") {
   const response = await events(api, id, after ? { "Last-Event-ID": after } : {});
@@ -259,7 +259,7 @@ describe("viewers", () => {
     await Promise.all(Array.from({ length: 100 }, (_, n) => look(api.url, id, "", 1 + (n % 40))));
     asked.answer("done");
     expect(await api.ended(id, id)).toBe("completed");
-    await Promise.all(open.all.map((socket) => socket.destroyed || once(socket, "close")));
+    for (const socket of open.all) if (!socket.destroyed) await once(socket, "close");
     open.stop();
     expect(open.all.length).toBeGreaterThanOrEqual(100);
   });
@@ -338,7 +338,10 @@ describe("an event id", () => {
     const response = query
       ? await events(api, id, {}, `?after=${encodeURIComponent(place)}`)
       : await events(api, id, { "Last-Event-ID": place });
-    if (response.status === 200) return void (await response.body?.cancel());
+    if (response.status === 200) {
+      await response.body?.cancel();
+      return "taken";
+    }
     const { error } = (await response.json()) as { error: { code: string; message: string } };
     expect(error.message).toMatch(/\S/);
     return [response.status, error.code];
@@ -535,7 +538,9 @@ function serverSockets() {
 
 describe("a reader that stops reading", () => {
   const MEGABYTE = "0123456789abcdef".repeat(65_536);
-  const PIECES = 32;
+  /** What the kernel holds for us differs; it is full when nothing more goes out for some pieces in a row. */
+  const MOST_PIECES = 128;
+  const STUCK = 3;
 
   it("is held in bounds, then cut, holds up nobody, and can resume exactly", async () => {
     const api = await start({ settings: { stallMs: 200 } });
@@ -543,52 +548,40 @@ describe("a reader that stops reading", () => {
     const asked = await api.model.next();
     const { port } = new URL(api.url);
     const open = serverSockets();
-    const stuck = connect(Number(port), "127.0.0.1");
-    stuck.pause();
-    stuck.on("error", () => {});
-    stuck.write(
+    const reader = connect(Number(port), "127.0.0.1");
+    reader.pause();
+    reader.on("error", () => {});
+    reader.write(
       `GET /v1/runs/${id}/events HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${KEY}\r\n\r\n`,
     );
     const quick = whole(api, id);
-    let most = 0;
-    for (let n = 0; n < PIECES; n++) {
+    const held = () => open.all.find((socket) => socket.remotePort === reader.localPort);
+    await expect.poll(held, { interval: 1 }).toBeDefined();
+    let [pieces, stuck, most] = [0, 0, 0];
+    for (; pieces < MOST_PIECES && stuck < STUCK && !held()?.destroyed; pieces++) {
       asked.say(MEGABYTE);
       await calm();
-      for (const socket of open.all)
-        if (socket.remotePort === stuck.localPort) most = Math.max(most, socket.writableLength);
+      const waiting = held()?.writableLength ?? 0;
+      most = Math.max(most, waiting);
+      stuck = waiting > 0 ? stuck + 1 : 0;
     }
-    const held = open.all.find((socket) => socket.remotePort === stuck.localPort);
+    const server = held();
     open.stop();
-    if (held && !held.destroyed) await once(held, "close");
-    asked.answer("");
-    expect(textOf(await quick)).toHaveLength(PIECES * MEGABYTE.length);
+    if (server && !server.destroyed) await once(server, "close");
+    asked.answer("the end");
+    const full = textOf(await quick);
+    expect(full).toHaveLength(pieces * MEGABYTE.length + 7);
     expect(most).toBeGreaterThan(0);
-    expect(most).toBeLessThan(4 * MEGABYTE.length);
+    expect(most).toBeLessThan(8 * MEGABYTE.length);
 
     const chunks: Buffer[] = [];
-    stuck.on("data", (chunk: Buffer) => chunks.push(chunk)).resume();
-    await once(stuck, "close");
+    reader.on("data", (chunk: Buffer) => chunks.push(chunk)).resume();
+    await once(reader, "close");
     const seen = framesOf(dechunked(Buffer.concat(chunks)));
-    expect(textOf(seen).length).toBeLessThan(PIECES * MEGABYTE.length);
+    expect(textOf(seen).length).toBeLessThan(full.length);
     const after = await whole(api, id, seen.at(-1)?.id ?? "");
-    expect(textOf([...seen, ...after]) === textOf(await quick)).toBe(true);
+    expect(textOf([...seen, ...after]) === full).toBe(true);
     expect(after.at(-1)?.data.event).toBe("run.completed");
-  });
-
-  it("is not one that is slow but goes on reading: it gets through, however long a frame is", async () => {
-    const api = await start({ settings: { stallMs: 100 } });
-    const id = await api.run({ input: "x" });
-    (await api.model.next()).answer(MEGABYTE.repeat(24));
-    await api.ended(id, id);
-    const { port } = new URL(api.url);
-    const slow = connect(Number(port), "127.0.0.1");
-    slow.write(`GET /v1/runs/${id}/events HTTP/1.0\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${KEY}\r\n\r\n`);
-    let end = "";
-    for await (const chunk of slow as AsyncIterable<Buffer>) {
-      end = (end + chunk.toString("latin1")).slice(-100);
-      await sleep(2); // some 30 MB a second: ten times the stall for all of it, nothing for a piece
-    }
-    expect(end).toContain(": stream closed");
   });
 });
 

@@ -12,7 +12,7 @@ export const KEY = "test-key-0123456789-abcdefghij";
 
 export type StartOptions = Pick<BootOptions, "tools" | "disk" | "limits" | "rules" | "announce" | "modelNamed"> & {
   settings?: Partial<Settings>;
-  server?: Partial<Pick<ApiOptions, "origins" | "names" | "rateLimit" | "key" | "host" | "found" | "more">>;
+  server?: Partial<Pick<ApiOptions, "origins" | "names" | "rateLimit" | "key" | "host" | "more">>;
   /** Looks on, and may serve what it saw. */
   onlooker?(runtime: Runtime): { observe: NonNullable<BootOptions["observe"]>; routes?: readonly Route[] };
 };
@@ -66,7 +66,6 @@ export async function startApi(options: StartOptions = {}): Promise<TestApi> {
     names: [],
     rateLimit: 0,
     redact: (text) => text,
-    found: [],
     more: beside?.routes ?? [],
     ...server,
     settings: {
@@ -83,6 +82,7 @@ export async function startApi(options: StartOptions = {}): Promise<TestApi> {
     },
   });
   const served = api;
+  await served.opened();
   const call: TestApi["call"] = (method, path, body, headers = {}) =>
     fetch(`${served.url}${path}`, {
       method,

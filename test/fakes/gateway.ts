@@ -29,10 +29,12 @@ type Options = Pick<BootOptions, "limits" | "rules" | "between"> & {
   tools?: Tool[];
   lists?: Partial<Lists>;
   busyMode?: Mode;
+  /** By platform. */
+  busyModes?: Readonly<Record<string, Mode>>;
   progress?: GatewayOptions["progress"];
   sharedGroups?: boolean;
   files?: string;
-  /** It dies at the so-maniest of: before and after each write of a note, and each call to a platform. */
+  /** It dies at the so-maniest of: before and after each write to the disk, and each call to a platform. */
   dieAt?: number;
 };
 
@@ -100,7 +102,7 @@ export async function bootGateway(options: Options = {}): Promise<TestGateway> {
     newKey: () => `key${++keys}`,
     randomBytes,
     lists: () => ({ allowed: [ANNA.id, BEN.id], admins: [], ...lists }),
-    busyMode: () => busyMode,
+    busyMode: (platform) => options.busyModes?.[platform] ?? busyMode,
     models: () => ["demo:one", "demo:two"],
     progress,
     files,
@@ -141,6 +143,12 @@ function fragile(store: Store, tick: () => void): Store {
   const { notes } = store;
   return {
     ...store,
+    async commit(change) {
+      tick();
+      const verdict = await store.commit(change);
+      tick();
+      return verdict;
+    },
     notes: {
       get: (key) => notes.get(key),
       list: (prefix) => notes.list(prefix),

@@ -3,8 +3,8 @@ import { must } from "../simulation/checker.ts";
 import type { Frame } from "./viewer.ts";
 
 /** What is told while it happens and is in no record: it may be missed, but not come twice. */
-const PASSING = ["run.notice", "reasoning.delta"];
-const ENDS = ["run.completed", "run.failed", "run.cancelled", "run.interrupted"];
+const PASSING = new Set(["run.notice", "reasoning.delta"]);
+const ENDS = new Set(["run.completed", "run.failed", "run.cancelled", "run.interrupted"]);
 
 export function judge(run: string, joined: readonly Frame[], full: readonly Frame[]): void {
   whole(run, joined);
@@ -24,11 +24,7 @@ function whole(run: string, frames: readonly Frame[]): void {
     const before = frames[index - 1];
     if (before) must(rises(before.id, id), "I20", () => `${run} goes from ${before.id} to ${id}`);
     const last = index === frames.length - 1;
-    must(
-      ENDS.includes(data.event) === last,
-      "I6",
-      () => `${run} has ${data.event} as ${index + 1} of ${frames.length}`,
-    );
+    must(ENDS.has(data.event) === last, "I6", () => `${run} has ${data.event} as ${index + 1} of ${frames.length}`);
   }
   must(frames.length > 0, "I6", () => `${run} has no end`);
 }
@@ -48,7 +44,7 @@ function linesOf(frames: readonly Frame[]): string[] {
   for (const { id, data } of frames) {
     if (data.event === "message.delta") text += String(data["delta"]);
     else if (data.event === "message.reset") text = "";
-    else if (!PASSING.includes(data.event)) {
+    else if (!PASSING.has(data.event)) {
       if (text) lines.push(JSON.stringify(text));
       text = "";
       lines.push(`${id} ${JSON.stringify(data)}`);
@@ -70,7 +66,9 @@ export function agrees(run: string, frames: readonly Frame[], status: Record<str
   const end: Partial<Frame["data"]> = frames.at(-1)?.data ?? {};
   const comesTo = ({ output, usage, error }: Record<string, unknown>) => JSON.stringify({ output, usage, error });
   must(
-    comesTo(end) === comesTo(status) && end.event === `run.${status["status"]}` && end.event === status["last_event"],
+    comesTo(end) === comesTo(status) &&
+      end.event === `run.${String(status["status"])}` &&
+      end.event === status["last_event"],
     "I20",
     () => `${run} was told ${JSON.stringify(end)}, its status is ${JSON.stringify(status)}`,
   );

@@ -143,16 +143,14 @@ const isSendable = (value: string | undefined): value is string =>
 
 /** What a refusal must not change; turns go on meanwhile. */
 const left = () =>
-  JSON.stringify(
-    api.disk
-      .sessions({ limit: 1e6 })
-      .map(({ session, title }) => [
-        session,
-        title,
-        api.journal(session).filter(({ kind }) => kind === "accepted").length,
-      ])
-      .toSorted(),
-  );
+  api.disk
+    .sessions({ limit: 1e6 })
+    .map(({ session, title }) => {
+      const inputs = api.journal(session).filter(({ kind }) => kind === "accepted").length;
+      return JSON.stringify([session, title, inputs]);
+    })
+    .toSorted()
+    .join("\n");
 
 async function answers(row: Row, id: string, body: string, more: Record<string, string>): Promise<void> {
   const before = left();

@@ -7,12 +7,12 @@ import type { Runtime } from "../../core/runtime.ts";
 import type { Entry, Mode } from "../../core/session.ts";
 import { type Access, createAccess, type Lists } from "./access.ts";
 import { createCommands } from "./commands.ts";
-import { createOutbox, tell } from "./outbox.ts";
+import { createOutbox, routeFor } from "./outbox.ts";
 import { createQuestions } from "./questions.ts";
-import { routeOf } from "./route.ts";
 import { createSessions } from "./sessions.ts";
 import { createShow } from "./show.ts";
 import { createTalk } from "./talk.ts";
+import { createTell } from "./tell.ts";
 
 export type GatewayOptions = {
   runtime: Runtime;
@@ -59,8 +59,9 @@ export function createGateway(options: GatewayOptions): Gateway {
   const chats = new Map(options.chats.map((chat) => [chat.platform, chat]));
   const access = createAccess({ lists: options.lists, notes, clock, randomBytes: options.randomBytes });
   const sessions = createSessions(notes);
-  const questions = createQuestions({ runtime, notes, access, clock, log, newKey });
-  const show = createShow({ runtime, chats, notes, questions, clock, log, progress: options.progress });
+  const tell = createTell({ clock, log });
+  const questions = createQuestions({ runtime, notes, access, tell, clock, log, newKey });
+  const show = createShow({ runtime, chats, notes, questions, tell, clock, log, progress: options.progress });
   const outbox = createOutbox({ chats, notes, clock, log });
   const commands = createCommands({
     runtime,
@@ -70,11 +71,9 @@ export function createGateway(options: GatewayOptions): Gateway {
     questions,
     busyMode,
     models: options.models,
-    newKey,
-    restart: async ({ turn }) => {
+    restart: async () => {
       const { turns } = await runtime.load();
       if (!requestRestart({ turn: null })) return "⏳ A restart is under way already.";
-      log("info", "restart.asked", { turn });
       return turns ? `⏳ Draining ${turns} active agent(s) before restart...` : "♻️ Restarting gateway...";
     },
   });
@@ -84,9 +83,9 @@ export function createGateway(options: GatewayOptions): Gateway {
     sessions,
     questions,
     commands,
+    tell,
     notes,
     clock,
-    log,
     newKey,
     files: options.files,
     sharedGroups: options.sharedGroups,
@@ -102,7 +101,8 @@ export function createGateway(options: GatewayOptions): Gateway {
     },
     observe: show.observe,
     async start() {
-      await forgetOld();
+      await show.resume();
+      void forgetOld().catch((error: unknown) => log("warn", "notes.unforgotten", { error: messageOf(error) }));
       await Promise.all(
         options.chats.map(async (chat) => {
           try {
@@ -119,13 +119,14 @@ export function createGateway(options: GatewayOptions): Gateway {
       const rows = await runtime.sessions({ limit: 1_000 });
       const told = new Set<string>();
       const sending = rows.map(async ({ session, active }) => {
-        const route = active ? routeOf(session) : null;
+        const route = active ? await routeFor(session, notes) : null;
         const chat = route && chats.get(route.platform);
-        if (!route || !chat || !(await isRunning(session))) return;
-        const place = `${route.platform} ${route.place.chat} ${route.place.thread ?? ""}`;
-        if (told.has(place)) return;
-        told.add(place);
-        await tell(chat, route.place, { text: NOTICE[why] }, { key: `leaving.${newKey()}`, clock, log });
+        if (!chat || !(await isRunning(session))) return;
+        const { place } = route;
+        const where = `${route.platform} ${place.chat} ${place.thread ?? ""}`;
+        if (told.has(where)) return;
+        told.add(where);
+        await tell.say(chat, place, { text: NOTICE[why] }, `leaving.${newKey()}`);
       });
       const enough = new AbortController();
       await Promise.race([Promise.allSettled(sending), clock.sleep(NOTICE_MS, enough.signal)]);
@@ -136,7 +137,8 @@ export function createGateway(options: GatewayOptions): Gateway {
     },
     health: () => options.chats.map((chat) => chat.health()),
     async close() {
-      show.close();
+      questions.close();
+      await Promise.all([show.close(), tell.settled(NOTICE_MS)]);
       await Promise.allSettled(options.chats.map((chat) => chat.close()));
     },
   };
@@ -148,8 +150,9 @@ export function createGateway(options: GatewayOptions): Gateway {
   }
 
   async function forgetOld() {
-    for (const prefix of ["did/", "out/", "edit/", "live/", "tries/", "refused/"])
-      for (const { key, at } of await notes.list(prefix))
-        if (at > 0 && clock.now() - at > FORGET_MS) await notes.set(key, undefined);
+    for (const prefix of ["did/", "out/", "edit/", "live/", "tries/", "refused/", "route/"]) {
+      const old = (await notes.list(prefix)).filter(({ at }) => at > 0 && clock.now() - at > FORGET_MS);
+      await Promise.all(old.map(({ key }) => notes.set(key, undefined)));
+    }
   }
 }

@@ -13,8 +13,10 @@ export type Lifecycle = {
   asked: Promise<Leaving>;
 };
 
+type Signals = { on(signal: NodeJS.Signals, heard: () => void): unknown };
+
 /** From now on signals are ours. A second one ends the process at once: what was accepted is durable already. */
-export function createLifecycle(log: Log): Lifecycle {
+export function createLifecycle(log: Log, signals: Signals = process): Lifecycle {
   const asked = Promise.withResolvers<Leaving>();
   let leaving = false;
   const leave = (why: Leaving["why"], turn: string | null): boolean => {
@@ -24,11 +26,11 @@ export function createLifecycle(log: Log): Lifecycle {
     return true;
   };
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const)
-    process.on(signal, () => {
+    signals.on(signal, () => {
       log("info", "gateway.signal", { signal });
       if (!leave("shutdown", null)) process.exit(signal === "SIGTERM" ? EXIT.stopped : EXIT.second);
     });
-  process.on("SIGUSR2", () => leave("restart", null));
+  signals.on("SIGUSR2", () => leave("restart", null));
   return { asked: asked.promise, requestRestart: ({ turn }) => leave("restart", turn) };
 }
 

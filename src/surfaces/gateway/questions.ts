@@ -135,7 +135,7 @@ export function createQuestions(options: {
     if (!asked) return DECIDED;
     const { session, call, by, choices } = asked;
     if (!(await access.mayTalk(platform, place, from)) || !mayAnswer(platform, from, by)) return NOT_YOURS;
-    const choice: unknown = Array.isArray(choices) ? choices[Number(index)] : undefined;
+    const choice: unknown = Array.isArray(choices) && /^\d$/.test(index) ? choices[Number(index)] : undefined;
     if (typeof session !== "string" || typeof call !== "string" || typeof choice !== "string")
       return "This is not a choice.";
     const given = choiceAnswer(asked["kind"] === "approval" ? "approval" : "question", choice);

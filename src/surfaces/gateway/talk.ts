@@ -92,7 +92,7 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
         await notes.set(once, undefined); // it failed as a whole: brought again it is done anew
         throw error;
       }
-      if (!runtime.draining()) await notes.set(once, "done");
+      await notes.set(once, "done");
     }
 
     /** Whether it was one. Noted first: brought again, it is no answer to whatever is asked by then. */
@@ -144,27 +144,36 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
       if (words) say(place, words, `stranger.${place.chat}.${message}`);
     }
 
-    /** Only what still waits is changed: what has begun was said as it was said. The new one is there before the old one
-     *  goes, so that a crash between them loses neither. */
+    /** Only what still waits is changed: what has begun was said as it was said. */
     async function edited(message: Heard): Promise<void> {
       const { place, from } = message;
       if (!(await access.mayTalk(platform, place, from)) || !message.addressed) return;
       const waits = await waiting(place, message.message);
-      if (!waits) return;
       const command = commandIn(message.text);
       const said = command && ["queue", "steer"].includes(command.name) ? command.rest : message.text;
-      const { images, lines } = await keepAttachments(message.attachments, options.files, newKey);
-      const text = [said, ...lines].filter(Boolean).join("\n");
-      if (!text.trim() || text === waits.text) return;
-      const again = `${keyOf(message)}~${newKey()}`;
-      const mode = waits.mode === "steer" ? "steer" : "queue";
-      const { session } = waits;
-      const request = { session, source: platform, key: again, text, mode, by: personOf(platform, from) } as const;
+      if (!waits || !said.trim() || said === waits.text) return;
+      const { session, index } = waits;
+      const again = `${keyOf(message)}~${runtime.idOf(waits.id, said)}`; // the same when it is brought again
+      const id = runtime.idOf(platform, again);
       try {
-        const { id } = await runtime.accept({ ...request, reply: "push", ...(images.length && { images }) });
+        // The new one is there before the old one goes: a crash between them loses neither.
+        if (!(await runtime.whereabouts(id))) {
+          const { images, lines } = await keepAttachments(message.attachments, options.files, newKey);
+          await runtime.accept({
+            session,
+            source: platform,
+            key: again,
+            text: [said, ...lines].join("\n"),
+            mode: waits.mode === "steer" ? "steer" : "queue",
+            reply: "push",
+            by: personOf(platform, from),
+            ...(images.length && { images }),
+          });
+        }
+        const old = await runtime.withdraw(session, waits.id);
+        if (!old) return void (await runtime.withdraw(session, id));
         await notes.set(editName(message), again);
-        if (!(await runtime.withdraw(session, waits.id))) await runtime.withdraw(session, id);
-        else await runtime.move(session, id, waits.index);
+        await runtime.move(session, id, index);
       } catch (error) {
         const words = error instanceof Refusal ? refusalText(error) : null;
         if (words === null) throw error;

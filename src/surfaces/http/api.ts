@@ -28,8 +28,6 @@ export type ApiOptions = {
   names: readonly string[];
   rateLimit: number;
   redact(text: string): string;
-  /** Runs that a process before us left. */
-  found: readonly string[];
   /** Routes of others that are served beside ours. */
   more?: readonly Route[];
 };
@@ -37,6 +35,8 @@ export type ServedApi = {
   url: string;
   observe(session: string, entries: readonly Entry[]): void;
   connections(): Promise<number>;
+  /** The runtime has started: from now on requests are answered. */
+  opened(): Promise<void>;
   /** Streams end with the hint to come back; then waits for what is under way, at most so long. */
   close(ms: number): Promise<void>;
 };
@@ -44,8 +44,9 @@ export type ServedApi = {
 export async function serveApi(options: ApiOptions): Promise<ServedApi> {
   const { runtime, clock, log, newKey, tools, settings, vitals, more = [] } = options;
   const leaving = new AbortController();
-  const runs = countRuns(settings.maxRuns, options.found);
-  const api: Api = { runtime, clock, log, newKey, tools, settings, runs, leaving: leaving.signal };
+  const runs = countRuns(settings.maxRuns);
+  let open = false;
+  const api: Api = { runtime, clock, log, newKey, tools, settings, runs, leaving: leaving.signal, open: () => open };
   let url = "";
   const describe = () => openApi(routes, { url, version: settings.version });
   const routes: Route[] = [...routesOf(api, vitals, describe), ...more];
@@ -55,11 +56,23 @@ export async function serveApi(options: ApiOptions): Promise<ServedApi> {
     url,
     observe: (_session, entries) => runs.observe(entries),
     connections: server.connections,
+    async opened() {
+      const { inputs } = await runtime.load();
+      const left = await Promise.all(inputs.map(async (id) => ((await isOurs(runtime, id)) ? [id] : [])));
+      runs.found(left.flat());
+      open = true;
+    },
     async close(ms) {
       leaving.abort("leaving");
       await server.close(ms);
     },
   };
+}
+
+/** Whether it came by this API: only those count among its runs. */
+async function isOurs(runtime: Runtime, id: string): Promise<boolean> {
+  const [first] = await runtime.turn(id);
+  return first?.kind === "accepted" && first.input.source === "api";
 }
 
 /** The table itself, for those who look at all rows. */

@@ -64,7 +64,10 @@ export function completionRoutes(api: Api): Route[] {
         503: "About to restart",
       },
       async handle({ body, headers, response, stream }) {
-        const turn = await begin(api, headers, requestOf(api, body, headers));
+        const turn = await begin(api, headers, {
+          ...requestOf(api, body, headers),
+          same: [body, headers["x-hermes-session-id"] ?? null],
+        });
         const about = {
           ...echo(headers),
           "X-Hermes-Session-Id": turn.session,

@@ -101,25 +101,28 @@ export const usageOf = ({ usage }: Run) => ({
   total_tokens: usage.input + usage.output,
 });
 
-/** The name of the last event that an entry of this kind gives; null: it gives none. */
+const NAMES: Partial<Record<Entry["kind"], string>> = {
+  began: "run.started",
+  joined: "run.steered",
+  asked: "approval.request",
+  decided: "approval.responded",
+  started: "tool.started",
+  stopping: "run.stopping",
+  withdrawn: "run.cancelled",
+};
+
+/** The name of the last event that a viewer of these entries is told; null: none yet. */
 export function lastEventOf(entries: readonly Entry[]): string | null {
-  const names: Partial<Record<Entry["kind"], string>> = {
-    began: "run.started",
-    joined: "run.steered",
-    asked: "approval.request",
-    decided: "approval.responded",
-    started: "tool.started",
-    acted: "tool.completed",
-    thought: "message.delta",
-    stopping: "run.stopping",
-    withdrawn: "run.cancelled",
-  };
-  for (const entry of entries.toReversed()) {
-    if (entry.kind === "ended") return `run.${entry.outcome}`;
-    const name = names[entry.kind];
-    if (name) return name;
+  const started = new Set<string>();
+  let last: string | null = null;
+  for (const entry of entries) {
+    if (entry.kind === "started") started.add(entry.call);
+    if (entry.kind === "ended") last = `run.${entry.outcome}`;
+    else if (entry.kind === "acted") last = started.has(entry.call) ? "tool.completed" : last;
+    else if (entry.kind === "thought" || entry.kind === "cut") last = entry.text ? "message.delta" : last;
+    else last = NAMES[entry.kind] ?? last;
   }
-  return null;
+  return last;
 }
 
 function endOf(run: Run, by: string): RunEvent {

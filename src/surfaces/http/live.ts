@@ -3,12 +3,9 @@ import { Refusal } from "../../core/errors.ts";
 import type { Entry } from "../../core/session.ts";
 import type { LiveRuns, Place } from "./route.ts";
 
-/** `most` 0: no limit. `found`: those that a process before us left. */
-export function countRuns(
-  most: number,
-  found: readonly string[],
-): LiveRuns & { observe(entries: readonly Entry[]): void } {
-  const live = new Set(found);
+/** `most` 0: no limit. */
+export function countRuns(most: number): LiveRuns & { observe(entries: readonly Entry[]): void } {
+  const live = new Set<string>();
   const ended = new Set<string>(); // some end before whoever started them has heard of it
   let entering = 0;
 
@@ -42,7 +39,11 @@ export function countRuns(
     }
   }
 
-  return { place, size: () => live.size + entering, observe };
+  const found = (runs: readonly string[]) => {
+    for (const run of runs) live.add(run);
+  };
+
+  return { place, size: () => live.size + entering, found, observe };
 }
 
 /** The run that is none of its own any more. */

@@ -21,6 +21,8 @@ export type Api = {
   runs: LiveRuns;
   /** Aborts when we are about to leave. */
   leaving: AbortSignal;
+  /** Not before the runtime has started. */
+  open(): boolean;
 };
 export type Settings = {
   /** The model under the name that clients see. */
@@ -39,6 +41,8 @@ export type Settings = {
 export type LiveRuns = {
   place(): Place;
   size(): number;
+  /** Those that a process before us left. */
+  found(runs: readonly string[]): void;
 };
 /** Of one run among those that may live at a time. */
 export type Place = {
@@ -109,6 +113,9 @@ export const streamer =
   };
 
 const SOON = { headers: { "Retry-After": "1" } };
+export const starting = (): Problem =>
+  problem(503, "gateway_starting", "The server is starting; try again in a moment.", SOON);
+
 export const draining = (): Problem =>
   problem(503, "gateway_draining", "The server is about to restart and takes no new work; try again soon.", SOON);
 

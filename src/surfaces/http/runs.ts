@@ -37,7 +37,7 @@ const startBody = z.looseObject({
   mode: z.enum(["interrupt", "queue", "steer"]).nullish(),
 });
 const approvalBody = z.looseObject({
-  choice: z.string().max(50).optional(),
+  choice: z.unknown().optional(),
   request_id: z.string().max(200).optional(),
   all: z.unknown().optional(),
   resolve_all: z.unknown().optional(),
@@ -60,6 +60,12 @@ export function runRoutes(api: Api): Route[] {
     if (!run) throw problem(404, "run_not_found", `There is no run ${JSON.stringify(id.slice(0, 60))}.`);
     return run;
   };
+
+  async function asksInWords(run: Run, id: string | undefined): Promise<boolean> {
+    const entries = await runtime.turn(run.joined ?? run.id);
+    const asked = entries.find((entry) => entry.kind === "asked" && entry.call === (id ?? run.asking[0]));
+    return asked?.kind === "asked" && asked.ask.kind === "question";
+  }
 
   return [
     route({
@@ -91,6 +97,7 @@ export function runRoutes(api: Api): Route[] {
         const receipt = await begin(api, headers, {
           ...(body.session_id && { session: body.session_id }),
           ...(previous && { previous }),
+          same: body,
           text: said.text,
           mode: body.mode ?? settings.busyMode,
           ...(said.images.length && { images: said.images }),
@@ -149,8 +156,12 @@ export function runRoutes(api: Api): Route[] {
       answers: { 200: "Decided", 400: "Not one of the choices", 404: "There is no such run", 409: "Nothing waits" },
       async handle({ params: { id = "" }, body, headers }) {
         const run = await found(id);
-        const choice = YES[body.choice ?? ""] ?? body.choice ?? (body.answer === undefined ? "" : "once");
-        if (!CHOICES.includes(choice)) {
+        const given = typeof body.choice === "string" ? (YES[body.choice] ?? body.choice) : body.choice;
+        // Words answer a question; they are no consent to anything.
+        const words =
+          body.choice === undefined && body.answer !== undefined && (await asksInWords(run, body.request_id));
+        const choice = words ? "once" : CHOICES.find((one) => one === given);
+        if (!choice) {
           const needs = `choice: must be one of ${CHOICES.join(", ")}`;
           throw problem(400, "invalid_approval_choice", needs, { param: "choice" });
         }
@@ -159,7 +170,7 @@ export function runRoutes(api: Api): Route[] {
         const all = body.all === true || body.resolve_all === true; // a text such as "false" is not a yes
         const waiting = body.request_id ? run.asking.filter((call) => call === body.request_id) : run.asking;
         const allow = choice !== "deny";
-        const answer = body.answer ?? (allow ? choice : body.reason || "The user said no.");
+        const answer = words && body.answer ? body.answer : allow ? choice : body.reason || "The user said no.";
         const by = sessionKeyOf(headers) ?? "api";
         let resolved = 0;
         for (const call of all ? waiting : waiting.slice(0, 1))
@@ -180,7 +191,6 @@ export function runRoutes(api: Api): Route[] {
         const run = await found(id);
         const said = [body.input, body.message, body.text].find((given) => given?.trim());
         if (!said) throw problem(400, "invalid_input", "input: must be the text to steer with", { param: "input" });
-        if (isOver(run)) throw problem(409, "run_not_accepting_steer", "The run is over.");
         const by = sessionKeyOf(headers);
         const receipt = await runtime.accept({
           session: run.session,
@@ -190,6 +200,7 @@ export function runRoutes(api: Api): Route[] {
           mode: "steer",
           reply: "pull",
           into: run.joined ?? id,
+          same: body,
           ...(by && { by }),
         });
         const { replayed } = receipt;

@@ -9,7 +9,7 @@ import { ConfigError, messageOf } from "../../core/errors.ts";
 import { parse, readJson } from "./body.ts";
 import { createGuard, createRateLimit, securityHeaders } from "./guard.ts";
 import { envelope, Problem, problem } from "./problem.ts";
-import { type Api, draining, problemOf, type Route, streamer } from "./route.ts";
+import { type Api, draining, problemOf, type Route, starting, streamer } from "./route.ts";
 
 type Options = {
   host: string;
@@ -112,6 +112,7 @@ function router(api: Api, routes: readonly Route[], redact: (text: string) => st
 async function answer(api: Api, row: Route, c: Context<Env>, redact: (text: string) => string): Promise<Response> {
   const { incoming: request, outgoing: response } = c.env;
   try {
+    if (!api.open() && row.access !== "open") throw starting();
     if (row.starts && api.runtime.draining()) throw draining();
     const body = row.body ? parse(row.body, (await readJson(request)) ?? {}) : undefined;
     const answered = await row.handle({

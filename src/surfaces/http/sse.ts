@@ -18,7 +18,10 @@ type Options = {
   last?: string;
 };
 
-export const HEADERS = {
+/** A reader that takes this much in time is slow, not gone. */
+const PIECE = 65_536;
+
+const HEADERS = {
   "Content-Type": "text/event-stream; charset=utf-8",
   "Cache-Control": "no-cache",
   "X-Accel-Buffering": "no",
@@ -41,8 +44,13 @@ export async function stream(
   let quietSince = clock.now();
 
   const write = async (text: string): Promise<void> => {
+    if (text.length <= PIECE) return push(text);
+    const bytes = Buffer.from(text);
+    for (let at = 0; at < bytes.length && !gone.signal.aborted; at += PIECE) await push(bytes.subarray(at, at + PIECE));
+  };
+  const push = async (piece: string | Uint8Array): Promise<void> => {
     quietSince = clock.now();
-    if (gone.signal.aborted || response.write(text)) return;
+    if (gone.signal.aborted || response.write(piece)) return;
     const taken = new AbortController();
     const drained = () => taken.abort("drained");
     response.once("drain", drained);

@@ -94,8 +94,11 @@ export async function begin(
   const by = sessionKeyOf(headers);
   const key = idempotencyKeyOf(headers) ?? newKey();
   const place = runs.place();
+  const known = await runtime.whereabouts(runtime.idOf("api", key)); // then it is answered as before
+  const fork = { made: "" };
   try {
-    const session = previous ? await continueFrom(runtime, previous, { key, apart }, place) : request.session;
+    const session =
+      previous && !known ? await continueFrom(runtime, previous, { key, apart, place, fork }) : request.session;
     const receipt = await runtime.accept({
       ...request,
       ...(session && { session }),
@@ -107,6 +110,9 @@ export async function begin(
     });
     if (!receipt.replayed) place.stay(receipt.id);
     return receipt;
+  } catch (error) {
+    if (fork.made) await runtime.forget(fork.made); // a request that is refused leaves nothing behind
+    throw error;
   } finally {
     place.leave();
   }
@@ -116,8 +122,7 @@ export async function begin(
 async function continueFrom(
   runtime: Runtime,
   previous: string,
-  { key, apart }: { key: string; apart: boolean },
-  place: Place,
+  { key, apart, place, fork }: { key: string; apart: boolean; place: Place; fork: { made: string } },
 ): Promise<string> {
   const run = await runtime.run(previous.replace(/^resp_/, "run_"));
   if (!run) {
@@ -125,12 +130,21 @@ async function continueFrom(
     throw problem(404, "previous_response_not_found", text, { param: "previous_response_id" });
   }
   const session = `run_${createHash("sha256").update(`fork\0${previous}\0${key}`).digest("hex").slice(0, 32)}`;
-  if (await runtime.summary(session)) return session; // this request came before
   const last = (await runtime.turn(run.joined ?? run.id)).at(-1)?.seq ?? 0;
   const isNewer = (entry: Entry) => entry.kind === "accepted" && !entry.input.task;
   const newer = (await runtime.entries(run.session, last, 1_000)).some(isNewer);
   if (!newer && !apart) return run.session;
-  place.enter(); // a request that is refused leaves nothing behind
-  await runtime.fork({ from: run.session, through: run.joined ?? run.id, session, title: "" });
+  place.enter();
+  const made = await runtime.fork({ from: run.session, through: run.joined ?? run.id, session, title: "" });
+  if (made === "unknown")
+    throw problem(
+      409,
+      "previous_response_not_finished",
+      "That response is not finished; wait for it, then go on from it.",
+      {
+        param: "previous_response_id",
+      },
+    );
+  fork.made = session;
   return session;
 }

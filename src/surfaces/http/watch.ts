@@ -18,7 +18,7 @@ type Watching = {
   now(): number;
 };
 /** Where a viewer is: behind this cursor, and behind so many events of the entry that comes next. */
-type Place = { cursor: string; seq: number; told: number };
+type Place = { cursor: string; seq: number; chars: number; told: number };
 
 export async function* watchRun(
   { runtime, run, session, joined, showReasoning, now }: Watching,
@@ -29,7 +29,7 @@ export async function* watchRun(
   const [first] = known;
   if (!first) return;
   const tag = tagOf(run);
-  const place = placeOf(after, tag) ?? { cursor: String(first.seq - 1), seq: first.seq - 1, told: 0 };
+  const place = placeOf(after, tag) ?? { cursor: String(first.seq - 1), seq: first.seq - 1, chars: 0, told: 0 };
   const reporter = createReporter({ id: run, session, showReasoning }, (child) => runOf(runtime, child));
   const event = (told: RunEvent, timestamp: number): Told => ({ ...told, run_id: run, timestamp });
   // What a steer joined goes on as its own.
@@ -62,12 +62,15 @@ export async function* watchRun(
     if (entry.kind === "joined" && entry.input === run) {
       ({ turn } = entry);
       ours = true;
+      // What it joined is what it is, from its beginning.
+      for (const before of await runtime.turn(turn)) if (before.seq < entry.seq) reporter.skip(before);
     }
     const events = entry.turn === turn || entry.turn === run ? await reporter.tell(entry) : [];
     for (const [index, one] of events.entries()) {
       if (index < told) continue;
       const last = index === events.length - 1;
-      const id = last ? update.cursor : `${bare(cursor)}+e${index + 1}`;
+      // Amid another turn's text the place in that text is nobody's business.
+      const id = last ? (ours ? update.cursor : `${entry.seq}`) : `${bare(cursor)}+e${index + 1}`;
       yield { id: `${id}-${tag}`, event: event(one, entry.at / 1_000) };
     }
     if (events.length) told = 0;
@@ -97,7 +100,17 @@ export async function checkPlace(runtime: Runtime, run: string, session: string,
   const over = [...known, ...(joined ? await runtime.turn(joined) : [])].find(isOver);
   const newest = over?.seq ?? (await runtime.summary(session))?.entries ?? 0;
   const begins = (known[0]?.seq ?? 1) - 1;
+  const { chars } = place;
   if (place.seq < begins || place.seq > newest) throw gone("in this run yet");
+  if (chars && chars > (await saidBehind(runtime, session, place.seq))) throw gone("in this run yet");
+}
+
+/** How much was said in the model call that was under way at that entry. */
+async function saidBehind(runtime: Runtime, session: string, seq: number): Promise<number> {
+  const rest = await runtime.entries(session, seq, 1_000);
+  const end = rest.find(({ kind }) => kind === "thought" || kind === "cut" || kind === "restarted");
+  if (!end) return (await runtime.status(session)).said;
+  return end.kind === "thought" || end.kind === "cut" ? end.text.length : Number.POSITIVE_INFINITY; // taken back since
 }
 
 const bare = (cursor: string) => cursor.split("+", 1)[0] ?? "";
@@ -106,10 +119,11 @@ const tagOf = (run: string) => createHash("sha256").update(run).digest("hex").sl
 /** Null: from the beginning. Undefined: not an id of this run. */
 function placeOf(after: string, tag: string): Place | null | undefined {
   if (after === "") return null;
-  const [, place = "", seq = "", aside = "", of] =
-    /^((\d{1,15})(?:\.\d{1,15})?)(\+[ern]\d{1,15})?(?:-([0-9a-f]{8}))?$/.exec(after) ?? [];
+  const [, place = "", seq = "", chars = "", aside = "", of] =
+    /^((\d{1,15})(?:\.(\d{1,15}))?)(\+(?:[ern]\d{1,15}|x))?(?:-([0-9a-f]{8}))?$/.exec(after) ?? [];
   if (!place || (of && of !== tag)) return undefined;
-  return { cursor: place, seq: Number(seq), told: aside.startsWith("+e") ? Number(aside.slice(2)) : 0 };
+  const told = aside.startsWith("+e") ? Number(aside.slice(2)) : 0;
+  return { cursor: told ? place : place + aside, seq: Number(seq), chars: Number(chars), told };
 }
 
 const isOver = (entry: Entry) => entry.kind === "ended" || entry.kind === "withdrawn";

@@ -57,7 +57,7 @@ export type LocalChat = {
   remove(message: string): Promise<void>;
   /** It comes once more. */
   redeliver(message: string): Promise<void>;
-  /** By its label. Resolves with what the person is shown. */
+  /** By its label or data. Resolves with what the person is shown; never, while nobody is connected. */
   press(message: string, label: string, by?: Person): Promise<string>;
   /** In the order in which they came; those of one place, or all. */
   sent(place?: Place): Shown[];
@@ -289,7 +289,8 @@ export function createLocalChat(options: {
       const found = shown.find((one) => one.message === message);
       const all = found?.buttons.flat() ?? [];
       const button = all.find((one) => one.label === label || one.data === label) ?? { data: label };
-      if (!found || !connection?.ears) throw new Error(`There is nobody whom ${label} could be told.`);
+      if (!found) throw new Error(`We have not sent ${message}.`);
+      if (!connection?.ears) return never();
       return connection.ears.pressed({ data: button.data, place: found.place, from: by, message });
     },
     sent: (place) => shown.filter((one) => !one.removed && (!place || laneOf(one.place) === laneOf(place))),
