@@ -52,6 +52,7 @@ export function createDiscord({ token, apiRoot, clock, log, random }: Options): 
       ready: inbound.ready,
       changed: (connected, error) => {
         if (connected) alive();
+        if (connected && !health.connected) log("info", "chat.connected", { platform });
         Object.assign(health, { connected, error });
       },
     });

@@ -1,5 +1,5 @@
 // A connection that is made again whenever it is over, with growing pauses, until it is no longer wanted.
-import { ConfigError } from "../core/errors.ts";
+import { ConfigError, messageOf } from "../core/errors.ts";
 import type { Clock, Log, Random } from "../core/ports.ts";
 import { pause } from "./pause.ts";
 
@@ -38,7 +38,7 @@ export function keep({ platform, clock, random, log, connect, changed }: Options
         stood ||= standing;
         changed(standing, standing ? "" : "The connection was lost.");
         first.resolve();
-      }, over.signal);
+      }, over.signal).catch((error: unknown): End => ({ why: messageOf(error), final: false }));
       if (over.signal.aborted) return;
       changed(false, end.why);
       log(end.final ? "error" : "warn", "chat.disconnected", { platform, error: end.why });

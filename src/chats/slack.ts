@@ -55,6 +55,7 @@ export function createSlack(options: Options): Chat {
       },
       changed: (connected, error) => {
         if (connected) alive();
+        if (connected && !health.connected) log("info", "chat.connected", { platform });
         Object.assign(health, { connected, error });
       },
     });

@@ -10,6 +10,10 @@ import type { Entry } from "../core/session.ts";
 /** The text of the model call in flight. `held`: said while the end of that call was being written. */
 export type Live = { step: number; text: string; held?: string; notice?: string; notices?: number; reasoning?: string };
 
+const ALL = -1;
+/** Others can be written while a model call goes on. */
+const ENDS_CALL = new Set<Entry["kind"]>(["thought", "cut", "failed", "restarted", "stopping", "ended"]);
+
 type Source = {
   /** False: nothing more will come from here. */
   open(): boolean;
@@ -47,15 +51,16 @@ export async function* follow(source: Source, cursor: string, signal: AbortSigna
         if (said) chars = 0;
         seq = entry.seq;
         yield { cursor: at(), entry };
+        if (ENDS_CALL.has(entry.kind)) [heard, noticed] = [0, 0];
         if (signal.aborted) return;
       }
-      [heard, noticed] = [0, 0];
       continue;
     }
     const live = source.live();
     if (live && step !== -1 && live.step !== step) [heard, noticed] = [0, 0];
     if (live) ({ step } = live);
-    const reasoning = live?.reasoning?.slice(heard); // before the text: it was thought first
+    if (live && heard === ALL) heard = live.reasoning?.length ?? 0;
+    const reasoning = heard === ALL ? "" : live?.reasoning?.slice(heard); // before the text: it was thought first
     if (reasoning) {
       heard += reasoning.length;
       yield { cursor: `${at()}+r${heard}`, reasoning };
@@ -85,7 +90,9 @@ function placeOf(cursor: string): { seq: number; chars: number; heard: number; n
   const [place = "", aside = ""] = cursor.split("+", 2);
   const [seq = 0, chars = 0] = place.split(".").map(Number);
   const count = (kind: string) => (aside.startsWith(kind) ? Number(aside.slice(1)) : 0);
-  return { seq, chars: aside === "x" ? 0 : chars, heard: count("r"), noticed: count("n") };
+  // Who was told of words, or of a notice, was told of the thoughts before them.
+  const heard = chars || aside.startsWith("n") ? ALL : count("r");
+  return { seq, chars: aside === "x" ? 0 : chars, heard: aside === "x" ? 0 : heard, noticed: count("n") };
 }
 
 function woken(watchers: Set<() => void>, signal: AbortSignal): Promise<void> {

@@ -50,7 +50,8 @@ function tableOf({ engine }: TestApi): Route[] {
     newKey: randomUUID,
     tools: () => [],
     settings,
-    runs: countRuns(1, []),
+    runs: countRuns(1),
+    open: () => true,
     leaving: new AbortController().signal,
   };
   return routesOf(

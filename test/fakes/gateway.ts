@@ -2,7 +2,7 @@
 // time passes when the test says so, and the next process on the same disk is one call away.
 import { randomBytes } from "node:crypto";
 import type { Channel, Store, Tool } from "../../src/core/ports.ts";
-import type { Entry, Mode } from "../../src/core/session.ts";
+import type { Mode } from "../../src/core/session.ts";
 import type { Lists } from "../../src/surfaces/gateway/access.ts";
 import { createGateway, type Gateway, type GatewayOptions } from "../../src/surfaces/gateway/gateway.ts";
 import { ANNA, BEN, createLocalChat, type LocalChat } from "./chat/local.ts";
@@ -64,7 +64,6 @@ export async function bootGateway(options: Options = {}): Promise<TestGateway> {
   const [chat] = chats;
   if (!chat) throw new Error("There is no chat.");
   const model = scriptedModel();
-  const seers = new Set<(session: string, entries: readonly Entry[]) => void>();
   const opened = Promise.withResolvers<Channel>();
   let moments = 0;
   let dead = false;
@@ -78,6 +77,9 @@ export async function bootGateway(options: Options = {}): Promise<TestGateway> {
   };
   const connections = chats.map((one) => one.connect(tick));
   const { between = (store: Store) => store, limits, rules } = options;
+  const restarts: boolean[] = [];
+  const logs: Booted["logs"] = []; // of the gateway
+  let made: Gateway | undefined;
   let booted: Booted | undefined;
   booted = await bootEngine({
     clock,
@@ -88,37 +90,39 @@ export async function bootGateway(options: Options = {}): Promise<TestGateway> {
     ...(options.disk && { disk: options.disk }),
     between: (store) => fragile(between(store), tick),
     channel: { send: async (reply, signal) => (await opened.promise).send(reply, signal) },
-    observe: (session, entries) => {
-      for (const see of seers) see(session, entries);
+    observe: (session, entries) => made?.observe(session, entries),
+    // As the program does: the gateway is there before anything that was left is taken up.
+    made: (engine) => {
+      made = createGateway({
+        runtime: engine,
+        chats: connections,
+        clock,
+        log: (level, event, fields = {}) => logs.push({ level, event, fields }),
+        newKey: () => `key${++keys}`,
+        randomBytes,
+        lists: () => ({ allowed: [ANNA.id, BEN.id], admins: [], ...lists }),
+        busyMode: (platform) => options.busyModes?.[platform] ?? busyMode,
+        models: () => ["demo:one", "demo:two"],
+        progress,
+        files,
+        sharedGroups,
+        requestRestart: () => {
+          restarts.push(!restarts.length);
+          return restarts.length === 1;
+        },
+      });
+      opened.resolve(made.channel);
     },
   });
-  const { engine, logs } = booted;
-  const restarts: boolean[] = [];
-  const gateway = createGateway({
-    runtime: engine,
-    chats: connections,
-    clock,
-    log: (level, event, fields = {}) => logs.push({ level, event, fields }),
-    newKey: () => `key${++keys}`,
-    randomBytes,
-    lists: () => ({ allowed: [ANNA.id, BEN.id], admins: [], ...lists }),
-    busyMode: (platform) => options.busyModes?.[platform] ?? busyMode,
-    models: () => ["demo:one", "demo:two"],
-    progress,
-    files,
-    sharedGroups,
-    requestRestart: () => {
-      restarts.push(!restarts.length);
-      return restarts.length === 1;
-    },
-  });
-  opened.resolve(gateway.channel);
-  seers.add(gateway.observe);
+  const { engine } = booted;
+  if (!made) throw new Error("There is no gateway.");
+  const gateway: Gateway = made;
   const starting = gateway.start();
   await (Number.isFinite(dieAt) ? calm() : starting);
 
   return {
     ...booted,
+    logs,
     gateway,
     model,
     clock,
@@ -135,7 +139,8 @@ export async function bootGateway(options: Options = {}): Promise<TestGateway> {
       await gateway.close();
       return left;
     },
-    next: (more = {}) => bootGateway({ ...options, dieAt: Number.POSITIVE_INFINITY, disk: booted.disk, clock, chats, ...more }),
+    next: (more = {}) =>
+      bootGateway({ ...options, dieAt: Number.POSITIVE_INFINITY, disk: booted.disk, clock, chats, ...more }),
   };
 }
 

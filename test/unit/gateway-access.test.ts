@@ -60,7 +60,9 @@ describe("a stranger", () => {
     await chat.say("waits", { place: group });
     await chat.say("mine", { place: group, from: EVE, message: "m2" });
     await chat.edit("m2", "theirs");
-    expect((await engine.status("agent:main:telegram:group:chat1:999")).inbox.map(({ text }) => text)).toEqual(["waits"]);
+    expect((await engine.status("agent:main:telegram:group:chat1:999")).inbox.map(({ text }) => text)).toEqual([
+      "waits",
+    ]);
   });
 
   it("does not hold up others while they are being refused", async () => {

@@ -196,7 +196,10 @@ describe("a message that waits", () => {
       const after = await dying.next();
       await calm();
       const inbox = (await after.engine.status(ANNAS)).inbox.map(({ text }) => text);
-      expect(inbox.filter((text) => text === "A"), `died at ${dieAt}`).toHaveLength(1);
+      expect(
+        inbox.filter((text) => text === "A"),
+        `died at ${dieAt}`,
+      ).toHaveLength(1);
       expect(inbox).not.toContain("a");
       if (!died) break;
     }

@@ -34,7 +34,7 @@ async function asking(gate: Gate = approval(), options: Parameters<typeof bootGa
   return { ...running, tool, ask: askOf(running) };
 }
 function askOf({ chat }: TestGateway) {
-  const [found] = chat.sent().filter(({ buttons }) => buttons.length > 0);
+  const found = chat.sent().find(({ buttons }) => buttons.length > 0);
   return found?.message ?? "";
 }
 /** How it was decided; null: it still waits. */
@@ -53,7 +53,10 @@ describe("an approval", () => {
     expect(chat.sent()).toMatchObject([
       {
         text: `❓ May I?\n\`\`\`\n${COMMAND}\n\`\`\``,
-        buttons: [[{ label: "✅ Once" }, { label: "✅ This session" }], [{ label: "✅ Always" }, { label: "❌ Deny" }]],
+        buttons: [
+          [{ label: "✅ Once" }, { label: "✅ This session" }],
+          [{ label: "✅ Always" }, { label: "❌ Deny" }],
+        ],
       },
     ]);
   });

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { createLifecycle, leaveTo, startAgain } from "../../src/surfaces/gateway/lifecycle.ts";
 import { BEN, dm } from "../fakes/chat/local.ts";
 import { ANNAS, bootGateway } from "../fakes/gateway.ts";
-import { calm, scriptedTool } from "../fakes/scripted.ts";
+import { calm, handClock, scriptedTool } from "../fakes/scripted.ts";
 
 const QUEUED = "⏳ Gateway is restarting. Your message is queued for the next turn.";
 const use = (tool: string) => ({ tool, args: {} });
@@ -262,17 +262,47 @@ describe("after the restart", () => {
     expect((await running.model.next()).request.messages.at(-1)?.text).toContain("go on");
   });
 
-  it("what a message showed when its turn was cut off for good says so", async () => {
-    const tool = scriptedTool("build");
-    const before = await bootGateway({ tools: [tool], limits: { resumeWithinMs: 0 } });
-    await before.chat.say("build it");
-    (await before.model.next()).answer("", use("build"));
-    await tool.next();
-    await before.clock.pass(1_000);
-    before.kill();
-    await before.next();
-    await calm();
-    expect(before.chat.texts()).toEqual(["⚡ Interrupted."]);
+  it("a turn that does not go on by itself says so, in its message or in one of its own", async () => {
+    for (const progress of ["all", "off"] as const) {
+      const tool = scriptedTool("build");
+      const before = await bootGateway({ tools: [tool], progress, limits: { resumeWithinMs: 0 } });
+      await before.chat.say("build it");
+      (await before.model.next()).answer("", use("build"));
+      await tool.next();
+      await before.clock.pass(1_000);
+      before.kill();
+      await before.next();
+      await calm();
+      expect(before.chat.texts()).toEqual([
+        expect.stringMatching(
+          progress === "all"
+            ? /^✗ build\n\n⚠️ I was restarted in the middle/
+            : /^⚠️ I was restarted in the middle of this.*Say something to go on\.$/,
+        ),
+      ]);
+    }
+  });
+
+  it("what a message showed when its turn was stopped just before the end says so", async () => {
+    for (let dieAt = 1; ; dieAt++) {
+      const tool = scriptedTool("build");
+      const clock = handClock();
+      const dying = await bootGateway({ tools: [tool], clock, dieAt });
+      void dying.chat.say("build it");
+      await calm();
+      dying.model.all[0]?.answer("", use("build"));
+      await clock.pass(1_000);
+      if (tool.all.length) void dying.chat.say("/stop");
+      await clock.pass(1_000);
+      const died = dying.dead();
+      const after = await dying.next();
+      await clock.pass(1_000);
+      const { turn } = await after.engine.status(ANNAS);
+      if (!turn)
+        for (const text of after.chat.texts().filter((one) => one.includes("build")))
+          expect(text, `died at ${dieAt}`).not.toMatch(/^⚙️ build$/);
+      if (!died) break;
+    }
   });
 });
 

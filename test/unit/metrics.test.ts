@@ -156,7 +156,7 @@ describe("/metrics", () => {
   });
 
   it("counts however much happens before anybody looks", async () => {
-    const load = async () => ({ turns: 0, held: 0, waiting: 0, oldestWaitingAt: null });
+    const load = async () => ({ turns: 0, held: 0, waiting: 0, oldestWaitingAt: null, inputs: [] });
     const metrics = createMetrics({ runtime: { load }, clock: handClock(), connections: async () => 0 });
     opened.push(metrics);
     for (let n = 0; n < 6_000; n++)
@@ -167,7 +167,7 @@ describe("/metrics", () => {
   it("does not keep a process alive", async () => {
     const script = `
       import { createMetrics } from "./src/surfaces/http/metrics.ts";
-      const load = async () => ({ turns: 0, held: 0, waiting: 0, oldestWaitingAt: null });
+      const load = async () => ({ turns: 0, held: 0, waiting: 0, oldestWaitingAt: null, inputs: [] });
       const clock = { now: Date.now, sleep: async () => {} };
       const metrics = createMetrics({ runtime: { load }, clock, connections: async () => 0 });
       if (!(await metrics.text()).includes("nodejs_gc_duration_seconds")) process.exitCode = 1;

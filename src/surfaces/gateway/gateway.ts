@@ -101,7 +101,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     },
     observe: show.observe,
     async start() {
-      await show.resume();
+      await show.tidy();
       void forgetOld().catch((error: unknown) => log("warn", "notes.unforgotten", { error: messageOf(error) }));
       await Promise.all(
         options.chats.map(async (chat) => {

@@ -113,7 +113,7 @@ export function createQuestions(options: {
     await notes.set(`ask/${String(asked["token"])}`, undefined);
     const { message, text } = asked;
     if (typeof message === "string") {
-      const words = `${String(text ?? "")}\n\n${outcome.slice(0, OUTCOME - 2)}`.trim();
+      const words = `${typeof text === "string" ? text : ""}\n\n${outcome.slice(0, OUTCOME - 2)}`.trim();
       void tell.edit(chat, place, message, { text: words });
     }
     await notes.set(name, undefined);

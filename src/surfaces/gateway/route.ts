@@ -21,10 +21,7 @@ export const generationOf = (session: string): number => Number(/#(\d+)$/.exec(s
 
 /** Null: not a session of a chat. */
 export function routeOf(session: string): Route | null {
-  const [, , platform = "", kindName = "", chat = "", ...rest] = session
-    .replace(/#\d+$/, "")
-    .split(":")
-    .map(decode);
+  const [, , platform = "", kindName = "", chat = "", ...rest] = session.replace(/#\d+$/, "").split(":").map(decode);
   const kind = KINDS.find((one) => one === kindName);
   if (!session.startsWith("agent:main:") || !kind || !chat || session.includes("/child/")) return null;
   const thread = kind === "thread" ? rest[0] : undefined;

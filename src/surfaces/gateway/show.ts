@@ -24,8 +24,8 @@ type Options = {
 };
 export type Show = {
   observe(session: string, entries: readonly Entry[]): void;
-  /** What a process before us left running is shown again, and what it left behind is put in order. */
-  resume(): Promise<void>;
+  /** Messages of turns that ended while nobody was there to say so. */
+  tidy(): Promise<void>;
   /** No more edits of this turn's message: its answer takes the place. */
   freeze(turn: string): Promise<void>;
   close(): Promise<void>;
@@ -33,6 +33,7 @@ export type Show = {
 
 const TYPING_MS = 4_000;
 const MARKS = { cancelled: "⏹ Stopped.", interrupted: "⚡ Interrupted." };
+const CUT_OFF = "⚠️ I was restarted in the middle of this, and it does not go on by itself. Say something to go on.";
 
 export function createShow(options: Options): Show {
   const { runtime, chats, notes, questions, tell, clock, log, progress } = options;
@@ -58,7 +59,8 @@ export function createShow(options: Options): Show {
   async function watch(session: string, turn: string, after: number, signal: AbortSignal) {
     const route = await routeFor(session, notes);
     const chat = route && chats.get(route.platform);
-    const [first] = route ? await runtime.turn(turn) : [];
+    const before = route ? await runtime.turn(turn) : [];
+    const [first] = before;
     // A turn of an API client in the same conversation is shown to that client.
     if (!chat || first?.kind !== "accepted" || first.input.reply !== "push") return;
     const { place } = route;
@@ -68,9 +70,12 @@ export function createShow(options: Options): Show {
     const view = createView({ chat, place, turn, notes, tell, clock, log });
     const typing = keepTyping(chat, place, signal);
     try {
-      const outcome = await follow(session, turn, after, signal, view, { chat, place });
+      const calls = new Map(before.flatMap((entry) => linesOf(entry)));
+      const outcome = await follow(session, turn, after, signal, view, calls, { chat, place });
       typing.abort("over");
       if (outcome === "cancelled" || outcome === "interrupted") await view.end(MARKS[outcome]);
+      if (outcome === "cut off" && !(await view.end(CUT_OFF)))
+        void tell.say(chat, place, { text: CUT_OFF }, `cut.${turn}`);
     } finally {
       typing.abort("over");
       await view.close();
@@ -83,9 +88,10 @@ export function createShow(options: Options): Show {
     after: number,
     signal: AbortSignal,
     view: View,
+    calls: Map<string, string>,
     { chat, place }: { chat: Chat; place: Place },
   ) {
-    const calls = new Map<string, string>();
+    let wasStopped = false;
     const line = (call: string, mark: string) => {
       if (progress !== "off") view.line(call, `${mark} ${calls.get(call) ?? "tool"}`);
     };
@@ -97,7 +103,7 @@ export function createShow(options: Options): Show {
       const { entry } = update;
       switch (entry.kind) {
         case "thought":
-          for (const { id, tool, args } of entry.calls) calls.set(id, lineOf(tool, args));
+          for (const [call, words] of linesOf(entry)) calls.set(call, words);
           if (entry.calls.length) view.unsay();
           break;
         case "asked":
@@ -113,8 +119,11 @@ export function createShow(options: Options): Show {
           await questions.settle(chat, place, session, entry.call, "It is over.");
           line(entry.call, entry.outcome === "ok" ? "✓" : "✗");
           break;
+        case "stopping":
+          wasStopped = true;
+          break;
         case "ended":
-          return entry.outcome;
+          return entry.outcome === "interrupted" && !wasStopped ? "cut off" : entry.outcome;
         default:
           break;
       }
@@ -136,17 +145,14 @@ export function createShow(options: Options): Show {
     return over;
   }
 
-  async function resume() {
-    for (const { session, active } of await runtime.sessions({ limit: 1_000 })) {
-      const { turn, since } = active ? await runtime.status(session) : { turn: null, since: "" };
-      if (turn && turn.phase !== "replying") open(session, turn.id, Number(since));
-    }
+  async function tidy() {
     for (const { key, value } of await notes.list(liveName(""))) {
       const run = await runtime.run(key.slice(liveName("").length));
       const route = run && (await routeFor(run.session, notes));
       const chat = route && chats.get(route.platform);
       const message = asRecord(value)?.["message"];
-      if (!chat || typeof message !== "string" || !(run.status === "cancelled" || run.status === "interrupted")) continue;
+      if (!chat || typeof message !== "string" || !(run.status === "cancelled" || run.status === "interrupted"))
+        continue;
       void tell.edit(chat, route.place, message, { text: MARKS[run.status] });
       await notes.set(key, undefined);
     }
@@ -161,7 +167,7 @@ export function createShow(options: Options): Show {
 
   return {
     observe,
-    resume,
+    tidy,
     freeze,
     async close() {
       for (const { over } of views.values()) over.abort("closed");
@@ -171,6 +177,9 @@ export function createShow(options: Options): Show {
 }
 
 const PREVIEW = 80;
+
+const linesOf = (entry: Entry): [string, string][] =>
+  entry.kind === "thought" ? entry.calls.map(({ id, tool, args }) => [id, lineOf(tool, args)]) : [];
 
 function lineOf(tool: string, args: unknown): string {
   const values: unknown[] = typeof args === "object" && args !== null ? Object.values(args) : [];

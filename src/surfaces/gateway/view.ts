@@ -110,14 +110,15 @@ export function createView(options: {
       wake();
     },
     close,
-    /** There will be no answer: what was shown stays, marked. */
-    async end(mark: string) {
+    /** There will be no answer: what was shown stays, marked. False: nothing was shown. */
+    async end(mark: string): Promise<boolean> {
       await close();
       notice = "";
-      if (message === null || cut.signal.aborted) return;
+      if (message === null || cut.signal.aborted) return false;
       const rest = body().slice(0, chat.longest - mark.length - 2);
       void tell.edit(chat, place, message, { text: `${rest}\n\n${mark}`.trim() });
       await notes.set(liveName(turn), undefined);
+      return true;
     },
   };
 }

@@ -181,7 +181,7 @@ export function createLocalChat(options: {
           const given = Promise.withResolvers<T>();
           const giveUp = () => given.reject(new SendFault("unknown", "it was no longer wanted"));
           signal.addEventListener("abort", giveUp);
-          void released.promise.then(() => given.resolve(work()));
+          void released.promise.then(work).then(given.resolve, given.reject);
           return given.promise.finally(() => signal.removeEventListener("abort", giveUp));
         }
         default:
@@ -295,9 +295,7 @@ export function createLocalChat(options: {
     },
     sent: (place) => shown.filter((one) => !one.removed && (!place || laneOf(one.place) === laneOf(place))),
     texts: (place) =>
-      shown
-        .filter((one) => !one.removed && (!place || laneOf(one.place) === laneOf(place)))
-        .map(({ text }) => text),
+      shown.filter((one) => !one.removed && (!place || laneOf(one.place) === laneOf(place))).map(({ text }) => text),
     fault(doing, fault, times = 1) {
       const trap: Trap = { doing, fault, left: times, released: Promise.withResolvers() };
       traps.push(trap);
