@@ -34,6 +34,8 @@ export async function compact(agent: Agent, effect: EffectOf<"compact">, cx: Per
     return { type: "failed", step, reason, said: "" };
   }
   const older = history.messages.slice(0, cut);
+  const { by } = history.begun;
+  const kept = (await agent.memory?.compressing?.(older, { session: cx.session, ...(by && { by }) })) ?? "";
   cx.notice(`Summarising ${older.length} earlier messages to make room.`);
   let summary = "";
   const enough = new AbortController();
@@ -66,7 +68,7 @@ export async function compact(agent: Agent, effect: EffectOf<"compact">, cx: Per
   const written = (result.end === "answer" || summary.length >= LONGEST_SUMMARY) && summary.trim();
   if (!written) agent.log("warn", "summary.failed", { session: cx.session, end: result });
   const text = written ? summary.slice(0, LONGEST_SUMMARY) : `(${older.length} earlier messages are left out here.)`;
-  return { type: "compacted", step, summary: text, upTo };
+  return { type: "compacted", step, summary: [text, kept].filter(Boolean).join("\n\n"), upTo };
 }
 
 /** The first message that stays: the last one, and before it as many as fit; never between a call and its result. */

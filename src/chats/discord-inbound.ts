@@ -47,7 +47,7 @@ export function openInbound(options: { api: Api; calls: Calls; lanes: Lanes; log
       const { channel_id, guild_id } = message;
       const known = channels.get(channel_id);
       if (known && (known.behind || lanes.waiting(channel_id) >= MOST_WAITING)) {
-        
+        known.behind = true;
         return;
       }
       note(channel_id, guild_id, message.id);

@@ -45,6 +45,7 @@ export async function serve(
         inputs_waiting: waiting,
         oldest_input_seconds: oldestWaitingAt === null ? null : (now - oldestWaitingAt) / 1_000,
         memory_bytes: process.memoryUsage.rss(),
+        memory: running.memory.health(),
         ...health(),
       };
     },

@@ -72,10 +72,12 @@ export async function runGateway(options: {
   const drainMs = drain * 1_000;
   const cancelDeadline = setDeadline(drainMs + watchdog * 1_000);
   log("info", "gateway.leaving", { why, drainMs });
-  const drained = running.close(drainMs, turn ?? undefined);
+  const drained = running.engine.drain(drainMs, turn ?? undefined);
   await gateway.announceLeaving(why).catch(() => {});
   const { left } = await drained;
+  // Before the store: what is being heard just now is noted there before its platform is told that it has arrived.
   await Promise.all([gateway.stopHearing().then(() => gateway.close()), api?.close(1_000)]);
+  await running.close(0);
   if (left.length) console.error(`hermes: ${left.length} turn(s) go on after the next start`);
   metrics.close();
   for (const unlock of unlocks) unlock();

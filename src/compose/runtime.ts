@@ -12,6 +12,7 @@ import { createEngine, type Engine } from "../engine/engine.ts";
 import { createDemoModel } from "../llm/demo.ts";
 import { chooseEndpoints, type Endpoint } from "../llm/endpoint.ts";
 import { createModel } from "../llm/provider.ts";
+import type { LongTermMemory } from "../memory/manager.ts";
 import { clock } from "../platform/clock.ts";
 import { createContextFiles } from "../platform/context-files.ts";
 import { type Home, homeOf, makeHome } from "../platform/home.ts";
@@ -28,6 +29,7 @@ export type Running = {
   sandbox: string;
   log: Log;
   tools(): readonly Tool[];
+  memory: Pick<LongTermMemory, "health" | "sessionEnded" | "sessionSwitched">;
   redact(text: string): string;
   /** Never shown again by `redact`. */
   hide(secret: string): void;
@@ -109,6 +111,22 @@ export async function openRuntime(options: {
     clock,
     log,
   });
+  const { openMemory } = await import("../memory/open.ts");
+  const memory = openMemory({
+    settings: config.memory,
+    home: home.dir,
+    store,
+    callMcp: toolbox.callMcp,
+    originOf: async (session) => {
+      const route = await store.notes.get(`route/${session}`);
+      const to = typeof route === "object" && route !== null && "to" in route ? route.to : null;
+      return typeof to === "string" ? to : null;
+    },
+    clock,
+    log,
+    redact: redactor.text,
+  });
+  const tools = joined(() => toolbox.tools(), memory.tools);
   const observers: Running["observers"] = new Set(options.observe ? [options.observe] : []);
   const engine = createEngine({
     store,
@@ -118,7 +136,7 @@ export async function openRuntime(options: {
     observe: (session, entries) => {
       for (const see of observers) see(session, entries);
     },
-    rules: { iterations: config.agent.max_iterations, recoveries: 3, parallel: 8, memory: [] },
+    rules: { iterations: config.agent.max_iterations, recoveries: 3, parallel: 8, memory: memory.writers },
     limits: {
       ...LIMITS,
       turns: config.agent.max_concurrent_turns,
@@ -127,23 +145,23 @@ export async function openRuntime(options: {
     perform: createPerform({
       models,
       modelNamed: named,
-      system: async (session, { instructions = "" }) =>
+      system: async (session, { instructions = "", by }) =>
         systemPrompt({
           platform: platformOf(session),
           cwd,
           date: new Date(clock.now()).toISOString().slice(0, 10),
-          tools: toolbox.tools().map((tool) => tool.name),
-          memory: "",
+          tools: tools().map((tool) => tool.name),
+          memory: await memory.systemBlock({ session, by }),
           files: await contextFiles(),
           instructions,
         }),
       breaker: createBreaker(clock),
       ...(config.model.stale_timeout && { staleMs: config.model.stale_timeout * 1_000 }),
       get tools() {
-        return toolbox.tools();
+        return tools();
       },
       channel: options.channel ?? null,
-      memory: null,
+      memory,
       clock,
       random: Math.random,
       log,
@@ -189,7 +207,8 @@ export async function openRuntime(options: {
     endpoints,
     sandbox: toolbox.sandbox,
     log,
-    tools: () => toolbox.tools(),
+    tools,
+    memory,
     redact: redactor.text,
     hide: redactor.add,
     observers,
@@ -198,7 +217,7 @@ export async function openRuntime(options: {
     async close(drainMs, except) {
       clearInterval(daily);
       const drained = await engine.drain(drainMs, except);
-      await Promise.all([webhooks.close(TELL_MS), telemetry?.close(TELL_MS)]);
+      await Promise.all([webhooks.close(TELL_MS), telemetry?.close(TELL_MS), memory.shutdownAll(TELL_MS)]);
       await toolbox.close();
       await store.close();
       closeLog();
@@ -233,6 +252,17 @@ const discreet = (model: Model, redact: (text: string) => string): Model => ({
 function platformOf(session: string): "terminal" | "chat" | "api" {
   if (session.startsWith("agent:main:terminal:")) return "terminal";
   return session.startsWith("agent:main:") ? "chat" : "api";
+}
+
+/** Another array only when one of them is: what is said of the tools to a model is counted once for each array. */
+function joined(...lists: (() => readonly Tool[])[]): () => readonly Tool[] {
+  let parts: (readonly Tool[])[] = [];
+  let all: readonly Tool[] = [];
+  return () => {
+    const now = lists.map((list) => list());
+    if (now.some((list, i) => list !== parts[i])) [parts, all] = [now, now.flat()];
+    return all;
+  };
 }
 
 /** Makes it once for each name, and forgets what was not asked for longest. */

@@ -132,7 +132,24 @@ export const schema = section({
     deny: rules(),
     allow: rules(),
   }),
-  memory: section({ provider: text().optional() }),
+  memory: section({
+    /** Who remembers; an empty list: nobody. */
+    provider: z
+      .preprocess(asList, z.array(oneOf("files", "sessions", "http", "mcp"), "must be a list"))
+      .default(["files", "sessions"]),
+    /** Milliseconds that a turn waits for memory at its start. */
+    recall_timeout: whole(0).default(300),
+    http: section({ url: webAddress().optional(), token: text().optional() }),
+    mcp: section({
+      server: text().optional(),
+      add_tool: text().optional(),
+      search_tool: text().optional(),
+      text_argument: text().optional(),
+      query_argument: text().optional(),
+      scope_argument: text().optional(),
+      key_argument: text().optional(),
+    }),
+  }),
   mcp_servers: z
     .record(
       z.string(),

@@ -220,6 +220,8 @@ export interface Memory {
   /** What is known that bears on the message that began a turn: data for the model, bounded in size and time. Never
    *  rejects; the same for the same turn. */
   recall(about: { session: string; turn: string; by?: string; text: string }, signal: AbortSignal): Promise<string>;
+  /** These messages are about to become a summary: what should stay of them. Never rejects. */
+  compressing?(messages: readonly Message[], about: { session: string; by?: string }): Promise<string>;
 }
 
 export interface Channel {

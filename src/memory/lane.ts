@@ -126,7 +126,7 @@ export function createLane({ name, clock, log, redact, limitMs, changed }: Optio
 
   async function drive(): Promise<void> {
     driving = true;
-    for (let job = waiting.shift(); job; job = waiting.shift()) {
+    for (let job = next(false); job; job = next(job.first)) {
       running = job;
       await Promise.resolve(); // whoever asked goes on first, however long the beginning takes
       const why = job.forsaken ? "nobody waits for it any more" : barred();
@@ -136,6 +136,12 @@ export function createLane({ name, clock, log, redact, limitMs, changed }: Optio
       changed();
     }
     driving = false;
+  }
+
+  /** After one that went ahead, one of those who waited: nobody waits for ever. */
+  function next(wasFirst: boolean): Job | undefined {
+    const patient = wasFirst ? waiting.findIndex(({ first }) => !first) : 0;
+    return waiting.splice(Math.max(0, patient), 1)[0];
   }
 
   async function perform(job: Job): Promise<void> {

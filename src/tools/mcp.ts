@@ -1,7 +1,7 @@
 // Tools of MCP servers, as if they were ours: `mcp_<server>_<tool>`. A server's words are data; only its hint that a tool
 // changes nothing is believed, since the user chose the server.
 import { createHash } from "node:crypto";
-import type { Gate, Log, Tool } from "../core/ports.ts";
+import type { Gate, Log, Tool, ToolResult } from "../core/ports.ts";
 import { clock } from "../platform/clock.ts";
 import { plain } from "./data.ts";
 import { createLink, type McpServer, type Offered } from "./mcp-server.ts";
@@ -24,6 +24,8 @@ export type McpOptions = {
 export type Mcp = {
   ready: Promise<void>;
   tools(): Tool[];
+  /** One tool of a server by its own name for it, for our own use. */
+  call(server: string, tool: string, args: Record<string, unknown>, signal: AbortSignal): Promise<ToolResult>;
   /** Ends the connections, and the servers that we started. */
   close(): Promise<void>;
 };
@@ -44,34 +46,42 @@ export function createMcp(options: McpOptions): Mcp {
       for (const tool of offered.get(name) ?? []) if (!named.has(tool.name)) named.set(tool.name, tool);
     return [...named.values()];
   };
-  const links = Object.entries(servers).map(([name, server]) => {
-    const onOffers = (offers: Offered[]) => {
-      const usable = offers.filter(({ offer }) => JSON.stringify(offer.inputSchema).length <= LONGEST.schema);
-      const some = usable.slice(0, MOST_TOOLS);
-      if (some.length < offers.length)
-        log("warn", "mcp.tools_left_out", { server: name, left: offers.length - some.length });
-      const names = namesFor(
-        name,
-        some.map(({ offer }) => offer.name),
-      );
-      offered.set(
-        name,
-        some.map((each, i) => toolOf(name, names[i] ?? "", each, link.call, options)),
-      );
-      log("info", "mcp.tools", { server: name, tools: some.length });
-      options.onChange?.(tools());
-    };
-    const link = createLink({ name, server, cwd, owner, log, timeoutMs, onOffers });
-    return link;
-  });
+  const links = new Map(
+    Object.entries(servers).map(([name, server]): [string, ReturnType<typeof createLink>] => {
+      const onOffers = (offers: Offered[]) => {
+        const usable = offers.filter(({ offer }) => JSON.stringify(offer.inputSchema).length <= LONGEST.schema);
+        const some = usable.slice(0, MOST_TOOLS);
+        if (some.length < offers.length)
+          log("warn", "mcp.tools_left_out", { server: name, left: offers.length - some.length });
+        const names = namesFor(
+          name,
+          some.map(({ offer }) => offer.name),
+        );
+        offered.set(
+          name,
+          some.map((each, i) => toolOf(name, names[i] ?? "", each, link.call, options)),
+        );
+        log("info", "mcp.tools", { server: name, tools: some.length });
+        options.onChange?.(tools());
+      };
+      const link = createLink({ name, server, cwd, owner, log, timeoutMs, onOffers });
+      return [name, link];
+    }),
+  );
   const waited = new AbortController();
-  const all = Promise.all(links.map((link) => link.first)).then(() => waited.abort());
+  const all = Promise.all([...links.values()].map((link) => link.first)).then(() => waited.abort());
   return {
     ready: Promise.race([all, clock.sleep(options.startMs ?? START_MS, waited.signal)]),
     tools,
     close: async () => {
       waited.abort();
-      await Promise.all(links.map((link) => link.close()));
+      await Promise.all([...links.values()].map((link) => link.close()));
+    },
+    call: (server, tool, args, signal) => {
+      const link = links.get(server);
+      return (
+        link?.call(tool, args, signal) ?? Promise.resolve({ ok: false, text: `There is no MCP server "${server}".` })
+      );
     },
   };
 }

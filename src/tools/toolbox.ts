@@ -58,6 +58,7 @@ export type Toolbox = {
   background(session: string): { id: string; command: string }[];
   /** Ends it. */
   endBackground(session: string): Promise<void>;
+  callMcp: Mcp["call"];
   close(): Promise<void>;
 };
 
@@ -154,6 +155,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     },
     background: (session) => shell.processes(session).map(({ id, command }) => ({ id, command })),
     endBackground: shell.endAll,
+    callMcp: mcp.call,
     async close() {
       await Promise.all([shell.close(), mcp.close()]);
     },

@@ -1,7 +1,7 @@
 // What is special about Discord: discord.js over a fake Discord. What all platforms share is in test/contract/chat.ts.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { WebSocketServer } from "ws";
 import { createDiscord } from "../../src/chats/discord.ts";
 import type { Chat, Place } from "../../src/core/chat.ts";
@@ -169,6 +169,8 @@ describe("the connection", () => {
     const chat = await started();
     discord.silence();
     await chat.close();
+    // Both ends of every connection are in this process.
+    await vi.waitFor(() => expect(process.getActiveResourcesInfo()).not.toContain("TCPSocketWrap"));
     const hanging = discord.fault("GET /gateway/bot", "hang");
     const other = create();
     const starting = other.start(ears);

@@ -40,13 +40,19 @@ function rises(before: string, after: string): boolean {
 /** Text that came in other pieces is the same text; what a reset takes back was never said. */
 function linesOf(frames: readonly Frame[]): string[] {
   const lines: string[] = [];
-  let text = "";
+  let before = ""; // of earlier messages, where nothing else was told in between
+  let message = "";
   for (const { id, data } of frames) {
-    if (data.event === "message.delta") text += String(data["delta"]);
-    else if (data.event === "message.reset") text = "";
+    if (data.event === "message.delta") {
+      const delta = String(data["delta"]);
+      const begins = Number(/\.(\d+)/.exec(id)?.[1]) === delta.length;
+      if (begins) before += message;
+      message = begins ? delta : message + delta;
+    } else if (data.event === "message.reset") message = "";
     else if (!PASSING.has(data.event)) {
-      if (text) lines.push(JSON.stringify(text));
-      text = "";
+      if (before + message) lines.push(JSON.stringify(before + message));
+      before = "";
+      message = "";
       lines.push(`${id} ${JSON.stringify(data)}`);
     }
   }
@@ -61,15 +67,15 @@ export function heardOnce(run: string, frames: readonly Frame[]): void {
   must(twice === undefined, "I20", () => `${run} is told the thought ${twice} twice`);
 }
 
-/** The status is what the events come to. */
+/** The status is what the events come to, and its output is what was said last. */
 export function agrees(run: string, frames: readonly Frame[], status: Record<string, unknown>): void {
   const end: Partial<Frame["data"]> = frames.at(-1)?.data ?? {};
   const comesTo = ({ output, usage, error }: Record<string, unknown>) => JSON.stringify({ output, usage, error });
-  must(
-    comesTo(end) === comesTo(status) &&
-      end.event === `run.${String(status["status"])}` &&
-      end.event === status["last_event"],
-    "I20",
-    () => `${run} was told ${JSON.stringify(end)}, its status is ${JSON.stringify(status)}`,
-  );
+  const same = comesTo(end) === comesTo(status) && end.event === `run.${String(status["status"])}`;
+  const shown = () => `${run} was told ${JSON.stringify(end)}, its status is ${JSON.stringify(status)}`;
+  must(same && end.event === status["last_event"], "I20", shown);
+  const { output = "" } = end;
+  if (typeof output !== "string" || !output) return;
+  const said: unknown = JSON.parse(linesOf(frames).findLast((line) => line.startsWith('"')) ?? '""');
+  must(String(said).endsWith(output), "I20", () => `${run} said ${JSON.stringify(said)}; ${shown()}`);
 }

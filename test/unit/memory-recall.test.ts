@@ -135,6 +135,26 @@ describe("recall", () => {
     expect(written).toBe(3);
   });
 
+  it("however many ask, the writes behind them have their turn", async () => {
+    const order: string[] = [];
+    const provider: MemoryProvider = {
+      name: "busy",
+      isAvailable: () => true,
+      prefetch: async () => {
+        order.push("read");
+        return "";
+      },
+      syncTurn: async ({ turn }) => void order.push(turn),
+    };
+    const { memory, recall } = open([provider]);
+    const reads = Array.from({ length: 4 }, (_, i) => recall(`t${i}`, { session: `agent:main:terminal:dm:${i}` }));
+    for (const turn of ["a", "b"])
+      memory.syncAll({ session: "s", turn, outcome: "completed", user: "", assistant: "" });
+    await Promise.all(reads);
+    expect(order.filter((what) => what !== "read")).toEqual(["a", "b"]);
+    expect(order.lastIndexOf("read")).toBeGreaterThan(order.indexOf("b"));
+  });
+
   it("never rejects, and a turn that is stopped meanwhile waits for nothing", async () => {
     const { provider, asked } = thinking("slow");
     const broken: MemoryProvider = {
