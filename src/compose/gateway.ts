@@ -58,6 +58,7 @@ export async function runGateway(options: {
     await api?.opened();
     await gateway.start();
   } catch (error) {
+    await Promise.all([gateway.close(), api?.close(0)]); // a socket that is open would keep the process
     await running.close(0);
     throw error;
   }

@@ -60,6 +60,8 @@ export async function openSqlite({ file, readOnly = false, maxPages }: SqliteOpt
     throw error;
   }
 
+  /** Searches have a thread of their own, so that no commit waits for one; it is kept, since each turn may search. */
+  let reader: Promise<Link> | null = null;
   let closing: Promise<void> | null = null;
   let mine: number | null = null;
   const long = new Set<Promise<unknown>>();
@@ -94,15 +96,21 @@ export async function openSqlite({ file, readOnly = false, maxPages }: SqliteOpt
   async function search(query: string, session: string | null, limit: number): Promise<Found[]> {
     let more = !readOnly; // one that only looks finds what the owner's searches have taken in
     while (more) more = (await send({ op: "index", limit: INDEX_AT_ONCE })) && closing === null;
-    const rows = await aside(place, { op: "search", query, session, limit }).catch((error: unknown) => {
-      throw error instanceof StoreFault ? error : new StoreFault("no", messageOf(error), { cause: error });
+    reader ??= connect({ ...place, readOnly: true }, () => {
+      reader = null;
     });
+    const rows = await reader
+      .then((link) => link.ask({ op: "search", query, session, limit }))
+      .catch((error: unknown) => {
+        throw error instanceof StoreFault ? error : new StoreFault("no", messageOf(error), { cause: error });
+      });
     return rows.map((row) => foundOf(row, query, path));
   }
 
   async function close(): Promise<void> {
     await Promise.allSettled(long);
-    await link?.then(disconnect).catch(() => {}); // a dead thread has nothing left to close
+    // A dead thread has nothing left to close.
+    for (const open of [reader, link]) await open?.then(disconnect).catch(() => {});
     unlock();
   }
 
@@ -163,7 +171,7 @@ async function check(place: Place): Promise<string[]> {
   }
 }
 
-/** On a thread and a snapshot of its own: it may read the whole file, and commits do not wait for that. */
+/** On a thread of its own: it reads the whole file, and commits do not wait for that. */
 async function aside<Q extends Question>(place: Place, question: Q): Promise<AnswerTo[Q["op"]]> {
   const reader = await connect({ ...place, readOnly: true }, () => {});
   try {

@@ -10,7 +10,7 @@ import { createDelegate } from "./delegate.ts";
 import { ownerHere, probeSandbox, run, sweepOrphans } from "./exec.ts";
 import { createFileTools } from "./files/tools.ts";
 import { openGrants } from "./grants.ts";
-import { createMcp, type McpOptions } from "./mcp.ts";
+import { createMcp, type Mcp, type McpOptions } from "./mcp.ts";
 import { createPlaces } from "./places.ts";
 import { escapeForDisplay } from "./policy/display.ts";
 import { type Choice, chooseSandbox } from "./sandbox.ts";

@@ -78,7 +78,9 @@ const texts = (chat = ANNA.id) =>
     .filter(({ deleted }) => !deleted)
     .map(({ text }) => text);
 const shown = (what: string | RegExp, chat = ANNA.id) =>
-  telegram.until(() => telegram.sent(chat).find(({ text }) => (typeof what === "string" ? text === what : what.test(text))));
+  telegram.until(() =>
+    telegram.sent(chat).find(({ text }) => (typeof what === "string" ? text === what : what.test(text))),
+  );
 const lastUser = ({ messages }: LlmRequest) => messages.findLast(({ role }) => role === "user")?.text ?? "";
 const held = (text: string) => {
   const gate = Promise.withResolvers<void>();
@@ -190,17 +192,21 @@ describe("kill -9", () => {
     expect(second?.raw).toContain("Outcome unknown");
   });
 
-  it("before an answer is confirmed: what the platform brings again is not answered again", async () => {
+  it("and what the platform brings again after it are no reason to answer again", async () => {
     llm.script((request) => ({ text: `You said ${lastUser(request)}.` }));
     const first = await gateway();
     say("one");
     await shown("You said one.");
-    await killed(first);
-    telegram.redeliver(1);
-    await gateway();
     say("two");
-    await shown("You said two.");
-    expect(texts()).toEqual(["You said one.", "You said two."]);
+    await shown("You said two."); // so the first answer is noted as delivered
+    await killed(first);
+    telegram.redeliver(2);
+    await gateway();
+    say("three");
+    await shown("You said three.");
+    const answers = texts().map((text) => text.replace(/^\(Sent again.*\)\n/, ""));
+    expect([answers.filter((text) => text === "You said one.").length, answers.at(-1)]).toEqual([1, "You said three."]);
+    expect(llm.requests.map(lastUser)).toEqual(["one", "two", "three"]);
   });
 
   it("three times while it recovers: still one answer; once more, and its person is told", async () => {
@@ -233,7 +239,6 @@ describe("kill -9", () => {
     telegram.press({ message: ask, button: "✅ Once", by: ANNA });
     await shown("Touched.");
     expect(existsSync(join(place.dir, "later.txt"))).toBe(true);
-    expect(telegram.sent(ANNA.id).filter(({ text }) => /May I\?/.test(text))).toHaveLength(1);
   });
 });
 
@@ -385,7 +390,9 @@ describe("a service manager", () => {
     const env = { NOTIFY_SOCKET: "/run/nobody", WATCHDOG_USEC: "400000", PATH: `${bin}:${process.env["PATH"]}` };
     const hermes = await gateway(env);
     const lines = () => (existsSync(told) ? readFileSync(told, "utf8").trim().split("\n") : []);
-    await expect.poll(() => lines().filter((line) => line === "WATCHDOG=1").length, { timeout: 10_000 }).toBeGreaterThan(2);
+    await expect
+      .poll(() => lines().filter((line) => line === "WATCHDOG=1").length, { timeout: 10_000 })
+      .toBeGreaterThan(2);
     hermes.kill("SIGTERM");
     expect(await hermes.exit).toBe(0);
     await expect.poll(lines, { timeout: 10_000 }).toContain("STOPPING=1");

@@ -259,7 +259,7 @@ describe("errors", () => {
   it("find a key that was put into the wrong section, and list what is known where nothing is close", () => {
     yaml("busy_input_mode: queue", "memory: {zzzzzz: 1}", "modle: {default: x}");
     expect(problems().map((line) => line.replace(/^.*is not/, "is not"))).toEqual([
-      "is not a known key; known here: provider",
+      "is not a known key; known here: provider, recall_timeout, http, mcp",
       "is not a known key; did you mean display.busy_input_mode?",
       "is not a known key; did you mean model?",
     ]);
@@ -338,12 +338,12 @@ describe("what is loaded beside the configuration", () => {
   });
 
   it("names the secrets of files and environment, also those that are not ours", () => {
-    yaml("gateway: {webhook: {secret: hook-secret-1}}", "mcp_servers: {x: {command: a, env: {ANY: mcp-secret-1}}}");
+    yaml("gateway: {webhook: {secret: hook-secret-0000001}}", "mcp_servers: {x: {command: a, env: {ANY: mcp-secret-1}}}");
     dotenv("GITHUB_TOKEN=dotenv-secret-1");
     const { secrets } = load({ OPENAI_API_KEY: "openai-secret-1", DB_PASSWORD: "db-secret-1", PATH: "/usr/bin" });
     expect(secrets.toSorted()).toEqual(
       [
-        "hook-secret-1",
+        "hook-secret-0000001",
         "mcp-secret-1",
         "dotenv-secret-1",
         "openai-secret-1",
