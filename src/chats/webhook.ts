@@ -19,7 +19,7 @@ export type WebhookChat = Chat & {
   /** One request, as it came. */
   receive(raw: Uint8Array, headers: Readonly<Record<string, string | string[] | undefined>>): Promise<Received>;
 };
-export type Received = { status: number; body: Record<string, unknown> };
+type Received = { status: number; body: Record<string, unknown> };
 
 const AGE_MS = 300_000;
 const MOST_SEEN = 10_000;

@@ -24,6 +24,7 @@ export type TestApi = Omit<Booted, "kill"> & {
   /** With the key; a body that is not text is sent as JSON. */
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
   /** The answer's JSON, of whatever status. */
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller says what it expects
   json<T = Record<string, unknown>>(
     method: string,
     path: string,
@@ -93,6 +94,7 @@ export async function startApi(options: StartOptions = {}): Promise<TestApi> {
       },
       ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
     });
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- as above
   async function json<T>(method: string, path: string, body?: unknown, headers?: Record<string, string>) {
     const response = await call(method, path, body, headers);
     return { status: response.status, body: (await response.json()) as T, headers: response.headers };

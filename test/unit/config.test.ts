@@ -338,7 +338,10 @@ describe("what is loaded beside the configuration", () => {
   });
 
   it("names the secrets of files and environment, also those that are not ours", () => {
-    yaml("gateway: {webhook: {secret: hook-secret-0000001}}", "mcp_servers: {x: {command: a, env: {ANY: mcp-secret-1}}}");
+    yaml(
+      "gateway: {webhook: {secret: hook-secret-0000001}}",
+      "mcp_servers: {x: {command: a, env: {ANY: mcp-secret-1}}}",
+    );
     dotenv("GITHUB_TOKEN=dotenv-secret-1");
     const { secrets } = load({ OPENAI_API_KEY: "openai-secret-1", DB_PASSWORD: "db-secret-1", PATH: "/usr/bin" });
     expect(secrets.toSorted()).toEqual(

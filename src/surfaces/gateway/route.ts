@@ -24,7 +24,7 @@ export function routeOf(session: string): Route | null {
   const [, , platform = "", kindName = "", chat = "", ...rest] = session.replace(/#\d+$/, "").split(":").map(decode);
   const kind = KINDS.find((one) => one === kindName);
   if (!session.startsWith("agent:main:") || !kind || !chat || session.includes("/child/")) return null;
-  const thread = kind === "thread" ? rest[0] : undefined;
+  const thread = kind === "thread" || kind === "dm" ? rest[0] : undefined;
   return { platform, place: { kind, chat, ...(thread !== undefined && { thread }) } };
 }
 

@@ -90,7 +90,7 @@ export function createReporter({ id, session, showReasoning }: Reporting, childR
   return { skip: take, tell };
 }
 
-export const choiceOf = ({ allow, text }: { allow: boolean; text: string }): string => {
+const choiceOf = ({ allow, text }: { allow: boolean; text: string }): string => {
   if (!allow) return "deny";
   return CHOICES.has(text) ? text : "once";
 };
