@@ -81,7 +81,7 @@ async function turnFigures(): Promise<Figure[]> {
   });
   return [
     figure("turn p50, no memory", "none", 50),
-    figure("turn p50, 1 memory", "one", 50, 2), // each that is told of turns is a commit of its own
+    figure("turn p50, 1 memory", "one", 50, 2.5), // each that is told of turns is a commit of its own
     figure("turn p50, 3 memories", "three", 50, 4),
     figure("turn p50, a memory that hangs", "hanging", 50, 2),
     figure("turn p99, a memory that hangs", "hanging", 99),

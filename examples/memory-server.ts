@@ -1,5 +1,5 @@
-// A memory server for hermes: all that docs/memory.md asks for, in one file. Turns are lines of a JSONL file; recalled are
-// those that share the most words with the question.
+// A memory server for hermes: all that docs/memory.md asks for, in one file. Turns are lines of a JSONL file;
+// recalled are those that share the most words with the question.
 //
 //   MEMORY_TOKEN=… node examples/memory-server.ts turns.jsonl 8700
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
@@ -12,7 +12,7 @@ const schema = { type: "object", properties: { query: { type: "string" } }, requ
 const TOOLS = [{ name: "search", description: "Searches what was said before.", schema, repeatable: true }];
 
 const past = existsSync(file) ? readFileSync(file, "utf8") : "";
-if (past !== "" && !past.endsWith("\n")) append("\n"); // the last line was torn by a crash: nobody was told it is stored
+if (past !== "" && !past.endsWith("\n")) append("\n"); // torn by a crash: nobody was told that it is stored
 const turns = past.split("\n").flatMap((line) => [fieldsOf(line)].filter((turn) => turn !== null));
 const keys = new Set(turns.map((turn) => turn("key")));
 

@@ -1,5 +1,5 @@
-// Text from a memory on its way to a model: data, without control sequences and secrets, cut, and fenced so that it cannot
-// pass for anybody's words (SECURITY 17). And the way back: what is written never holds what was recalled.
+// Text from a memory on its way to a model: data, without control sequences and secrets, cut, and fenced so that it
+// cannot pass for anybody's words (SECURITY 17). And the way back: what is written never holds what was recalled.
 
 export type Part = { name: string; text: string };
 

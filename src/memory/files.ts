@@ -1,5 +1,5 @@
-// The memory that is built in: notes that the agent keeps and a person can read and change. All of them are in every system
-// prompt, so they are short.
+// The memory that is built in: notes that the agent keeps and a person can read and change. All of them are in every
+// system prompt, so they are short.
 import * as z from "zod";
 import { plain, UNSEEN } from "./fence.ts";
 import { type Notebook, TARGETS, type Target } from "./notebook.ts";
@@ -24,9 +24,10 @@ const args = z.strictObject({
 const TOOL: MemoryTool = {
   name: "memory",
   description:
-    "Your notes for later conversations; all of them are in your instructions from then on. Note what will still matter: what the " +
-    "user prefers or corrected, how things are done here, what you learned the hard way. Not what is being done today, nor " +
-    "what can be looked up. One short fact an entry. When it is full, replace or remove what matters least. Never secrets.",
+    "Your notes for later conversations; all of them are in your instructions from then on. Note what will still " +
+    "matter: what the user prefers or corrected, how things are done here, what you learned the hard way. Not what " +
+    "is being done today, nor what can be looked up. One short fact an entry. When it is full, replace or remove what " +
+    "matters least. Never secrets.",
   schema: z.toJSONSchema(args),
   repeatable: true, // an entry that is there is not added again
 };
@@ -81,7 +82,7 @@ const DONE = { add: "Noted", replace: "Replaced", remove: "Removed" };
 
 const no = (why: string): Handled => ({ ok: false, text: `Not done: ${why}` });
 
-/** What must not come back in every prompt from now on. A net for accidents and simple attacks: notes are data all the same. */
+/** What must not come back in every prompt. A net for accidents and simple attacks: notes are data all the same. */
 function unfitToKeep(text: string, redact: (text: string) => string): string | null {
   if (redact(text) !== text) return "it looks like a secret. Note where the secret is kept instead.";
   if (text.replaceAll("\r", "").search(UNSEEN) >= 0 || INVISIBLE.test(text))
@@ -93,11 +94,16 @@ function unfitToKeep(text: string, redact: (text: string) => string): string | n
 }
 
 const INVISIBLE = /[\u200b\u2060-\u2064\ufeff]/;
+const DROP = "\\b(ignore|disregard|forget|override|bypass)\\b";
+const WHICH = "\\b(previous|prior|above|earlier|all|any|your|system)\\b";
+const RULES = "\\b(instructions?|prompts?|rules?|guidelines?|messages?)\\b";
 const COMMANDS = [
-  /\b(ignore|disregard|forget|override|bypass)\b.{0,30}\b(previous|prior|above|earlier|all|any|your|system)\b.{0,30}\b(instructions?|prompts?|rules?|guidelines?|messages?)\b/i,
-  /\byou (are|act|must act) (now|from now on)\b|\bfrom now on,? you (are|must|will)\b|\bpretend (to be|that you are)\b/i,
+  new RegExp(`${DROP}.{0,30}${WHICH}.{0,30}${RULES}`, "i"),
+  /\byou (are|act|must act) (now|from now on)\b/i,
+  /\bfrom now on,? you (are|must|will)\b|\bpretend (to be|that you are)\b/i,
   /\b(do not|don't|never) (tell|inform|mention|reveal)\b.{0,40}\b(the )?(user|human|person|anyone|anybody)\b/i,
-  /<\/?\s*(system|assistant|user|recalled|memory|instructions?)\b[^>]*>|<\|[a-z_]+\|>|\[\/?INST\]|^\s*(system|assistant)\s*:/i,
+  /<\/?\s*(system|assistant|user|recalled|memory|instructions?)\b[^>]*>/i,
+  /<\|[a-z_]+\|>|\[\/?INST\]|^\s*(system|assistant)\s*:/i,
   /\b(reveal|print|repeat|show|send)\b.{0,30}\b(system prompt|hidden instructions|api keys?|credentials|passwords?)\b/i,
   /\b(curl|wget)\b.{0,80}\$\{?\w*(key|token|secret|password)\w*/i,
 ];

@@ -1,4 +1,5 @@
-// A memory of one's own, over HTTP: a few small JSON requests (docs/memory.md). Nothing of an answer is believed but its text.
+// A memory of one's own, over HTTP: a few small JSON requests (docs/memory.md). Nothing of an answer is believed but
+// its text.
 import * as z from "zod";
 import { ConfigError } from "../core/errors.ts";
 import { cut, plain } from "./fence.ts";

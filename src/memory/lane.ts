@@ -1,5 +1,5 @@
-// The line of calls to one provider: one after another, each within a limit. One that fails again and again is left alone
-// for a while, so that it holds up neither itself nor anybody else.
+// The line of calls to one provider: one after another, each within a limit. One that fails again and again is left
+// alone for a while, so that it holds up neither itself nor anybody else.
 import { messageOf } from "../core/errors.ts";
 import type { Clock, Log } from "../core/ports.ts";
 
@@ -14,7 +14,7 @@ export type Health = {
   suspendedUntil: number | null;
 };
 
-export type How = {
+type How = {
   signal?: AbortSignal;
   /** Ahead of those that wait: somebody is waiting for the answer. */
   first?: boolean;
@@ -121,7 +121,8 @@ export function createLane({ name, clock, log, redact, limitMs, changed }: Optio
   function barred(): string | null {
     if (closed) return "it is closed";
     if (suspendedUntil === null || !suspended()) return null;
-    return `it failed ${failures} times and is left alone until ${new Date(suspendedUntil).toISOString()} (${lastError})`;
+    const until = new Date(suspendedUntil).toISOString();
+    return `it failed ${failures} times and is left alone until ${until} (${lastError})`;
   }
 
   async function drive(): Promise<void> {

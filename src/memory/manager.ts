@@ -1,7 +1,7 @@
 // Everything behind the port `Memory`: many providers as one, none of which can hold up a turn, an exit or another.
 //
-// The engine tells each writer of every turn, in order, until it is written, across crashes (agent/remember.ts). Here each
-// call waits in its provider's own line, within a limit; one that keeps failing is left alone for a while.
+// The engine tells each writer of every turn, in order, until it is written, across crashes (agent/remember.ts).
+// Here each call waits in its provider's own line, within a limit; one that keeps failing is left alone for a while.
 import { messageOf } from "../core/errors.ts";
 import type { Clock, Log, Memory, Remembered, Tool } from "../core/ports.ts";
 import type { Message } from "../core/transcript.ts";
@@ -22,7 +22,7 @@ type Options = {
   redact(text: string): string;
   /** Who began this turn, where that is known: a tool call and a child do not say. */
   byOf?(turn: string): Promise<string | undefined>;
-  /** The session in whose name this one works, where it has no person of its own: a scheduled job, a task beside a chat. */
+  /** In whose name a session works that has no person of its own, such as a scheduled job: another session. */
   originOf?(session: string): Promise<string | null>;
   /** What a turn waits for at its start. */
   recallMs?: number;
@@ -47,7 +47,7 @@ export type LongTermMemory = Memory & {
   health(): Health[];
   /** True: all is done that was to be done, or there never was anything. */
   flushPending(ms: number): Promise<boolean>;
-  /** Waits at most so long for what is under way, then lets go. After a drain of the engine there is little to wait for. */
+  /** Waits at most so long for what is under way, then lets go. After a drain there is little to wait for. */
   shutdownAll(drainMs?: number): Promise<void>;
 };
 

@@ -1,5 +1,5 @@
-// The notes of each scope on the disk: MEMORY.md and USER.md, for their owner only. Those of whoever sits at the terminal
-// lie in the directory itself, those of others below it.
+// The notes of each scope on the disk: MEMORY.md and USER.md, for their owner only. Those of whoever sits at the
+// terminal lie in the directory itself, those of others below it.
 
 import { isUtf8 } from "node:buffer";
 import { createHash, randomBytes } from "node:crypto";

@@ -1,5 +1,5 @@
-// The text of a notes file: entries with a line "§" between them. What a person wrote stays as it is, to the letter; a change
-// touches its own entry only.
+// The text of a notes file: entries with a line "§" between them. What a person wrote stays as it is, to the letter;
+// a change touches its own entry only.
 
 export type Change =
   | { action: "add"; text: string }
@@ -71,7 +71,8 @@ function find(source: string, part: string): string {
   }
   if (others.length === 0) return first;
   throw new Unfit(
-    `${found.size} entries have "${line(wanted)}" in them; give more of the one you mean:\n${[...found].map(line).join("\n")}`,
+    `${found.size} entries have "${line(wanted)}" in them; give more of the one you mean:\n` +
+      [...found].map(line).join("\n"),
   );
 }
 
@@ -83,8 +84,7 @@ function without(source: string, entry: string): string {
   return at === 0 ? left.replace(/^\r?\n/, "") : left;
 }
 
-const placeOf = (entry: string, pieces: readonly string[]) =>
-  pieces.findIndex((piece, at) => at % 2 === 0 && piece.trim() === entry);
+const placeOf = (entry: string, pieces: readonly string[]) => pieces.findIndex((piece) => piece.trim() === entry);
 
 /** Marks upon marks are one character, and could go on for ever. */
 const MOST_UNITS = 8;

@@ -1,7 +1,9 @@
-// What a long-term memory can do. Everything but the name and `isAvailable` may be left out: most need two or three of these.
+// What a long-term memory can do. Everything but the name and `isAvailable` may be left out: most need two or three
+// of these.
 //
 // No method may be called beside another of the same provider, each has a limit in time, and each gets a signal that
-// fires when nobody waits for it any more. What a provider says is data: it is cut, cleaned and fenced before a model sees it.
+// fires when nobody waits for it any more. What a provider says is data: it is cut, cleaned and fenced before a
+// model sees it.
 import type { ToolResult, ToolSpec } from "../core/ports.ts";
 import type { Outcome } from "../core/session.ts";
 import type { Message } from "../core/transcript.ts";
@@ -13,7 +15,7 @@ export type Whose = { scope: string; session: string };
 export type Told = { key: string; turn: string; outcome: Outcome; user: string; assistant: string };
 
 /** What a child was asked to do, and what it reported. */
-export type Delegated = { key: string; child: string; outcome: Outcome; task: string; result: string };
+type Delegated = { key: string; child: string; outcome: Outcome; task: string; result: string };
 
 /** A change that was made by a tool of another memory. `before` is what it replaced or removed. */
 export type MemoryWrite = {
@@ -53,7 +55,7 @@ export interface MemoryProvider {
   /** These messages are about to become a summary. What is returned should be kept in it. */
   onPreCompress?(messages: readonly Message[], whose: Whose, signal: AbortSignal): Promise<string>;
   onMemoryWrite?(write: MemoryWrite, whose: Whose, signal: AbortSignal): Promise<void>;
-  /** Instead of `syncTurn`, for the turns of children: those are not the words of a person. `whose.session` is the parent. */
+  /** Instead of `syncTurn`, for turns of children: they are not a person's words. `whose.session` is the parent. */
   onDelegation?(delegated: Delegated, whose: Whose, signal: AbortSignal): Promise<void>;
   shutdown?(signal: AbortSignal): Promise<void>;
 }

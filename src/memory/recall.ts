@@ -1,5 +1,5 @@
-// What memory has to say to a turn: asked of all providers at once, waited for briefly. What comes too late is kept for the
-// next turn of that conversation.
+// What memory has to say to a turn: asked of all providers at once, waited for briefly. What comes too late is kept
+// for the next turn of that conversation.
 import { messageOf } from "../core/errors.ts";
 import type { Clock, Log } from "../core/ports.ts";
 import { keepIn } from "./bounded.ts";

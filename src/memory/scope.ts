@@ -8,8 +8,9 @@
 //   key:<name>                        an API client, by the key it names (X-Hermes-Session-Key)
 //   session:<key>                     any other conversation: only itself
 //
-// No two kinds can be mistaken for each other: they differ in their number of parts, or in a first part that is no platform.
-// A key is `agent:main:<platform>:<kind>:<chat>[:<thread>][:<user>][#<generation>]`, its parts without colons.
+// No two kinds can be mistaken for each other: they differ in their number of parts, or in a first part that is no
+// platform. A key is `agent:main:<platform>:<kind>:<chat>[:<thread>][:<user>][#<generation>]`, its parts without
+// colons.
 
 const CHILD = "/child/";
 const TERMINAL = "agent:main:terminal";
@@ -39,8 +40,8 @@ export function parentTurnOf(session: string): string | null {
   return key?.split(".", 1)[0] || null;
 }
 
-/** Where a search finds sessions that may have the same scope: keys, or the first parts of keys. What it finds must still be
- *  looked at with `scopeOf`. */
+/** Where a search finds sessions that may have the same scope: keys, or the first parts of keys. What it finds must
+ *  still be looked at with `scopeOf`. */
 export function searchedFrom(session: string): string[] {
   const talk = talkOf(session);
   if (talk.startsWith(`${TERMINAL}:`)) return [TERMINAL];

@@ -32,8 +32,8 @@ export function createSessionsMemory({ search, clock }: Options): MemoryProvider
   };
 }
 
-/** Not another scope's, whose key may begin alike; nor what a model told a child; nor what is still in the conversation:
- *  most of a day's talk is before the model anyway. */
+/** Not another scope's, whose key may begin alike; nor what a model told a child; nor what is still in the
+ *  conversation: most of a day's talk is before the model anyway. */
 function isNews({ session, at }: Found, whose: Whose, now: number): boolean {
   if (isChild(session) || scopeOf({ session }) !== whose.scope) return false;
   return session !== whose.session || now - at > DAY_MS;
@@ -42,8 +42,8 @@ function isNews({ session, at }: Found, whose: Whose, now: number): boolean {
 const passage = ({ at, text }: Found): string =>
   `- ${new Date(at).toISOString().slice(0, 10)}: ${text.replaceAll(/\s+/g, " ").slice(0, LONGEST_PASSAGE)}`;
 
-/** The words that say what a message is about: the longer ones. Short ones are everywhere, and a search for six words out
- *  of 100,000 entries took 75 ms, for three long ones 5. */
+/** The words that say what a message is about: the longer ones. Short ones are everywhere, and a search for six words
+ *  out of 100,000 entries took 75 ms, for three long ones 5. */
 function wordsFor(query: string): string[] {
   const words = new Set(query.toLowerCase().match(/[\p{L}\p{N}\p{M}]+/gu));
   const telling = [...words]
@@ -57,10 +57,11 @@ const LONG = 5;
 
 const SMALL = new Set(
   (
-    "the and for that this with you your yours are was were been being have has had does did doing will would should could can " +
-    "may might must shall not but from they them their then than there here what when where which who whom whose why how about " +
-    "into onto over under again more most some any all each other such only own same too very just also now please tell say said " +
-    "know think want need like make made get got let use used using its our ours his her hers him she one two out off did don " +
-    "der die das und ist ein eine ich nicht mit auf für les des est une pour que qui dans los las una por con para"
+    "the and for that this with you your yours are was were been being have has had does did doing will would " +
+    "should could can may might must shall not but from they them their then than there here what when where " +
+    "which who whom whose why how about into onto over under again more most some any all each other such only " +
+    "own same too very just also now please tell say said know think want need like make made get got let use " +
+    "used using its our ours his her hers him she one two out off don der die das und ist ein eine ich nicht " +
+    "mit auf für les des est une pour que qui dans los las una por con para"
   ).split(" "),
 );

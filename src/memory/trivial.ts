@@ -4,7 +4,8 @@ const SMALL_TALK = new Set(
   (
     "hi hello hey hallo hola bonjour ciao morning good evening afternoon night day there again all everyone " +
     "thanks thank thx ty you so very much a lot many merci danke gracias please bye goodbye see later cheers " +
-    "yes yeah yep yup no nope nah ok okay k sure right fine great nice cool perfect done go on ahead continue do it that's that is"
+    "yes yeah yep yup no nope nah ok okay k sure right fine great nice cool perfect done go on ahead continue " +
+    "do it that's that is"
   ).split(" "),
 );
 const LEAST = { words: 3, bytes: 12 };

@@ -329,13 +329,17 @@ function keepPrivate(file: string): void {
 
 const hasCode = (error: unknown, code: string) => error instanceof Error && "code" in error && error.code === code;
 
+/** Somebody who asks who the owner is has the lock for less than a millisecond; whoever starts just then waits for that. */
+const LOOKED_AT_MS = 200;
+
 /** A transaction that never ends, in a file beside the store: the system takes it back however we die. The pid
  * is committed first, as `user_version`, where a process that is refused can read it. */
-function lock(file: string): () => void {
-  const db = new DatabaseSync(`${file}.lock`, { open: false, timeout: 0 });
+function lock(file: string, look = false): () => void {
+  const db = new DatabaseSync(`${file}.lock`, { open: false, timeout: look ? 0 : LOOKED_AT_MS });
   try {
     db.open();
     db.exec("PRAGMA journal_mode = MEMORY; BEGIN IMMEDIATE");
+    if (look) return () => db.close();
     db.exec(PATIENT);
     db.exec(`PRAGMA user_version = ${process.pid}; COMMIT; BEGIN IMMEDIATE`);
     return () => db.close();
@@ -353,7 +357,7 @@ function lock(file: string): () => void {
 export function ownerPid(file: string): number | null {
   if (!existsSync(`${file}.lock`)) return null;
   try {
-    lock(file)();
+    lock(file, true)();
     return null;
   } catch (error) {
     if (error instanceof StoreInUse) return error.pid;

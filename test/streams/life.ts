@@ -91,13 +91,13 @@ async function act(world: World, random: Random, runs: readonly string[]): Promi
   const running = world.running();
   const dice = random();
   const words = () => Array.from({ length: 1 + Math.floor(random() * 4) }, () => pick(random, WORDS)).join("");
-  if (dice < 0.45 && thinking) speak(world, thinking, random, words);
-  else if (dice < 0.55 && running) running.done(words(), random() < 0.8);
-  else if (dice < 0.62) await world.decide(pick(random, runs), pick(random, ["once", "deny"]));
-  else if (dice < 0.7) await world.steer(pick(random, runs), words());
-  else if (dice < 0.82 && runs.length < MOST_RUNS)
-    return world.start(words(), pick(random, ["queue", "queue", "steer", "interrupt"]));
-  else if (dice < 0.85) await world.stop(pick(random, runs));
+  if (dice < 0.42 && thinking) speak(world, thinking, random, words);
+  else if (dice < 0.52 && running) running.done(words(), random() < 0.8);
+  else if (dice < 0.58) await world.decide(pick(random, runs), pick(random, ["once", "deny"]));
+  else if (dice < 0.65) await world.steer(pick(random, runs), words());
+  else if (dice < 0.79 && runs.length < MOST_RUNS)
+    return world.start(words(), pick(random, ["queue", "steer", "interrupt"]));
+  else if (dice < 0.86) await world.stop(pick(random, runs.slice(-3)));
   else if (dice < 0.95) await world.restart();
   return null;
 }

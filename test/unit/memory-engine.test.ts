@@ -1,4 +1,5 @@
-// Memories that misbehave behind the real engine: a turn ends when it ends, the next message is answered, and we can leave.
+// Memories that misbehave behind the real engine: a turn ends when it ends, the next message is answered, and we can
+// leave.
 import { describe, expect, it } from "vitest";
 import type { Clock } from "../../src/core/ports.ts";
 import { createMemory } from "../../src/memory/manager.ts";
@@ -143,7 +144,7 @@ it("a provider that writes and then fails is told again under the same key", asy
   expect(keys).toEqual([id, id]);
 });
 
-it("a provider that says 10 MB costs the model 4,000 characters, before the message, and they are not written again", async () => {
+it("a provider that says 10 MB costs the model 4,000 characters, which are not written again", async () => {
   const { provider, written } = writer("loud");
   const { send, model, entry, ended } = await boot(() => [
     { ...provider, prefetch: () => Promise.resolve(`the kettle is black ${"x".repeat(10_000_000)}`) },

@@ -205,7 +205,7 @@ describe("a provider that keeps failing", () => {
     return { ...opened, tell, failOnce, asked: () => asked, mend: () => (down = false) };
   }
 
-  it("is left alone after five in a row: a minute, then twice as long, up to half an hour; one success ends it", async () => {
+  it("is left alone after five in a row: a minute, then longer, up to half an hour; a success ends it", async () => {
     const { memory, clock, tell, failOnce, asked, mend } = await failing();
     for (let i = 1; i <= 4; i++) {
       await failOnce();
@@ -227,6 +227,17 @@ describe("a provider that keeps failing", () => {
     await clock.pass(30 * 60_000);
     await tell();
     expect(memory.health()).toMatchObject([{ state: "ok", failures: 0, suspendedUntil: null }]);
+  });
+
+  it("is not asked what was already waiting for it, either", async () => {
+    const { memory, asked } = await failing();
+    const told = Array.from({ length: 8 }, (_, i) => memory.remember("down", turn(i), `t${i}`, never()));
+    const reasons = (await Promise.allSettled(told)).map((one) =>
+      one.status === "rejected" ? String(one.reason) : "",
+    );
+    expect(reasons.filter((reason) => reason.includes("connection refused, token"))).toHaveLength(8);
+    expect(reasons.slice(5).every((reason) => reason.includes("is left alone until"))).toBe(true);
+    expect(asked()).toBe(5);
   });
 
   it("says what was wrong, briefly and without secrets", async () => {
@@ -344,7 +355,7 @@ describe("what is written", () => {
     ]);
   });
 
-  it("lets providers get ready for the next turn once, with the words of the user, and not after small talk", async () => {
+  it("lets providers get ready for the next turn once, with the user's words, not after small talk", async () => {
     const queries: string[] = [];
     const queuePrefetch = async (query: string) => void queries.push(query);
     const one = listening({ queuePrefetch }).provider;

@@ -52,7 +52,7 @@ const names = (settings: Partial<MemorySettings>) =>
     .memory.health()
     .map(({ name }) => name);
 
-it("notes in files and earlier conversations are there without any configuration; neither has to be told of turns", async () => {
+it("notes and earlier conversations are there without any configuration; neither is told of turns", async () => {
   const { memory } = open({});
   expect(memory.health().map(({ name }) => name)).toEqual(["files", "sessions"]);
   expect(memory.writers).toEqual([]);

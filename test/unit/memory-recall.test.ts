@@ -97,7 +97,7 @@ describe("recall", () => {
     expect(await third).not.toContain("porridge");
   });
 
-  it("does not wait again for one that an earlier turn waited for in vain, nor pile up questions behind it", async () => {
+  it("does not wait again for one that a turn waited for in vain, nor pile up questions behind it", async () => {
     const { provider, asked } = thinking("hanging");
     const { recall, clock } = open([provider]);
     const first = recall("t1");

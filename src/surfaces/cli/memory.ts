@@ -5,7 +5,7 @@ import { printable } from "../../platform/logline.ts";
 
 type Target = "memory" | "user";
 /** The notes of each scope (`openNotebook`). */
-export type Notes = {
+type Notes = {
   scopes(): Promise<string[]>;
   entries(scope: string): Promise<{ target: Target; text: string }[]>;
   change(scope: string, target: Target, change: { action: "remove"; find: string }): Promise<unknown>;

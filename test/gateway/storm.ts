@@ -1,0 +1,188 @@
+// People in many chats talk at random moments to a gateway that is killed every few seconds, and restarted once by one of
+// them. Telegram and the model provider are of this machine and outlive it; what they saw is judged in judge.ts.
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { openSqlite, ownerPid } from "../../src/store/sqlite.ts";
+import { type FakeTelegram, startFakeTelegram } from "../fakes/chat/telegram.ts";
+import { makePlace } from "../fakes/hermes.ts";
+import type { Reply } from "../fakes/llm/reply.ts";
+import { type LlmRequest, startFakeLlm } from "../fakes/llm/server.ts";
+import { createRandom, type Random } from "../simulation/scheduler.ts";
+import { judge } from "./judge.ts";
+
+type StormOptions = {
+  messages: number;
+  chats: number;
+  seconds: number;
+  seed: number;
+  say(line: string): void;
+};
+/** `said`: every message in its order; commands are not messages. */
+export type Talk = { chat: number; mode: "queue" | "interrupt" | "steer"; said: string[]; stops: number };
+
+const MODES = ["queue", "interrupt", "queue", "steer"] as const;
+const FIRST_CHAT = 5_000;
+const REST_MS = 90_000;
+
+export async function storm({ messages, chats, seconds, seed, say }: StormOptions) {
+  const random = createRandom(seed);
+  await using telegram = await startFakeTelegram();
+  await using llm = await startFakeLlm();
+  llm.script(replier(createRandom(seed + 1)));
+  const talks = Array.from({ length: chats }, (_, n): Talk => {
+    return { chat: FIRST_CHAT + n, mode: MODES[n % MODES.length] ?? "queue", said: [], stops: 0 };
+  });
+  const place = makePlace({
+    OPENAI_BASE_URL: llm.url,
+    OPENAI_API_KEY: "k",
+    LLM_MODEL: "fake-model",
+    TELEGRAM_BOT_TOKEN: telegram.token,
+    TELEGRAM_API_ROOT: telegram.apiRoot,
+    TELEGRAM_ALLOWED_USERS: talks.map(({ chat }) => chat).join(),
+    HERMES_GATEWAY_BUSY_INPUT_MODE: "queue",
+  });
+  mkdirSync(place.home, { recursive: true, mode: 0o700 });
+  writeFileSync(join(place.home, "config.yaml"), "approvals: {mode: off}\nterminal: {sandbox: off}\n", { mode: 0o600 });
+  const database = join(place.home, "hermes.db");
+  const from = (chat: number) => ({ id: chat, name: `Person ${chat}` });
+
+  const start = () => {
+    const hermes = place.start(["gateway", "--port", "0"]);
+    return {
+      pid: hermes.pid,
+      ready: hermes.prints(/^hermes gateway ready/m).catch(() => {}),
+      gone: hermes.exit.then(() => {}),
+      stderr: () => hermes.stderr(),
+    };
+  };
+  /** One that started itself again is nobody's child. */
+  const adopt = (pid: number): ReturnType<typeof start> => ({
+    pid,
+    ready: Promise.resolve(),
+    gone: untilGone(pid),
+    stderr: () => "",
+  });
+
+  async function talk(over: AbortSignal) {
+    const moments = Array.from({ length: messages }, () => random() * seconds * 1_000).toSorted((a, b) => a - b);
+    const began = performance.now();
+    for (const [n, moment] of moments.entries()) {
+      await sleep(Math.max(0, moment - (performance.now() - began)));
+      if (over.aborted) return;
+      const one = talks[Math.floor(random() * talks.length)];
+      if (!one) return;
+      if (random() < 0.02) {
+        one.stops++;
+        telegram.say({ from: from(one.chat), text: "/stop" });
+      }
+      const text = `c${one.chat}-${String(n).padStart(5, "0")}`;
+      one.said.push(text);
+      telegram.say({ from: from(one.chat), text });
+      if (random() < 0.02) telegram.redeliver(1 + Math.floor(random() * 5));
+      if (random() < 0.01) telegram.fault("sendMessage", pick(random, ["lost", "reset", { status: 502 }] as const));
+      if (random() < 0.01) telegram.fault("editMessageText", pick(random, ["lost", "reset"] as const));
+    }
+  }
+
+  let kills = 0;
+  let restarted = false;
+  const over = new AbortController();
+  const before = start();
+  await before.ready;
+  for (const { chat, mode } of talks) telegram.say({ from: from(chat), text: `/busy ${mode}` });
+  await Promise.all(talks.map(({ chat, mode }) => seen(telegram, chat, `From now on messages ${mode} while I work.`)));
+
+  let running = before;
+  const talking = talk(over.signal).finally(() => over.abort());
+  const began = performance.now();
+  while (!over.signal.aborted) {
+    await Promise.race([sleep(300 + random() * 3_500), talking]);
+    if (!restarted && performance.now() - began > seconds * 500) {
+      await running.ready;
+      restarted = true;
+      telegram.say({ from: from(FIRST_CHAT), text: "/restart" });
+      await running.gone;
+      running = adopt(await nextOwner(database, running.pid));
+    } else {
+      process.kill(running.pid, "SIGKILL");
+      await running.gone;
+      kills++;
+      running = start();
+      if (random() < 0.7) await running.ready;
+    }
+  }
+  await talking;
+  await running.ready;
+
+  const problems: string[] = [];
+  if (!(await atRest(database, telegram))) problems.push(`it is not at rest after ${REST_MS / 1_000} s`);
+  process.kill(running.pid, "SIGTERM");
+  await running.gone;
+  const judged = await judge({ database, talks, telegram });
+  problems.push(...judged.problems, ...llm.violations, ...telegram.violations);
+  if (problems.length) say(`kept in ${place.dir}`);
+  else place.clear();
+  const { answered, interrupted, givenUp, copies, refused } = judged;
+  say(
+    `${messages} messages in ${chats} chats: ${kills} kills, ${restarted ? 1 : 0} restart by command; ${answered} turns answered, ` +
+      `${interrupted} interrupted or stopped, ${givenUp} given up and told, ${refused} refused while restarting, ${copies} marked copies`,
+  );
+  return { passed: messages - Math.min(messages, problems.length), problems };
+}
+
+const pick = <T>(random: Random, all: readonly T[]): T => all[Math.floor(random() * all.length)] as T;
+
+/** Mostly quick; now and then slow enough to be interrupted, with a tool before it, or with more than fits into one message. */
+function replier(random: Random): (request: LlmRequest) => Reply {
+  return ({ messages }) => {
+    const last = messages.at(-1);
+    const asked = messages.findLast(({ role }) => role === "user")?.text ?? "";
+    const token = /c\d+-\d+(?![^]*c\d+-\d+)/.exec(asked)?.[0] ?? "nobody";
+    const delayMs = random() < 0.15 ? 1_500 : random() * 200;
+    if (last?.role === "user" && random() < 0.2)
+      return { calls: [{ name: "terminal", args: { command: `sleep 0.${Math.floor(random() * 5)}; echo ${token}` } }], delayMs };
+    if (random() < 0.05) {
+      const lines = Array.from({ length: 120 }, (_, n) => `Answer to ${token}, line ${n}, ${"with many words ".repeat(4)}.`);
+      return { text: lines.join("\n"), delayMs };
+    }
+    return { text: `Answer to ${token}.`, delayMs };
+  };
+}
+
+const seen = (telegram: FakeTelegram, chat: number, text: string) =>
+  telegram.until(() => telegram.sent(chat).some((one) => one.text === text));
+
+async function nextOwner(database: string, before: number): Promise<number> {
+  for (let look = 0; look < 300; look++) {
+    const pid = ownerPid(database);
+    if (pid !== null && pid !== before) return pid;
+    await sleep(100);
+  }
+  throw new Error("nobody came after /restart");
+}
+
+async function untilGone(pid: number): Promise<void> {
+  for (;;) {
+    try {
+      process.kill(pid, 0);
+    } catch {
+      return;
+    }
+    await sleep(20);
+  }
+}
+
+/** Nothing waits, nothing runs, Telegram has nothing left to bring. */
+async function atRest(database: string, telegram: FakeTelegram): Promise<boolean> {
+  const store = await openSqlite({ file: database, readOnly: true });
+  try {
+    for (let look = 0; look < REST_MS / 200; look++) {
+      if (!telegram.pending().length && !(await store.active()).length) return true;
+      await sleep(200);
+    }
+    return false;
+  } finally {
+    await store.close();
+  }
+}
