@@ -8,6 +8,7 @@ import { ConfigError, messageOf } from "./core/errors.ts";
 import { homeOf } from "./platform/home.ts";
 import { isTerminal, LEVELS, type Level } from "./platform/logline.ts";
 import { createRedactor } from "./platform/redact.ts";
+import type { AddFlags, CronOptions } from "./surfaces/cli/cron.ts";
 import type { SetupFlags } from "./surfaces/cli/setup.ts";
 
 type RunFlags = {
@@ -137,6 +138,38 @@ gateway
     process.exitCode = await installService({ file: unitFile(env, home), unit, print });
   });
 
+const cron = program.command("cron").description("what is done at set times (docs/schedule.md)");
+cron
+  .command("list", { isDefault: true })
+  .description("all jobs, what is next first")
+  .option("--json", "for programs", false)
+  .action(({ json }: { json: boolean }) => onJobs((cli, options) => cli.listJobs(options, json)));
+cron
+  .command("add")
+  .description("add a job: with one of --cron, --at and --in")
+  .argument("<text>", "what is to be done, in quotes")
+  .option("--cron <expression>", "again and again: minute, hour, day, month, weekday, in quotes")
+  .option("--at <time>", "once, at this time: 2026-11-20T09:00")
+  .option("--in <wait>", "once, after this: 20m, 3h or 2d")
+  .option("--zone <name>", "the time zone of --cron and --at: Europe/Berlin")
+  .option("--to <chat>", "deliver the answers there: telegram:dm:999")
+  .option("--name <name>", "what to call it")
+  .option("--model <name>", "the model to use")
+  .option("--allow", "say yes to approvals: nobody is there to ask")
+  .option("--skip-missed", "what was missed is not run late")
+  .action((text: string, flags: AddFlags) => onJobs((cli, options) => cli.addJob(options, text, flags)));
+for (const verb of ["remove", "pause", "resume"] as const)
+  cron
+    .command(verb)
+    .description(`${verb} a job`)
+    .argument("<id>", "as `hermes cron list` shows it")
+    .action((id: string) => onJobs((cli, options) => cli.changeJob(options, verb, id)));
+cron
+  .command("run")
+  .description("run a job now, besides its times")
+  .argument("<id>", "as `hermes cron list` shows it")
+  .action((id: string) => onJobs((cli, options) => cli.runJob(options, id)));
+
 const pairing = program.command("pairing").description("who may talk to the agent from a chat app");
 pairing
   .command("create")
@@ -165,6 +198,51 @@ pairing
     const { endPairing } = await import("./surfaces/cli/gateway.ts");
     const { withPairing } = await import("./compose/gateway.ts");
     process.exitCode = await withPairing(env, (desk) => endPairing(desk, platform, id, print));
+  });
+
+const memory = program.command("memory").description("what is remembered: notes that you can read and change");
+memory
+  .command("list")
+  .description("all notes")
+  .option("--scope <name>", "only whose these are")
+  .option("--json", "for programs", false)
+  .action(async (options: { scope?: string; json: boolean }) => {
+    const { listMemory } = await import("./surfaces/cli/memory.ts");
+    await listMemory({ ...options, notes: await notebook(), print });
+  });
+memory
+  .command("search")
+  .description("notes, and what was said in conversations")
+  .argument("<words...>")
+  .option("--scope <name>", "only whose these are")
+  .option("-n, --limit <count>", "how many", wholeNumber, 20)
+  .option("--json", "for programs", false)
+  .action(async (words: string[], options: { scope?: string; limit: number; json: boolean }) => {
+    const { searchMemory } = await import("./surfaces/cli/memory.ts");
+    const { openSqlite } = await import("./store/sqlite.ts");
+    const { existsSync } = await import("node:fs");
+    const file = homeOf(env).database;
+    const store = existsSync(file) ? await openSqlite({ file, readOnly: true }) : null;
+    await searchMemory({ ...options, words: words.join(" "), notes: await notebook(), store, print });
+    await store?.close();
+  });
+memory
+  .command("forget")
+  .description("take out a note that has this in it, or with --all every note")
+  .argument("[text...]")
+  .option("--scope <name>", "whose it is; yours if not given")
+  .option("--all", "every note of that scope", false)
+  .action(async (text: string[], options: { scope?: string; all: boolean }) => {
+    const { forgetMemory } = await import("./surfaces/cli/memory.ts");
+    process.exitCode = await forgetMemory({ ...options, text: text.join(" "), notes: await notebook(), print });
+  });
+memory
+  .command("export")
+  .description("all notes, one JSON object a line")
+  .option("--scope <name>", "only whose these are")
+  .action(async (options: { scope?: string }) => {
+    const { exportMemory } = await import("./surfaces/cli/memory.ts");
+    await exportMemory({ ...options, notes: await notebook(), print });
   });
 
 program
@@ -290,6 +368,12 @@ try {
   process.exitCode = exitCodeOf(error);
 }
 
+async function notebook() {
+  const { openNotebook } = await import("./memory/notebook.ts");
+  const { notesIn } = await import("./memory/open.ts");
+  return openNotebook(notesIn(homeOf(env).dir));
+}
+
 async function somewhere() {
   const { ownerPid } = await import("./store/sqlite.ts");
   const { clock } = await import("./platform/clock.ts");
@@ -301,6 +385,15 @@ async function longestDrain(): Promise<number> {
   const { loadConfig } = await import("./config/config.ts");
   const { restart_drain_timeout: drain, exit_watchdog: watchdog } = loadConfig({ env }).config.agent;
   return (drain + watchdog + 5) * 1_000;
+}
+
+type CronCli = typeof import("./surfaces/cli/cron.ts");
+
+async function onJobs(command: (cli: CronCli, options: CronOptions) => Promise<number>) {
+  const { withJobs } = await import("./compose/gateway.ts");
+  const cli = await import("./surfaces/cli/cron.ts");
+  const complain = (line: string) => console.error(`hermes: ${line}`);
+  process.exitCode = await withJobs(env, (jobs) => command(cli, { jobs, print, complain }));
 }
 
 async function whereCommandsRun() {

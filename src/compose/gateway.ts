@@ -12,16 +12,18 @@ import { clock } from "../platform/clock.ts";
 import { homeOf } from "../platform/home.ts";
 import { lockToken } from "../platform/token-lock.ts";
 import { ownerPid } from "../store/sqlite.ts";
+import { type Jobs, remoteJobs } from "../surfaces/cli/cron.ts";
 import type { PairingDesk } from "../surfaces/cli/gateway.ts";
 import { createGateway } from "../surfaces/gateway/gateway.ts";
 import { createLifecycle, leaveTo, setDeadline } from "../surfaces/gateway/lifecycle.ts";
 import { notifyService } from "../surfaces/gateway/service.ts";
 import { answerUnattended } from "../surfaces/gateway/unattended.ts";
 import { channelRoutes, type Door } from "../surfaces/http/channels.ts";
+import { jobRoutes } from "../surfaces/http/jobs.ts";
 import { createMetrics, metricsRoutes } from "../surfaces/http/metrics.ts";
 import { pairingRoutes } from "../surfaces/http/pairing.ts";
 import { serve } from "./api.ts";
-import { openRuntime, type Running } from "./runtime.ts";
+import { deliversBy, openRuntime, type Running } from "./runtime.ts";
 
 /** Returns the exit code. `again`: the command that starts the same gateway. */
 export async function runGateway(options: {
@@ -57,6 +59,7 @@ export async function runGateway(options: {
   try {
     await api?.opened();
     await gateway.start();
+    running.scheduler.start();
   } catch (error) {
     await Promise.all([gateway.close(), api?.close(0)]); // a socket that is open would keep the process
     await running.close(0);
@@ -73,6 +76,7 @@ export async function runGateway(options: {
   const drainMs = drain * 1_000;
   const cancelDeadline = setDeadline(drainMs + watchdog * 1_000);
   log("info", "gateway.leaving", { why, drainMs });
+  await running.scheduler.close();
   const drained = running.engine.drain(drainMs, turn ?? undefined);
   await gateway.announceLeaving(why).catch(() => {});
   const { left } = await drained;
@@ -114,7 +118,12 @@ async function assemble(running: Running, metrics: ReturnType<typeof createMetri
     });
     observers.add(gateway.observe);
     observers.add(answerUnattended(engine, isUnattended, config.approvals.unattended, log));
-    const more = [...pairingRoutes(gateway.access), ...channelRoutes(doors), ...metricsRoutes(metrics)];
+    const more = [
+      ...pairingRoutes(gateway.access),
+      ...jobRoutes(running.scheduler),
+      ...channelRoutes(doors),
+      ...metricsRoutes(metrics),
+    ];
     const health = () => ({ channels: gateway.health() });
     const api = config.gateway.api_server.enabled ? await serve(running, version, { health, more }) : null;
     return { lifecycle, unlocks, chats, gateway, api };
@@ -192,6 +201,22 @@ const code = z.object({ code: z.string(), expiresAt: z.number() });
 const pairedList = z.object({
   data: z.array(z.object({ platform: z.string(), id: z.string(), name: z.string(), at: z.number() })),
 });
+
+/** The jobs of the gateway that runs, or of its files while none does. */
+export async function withJobs<T>(env: NodeJS.ProcessEnv, use: (jobs: Jobs) => Promise<T>): Promise<T> {
+  const remote = await gatewayOf(env);
+  if (remote) return use(remoteJobs(remote));
+  const { openSqlite } = await import("../store/sqlite.ts");
+  const { openJobs } = await import("../schedule/jobs.ts");
+  const { config } = loadConfig({ env });
+  const store = await openSqlite({ file: homeOf(env).database });
+  try {
+    const { unattended } = config.approvals;
+    return await use(openJobs({ notes: store.notes, clock, log: () => {}, unattended, delivers: deliversBy(config) }));
+  } finally {
+    await store.close();
+  }
+}
 
 /** The pairing desk of the gateway that runs, or of its files while none does. */
 export async function withPairing<T>(env: NodeJS.ProcessEnv, use: (desk: PairingDesk) => Promise<T>): Promise<T> {

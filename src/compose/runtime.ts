@@ -18,7 +18,9 @@ import { createContextFiles } from "../platform/context-files.ts";
 import { type Home, homeOf, makeHome } from "../platform/home.ts";
 import { openLog } from "../platform/log.ts";
 import { createRedactor } from "../platform/redact.ts";
+import type { Scheduler } from "../schedule/scheduler.ts";
 import { openSqlite } from "../store/sqlite.ts";
+import { routeOf } from "../surfaces/gateway/route.ts";
 
 export type Running = {
   engine: Engine;
@@ -34,6 +36,7 @@ export type Running = {
   /** Never shown again by `redact`. */
   hide(secret: string): void;
   /** They see what happens in all sessions, once it is durable. */
+  scheduler: Scheduler;
   observers: Set<(session: string, entries: readonly Entry[]) => void>;
   /** The conversation of a terminal that was last talked in. */
   newest(): Promise<string | null>;
@@ -108,6 +111,7 @@ export async function openRuntime(options: {
     mcpServers: config.mcp_servers,
     store,
     runtime: () => runtime,
+    jobs: () => scheduler,
     clock,
     log,
   });
@@ -194,6 +198,17 @@ export async function openRuntime(options: {
   observers.add(webhooks.observe);
   const telemetry = await openTelemetry();
   if (telemetry) observers.add(telemetry.observe);
+  const { createScheduler } = await import("../schedule/scheduler.ts");
+  const { unattended } = approvals;
+  const scheduler = createScheduler({
+    runtime,
+    notes: store.notes,
+    clock,
+    log,
+    unattended,
+    delivers: deliversBy(config),
+  });
+  observers.add(scheduler.observe);
   const { runs_days } = config.retention;
   const prune = () =>
     void store
@@ -212,10 +227,12 @@ export async function openRuntime(options: {
     redact: redactor.text,
     hide: redactor.add,
     observers,
+    scheduler,
     newest: async () =>
       (await store.sessions({ limit: 50 })).find((row) => row.session.includes(":terminal:"))?.session ?? null,
     async close(drainMs, except) {
       clearInterval(daily);
+      await scheduler.close();
       const drained = await engine.drain(drainMs, except);
       await Promise.all([webhooks.close(TELL_MS), telemetry?.close(TELL_MS), memory.shutdownAll(TELL_MS)]);
       await toolbox.close();
@@ -280,3 +297,14 @@ function keepLast<T>(most: number, make: (name: string) => T): (name: string) =>
 
 const PROVIDERS = ["openai-compatible", "openai", "anthropic"] as const;
 const providerOf = (name: string) => PROVIDERS.find((provider) => provider === name) ?? "auto";
+
+/** Whether answers can be delivered to that session. */
+export const deliversBy = ({ gateway: { telegram, discord, slack, webhook } }: Config) => {
+  const open: Record<string, unknown> = {
+    telegram: telegram.token,
+    discord: discord.token,
+    slack: slack.bot_token && slack.app_token,
+    webhook: webhook.secret,
+  };
+  return (session: string): boolean => Boolean(open[routeOf(session)?.platform ?? ""]);
+};

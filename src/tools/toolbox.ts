@@ -14,6 +14,7 @@ import { createMcp, type Mcp, type McpOptions } from "./mcp.ts";
 import { createPlaces } from "./places.ts";
 import { escapeForDisplay } from "./policy/display.ts";
 import { type Choice, chooseSandbox } from "./sandbox.ts";
+import { createSchedule, type Jobs } from "./schedule.ts";
 import { createSessionSearch } from "./session-search.ts";
 import { createTerminal } from "./terminal.ts";
 import { createTodo } from "./todo.ts";
@@ -43,6 +44,8 @@ export type ToolboxOptions = {
   store: Pick<Store, "turn" | "search">;
   /** The engine is made with its tools, so it is asked for when it is there. */
   runtime(): Runtime;
+  /** Likewise. */
+  jobs(): Jobs;
   clock: Clock;
   log: Log;
 };
@@ -118,6 +121,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     createTodo(join(home, "todo")),
     createClarify(options.clarifyMs),
     createDelegate({ runtime, clock, approvals: approvals.unattended }),
+    createSchedule({ jobs: options.jobs, clock }),
   ];
   let all = own;
   const mcp = createMcp({

@@ -635,7 +635,7 @@ describe("a terminal elsewhere", () => {
       await api.engine.search("zebra", { session: "s", limit: 20 }),
     );
     expect((await read("/api/search?q=zebra&session=other")).data).toEqual([]);
-    expect(await read("/api/load")).toEqual({ turns: 0, held: 0, waiting: 0, oldestWaitingAt: null });
+    expect(await read("/api/load")).toEqual({ turns: 0, held: 0, waiting: 0, oldestWaitingAt: null, inputs: [] });
     expect(codeOf(await api.json("GET", "/api/runs/none"))).toEqual([404, "run_not_found"]);
     expect(codeOf(await api.json("GET", "/api/inputs/none"))).toEqual([404, "input_not_found"]);
   });

@@ -190,6 +190,7 @@ describe.each<[string, (api: TestApi) => Runtime]>([
     const { api, runtime } = await open();
     expect(await runtime.status("s")).toEqual({
       session: "s",
+      said: 0,
       turn: null,
       inbox: [],
       asking: [],

@@ -73,8 +73,15 @@ function inputs(talk: Talk, entries: readonly Entry[], refused: number, problem:
   const expected = talk.said.filter((text) => texts.includes(text));
   if (expected.join() !== texts.join()) problem(`taken in the order ${texts}, said in the order ${expected}`);
   const ids = entries.flatMap((entry) => (entry.kind === "began" || entry.kind === "joined" ? [entry.input] : []));
-  const inTurns = ids.map((id) => accepted.find((input) => input.id === id)?.text ?? "?");
-  if (inTurns.join() !== texts.join()) problem(`worked on in the order ${inTurns}, taken in the order ${texts}`);
+  if (ids.length !== accepted.length || new Set(ids).size !== ids.length)
+    problem(`${accepted.length} messages are in ${ids.length} turns`);
+  // An interrupting one goes ahead of those that wait, a steering one into the turn that runs; among equals their order holds.
+  for (const mode of ["interrupt", "queue", "steer"] as const) {
+    const equals = accepted.filter((input) => input.mode === mode);
+    const taken = equals.map(({ text }) => text).join();
+    const worked = ids.flatMap((id) => equals.find((input) => input.id === id)?.text ?? []).join();
+    if (worked !== taken) problem(`worked on in the order ${worked}, taken (to ${mode}) in the order ${taken}`);
+  }
 }
 
 function turnsOf(entries: readonly Entry[]): Turn[] {

@@ -131,8 +131,8 @@ export const MUTANTS: Mutant[] = [
     "world.clock.sleep(1e9,",
   ]),
   bug("a viewer that comes back starts the text over", "engine/stream.ts", [
-    `let [seq = 0, chars = 0] = cursor.split(".").map(Number);`,
-    `let [seq = 0] = cursor.split(".").map(Number); let chars = 0;`,
+    `const [seq = 0, chars = 0] = place.split(".").map(Number);`,
+    `const [seq = 0] = place.split(".").map(Number); const chars = 0;`,
   ]),
   bug("text of a dead call is kept", "engine/stream.ts", [
     `if (entry.kind === "restarted" && chars) {`,

@@ -66,7 +66,8 @@ export function completionRoutes(api: Api): Route[] {
       async handle({ body, headers, response, stream }) {
         const turn = await begin(api, headers, {
           ...requestOf(api, body, headers),
-          same: [body, headers["x-hermes-session-id"] ?? null],
+          // Whether it is streamed is a way to hear the same answer.
+          same: [{ ...body, stream: null, stream_options: null }, headers["x-hermes-session-id"] ?? null],
         });
         const about = {
           ...echo(headers),

@@ -103,7 +103,7 @@ export function responseRoutes(api: Api): Route[] {
         503: "About to restart",
       },
       async handle({ body, headers, response, stream }) {
-        const turn = await begin(api, headers, { ...requestOf(api, body), same: body });
+        const turn = await begin(api, headers, { ...requestOf(api, body), same: { ...body, stream: null } });
         const about = { ...echo(headers), ...(turn.replayed && { "Idempotency-Replayed": "true" }) };
         const given: Given = {
           ...(body.metadata && { metadata: body.metadata }),
