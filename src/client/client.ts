@@ -39,6 +39,7 @@ type Told =
   | { event: "run.steered" | "run.stopping" }
   /** What goes on just now, for people; empty when it is over. */
   | { event: "run.notice"; text: string }
+  | { event: "memory.recalled"; text: string }
   | Ending;
 type Ending =
   | { event: "run.completed"; output: string; usage: Usage }

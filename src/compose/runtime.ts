@@ -35,8 +35,8 @@ export type Running = {
   redact(text: string): string;
   /** Never shown again by `redact`. */
   hide(secret: string): void;
-  /** They see what happens in all sessions, once it is durable. */
   scheduler: Scheduler;
+  /** They see what happens in all sessions, once it is durable. */
   observers: Set<(session: string, entries: readonly Entry[]) => void>;
   /** The conversation of a terminal that was last talked in. */
   newest(): Promise<string | null>;

@@ -33,6 +33,7 @@ const HELP = `/stop [all]      stop the current turn (also Ctrl+C); all: also ch
 /busy MODE       what a message does while I work: interrupt, queue or steer
 /withdraw N      take back the N-th waiting message
 /compress        summarise the conversation for the model
+/memory          what memory had to say to your last message (notes: hermes memory list)
 /new             start a new conversation
 /quit            leave (also Ctrl+D); what runs is taken up again next time`;
 
@@ -115,6 +116,9 @@ export async function chat(options: ChatOptions): Promise<number> {
       case "/compress":
         await say("/compress", "compress");
         break;
+      case "/memory":
+        write(await recalled());
+        break;
       case "/new":
         watching.abort();
         session = options.newSession();
@@ -175,6 +179,16 @@ export async function chat(options: ChatOptions): Promise<number> {
       .map(({ id, command }) => `  ${id} in the background: ${command.slice(0, 80)}\n`)
       .join("");
     return `${now} Session ${session}. ${inbox.length} waiting.\n${waiting}${running}`;
+  }
+
+  async function recalled(): Promise<string> {
+    const { entries = 0 } = (await runtime.summary(session)) ?? {};
+    const last = (await runtime.entries(session, Math.max(0, entries - 100), 100)).findLast(
+      (entry) => entry.kind === "thought",
+    );
+    return last?.kind === "thought" && last.recalled
+      ? `${last.recalled}\n`
+      : "Nothing was recalled for your last message.\n";
   }
 
   function watch(key: string, cursor: string): AbortController {

@@ -26,6 +26,7 @@ export function createReporter({ id, session, showReasoning }: Reporting, childR
   const uses = new Map<string, Use>();
   let run: Run | null = null;
   let by = "";
+  let recalled = "";
 
   function take(entry: Entry): void {
     run ??= newRun({ id, at: entry.at });
@@ -36,8 +37,21 @@ export function createReporter({ id, session, showReasoning }: Reporting, childR
     if (use) use.startedAt = entry.at;
   }
 
+  function skip(entry: Entry): void {
+    take(entry);
+    recalledIn(entry);
+  }
+
   const childrenOf = (turn: string, call: string, { goals }: Use) =>
     goals.map((goal, i) => ({ goal, child_session_id: `${session}/child/${turn}.${call}.${i}` }));
+
+  /** Each model call of a turn is given the same: it is told once. */
+  function recalledIn(entry: Entry): RunEvent[] {
+    const text = entry.kind === "thought" ? (entry.recalled ?? "") : "";
+    const isNew = text !== "" && text !== recalled;
+    if (isNew) recalled = text;
+    return isNew ? [{ event: "memory.recalled", text }] : [];
+  }
 
   async function tell(entry: Entry): Promise<RunEvent[]> {
     take(entry);
@@ -47,7 +61,10 @@ export function createReporter({ id, session, showReasoning }: Reporting, childR
       case "joined":
         return [{ event: "run.steered" }];
       case "thought":
-        return showReasoning && entry.reasoning ? [{ event: "reasoning.available", text: entry.reasoning }] : [];
+        return [
+          ...recalledIn(entry),
+          ...(showReasoning && entry.reasoning ? [{ event: "reasoning.available", text: entry.reasoning }] : []),
+        ];
       case "asked": {
         const { kind, text, choices, until } = entry.ask;
         const use = uses.get(entry.call);
@@ -87,7 +104,7 @@ export function createReporter({ id, session, showReasoning }: Reporting, childR
     }
   }
 
-  return { skip: take, tell };
+  return { skip, tell };
 }
 
 const choiceOf = ({ allow, text }: { allow: boolean; text: string }): string => {
