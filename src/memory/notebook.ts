@@ -3,7 +3,7 @@
 
 import { isUtf8 } from "node:buffer";
 import { createHash, randomBytes } from "node:crypto";
-import { constants } from "node:fs";
+import { constants, existsSync } from "node:fs";
 import { chmod, type FileHandle, link, lstat, mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type Change, changed, entriesOf, Unfit } from "./notes.ts";
@@ -35,7 +35,9 @@ export function openNotebook(dir: string): Notebook {
   const fileOf = (scope: string, target: Target) => join(placeOf(scope), TARGETS[target].file);
   let last: Promise<unknown> = Promise.resolve();
 
-  const read = async (scope: string, target: Target) => (await look(fileOf(scope, target)))?.text ?? "";
+  /** Most scopes have no notes, and each turn asks: a look at the directory costs 2 µs, four failed calls 0.2 ms. */
+  const read = async (scope: string, target: Target) =>
+    existsSync(placeOf(scope)) ? ((await look(fileOf(scope, target)))?.text ?? "") : "";
 
   /** One after another here; a person or another process that writes meanwhile is not written over. */
   const change: Notebook["change"] = (scope, target, what) => {

@@ -94,7 +94,8 @@ export async function begin(
   const by = sessionKeyOf(headers);
   const key = idempotencyKeyOf(headers) ?? newKey();
   const place = runs.place();
-  const known = await runtime.whereabouts(runtime.idOf("api", key)); // then it is answered as before
+  // It came before: then it is answered as before, and needs no fork.
+  const known = previous && (await runtime.whereabouts(runtime.idOf("api", key)));
   const fork = { made: "" };
   try {
     const session =

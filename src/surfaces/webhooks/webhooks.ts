@@ -49,7 +49,7 @@ export function createWebhooks({ runtime, targets, clock, random, log, post = op
   let seen = 0;
   let lookAt = 0;
   let working = Promise.resolve();
-  const wake = () => alarm.abort();
+  const wake = () => alarm.abort("more"); // with a reason: without one, each makes an exception and its stack
 
   async function work(): Promise<void> {
     await tried("unread", dropStrangers);

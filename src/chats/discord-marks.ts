@@ -1,0 +1,67 @@
+// How far each channel was heard, for the process after this one: Discord keeps nothing for a client that is away.
+import { messageOf } from "../core/errors.ts";
+import type { Clock, Log } from "../core/ports.ts";
+
+type Mark = { channel: string; message: string };
+
+/** Where marks are kept. A mark is the newest message of its channel that was taken, with all before it. */
+export type Marks = {
+  list(): Promise<Mark[]>;
+  set(channel: string, message: string): Promise<void>;
+};
+
+/** A busy channel is not a write for each of its messages. What a crash leaves unwritten is heard twice and taken once. */
+const EVERY_MS = 1_000;
+
+export function openMarks({ marks, clock, log }: { marks: Marks | undefined; clock: Clock; log: Log }) {
+  const unwritten = new Map<string, string>();
+  const writers = new Map<string, Promise<void>>();
+  const limits = new Map<string, string>();
+  const stopping = new AbortController();
+
+  async function write(channel: string, { set }: Marks): Promise<void> {
+    for (let message = unwritten.get(channel); message !== undefined; message = unwritten.get(channel)) {
+      unwritten.delete(channel);
+      await set(channel, message).catch((error: unknown) =>
+        log("warn", "chat.unmarked", { platform: "discord", channel, error: messageOf(error) }),
+      );
+      await clock.sleep(EVERY_MS, stopping.signal);
+    }
+    writers.delete(channel);
+  }
+
+  return {
+    /** Those of the channels where something was said last, so many of them; oldest first. */
+    async load(most: number): Promise<Mark[]> {
+      try {
+        const all = ((await marks?.list()) ?? []).toSorted((a, b) => (isNewer(a.message, b.message) ? 1 : -1));
+        if (all.length > most)
+          log("warn", "chat.gap", { platform: "discord", channels: all.length, looksInto: most });
+        return all.slice(-most);
+      } catch (error) {
+        log("error", "chat.gap", { platform: "discord", error: messageOf(error) });
+        return [];
+      }
+    },
+    taken(channel: string, message: string): void {
+      const limit = limits.get(channel);
+      const waiting = unwritten.get(channel);
+      if (!marks || (limit && !isNewer(limit, message)) || (waiting && !isNewer(waiting, message) === false)) return;
+      unwritten.set(channel, message);
+      if (!writers.has(channel)) writers.set(channel, write(channel, marks));
+    },
+    /** No mark goes as far as this: it was not taken, though what follows it may be. */
+    untaken(channel: string, message: string): void {
+      const limit = limits.get(channel);
+      if (!limit || isNewer(limit, message)) limits.set(channel, message);
+    },
+    /** Resolves when all marks are kept. */
+    async stop(): Promise<void> {
+      stopping.abort();
+      await Promise.all(writers.values());
+    },
+  };
+}
+
+/** Numbers too large for a double, as text. */
+export const isNewer = (a: string, b: string) => a.length > b.length || (a.length === b.length && a > b);
