@@ -1,5 +1,6 @@
 // What Discord tells us, brought to the ears: messages, edits, deletions. Discord wants no acknowledgement and keeps nothing
-// for us; what was said before a new session began is fetched, from the last that we know on.
+// for us; what was said before a new session began is fetched, from the last that we know on: in a new process, from the
+// marks that the one before it left.
 import type {
   APIMessage,
   Client,
@@ -14,12 +15,16 @@ import type { Calls } from "./calls.ts";
 import { type Api, faultOf } from "./discord-api.ts";
 import type { Listen } from "./discord-gateway.ts";
 import { heardOf, isSaid, type Me, placeOf } from "./discord-hear.ts";
+import { isNewer, type Marking } from "./discord-marks.ts";
 import type { Lanes } from "./lanes.ts";
 import { recent } from "./recent.ts";
 
+/** Undefined: there is none, it is a direct message. Null: nobody has told us. */
+type Guild = string | undefined | null;
+type Where = { place: Place; guild: string | undefined };
 /** A channel that we have heard or said something in. */
 type Known = {
-  guild: string | undefined;
+  guild: Guild;
   /** The last message of it that we know. */
   newest: string;
   /** Too much waits: what comes is left at Discord, to be fetched later. */
@@ -32,15 +37,19 @@ const MOST_WAITING = 500;
 const PAGE = 100;
 /** A gap of more messages than these pages hold is not heard to its end. */
 const MOST_PAGES = 10;
+/** The same after a start, when everybody is fetched for at once. */
+const MOST_PAGES_AT_START = 5;
 
-export function openInbound(options: { api: Api; calls: Calls; lanes: Lanes; log: Log; ears: Ears }) {
-  const { api, calls, lanes, log, ears } = options;
+type Options = { api: Api; calls: Calls; lanes: Lanes; marks: Marking; log: Log; ears: Ears };
+
+export function openInbound({ api, calls, lanes, marks, log, ears }: Options) {
   const channels = new Map<string, Known>();
-  const places = new Map<string, Place>();
+  const places = new Map<string, Where>();
   const heard = recent(MOST_MESSAGES);
   const ours = recent(MOST_MESSAGES);
   const never = new AbortController().signal;
   let me: Me = { id: "", isMyRole: () => false };
+  let isFresh = true;
 
   function listen(on: Listen, events: typeof GatewayDispatchEvents): void {
     on(events.MessageCreate, (message) => {
@@ -52,18 +61,24 @@ export function openInbound(options: { api: Api; calls: Calls; lanes: Lanes; log
       }
       note(channel_id, guild_id, message.id);
       if (message.author.id === me.id) ours.add(message.id);
-      if (!isSaid(message) || heard.has(message.id)) return;
+      if (heard.has(message.id)) return;
       heard.add(message.id);
-      tell(channel_id, guild_id, (place) => ears.heard(heardOf(message, guild_id, place, me, calls)));
+      void tell(channel_id, guild_id, (where) => hear(message, where)).then((isTaken) => {
+        if (isTaken) marks.taken(channel_id, message.id);
+        else marks.untaken(channel_id, message.id);
+      });
     });
     on(events.MessageUpdate, (message) => {
       // A preview of a link that Discord has added is no edit.
       if (!isSaid(message) || !message.edited_timestamp) return;
       const { channel_id, guild_id } = message;
-      tell(channel_id, guild_id, (place) => ears.edited(heardOf(message, guild_id, place, me, calls)));
+      void tell(channel_id, guild_id, async (where) => {
+        const { place, guild } = await where();
+        await ears.edited(heardOf(message, guild, place, me, calls));
+      });
     });
     const forget = ({ id, channel_id, guild_id }: GatewayMessageDeleteDispatchData) => {
-      if (!ours.has(id)) tell(channel_id, guild_id, (place) => ears.deleted(place, id));
+      if (!ours.has(id)) void tell(channel_id, guild_id, async (where) => ears.deleted((await where()).place, id));
     };
     on(events.MessageDelete, forget);
     on(events.MessageDeleteBulk, ({ ids, ...where }) => {
@@ -71,34 +86,43 @@ export function openInbound(options: { api: Api; calls: Calls; lanes: Lanes; log
     });
   }
 
-  function tell(channel: string, guild: string | undefined, take: (place: Place) => Promise<void>): void {
-    void lanes
-      .add(channel, async () => take(await placeIn(channel, guild)))
-      .then(() => {
-        if (channels.get(channel)?.behind && lanes.waiting(channel) === 0) catchUp(channel);
-      });
+  /** Resolves with whether it was taken. */
+  async function tell(channel: string, guild: Guild, take: (where: () => Promise<Where>) => Promise<void>) {
+    const isTaken = await lanes.add(channel, () => take(() => whereIs(channel, guild)));
+    if (channels.get(channel)?.behind && lanes.waiting(channel) === 0) catchUp(channel, MOST_PAGES);
+    return isTaken;
+  }
+
+  async function hear(message: APIMessage, where: () => Promise<Where>): Promise<void> {
+    if (!isSaid(message)) return;
+    const { place, guild } = await where();
+    await ears.heard(heardOf(message, guild, place, me, calls));
   }
 
   /** Goes ahead of whatever comes from now on. */
-  function catchUp(channel: string): void {
+  function catchUp(channel: string, pages: number): void {
     const known = channels.get(channel);
     if (!known) return;
     known.behind = false;
     const { guild } = known;
     let after = known.newest;
-    void lanes.add(channel, async () => {
-      for (let page = 0; page < MOST_PAGES; page++) {
+    const fetched = lanes.add(channel, async () => {
+      for (let page = 0; page < pages; page++) {
         const missed = await messagesAfter(channel, after);
         for (const message of missed) {
-          if (isSaid(message) && !heard.has(message.id))
-            await ears.heard(heardOf(message, guild, await placeIn(channel, guild), me, calls));
+          if (heard.has(message.id)) return; // it has come by itself, as will all after it, and waits behind us
+          await hear(message, () => whereIs(channel, guild));
           heard.add(message.id);
           note(channel, guild, message.id);
+          marks.taken(channel, message.id);
           after = message.id;
         }
         if (missed.length < PAGE) return;
       }
-      log("warn", "chat.gap", { platform: "discord", channel, fetched: MOST_PAGES * PAGE });
+      log("warn", "chat.gap", { platform: "discord", channel, fetched: pages * PAGE });
+    });
+    void fetched.then((isTaken) => {
+      if (!isTaken) marks.untaken(channel, after);
     });
   }
 
@@ -115,28 +139,30 @@ export function openInbound(options: { api: Api; calls: Calls; lanes: Lanes; log
     }
   }
 
-  async function placeIn(channel: string, guild: string | undefined): Promise<Place> {
-    if (guild === undefined) return { kind: "dm", chat: channel };
-    const place = places.get(channel) ?? (await askPlace(channel, guild));
+  async function whereIs(channel: string, guild: Guild): Promise<Where> {
+    if (guild === undefined) return { place: { kind: "dm", chat: channel }, guild };
+    const where = places.get(channel) ?? (await askWhere(channel, guild));
     if (places.size >= MOST_CHANNELS) places.clear();
-    places.set(channel, place);
-    return place;
+    places.set(channel, where);
+    return where;
   }
 
-  /** A message does not say whether its channel is a thread. */
-  async function askPlace(channel: string, guild: string): Promise<Place> {
+  /** A message does not say whether its channel is a thread, and one that is fetched not even whose it is. */
+  async function askWhere(channel: string, told: string | null): Promise<Where> {
     try {
-      return placeOf(channelShape.parse(await api.ask("get", `/channels/${channel}`, {}, never)), guild);
+      const found = channelShape.parse(await api.ask("get", `/channels/${channel}`, {}, never));
+      const guild = told ?? found.guild_id;
+      return { place: placeOf(found, guild), guild };
     } catch (error) {
       if (faultOf(error).landed !== "never") throw error;
-      return { kind: "channel", chat: channel };
+      return { place: { kind: "channel", chat: channel }, guild: told ?? undefined };
     }
   }
 
-  function note(channel: string, guild: string | undefined, message: string): void {
+  function note(channel: string, guild: Guild, message: string): void {
     const known = channels.get(channel) ?? { guild, newest: message, behind: false };
     if (isNewer(message, known.newest)) known.newest = message;
-    known.guild ??= guild;
+    if (known.guild === null) known.guild = guild;
     channels.delete(channel); // and to the end: whoever was silent longest is forgotten first
     channels.set(channel, known);
     for (const oldest of channels.keys()) {
@@ -147,19 +173,27 @@ export function openInbound(options: { api: Api; calls: Calls; lanes: Lanes; log
 
   return {
     listen,
+    /** Before the first session: what comes live must find what was missed ahead of it. */
+    async load(): Promise<void> {
+      for (const { channel, message } of await marks.load(MOST_CHANNELS)) note(channel, null, message);
+    },
     /** A new session has begun. */
     ready({ user }: GatewayReadyDispatchData, client: Client): void {
       const rolesOf = (guild: string) => client.guilds.cache.get(guild)?.roles.cache;
       me = { id: user.id, isMyRole: (guild, role) => rolesOf(guild)?.get(role)?.tags?.botId === user.id };
-      for (const channel of channels.keys()) catchUp(channel);
+      const pages = isFresh ? MOST_PAGES_AT_START : MOST_PAGES;
+      isFresh = false;
+      for (const channel of channels.keys()) catchUp(channel, pages);
     },
   };
 }
 
-const channelShape = z.object({ id: z.string(), type: z.number(), parent_id: z.string().nullish() });
-
-/** Numbers too large for a double, as text. */
-const isNewer = (a: string, b: string) => a.length > b.length || (a.length === b.length && a > b);
+const channelShape = z.object({
+  id: z.string(),
+  type: z.number(),
+  parent_id: z.string().nullish(),
+  guild_id: z.string().optional(),
+});
 
 const areMessages = (value: unknown): value is APIMessage[] =>
   Array.isArray(value) && value.every((one: unknown) => messageShape.safeParse(one).success);

@@ -13,6 +13,8 @@ export type Marks = {
 /** A busy channel is not a write for each of its messages. What a crash leaves unwritten is heard twice and taken once. */
 const EVERY_MS = 1_000;
 
+export type Marking = ReturnType<typeof openMarks>;
+
 export function openMarks({ marks, clock, log }: { marks: Marks | undefined; clock: Clock; log: Log }) {
   const unwritten = new Map<string, string>();
   const writers = new Map<string, Promise<void>>();
@@ -35,8 +37,7 @@ export function openMarks({ marks, clock, log }: { marks: Marks | undefined; clo
     async load(most: number): Promise<Mark[]> {
       try {
         const all = ((await marks?.list()) ?? []).toSorted((a, b) => (isNewer(a.message, b.message) ? 1 : -1));
-        if (all.length > most)
-          log("warn", "chat.gap", { platform: "discord", channels: all.length, looksInto: most });
+        if (all.length > most) log("warn", "chat.gap", { platform: "discord", channels: all.length, looksInto: most });
         return all.slice(-most);
       } catch (error) {
         log("error", "chat.gap", { platform: "discord", error: messageOf(error) });
@@ -45,8 +46,7 @@ export function openMarks({ marks, clock, log }: { marks: Marks | undefined; clo
     },
     taken(channel: string, message: string): void {
       const limit = limits.get(channel);
-      const waiting = unwritten.get(channel);
-      if (!marks || (limit && !isNewer(limit, message)) || (waiting && !isNewer(waiting, message) === false)) return;
+      if (!marks || (limit && !isNewer(limit, message))) return;
       unwritten.set(channel, message);
       if (!writers.has(channel)) writers.set(channel, write(channel, marks));
     },

@@ -9,9 +9,18 @@ import { codeOf, faultOf, openApi } from "./discord-api.ts";
 import { openGateway } from "./discord-gateway.ts";
 import { openInbound } from "./discord-inbound.ts";
 import { discordMarkdown, LONGEST } from "./discord-markdown.ts";
+import { type Marks, openMarks } from "./discord-marks.ts";
 import { openLanes } from "./lanes.ts";
 
-type Options = { token: string; apiRoot?: string; clock: Clock; log: Log; random: Random };
+type Options = {
+  token: string;
+  apiRoot?: string;
+  /** Without it, what is said while no process listens is not heard. */
+  marks?: Marks;
+  clock: Clock;
+  log: Log;
+  random: Random;
+};
 type Hearing = { stop(): Promise<void>; close(): Promise<void> };
 
 const platform = "discord";
@@ -24,7 +33,7 @@ const BUTTONS = 5;
 const LABEL = 80;
 const NONCE = 25;
 
-export function createDiscord({ token, apiRoot, clock, log, random }: Options): Chat {
+export function createDiscord({ token, apiRoot, marks: kept, clock, log, random }: Options): Chat {
   const health: ChatHealth = { platform, connected: false, heardAt: null, error: "" };
   const alive = () => {
     health.heardAt = clock.now();
@@ -36,7 +45,8 @@ export function createDiscord({ token, apiRoot, clock, log, random }: Options): 
 
   async function start(ears: Ears): Promise<void> {
     const lanes = openLanes({ platform, clock, random, log });
-    const inbound = openInbound({ api, calls, lanes, log, ears });
+    const marks = openMarks({ marks: kept, clock, log });
+    const inbound = openInbound({ api, calls, lanes, marks, log, ears });
     const answers = openAnswers({ api, lanes, clock, log, ears });
     const gateway = openGateway({
       token,
@@ -59,13 +69,14 @@ export function createDiscord({ token, apiRoot, clock, log, random }: Options): 
     hearing = {
       stop: async () => {
         await Promise.all([lanes.stop(), answers.stop()]);
-        await gateway.stop();
+        await Promise.all([gateway.stop(), marks.stop()]);
       },
       close: async () => {
         void lanes.stop();
-        await gateway.stop();
+        await Promise.all([gateway.stop(), marks.stop()]);
       },
     };
+    await inbound.load();
     await gateway.start();
   }
 

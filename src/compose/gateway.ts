@@ -7,7 +7,7 @@ import { type Flag, loadConfig } from "../config/config.ts";
 import type { Config } from "../config/schema.ts";
 import type { Chat } from "../core/chat.ts";
 import { ConfigError } from "../core/errors.ts";
-import type { Channel, Log } from "../core/ports.ts";
+import type { Channel, Notes } from "../core/ports.ts";
 import { clock } from "../platform/clock.ts";
 import { homeOf } from "../platform/home.ts";
 import { lockToken } from "../platform/token-lock.ts";
@@ -100,7 +100,7 @@ async function assemble(running: Running, metrics: ReturnType<typeof createMetri
   const unlocks: (() => void)[] = [];
   const doors = new Map<string, Door>();
   try {
-    const chats = await openChats(config, log, unlocks, doors);
+    const chats = await openChats(running, unlocks, doors);
     const gateway = createGateway({
       runtime: engine,
       chats,
@@ -153,7 +153,8 @@ const busyModeOf = (config: Config, platform: string) =>
   chatConfig(config, platform)?.busy_input_mode ?? config.display.busy_input_mode;
 
 /** One process for each bot: two that listen with the same token take each other's messages. */
-async function openChats(config: Config, log: Log, unlocks: (() => void)[], doors: Map<string, Door>): Promise<Chat[]> {
+async function openChats(running: Running, unlocks: (() => void)[], doors: Map<string, Door>): Promise<Chat[]> {
+  const { config, log, engine } = running;
   const { telegram, discord, slack, webhook } = config.gateway;
   const common = { clock, log, random: Math.random };
   const chats: Chat[] = [];
@@ -180,7 +181,8 @@ async function openChats(config: Config, log: Log, unlocks: (() => void)[], door
     const { createDiscord } = await import("../chats/discord.ts");
     await lock("Discord", discord.token);
     const { token, api_root: apiRoot } = discord;
-    chats.push(createDiscord({ ...common, token, ...(apiRoot && { apiRoot }) }));
+    const marks = marksIn(engine.notes, "discord");
+    chats.push(createDiscord({ ...common, token, marks, ...(apiRoot && { apiRoot }) }));
   }
   if (slack.bot_token && slack.app_token) {
     const { createSlack } = await import("../chats/slack.ts");
@@ -195,6 +197,18 @@ async function openChats(config: Config, log: Log, unlocks: (() => void)[], door
     chats.push(chat);
   }
   return chats;
+}
+
+/** How far each channel was heard. */
+function marksIn(notes: Notes, platform: string) {
+  const nameOf = (channel: string) => `mark/${platform}/${channel}`;
+  return {
+    list: async () => {
+      const kept = await notes.list(nameOf(""));
+      return kept.map(({ key, value }) => ({ channel: key.slice(nameOf("").length), message: String(value) }));
+    },
+    set: (channel: string, message: string) => notes.set(nameOf(channel), message),
+  };
 }
 
 const code = z.object({ code: z.string(), expiresAt: z.number() });
