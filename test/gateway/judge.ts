@@ -51,7 +51,8 @@ export async function judge({
       }
       const stopped = turns.filter(({ ends }) => ends[0] === "cancelled").length;
       if (stopped > talk.stops) problem(`${stopped} turns were stopped, ${talk.stops} were asked to`);
-      if (talk.mode === "queue" && turns.some(({ ends }) => ends[0] === "interrupted")) problem("a turn was interrupted");
+      if (talk.mode === "queue" && turns.some(({ ends }) => ends[0] === "interrupted"))
+        problem("a turn was interrupted");
       total.copies += answers(turns, texts, unheard, problem);
     }
     return total;
@@ -85,11 +86,12 @@ function inputs(talk: Talk, entries: readonly Entry[], refused: number, problem:
 }
 
 function turnsOf(entries: readonly Entry[]): Turn[] {
-  const texts = new Map(entries.flatMap((entry) => (entry.kind === "accepted" ? [[entry.input.id, entry.input.text]] : [])));
+  const texts = new Map(
+    entries.flatMap((entry) => (entry.kind === "accepted" ? [[entry.input.id, entry.input.text]] : [])),
+  );
   const turns = new Map<string, Turn>();
   for (const entry of entries) {
-    if (entry.kind === "began")
-      turns.set(entry.turn, { texts: [], ends: [], reply: "", restarts: 0, failed: false });
+    if (entry.kind === "began") turns.set(entry.turn, { texts: [], ends: [], reply: "", restarts: 0, failed: false });
     const turn = turns.get(entry.turn);
     if (!turn) continue;
     if (entry.kind === "began" || entry.kind === "joined") turn.texts.push(texts.get(entry.input) ?? "?");
@@ -101,7 +103,12 @@ function turnsOf(entries: readonly Entry[]): Turn[] {
 }
 
 /** Every answer arrived whole, in order, once; a second copy only where nobody could know. Returns how many of those. */
-function answers(turns: readonly Turn[], texts: readonly string[], unheard: readonly string[], problem: (what: string) => void) {
+function answers(
+  turns: readonly Turn[],
+  texts: readonly string[],
+  unheard: readonly string[],
+  problem: (what: string) => void,
+) {
   const expected = turns
     .filter(({ ends }) => ends[0] === "completed")
     .flatMap((turn) => splitMarkdown(turn.reply, LONGEST).map((part) => ({ part, turn })));

@@ -141,9 +141,15 @@ function replier(random: Random): (request: LlmRequest) => Reply {
     const token = /c\d+-\d+(?![^]*c\d+-\d+)/.exec(asked)?.[0] ?? "nobody";
     const delayMs = random() < 0.15 ? 1_500 : random() * 200;
     if (last?.role === "user" && random() < 0.2)
-      return { calls: [{ name: "terminal", args: { command: `sleep 0.${Math.floor(random() * 5)}; echo ${token}` } }], delayMs };
+      return {
+        calls: [{ name: "terminal", args: { command: `sleep 0.${Math.floor(random() * 5)}; echo ${token}` } }],
+        delayMs,
+      };
     if (random() < 0.05) {
-      const lines = Array.from({ length: 120 }, (_, n) => `Answer to ${token}, line ${n}, ${"with many words ".repeat(4)}.`);
+      const lines = Array.from(
+        { length: 120 },
+        (_, n) => `Answer to ${token}, line ${n}, ${"with many words ".repeat(4)}.`,
+      );
       return { text: lines.join("\n"), delayMs };
     }
     return { text: `Answer to ${token}.`, delayMs };

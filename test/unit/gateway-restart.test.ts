@@ -118,6 +118,22 @@ describe("while it drains", () => {
     expect(await engine.summary("agent:main:telegram:dm:1001")).toBeNull();
   });
 
+  it("what was refused stays refused when the platform brings it again, and is told once", async () => {
+    const before = await bootGateway();
+    const { chat, model, engine } = before;
+    await chat.say("work");
+    await model.next();
+    void engine.drain(60_000);
+    const message = await chat.say("hello", { from: BEN });
+    await chat.redeliver(message);
+    before.kill();
+    const after = await before.next();
+    await chat.redeliver(message);
+    await calm();
+    expect(chat.texts(dm(BEN))).toHaveLength(1);
+    expect(await after.engine.summary("agent:main:telegram:dm:1001")).toBeNull();
+  });
+
   it("a command that would begin work is refused in the same words", async () => {
     const { chat, model, engine } = await bootGateway();
     await chat.say("work");

@@ -63,26 +63,28 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
       if (!message.addressed) return;
       const key = sessionKey(platform, place, from, options.sharedGroups);
       const session = await sessions.current(key);
+      const before = await notes.get(onceOf(message));
+      if (before === "done") return;
       try {
         const command = commandIn(message.text);
-        if (command) return await obey(message, command, key, session);
-        if (await answer(message, session)) return;
+        if (command) return await obey(message, command, key, session, before !== undefined);
+        if (await answer(message, session, answerOf(before))) return;
         await accept(message, session, message.text, await commands.modeOf(key, platform));
       } catch (error) {
         const words = error instanceof Refusal ? refusalText(error) : null;
         if (words === null) throw error; // the store's trouble: it must be brought again
+        await notes.set(onceOf(message), "done");
         say(place, words, `no.${keyOf(message)}`);
       }
     }
 
-    async function obey(message: Heard, command: Typed, key: string, session: string): Promise<void> {
+    /** `twice`: a crash caught it once. */
+    async function obey(message: Heard, command: Typed, key: string, session: string, twice: boolean): Promise<void> {
       const { place, from } = message;
       const once = onceOf(message);
-      const before = await notes.get(once);
-      if (before === "done") return;
-      const twice = before === undefined ? null : commands.once(command.name);
-      if (twice === "look") say(place, caughtText(command.name), `caught.${keyOf(message)}`);
-      if (twice) return notes.set(once, "done");
+      const caught = twice && commands.once(command.name);
+      if (caught === "look") say(place, caughtText(command.name), `caught.${keyOf(message)}`);
+      if (caught) return notes.set(once, "done");
       await notes.set(once, "begun");
       try {
         const done = await commands.run({ ...command, platform, place, from, key, session, message: keyOf(message) });
@@ -96,9 +98,8 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
     }
 
     /** Whether it was one. Noted first: brought again, it is no answer to whatever is asked by then. */
-    async function answer(message: Heard, session: string): Promise<boolean> {
+    async function answer(message: Heard, session: string, before: Answer | null): Promise<boolean> {
       const { place, from, text } = message;
-      const before = answerOf(await notes.get(onceOf(message)));
       const given = before ?? (await questions.answerIn(platform, from, session, text));
       if (!given) return false;
       if (!before) await notes.set(onceOf(message), given);
