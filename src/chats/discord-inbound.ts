@@ -10,7 +10,7 @@ import type {
 } from "discord.js";
 import { z } from "zod";
 import type { Ears, Place } from "../core/chat.ts";
-import type { Log } from "../core/ports.ts";
+import type { Clock, Log } from "../core/ports.ts";
 import type { Calls } from "./calls.ts";
 import { type Api, faultOf } from "./discord-api.ts";
 import type { Listen } from "./discord-gateway.ts";
@@ -40,16 +40,21 @@ const MOST_PAGES = 10;
 /** The same after a start, when everybody is fetched for at once. */
 const MOST_PAGES_AT_START = 5;
 
-type Options = { api: Api; calls: Calls; lanes: Lanes; marks: Marking; log: Log; ears: Ears };
+/** Discord allows 50 calls a second, and what we say needs some of them. */
+const FETCH_EVERY_MS = 40;
 
-export function openInbound({ api, calls, lanes, marks, log, ears }: Options) {
+type Options = { api: Api; calls: Calls; lanes: Lanes; marks: Marking; clock: Clock; log: Log; ears: Ears };
+
+export function openInbound({ api, calls, lanes, marks, clock, log, ears }: Options) {
   const channels = new Map<string, Known>();
   const places = new Map<string, Where>();
   const heard = recent(MOST_MESSAGES);
   const ours = recent(MOST_MESSAGES);
   const never = new AbortController().signal;
   let me: Me = { id: "", isMyRole: () => false };
+  const stopping = new AbortController();
   let isFresh = true;
+  let nextFetch = 0;
 
   function listen(on: Listen, events: typeof GatewayDispatchEvents): void {
     on(events.MessageCreate, (message) => {
@@ -63,22 +68,24 @@ export function openInbound({ api, calls, lanes, marks, log, ears }: Options) {
       if (message.author.id === me.id) ours.add(message.id);
       if (heard.has(message.id)) return;
       heard.add(message.id);
-      void tell(channel_id, guild_id, (where) => hear(message, where)).then((isTaken) => {
-        if (isTaken) marks.taken(channel_id, message.id);
-        else marks.untaken(channel_id, message.id);
-      });
+      const hearing = marks.inTurn(
+        channel_id,
+        () => message.id,
+        async () => {
+          await hear(message, guild_id);
+          marks.taken(channel_id, message.id);
+        },
+      );
+      void hearing.then(() => afterwards(channel_id));
     });
     on(events.MessageUpdate, (message) => {
       // A preview of a link that Discord has added is no edit.
       if (!isSaid(message) || !message.edited_timestamp) return;
       const { channel_id, guild_id } = message;
-      void tell(channel_id, guild_id, async (where) => {
-        const { place, guild } = await where();
-        await ears.edited(heardOf(message, guild, place, me, calls));
-      });
+      tell(channel_id, guild_id, (place) => ears.edited(heardOf(message, guild_id, place, me, calls)));
     });
     const forget = ({ id, channel_id, guild_id }: GatewayMessageDeleteDispatchData) => {
-      if (!ours.has(id)) void tell(channel_id, guild_id, async (where) => ears.deleted((await where()).place, id));
+      if (!ours.has(id)) tell(channel_id, guild_id, (place) => ears.deleted(place, id));
     };
     on(events.MessageDelete, forget);
     on(events.MessageDeleteBulk, ({ ids, ...where }) => {
@@ -86,16 +93,18 @@ export function openInbound({ api, calls, lanes, marks, log, ears }: Options) {
     });
   }
 
-  /** Resolves with whether it was taken. */
-  async function tell(channel: string, guild: Guild, take: (where: () => Promise<Where>) => Promise<void>) {
-    const isTaken = await lanes.add(channel, () => take(() => whereIs(channel, guild)));
-    if (channels.get(channel)?.behind && lanes.waiting(channel) === 0) catchUp(channel, MOST_PAGES);
-    return isTaken;
+  function tell(channel: string, guild: string | undefined, take: (place: Place) => Promise<void>): void {
+    const telling = lanes.add(channel, async () => take((await whereIs(channel, guild)).place));
+    void telling.then(() => afterwards(channel));
   }
 
-  async function hear(message: APIMessage, where: () => Promise<Where>): Promise<void> {
+  function afterwards(channel: string): void {
+    if (channels.get(channel)?.behind && lanes.waiting(channel) === 0) catchUp(channel, MOST_PAGES);
+  }
+
+  async function hear(message: APIMessage, told: Guild): Promise<void> {
     if (!isSaid(message)) return;
-    const { place, guild } = await where();
+    const { place, guild } = await whereIs(message.channel_id, told);
     await ears.heard(heardOf(message, guild, place, me, calls));
   }
 
@@ -106,12 +115,12 @@ export function openInbound({ api, calls, lanes, marks, log, ears }: Options) {
     known.behind = false;
     const { guild } = known;
     let after = known.newest;
-    const fetched = lanes.add(channel, async () => {
+    const fetchAll = async () => {
       for (let page = 0; page < pages; page++) {
         const missed = await messagesAfter(channel, after);
         for (const message of missed) {
           if (heard.has(message.id)) return; // it has come by itself, as will all after it, and waits behind us
-          await hear(message, () => whereIs(channel, guild));
+          await hear(message, guild);
           heard.add(message.id);
           note(channel, guild, message.id);
           marks.taken(channel, message.id);
@@ -120,17 +129,18 @@ export function openInbound({ api, calls, lanes, marks, log, ears }: Options) {
         if (missed.length < PAGE) return;
       }
       log("warn", "chat.gap", { platform: "discord", channel, fetched: pages * PAGE });
-    });
-    void fetched.then((isTaken) => {
-      if (!isTaken) marks.untaken(channel, after);
-    });
+    };
+    void marks.inTurn(channel, () => after, fetchAll);
   }
 
   /** Oldest first. */
   async function messagesAfter(channel: string, after: string): Promise<APIMessage[]> {
+    const query = new URLSearchParams({ after, limit: String(PAGE) });
+    const wait = Math.max(0, nextFetch - clock.now());
+    nextFetch = clock.now() + wait + FETCH_EVERY_MS;
+    if (wait > 0) await clock.sleep(wait, stopping.signal);
     try {
-      const query = new URLSearchParams({ after, limit: String(PAGE) });
-      const page = await api.ask("get", `/channels/${channel}/messages`, { query }, never);
+      const page = await api.ask("get", `/channels/${channel}/messages`, { query }, stopping.signal);
       return areMessages(page) ? page.toSorted((a, b) => (isNewer(a.id, b.id) ? 1 : -1)) : [];
     } catch (error) {
       if (faultOf(error).landed !== "never") throw error;
@@ -183,7 +193,12 @@ export function openInbound({ api, calls, lanes, marks, log, ears }: Options) {
       me = { id: user.id, isMyRole: (guild, role) => rolesOf(guild)?.get(role)?.tags?.botId === user.id };
       const pages = isFresh ? MOST_PAGES_AT_START : MOST_PAGES;
       isFresh = false;
-      for (const channel of channels.keys()) catchUp(channel, pages);
+      // Where somebody spoke last, first.
+      for (const channel of [...channels.keys()].toReversed()) catchUp(channel, pages);
+    },
+    /** Fetches nothing more: the next process does. */
+    stop(): void {
+      stopping.abort();
     },
   };
 }

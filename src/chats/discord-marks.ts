@@ -1,6 +1,7 @@
 // How far each channel was heard, for the process after this one: Discord keeps nothing for a client that is away.
 import { messageOf } from "../core/errors.ts";
 import type { Clock, Log } from "../core/ports.ts";
+import type { Lanes } from "./lanes.ts";
 
 type Mark = { channel: string; message: string };
 
@@ -15,21 +16,29 @@ const EVERY_MS = 1_000;
 
 export type Marking = ReturnType<typeof openMarks>;
 
-export function openMarks({ marks, clock, log }: { marks: Marks | undefined; clock: Clock; log: Log }) {
+export function openMarks(options: { marks: Marks | undefined; lanes: Lanes; clock: Clock; log: Log }) {
+  const { marks, lanes, clock, log } = options;
   const unwritten = new Map<string, string>();
   const writers = new Map<string, Promise<void>>();
   const limits = new Map<string, string>();
   const stopping = new AbortController();
 
-  async function write(channel: string, { set }: Marks): Promise<void> {
+  async function write(channel: string, to: Marks): Promise<void> {
     for (let message = unwritten.get(channel); message !== undefined; message = unwritten.get(channel)) {
       unwritten.delete(channel);
-      await set(channel, message).catch((error: unknown) =>
-        log("warn", "chat.unmarked", { platform: "discord", channel, error: messageOf(error) }),
-      );
+      await to
+        .set(channel, message)
+        .catch((error: unknown) =>
+          log("warn", "chat.unmarked", { platform: "discord", channel, error: messageOf(error) }),
+        );
       await clock.sleep(EVERY_MS, stopping.signal);
     }
     writers.delete(channel);
+  }
+
+  function limit(channel: string, message: string): void {
+    const lowest = limits.get(channel);
+    if (!lowest || isNewer(lowest, message)) limits.set(channel, message);
   }
 
   return {
@@ -45,15 +54,26 @@ export function openMarks({ marks, clock, log }: { marks: Marks | undefined; clo
       }
     },
     taken(channel: string, message: string): void {
-      const limit = limits.get(channel);
-      if (!marks || (limit && !isNewer(limit, message))) return;
+      const most = limits.get(channel);
+      if (!marks || (most && !isNewer(most, message))) return;
       unwritten.set(channel, message);
       if (!writers.has(channel)) writers.set(channel, write(channel, marks));
     },
-    /** No mark goes as far as this: it was not taken, though what follows it may be. */
-    untaken(channel: string, message: string): void {
-      const limit = limits.get(channel);
-      if (!limit || isNewer(limit, message)) limits.set(channel, message);
+    /** In the lane of its channel. While this is not taken, no mark goes as far as `from`, whatever is taken after it: when
+     *  we stop, it is given up, and what waits behind it may be taken all the same. */
+    async inTurn(channel: string, from: () => string, take: () => Promise<void>): Promise<void> {
+      let failed = false;
+      const isTaken = await lanes.add(channel, async () => {
+        if (failed) limits.delete(channel);
+        try {
+          await take();
+        } catch (error) {
+          failed = true;
+          limit(channel, from());
+          throw error;
+        }
+      });
+      if (!isTaken) limit(channel, from());
     },
     /** Resolves when all marks are kept. */
     async stop(): Promise<void> {

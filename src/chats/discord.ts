@@ -45,8 +45,8 @@ export function createDiscord({ token, apiRoot, marks: kept, clock, log, random 
 
   async function start(ears: Ears): Promise<void> {
     const lanes = openLanes({ platform, clock, random, log });
-    const marks = openMarks({ marks: kept, clock, log });
-    const inbound = openInbound({ api, calls, lanes, marks, log, ears });
+    const marks = openMarks({ marks: kept, lanes, clock, log });
+    const inbound = openInbound({ api, calls, lanes, marks, clock, log, ears });
     const answers = openAnswers({ api, lanes, clock, log, ears });
     const gateway = openGateway({
       token,
@@ -68,10 +68,12 @@ export function createDiscord({ token, apiRoot, marks: kept, clock, log, random 
     });
     hearing = {
       stop: async () => {
+        inbound.stop();
         await Promise.all([lanes.stop(), answers.stop()]);
         await Promise.all([gateway.stop(), marks.stop()]);
       },
       close: async () => {
+        inbound.stop();
         void lanes.stop();
         await Promise.all([gateway.stop(), marks.stop()]);
       },

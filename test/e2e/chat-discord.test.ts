@@ -6,7 +6,7 @@ import { WebSocketServer } from "ws";
 import { createDiscord } from "../../src/chats/discord.ts";
 import type { Chat, Place } from "../../src/core/chat.ts";
 import { ConfigError } from "../../src/core/errors.ts";
-import type { Clock } from "../../src/core/ports.ts";
+import type { Clock, Log } from "../../src/core/ports.ts";
 import { clock as realClock } from "../../src/platform/clock.ts";
 import { hastyClock, type Listener, listener } from "../contract/chat.ts";
 import { type FakeDiscord, startFakeDiscord } from "../fakes/chat/discord.ts";
@@ -29,9 +29,10 @@ afterEach(async () => {
   expect(discord.violations).toEqual(expected);
 });
 
-function create(but: { apiRoot?: string; clock?: Clock } = {}): Chat {
-  const { apiRoot = discord.apiRoot, clock = hastyClock() } = but;
-  const chat = createDiscord({ token: discord.token, apiRoot, clock, log: () => {}, random: () => 0.5 });
+type Options = Parameters<typeof createDiscord>[0];
+function create(but: Partial<Options> = {}): Chat {
+  const common = { token: discord.token, apiRoot: discord.apiRoot, clock: hastyClock(), log: () => {} };
+  const chat = createDiscord({ ...common, random: () => 0.5, ...but });
   chats.push(chat);
   return chat;
 }
@@ -312,6 +313,139 @@ describe("what people do", () => {
     const { acknowledged } = discord.press({ message, button: "Yes", by: BEN });
     expect(await acknowledged).toMatchObject({ type: 6 });
     expect(discord.calls.filter(({ method }) => method.endsWith("/callback"))).toHaveLength(1);
+  });
+});
+
+describe("what was said while no process listened", () => {
+  const LIST = "GET /channels/:channel/messages";
+  let kept: Map<string, string>;
+  let writes: string[];
+  let logged: Parameters<Log>[];
+  beforeEach(() => {
+    [kept, writes, logged] = [new Map(), [], []];
+  });
+  const marks = {
+    list: async () => Array.from(kept, ([channel, message]) => ({ channel, message })),
+    set: async (channel: string, message: string) => {
+      kept.set(channel, message);
+      writes.push(message);
+    },
+  };
+  async function process(but: Partial<Options> = {}): Promise<Chat> {
+    const chat = create({ marks, log: (...line) => logged.push(line), ...but });
+    await chat.start(ears);
+    return chat;
+  }
+  async function leave(chat: Chat): Promise<void> {
+    await chat.stop();
+    await chat.close();
+  }
+  const textsIn = (kind: Place["kind"]) => ears.messages.filter(({ place }) => place.kind === kind).map(textOf);
+  const textOf = ({ text }: { text: string }) => text;
+  const gaps = () => logged.filter(([, event]) => event === "chat.gap").map(([, , fields]) => fields);
+
+  it("is heard by the next one, in order, before what comes after, each once", async () => {
+    const inThread = (content: string) => discord.say({ from: ANNA, channel: discord.guild.thread, content });
+    const toUs = (content: string) => discord.say({ from: BEN, content });
+    const first = await process();
+    for (const speak of [say, inThread, toUs]) speak("before");
+    await ears.texts(3);
+    await leave(first);
+
+    for (const speak of [say, inThread, toUs]) {
+      speak("unheard 1");
+      speak("unheard 2");
+    }
+    const second = await process();
+    say("live");
+    await ears.texts(10);
+    await leave(second);
+
+    await process();
+    say("later");
+    await ears.until(() => texts().includes("later"));
+    expect(textsIn("channel")).toEqual(["before", "unheard 1", "unheard 2", "live", "later"]);
+    expect(textsIn("thread")).toEqual(["before", "unheard 1", "unheard 2"]);
+    expect(textsIn("dm")).toEqual(["before", "unheard 1", "unheard 2"]);
+  });
+
+  it("or not taken is heard, though something after it was taken", async () => {
+    const first = await process();
+    const refused = Promise.withResolvers<void>();
+    const gate = Promise.withResolvers<void>();
+    ears.take = async ({ text }) => {
+      if (text !== "two") return;
+      refused.resolve();
+      await gate.promise;
+      throw new Error("the store is full");
+    };
+    for (const text of ["one", "two", "three"]) say(text);
+    await refused.promise;
+    const left = leave(first);
+    gate.resolve();
+    await left;
+    expect(texts()).toEqual(["one", "two", "three"]);
+
+    ears.take = async () => {};
+    await process();
+    await ears.texts(5);
+    expect(texts().slice(3)).toEqual(["two", "three"]);
+  });
+
+  it("or not taken before a crash is heard: a mark follows what was taken, and does not go ahead of it", async () => {
+    const first = await process();
+    const gate = Promise.withResolvers<void>();
+    ears.take = ({ text }) => (text === "two" ? gate.promise : Promise.resolve());
+    const [one] = [say("one"), say("two")];
+    await ears.texts(2);
+    await vi.waitFor(() => expect(writes).toEqual([one]));
+    gate.resolve();
+    await leave(first);
+  });
+
+  it("is known from marks that are kept once a second, and when we stop", async () => {
+    const hasty = hastyClock();
+    let seconds = 0;
+    const clock: Clock = {
+      now: hasty.now,
+      sleep: (ms, signal) => {
+        if (ms !== 1_000) return hasty.sleep(ms, signal);
+        seconds += 1;
+        return realClock.sleep(3_600_000, signal);
+      },
+    };
+    const chat = await process({ clock });
+    const first = say("message 0");
+    await vi.waitFor(() => expect(seconds).toBe(1));
+    const said = Array.from({ length: 9 }, (_, index) => say(`message ${index + 1}`));
+    await ears.texts(10);
+    expect(writes).toEqual([first]);
+    await chat.stop();
+    expect(writes).toEqual([first, said.at(-1)]);
+  });
+
+  it("is heard up to a limit, of which the log tells, and a channel that is gone harms nobody", async () => {
+    kept.set(discord.guild.general, "1").set("123456789012345678", "1");
+    const all = Array.from({ length: 510 }, (_, index) => `message ${index}`);
+    for (const text of all) say(text);
+    await process();
+    say("live");
+    await ears.until(() => texts().includes("live"));
+    expect(texts()).toEqual([...all.slice(0, 500), "live"]);
+    expect(gaps()).toEqual([{ platform: "discord", channel: discord.guild.general, fetched: 500 }]);
+  });
+
+  it("is looked for in two hundred channels, where somebody spoke last first, until we stop", async () => {
+    const names = Array.from({ length: 201 }, (_, index) => `4000000000000000${String(index).padStart(3, "0")}`);
+    for (const [index, name] of names.entries()) kept.set(name, String(index + 1));
+    const chat = await process({ clock: realClock });
+    const asked = () => discord.calls.filter(({ method }) => method === LIST).map(({ path }) => path.split("/")[4]);
+    await discord.until(() => asked().length === 3);
+    expect(asked()).toEqual(names.toReversed().slice(0, 3));
+    expect(gaps()).toEqual([{ platform: "discord", channels: 201, looksInto: 200 }]);
+    await chat.stop();
+    expect(asked().length).toBeLessThan(50);
+    expect(writes).toEqual([]);
   });
 });
 

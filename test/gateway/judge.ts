@@ -76,12 +76,18 @@ function inputs(talk: Talk, entries: readonly Entry[], refused: number, problem:
   const ids = entries.flatMap((entry) => (entry.kind === "began" || entry.kind === "joined" ? [entry.input] : []));
   if (ids.length !== accepted.length || new Set(ids).size !== ids.length)
     problem(`${accepted.length} messages are in ${ids.length} turns`);
-  // An interrupting one goes ahead of those that wait, a steering one into the turn that runs; among equals their order holds.
-  for (const mode of ["interrupt", "queue", "steer"] as const) {
-    const equals = accepted.filter((input) => input.mode === mode);
-    const taken = equals.map(({ text }) => text).join();
-    const worked = ids.flatMap((id) => equals.find((input) => input.id === id)?.text ?? []).join();
-    if (worked !== taken) problem(`worked on in the order ${worked}, taken (to ${mode}) in the order ${taken}`);
+  // One that interrupts goes ahead of those that wait, one that steers into the turn that runs: each kind keeps its order.
+  const how = new Map(entries.flatMap((entry) => (entry.kind === "accepted" ? [[entry.input.id, entry.applied]] : [])));
+  const kinds = {
+    interrupting: entries.filter((entry) => entry.kind === "began" && how.get(entry.input) === "interrupt"),
+    waiting: entries.filter((entry) => entry.kind === "began" && how.get(entry.input) !== "interrupt"),
+    steering: entries.filter((entry) => entry.kind === "joined"),
+  };
+  for (const [kind, found] of Object.entries(kinds)) {
+    const places = found.map((entry) => ("input" in entry ? accepted.findIndex(({ id }) => id === entry.input) : -1));
+    const wrong = places.findIndex((place, n) => place < (places[n - 1] ?? 0));
+    if (wrong >= 0)
+      problem(`${kind}: ${accepted[places[wrong] ?? -1]?.text} was worked on after one that was said later`);
   }
 }
 

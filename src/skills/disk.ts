@@ -1,0 +1,170 @@
+// Skills on the disk. What lies in a workspace may be made to lead elsewhere, also while we look: a link is never
+// followed below a source, and what counts is where a file that was opened really is (SECURITY 11).
+import { isUtf8 } from "node:buffer";
+import { constants, type Dirent, existsSync } from "node:fs";
+import { type FileHandle, lstat, open, opendir, readlink, realpath } from "node:fs/promises";
+import { join } from "node:path";
+import { messageOf } from "../core/errors.ts";
+import { type Header, headerOf, NAME } from "./header.ts";
+
+export type Found = Header & {
+  /** The real path. */
+  folder: string;
+};
+export type Look = {
+  skills: Found[];
+  /** For people: what was left out, and why. */
+  notes: string[];
+};
+/** A hard link gives a file of somewhere else a name in the workspace; in the user's own directory it is meant. */
+export type Links = "hard links" | "no links";
+
+const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK, O_DIRECTORY } = constants;
+const PROC = existsSync("/proc/self/fd");
+export const MOST_SKILLS = 200;
+const MOST_BYTES = 100_000;
+/** `skills/tea/SKILL.md` and `skills/kitchen/tea/SKILL.md`. */
+const DEPTH = 2;
+const MOST_FOLDERS = 2_000;
+const MOST_ENTRIES = 5_000;
+const MOST_FILES = 100;
+const MOST_NOTES = 20;
+
+/** Looks through a directory, in order of names. What was not changed since the last look is not read again. */
+export function createLook(links: Links): (dir: string) => Promise<Look> {
+  let read = new Map<string, Read>();
+
+  return async (dir) => {
+    const now = new Map<string, Read>();
+    const skills: Found[] = [];
+    const notes: string[] = [];
+    const note = (text: string) => notes.length < MOST_NOTES && notes.push(text);
+    let looked = 0;
+
+    async function visit(place: string, depth: number): Promise<void> {
+      for (const entry of await entriesIn(place)) {
+        if (!entry.isDirectory() || entry.name.startsWith(".")) {
+          if (entry.isSymbolicLink()) note(`${join(place, entry.name)} is a link, and links are not followed.`);
+          continue;
+        }
+        if (skills.length >= MOST_SKILLS || looked >= MOST_FOLDERS) {
+          note(`${dir} has more than ${MOST_SKILLS} skills or ${MOST_FOLDERS} folders; the rest is left out.`);
+          return;
+        }
+        looked++;
+        await take(join(place, entry.name), entry.name, depth);
+      }
+    }
+
+    async function take(folder: string, name: string, depth: number): Promise<void> {
+      const file = join(folder, "SKILL.md");
+      const stamp = await stampOf(file);
+      if (stamp === null) {
+        if (depth < DEPTH) await visit(folder, depth + 1).catch((error: unknown) => note(messageOf(error)));
+        return;
+      }
+      const before = read.get(file);
+      const found = before?.stamp === stamp ? before : { stamp, ...(await skillIn(folder, name, links)) };
+      now.set(file, found);
+      if (found.skill) skills.push(found.skill);
+      else note(found.why);
+    }
+
+    const real = await realpath(dir).catch(orMissing);
+    if (real === null) return { skills, notes };
+    await visit(real, 1);
+    read = now;
+    return { skills, notes };
+  };
+}
+
+type Read = { stamp: string } & ({ skill: Found } | { skill: null; why: string });
+
+async function skillIn(folder: string, name: string, links: Links) {
+  try {
+    const header = headerOf(await readText(join(folder, "SKILL.md"), links), name);
+    if (header) return { skill: { ...header, folder } };
+    return { skill: null, why: `${folder} is left out: a skill's name is ${NAME}.` };
+  } catch (error) {
+    return { skill: null, why: `${folder} is left out: ${messageOf(error)}` };
+  }
+}
+
+async function stampOf(file: string): Promise<string | null> {
+  const stat = await lstat(file, { bigint: true }).catch(() => null);
+  return stat && `${stat.dev} ${stat.ino} ${stat.mtimeNs} ${stat.ctimeNs} ${stat.size}`;
+}
+
+/** The files of a skill's folder besides SKILL.md, as `skill_view` takes them. */
+export async function filesIn(folder: string): Promise<string[]> {
+  const files: string[] = [];
+  async function visit(place: string, below: string, depth: number): Promise<void> {
+    for (const entry of await entriesIn(place)) {
+      if (files.length >= MOST_FILES) return;
+      const path = below + entry.name;
+      if (UNSEEN.test(entry.name)) continue;
+      if (entry.isFile() && path !== "SKILL.md") files.push(path);
+      // One that cannot be read does not keep the skill from being read.
+      if (entry.isDirectory() && depth < DEPTH)
+        await visit(join(place, entry.name), `${path}/`, depth + 1).catch(() => {});
+    }
+  }
+  await visit(folder, "", 0);
+  return files;
+}
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u;
+
+/** Throws an error that says what is wrong with it. */
+export async function readText(real: string, links: Links): Promise<string> {
+  await using file = await openReal(real, O_NONBLOCK);
+  const stat = await file.stat();
+  if (!stat.isFile()) throw new Error(`${real} is not a file.`);
+  if (links === "no links" && stat.nlink > 1)
+    throw new Error(`${real} has a second name somewhere else (a hard link). Put a copy there.`);
+  // It may grow while it is read: one byte more tells.
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(MOST_BYTES + 1), 0, MOST_BYTES + 1, 0);
+  if (bytesRead > MOST_BYTES) throw new Error(`${real} is larger than ${MOST_BYTES / 1_000} kB. Make it shorter.`);
+  const bytes = buffer.subarray(0, bytesRead);
+  if (!isUtf8(bytes)) throw new Error(`${real} is not UTF-8 text.`);
+  return bytes.toString("utf8");
+}
+
+async function entriesIn(real: string): Promise<Dirent[]> {
+  await using handle = await openReal(real, O_DIRECTORY);
+  const entries: Dirent[] = [];
+  for await (const entry of await opendir(PROC ? `/proc/self/fd/${handle.fd}` : real)) {
+    entries.push(entry);
+    if (entries.length >= MOST_ENTRIES) break;
+  }
+  return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** Opens what is at this path, if the path is its real one. */
+async function openReal(real: string, flags: number): Promise<FileHandle> {
+  const handle = await open(real, O_RDONLY | O_NOFOLLOW | flags).catch((error: unknown) => {
+    throw codeOf(error) === "ELOOP" ? isLink(real) : error;
+  });
+  try {
+    if ((await placeOf(handle, real)) !== real) throw isLink(real);
+    return handle;
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+async function placeOf(handle: FileHandle, real: string): Promise<string | null> {
+  if (PROC) return await readlink(`/proc/self/fd/${handle.fd}`);
+  const [opened, there] = await Promise.all([handle.stat({ bigint: true }), lstat(real, { bigint: true })]);
+  return opened.ino === there.ino && opened.dev === there.dev ? await realpath(real) : null;
+}
+
+const isLink = (path: string) => new Error(`${path} leads elsewhere, and links are not followed.`);
+
+/** For `catch`: null where there is nothing. */
+export function orMissing(error: unknown): null {
+  if (codeOf(error) === "ENOENT" || codeOf(error) === "ENOTDIR") return null;
+  throw error;
+}
+
+const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : undefined);

@@ -1,0 +1,58 @@
+// Where skills are kept: HERMES_HOME/skills, and the workspace's own once the user has trusted it.
+import { lstat, realpath } from "node:fs/promises";
+import { join } from "node:path";
+import { messageOf } from "../core/errors.ts";
+import type { Clock, Log } from "../core/ports.ts";
+import { createLook, type Look, orMissing } from "./disk.ts";
+import { createSkills, type Skills, type Source } from "./skills.ts";
+import { openTrust, type Trust } from "./trust.ts";
+
+/** `home`: HERMES_HOME. */
+type Options = { home: string; workspace: string; clock: Clock; log: Log };
+
+const IN_WORKSPACE = [".hermes/skills", "skills"];
+
+export function openSkills({ home, workspace, clock, log }: Options): Skills {
+  const own = join(home, "skills");
+  const look = createLook("hard links");
+  const sources: Source[] = [
+    { origin: "user", look: () => look(own) },
+    { origin: "workspace", look: inWorkspace(workspace, own, openTrust(home)) },
+  ];
+  return createSkills({ sources, clock, log });
+}
+
+function inWorkspace(workspace: string, own: string, trust: Trust): () => Promise<Look> {
+  const places = IN_WORKSPACE.map((below) => ({ below, look: createLook("no links") }));
+  return async () => {
+    const look: Look = { skills: [], notes: [] };
+    const root = await realpath(workspace).catch(orMissing);
+    if (root === null) return look;
+    // HERMES_HOME may be the workspace's .hermes: then these are the user's own.
+    const ownReal = await realpath(own).catch(orMissing);
+    for (const { below, look: lookIn } of places) {
+      const dir = join(root, below);
+      const real = await realpath(dir).catch(orMissing);
+      if (real === null || real === ownReal || !(await lstat(real)).isDirectory()) continue;
+      if (!(await isTrusted(trust, root, look.notes))) return look;
+      if (real !== dir) {
+        look.notes.push(`${dir} leads elsewhere, and links are not followed.`);
+        continue;
+      }
+      const { skills, notes } = await lookIn(dir);
+      look.skills.push(...skills);
+      look.notes.push(...notes);
+    }
+    return look;
+  };
+}
+
+async function isTrusted(trust: Trust, root: string, notes: string[]): Promise<boolean> {
+  try {
+    if ((await trust.list()).includes(root)) return true;
+    notes.push(`${root} has skills that are not used. If you know what is in them: hermes skills trust ${root}`);
+  } catch (error) {
+    notes.push(messageOf(error));
+  }
+  return false;
+}

@@ -1,0 +1,87 @@
+// The workspaces whose skills the user wants to be used, by their real paths. Whoever could write this file could put
+// words before the model, so a file that others can write counts for nothing.
+import { randomBytes } from "node:crypto";
+import { constants } from "node:fs";
+import { mkdir, open, realpath, rename, rm, stat } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import * as z from "zod";
+import { orMissing } from "./disk.ts";
+
+export type Trust = {
+  /** Throws an error that says what to do when the file cannot be relied on. */
+  list(): Promise<string[]>;
+  /** The real path that is trusted from now on. */
+  add(dir: string): Promise<string>;
+  /** False: it was not trusted. */
+  remove(dir: string): Promise<boolean>;
+};
+
+const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
+const MOST_BYTES = 1_000_000;
+const MOST = 1_000;
+const shape = z.strictObject({ trusted: z.array(z.string().startsWith("/")).max(MOST) });
+
+/** `home`: HERMES_HOME. */
+export function openTrust(home: string): Trust {
+  const file = join(home, "skills-trust.json");
+
+  async function list(): Promise<string[]> {
+    const source = await read(file).catch(orMissing);
+    if (source === null) return [];
+    try {
+      return shape.parse(JSON.parse(source)).trusted;
+    } catch {
+      throw new Error(`${file} is damaged, so no workspace is trusted. Put it right, or delete it and trust again.`);
+    }
+  }
+
+  return {
+    list,
+    async add(dir) {
+      const real = await realpath(dir).catch(orMissing);
+      if (real === null || !(await stat(real)).isDirectory())
+        throw new Error(`${resolve(dir)} is not a directory. Nothing was changed.`);
+      const trusted = await list();
+      if (trusted.length >= MOST) throw new Error(`${MOST} workspaces are trusted already. Untrust some first.`);
+      if (!trusted.includes(real)) await write(file, [...trusted, real]);
+      return real;
+    },
+    async remove(dir) {
+      // It may be gone, and then it goes by the name it had.
+      const names = new Set([resolve(dir), await realpath(dir).catch(() => null)]);
+      const trusted = await list();
+      const left = trusted.filter((path) => !names.has(path));
+      if (left.length < trusted.length) await write(file, left);
+      return left.length < trusted.length;
+    },
+  };
+}
+
+async function read(file: string): Promise<string> {
+  await using handle = await open(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch((error: unknown) => {
+    throw error instanceof Error && "code" in error && error.code === "ELOOP" ? unsafe(file, "is a link") : error;
+  });
+  const stat = await handle.stat();
+  if (!stat.isFile() || stat.size > MOST_BYTES) throw unsafe(file, "is not a list of directories");
+  if ((stat.mode & 0o022) !== 0) throw unsafe(file, "can be written by others");
+  if (process.getuid && stat.uid !== process.getuid()) throw unsafe(file, "belongs to somebody else");
+  if (stat.nlink > 1) throw unsafe(file, "has a second name (a hard link)");
+  return await handle.readFile("utf8");
+}
+
+const unsafe = (file: string, why: string) =>
+  new Error(`${file} ${why}, so no workspace is trusted. Delete it and trust again what you trust.`);
+
+/** All of it or nothing, for its owner only. */
+async function write(file: string, trusted: readonly string[]): Promise<void> {
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  const draft = `${file}.${randomBytes(6).toString("hex")}`;
+  try {
+    await using handle = await open(draft, "wx", 0o600);
+    await handle.writeFile(`${JSON.stringify({ trusted }, null, 2)}\n`);
+    await handle.sync();
+    await rename(draft, file);
+  } finally {
+    await rm(draft, { force: true });
+  }
+}

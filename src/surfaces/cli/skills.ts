@@ -1,0 +1,77 @@
+// hermes skills: which there are, what is in them, and whose are used.
+import { messageOf } from "../../core/errors.ts";
+import { printable } from "../../platform/logline.ts";
+
+type Skill = { name: string; description: string; origin: "user" | "workspace"; folder: string };
+/** `openSkills` */
+type Skills = {
+  list(): Promise<{ skills: readonly Skill[]; notes: readonly string[] }>;
+  view(name: string, file?: string): Promise<{ text: string; files: readonly string[] } | { refused: string }>;
+};
+/** `openTrust` */
+type Trust = { add(dir: string): Promise<string>; remove(dir: string): Promise<boolean> };
+type Print = (text: string) => Promise<void>;
+
+export async function listSkills(looking: { skills: Skills; json: boolean; print: Print }): Promise<void> {
+  const { skills, json, print } = looking;
+  if (!json) return print(await skillLines(skills));
+  for (const skill of (await skills.list()).skills) await print(`${JSON.stringify(skill)}\n`);
+}
+
+/** For people, also in a conversation. */
+export async function skillLines(from: Pick<Skills, "list">): Promise<string> {
+  const { skills, notes } = await from.list();
+  const widest = Math.max(0, ...skills.map(({ name }) => name.length));
+  const lines = skills.map(({ name, description, origin }) =>
+    `${name.padEnd(widest)}  ${origin === "workspace" ? "(workspace) " : ""}${printable(description)}`.trimEnd(),
+  );
+  const none = "There are no skills yet. Put a folder with a SKILL.md into HERMES_HOME/skills.";
+  return [...(lines.length > 0 ? lines : [none]), ...notes.map((note) => `! ${printable(note)}`), ""].join("\n");
+}
+
+/** The exit code: 1 there is none, or it cannot be read. */
+export async function showSkill(showing: {
+  skills: Skills;
+  name: string;
+  file?: string | undefined;
+  print: Print;
+}): Promise<number> {
+  const { skills, name, file, print } = showing;
+  const viewed = await skills.view(name, file);
+  if ("refused" in viewed) {
+    await print(`${printable(viewed.refused)}\n`);
+    return 1;
+  }
+  await print(`${viewed.text.split(/\r?\n/).map(line).join("\n").trimEnd()}\n`);
+  if (viewed.files.length > 0) await print(`\nOther files:\n${viewed.files.map((path) => `  ${path}\n`).join("")}`);
+  return 0;
+}
+
+/** The exit code. */
+export async function trustSkills({ trust, dir, print }: { trust: Trust; dir: string; print: Print }): Promise<number> {
+  try {
+    const real = printable(await trust.add(dir));
+    await print(
+      `Skills in ${real}/skills and ${real}/.hermes/skills are used from now on, also those that come later.\n`,
+    );
+    return 0;
+  } catch (error) {
+    await print(`${printable(messageOf(error))}\n`);
+    return 1;
+  }
+}
+
+/** The exit code: 1 it was not trusted, or that cannot be told. */
+export async function untrustSkills(given: { trust: Trust; dir: string; print: Print }): Promise<number> {
+  const { trust, dir, print } = given;
+  try {
+    const was = await trust.remove(dir);
+    await print(was ? `Skills in ${printable(dir)} are no longer used.\n` : `${printable(dir)} was not trusted.\n`);
+    return was ? 0 : 1;
+  } catch (error) {
+    await print(`${printable(messageOf(error))}\n`);
+    return 1;
+  }
+}
+
+const line = (text: string) => text.split("\t").map(printable).join("\t");
