@@ -67,7 +67,7 @@ async function contentOf({ folder, origin }: Skill, file: string | undefined) {
 
 /** By its text; where it really leads is seen when it is opened. */
 const isInside = (file: string) =>
-  !file.includes("\0") && file.split("/").every((part) => true);
+  !file.includes("\0") && file.split("/").every((part) => part !== "" && part !== "." && part !== "..");
 
 const unknown = (name: string, skills: readonly Skill[]) => {
   const names = skills.map((skill) => skill.name).join(", ");
@@ -103,7 +103,7 @@ function createShelf({ origin, look }: Source, clock: Clock) {
   }
 
   async function latest(): Promise<Look> {
-    if (Math.abs(clock.now() - lookedAt) >= KEPT_MS) waited ??= inTurn(lookAgain, LOOK_MS);
+    if (Math.abs(clock.now() - lookedAt) >= KEPT_MS) waited = inTurn(lookAgain, LOOK_MS);
     await waited;
     return waited ? { ...known, notes: [...known.notes, `${WHOSE[origin]} do not answer; ${LATE}`] } : known;
   }

@@ -69,10 +69,12 @@ function inputs(talk: Talk, entries: readonly Entry[], refused: number, problem:
   const texts = accepted.map(({ text }) => text);
   const missing = talk.said.filter((text) => !texts.includes(text));
   // One that is told "not now" during the restart is not taken, and knows it.
-  if (missing.length !== refused) problem(`${missing.length} messages are lost, ${refused} were refused: ${missing}`);
+  if (missing.length !== refused)
+    problem(`${missing.length} messages are lost, ${refused} were refused: ${missing.join()}`);
   if (new Set(texts).size !== texts.length) problem("a message was taken twice");
   const expected = talk.said.filter((text) => texts.includes(text));
-  if (expected.join() !== texts.join()) problem(`taken in the order ${texts}, said in the order ${expected}`);
+  if (expected.join() !== texts.join())
+    problem(`taken in the order ${texts.join()}, said in the order ${expected.join()}`);
   const ids = entries.flatMap((entry) => (entry.kind === "began" || entry.kind === "joined" ? [entry.input] : []));
   if (ids.length !== accepted.length || new Set(ids).size !== ids.length)
     problem(`${accepted.length} messages are in ${ids.length} turns`);
@@ -120,7 +122,7 @@ function answers(
     .flatMap((turn) => splitMarkdown(turn.reply, LONGEST).map((part) => ({ part, turn })));
   for (const { part, turn } of expected) {
     const token = ANSWER.exec(part)?.[1] ?? "";
-    if (!turn.texts.includes(token)) problem(`${turn.texts} was answered with ${part.slice(0, 40)}`);
+    if (!turn.texts.includes(token)) problem(`${turn.texts.join()} was answered with ${part.slice(0, 40)}`);
   }
   const firsts: string[] = [];
   const came: string[] = [];
@@ -143,6 +145,7 @@ function answers(
   const lost = expected.filter(({ part }) => !came.includes(part)).map(({ part }) => part.slice(0, 40));
   if (lost.length) problem(`answers are lost: ${lost.join(" | ")}`);
   const order = expected.map(({ part }) => part).filter((part) => came.includes(part));
-  if (order.join() !== came.join()) problem(`answers came in the order ${came.map((part) => part.slice(0, 30))}`);
+  if (order.join() !== came.join())
+    problem(`answers came in the order ${came.map((part) => part.slice(0, 30)).join()}`);
   return copies;
 }

@@ -136,9 +136,8 @@ async function answer(api: Api, row: Route, c: Context<Env>, redact: (text: stri
 
 function refuse(response: ServerResponse, wrong: Problem, redact: (text: string) => string): void {
   const { error } = envelope(wrong);
-  // What is left of a body that nobody read would be taken for the next request.
-  const close = wrong.status === 413 || wrong.status === 415 ? { Connection: "close" } : {};
-  const headers = { ...securityHeaders, ...wrong.headers, ...close };
+  // Node throws away what is left of a body. Closing instead would cut off a client that still sends, and it never reads why.
+  const headers = { ...securityHeaders, ...wrong.headers };
   send(response, wrong.status, { error: { ...error, message: redact(error.message) } }, headers);
 }
 
