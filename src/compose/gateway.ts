@@ -12,7 +12,7 @@ import { clock } from "../platform/clock.ts";
 import { homeOf } from "../platform/home.ts";
 import { lockToken } from "../platform/token-lock.ts";
 import { ownerPid } from "../store/sqlite.ts";
-import { type Jobs, remoteJobs } from "../surfaces/cli/cron.ts";
+import { type CronJobs, remoteJobs } from "../surfaces/cli/cron.ts";
 import type { PairingDesk } from "../surfaces/cli/gateway.ts";
 import { createGateway } from "../surfaces/gateway/gateway.ts";
 import { createLifecycle, leaveTo, setDeadline } from "../surfaces/gateway/lifecycle.ts";
@@ -217,7 +217,7 @@ const pairedList = z.object({
 });
 
 /** The jobs of the gateway that runs, or of its files while none does. */
-export async function withJobs<T>(env: NodeJS.ProcessEnv, use: (jobs: Jobs) => Promise<T>): Promise<T> {
+export async function withJobs<T>(env: NodeJS.ProcessEnv, use: (jobs: CronJobs) => Promise<T>): Promise<T> {
   const remote = await gatewayOf(env);
   if (remote) return use(remoteJobs(remote));
   const { openSqlite } = await import("../store/sqlite.ts");

@@ -1,48 +1,23 @@
 // What a job is, and how a wish becomes one or is refused.
 import * as z from "zod";
-import { instantOf, nextSlot, patternOf, type When, wallIn } from "./slots.ts";
+import type { Job, Refused, When, Wish } from "../core/jobs.ts";
+import { instantOf, nextSlot, patternOf, wallIn } from "./slots.ts";
 
-export const jobShape = z.object({
+export const jobShape: z.ZodType<Job> = z.object({
   id: z.string(),
   name: z.string(),
   text: z.string(),
   when: z.union([z.object({ cron: z.string(), zone: z.string() }), z.object({ at: z.number() })]),
-  /** The session of the chat that gets the answers. Null: they are kept in the job's own session, to be read there. */
   route: z.string().nullable(),
   model: z.string().nullable(),
-  /** What is said to an approval that one of its turns asks for. */
   unattended: z.enum(["deny", "allow"]),
-  /** What becomes of slots that were missed: the last of them runs late, or none does. */
   catchUp: z.enum(["once", "skip"]),
   enabled: z.boolean(),
   createdBy: z.string(),
   createdAt: z.number(),
-  /** The last slot that became a turn. */
   lastSlot: z.number().nullable(),
-  /** The first slot that was not looked at yet. Null: it is over with this job, and it goes once its turn has ended. */
   nextAt: z.number().nullable(),
 });
-export type Job = z.output<typeof jobShape>;
-
-export type Wish = {
-  text: string;
-  name?: string;
-  /** One of these: again and again, at a time on the wall (`2026-11-20T09:00`), so long from now (`20m`, `3h`, `2d`). */
-  cron?: string;
-  at?: string;
-  in?: string;
-  /** An IANA name; not given: where this machine is. */
-  zone?: string;
-  route?: string | null;
-  model?: string | null;
-  unattended?: Job["unattended"];
-  catchUp?: Job["catchUp"];
-  createdBy: string;
-  /** The same one again is the same job. */
-  key?: string;
-};
-export type Refused = { refused: "invalid" | "unknown" | "full" | "busy"; why: string };
-
 /** What does not come from whoever wishes it. */
 export type Given = { now: number; unattended: Job["unattended"]; delivers(session: string): boolean };
 

@@ -1,8 +1,9 @@
 // Jobs as they are kept: one note each, `job/<id>`, so that they can be looked at and changed also while nothing runs them.
 import { createHash, randomUUID } from "node:crypto";
 import * as z from "zod";
+import type { Job, Jobs, Refused } from "../core/jobs.ts";
 import type { Clock, Log, Notes } from "../core/ports.ts";
-import { type Given, type Job, jobFrom, jobShape, type Refused, refused, type Wish } from "./job.ts";
+import { type Given, jobFrom, jobShape, refused } from "./job.ts";
 import { nextSlot } from "./slots.ts";
 
 export type JobsOptions = {
@@ -14,19 +15,9 @@ export type JobsOptions = {
   /** Whether answers can be delivered to this session. */
   delivers?: Given["delivers"];
 };
-export type Jobs = {
-  add(wish: Wish): Promise<Job | Refused>;
-  /** What is next first. */
-  list(): Promise<Job[]>;
-  /** It goes once nothing of it is at work. */
-  remove(id: string): Promise<Job | Refused>;
-  pause(id: string): Promise<Job | Refused>;
-  /** From the next slot on: what was missed meanwhile stays missed. */
-  resume(id: string): Promise<Job | Refused>;
-  delivers(session: string): boolean;
-};
 /** For whoever runs them. */
 export type KeptJobs = Jobs & {
+  delivers(session: string): boolean;
   get(id: string): Promise<Job | null>;
   /** Also those that are over. */
   all(): Promise<Job[]>;

@@ -2,23 +2,22 @@
 // turn by construction (I3): after a crash between the turn and the note of it, and when two processes see it at once.
 import { randomUUID } from "node:crypto";
 import { messageOf, Refusal, type RefusalCode } from "../core/errors.ts";
+import type { Job, RunningJobs } from "../core/jobs.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Entry } from "../core/session.ts";
 import { createAttend } from "./attend.ts";
-import { type Job, type Refused, refused } from "./job.ts";
-import { isLive, type Jobs, type JobsOptions, openJobs, PREFIX, sessionOf, unknown } from "./jobs.ts";
+import { refused } from "./job.ts";
+import { isLive, type JobsOptions, openJobs, PREFIX, sessionOf, unknown } from "./jobs.ts";
 import { latestSlot, nextSlot } from "./slots.ts";
 
 type Options = JobsOptions & {
   runtime: Pick<Runtime, "accept" | "answer" | "withdraw" | "status" | "idOf" | "whereabouts" | "draining">;
 };
 /** Its `remove` lets a running turn go on to its end, and takes back a slot that waits behind it. */
-export type Scheduler = Jobs & {
+export type Scheduler = RunningJobs & {
   start(): void;
   /** No slot begins after this. Turns that run go on, and their questions are still answered. */
   close(): Promise<void>;
-  /** Besides its slots. `key`: the same one again is the same run. */
-  runNow(id: string, key?: string): Promise<{ turn: string } | Refused>;
   observe(session: string, entries: readonly Entry[]): void;
 };
 

@@ -2,8 +2,7 @@
 // there, and one that they show twice counts the first time. croner alone moves the former to after the leap, and for
 // expressions with more than one time of the day takes the latter twice.
 import { Cron } from "croner";
-
-export type When = { cron: string; zone: string } | { at: number };
+import type { When } from "../core/jobs.ts";
 
 /** Clocks go back by an hour, but by half of one on Lord Howe Island, and by two at Troll station. */
 const BACK_MS = [60, 30, 120].map((minutes) => minutes * 60_000);

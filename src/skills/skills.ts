@@ -7,9 +7,9 @@ import type { Clock, Log } from "../core/ports.ts";
 import { type Found, filesIn, type Look, MOST_SKILLS, readText } from "./disk.ts";
 import { cut } from "./header.ts";
 
-export type Origin = "user" | "workspace";
+type Origin = "user" | "workspace";
 export type Source = { origin: Origin; look(): Promise<Look> };
-export type Skill = Found & { origin: Origin };
+type Skill = Found & { origin: Origin };
 export type Skills = {
   /** For the system prompt; empty when there is none. */
   index(): Promise<string>;
@@ -103,7 +103,7 @@ function createShelf({ origin, look }: Source, clock: Clock) {
   }
 
   async function latest(): Promise<Look> {
-    if (Math.abs(clock.now() - lookedAt) >= KEPT_MS) waited = inTurn(lookAgain, LOOK_MS);
+    if (Math.abs(clock.now() - lookedAt) >= KEPT_MS) waited ??= inTurn(lookAgain, LOOK_MS);
     await waited;
     return waited ? { ...known, notes: [...known.notes, `${WHOSE[origin]} do not answer; ${LATE}`] } : known;
   }

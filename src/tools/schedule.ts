@@ -1,42 +1,9 @@
 // The agent's way to have something done later, or again and again. A conversation sees and changes the jobs that were made
 // in it, the terminal all of them, and a scheduled turn only its own, which it may end but never multiply.
 import * as z from "zod";
+import type { Job, RunningJobs } from "../core/jobs.ts";
 import type { Clock, Tool, ToolCall, ToolResult } from "../core/ports.ts";
 import { defineTool, failed, ok } from "./define.ts";
-
-type Job = {
-  id: string;
-  name: string;
-  when: { cron: string; zone: string } | { at: number };
-  route: string | null;
-  enabled: boolean;
-  createdBy: string;
-  lastSlot: number | null;
-  nextAt: number | null;
-};
-type Refused = { refused: string; why: string };
-type Wish = {
-  text: string;
-  name?: string;
-  cron?: string;
-  at?: string;
-  in?: string;
-  zone?: string;
-  route: string | null;
-  catchUp?: "once" | "skip";
-  createdBy: string;
-  key: string;
-};
-export type Jobs = {
-  add(wish: Wish): Promise<Job | Refused>;
-  list(): Promise<Job[]>;
-  remove(id: string): Promise<Job | Refused>;
-  pause(id: string): Promise<Job | Refused>;
-  resume(id: string): Promise<Job | Refused>;
-  runNow(id: string, key: string): Promise<{ turn: string } | Refused>;
-  /** Whether answers can be delivered to this session. */
-  delivers(session: string): boolean;
-};
 
 const args = z
   .strictObject({
@@ -78,7 +45,7 @@ const SCHEDULED = "agent:main:schedule:";
 const TERMINAL = "agent:main:terminal:";
 
 /** `jobs`: the scheduler works with the engine, which is made with its tools; so it is asked for when it is there. */
-export function createSchedule({ jobs, clock }: { jobs(): Jobs; clock: Clock }): Tool {
+export function createSchedule({ jobs, clock }: { jobs(): RunningJobs; clock: Clock }): Tool {
   async function add(given: Args, { session, turn, call }: ToolCall): Promise<ToolResult> {
     const { text = "", name, cron, at, in: wait, zone, deliver, missed } = given;
     const talk = talkOf(session);
@@ -116,7 +83,7 @@ export function createSchedule({ jobs, clock }: { jobs(): Jobs; clock: Clock }):
     name: "schedule",
     description:
       "Have something done later or again and again, in turns of their own: add, list, remove, pause, resume, run (now, " +
-      "besides its times). Nobody can be asked in such a turn. Jobs run while the gateway runs, at most once a minute.",
+      "besides its times). Nobody can be asked in such a turn. RunningJobs run while the gateway runs, at most once a minute.",
     args,
     repeatable: true,
     judge: ({ action }, session) =>

@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { messageOf } from "../core/errors.ts";
+import type { RunningJobs } from "../core/jobs.ts";
 import type { Clock, Log, Store, Tool } from "../core/ports.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { createClarify } from "./clarify.ts";
@@ -14,7 +15,7 @@ import { createMcp, type Mcp, type McpOptions } from "./mcp.ts";
 import { createPlaces } from "./places.ts";
 import { escapeForDisplay } from "./policy/display.ts";
 import { type Choice, chooseSandbox } from "./sandbox.ts";
-import { createSchedule, type Jobs } from "./schedule.ts";
+import { createSchedule } from "./schedule.ts";
 import { createSessionSearch } from "./session-search.ts";
 import { createTerminal } from "./terminal.ts";
 import { createTodo } from "./todo.ts";
@@ -45,7 +46,7 @@ export type ToolboxOptions = {
   /** The engine is made with its tools, so it is asked for when it is there. */
   runtime(): Runtime;
   /** Likewise. */
-  jobs(): Jobs;
+  jobs(): RunningJobs;
   clock: Clock;
   log: Log;
 };

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openSqlite, ownerPid } from "../../src/store/sqlite.ts";
 import { type FakeTelegram, startFakeTelegram } from "../fakes/chat/telegram.ts";
-import { makePlace } from "../fakes/hermes.ts";
+import { makePlace, type Place } from "../fakes/hermes.ts";
 import type { Reply } from "../fakes/llm/reply.ts";
 import { type LlmRequest, startFakeLlm } from "../fakes/llm/server.ts";
 import { createRandom, type Random } from "../simulation/scheduler.ts";
@@ -26,7 +26,6 @@ const FIRST_CHAT = 5_000;
 const REST_MS = 90_000;
 
 export async function storm({ messages, chats, seconds, seed, say }: StormOptions) {
-  const random = createRandom(seed);
   await using telegram = await startFakeTelegram();
   await using llm = await startFakeLlm();
   llm.script(replier(createRandom(seed + 1)));
@@ -45,90 +44,117 @@ export async function storm({ messages, chats, seconds, seed, say }: StormOption
   mkdirSync(place.home, { recursive: true, mode: 0o700 });
   writeFileSync(join(place.home, "config.yaml"), "approvals: {mode: off}\nterminal: {sandbox: off}\n", { mode: 0o600 });
   const database = join(place.home, "hermes.db");
-  const from = (chat: number) => ({ id: chat, name: `Person ${chat}` });
+  const problems: string[] = [];
+  let last: Life | null = null;
+  try {
+    const first = start(place);
+    last = first;
+    await first.ready;
+    for (const { chat, mode } of talks) telegram.say({ from: person(chat), text: `/busy ${mode}` });
+    await Promise.all(
+      talks.map(({ chat, mode }) => seen(telegram, chat, `From now on messages ${mode} while I work.`)),
+    );
 
-  const start = () => {
-    const hermes = place.start(["gateway", "--port", "0"]);
-    return {
-      pid: hermes.pid,
-      ready: hermes.prints(/^hermes gateway ready/m).catch(() => {}),
-      gone: hermes.exit.then(() => {}),
-      stderr: () => hermes.stderr(),
-    };
-  };
-  /** One that started itself again is nobody's child. */
-  const adopt = (pid: number): ReturnType<typeof start> => ({
-    pid,
-    ready: Promise.resolve(),
-    gone: untilGone(pid),
-    stderr: () => "",
-  });
-
-  async function talk(over: AbortSignal) {
-    const moments = Array.from({ length: messages }, () => random() * seconds * 1_000).toSorted((a, b) => a - b);
-    const began = performance.now();
-    for (const [n, moment] of moments.entries()) {
-      await sleep(Math.max(0, moment - (performance.now() - began)));
-      if (over.aborted) return;
-      const one = talks[Math.floor(random() * talks.length)];
-      if (!one) return;
-      if (random() < 0.02) {
-        one.stops++;
-        telegram.say({ from: from(one.chat), text: "/stop" });
-      }
-      const text = `c${one.chat}-${String(n).padStart(5, "0")}`;
-      one.said.push(text);
-      telegram.say({ from: from(one.chat), text });
-      if (random() < 0.02) telegram.redeliver(1 + Math.floor(random() * 5));
-      if (random() < 0.01) telegram.fault("sendMessage", pick(random, ["lost", "reset", { status: 502 }] as const));
-      if (random() < 0.01) telegram.fault("editMessageText", pick(random, ["lost", "reset"] as const));
-    }
+    const talking = talk({ telegram, talks, messages, seconds, random: createRandom(seed + 2) });
+    const fate = { place, database, telegram, seconds, random: createRandom(seed) };
+    const { running, kills } = await kill(first, fate, talking, (life) => {
+      last = life;
+    });
+    await running.ready;
+    if (!(await atRest(database, telegram))) problems.push(`it is not at rest after ${REST_MS / 1_000} s`);
+    process.kill(running.pid, "SIGTERM");
+    await running.gone;
+    const judged = await judge({ database, talks, telegram });
+    problems.push(...judged.problems, ...llm.violations, ...telegram.violations);
+    const { answered, interrupted, givenUp, copies, refused } = judged;
+    say(
+      `${messages} messages in ${chats} chats: ${kills} kills and a restart by command; ${answered} turns answered, ` +
+        `${interrupted} interrupted or stopped, ${givenUp} given up and told, ${refused} refused while restarting, ` +
+        `${copies} marked copies`,
+    );
+    if (problems.length) say(`kept in ${place.dir}`);
+    else place.clear();
+    return { passed: messages - Math.min(messages, problems.length), problems };
+  } catch (error) {
+    if (last && isAlive(last.pid)) process.kill(last.pid, "SIGKILL");
+    place.clear();
+    throw error;
   }
+}
 
+const person = (chat: number) => ({ id: chat, name: `Person ${chat}` });
+
+/** Everybody's messages, at their moments; now and then a stop, an update that comes again, a call that goes wrong. */
+async function talk(people: {
+  telegram: FakeTelegram;
+  talks: readonly Talk[];
+  messages: number;
+  seconds: number;
+  random: Random;
+}): Promise<void> {
+  const { telegram, talks, messages, seconds, random } = people;
+  const moments = Array.from({ length: messages }, () => random() * seconds * 1_000).toSorted((a, b) => a - b);
+  const began = performance.now();
+  for (const [n, moment] of moments.entries()) {
+    await sleep(Math.max(0, moment - (performance.now() - began)));
+    const one = pick(random, talks);
+    const from = person(one.chat);
+    if (random() < 0.02) {
+      one.stops++;
+      telegram.say({ from, text: "/stop" });
+    }
+    const text = `c${one.chat}-${String(n).padStart(5, "0")}`;
+    one.said.push(text);
+    telegram.say({ from, text });
+    if (random() < 0.02) telegram.redeliver(1 + Math.floor(random() * 5));
+    if (random() < 0.01) telegram.fault("sendMessage", pick(random, ["lost", "reset", { status: 502 }] as const));
+    if (random() < 0.01) telegram.fault("editMessageText", pick(random, ["lost", "reset"] as const));
+  }
+}
+
+type Life = { pid: number; ready: Promise<void>; gone: Promise<void> };
+
+function start(place: Place): Life {
+  const hermes = place.start(["gateway", "--port", "0"]);
+  const ready = hermes.prints(/^hermes gateway ready/m).catch(() => {}); // it was killed before
+  return { pid: hermes.pid, ready, gone: hermes.exit.then(() => {}) };
+}
+
+/** Until nobody talks any more: a kill every few seconds, often while it starts; in the middle a restart by command. */
+async function kill(
+  first: Life,
+  fate: { place: Place; database: string; telegram: FakeTelegram; seconds: number; random: Random },
+  talking: Promise<void>,
+  lives: (life: Life) => void,
+): Promise<{ running: Life; kills: number }> {
+  const { place, database, telegram, seconds, random } = fate;
+  const began = performance.now();
+  let running = first;
   let kills = 0;
   let restarted = false;
-  const over = new AbortController();
-  const before = start();
-  await before.ready;
-  for (const { chat, mode } of talks) telegram.say({ from: from(chat), text: `/busy ${mode}` });
-  await Promise.all(talks.map(({ chat, mode }) => seen(telegram, chat, `From now on messages ${mode} while I work.`)));
-
-  let running = before;
-  const talking = talk(over.signal).finally(() => over.abort());
-  const began = performance.now();
-  while (!over.signal.aborted) {
+  const silent = new AbortController();
+  void talking.finally(() => silent.abort());
+  while (!silent.signal.aborted || !restarted) {
     await Promise.race([sleep(300 + random() * 3_500), talking]);
-    if (!restarted && performance.now() - began > seconds * 500) {
+    const middle = silent.signal.aborted || performance.now() - began > seconds * 500;
+    if (!restarted && middle) {
       await running.ready;
       restarted = true;
-      telegram.say({ from: from(FIRST_CHAT), text: "/restart" });
+      telegram.say({ from: person(FIRST_CHAT), text: "/restart" });
       await running.gone;
-      running = adopt(await nextOwner(database, running.pid));
+      const pid = await nextOwner(database, running.pid);
+      running = { pid, ready: Promise.resolve(), gone: untilGone(pid) }; // nobody's child
     } else {
       process.kill(running.pid, "SIGKILL");
       await running.gone;
       kills++;
-      running = start();
+      running = start(place);
       if (random() < 0.7) await running.ready;
     }
+    lives(running);
   }
   await talking;
-  await running.ready;
-
-  const problems: string[] = [];
-  if (!(await atRest(database, telegram))) problems.push(`it is not at rest after ${REST_MS / 1_000} s`);
-  process.kill(running.pid, "SIGTERM");
-  await running.gone;
-  const judged = await judge({ database, talks, telegram });
-  problems.push(...judged.problems, ...llm.violations, ...telegram.violations);
-  if (problems.length) say(`kept in ${place.dir}`);
-  else place.clear();
-  const { answered, interrupted, givenUp, copies, refused } = judged;
-  say(
-    `${messages} messages in ${chats} chats: ${kills} kills, ${restarted ? 1 : 0} restart by command; ${answered} turns answered, ` +
-      `${interrupted} interrupted or stopped, ${givenUp} given up and told, ${refused} refused while restarting, ${copies} marked copies`,
-  );
-  return { passed: messages - Math.min(messages, problems.length), problems };
+  return { running, kills };
 }
 
 const pick = <T>(random: Random, all: readonly T[]): T => all[Math.floor(random() * all.length)] as T;
@@ -169,13 +195,15 @@ async function nextOwner(database: string, before: number): Promise<number> {
 }
 
 async function untilGone(pid: number): Promise<void> {
-  for (;;) {
-    try {
-      process.kill(pid, 0);
-    } catch {
-      return;
-    }
-    await sleep(20);
+  while (isAlive(pid)) await sleep(20);
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
   }
 }
 

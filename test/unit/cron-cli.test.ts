@@ -7,8 +7,8 @@ import { createScheduler, type Scheduler } from "../../src/schedule/scheduler.ts
 import {
   type AddFlags,
   addJob,
+  type CronJobs,
   changeJob,
-  type Jobs,
   listJobs,
   remoteJobs,
   runJob,
@@ -41,12 +41,12 @@ async function gateway(): Promise<TestApi & { scheduler: Scheduler }> {
   return { ...api, scheduler: made };
 }
 
-const overNotes = (): Promise<Jobs> =>
+const overNotes = (): Promise<CronJobs> =>
   Promise.resolve(openJobs({ notes: asStore(createMemoryStore()).notes, clock, log: () => {}, delivers }));
-const overHttp = async (): Promise<Jobs> => remoteJobs({ url: (await gateway()).url, key: KEY });
+const overHttp = async (): Promise<CronJobs> => remoteJobs({ url: (await gateway()).url, key: KEY });
 
 /** A shell: what was printed, what was complained about, and the exit code. */
-function shell(jobs: Jobs) {
+function shell(jobs: CronJobs) {
   const said = { out: "", err: "" };
   const options = {
     jobs,

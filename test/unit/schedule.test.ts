@@ -2,9 +2,9 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { StoreFault } from "../../src/core/errors.ts";
+import type { Job, Wish } from "../../src/core/jobs.ts";
 import type { Clock, Gate, Model, Store } from "../../src/core/ports.ts";
 import type { Engine } from "../../src/engine/engine.ts";
-import type { Job, Wish } from "../../src/schedule/job.ts";
 import { openJobs } from "../../src/schedule/jobs.ts";
 import { createScheduler, type Scheduler } from "../../src/schedule/scheduler.ts";
 import { latestSlot, nextSlot } from "../../src/schedule/slots.ts";

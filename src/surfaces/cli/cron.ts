@@ -1,38 +1,13 @@
 // hermes cron: what is done at set times. Over the scheduler's notes, or over the gateway that runs them.
 import * as z from "zod";
 import { messageOf } from "../../core/errors.ts";
+import type { Job, Jobs, Refused, RunningJobs } from "../../core/jobs.ts";
 import { printable } from "../../platform/logline.ts";
 
-type Job = {
-  id: string;
-  name: string;
-  text: string;
-  when: { cron: string; zone: string } | { at: number };
-  route: string | null;
-  model: string | null;
-  unattended: "deny" | "allow";
-  catchUp: "once" | "skip";
-  enabled: boolean;
-  createdBy: string;
-  createdAt: number;
-  lastSlot: number | null;
-  nextAt: number | null;
-};
-type Refused = { refused: "invalid" | "unknown" | "full" | "busy"; why: string };
-type Wish = Partial<Record<"name" | "cron" | "at" | "in" | "zone", string>> &
-  Partial<Pick<Job, "route" | "model" | "unattended" | "catchUp">> &
-  Pick<Job, "text" | "createdBy">;
-export type Jobs = {
-  add(wish: Wish): Promise<Job | Refused>;
-  list(): Promise<Job[]>;
-  remove(id: string): Promise<Job | Refused>;
-  pause(id: string): Promise<Job | Refused>;
-  resume(id: string): Promise<Job | Refused>;
-  /** Not there: nothing runs them now. */
-  runNow?(id: string): Promise<{ turn: string } | Refused>;
-};
+/** `runNow` is not there where nothing runs them now. */
+export type CronJobs = Jobs & Partial<Pick<RunningJobs, "runNow">>;
 export type CronOptions = {
-  jobs: Jobs;
+  jobs: CronJobs;
   print(text: string): Promise<void> | void;
   complain(line: string): void;
 };
@@ -169,7 +144,7 @@ const REFUSED: Record<string, Refused["refused"]> = {
 };
 
 /** The jobs of a gateway that runs. */
-export function remoteJobs({ url, key }: { url: string; key: string }): Required<Jobs> {
+export function remoteJobs({ url, key }: { url: string; key: string }): Required<CronJobs> {
   async function ask<T extends z.ZodType>(shape: T, method: string, path: string, body?: unknown) {
     const answer = await fetch(`${url}/api/jobs${path}`, {
       method,

@@ -1,36 +1,9 @@
 // /api/jobs: what the scheduler does and when, for `hermes cron` and for programs.
 import * as z from "zod";
+import type { Job, Refused, RunningJobs } from "../../core/jobs.ts";
 import { problem } from "./problem.ts";
 import { ok, type Route, route } from "./route.ts";
 import { idempotencyKeyOf, sessionId } from "./start.ts";
-
-type Job = {
-  id: string;
-  name: string;
-  text: string;
-  when: { cron: string; zone: string } | { at: number };
-  route: string | null;
-  model: string | null;
-  unattended: "deny" | "allow";
-  catchUp: "once" | "skip";
-  enabled: boolean;
-  createdBy: string;
-  createdAt: number;
-  lastSlot: number | null;
-  nextAt: number | null;
-};
-type Refused = { refused: keyof typeof STATUS; why: string };
-type Wish = Partial<Record<"name" | "cron" | "at" | "in" | "zone" | "key", string>> &
-  Partial<Pick<Job, "route" | "model" | "unattended" | "catchUp">> &
-  Pick<Job, "text" | "createdBy">;
-type Jobs = {
-  add(wish: Wish): Promise<Job | Refused>;
-  list(): Promise<Job[]>;
-  remove(id: string): Promise<Job | Refused>;
-  pause(id: string): Promise<Job | Refused>;
-  resume(id: string): Promise<Job | Refused>;
-  runNow(id: string, key?: string): Promise<{ turn: string } | Refused>;
-};
 
 const STATUS = { invalid: 400, unknown: 404, full: 409, busy: 409 };
 const CODE = { invalid: "invalid_job", unknown: "job_not_found", full: "too_many_jobs", busy: "job_busy" };
@@ -49,7 +22,7 @@ const body = z.strictObject({
   catch_up: z.enum(["once", "skip"]).optional(),
 });
 
-export function jobRoutes(jobs: Jobs): Route[] {
+export function jobRoutes(jobs: RunningJobs): Route[] {
   const change = (verb: "pause" | "resume", summary: string) =>
     route({
       method: "POST",

@@ -1,0 +1,60 @@
+// Jobs: what is to be said at certain times, as those see them who make, list and change them.
+
+export type When = { cron: string; zone: string } | { at: number };
+export type Job = {
+  id: string;
+  name: string;
+  text: string;
+  when: When;
+  /** The session of the chat that gets the answers. Null: they are kept in the job's own session, to be read there. */
+  route: string | null;
+  model: string | null;
+  /** What is said to an approval that one of its turns asks for. */
+  unattended: "deny" | "allow";
+  /** What becomes of slots that were missed: the last of them runs late, or none does. */
+  catchUp: "once" | "skip";
+  enabled: boolean;
+  createdBy: string;
+  createdAt: number;
+  /** The last slot that became a turn. */
+  lastSlot: number | null;
+  /** The first slot that was not looked at yet. Null: it is over with this job, and it goes once its turn has ended. */
+  nextAt: number | null;
+};
+
+export type Wish = {
+  text: string;
+  name?: string;
+  /** One of these: again and again, at a time on the wall (`2026-11-20T09:00`), so long from now (`20m`, `3h`, `2d`). */
+  cron?: string;
+  at?: string;
+  in?: string;
+  /** An IANA name; not given: where this machine is. */
+  zone?: string;
+  route?: string | null;
+  model?: string | null;
+  unattended?: Job["unattended"];
+  catchUp?: Job["catchUp"];
+  createdBy: string;
+  /** The same one again is the same job. */
+  key?: string;
+};
+export type Refused = { refused: "invalid" | "unknown" | "full" | "busy"; why: string };
+
+export interface Jobs {
+  add(wish: Wish): Promise<Job | Refused>;
+  /** What is next first. */
+  list(): Promise<Job[]>;
+  /** It goes once nothing of it is at work. */
+  remove(id: string): Promise<Job | Refused>;
+  pause(id: string): Promise<Job | Refused>;
+  /** From the next slot on: what was missed meanwhile stays missed. */
+  resume(id: string): Promise<Job | Refused>;
+}
+/** For where something runs them. */
+export interface RunningJobs extends Jobs {
+  /** Besides its slots. `key`: the same one again is the same run. */
+  runNow(id: string, key?: string): Promise<{ turn: string } | Refused>;
+  /** Whether answers can be delivered to this session. */
+  delivers(session: string): boolean;
+}
