@@ -19,6 +19,7 @@ const quick = process.argv.includes("--quick");
 
 const dir = mkdtempSync(join(tmpdir(), "hermes-bench-"));
 const running: ChildProcess[] = [];
+let isOver = false;
 
 // ── Provider and platform ─────────────────────────────────────────────────────────────────────────────
 
@@ -119,9 +120,11 @@ async function launch(name: string, command: string, args: string[], more: NodeJ
     stdio: ["ignore", "pipe", "inherit"],
   });
   running.push(child);
-  await new Promise<void>((resolve, reject) => {
-    let printed = "";
-    child.once("exit", (code, signal) => console.error(`${command} ended with ${code} ${signal}: ${printed}`));
+  let printed = "";
+  await new Promise<void>((resolve) => {
+    child.once("exit", (code, signal) => {
+      if (!isOver) throw new Error(`${command} ended by itself with ${code ?? signal}: ${printed}`);
+    });
     child.stdout.on("data", (text: Buffer) => {
       printed += text.toString();
       if (/ready( on \S+)?\n/.test(printed)) resolve();
@@ -237,7 +240,10 @@ try {
   const atRest = await idle(both);
   report([...(await alone(both, quick ? 100 : 400)), ...(await atOnce(both)), ...atRest]);
 } finally {
-  for (const child of running) child.kill("SIGKILL");
+  isOver = true;
+  const ended = running.map((child) => new Promise((resolve) => child.once("exit", resolve)));
+  for (const child of running) child.kill();
+  await Promise.all(ended);
   world.closeAllConnections();
   world.close();
   rmSync(dir, { recursive: true, force: true });

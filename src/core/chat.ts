@@ -75,6 +75,13 @@ export interface Chat {
   close(): Promise<void>;
 }
 
+/** Who may talk though they are on no list. */
+export type PairingDesk = {
+  newCode(platform: string): Promise<{ code: string; expiresAt: number }>;
+  paired(): Promise<{ platform: string; id: string; name: string; at: number }[]>;
+  unpair(platform: string, id: string): Promise<boolean>;
+};
+
 /** A send that failed. `unknown`: it may have arrived. `never`: it never will (blocked, no such chat). */
 export class SendFault extends Error {
   override readonly name = "SendFault";

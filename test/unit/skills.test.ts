@@ -285,6 +285,7 @@ describe("a workspace", () => {
   });
 
   it("whose .hermes is our home has the user's own skills, once", async () => {
+    rmSync(join(workspace, "skills"), { recursive: true });
     const ours = join(workspace, ".hermes");
     put(ours, "skills/tea/SKILL.md", "Tea.");
     const { list } = openSkills({ home: ours, workspace, clock: patient, log });

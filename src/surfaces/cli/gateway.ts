@@ -1,6 +1,7 @@
 // hermes gateway status | stop | restart | install, and hermes pairing: from another shell, about the gateway of this home.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import type { PairingDesk } from "../../core/chat.ts";
 import type { Clock } from "../../core/ports.ts";
 
 export type Somewhere = {
@@ -93,12 +94,6 @@ function channelLine(channel: unknown): string {
 }
 
 // ── Pairing ───────────────────────────────────────────────────────────────────────────────────────────
-
-export type PairingDesk = {
-  newCode(platform: string): Promise<{ code: string; expiresAt: number }>;
-  paired(): Promise<{ platform: string; id: string; name: string; at: number }[]>;
-  unpair(platform: string, id: string): Promise<boolean>;
-};
 
 export async function makePairingCode(desk: PairingDesk, platform: string, print: Somewhere["print"]): Promise<number> {
   const { code, expiresAt } = await desk.newCode(platform);

@@ -1,14 +1,9 @@
 // /api/pairing: who may talk to the agent from a chat app, for `hermes pairing`.
 import * as z from "zod";
+import type { PairingDesk } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
 import { problem } from "./problem.ts";
 import { ok, type Route, route } from "./route.ts";
-
-export type PairingDesk = {
-  newCode(platform: string): Promise<{ code: string; expiresAt: number }>;
-  paired(): Promise<{ platform: string; id: string; name: string; at: number }[]>;
-  unpair(platform: string, id: string): Promise<boolean>;
-};
 
 const body = z.strictObject({ platform: z.string().regex(/^[a-z]{1,30}$/, "must be a platform such as telegram") });
 
