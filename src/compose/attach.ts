@@ -8,13 +8,17 @@ import { ConfigError, messageOf } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { chooseEndpoints } from "../llm/endpoint.ts";
 import { StoreInUse } from "../store/sqlite.ts";
+import { skillLines } from "../surfaces/cli/skills.ts";
 import { serve } from "./api.ts";
 import { gatewayOf } from "./gateway.ts";
 import { openRuntime, type Running } from "./runtime.ts";
 
 const EXIT_MS = 200;
 
-type Opened = Pick<Running, "config" | "endpoints" | "sandbox" | "newest" | "close"> & { engine: Runtime };
+type Opened = Pick<Running, "config" | "endpoints" | "sandbox" | "newest" | "close"> & {
+  engine: Runtime;
+  skills(): Promise<string>;
+};
 
 export async function openOrAttach(
   options: Parameters<typeof openRuntime>[0] & { attach?: boolean; serves?: boolean },
@@ -22,7 +26,8 @@ export async function openOrAttach(
   if (options.attach) return attach(options);
   try {
     const running = await openRuntime(options);
-    return options.serves ? served(running) : running;
+    const skills = () => skillLines(running.skills);
+    return { ...(options.serves ? served(running) : running), skills };
   } catch (error) {
     if (!(error instanceof StoreInUse) || !(await gatewayOf(options.env))) throw error;
     return attach(options);
@@ -31,7 +36,7 @@ export async function openOrAttach(
 
 /** The API beside a terminal, so that other shells and programs reach the same home. Nobody waits for it: a port that is
  *  taken is no reason not to talk. */
-function served(running: Running): Opened {
+function served(running: Running): Running {
   const { config, log } = running;
   const api = config.gateway.api_server.enabled
     ? serveOpened(running).catch((error: unknown) => {
@@ -66,6 +71,7 @@ async function attach({ env, flags = [] }: Parameters<typeof openRuntime>[0]): P
     sandbox: `Attached to the gateway at ${gateway.url}: what runs goes on when you leave.`,
     newest: async () =>
       (await engine.sessions({ limit: 50 })).find((row) => row.session.includes(":terminal:"))?.session ?? null,
+    skills: async () => "Ask the gateway's machine: hermes skills list\n",
     close: async () => ({ left: [] }),
   };
 }

@@ -21,6 +21,7 @@ import { channelRoutes, type Door } from "../surfaces/http/channels.ts";
 import { jobRoutes } from "../surfaces/http/jobs.ts";
 import { createMetrics, metricsRoutes } from "../surfaces/http/metrics.ts";
 import { pairingRoutes } from "../surfaces/http/pairing.ts";
+import { skillRoutes } from "../surfaces/http/skills.ts";
 import { serve } from "./api.ts";
 import { deliversBy, openRuntime, type Running } from "./runtime.ts";
 
@@ -122,6 +123,7 @@ async function assemble(running: Running, metrics: ReturnType<typeof createMetri
       ...jobRoutes(running.scheduler),
       ...channelRoutes(doors),
       ...metricsRoutes(metrics),
+      ...skillRoutes(running.skills),
     ];
     const health = () => ({ channels: gateway.health() });
     const api = config.gateway.api_server.enabled ? await serve(running, version, { health, more }) : null;

@@ -19,6 +19,7 @@ import { type Home, homeOf, makeHome } from "../platform/home.ts";
 import { openLog } from "../platform/log.ts";
 import { createRedactor } from "../platform/redact.ts";
 import type { Scheduler } from "../schedule/scheduler.ts";
+import type { Skills } from "../skills/skills.ts";
 import { openSqlite } from "../store/sqlite.ts";
 import { routeOf } from "../surfaces/gateway/route.ts";
 
@@ -31,6 +32,7 @@ export type Running = {
   sandbox: string;
   log: Log;
   tools(): readonly Tool[];
+  skills: Skills;
   memory: Pick<LongTermMemory, "health" | "sessionEnded" | "sessionSwitched">;
   redact(text: string): string;
   /** Never shown again by `redact`. */
@@ -102,7 +104,10 @@ export async function openRuntime(options: {
     import("../tools/toolbox.ts"), // while the store's thread starts
   ]);
   const { approvals, terminal } = config;
+  const { openSkills } = await import("../skills/open.ts");
+  const skills = openSkills({ home: home.dir, workspace: cwd, clock, log });
   const toolbox = await openToolbox({
+    skills,
     home: home.dir,
     workspace: cwd,
     terminal: { ...terminal, timeoutMs: terminal.timeout * 1_000 },
@@ -156,6 +161,7 @@ export async function openRuntime(options: {
           date: new Date(clock.now()).toISOString().slice(0, 10),
           tools: tools().map((tool) => tool.name),
           memory: await memory.systemBlock({ session, by }),
+          skills: await skills.index(),
           files: await contextFiles(),
           instructions,
         }),
@@ -224,6 +230,7 @@ export async function openRuntime(options: {
     log,
     tools,
     memory,
+    skills,
     redact: redactor.text,
     hide: redactor.add,
     observers,

@@ -17,6 +17,7 @@ import { escapeForDisplay } from "./policy/display.ts";
 import { type Choice, chooseSandbox } from "./sandbox.ts";
 import { createSchedule } from "./schedule.ts";
 import { createSessionSearch } from "./session-search.ts";
+import { createSkillView } from "./skill-view.ts";
 import { createTerminal } from "./terminal.ts";
 import { createTodo } from "./todo.ts";
 import { createWebTool } from "./web.ts";
@@ -47,6 +48,7 @@ export type ToolboxOptions = {
   runtime(): Runtime;
   /** Likewise. */
   jobs(): RunningJobs;
+  skills: Parameters<typeof createSkillView>[0];
   clock: Clock;
   log: Log;
 };
@@ -120,6 +122,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     createWebTool(),
     createSessionSearch({ store, scopeOf }),
     createTodo(join(home, "todo")),
+    createSkillView(options.skills),
     createClarify(options.clarifyMs),
     createDelegate({ runtime, clock, approvals: approvals.unattended }),
     createSchedule({ jobs: options.jobs, clock }),

@@ -260,6 +260,29 @@ describe("a command to a busy session", () => {
     expect((await model.next()).request.messages.map(({ text }) => text)).toEqual(["first", "where were we?"]);
   });
 
+  it("/new and /resume hold after a restart", async () => {
+    let running = await bootGateway();
+    const { chat } = running;
+    const hears = async (text: string) => {
+      await chat.say(text);
+      const call = await running.model.next();
+      call.answer("ok");
+      await calm();
+      return call.request.messages.map((message) => message.text);
+    };
+    await hears("one");
+    await chat.say("/new");
+    running.kill();
+    running = await running.next();
+    expect(await hears("two")).toEqual(["two"]);
+    await chat.say("/resume 1");
+    running.kill();
+    running = await running.next();
+    expect(await hears("three")).toEqual(["one", "ok", "three"]);
+    await chat.say("/new");
+    expect(await hears("four")).toEqual(["four"]);
+  });
+
   it("that nobody knows is answered, and does not reach the model", async () => {
     const { chat, model } = await bootGateway();
     for (const text of ["/constructor", "/nonsense now"]) await chat.say(text);

@@ -240,6 +240,22 @@ describe("a message that waits", () => {
     expect(await running.inbox()).toEqual(["a"]);
   });
 
+  it("that begins at the very moment of its edit stays as it was said, once", async () => {
+    let running = await bootGateway({ busyMode: "queue", rules: { recoveries: 1 } });
+    const { chat } = running;
+    await chat.say("poison");
+    const name = await chat.say("a");
+    for (let crash = 0; crash < 2; crash++) {
+      running.kill();
+      running = await running.next();
+      await calm();
+    }
+    expect(await running.engine.status(ANNAS)).toMatchObject({ parked: true, inbox: [{ text: "a" }] });
+    await chat.edit(name, "A"); // the first thing that anybody says: what waits begins
+    expect((await running.model.next()).request.messages.at(-1)?.text).toMatch(/a$/);
+    expect((await running.engine.status(ANNAS)).inbox).toEqual([]);
+  });
+
   it("that has begun stays as it was said", async () => {
     const running = await bootGateway();
     const name = await running.chat.say("work");

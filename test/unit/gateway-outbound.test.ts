@@ -299,15 +299,15 @@ describe("the message that shows the work", () => {
     call.answer("", use("look"));
     await clock.pass(1_000);
     const stuck = chat.fault("edit", "hang");
+    chat.fault("remove", "hang"); // nor can it be taken away
     (await tool.next()).done("found");
     await clock.pass(1_000);
     (await model.next()).answer("It is here.");
     await clock.pass(10_000);
-    expect(chat.texts().at(-1)).toBe("It is here.");
+    expect(chat.texts()).toEqual(["⚙️ look", "It is here."]);
     stuck.release();
     await clock.pass(10_000);
-    expect(chat.texts()).toContain("It is here.");
-    expect(chat.texts().at(-1)).toBe("It is here.");
+    expect(chat.texts()).toEqual(["✓ look", "It is here."]);
   });
 
   it("never overwrites the answer: an edit that is only slow is waited for", async () => {

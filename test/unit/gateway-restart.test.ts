@@ -1,7 +1,12 @@
 // Drain and restart as a chat sees them. The names in brackets are those of the seed's own tests.
-import { EventEmitter } from "node:events";
-import { readFileSync, readlinkSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { EventEmitter, once } from "node:events";
+import { existsSync, mkdtempSync, readFileSync, readlinkSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it } from "vitest";
+import type { Store } from "../../src/core/ports.ts";
 import { createLifecycle, leaveTo, startAgain } from "../../src/surfaces/gateway/lifecycle.ts";
 import { BEN, dm } from "../fakes/chat/local.ts";
 import { ANNAS, bootGateway } from "../fakes/gateway.ts";
@@ -263,6 +268,28 @@ describe("after the restart", () => {
     expect((await after.model.next()).request.messages).toEqual([{ role: "user", text: "hello" }]);
   });
 
+  it("what was only noted for a while is forgotten after two days, and nothing else", async () => {
+    const before = await bootGateway();
+    const kept = ["paired/telegram/1", "busy/x", "talk/x", "route/agent:main:schedule:job", "ask/t", "asked/s/c"];
+    const old = ["did/telegram/1", "out/run_1", "edit/telegram/1", "tries/telegram/1", "refused/telegram/1"];
+    for (const key of [...kept, ...old, "route/agent:main:background:x"]) before.disk.notes.set(key, { x: 1 });
+    before.kill();
+    const aged = (at: number) => (store: Store) => ({
+      ...store,
+      notes: {
+        ...store.notes,
+        list: async (prefix: string) => (await store.notes.list(prefix)).map((n) => ({ ...n, at })),
+      },
+    });
+    const days = (n: number) => before.clock.now() - n * 86_400_000;
+    await before.next({ between: aged(days(1.9)) });
+    await calm();
+    expect(before.disk.notes.list("")).toHaveLength(kept.length + old.length + 1);
+    await before.next({ between: aged(days(2.1)) });
+    await calm();
+    expect(before.disk.notes.list("").map(({ key }) => key)).toEqual(kept.toSorted());
+  });
+
   it("a session that crashed too often is parked, and its person is told", async () => {
     let running = await bootGateway({ rules: { recoveries: 2 } });
     const { chat } = running;
@@ -347,6 +374,22 @@ describe("the process", () => {
     expect(leaveTo("restart", { INVOCATION_ID: "abc" }, ["false"])).toBe(75);
   });
 
+  it("that is wedged is ended from outside its event loop", async () => {
+    const lifecycle = fileURLToPath(new URL("../../src/surfaces/gateway/lifecycle.ts", import.meta.url));
+    const script = `import { setDeadline } from ${JSON.stringify(lifecycle)}; setDeadline(300); for (;;);`;
+    const wedged = spawn(process.execPath, ["--input-type=module", "-e", script], { stdio: "ignore" });
+    const [, signal] = await once(wedged, "exit");
+    expect(signal).toBe("SIGKILL");
+  });
+
+  it("that leaves in time is not", async () => {
+    const lifecycle = fileURLToPath(new URL("../../src/surfaces/gateway/lifecycle.ts", import.meta.url));
+    const script = `import { setDeadline } from ${JSON.stringify(lifecycle)}; setDeadline(60_000); setDeadline(1)(); setTimeout(() => {}, 200);`;
+    const leaving = spawn(process.execPath, ["--input-type=module", "-e", script], { stdio: "ignore" });
+    const [code] = await once(leaving, "exit");
+    expect(code).toBe(0);
+  });
+
   // [test_launch_detached_restart_command_uses_setsid]
   describe("that starts itself again", () => {
     const started: number[] = [];
@@ -366,6 +409,16 @@ describe("the process", () => {
       expect(command).toContain("gateway restart");
       expect(command).toMatch(/-gt \d+ \] && exit 1/);
       expect(isAlive(pid)).toBe(true);
+    });
+
+    it("starts its command when that pid is gone, and not before", async () => {
+      const dir = mkdtempSync(join(tmpdir(), "hermes-again-"));
+      const before = spawn("/bin/sh", ["-c", "read x"], { stdio: ["pipe", "ignore", "ignore"] });
+      const file = join(dir, "started");
+      started.push(startAgain(before.pid ?? 0, ["/bin/sh", "-c", `kill -0 ${before.pid}; echo $? > '${file}'`], {}));
+      before.stdin.end();
+      await expect.poll(() => existsSync(file) && readFileSync(file, "utf8"), { timeout: 10_000 }).toBe("1\n");
+      rmSync(dir, { recursive: true });
     });
   });
 });

@@ -16,6 +16,8 @@ export type ChatOptions = {
   lines: Interface;
   write(text: string): void;
   now(): number;
+  /** What can be looked up, for a person. */
+  skills(): Promise<string>;
 };
 
 type Question = Status["asking"][number];
@@ -33,6 +35,7 @@ const HELP = `/stop [all]      stop the current turn (also Ctrl+C); all: also ch
 /busy MODE       what a message does while I work: interrupt, queue or steer
 /withdraw N      take back the N-th waiting message
 /compress        summarise the conversation for the model
+/skills          what I can look up
 /memory          what memory had to say to your last message (notes: hermes memory list)
 /new             start a new conversation
 /quit            leave (also Ctrl+D); what runs is taken up again next time`;
@@ -42,6 +45,13 @@ export async function chat(options: ChatOptions): Promise<number> {
   const { runtime, lines, write, now } = options;
   let { session, mode } = options;
   const typed = lines[Symbol.asyncIterator](); // from now on no line is lost, whatever we wait for
+  let over = false; // its input has ended: what was typed is still done, but nobody is asked for more
+  lines.once("close", () => {
+    over = true;
+  });
+  const prompt = () => {
+    if (!over) lines.prompt();
+  };
   let watching = watch(session, (await runtime.status(session)).since);
   let asking: Question | null = null;
   let interrupted = Number.NEGATIVE_INFINITY;
@@ -49,7 +59,7 @@ export async function chat(options: ChatOptions): Promise<number> {
   write(`${options.banner}\n`);
   const [left] = (await runtime.status(session)).asking; // since before this process
   if (left) ask(left);
-  lines.prompt();
+  prompt();
 
   lines.on("SIGINT", () => {
     if (now() - interrupted < TWICE_MS) {
@@ -67,7 +77,7 @@ export async function chat(options: ChatOptions): Promise<number> {
     } catch (error) {
       write(`${messageOf(error)}\n`);
     }
-    lines.prompt();
+    prompt();
   }
   watching.abort();
   return code;
@@ -115,6 +125,9 @@ export async function chat(options: ChatOptions): Promise<number> {
       }
       case "/compress":
         await say("/compress", "compress");
+        break;
+      case "/skills":
+        write(await options.skills());
         break;
       case "/memory":
         write(await recalled());
@@ -202,7 +215,7 @@ export async function chat(options: ChatOptions): Promise<number> {
           ask({ call: entry.call, ...entry.ask });
         }
         if (entry?.kind === "acted" && asking?.call === entry.call) asking = null;
-        if (entry?.kind === "ended") lines.prompt();
+        if (entry?.kind === "ended") prompt();
       }
     })().catch((error: unknown) => write(`\n${messageOf(error)}\n`));
     return over;

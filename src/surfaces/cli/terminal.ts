@@ -22,6 +22,8 @@ type Opened = {
   endpoints: readonly { provider: string; model: string; because: string }[];
   sandbox: string;
   newest(): Promise<string | null>;
+  /** What can be looked up, for a person. */
+  skills(): Promise<string>;
   close(drainMs: number): Promise<{ left: string[] }>;
 };
 type Open = (options: {
@@ -48,7 +50,7 @@ export async function openChat(options: Common): Promise<number> {
   // A closed terminal must not keep us: the session can be resumed.
   for (const signal of ["SIGHUP", "SIGTERM"] as const) process.once(signal, () => lines.close());
   stdout.removeAllListeners("error").on("error", () => lines.close());
-  const code = await chat({
+  const talk = chat({
     runtime: running.engine,
     session,
     newSession,
@@ -58,10 +60,13 @@ export async function openChat(options: Common): Promise<number> {
     lines,
     write: (text) => void stdout.write(text),
     now: () => performance.now(),
+    skills: running.skills,
   });
-  lines.close();
-  stdout.write("Shutting down… (finalizing session)\n");
-  await leave(running);
+  const code = await talk.finally(async () => {
+    lines.close();
+    stdout.write("Shutting down… (finalizing session)\n");
+    await leave(running); // also when the talk broke off: nothing may keep the process
+  });
   stdout.write(`Resume with: hermes chat --session ${shortName(session)}\n`);
   return code;
 }

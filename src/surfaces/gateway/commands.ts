@@ -10,7 +10,7 @@ import { generationOf, personOf } from "./route.ts";
 import type { Sessions } from "./sessions.ts";
 
 export type Typed = { name: string; rest: string };
-export type Asked = Typed & {
+type Asked = Typed & {
   platform: string;
   place: Place;
   from: Person;

@@ -7,7 +7,7 @@ import type { Runtime } from "../../core/runtime.ts";
 import type { Entry, Mode } from "../../core/session.ts";
 import { type Access, createAccess, type Lists } from "./access.ts";
 import { createCommands } from "./commands.ts";
-import { createOutbox, routeFor } from "./outbox.ts";
+import { BESIDE, createOutbox, routeFor } from "./outbox.ts";
 import { createQuestions } from "./questions.ts";
 import { createSessions } from "./sessions.ts";
 import { createShow } from "./show.ts";
@@ -150,7 +150,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   }
 
   async function forgetOld() {
-    for (const prefix of ["did/", "out/", "edit/", "live/", "tries/", "refused/", "route/"]) {
+    for (const prefix of ["did/", "out/", "edit/", "live/", "tries/", "refused/", `route/${BESIDE}`]) {
       const old = (await notes.list(prefix)).filter(({ at }) => at > 0 && clock.now() - at > FORGET_MS);
       await Promise.all(old.map(({ key }) => notes.set(key, undefined)));
     }

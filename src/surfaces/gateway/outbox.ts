@@ -97,15 +97,13 @@ export const faultOf = (error: unknown): SendFault =>
 /** Where answers of a session go: by its key, or where somebody said they should. */
 export async function routeFor(session: string, notes: Notes): Promise<Route | null> {
   const direct = routeOf(session);
-  if (direct || !(session.startsWith(BESIDE) || session.startsWith(SCHEDULED))) return direct;
+  if (direct || !session.startsWith("agent:main:")) return direct;
   const told = asRecord(await notes.get(`route/${session}`));
   return typeof told?.["to"] === "string" ? routeOf(told["to"]) : null;
 }
 
 /** Sessions of tasks beside a conversation. */
 export const BESIDE = "agent:main:background:";
-/** Sessions of jobs (schedule/job.ts). */
-const SCHEDULED = "agent:main:schedule:";
 
 function progressOf(note: unknown): Progress {
   const { done, trying } = asRecord(note) ?? {};

@@ -31,6 +31,18 @@ export type Show = {
   close(): Promise<void>;
 };
 
+type Watched = {
+  session: string;
+  turn: string;
+  after: number;
+  signal: AbortSignal;
+  view: View;
+  /** What each tool call is shown as. */
+  calls: Map<string, string>;
+  chat: Chat;
+  place: Place;
+};
+
 const TYPING_MS = 4_000;
 const MARKS = { cancelled: "⏹ Stopped.", interrupted: "⚡ Interrupted." };
 const CUT_OFF = "⚠️ I was restarted in the middle of this, and it does not go on by itself. Say something to go on.";
@@ -68,10 +80,10 @@ export function createShow(options: Options): Show {
     await questions.settleOld(chat, place, session, asking);
     for (const question of asking) questions.ask(chat, place, session, turn, question);
     const view = createView({ chat, place, turn, notes, tell, clock, log });
-    const typing = keepTyping(chat, place, signal);
+    const typing = keepTyping(chat, place);
     try {
       const calls = new Map(before.flatMap((entry) => linesOf(entry)));
-      const outcome = await follow(session, turn, after, signal, view, calls, { chat, place });
+      const outcome = await follow({ session, turn, after, signal, view, calls, chat, place });
       typing.abort("over");
       if (outcome === "cancelled" || outcome === "interrupted") await view.end(MARKS[outcome]);
       if (outcome === "cut off" && !(await view.end(CUT_OFF)))
@@ -82,15 +94,7 @@ export function createShow(options: Options): Show {
     }
   }
 
-  async function follow(
-    session: string,
-    turn: string,
-    after: number,
-    signal: AbortSignal,
-    view: View,
-    calls: Map<string, string>,
-    { chat, place }: { chat: Chat; place: Place },
-  ) {
+  async function follow({ session, turn, after, signal, view, calls, chat, place }: Watched) {
     let wasStopped = false;
     const line = (call: string, mark: string) => {
       if (progress !== "off") view.line(call, `${mark} ${calls.get(call) ?? "tool"}`);
@@ -131,16 +135,13 @@ export function createShow(options: Options): Show {
     return null;
   }
 
-  function keepTyping(chat: Chat, place: Place, signal: AbortSignal): AbortController {
+  function keepTyping(chat: Chat, place: Place): AbortController {
     const over = new AbortController();
-    const stop = () => over.abort("over");
-    signal.addEventListener("abort", stop);
     void (async () => {
       while (!over.signal.aborted) {
         await chat.typing(place);
         await clock.sleep(TYPING_MS, over.signal);
       }
-      signal.removeEventListener("abort", stop);
     })();
     return over;
   }
