@@ -37,12 +37,14 @@ export function openCalls(clock: Clock): Calls {
     const done = new AbortController();
     const abort = () => cut.abort();
     signal.addEventListener("abort", abort);
-    void clock.sleep(limitMs, done.signal).then(abort);
+    void clock.sleep(limitMs, done.signal).then(() => {
+      if (!done.signal.aborted) abort();
+    });
     try {
       return await call(cut.signal);
     } finally {
       signal.removeEventListener("abort", abort);
-      done.abort();
+      done.abort("done"); // with a reason: without one, each makes an exception and its stack
     }
   };
 
