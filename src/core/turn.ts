@@ -161,7 +161,8 @@ function reduce(s: Session, e: Event, cx: Context): Session {
         });
         return act({ ...s, step: s.step + 1 }, thought, calls, cx);
       }
-      if (!s.inbox.some((w) => w.mode === "steer")) return conclude(s, thought, "completed", from, cx);
+      // An answer is progress: what it took to make it does not count against its delivery.
+      if (!s.inbox.some((w) => w.mode === "steer")) return conclude(s, { ...thought, recoveries: 0 }, "completed", from, cx);
       return think(s, thought, cx);
     }
     case "acted": {

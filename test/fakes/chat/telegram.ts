@@ -1,5 +1,6 @@
 // Telegram's Bot API on this machine: what a bot calls, what it gets by polling or by webhook, and the people who write
 // to it. It refuses what Telegram refuses, in Telegram's words, and remembers what a client should not have sent.
+import { randomBytes } from "node:crypto";
 import type { Message, MessageEntity, Update } from "grammy/types";
 import type { z } from "zod";
 import type { Upload } from "./body.ts";
@@ -62,8 +63,9 @@ export type FakeTelegram = Pick<ChatServer, "calls" | "violations" | "nextCall" 
   [Symbol.asyncDispose](): Promise<void>;
 };
 
-/** In parts, so that nobody who looks for lost secrets finds one here. */
-const TOKEN = ["7423456789", `AAF${"Fake".repeat(8)}`].join(":");
+/** In parts, so that nobody who looks for lost secrets finds one here. Each bot has its own: of two gateways on a machine with
+ *  one token the second is refused. */
+const newToken = () => ["7423456789", `AAF${randomBytes(16).toString("hex")}`].join(":");
 const MOST_CHARACTERS = 4096;
 const MOST_CAPTION = 1024;
 const MOST_DATA = 64;
@@ -73,7 +75,7 @@ const NOT_MODIFIED =
 const MOST_DOWNLOAD = 20 * 1024 * 1024;
 
 export async function startFakeTelegram({
-  token = TOKEN,
+  token = newToken(),
   username = "hermes_test_bot",
   webhookRetryMs = 20,
 } = {}): Promise<FakeTelegram> {
