@@ -18,6 +18,7 @@ const EXIT_MS = 200;
 type Opened = Pick<Running, "config" | "endpoints" | "sandbox" | "newest" | "close"> & {
   engine: Runtime;
   skills(): Promise<string>;
+  switched(from: string): void;
 };
 
 export async function openOrAttach(
@@ -27,7 +28,8 @@ export async function openOrAttach(
   try {
     const running = await openRuntime(options);
     const skills = () => skillLines(running.skills);
-    return { ...(options.serves ? served(running) : running), skills };
+    const switched = (session: string) => running.memory.sessionEnded({ session });
+    return { ...(options.serves ? served(running) : running), skills, switched };
   } catch (error) {
     if (!(error instanceof StoreInUse) || !(await gatewayOf(options.env))) throw error;
     return attach(options);
@@ -71,6 +73,7 @@ async function attach({ env, flags = [] }: Parameters<typeof openRuntime>[0]): P
     sandbox: `Attached to the gateway at ${gateway.url}: what runs goes on when you leave.`,
     newest: async () =>
       (await engine.sessions({ limit: 50 })).find((row) => row.session.includes(":terminal:"))?.session ?? null,
+    switched: () => {}, // the gateway's memories are its own business
     skills: async () => "Ask the gateway's machine: hermes skills list\n",
     close: async () => ({ left: [] }),
   };

@@ -191,7 +191,15 @@ export async function openRuntime(options: {
         );
       return stopped;
     },
-    status: async (session) => ({ ...(await engine.status(session)), background: toolbox.background(session) }),
+    async status(session) {
+      const status = await engine.status(session);
+      const suspended = memory.health().filter(({ state }) => state === "suspended");
+      const named = (by: string) => {
+        const trouble = suspended.find(({ name }) => name === by);
+        return trouble ? `${by} (left alone for now: ${trouble.lastError})` : by;
+      };
+      return { ...status, unsaved: status.unsaved.map(named), background: toolbox.background(session) };
+    },
     async answer(answer) {
       const { turn } = await engine.status(answer.session);
       const first = await engine.answer(answer);

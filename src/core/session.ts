@@ -80,7 +80,7 @@ export type Turn = {
   thoughts: number;
   /** The conversation was made shorter for the model call in flight: no use in trying that again. */
   tight: boolean;
-  /** Restarts since a tool last finished: progress forgives them, a crash loop does not make any. */
+  /** Restarts since a tool last finished or an answer was there: progress forgives them, a crash loop makes none. */
   recoveries: number;
 };
 

@@ -136,7 +136,9 @@ function reduce(s: Session, e: Event, cx: Context): Session {
     case "thought": {
       if (!turn || phase?.at !== "thinking") return s;
       const calls = e.calls.map((proposal, i): Call => accepted(proposal, `call_${s.step}_${i}`));
-      const thought = { ...turn, thoughts: turn.thoughts + 1, tight: false };
+      // An answer is progress: what it took to make it does not count against its delivery.
+      const recoveries = calls.length ? turn.recoveries : 0;
+      const thought = { ...turn, thoughts: turn.thoughts + 1, tight: false, recoveries };
       const from = cx.note(turn.id, {
         kind: "thought",
         text: e.text,
@@ -161,8 +163,7 @@ function reduce(s: Session, e: Event, cx: Context): Session {
         });
         return act({ ...s, step: s.step + 1 }, thought, calls, cx);
       }
-      // An answer is progress: what it took to make it does not count against its delivery.
-      if (!s.inbox.some((w) => w.mode === "steer")) return conclude(s, { ...thought, recoveries: 0 }, "completed", from, cx);
+      if (!s.inbox.some((w) => w.mode === "steer")) return conclude(s, thought, "completed", from, cx);
       return think(s, thought, cx);
     }
     case "acted": {

@@ -149,6 +149,7 @@ export function createChecker(inboxLimit: number, recoveries: number) {
           must(!s.calls.has(id), "I13", () => `call ${id} twice`);
           s.calls.set(id, { asked: false, allowed: false, decided: false, started: false, done: false, turn: e.turn });
         }
+        if (!e.calls.length) s.attempts = 0; // progress
         break;
       case "asked":
         call(e.call).asked = true;

@@ -18,6 +18,8 @@ export type ChatOptions = {
   now(): number;
   /** What can be looked up, for a person. */
   skills(): Promise<string>;
+  /** That conversation is left for a new one. */
+  switched(from: string): void;
 };
 
 type Question = Status["asking"][number];
@@ -134,6 +136,7 @@ export async function chat(options: ChatOptions): Promise<number> {
         break;
       case "/new":
         watching.abort();
+        options.switched(session);
         session = options.newSession();
         watching = watch(session, "0");
         write(`A new conversation: ${session}\n`);
@@ -185,13 +188,14 @@ export async function chat(options: ChatOptions): Promise<number> {
   }
 
   async function describe(): Promise<string> {
-    const { turn, inbox, parked, background } = await runtime.status(session);
+    const { turn, inbox, parked, background, unsaved } = await runtime.status(session);
     const now = turn ? `Working (${turn.phase}, model call ${turn.thoughts + 1}).` : parked ? "Parked." : "Idle.";
     const waiting = inbox.map(({ mode, text }, i) => `  ${i + 1}. [${mode}] ${text.slice(0, 80)}\n`).join("");
     const running = background
       .map(({ id, command }) => `  ${id} in the background: ${command.slice(0, 80)}\n`)
       .join("");
-    return `${now} Session ${session}. ${inbox.length} waiting.\n${waiting}${running}`;
+    const memory = unsaved.length ? `  Memory still to be written: ${unsaved.join(", ")}\n` : "";
+    return `${now} Session ${session}. ${inbox.length} waiting.\n${waiting}${running}${memory}`;
   }
 
   async function recalled(): Promise<string> {

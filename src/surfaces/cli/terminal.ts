@@ -24,6 +24,8 @@ type Opened = {
   newest(): Promise<string | null>;
   /** What can be looked up, for a person. */
   skills(): Promise<string>;
+  /** That conversation is left for a new one. */
+  switched(from: string): void;
   close(drainMs: number): Promise<{ left: string[] }>;
 };
 type Open = (options: {
@@ -50,23 +52,27 @@ export async function openChat(options: Common): Promise<number> {
   // A closed terminal must not keep us: the session can be resumed.
   for (const signal of ["SIGHUP", "SIGTERM"] as const) process.once(signal, () => lines.close());
   stdout.removeAllListeners("error").on("error", () => lines.close());
-  const talk = chat({
-    runtime: running.engine,
-    session,
-    newSession,
-    newKey: randomUUID,
-    mode: running.config.display.busy_input_mode,
-    banner: banner(running, session),
-    lines,
-    write: (text) => void stdout.write(text),
-    now: () => performance.now(),
-    skills: running.skills,
-  });
-  const code = await talk.finally(async () => {
+  let code = 1;
+  try {
+    code = await chat({
+      runtime: running.engine,
+      session,
+      newSession,
+      newKey: randomUUID,
+      mode: running.config.display.busy_input_mode,
+      banner: banner(running, session),
+      lines,
+      write: (text) => void stdout.write(text),
+      now: () => performance.now(),
+      skills: running.skills,
+      switched: running.switched,
+    });
+  } finally {
+    // Also when the talk broke off: nothing may keep the process.
     lines.close();
     stdout.write("Shutting down… (finalizing session)\n");
-    await leave(running); // also when the talk broke off: nothing may keep the process
-  });
+    await leave(running);
+  }
   stdout.write(`Resume with: hermes chat --session ${shortName(session)}\n`);
   return code;
 }
