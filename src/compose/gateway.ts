@@ -13,6 +13,7 @@ import { homeOf } from "../platform/home.ts";
 import { lockToken } from "../platform/token-lock.ts";
 import { ownerPid } from "../store/sqlite.ts";
 import { type CronJobs, remoteJobs } from "../surfaces/cli/cron.ts";
+import { skillLines } from "../surfaces/cli/skills.ts";
 import { createGateway } from "../surfaces/gateway/gateway.ts";
 import { createLifecycle, leaveTo, setDeadline } from "../surfaces/gateway/lifecycle.ts";
 import { notifyService } from "../surfaces/gateway/service.ts";
@@ -111,6 +112,8 @@ async function assemble(running: Running, metrics: ReturnType<typeof createMetri
       lists: (platform) => listsOf(config, platform),
       busyMode: (platform) => busyModeOf(config, platform),
       models: () => endpoints.map(({ provider, model }) => `${provider}:${model}`),
+      skills: () => skillLines(running.skills),
+      left: (session, by) => running.memory.sessionEnded({ session, by }),
       progress: config.display.tool_progress,
       files: join(home.dir, "attachments"),
       sharedGroups: false,

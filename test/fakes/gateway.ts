@@ -103,6 +103,8 @@ export async function bootGateway(options: Options = {}): Promise<TestGateway> {
         lists: () => ({ allowed: [ANNA.id, BEN.id], admins: [], ...lists }),
         busyMode: (platform) => options.busyModes?.[platform] ?? busyMode,
         models: () => ["demo:one", "demo:two"],
+        skills: async () => "brew-tea  How to make tea.",
+        left: () => {},
         progress,
         files,
         sharedGroups,

@@ -62,7 +62,7 @@ export async function storm({ messages, chats, seconds, seed, say }: StormOption
     });
     await running.ready;
     if (!(await atRest(database, telegram))) problems.push(`it is not at rest after ${REST_MS / 1_000} s`);
-    process.kill(running.pid, "SIGTERM");
+    signal(running, "SIGTERM");
     await running.gone;
     const judged = await judge({ database, talks, telegram });
     problems.push(...judged.problems, ...llm.violations, ...telegram.violations);
@@ -112,12 +112,17 @@ async function talk(people: {
   }
 }
 
-type Life = { pid: number; ready: Promise<void>; gone: Promise<void> };
+type Life = { pid: number; ready: Promise<void>; gone: Promise<void>; stderr(): string };
 
 function start(place: Place): Life {
   const hermes = place.start(["gateway", "--port", "0"]);
   const ready = hermes.prints(/^hermes gateway ready/m).catch(() => {}); // it was killed before
-  return { pid: hermes.pid, ready, gone: hermes.exit.then(() => {}) };
+  return { pid: hermes.pid, ready, gone: hermes.exit.then(() => {}), stderr: hermes.stderr };
+}
+
+function signal({ pid, stderr }: Life, name: NodeJS.Signals): void {
+  if (!isAlive(pid)) throw new Error(`process ${pid} had ended by itself: ${stderr().slice(-2_000)}`);
+  process.kill(pid, name);
 }
 
 /** Until nobody talks any more: a kill every few seconds, often while it starts; in the middle a restart by command. */
@@ -143,9 +148,9 @@ async function kill(
       telegram.say({ from: person(FIRST_CHAT), text: "/restart" });
       await running.gone;
       const pid = await nextOwner(database, running.pid);
-      running = { pid, ready: Promise.resolve(), gone: untilGone(pid) }; // nobody's child
+      running = { pid, ready: Promise.resolve(), gone: untilGone(pid), stderr: () => "" }; // nobody's child
     } else {
-      process.kill(running.pid, "SIGKILL");
+      signal(running, "SIGKILL");
       await running.gone;
       kills++;
       running = start(place);

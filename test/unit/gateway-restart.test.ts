@@ -290,6 +290,24 @@ describe("after the restart", () => {
     expect(before.disk.notes.list("").map(({ key }) => key)).toEqual(kept.toSorted());
   });
 
+  it("an answer that took three crashes to make is delivered all the same when there is a fourth", async () => {
+    let running = await bootGateway({ rules: { recoveries: 3 } });
+    const { chat } = running;
+    await chat.say("hard question");
+    for (let crash = 0; crash < 3; crash++) {
+      running.kill();
+      running = await running.next();
+    }
+    chat.outage(true);
+    (await running.model.next()).answer("42");
+    await running.clock.pass(1_000);
+    running.kill();
+    chat.outage(false);
+    await running.next();
+    await calm();
+    expect(chat.texts()).toEqual(["42"]);
+  });
+
   it("a session that crashed too often is parked, and its person is told", async () => {
     let running = await bootGateway({ rules: { recoveries: 2 } });
     const { chat } = running;

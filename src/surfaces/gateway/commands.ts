@@ -38,6 +38,8 @@ export type Commands = {
   once(name: string): "look" | "done" | null;
   /** What a message does while its session is busy. */
   modeOf(key: string, platform: string): Promise<Mode>;
+  /** Who answers there, if not the configured one. */
+  modelOf(session: string): Promise<string | undefined>;
 };
 
 /** Entries that are looked through for a turn's beginning: more than the longest two turns have. */
@@ -57,6 +59,9 @@ export function createCommands(options: {
   questions: Questions;
   busyMode(platform: string): Mode;
   models(): readonly string[];
+  skills(): Promise<string>;
+  /** Somebody leaves that conversation for a new one. */
+  left(session: string, by: string): void;
   /** Says what will happen. */
   restart(): Promise<string>;
 }): Commands {
@@ -65,6 +70,12 @@ export function createCommands(options: {
   async function modeOf(key: string, platform: string): Promise<Mode> {
     const chosen = await notes.get(`busy/${key}`);
     return MODES.find((mode) => mode === chosen) ?? busyMode(platform);
+  }
+
+  const modelName = (session: string) => `model/${session}`;
+  async function modelOf(session: string): Promise<string | undefined> {
+    const chosen = await notes.get(modelName(session));
+    return typeof chosen === "string" ? chosen : undefined;
   }
 
   /** Its last turns, at least two of them where there are, also from before it was forked. */
@@ -187,10 +198,11 @@ export function createCommands(options: {
     new: {
       description: "begin a new conversation",
       once: "look",
-      async run({ key, session }) {
+      async run({ key, session, platform, from }) {
         const { turn } = await runtime.status(session);
         if (turn) await runtime.stop({ session, turn: turn.id });
         await sessions.renew(key);
+        options.left(session, personOf(platform, from));
         return "✨ A new conversation. /resume brings the old one back.";
       },
     },
@@ -252,12 +264,26 @@ export function createCommands(options: {
       },
     },
     model: {
-      description: "which models there are",
-      run: async () =>
-        options
-          .models()
-          .map((name, i) => `${i === 0 ? "▸" : " "} ${name}`)
-          .join("\n"),
+      description: "which models there are; /model NAME for this conversation, /model default back",
+      async run({ session, rest }) {
+        if (rest) await notes.set(modelName(session), rest === "default" ? undefined : rest.slice(0, 200));
+        const chosen = await modelOf(session);
+        const all = [...new Set([...options.models(), ...(chosen ? [chosen] : [])])];
+        return all.map((name, i) => `${name === chosen || (!chosen && i === 0) ? "▸" : " "} ${name}`).join("\n");
+      },
+    },
+    memory: {
+      description: "what memory had to say to your last message",
+      async run({ session }) {
+        const { entries = 0 } = (await runtime.summary(session)) ?? {};
+        const last = await runtime.entries(session, Math.max(0, entries - 100), 100);
+        const thought = last.findLast((entry) => entry.kind === "thought");
+        return thought?.kind === "thought" && thought.recalled ? thought.recalled : "Nothing was recalled for it.";
+      },
+    },
+    skills: {
+      description: "what I can look up",
+      run: async () => options.skills(),
     },
     usage: {
       description: "tokens of this conversation",
@@ -309,6 +335,7 @@ export function createCommands(options: {
   return {
     menu,
     modeOf,
+    modelOf,
     once: (name) => find(name)?.once ?? null,
     async run(asked) {
       const command = find(asked.name);

@@ -24,6 +24,10 @@ export type GatewayOptions = {
   lists(platform: string): Lists;
   busyMode(platform: string): Mode;
   models(): readonly string[];
+  /** What can be looked up, for a person. */
+  skills(): Promise<string>;
+  /** Somebody leaves that conversation for a new one. */
+  left(session: string, by: string): void;
   progress: "off" | "new" | "all" | "verbose";
   /** Where attachments are kept. */
   files: string;
@@ -71,6 +75,8 @@ export function createGateway(options: GatewayOptions): Gateway {
     questions,
     busyMode,
     models: options.models,
+    skills: options.skills,
+    left: options.left,
     restart: async () => {
       const { turns } = await runtime.load();
       if (!requestRestart({ turn: null })) return "⏳ A restart is under way already.";

@@ -123,9 +123,11 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
       if (!text.trim()) return;
       const request = { session, source: platform, key, text, mode, by: personOf(platform, from) };
       const shown = [...more, ...images];
+      const model = await commands.modelOf(session);
       const { applied, replayed } = await runtime.accept({
         ...request,
         reply: "push",
+        ...(model && { model }),
         ...(shown.length && { images: shown }),
       });
       if (!replayed) acknowledge(place, session, applied, key);

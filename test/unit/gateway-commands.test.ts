@@ -1,0 +1,73 @@
+// Commands that are about the conversation itself.
+import { describe, expect, it } from "vitest";
+import { ANNAS, bootGateway, type TestGateway } from "../fakes/gateway.ts";
+import { calm } from "../fakes/scripted.ts";
+
+/** Says it and gets this answer from the model. */
+async function talk({ chat, model }: TestGateway, text: string, answer: string): Promise<string[]> {
+  await chat.say(text);
+  const call = await model.next();
+  call.answer(answer);
+  await calm();
+  return call.request.messages.map((message) => message.text);
+}
+/** What a command answers. */
+async function ask({ chat }: TestGateway, command: string): Promise<string> {
+  await chat.say(command);
+  await calm();
+  return chat.texts().at(-1) ?? "";
+}
+
+describe("conversations of a chat", () => {
+  it("are begun anew, listed, named, and gone back to", async () => {
+    const running = await bootGateway();
+    await talk(running, "the cat is grey", "Noted.");
+    expect(await ask(running, "/title Cats")).toContain("Cats");
+    expect(await ask(running, "/new")).toContain("new conversation");
+    expect(await talk(running, "who is grey?", "Nobody.")).toEqual(["who is grey?"]);
+    const listed = (await ask(running, "/sessions")).split("\n").map((line) => line.trim());
+    expect(listed).toEqual(["▸ 2. who is grey?", "1. Cats"]);
+    expect(await ask(running, "/resume 1")).toContain("Cats");
+    expect(await talk(running, "and now?", "The cat.")).toEqual(["the cat is grey", "Noted.", "and now?"]);
+    expect(await ask(running, "/resume 9")).toContain("/sessions lists them");
+  });
+
+  it("lose their last turn by /undo, and do it over by /retry; nothing is deleted", async () => {
+    const running = await bootGateway();
+    await talk(running, "one", "1");
+    await talk(running, "two", "2");
+    expect(await ask(running, "/undo")).toContain("two");
+    expect(await talk(running, "three", "3")).toEqual(["one", "1", "three"]);
+    await running.chat.say("/retry");
+    const again = await running.model.next();
+    expect(again.request.messages.map(({ text }) => text)).toEqual(["one", "1", "three"]);
+    again.answer("3, again");
+    await calm();
+    expect(running.chat.texts().at(-1)).toBe("3, again");
+    expect(await ask(running, "/sessions")).toContain("1. one");
+  });
+});
+
+describe("what can be asked about a conversation", () => {
+  it("is its model, which can be another one and the usual one again", async () => {
+    const running = await bootGateway();
+    expect(await ask(running, "/model")).toBe("▸ demo:one\n  demo:two");
+    expect(await ask(running, "/model demo:two")).toBe("  demo:one\n▸ demo:two");
+    await running.chat.say("hello there");
+    (await running.model.next()).answer("hi");
+    await calm();
+    const [accepted] = running.journal(ANNAS).filter((entry) => entry.kind === "accepted");
+    expect(accepted?.kind === "accepted" && accepted.input.model).toBe("demo:two");
+    expect(await ask(running, "/model default")).toBe("▸ demo:one\n  demo:two");
+  });
+
+  it("is what it cost, what was recalled, what can be looked up, and what commands there are", async () => {
+    const running = await bootGateway();
+    await talk(running, "hello there", "hi");
+    expect(await ask(running, "/usage")).toBe("2 tokens in, 1 out.");
+    expect(await ask(running, "/memory")).toBe("Nothing was recalled for it.");
+    expect(await ask(running, "/skills")).toContain("brew-tea");
+    expect(await ask(running, "/help")).toContain("/undo");
+    expect(await ask(running, "/dance")).toBe("There is no /dance. /help lists what there is.");
+  });
+});
