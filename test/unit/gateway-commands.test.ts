@@ -56,7 +56,7 @@ describe("what can be asked about a conversation", () => {
     await running.chat.say("hello there");
     (await running.model.next()).answer("hi");
     await calm();
-    const [accepted] = running.journal(ANNAS).filter((entry) => entry.kind === "accepted");
+    const accepted = running.journal(ANNAS).find((entry) => entry.kind === "accepted");
     expect(accepted?.kind === "accepted" && accepted.input.model).toBe("demo:two");
     expect(await ask(running, "/model default")).toBe("▸ demo:one\n  demo:two");
   });
