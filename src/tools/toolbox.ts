@@ -144,7 +144,8 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
 
   /** Said like anything else: durable, in order, and not in the middle of something. */
   function tell(session: string, text: string) {
-    const request = { session, source: "process", key: randomUUID(), text, mode: "queue", reply: "pull" } as const;
+    const reply = /^agent:main:(?!terminal:)/.test(session) ? "push" : "pull"; // a chat is told of it, a terminal sees it
+    const request = { session, source: "process", key: randomUUID(), text, mode: "queue", reply } as const;
     void runtime()
       .accept(request)
       .catch((error: unknown) => log("warn", "notice.lost", { session, error: messageOf(error) }));

@@ -291,6 +291,18 @@ describe("an approval in words", () => {
     expect(chat.texts()).toEqual(["Nothing is asked just now."]);
   });
 
+  it("that began the very turn is no answer to what that turn asks when it comes again", async () => {
+    const tool = scriptedTool("do", { gate: approval() });
+    const running = await bootGateway({ tools: [tool], progress: "off" });
+    const message = await running.chat.say("ok");
+    (await running.model.next()).answer("", use("do"));
+    await calm();
+    await running.chat.redeliver(message);
+    await calm();
+    expect(decided(running)).toBeNull();
+    expect(running.model.all).toHaveLength(1);
+  });
+
   it.each(["yes", "/approve"])("%s that comes again is no answer to the next question", async (text) => {
     const before = await asking();
     const { tool } = before;

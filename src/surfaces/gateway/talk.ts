@@ -56,6 +56,8 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
       if (text) void tell.say(chat, place, { text: fitting(text, chat.longest) }, key);
     };
     const onceOf = (message: Heard) => `did/${platform}/${keyOf(message)}`;
+    const isTaken = async (message: Heard) =>
+      (await runtime.whereabouts(runtime.idOf(platform, keyOf(message)))) !== null;
 
     async function heard(message: Heard): Promise<void> {
       const { place, from } = message;
@@ -68,6 +70,7 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
       try {
         const command = commandIn(message.text);
         if (command) return await obey(message, command, key, session, before !== undefined);
+        if (await isTaken(message)) return; // an "ok" that began a turn is no answer to what that turn asks
         if (await answer(message, session, answerOf(before))) return;
         await accept(message, session, message.text, await commands.modeOf(key, platform));
       } catch (error) {
@@ -117,7 +120,7 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
     ): Promise<void> {
       const { place, from } = message;
       const key = keyOf(message);
-      if (await runtime.whereabouts(runtime.idOf(platform, key))) return; // brought again: its files are here already
+      if (await isTaken(message)) return; // its files are here already
       const { images, lines } = await keepAttachments(message.attachments, options.files, newKey);
       const text = [said, ...lines].filter(Boolean).join("\n");
       if (!text.trim()) return;
