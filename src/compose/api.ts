@@ -1,7 +1,10 @@
 // The HTTP API over a running engine.
-import { randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { rmSync, writeFileSync } from "node:fs";
+import type { PairingDesk } from "../core/chat.ts";
+import type { Notes } from "../core/ports.ts";
 import { clock } from "../platform/clock.ts";
+import { createAccess } from "../surfaces/gateway/access.ts";
 import type { ServedApi } from "../surfaces/http/api.ts";
 import type { Route } from "../surfaces/http/route.ts";
 import type { Running } from "./runtime.ts";
@@ -16,10 +19,17 @@ export async function serve(
   const { api_server: server } = config.gateway;
   const { apiKey, requireStrongKey } = await import("../surfaces/http/key.ts");
   const { serveApi } = await import("../surfaces/http/api.ts");
+  const { jobRoutes } = await import("../surfaces/http/jobs.ts");
+  const { createMetrics, metricsRoutes } = await import("../surfaces/http/metrics.ts");
+  const { pairingRoutes } = await import("../surfaces/http/pairing.ts");
+  const { skillRoutes } = await import("../surfaces/http/skills.ts");
   requireStrongKey({ host: server.host, configured: server.key });
   const { key, file: keyFile } = apiKey({ configured: server.key, file: home.apiKey });
   running.hide(key);
   const began = clock.now();
+  let served: ServedApi | null = null;
+  const metrics = createMetrics({ runtime: engine, clock, connections: async () => served?.connections() ?? 0 });
+  observers.add(metrics.observe);
   const api = await serveApi({
     runtime: engine,
     clock,
@@ -33,7 +43,13 @@ export async function serve(
     origins: server.cors_origins,
     names: server.allowed_hosts,
     rateLimit: server.rate_limit,
-    more,
+    more: [
+      ...jobRoutes(running.scheduler),
+      ...pairingRoutes(pairingDesk(engine.notes)),
+      ...skillRoutes(running.skills),
+      ...metricsRoutes(metrics),
+      ...more,
+    ],
     vitals: async () => {
       const { turns, held, waiting, oldestWaitingAt } = await engine.load();
       const now = clock.now();
@@ -61,6 +77,7 @@ export async function serve(
       stallMs: 30_000,
     },
   });
+  served = api;
   observers.add(api.observe);
   // So that another shell finds us.
   const place = { pid: process.pid, url: api.url, version };
@@ -71,6 +88,11 @@ export async function serve(
     async close(ms) {
       rmSync(home.served, { force: true });
       await api.close(ms);
+      metrics.close();
     },
   };
 }
+
+/** Who is paired stands in the notes: no gateway need run for it. */
+export const pairingDesk = (notes: Notes): PairingDesk =>
+  createAccess({ lists: () => ({ allowed: [], admins: [] }), notes, clock, randomBytes });

@@ -19,11 +19,7 @@ import { createLifecycle, leaveTo, setDeadline } from "../surfaces/gateway/lifec
 import { notifyService } from "../surfaces/gateway/service.ts";
 import { answerUnattended } from "../surfaces/gateway/unattended.ts";
 import { channelRoutes, type Door } from "../surfaces/http/channels.ts";
-import { jobRoutes } from "../surfaces/http/jobs.ts";
-import { createMetrics, metricsRoutes } from "../surfaces/http/metrics.ts";
-import { pairingRoutes } from "../surfaces/http/pairing.ts";
-import { skillRoutes } from "../surfaces/http/skills.ts";
-import { serve } from "./api.ts";
+import { pairingDesk, serve } from "./api.ts";
 import { deliversBy, openRuntime, type Running } from "./runtime.ts";
 
 /** Returns the exit code. `again`: the command that starts the same gateway. */
@@ -38,24 +34,14 @@ export async function runGateway(options: {
   // The engine delivers what a process before us left as soon as it starts; the platforms open after it.
   const opened = Promise.withResolvers<Channel>();
   const channel: Channel = { send: async (reply, signal) => (await opened.promise).send(reply, signal) };
-  const metrics = createMetrics({
-    runtime: { load: () => parts().running.engine.load() },
-    clock,
-    connections: async () => made?.api?.connections() ?? 0,
-  });
-  let made: Parts | null = null;
-  const parts = () => {
-    if (!made) throw new Error("the gateway is not made yet");
-    return made;
-  };
+  const assembled = Promise.withResolvers<Awaited<ReturnType<typeof assemble>>>();
   const prepare = async (running: Running) => {
-    made = { running, ...(await assemble(running, metrics, version)) };
-    opened.resolve(made.gateway.channel);
+    const parts = await assemble(running, version);
+    opened.resolve(parts.gateway.channel);
+    assembled.resolve(parts);
   };
-  const { observe } = metrics;
-  const base = { env, flags, logToStderr: true, channel, observe, mine: () => true };
-  const running = await openRuntime({ ...base, prepare });
-  const { gateway, api, chats, lifecycle, unlocks } = parts();
+  const running = await openRuntime({ env, flags, logToStderr: true, channel, prepare, mine: () => true });
+  const { gateway, api, chats, lifecycle, unlocks } = await assembled.promise;
   const { config, log } = running;
   try {
     await api?.opened();
@@ -85,17 +71,13 @@ export async function runGateway(options: {
   await Promise.all([gateway.stopHearing().then(() => gateway.close()), api?.close(1_000)]);
   await running.close(0);
   if (left.length) console.error(`hermes: ${left.length} turn(s) go on after the next start`);
-  metrics.close();
   for (const unlock of unlocks) unlock();
   cancelDeadline();
   return leaveTo(why, env, again);
 }
 
-type Made = Awaited<ReturnType<typeof assemble>>;
-type Parts = Made & { running: Running };
-
 /** All that can refuse to start, before anything of what was left is taken up: tokens that are in use, a port, a key. */
-async function assemble(running: Running, metrics: ReturnType<typeof createMetrics>, version: string) {
+async function assemble(running: Running, version: string) {
   const { engine, config, home, log, endpoints, observers } = running;
   const lifecycle = createLifecycle(log);
   const unlocks: (() => void)[] = [];
@@ -121,13 +103,7 @@ async function assemble(running: Running, metrics: ReturnType<typeof createMetri
     });
     observers.add(gateway.observe);
     observers.add(answerUnattended(engine, isUnattended, config.approvals.unattended, log));
-    const more = [
-      ...pairingRoutes(gateway.access),
-      ...jobRoutes(running.scheduler),
-      ...channelRoutes(doors),
-      ...metricsRoutes(metrics),
-      ...skillRoutes(running.skills),
-    ];
+    const more = channelRoutes(doors);
     const health = () => ({ channels: gateway.health() });
     const api = config.gateway.api_server.enabled ? await serve(running, version, { health, more }) : null;
     return { lifecycle, unlocks, chats, gateway, api };
@@ -249,11 +225,9 @@ export async function withPairing<T>(env: NodeJS.ProcessEnv, use: (desk: Pairing
     });
   }
   const { openSqlite } = await import("../store/sqlite.ts");
-  const { createAccess } = await import("../surfaces/gateway/access.ts");
   const store = await openSqlite({ file: homeOf(env).database });
   try {
-    const lists = () => ({ allowed: [], admins: [] });
-    return await use(createAccess({ lists, notes: store.notes, clock, randomBytes }));
+    return await use(pairingDesk(store.notes));
   } finally {
     await store.close();
   }

@@ -60,8 +60,6 @@ export async function openRuntime(options: {
   /** No screen owns the terminal: the log is shown on stderr too. */
   logToStderr: boolean;
   channel?: Channel;
-  /** Sees also what happens while the engine starts. */
-  observe?(session: string, entries: readonly Entry[]): void;
   /** Before the engine starts: whoever cannot go on says so here. */
   prepare?(running: Running): Promise<void>;
   /** The sessions whose unfinished turns this process takes up. */
@@ -136,7 +134,7 @@ export async function openRuntime(options: {
     redact: redactor.text,
   });
   const tools = joined(() => toolbox.tools(), memory.tools);
-  const observers: Running["observers"] = new Set(options.observe ? [options.observe] : []);
+  const observers: Running["observers"] = new Set();
   const engine = createEngine({
     store,
     clock,

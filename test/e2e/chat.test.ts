@@ -1,4 +1,7 @@
 // hermes chat, line by line: what is typed while the agent works, and how it ends.
+import { existsSync, readFileSync } from "node:fs";
+import { watch } from "node:fs/promises";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { makePlace, type Place } from "../fakes/hermes.ts";
 import { type FakeLlm, startFakeLlm } from "../fakes/llm/server.ts";
@@ -109,6 +112,29 @@ describe("hermes chat", () => {
     expect(second.stderr()).toContain(String(first.pid));
     first.hangUp();
     await first.exit;
+  });
+
+  it("serves the whole API beside it: jobs, pairing, skills and metrics from another shell", async () => {
+    const chat = place.start(["chat"]);
+    await chat.prints(/Type a message/);
+    const served = join(place.home, "gateway.json");
+    const leave = new AbortController();
+    const changes = watch(place.home, { signal: leave.signal });
+    if (!existsSync(served)) for await (const { filename } of changes) if (filename === "gateway.json") break;
+    leave.abort();
+    for (const [command, says] of [
+      [["cron", "list"], /There are no jobs/],
+      [["pairing", "list"], /Nobody is paired/],
+    ] as const) {
+      const shell = place.start([...command]);
+      expect([await shell.exit, shell.stdout()]).toEqual([0, expect.stringMatching(says)]);
+    }
+    const { url } = JSON.parse(readFileSync(served, "utf8")) as { url: string };
+    const key = readFileSync(join(place.home, "api_key"), "utf8").trim();
+    for (const path of ["/v1/skills", "/metrics"])
+      expect((await fetch(url + path, { headers: { Authorization: `Bearer ${key}` } })).status).toBe(200);
+    chat.hangUp();
+    expect(await chat.exit).toBe(0);
   });
 
   it("a second one attaches to the gateway, and a turn outlives the terminal it was begun in", async () => {
