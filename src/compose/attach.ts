@@ -6,19 +6,27 @@ import { createRemoteRuntime } from "../client/remote.ts";
 import { loadConfig } from "../config/config.ts";
 import { ConfigError, messageOf } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
-import { chooseEndpoints } from "../llm/endpoint.ts";
+import { chooseEndpoints, type Endpoint } from "../llm/endpoint.ts";
+import { listModels } from "../llm/list.ts";
+import { homeOf } from "../platform/home.ts";
 import { StoreInUse } from "../store/sqlite.ts";
 import { skillLines } from "../surfaces/cli/skills.ts";
 import { serve } from "./api.ts";
 import { gatewayOf } from "./gateway.ts";
 import { openRuntime, type Running } from "./runtime.ts";
+import { createShell, type Shell } from "./shell.ts";
 
 const EXIT_MS = 200;
+const LIST_MS = 3_000;
 
-type Opened = Pick<Running, "config" | "endpoints" | "sandbox" | "newest" | "close"> & {
+type Opened = Pick<Running, "config" | "home" | "endpoints" | "sandbox" | "newest" | "close"> & {
   engine: Runtime;
   skills(): Promise<string>;
   switched(from: string): void;
+  /** The person's own commands, on this machine. */
+  shell: Shell;
+  /** That can be asked for by name. */
+  models(): Promise<string[]>;
 };
 
 export async function openOrAttach(
@@ -29,7 +37,9 @@ export async function openOrAttach(
     const running = await openRuntime(options);
     const skills = () => skillLines(running.skills);
     const switched = (session: string) => running.memory.sessionEnded({ session });
-    return { ...(options.serves ? served(running) : running), skills, switched };
+    const shell = shellOf(running, options.env);
+    const models = () => modelsOf(running.endpoints);
+    return { ...(options.serves ? served(running) : running), skills, switched, shell, models };
   } catch (error) {
     if (!(error instanceof StoreInUse) || !(await gatewayOf(options.env))) throw error;
     return attach(options);
@@ -61,20 +71,34 @@ async function serveOpened(running: Running) {
   return api;
 }
 
+/** What is configured, then what the first endpoint says it has. */
+async function modelsOf(endpoints: readonly Endpoint[]): Promise<string[]> {
+  const [first] = endpoints;
+  const offered = first ? await listModels(first, LIST_MS) : [];
+  return [...new Set([...endpoints.map(({ model }) => model), ...(Array.isArray(offered) ? offered : [])])];
+}
+
 async function attach({ env, flags = [] }: Parameters<typeof openRuntime>[0]): Promise<Opened> {
   const gateway = await gatewayOf(env);
   if (!gateway) throw new ConfigError("No gateway serves this home. Start one with: hermes gateway");
   const { config } = loadConfig({ env, flags });
   const engine = createRemoteRuntime({ url: gateway.url, key: gateway.key });
+  const endpoints = chooseEndpoints(config);
   return {
     engine,
     config,
-    endpoints: chooseEndpoints(config),
+    home: homeOf(env),
+    endpoints,
+    models: () => modelsOf(endpoints),
     sandbox: `Attached to the gateway at ${gateway.url}: what runs goes on when you leave.`,
     newest: async () =>
       (await engine.sessions({ limit: 50 })).find((row) => row.session.includes(":terminal:"))?.session ?? null,
     switched: () => {}, // the gateway's memories are its own business
+    shell: shellOf({ config }, env),
     skills: async () => "Ask the gateway's machine: hermes skills list\n",
     close: async () => ({ left: [] }),
   };
 }
+
+const shellOf = ({ config }: Pick<Running, "config">, env: NodeJS.ProcessEnv): Shell =>
+  createShell({ cwd: config.terminal.cwd ?? process.cwd(), env, home: homeOf(env).dir });

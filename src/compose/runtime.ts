@@ -3,6 +3,7 @@ import pkg from "../../package.json" with { type: "json" };
 import { createPerform } from "../agent/agent.ts";
 import { createBreaker } from "../agent/breaker.ts";
 import { systemPrompt } from "../agent/prompt.ts";
+import { withTitles } from "../agent/title.ts";
 import { type Flag, loadConfig } from "../config/config.ts";
 import type { Config } from "../config/schema.ts";
 import { messageOf } from "../core/errors.ts";
@@ -133,6 +134,9 @@ export async function openRuntime(options: {
     log,
     redact: redactor.text,
   });
+  const [first] = models;
+  const told =
+    config.display.titles === "model" && first ? withTitles(memory, { model: first, store, clock, log }) : memory;
   const tools = joined(() => toolbox.tools(), memory.tools);
   const observers: Running["observers"] = new Set();
   const engine = createEngine({
@@ -143,7 +147,7 @@ export async function openRuntime(options: {
     observe: (session, entries) => {
       for (const see of observers) see(session, entries);
     },
-    rules: { iterations: config.agent.max_iterations, recoveries: 3, parallel: 8, memory: memory.writers },
+    rules: { iterations: config.agent.max_iterations, recoveries: 3, parallel: 8, memory: told.writers },
     limits: {
       ...LIMITS,
       turns: config.agent.max_concurrent_turns,
@@ -169,7 +173,7 @@ export async function openRuntime(options: {
         return tools();
       },
       channel: options.channel ?? null,
-      memory,
+      memory: told,
       clock,
       random: Math.random,
       log,

@@ -29,6 +29,11 @@ const seconds = (min: number) => {
   const needs = within("a number of seconds", min, Number.MAX_SAFE_INTEGER);
   return z.preprocess(asNumber, z.number(needs).min(min, needs));
 };
+/** US dollars for a million tokens. */
+const price = () => {
+  const needs = within("a number", 0, Number.MAX_SAFE_INTEGER);
+  return z.preprocess(asNumber, z.number(needs).min(0, needs));
+};
 const yesNo = () => z.preprocess(asBoolean, z.boolean("must be true or false"));
 const oneOf = <const T extends readonly string[]>(...words: T) =>
   z.preprocess(asWord, z.enum(words, `must be ${words.length > 1 ? "one of " : ""}${words.join(", ")}`));
@@ -114,7 +119,20 @@ export const schema = section({
     compact: yesNo().default(false),
     show_reasoning: yesNo().default(false),
     tool_progress: oneOf("off", "new", "all", "verbose").default("all"),
+    theme: oneOf("auto", "dark", "light", "mono").default("auto"),
+    /** Lines only: nothing is drawn over. */
+    plain: yesNo().default(false),
+    /** Who names a conversation: its first message, or a model that has read its first turn. */
+    titles: oneOf("message", "model").default("message"),
   }),
+  /** By the name of the model. */
+  prices: z
+    .record(
+      z.string(),
+      section({ input: price(), output: price(), cached: price().optional() }),
+      "must be a section: the name of a model, and its prices below it",
+    )
+    .default({}),
   terminal: section({
     env_type: oneOf("local").default("local"),
     timeout: seconds(1).default(180),

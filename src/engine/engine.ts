@@ -4,6 +4,7 @@ import { messageOf, Refusal, StoreFault } from "../core/errors.ts";
 import { foldRun, type Run } from "../core/run.ts";
 import type { AcceptRequest, Load, Receipt, Runtime, Status, Stopped, Update, Whereabouts } from "../core/runtime.ts";
 import type { Effect, Entry, Event, Session } from "../core/session.ts";
+import { titleOf } from "../core/title.ts";
 import { emptyTranscript, extend } from "../core/transcript.ts";
 import { unsaved } from "../core/turn.ts";
 import { createDispatch, type Limits, type Make, type Slot, unavailable, type World } from "./dispatch.ts";
@@ -337,13 +338,6 @@ export function createEngine(world: World): Engine {
     drain,
     draining: () => draining,
   };
-}
-
-/** Of the first message: its first line, as much as fits on a line with others. */
-const TITLE = 60;
-function titleOf(text: string): string {
-  const line = text.trim().split("\n", 1)[0]?.replaceAll(/\s+/g, " ") ?? "";
-  return line.length > TITLE ? `${line.slice(0, TITLE - 1).trimEnd()}…` : line;
 }
 
 const before = (entry: Entry | undefined) => String((entry?.seq ?? 1) - 1);

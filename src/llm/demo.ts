@@ -52,7 +52,7 @@ function reply({ messages, tools, system, final }: ModelRequest): Reply {
       "I would like to delete a folder that is not there; you have to allow it first.",
     );
   if (/\b(list|look|files|tool)\b/i.test(said)) return run("ls -la", "I look around.");
-  if (/\b(story|stream|talk)\b/i.test(said)) return { text: `${LABEL} ${STORY}` };
+  if (/\b(story|stream|talk)\b/i.test(said)) return { text: `${LABEL} ${STORY.replaceAll("\n", " ")}` };
   return { text: `${LABEL} You said: ${said.slice(0, 400)}\n\n${MENU}` };
 }
 

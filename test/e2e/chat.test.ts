@@ -29,7 +29,7 @@ describe("hermes chat", () => {
     hermes.hangUp();
     expect(await hermes.exit).toBe(0);
     expect(hermes.stdout()).toContain("Shutting down… (finalizing session)");
-    expect(hermes.stdout()).toMatch(/Resume with: hermes chat --session [0-9a-f]{8}/);
+    expect(hermes.stdout()).toMatch(/Resume with: hermes -c [0-9a-f]{8}/);
   });
 
   it("a message typed while the agent works interrupts it and is the next turn", async () => {

@@ -22,6 +22,7 @@ import pkg from "../../package.json" with { type: "json" };
 import { openLog } from "../../src/platform/log.ts";
 import { createRedactor } from "../../src/platform/redact.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
+import { bootEngine, handClock } from "../fakes/scripted.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const hermes = join(root, "bin", "hermes");
@@ -39,7 +40,7 @@ afterEach(() => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-type Options = { env?: NodeJS.ProcessEnv; cwd?: string; program?: string };
+type Options = { env?: NodeJS.ProcessEnv; cwd?: string; program?: string; input?: string };
 const start = (args: string[], { env = {}, cwd = dir, program = hermes }: Options = {}) => {
   const child = spawn(program, args, { cwd, env: { PATH: process.env.PATH, HERMES_HOME: home, ...env } });
   children.push(child);
@@ -47,6 +48,7 @@ const start = (args: string[], { env = {}, cwd = dir, program = hermes }: Option
 };
 const run = async (args: string[], options?: Options) => {
   const child = start(args, options);
+  if (options?.input !== undefined) child.stdin.end(options.input);
   const out = { stdout: "", stderr: "" };
   child.stdout.setEncoding("utf8").on("data", (text: string) => void (out.stdout += text));
   child.stderr.setEncoding("utf8").on("data", (text: string) => void (out.stderr += text));
@@ -69,7 +71,8 @@ describe("hermes", () => {
     const help = await run(["--help"]);
     expect(help).toMatchObject({ code: 0, stderr: "" });
     expect(help.stdout).toMatch(/Usage: hermes/);
-    for (const command of ["chat", "run", "logs", "doctor"]) expect(help.stdout).toContain(command);
+    for (const command of ["chat", "run", "logs", "doctor", "hermes -c", "hermes --resume"])
+      expect(help.stdout).toContain(command);
   });
 
   it("shows its version", async () => {
@@ -96,11 +99,85 @@ describe("hermes", () => {
     [["logs", "-n", "many"], "argument 'many' is invalid", "whole number"],
     [["logs", "--level", "loud"], "argument 'loud' is invalid", "debug, info, warn, error"],
     [["doctor", "now"], "too many arguments", "hermes --help"],
+    [["--model"], "option '--model <name>' argument missing", "hermes --help"],
+    [["--model", "x", "run"], "too many arguments for 'chat'", "hermes --help"],
+    [["-c", "--session", "tea"], "cannot be used with option '--session <name>'", "'-c, --continue [name]'"],
+    [["-c", "--resume"], "cannot be used with option '--resume [id]'", "'-c, --continue [name]'"],
+    [["chat", "--resume", "a", "--session", "b"], "cannot be used with option '--session <name>'", "'--resume [id]'"],
   ])("refuses %j with a hint and exit 2", async (args, problem, hint) => {
     const { code, stdout, stderr } = await run(args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
     expect(stderr).toContain(problem);
     expect(stderr).toContain(hint);
+  });
+});
+
+describe("hermes -c and --resume", () => {
+  const terminal = "agent:main:terminal:dm:";
+  /** There are these conversations of the terminal, by name and title, the last one newest. */
+  const talked = async (about: Record<string, string>) => {
+    makeHome();
+    const store = await openSqlite({ file: join(home, "hermes.db") });
+    const clock = handClock();
+    const { engine } = await bootEngine({ clock, between: () => store });
+    for (const [name, title] of Object.entries(about)) {
+      await clock.pass(1_000);
+      await engine.create({ session: terminal + name, title });
+    }
+    await store.close();
+  };
+  const chat = (args: string[], input: string) => run(args, { input, env: { API_SERVER_ENABLED: "false" } });
+  /** How many entries each conversation has. */
+  const lengths = async (): Promise<Map<string, number>> => {
+    const { stdout } = await run(["sessions", "--json"]);
+    const rows = stdout.split("\n").filter(Boolean);
+    return new Map(rows.map((row) => JSON.parse(row)).map(({ session, entries }) => [session, entries]));
+  };
+
+  it.each([
+    [["-c"], "coffee"],
+    [["chat", "--continue"], "coffee"],
+    [["-c", "green TEA"], "tea"],
+    [["--resume", "tea", "--plain"], "tea"],
+    [["--continue", "Tea", "--model", "some-model"], "tea"],
+  ])("%j goes on with the conversation that is meant", async (args, meant) => {
+    await talked({ tea: "make green tea", coffee: "make coffee" });
+    const before = await lengths();
+    expect(await chat(args, "and another\n")).toMatchObject({ code: 0 });
+    const grown = [...(await lengths())].filter(([session, entries]) => entries !== before.get(session));
+    expect(grown.map(([session]) => session)).toEqual([terminal + meant]);
+  });
+
+  it.each([["-c"], ["--resume"]])("%s with what is not there is an error, and begins nothing", async (option) => {
+    await talked({ tea: "make tea" });
+    const { code, stderr } = await chat([option, "coffee"], "hello?\n");
+    expect(code).toBe(1);
+    expect(stderr).toContain('hermes: There is no conversation "coffee". List them with: hermes sessions');
+    expect([...(await lengths()).keys()]).toEqual([`${terminal}tea`]);
+  });
+
+  it("several that fit are listed, and none is taken", async () => {
+    await talked({ one: "make green tea", two: "make black tea" });
+    const before = await lengths();
+    const { code, stderr } = await chat(["-c", "tea"], "hello?\n");
+    expect(code).toBe(1);
+    expect(stderr).toContain('Several conversations fit "tea"');
+    expect(stderr).toMatch(/one +make green tea/);
+    expect(stderr).toMatch(/two +make black tea/);
+    expect(await lengths()).toEqual(before);
+  });
+
+  it("--session still begins what is not there", async () => {
+    expect(await chat(["--session", "tea"], "make tea\n")).toMatchObject({ code: 0 });
+    expect([...(await lengths()).keys()]).toEqual([`${terminal}tea`]);
+  });
+
+  it("run -c takes no name: what follows is what to do", async () => {
+    await talked({ tea: "make tea", coffee: "make coffee" });
+    const { code, stdout } = await run(["run", "-c", "tea", "again"], { input: "" });
+    expect(code).toBe(0);
+    expect(stdout).toContain("You said: tea again");
+    expect([...(await lengths()).keys()]).toEqual([`${terminal}coffee`, `${terminal}tea`]);
   });
 });
 
@@ -179,6 +256,14 @@ describe("bin/hermes", () => {
         expect(stderr).toContain(`cd '${join(dir, "bare")}' && npm install`);
       },
     );
+  });
+});
+
+describe("hermes gateway install", () => {
+  it("writes a unit that starts this very program", async () => {
+    expect(await run(["gateway", "install"], { env: { XDG_CONFIG_HOME: dir } })).toMatchObject({ code: 0, stderr: "" });
+    const unit = readFileSync(join(dir, "systemd", "user", "hermes-gateway.service"), "utf8");
+    expect(unit).toContain(`ExecStart="${hermes}" gateway run\n`);
   });
 });
 

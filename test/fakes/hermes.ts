@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const program = fileURLToPath(new URL("../../bin/hermes", import.meta.url));
+export const program = fileURLToPath(new URL("../../bin/hermes", import.meta.url));
 
 type Hermes = {
   pid: number;
@@ -21,12 +21,18 @@ type Hermes = {
   exit: Promise<number | NodeJS.Signals>;
 };
 
+type Running = Pick<Hermes, "kill" | "exit">;
+
 export type Place = {
   home: string;
   dir: string;
   start(args: string[], more?: NodeJS.ProcessEnv): Hermes;
   /** On a terminal of its own: what is typed are keys, what is printed comes with colours and all. */
   startOnTerminal(args: string[]): Hermes;
+  /** What a process here starts with. */
+  env(more?: NodeJS.ProcessEnv): NodeJS.ProcessEnv;
+  /** Takes in a process that was started elsewhere: clear() kills it if it still runs. */
+  adopt(child: Running): void;
   clear(): void;
 };
 
@@ -34,24 +40,29 @@ export type Place = {
 export function makePlace(env: NodeJS.ProcessEnv = {}): Place {
   const dir = realpathSync(mkdtempSync(join(tmpdir(), "hermes-")));
   const home = join(dir, "home");
-  const running = new Set<Hermes>();
+  const running = new Set<Running>();
+  const whole = (more: NodeJS.ProcessEnv = {}) => ({
+    PATH: process.env["PATH"],
+    HOME: dir,
+    HERMES_HOME: home,
+    API_SERVER_PORT: "0", // several run side by side
+    ...env,
+    ...more,
+  });
+  const adopt = (child: Running) => {
+    running.add(child);
+    void child.exit.finally(() => running.delete(child));
+  };
   const launch = (command: string, args: string[], more: NodeJS.ProcessEnv) => {
-    const whole = {
-      PATH: process.env["PATH"],
-      HOME: dir,
-      HERMES_HOME: home,
-      API_SERVER_PORT: "0", // several run side by side
-      ...env,
-      ...more,
-    };
-    const hermes = start(command, args, dir, whole);
-    running.add(hermes);
-    void hermes.exit.finally(() => running.delete(hermes));
+    const hermes = start(command, args, dir, whole(more));
+    adopt(hermes);
     return hermes;
   };
   return {
     dir,
     home,
+    env: whole,
+    adopt,
     start: (args, more = {}) => launch(program, args, more),
     startOnTerminal(args) {
       const command = `stty cols 120 rows 50; exec '${program}' ${args.join(" ")}`;

@@ -393,16 +393,16 @@ describe("the process", () => {
   });
 
   it("that is wedged is ended from outside its event loop", async () => {
-    const lifecycle = fileURLToPath(new URL("../../src/surfaces/gateway/lifecycle.ts", import.meta.url));
-    const script = `import { setDeadline } from ${JSON.stringify(lifecycle)}; setDeadline(300); for (;;);`;
+    const deadline = fileURLToPath(new URL("../../src/platform/deadline.ts", import.meta.url));
+    const script = `import { setDeadline } from ${JSON.stringify(deadline)}; setDeadline(300); for (;;);`;
     const wedged = spawn(process.execPath, ["--input-type=module", "-e", script], { stdio: "ignore" });
     const [, signal] = await once(wedged, "exit");
     expect(signal).toBe("SIGKILL");
   });
 
   it("that leaves in time is not", async () => {
-    const lifecycle = fileURLToPath(new URL("../../src/surfaces/gateway/lifecycle.ts", import.meta.url));
-    const script = `import { setDeadline } from ${JSON.stringify(lifecycle)}; setDeadline(60_000); setDeadline(1)(); setTimeout(() => {}, 200);`;
+    const deadline = fileURLToPath(new URL("../../src/platform/deadline.ts", import.meta.url));
+    const script = `import { setDeadline } from ${JSON.stringify(deadline)}; setDeadline(60_000); setDeadline(1)(); setTimeout(() => {}, 200);`;
     const leaving = spawn(process.execPath, ["--input-type=module", "-e", script], { stdio: "ignore" });
     const [code] = await once(leaving, "exit");
     expect(code).toBe(0);

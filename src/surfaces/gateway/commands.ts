@@ -1,8 +1,9 @@
 // Slash commands of a chat. Each is a few lines over the runtime; those that change the conversation wait for its turn to end.
 import type { Person, Place } from "../../core/chat.ts";
 import type { Notes } from "../../core/ports.ts";
+import { rewind } from "../../core/rewind.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { Image, Input, Mode } from "../../core/session.ts";
+import type { Image, Mode } from "../../core/session.ts";
 import { type Access, asRecord } from "./access.ts";
 import { BESIDE } from "./outbox.ts";
 import { choiceAnswer, type Questions } from "./questions.ts";
@@ -42,8 +43,6 @@ export type Commands = {
   modelOf(session: string): Promise<string | undefined>;
 };
 
-/** Entries that are looked through for a turn's beginning: more than the longest two turns have. */
-const LAST = 10_000;
 const MODES: readonly Mode[] = ["interrupt", "queue", "steer"];
 
 export const commandIn = (text: string): Typed | null => {
@@ -78,28 +77,8 @@ export function createCommands(options: {
     return typeof chosen === "string" ? chosen : undefined;
   }
 
-  /** Its last turns, at least two of them where there are, also from before it was forked. */
-  async function turnsOf(session: string, upTo: number): Promise<{ session: string; turn: string }[]> {
-    const last = await runtime.entries(session, Math.max(0, upTo - LAST), LAST);
-    const began = last.filter(({ kind, seq }) => kind === "began" && seq <= upTo);
-    const mine = began.map(({ turn }) => ({ session, turn }));
-    const [first] = last;
-    if (mine.length > 1 || first?.kind !== "forked" || !first.from) return mine;
-    return [...(await turnsOf(first.from, first.upTo)), ...mine];
-  }
-
-  /** The conversation without its last turn, in a session of its own: nothing is deleted. Returns what began that turn. */
-  async function undo({ key, session }: Asked): Promise<Input | null> {
-    const { entries = 0, title = "" } = (await runtime.summary(session)) ?? {};
-    const turns = await turnsOf(session, entries);
-    const last = turns.at(-1);
-    const [accepted] = last ? await runtime.turn(last.turn) : [];
-    if (accepted?.kind !== "accepted") return null;
-    const next = await sessions.renew(key);
-    const before = turns.at(-2);
-    if (before) await runtime.fork({ from: before.session, through: before.turn, session: next, title });
-    return accepted.input;
-  }
+  const undo = async ({ key, session }: Asked) =>
+    (await rewind(runtime, session, () => sessions.renew(key)))?.undone ?? null;
 
   /** Tasks beside this conversation that are at work. */
   async function beside(key: string) {

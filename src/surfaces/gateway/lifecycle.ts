@@ -1,6 +1,5 @@
 // How the gateway's process begins, is asked to leave, and ends: always, in time, with the code its service manager reads.
 import { spawn } from "node:child_process";
-import { Worker } from "node:worker_threads";
 import type { Log } from "../../core/ports.ts";
 
 /** sysexits.h: EX_TEMPFAIL asks a service manager to start us again. */
@@ -32,16 +31,6 @@ export function createLifecycle(log: Log, signals: Signals = process): Lifecycle
     });
   signals.on("SIGUSR2", () => leave("restart", null));
   return { asked: asked.promise, requestRestart: ({ turn }) => leave("restart", turn) };
-}
-
-/** Outside the event loop: whatever is wedged, the process is gone after so long. */
-export function setDeadline(ms: number): () => void {
-  const script = `
-    const { workerData } = require("node:worker_threads");
-    setTimeout(() => process.kill(workerData.pid, "SIGKILL"), workerData.ms);`;
-  const worker = new Worker(script, { eval: true, execArgv: [], env: {}, workerData: { pid: process.pid, ms } });
-  worker.unref();
-  return () => void worker.terminate();
 }
 
 /** What comes after us: a service manager that sees our code, or a helper of our own that outlives us. */

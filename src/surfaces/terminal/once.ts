@@ -2,7 +2,8 @@
 import { Refusal } from "../../core/errors.ts";
 import type { Runtime, Update } from "../../core/runtime.ts";
 import type { Entry, Image } from "../../core/session.ts";
-import { createProgress } from "./progress.ts";
+import { linePen } from "./plain.ts";
+import { createTeller } from "./tell.ts";
 
 export type RunOptions = {
   runtime: Runtime;
@@ -44,7 +45,7 @@ export async function runOnce(options: RunOptions): Promise<number> {
   if (stop.aborted) abort();
   const show = json
     ? (update: Update) => out(`${JSON.stringify(eventOf(update, turn))}\n`)
-    : createProgress({ answer: out, aside: (line) => (quiet ? undefined : err(line)) });
+    : createTeller(linePen(out, (line) => (quiet ? undefined : err(line))));
   const over = new AbortController();
   let ours = false; // the session may still be busy with an earlier turn
   try {
@@ -67,7 +68,7 @@ export async function runOnce(options: RunOptions): Promise<number> {
 async function answer({ runtime, session, unattended, err }: RunOptions, entry: Extract<Entry, { kind: "asked" }>) {
   const allow = unattended === "allow" && entry.ask.kind === "approval";
   const text = allow ? "Allowed: nobody is there, and that is configured." : "Denied: nobody is there to ask.";
-  err(`? ${entry.ask.text}\n${text}`);
+  err(text);
   await runtime.answer({ session, call: entry.call, allow, text, by: "unattended" });
 }
 

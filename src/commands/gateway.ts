@@ -1,0 +1,118 @@
+// hermes gateway, pairing: what serves day and night, and who may talk to it.
+import type { Command } from "commander";
+import pkg from "../../package.json" with { type: "json" };
+import { homeOf } from "../platform/home.ts";
+import { env, print } from "./shared.ts";
+
+/** `launcher`: the file that starts this program. */
+export function addGateway(program: Command, launcher: string): void {
+  const gateway = program
+    .command("gateway")
+    .description("serve day and night: chat apps and the HTTP API (docs/gateway.md)");
+
+  gateway
+    .command("run", { isDefault: true })
+    .description("serve in the foreground (what `hermes gateway` alone does)")
+    .option("--host <address>", "where the API listens")
+    .option("--port <number>", "its port; 0 picks a free one")
+    .action(async ({ host, port }: { host?: string; port?: string }) => {
+      const { runGateway } = await import("../compose/gateway.ts");
+      const flags = [
+        { flag: "--host", key: "gateway.api_server.host", value: host },
+        { flag: "--port", key: "gateway.api_server.port", value: port },
+      ];
+      const again = [process.execPath, ...process.execArgv, ...process.argv.slice(1)];
+      process.exitCode = await runGateway({
+        env,
+        flags,
+        version: pkg.version,
+        print: (line) => console.log(line),
+        again,
+      });
+      process.exit();
+    });
+
+  gateway
+    .command("status")
+    .description("whether it runs, and what it does")
+    .option("--json", "for programs", false)
+    .action(async ({ json }: { json: boolean }) => {
+      const { gatewayStatus } = await import("../surfaces/cli/gateway.ts");
+      const { gatewayOf } = await import("../compose/gateway.ts");
+      const health = async () => {
+        const found = await (await gatewayOf(env))?.ask("GET", "/health/detailed");
+        return typeof found === "object" && found !== null ? { ...found } : null;
+      };
+      process.exitCode = await gatewayStatus(await somewhere(), health, json);
+    });
+
+  gateway
+    .command("stop")
+    .description("let running turns finish, then stop it")
+    .action(async () => {
+      const { stopGateway } = await import("../surfaces/cli/gateway.ts");
+      process.exitCode = await stopGateway(await somewhere(), await longestDrain());
+    });
+
+  gateway
+    .command("restart")
+    .description("let running turns finish, then start it anew")
+    .action(async () => {
+      const { restartGateway } = await import("../surfaces/cli/gateway.ts");
+      process.exitCode = await restartGateway(await somewhere(), await longestDrain());
+    });
+
+  gateway
+    .command("install")
+    .description("write a systemd unit for this user")
+    .action(async () => {
+      const { installService, unitFile } = await import("../surfaces/cli/gateway.ts");
+      const { serviceUnit } = await import("../surfaces/gateway/service.ts");
+      const { dir: home } = homeOf(env);
+      const unit = serviceUnit({ program: launcher, home, workspace: process.cwd() });
+      process.exitCode = await installService({ file: unitFile(env, home), unit, print });
+    });
+
+  const pairing = program.command("pairing").description("who may talk to the agent from a chat app");
+  pairing
+    .command("create")
+    .description("make a code that pairs one person, once, within ten minutes")
+    .argument("<platform>", "telegram, discord or slack")
+    .action(async (platform: string) => {
+      const { makePairingCode } = await import("../surfaces/cli/gateway.ts");
+      const { withPairing } = await import("../compose/gateway.ts");
+      process.exitCode = await withPairing(env, (desk) => makePairingCode(desk, platform, print));
+    });
+  pairing
+    .command("list")
+    .description("who is paired")
+    .option("--json", "for programs", false)
+    .action(async ({ json }: { json: boolean }) => {
+      const { listPaired } = await import("../surfaces/cli/gateway.ts");
+      const { withPairing } = await import("../compose/gateway.ts");
+      process.exitCode = await withPairing(env, (desk) => listPaired(desk, json, print));
+    });
+  pairing
+    .command("remove")
+    .description("take a pairing back")
+    .argument("<platform>")
+    .argument("<id>", "as `hermes pairing list` shows it")
+    .action(async (platform: string, id: string) => {
+      const { endPairing } = await import("../surfaces/cli/gateway.ts");
+      const { withPairing } = await import("../compose/gateway.ts");
+      process.exitCode = await withPairing(env, (desk) => endPairing(desk, platform, id, print));
+    });
+}
+
+async function somewhere() {
+  const { ownerPid } = await import("../store/sqlite.ts");
+  const { clock } = await import("../platform/clock.ts");
+  return { owner: () => ownerPid(homeOf(env).database), clock, print };
+}
+
+/** What a gateway may take to leave, and a little more. */
+async function longestDrain(): Promise<number> {
+  const { loadConfig } = await import("../config/config.ts");
+  const { restart_drain_timeout: drain, exit_watchdog: watchdog } = loadConfig({ env }).config.agent;
+  return (drain + watchdog + 5) * 1_000;
+}

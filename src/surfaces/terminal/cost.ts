@@ -1,0 +1,30 @@
+// What a model call cost, by the prices that are configured.
+import type { Usage } from "../../core/session.ts";
+
+/** In US dollars for a million tokens, by the name of the model. */
+export type Prices = Readonly<
+  Record<string, { readonly input: number; readonly output: number; readonly cached?: number | undefined }>
+>;
+
+const MILLION = 1_000_000;
+
+/** In US dollars; null: nobody has said what it costs. */
+export function costOf(prices: Prices, model: string, { input, output, cached = 0 }: Usage): number | null {
+  const price = priceOf(prices, model);
+  if (!price) return null;
+  const again = Math.min(cached, input);
+  return ((input - again) * price.input + again * (price.cached ?? price.input) + output * price.output) / MILLION;
+}
+
+/** Models are written down with their provider before them; people name them with it or without. */
+function priceOf(prices: Prices, model: string) {
+  const named = Object.entries(prices);
+  const found =
+    named.find(([name]) => name === model) ??
+    named.find(([name]) => name === bare(model)) ??
+    named.find(([name]) => bare(name) === model);
+  return found?.[1];
+}
+
+/** Not up to any colon: `llama3:8b` has one of its own. */
+const bare = (name: string): string => name.replace(/^(?:openai-compatible|openai|anthropic|demo):/, "");

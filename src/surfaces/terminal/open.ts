@@ -1,0 +1,186 @@
+// hermes chat: opens the runtime and the view, and sees to it that leaving always ends.
+import { randomBytes, randomUUID } from "node:crypto";
+import { writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { messageOf } from "../../core/errors.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import type { Mode, Usage } from "../../core/session.ts";
+import { clock } from "../../platform/clock.ts";
+import { setDeadline } from "../../platform/deadline.ts";
+import { attachmentsIn } from "./attachments.ts";
+import { pickSession } from "./commands.ts";
+import { costOf, type Prices } from "./cost.ts";
+import { findSession } from "./find.ts";
+import { fullName, isTerminal, shortName } from "./names.ts";
+import { openPlain } from "./plain.ts";
+import { createTalk, type Talk, type TalkOptions } from "./talk.ts";
+import type { View } from "./view.ts";
+
+export type Flag = { flag: string; key: string; value: unknown };
+export type Opened = Pick<TalkOptions, "shell" | "models" | "skills" | "switched"> & {
+  engine: Runtime;
+  config: {
+    readonly display: {
+      readonly busy_input_mode: Mode;
+      readonly theme: "auto" | "dark" | "light" | "mono";
+      readonly plain: boolean;
+    };
+    readonly approvals: { readonly unattended: "deny" | "allow" };
+    readonly agent: { readonly exit_watchdog: number };
+    readonly prices: Prices;
+  };
+  home: { readonly dir: string };
+  endpoints: readonly { provider: string; model: string; because: string; context: number }[];
+  sandbox: string;
+  newest(): Promise<string | null>;
+  close(drainMs: number): Promise<{ left: string[] }>;
+};
+export type Open = (options: {
+  env: NodeJS.ProcessEnv;
+  flags: readonly Flag[];
+  logToStderr: boolean;
+  mine(session: string): boolean;
+}) => Promise<Opened>;
+export type ChatOptions = {
+  open: Open;
+  env: NodeJS.ProcessEnv;
+  model?: string;
+  session?: string;
+  /** The newest, or the one of that name. */
+  continue?: true | string;
+  /** Picked by the person, or the one of that name. */
+  resume?: true | string;
+  plain: boolean;
+};
+
+/** A view that a person types into. */
+export type Surface = View & {
+  /** Resolves or goes on until it is stopped; `leave` is called when the person wants to go. */
+  start(talk: Talk, leave: (code: number) => void): Promise<void>;
+  /** The terminal is as it was before. */
+  stop(): void;
+};
+
+/** Turns that still run when we leave go on at the next start, so nobody waits for them here. */
+const DRAIN_MS = 500;
+/** With all that may be wedged (CONTRACT: over in 5 s). */
+const EXIT_MS = 4_000;
+
+export async function openChat(options: ChatOptions): Promise<number> {
+  const { env } = options;
+  const { stdin, stdout } = process;
+  const left = Promise.withResolvers<number>();
+  // A closed terminal must not keep us: the session can be resumed.
+  for (const [signal, code] of [
+    ["SIGHUP", 129],
+    ["SIGTERM", 143],
+  ] as const)
+    process.once(signal, () => left.resolve(code));
+  stdout.removeAllListeners("error").on("error", () => left.resolve(129));
+  stdin.on("error", () => left.resolve(129));
+
+  const model = { flag: "--model", key: "model.default", value: options.model };
+  const running = await options.open({ env, flags: [model], logToStderr: false, mine: isTerminal });
+  const { engine: runtime, config } = running;
+  const lines = options.plain || config.display.plain || !stdin.isTTY || !stdout.isTTY || env.TERM === "dumb";
+  const view = lines
+    ? openPlain({ input: stdin, output: stdout, now: () => performance.now() })
+    : await openOnScreen(running, env);
+  const talk = createTalk({
+    ...running,
+    runtime,
+    view,
+    mode: config.display.busy_input_mode,
+    model: running.endpoints[0]?.model ?? "",
+    newSession,
+    newKey: randomUUID,
+    now: clock.now,
+    imagesIn: async (text) => (await attachmentsIn(text, process.cwd())).images,
+    save,
+    costOf: (name: string, usage: Usage) => costOf(config.prices, name, usage),
+    leave: () => left.resolve(0),
+  });
+  let code = 1;
+  let failure: unknown;
+  try {
+    view.say(banner(running));
+    const started = view.start(talk, left.resolve);
+    await talk.open(await sessionOf(options, running, view));
+    code = await Promise.race([left.promise, started.then(() => left.promise)]);
+  } catch (error) {
+    failure = error;
+  }
+  // Also when the talk broke off: nothing may keep the process.
+  talk.close();
+  view.stop();
+  stdout.write("Shutting down… (finalizing session)\n");
+  const over = await leave(running);
+  const { session, title, turn, waiting } = talk.facts();
+  if (title || turn || waiting.length) stdout.write(`Resume with: hermes -c ${shortName(session)}\n`);
+  if (failure) throw failure;
+  if (!over) process.exit(code); // whatever is wedged would hold the process
+  return code;
+}
+
+async function openOnScreen(running: Opened, env: NodeJS.ProcessEnv): Promise<Surface> {
+  const { openScreen } = await import("./screen/screen.ts");
+  const { config, endpoints, home } = running;
+  return openScreen({
+    env,
+    theme: config.display.theme,
+    historyFile: join(home.dir, "history"),
+    cwd: process.cwd(),
+    window: endpoints[0]?.context ?? 0,
+    costOf: (name, usage) => costOf(config.prices, name, usage),
+    now: clock.now,
+  });
+}
+
+/** False: not everything has ended. After the watchdog's time the process is gone whatever happens. */
+export async function leave(running: Opened): Promise<boolean> {
+  const cancel = setDeadline(running.config.agent.exit_watchdog * 1_000);
+  const enough = new AbortController();
+  const closed = running.close(DRAIN_MS).then(
+    () => true,
+    (error: unknown) => {
+      process.stderr.write(`hermes: ${messageOf(error)}\n`);
+      return false;
+    },
+  );
+  const over = await Promise.race([closed, clock.sleep(EXIT_MS, enough.signal).then(() => false)]);
+  enough.abort();
+  if (over) cancel();
+  return over;
+}
+
+async function sessionOf(options: ChatOptions, running: Opened, view: View): Promise<string> {
+  const { engine } = running;
+  if (options.session) return fullName(options.session);
+  for (const wanted of [options.continue, options.resume])
+    if (typeof wanted === "string") return findSession(engine, wanted);
+  const picked = options.resume && (await pickSession(engine, view, clock.now()));
+  return picked || (options.continue && (await running.newest())) || newSession();
+}
+
+export const newSession = () => fullName(randomBytes(4).toString("hex"));
+
+/** Never over something that is there. */
+async function save(file: string, text: string): Promise<string> {
+  const path = resolve(file.replace(/^~(?=\/)/, process.env["HOME"] ?? "~"));
+  await writeFile(path, text, { flag: "wx", mode: 0o600 }).catch((error: unknown) => {
+    const exists = error instanceof Error && "code" in error && error.code === "EEXIST";
+    throw exists ? new Error(`${path} is there already: name another file.`) : error;
+  });
+  return path;
+}
+
+function banner(running: Opened): string {
+  const help = "Type a message; /help for commands, Ctrl+C stops a turn, Ctrl+D leaves.";
+  return `hermes · ${modelLine(running)}\n${running.sandbox}\n${help}`;
+}
+
+export function modelLine({ endpoints }: Pick<Opened, "endpoints">): string {
+  const [first] = endpoints;
+  if (first?.provider === "demo") return "OFFLINE DEMO MODEL (a script; set a key with: hermes setup)";
+  return `${first?.model} by ${first?.provider} (${first?.because})`;
+}

@@ -1,0 +1,129 @@
+// The talk in plain lines: for pipes, dumb terminals and screen readers. Nothing is drawn over, nothing moves, and every
+// line says in words what it is.
+import { createInterface } from "node:readline";
+import { messageOf } from "../../core/errors.ts";
+import type { Question } from "./facts.ts";
+import type { Surface } from "./open.ts";
+import type { Talk } from "./talk.ts";
+import { lasting, MARK, type Pen, preview } from "./tell.ts";
+
+type Io = { input: NodeJS.ReadableStream; output: NodeJS.WritableStream & { isTTY?: boolean }; now(): number };
+
+const TWICE_MS = 2_000;
+
+/** The part of a view that tells of turns: the answer goes one way, everything about it another. */
+export function linePen(answer: (text: string) => void, aside: (line: string) => void): Pen {
+  let open = false; // a line of the answer
+  const end = () => {
+    if (open) answer("\n");
+    open = false;
+  };
+  const beside = (line: string) => {
+    end();
+    aside(line);
+  };
+  return {
+    message() {},
+    answer(text) {
+      answer(text);
+      open = !text.endsWith("\n");
+    },
+    settled: end,
+    reset: () => beside("[the answer starts over]"),
+    thinks() {},
+    started: ({ tool, args }) => beside(`→ ${tool} ${preview(args)}`.trimEnd()),
+    acted: ({ tool, outcome, ms }) => beside(`${MARK[outcome]} ${tool} ${outcome} (${lasting(ms)})`),
+    asked: ({ text, choices }) => beside(`? ${text}\n  [${choices.join(" / ")}]`),
+    decided: (allow, text) => beside(`${allow ? "Allowed" : "Denied"}: ${text}`),
+    aside: beside,
+    notice(line) {
+      if (line) beside(line);
+    },
+    ended: end,
+  };
+}
+
+export function openPlain({ input, output, now }: Io): Surface {
+  const terminal = output.isTTY === true;
+  const lines = createInterface({ input, output, prompt: terminal ? "> " : "", terminal });
+  const write = (text: string) => void output.write(text);
+  const pen = linePen(write, (line) => write(`  ${line}\n`));
+  const typed: string[] = []; // and not yet looked at
+  const wanting: ((line: string | null) => void)[] = [];
+  let over = false; // its input has ended: what was typed is still done, but nobody is asked for more
+  // Who asked last is answered first: a list to choose from, within a command.
+  lines.on("line", (line) => {
+    const wants = wanting.pop();
+    if (wants) wants(line);
+    else typed.push(line);
+  });
+  lines.once("close", () => {
+    over = true;
+    for (const wants of wanting.splice(0)) wants(null);
+  });
+  const nextLine = () =>
+    new Promise<string | null>((resolve) => {
+      const [line = null] = typed.splice(0, 1);
+      if (line !== null || over) resolve(line);
+      else wanting.push(resolve);
+    });
+  const prompt = () => {
+    if (!over) lines.prompt();
+  };
+  let asking: Question | null = null;
+
+  /** Only a clear word answers an approval; anything else is a message, and the question stays. */
+  async function answered(talk: Talk, line: string): Promise<boolean> {
+    if (!asking || line.startsWith("/")) return false;
+    const yes = /^(approve|yes|ok|y|👍|once|session|always)$/i.test(line);
+    const no = /^(deny|no|n|👎)$/i.test(line);
+    if (asking.kind === "question") return talk.answer(asking, true, line);
+    return (yes || no) && talk.answer(asking, yes, yes ? line : "The user said no.");
+  }
+
+  return {
+    ...pen,
+    ended(outcome, ms) {
+      pen.ended(outcome, ms);
+      prompt();
+    },
+    facts: (facts) => {
+      [asking = null] = facts.asking;
+    },
+    say: (text) => write(`${text.trimEnd()}\n`),
+    acknowledge: (line) => write(`${line}\n`),
+    complain: (text) => write(`${text}\n`),
+    output: write,
+    outputEnded() {},
+    enter: (heading) => write(heading && `${heading}\n`),
+    draft: () => {}, // it was told; a line cannot be changed by us
+    async choose(title, choices) {
+      const list = choices.map(({ label, description = "" }, i) => `${i + 1}. ${label} ${description}`.trimEnd());
+      write(`${title}\n${list.join("\n")}\nIts number, or Enter for none:\n`);
+      prompt();
+      return choices[Number(await nextLine()) - 1]?.value ?? null;
+    },
+    async start(talk, leave) {
+      let interrupted = Number.NEGATIVE_INFINITY;
+      lines.on("SIGINT", () => {
+        if (now() - interrupted < TWICE_MS) return leave(130);
+        interrupted = now();
+        void talk
+          .stop()
+          .then((stopped) => write(stopped ? "" : "\nNothing is running. Ctrl+C again to leave.\n"))
+          .catch((error: unknown) => write(`${messageOf(error)}\n`));
+      });
+      prompt();
+      for (let line = await nextLine(); line !== null; line = await nextLine()) {
+        try {
+          if (!(await answered(talk, line.trim()))) await talk.enter(line);
+        } catch (error) {
+          write(`${messageOf(error)}\n`);
+        }
+        prompt();
+      }
+      leave(0);
+    },
+    stop: () => lines.close(),
+  };
+}

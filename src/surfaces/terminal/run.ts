@@ -1,0 +1,78 @@
+// hermes run: reads what to do, opens the runtime for one turn, and sees to it that leaving always ends.
+import { randomUUID } from "node:crypto";
+import { fstatSync } from "node:fs";
+import { text as readAll } from "node:stream/consumers";
+import { readImage } from "./attachments.ts";
+import { fullName } from "./names.ts";
+import { runOnce } from "./once.ts";
+import { leave, modelLine, newSession, type Open } from "./open.ts";
+
+type RunOptions = {
+  open: Open;
+  env: NodeJS.ProcessEnv;
+  prompt: string;
+  image: string[];
+  json: boolean;
+  quiet: boolean;
+  yolo: boolean;
+  continue: boolean;
+  session?: string;
+  model?: string;
+};
+
+export async function openRun(options: RunOptions): Promise<number> {
+  const { stdout, stderr } = process;
+  const prompt = await promptOf(options.prompt);
+  if (!prompt.trim()) {
+    stderr.write('hermes: there is nothing to do: hermes run "what to do", or give it on stdin.\n');
+    return 2;
+  }
+  const images = await Promise.all(options.image.map(readImage));
+  const off = { flag: "--yolo", key: "approvals.mode", value: options.yolo ? "off" : undefined };
+  const named = options.session && fullName(options.session);
+  // A single turn is no time to take up what others left.
+  const model = { flag: "--model", key: "model.default", value: options.model };
+  const mine = (session: string) => session === named;
+  const running = await options.open({ env: options.env, flags: [model, off], logToStderr: false, mine });
+  if (!options.quiet) stderr.write(`${modelLine(running)}\n`);
+  const stop = new AbortController();
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  const onSignal = () => {
+    if (stop.signal.aborted) process.exit(130);
+    stop.abort();
+  };
+  for (const signal of signals) process.on(signal, onSignal);
+  stdout.removeAllListeners("error").on("error", () => stop.abort()); // nobody reads any more: no reason to go on
+  let code = 1;
+  try {
+    code = await runOnce({
+      runtime: running.engine,
+      session: named ?? ((options.continue && (await running.newest())) || newSession()),
+      key: randomUUID(),
+      prompt,
+      model: options.model,
+      images,
+      json: options.json,
+      quiet: options.quiet,
+      unattended: options.yolo ? "allow" : running.config.approvals.unattended,
+      out: (text) => void stdout.write(text),
+      err: (line) => void stderr.write(`${line}\n`),
+      stop: stop.signal,
+    });
+  } finally {
+    if (!(await leave(running))) process.exit(code);
+  }
+  return code;
+}
+
+/** What is piped in comes behind what is asked about it. */
+async function promptOf(given: string): Promise<string> {
+  const stdin = fstatSync(0);
+  const piped = stdin.isFIFO() || stdin.isFile() || stdin.isSocket();
+  if (given && given !== "-" && !piped) return given;
+  const slow = setTimeout(() => process.stderr.write("hermes: reading stdin (end it, or use </dev/null)\n"), 2_000);
+  const read = await readAll(process.stdin);
+  clearTimeout(slow);
+  const asked = given === "-" ? "" : given;
+  return [asked, read.trim()].filter(Boolean).join("\n\n");
+}

@@ -1,0 +1,78 @@
+// What moves: the answer as it comes, tools at work, and the word that something is going on. It never grows beyond the
+// screen: a change above the screen's top would make the terminal be drawn anew.
+import { truncateToWidth } from "@earendil-works/pi-tui";
+import { type Acted, lasting } from "../tell.ts";
+import { clean } from "./clean.ts";
+import type { Theme } from "./theme.ts";
+import { drawn, type Look, toolLine } from "./transcript.ts";
+
+type AtWork = Pick<Acted, "id" | "tool" | "args"> & { since: number };
+
+const FRAMES = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+const FRAME_MS = 200;
+const TOOLS = 8;
+const THOUGHT_LINES = 3;
+const PRINTED_LINES = 10;
+
+export function createLive(look: Look, now: () => number) {
+  const tools = new Map<string, AtWork>();
+  let kept: { text: string; width: number; theme: Theme; lines: string[] } | null = null;
+  const live = {
+    /** The part of the answer that is not settled. */
+    tail: "",
+    thought: "",
+    notice: "",
+    /** What became of a message that waits. */
+    acknowledged: "",
+    /** What the person's own command has printed. */
+    printed: "",
+    /** Since when a turn runs; 0: none does. */
+    since: 0,
+    /** It waits for the person, not the person for it. */
+    asking: false,
+    started(call: Pick<Acted, "id" | "tool" | "args">) {
+      tools.set(call.id, { ...call, since: now() });
+    },
+    acted: (id: string) => void tools.delete(id),
+    /** A turn is over: nothing of it moves any more. */
+    still() {
+      tools.clear();
+      Object.assign(live, { tail: "", thought: "", notice: "", acknowledged: "", since: 0 });
+    },
+    moves: () => live.since > 0 || live.printed !== "",
+    render(width: number, rows: number): string[] {
+      const { theme } = look;
+      const frame = theme.accent(FRAMES[Math.floor(now() / FRAME_MS) % FRAMES.length] ?? "");
+      const shown = [...tools.values()].slice(-TOOLS);
+      const lines = shown.map((call) => toolLine(theme, frame, call, lasting(now() - call.since), width));
+      if (tools.size > TOOLS)
+        lines.unshift(theme.faint(truncateToWidth(`  … and ${tools.size - TOOLS} more at work`, width, "…")));
+      if (live.notice) lines.push(theme.warn(truncateToWidth(clean(live.notice), width, "…")));
+      if (live.acknowledged) lines.push(theme.dim(truncateToWidth(live.acknowledged, width, "…")));
+      if (live.thought && !live.tail) lines.push(...thinking(width));
+      if (live.printed) lines.push(...lastLines(live.printed, PRINTED_LINES, width));
+      if (!lines.length && !live.tail && live.since && !live.asking)
+        lines.push(truncateToWidth(`${frame} ${theme.dim(`Working… ${lasting(now() - live.since)}`)}`, width, "…"));
+      const room = Math.max(3, rows - lines.length);
+      const said = live.tail ? ["", ...answer(width)].slice(-room) : [];
+      return [...said, ...lines.slice(-Math.max(1, rows))];
+    },
+  };
+  return live;
+
+  function answer(width: number): string[] {
+    if (kept?.text !== live.tail || kept.width !== width || kept.theme !== look.theme)
+      kept = { text: live.tail, width, theme: look.theme, lines: drawn(look, live.tail, width) };
+    return kept.lines;
+  }
+
+  function thinking(width: number): string[] {
+    const lines = look.unfolded ? lastLines(live.thought, THOUGHT_LINES, width) : [];
+    return [look.theme.dim(truncateToWidth("Thinking…", width, "…")), ...lines];
+  }
+
+  function lastLines(text: string, most: number, width: number): string[] {
+    const lines = clean(text.slice(-4_000)).trimEnd().split("\n").slice(-most);
+    return lines.map((line) => look.theme.dim(truncateToWidth(`  ${line}`, width, "…")));
+  }
+}

@@ -1,0 +1,425 @@
+// The screen of `hermes chat`: pi-tui behind one door. A transcript that only grows, below it what moves, then the
+// choices of a question, the editor, what waits, and the status bar.
+import { type Component, Container, isKeyRelease, Key, matchesKey, ProcessTerminal, TuiMainScreen } from "@earendil-works/pi-tui";
+import { messageOf } from "../../../core/errors.ts";
+import type { Usage } from "../../../core/session.ts";
+import { COMMANDS } from "../commands.ts";
+import type { Facts } from "../facts.ts";
+import { openHistory } from "../history.ts";
+import type { Surface } from "../open.ts";
+import type { Talk } from "../talk.ts";
+import { lasting } from "../tell.ts";
+import * as part from "./transcript.ts";
+import { createChooser } from "./choose.ts";
+import { createCompletion } from "./complete.ts";
+import { createLive } from "./live.ts";
+import { createPieces } from "./pieces.ts";
+import { Prompt } from "./prompt.ts";
+import { createQuestion, type Reply } from "./question.ts";
+import { queueLines, statusBar } from "./status.ts";
+import { pickTheme, type Theme } from "./theme.ts";
+
+type ScreenOptions = {
+  env: NodeJS.ProcessEnv;
+  theme: "auto" | "dark" | "light" | "mono";
+  /** Where what was typed is kept. */
+  historyFile: string;
+  cwd: string;
+  window: number;
+  costOf(model: string, usage: Usage): number | null;
+  now(): number;
+};
+
+const TWICE_MS = 2_000;
+/** So often, what moves is drawn again. */
+const TICK_MS = 200;
+/** Lines of the transcript that can be drawn anew, and how many stay when there are more: what the terminal has scrolled
+ *  away is its own, and each frame compares all that is here (0.5 ms for 3,000 lines). */
+const MOST_LINES = 3_000;
+const KEPT_LINES = 2_000;
+/** A key that was on its way when a question came is not an answer to it. */
+const ARMED_MS = 400;
+const BACKGROUND_MS = 300;
+
+export function openScreen(options: ScreenOptions): Surface {
+  const { now } = options;
+  const terminal = new ProcessTerminal();
+  const tui = new TuiMainScreen(terminal);
+  const look: part.Look = {
+    theme: pickTheme(options.theme, options.env),
+    unfolded: false,
+    changed: () => tui.invalidate(),
+  };
+  const draw = () => tui.requestRender();
+  look.changed = () => {
+    tui.invalidate();
+    draw();
+  };
+
+  const transcript = new Container();
+  const live = createLive(look, now);
+  const question = createQuestion();
+  const chooser = createChooser(look);
+  const editor = new Prompt(tui, look.theme.editor);
+  const history = openHistory(options.historyFile);
+  let facts: Facts | null = null;
+  let pieces = createPieces();
+  let asked = 0; // since when the question is there
+  let answering = false; // what is typed was begun as an answer to it
+  let stopped = false;
+
+  // ── Drawing ─────────────────────────────────────────────────────────────────────────────────────────
+  const lines = (render: (width: number) => string[]) => ({ render, invalidate() {} });
+  const parts = [
+    transcript,
+    lines((width) => live.render(width, roomForLive(width))),
+    lines((width) => question.render(look.theme, width)),
+    lines((width) => chooser.render(width, terminal.rows)),
+    editor,
+    lines((width) => (facts ? queueLines(facts, look.theme, width) : [])),
+    lines((width) => [facts ? statusBar({ ...options, facts, now: now(), theme: look.theme }, width) : ""]),
+  ];
+  const lastLine = lines(() => [""]);
+  for (const one of parts) tui.addChild(one);
+  tui.setFocus(editor);
+  editor.setAutocompleteProvider(createCompletion(COMMANDS, options.cwd));
+  for (const text of history.entries()) editor.addToHistory(text);
+
+  function roomForLive(width: number): number {
+    const below = parts.slice(2).reduce((sum, one) => sum + one.render(width).length, 0);
+    return Math.max(3, terminal.rows - below - 1);
+  }
+
+  function add(block: Component): void {
+    transcript.addChild(block);
+    draw();
+  }
+
+  /** Blocks that the terminal has long scrolled away are let go, with what the renderer knows of their lines. */
+  function letGo(): void {
+    const width = terminal.columns;
+    const heights = transcript.children.map((child) => child.render(width).length);
+    let total = heights.reduce((sum, height) => sum + height, 0);
+    if (total <= MOST_LINES) return;
+    tui.renderNow();
+    let gone = 0;
+    let first = 0;
+    while (total > KEPT_LINES && first < heights.length - 1) {
+      const height = heights[first++] ?? 0;
+      gone += height;
+      total -= height;
+    }
+    const state = tui.captureRenderState();
+    if (gone > state.previousViewportTop) return;
+    transcript.children.splice(0, first);
+    tui.restoreRenderState({
+      ...state,
+      previousLines: state.previousLines.slice(gone),
+      cursorRow: state.cursorRow - gone,
+      hardwareCursorRow: state.hardwareCursorRow - gone,
+      maxLinesRendered: state.maxLinesRendered - gone,
+      previousViewportTop: state.previousViewportTop - gone,
+    });
+  }
+
+  const tick = setInterval(() => {
+    letGo();
+    if (live.moves()) draw();
+  }, TICK_MS).unref();
+
+  function paint(theme: Theme): void {
+    look.theme = theme;
+    look.changed();
+  }
+
+  function border(): void {
+    const current = question.current();
+    if (!editor.getText()) answering = current?.kind === "question";
+    const mode = current ? "asking" : facts?.turn ? "busy" : "ready";
+    editor.borderColor = look.theme.border(mode);
+    editor.label = labelOf(current !== null && answering, facts);
+  }
+  editor.onChange = border;
+
+  // ── Leaving, stopping, suspending ───────────────────────────────────────────────────────────────────
+  function stop(): void {
+    if (stopped) return;
+    stopped = true;
+    clearInterval(tick);
+    process.off("SIGCONT", resume);
+    rest();
+  }
+
+  /** Only the conversation stays on the terminal. */
+  function rest(): void {
+    for (const one of parts.slice(1)) tui.removeChild(one);
+    tui.addChild(lastLine); // the renderer blanks where the cursor is
+    tui.renderNow();
+    tui.stop();
+  }
+
+  function suspend(): void {
+    rest();
+    process.once("SIGCONT", resume);
+    process.kill(0, "SIGTSTP");
+  }
+
+  /** Below whatever the shell has written meanwhile. */
+  function resume(): void {
+    transcript.clear();
+    tui.restoreRenderState({ ...NOTHING_DRAWN, previousLines: [] });
+    tui.removeChild(lastLine);
+    for (const one of parts.slice(1)) tui.addChild(one);
+    tui.start();
+    tui.setFocus(editor);
+  }
+
+  // ── Keys ────────────────────────────────────────────────────────────────────────────────────────────
+  let talk: Talk | null = null;
+  let leave: (code: number) => void = () => {};
+  let interrupted = Number.NEGATIVE_INFINITY;
+  /** Typed while a text was on its way to be durable: comes after it. */
+  let held: string[] | null = null;
+
+  function key(data: string): boolean {
+    if (isKeyRelease(data)) return true;
+    if (matchesKey(data, Key.ctrl("c"))) return interrupt();
+    if (matchesKey(data, Key.ctrl("z"))) return done(suspend);
+    if (chooser.key(data)) return done(draw);
+    if (held) return done(() => held?.push(data));
+    if (matchesKey(data, Key.ctrl("o"))) return done(unfold);
+    if (matchesKey(data, Key.ctrl("d")) && !editor.getText()) return done(() => leave(0));
+    if (matchesKey(data, Key.escape) && !editor.isShowingAutocomplete() && facts?.turn) return interrupt();
+    if (matchesKey(data, Key.alt("up"))) return done(() => void talk?.takeBack().catch(complain));
+    if (matchesKey(data, Key.alt("enter"))) return done(() => submit(true));
+    if (!editor.getText() && now() - asked > ARMED_MS) {
+      const used = question.key(data);
+      if (typeof used === "object") return done(() => void reply(used));
+      if (used) return done(draw);
+    }
+    return matchesKey(data, Key.enter) ? enter(data) : false;
+  }
+  const done = (act: () => void): true => {
+    act();
+    return true;
+  };
+
+  function enter(data: string): true {
+    const { line, col } = editor.getCursor();
+    if (editor.isShowingAutocomplete()) {
+      const command = editor.getText().startsWith("/");
+      editor.handleInput(data);
+      if (command) submit(false);
+      else draw();
+    } else if (editor.getLines()[line]?.[col - 1] === "\\") {
+      editor.handleInput("\x7f");
+      editor.insertTextAtCursor("\n");
+      draw();
+    } else submit(false);
+    return true;
+  }
+
+  /** Once: stop what runs, or clear the line. Twice: leave. */
+  function interrupt(): true {
+    if (chooser.cancel()) return done(draw);
+    if (now() - interrupted < TWICE_MS) return done(() => leave(130));
+    interrupted = now();
+    const text = editor.getText();
+    talk
+      ?.stop()
+      .then((stopping) => {
+        if (stopping) return;
+        if (text && text === editor.getText()) {
+          remember(editor.getExpandedText());
+          editor.setText("");
+        }
+        say(text ? "Cleared: Up brings it back. Ctrl+C again leaves." : "Nothing is running. Ctrl+C again leaves.");
+      })
+      .catch(complain);
+    return true;
+  }
+
+  function unfold(): void {
+    look.unfolded = !look.unfolded;
+    look.changed();
+  }
+
+  const complain = (error: unknown) =>
+    add(part.aside(look, error instanceof Error ? messageOf(error) : String(error), ({ bad }) => bad));
+  const say = (text: string) => add(part.markdown(look, text));
+
+  function remember(text: string): void {
+    editor.addToHistory(text);
+    history.add(text);
+  }
+
+  /** The text stays in the editor until it is durable; keys pressed meanwhile come after it. */
+  function submit(other: boolean): void {
+    const text = editor.getExpandedText();
+    if (!text.trim() || !talk) return;
+    held = [];
+    void sent(talk, text, other)
+      .then(() => {
+        remember(text);
+        editor.setText("");
+      })
+      .catch(complain)
+      .finally(() => {
+        const keys = held ?? [];
+        held = null;
+        for (const data of keys) feed(data);
+        border();
+        draw();
+      });
+  }
+
+  async function sent(to: Talk, text: string, other: boolean): Promise<void> {
+    const asking = question.current();
+    const word = other || text.startsWith("/") ? null : question.word(text);
+    const free = answering && !other && !/^[/!]/.test(text) ? { allow: true, text } : null;
+    const answer = word ?? (asking?.kind === "question" ? free : null);
+    // Too late for an answer: then it is a message, and nothing is lost.
+    if (!asking || !answer || !(await to.answer(asking, answer.allow, answer.text))) await to.enter(text, other);
+  }
+
+  async function reply(answer: Reply): Promise<void> {
+    const asking = question.current();
+    try {
+      if (asking) await talk?.answer(asking, answer.allow, answer.text);
+    } catch (error) {
+      complain(error);
+    }
+  }
+
+  function feed(data: string): void {
+    if (!key(data)) editor.handleInput(data);
+  }
+  tui.addInputListener((data) => (key(data) ? { consume: true } : undefined));
+
+  // ── What happens ────────────────────────────────────────────────────────────────────────────────────
+  function settle(): void {
+    for (const piece of pieces.end()) add(part.answer(look, piece));
+    if (live.thought) add(part.thought(look, live.thought));
+    pieces = createPieces();
+    live.tail = "";
+    live.thought = "";
+  }
+
+  /** Its beginning and its end: `yes` must not fill the memory. */
+  function print(text: string): void {
+    const all = live.printed + text;
+    const [head, tail] = [all.slice(0, PRINTED), all.slice(-PRINTED)];
+    live.printed = all.length > 3 * PRINTED ? `${head}\n…\n${tail}` : all;
+    draw();
+  }
+
+  return {
+    message({ text, images = [] }) {
+      live.acknowledged = "";
+      add(part.message(look, text, images.length));
+    },
+    answer(text) {
+      for (const piece of pieces.push(text)) add(part.answer(look, piece));
+      live.tail = pieces.rest();
+      draw();
+    },
+    settled: settle,
+    reset() {
+      pieces = createPieces();
+      live.tail = "";
+      add(part.aside(look, "[the answer starts over]", ({ dim }) => dim));
+    },
+    thinks(text) {
+      live.thought += text;
+      draw();
+    },
+    started(call) {
+      live.started(call);
+      draw();
+    },
+    acted(call) {
+      live.acted(call.id);
+      add(part.tool(look, call));
+    },
+    asked: ({ text }) => add(part.aside(look, `\n? ${text}`, ({ warn }) => warn)),
+    decided: (allow, text) => add(part.aside(look, `${allow ? "✓ allowed" : "✗ denied"}: ${text}`, ({ dim }) => dim)),
+    aside: (line) => add(part.aside(look, line, ({ dim }) => dim)),
+    notice(line) {
+      live.notice = line;
+      draw();
+    },
+    ended(outcome, ms) {
+      settle();
+      live.still();
+      const how = outcome === "cancelled" ? "■ stopped" : "";
+      const took = ms >= LONG_MS ? lasting(ms) : "";
+      const line = [how, took].filter(Boolean).join(" · ");
+      if (line) add(part.aside(look, line, ({ faint }) => faint));
+    },
+    facts(next) {
+      facts = next;
+      live.since = next.turn?.at ?? 0;
+      live.asking = next.asking.length > 0;
+      if (question.show(next.asking[0] ?? null)) asked = now();
+      border();
+      draw();
+    },
+    say,
+    acknowledge(line) {
+      live.acknowledged = line;
+      draw();
+    },
+    complain: (text) => complain(text),
+    output: print,
+    outputEnded() {
+      if (live.printed) add(part.printed(look, live.printed));
+      live.printed = "";
+    },
+    enter(heading) {
+      settle();
+      live.still();
+      if (heading) add(part.aside(look, `\n${heading}`, ({ title }) => title));
+    },
+    async choose(title, choices) {
+      const chosen = chooser.open(title, choices);
+      draw();
+      return chosen;
+    },
+    draft(text) {
+      const typed = editor.getText();
+      editor.setText(typed && typed !== text ? `${text}\n${typed}` : text);
+      draw();
+    },
+    async start(with_, leaving) {
+      talk = with_;
+      leave = leaving;
+      process.stdin.on("end", () => leave(129));
+      tui.start();
+      if (options.theme === "auto" && !options.env.NO_COLOR) {
+        const background = await tui.queryTerminalBackgroundColor({ timeoutMs: BACKGROUND_MS });
+        if (background && !stopped) paint(pickTheme("auto", options.env, background));
+      }
+    },
+    stop,
+  };
+}
+
+const PRINTED = 100_000;
+/** Turns shorter than this need no word on how long they took. */
+const LONG_MS = 10_000;
+
+const NOTHING_DRAWN = {
+  previousWidth: 0,
+  previousHeight: 0,
+  cursorRow: 0,
+  hardwareCursorRow: 0,
+  maxLinesRendered: 0,
+  previousViewportTop: 0,
+};
+
+function labelOf(answering: boolean, facts: Facts | null): string {
+  if (answering) return "your answer · Alt+Enter: a message instead";
+  if (!facts?.turn) return "";
+  const does = { interrupt: "Enter interrupts", queue: "Enter queues", steer: "Enter steers" }[facts.mode];
+  return `${does} · Alt+Enter ${facts.mode === "interrupt" ? "queues" : "interrupts"} · Esc stops`;
+}

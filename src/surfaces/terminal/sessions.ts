@@ -1,0 +1,28 @@
+// hermes sessions: what was talked about, newest first.
+import type { Store } from "../../core/ports.ts";
+import { printable } from "../../platform/logline.ts";
+import { shortName } from "./names.ts";
+
+type Listing = { store: Pick<Store, "sessions" | "entries">; limit: number; json: boolean };
+
+export async function listSessions({ store, limit, json }: Listing): Promise<string> {
+  const rows = await store.sessions({ limit, top: true });
+  const lines = await Promise.all(
+    rows.map(async ({ session, active, entries, updatedAt, ...row }) => {
+      const title = row.title || (await beginning(store, session));
+      const at = new Date(updatedAt).toISOString();
+      if (json) return `${JSON.stringify({ session, title, active, entries, updated_at: updatedAt / 1_000 })}\n`;
+      const name = printable(shortName(session)).padEnd(14);
+      return `${at.slice(0, 16).replace("T", " ")}  ${active ? "●" : " "} ${name} ${printable(title)}\n`;
+    }),
+  );
+  if (!lines.length && !json) return "There are no conversations yet.\n";
+  return lines.join("");
+}
+
+/** The first message, on one line: for conversations from before there were titles (migration 012). */
+async function beginning(store: Listing["store"], session: string): Promise<string> {
+  const [first] = await store.entries(session, 0, 1);
+  const line = first?.kind === "accepted" ? first.input.text.trim().replaceAll(/\s+/g, " ") : "";
+  return line.length > 60 ? `${line.slice(0, 59)}…` : line;
+}

@@ -1,0 +1,263 @@
+// A person's talk with the agent: everything that can be entered, and what is shown of it. How it is typed and shown
+// is the view's business. Whatever is entered is durable, or done, when `enter` returns; when it throws, nothing was.
+import { messageOf } from "../../core/errors.ts";
+import type { AcceptRequest, Runtime } from "../../core/runtime.ts";
+import type { Image, Input, Mode, Usage } from "../../core/session.ts";
+import { COMMANDS, commandIn, type Desk } from "./commands.ts";
+import { added, after, type Facts, type Question } from "./facts.ts";
+import { shortName } from "./names.ts";
+import { createTeller } from "./tell.ts";
+import type { View } from "./view.ts";
+
+export type TalkOptions = {
+  runtime: Runtime;
+  view: View;
+  mode: Mode;
+  /** The one that answers if none is chosen. */
+  model: string;
+  newSession(): string;
+  newKey(): string;
+  now(): number;
+  /** Pictures that a message names. Throws if one of them cannot be sent. */
+  imagesIn(text: string): Promise<Image[]>;
+  /** The person's own command. `text` is what a model may be shown of its output. */
+  shell(command: string, print: (text: string) => void, signal: AbortSignal): Promise<{ code: number; text: string }>;
+  save(file: string, text: string): Promise<string>;
+  models(): Promise<string[]>;
+  costOf(model: string, usage: Usage): number | null;
+  skills(): Promise<string>;
+  /** That conversation is left for another one. */
+  switched(from: string): void;
+  leave(): void;
+};
+export type Talk = ReturnType<typeof createTalk>;
+
+/** Entries that are read to know where a conversation stands, and turns that are shown again of it. */
+const READ = 2_000;
+const SHOWN = 10;
+const PAGE = 1_000;
+
+const BECAME = {
+  began: "",
+  interrupt: "⚡ Interrupting current task. I'll respond to your message shortly.",
+  queue: "⏳ Queued for the next turn. I'll respond once the current task finishes.",
+  steer: "⏩ Steered into current run. Your message arrives after the next tool call.",
+};
+/** Alt+Enter: what the mode does not do. */
+const OTHER: Record<Mode, Mode> = { interrupt: "queue", queue: "interrupt", steer: "interrupt" };
+
+export function createTalk(options: TalkOptions) {
+  const { runtime, view } = options;
+  let facts: Facts = nothingIn("", "", options.mode, options.model);
+  let following = new AbortController();
+  let chosenModel: string | undefined;
+  /** A message that may or may not have arrived: sent again, it must be the same one. */
+  let unsure: { text: string; key: string } | null = null;
+  /** What the person's own commands said, for the next message. */
+  let carried = "";
+  let running: AbortController | null = null;
+  /** What is entered before there is a conversation waits for it. */
+  const ready = Promise.withResolvers<void>();
+
+  const now = (next: Facts) => {
+    facts = next;
+    view.facts(facts);
+  };
+
+  /** Shows that conversation from its last turns on, and follows it. */
+  async function open(session: string, heading?: string): Promise<void> {
+    following.abort();
+    following = new AbortController();
+    const { signal } = following;
+    const [status, summary] = await Promise.all([runtime.status(session), runtime.summary(session)]);
+    const read = Math.max(0, (summary?.entries ?? 0) - READ);
+    const recent = await runtime.entries(session, read, READ);
+    if (signal.aborted) return; // another one was opened meanwhile
+    const inputs = new Map(recent.flatMap((e) => (e.kind === "accepted" ? [[e.input.id, e.input]] : [])));
+    const asked = new Set(recent.flatMap((e) => (e.kind === "asked" ? [e.call] : [])));
+    const start = recent.filter(({ kind }) => kind === "began").at(-SHOWN) ?? recent[0];
+    const begun = start && !inputs.has(start.turn) ? await inputOf(start.turn) : null;
+    if (begun) inputs.set(begun.id, begun);
+
+    let next = nothingIn(session, summary?.title ?? "", facts.mode, options.model);
+    next.waiting = status.inbox.filter(({ id }) => !inputs.has(id));
+    next.asking = status.asking.filter(({ call }) => !asked.has(call));
+    for (const entry of recent) next = after(next, entry);
+    if (status.turn && !next.turn) next.turn = { id: status.turn.id, at: options.now() };
+    chosenModel = recent.findLast((e) => e.kind === "accepted")?.input.model;
+    next.model = chosenModel ?? next.model;
+
+    view.enter(heading ?? (recent.length ? `▸ ${next.title || shortName(session)}` : ""));
+    now(next);
+    ready.resolve();
+    const first = start ? start.seq - 1 : 0;
+    void follow(session, first, recent.at(-1)?.seq ?? 0, inputs, signal);
+    if (read > 0) void countEarlier(session, read, signal);
+  }
+
+  async function inputOf(turn: string): Promise<Input | null> {
+    const [accepted] = await runtime.turn(turn);
+    return accepted?.kind === "accepted" ? accepted.input : null;
+  }
+
+  /** Tells from the entry `from` on; what comes after `known` changes the facts. */
+  async function follow(
+    session: string,
+    from: number,
+    known: number,
+    inputs: Map<string, Input>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const tell = createTeller(view, inputs);
+    try {
+      for await (const update of runtime.follow(session, String(from), signal)) {
+        if (signal.aborted) return;
+        tell(update);
+        if (!("entry" in update) || update.entry.seq <= known) continue;
+        now(after(facts, update.entry));
+        if (update.entry.kind === "ended" || update.entry.kind === "began") void retitled(session, signal);
+      }
+    } catch (error) {
+      if (!signal.aborted) view.complain(messageOf(error));
+    }
+  }
+
+  async function retitled(session: string, signal: AbortSignal): Promise<void> {
+    const { title = "" } = (await runtime.summary(session).catch(() => null)) ?? {};
+    if (!signal.aborted && title !== facts.title) now({ ...facts, title });
+  }
+
+  /** What a long conversation has cost before the part that was read to show it. */
+  async function countEarlier(session: string, upTo: number, signal: AbortSignal): Promise<void> {
+    for (let seq = 0; seq < upTo && !signal.aborted; seq += PAGE) {
+      const page = await runtime.entries(session, seq, Math.min(PAGE, upTo - seq)).catch(() => []);
+      let { spent } = facts;
+      for (const entry of page) if (entry.kind === "thought") spent = added(spent, entry.model, entry.usage);
+      if (!signal.aborted) now({ ...facts, spent });
+    }
+  }
+
+  async function send(text: string, more: Partial<AcceptRequest> = {}): Promise<void> {
+    const whole = carried + text;
+    const key = unsure?.text === whole ? unsure.key : options.newKey();
+    const images = more.images ?? (await options.imagesIn(text));
+    unsure = { text: whole, key };
+    const { applied } = await runtime.accept({
+      session: facts.session,
+      source: "terminal",
+      key,
+      text: whole,
+      mode: facts.mode,
+      reply: "pull",
+      ...(chosenModel && { model: chosenModel }),
+      ...(images.length && { images }),
+      ...more,
+    });
+    unsure = null;
+    carried = "";
+    if (BECAME[applied]) view.acknowledge(BECAME[applied]);
+  }
+
+  /** `!command`; with `!!` the model is not told of it. */
+  async function runShell(command: string, told: boolean): Promise<void> {
+    if (running) throw new Error("Your last command still runs: Esc or Ctrl+C stops it.");
+    running = new AbortController();
+    view.say(`\`$ ${command}\``);
+    try {
+      const { code, text } = await options.shell(command, (out) => view.output(out), running.signal);
+      view.outputEnded();
+      const how = running.signal.aborted ? "stopped" : code === 0 ? "" : `exit ${code}`;
+      if (told) carried += `${fenced(`$ ${command}\n${text.trimEnd()}${how && `\n[${how}]`}`)}\n\n`;
+      view.say([how && `■ ${how}`, told && "Goes with your next message."].filter(Boolean).join(" · "));
+    } catch (error) {
+      view.complain(messageOf(error));
+    } finally {
+      running = null;
+    }
+  }
+
+  const desk: Desk = {
+    ...options,
+    facts: () => facts,
+    change: (changes) => now({ ...facts, ...changes }),
+    chooseModel(name) {
+      chosenModel = name;
+      now({ ...facts, model: name ?? options.model });
+    },
+    open,
+    send,
+    stop,
+    answer,
+  };
+
+  /** True: something was at work and is being stopped. The turn that is shown, never another one. */
+  async function stop(scope: "turn" | "tree" = "turn"): Promise<boolean> {
+    if (running) {
+      running.abort();
+      return true;
+    }
+    const { session, turn: shown } = facts;
+    const { turn, background } = await runtime.status(session);
+    const id = shown?.id ?? turn?.id;
+    if (!id && !(scope === "tree" && background.length)) return false;
+    await runtime.stop({ session, turn: id ?? "", scope });
+    return true;
+  }
+
+  /** False: that is not asked any more. */
+  function answer({ call }: Question, allow: boolean, text: string): Promise<boolean> {
+    return runtime.answer({ session: facts.session, call, allow, text, by: "terminal" });
+  }
+
+  return {
+    open,
+    stop,
+    answer,
+    facts: () => facts,
+    /** A command, `!command`, or a message. `other`: not what the mode says but the other way. */
+    async enter(typed: string, other = false): Promise<void> {
+      const text = typed.trim();
+      const command = typed.startsWith("/") ? commandIn(text) : null;
+      const [, bangs = "", line = ""] = /^(!!?)\s*(.+)$/s.exec(typed) ?? [];
+      if (text === "") return;
+      await ready.promise;
+      if (command) {
+        const found = COMMANDS.find(({ name, alias }) => name === command.name || alias === command.name);
+        if (!found)
+          throw new Error(`There is no /${command.name}. /help lists what there is; a message may start with a space.`);
+        if (found.idle && facts.turn)
+          throw new Error(`/${found.name} needs a quiet moment: stop the turn first (Esc).`);
+        await found.run(desk, command.rest);
+      } else if (line) void runShell(line, bangs === "!");
+      else await send(text, other ? { mode: OTHER[facts.mode] } : {});
+    },
+    /** The message that would run last is taken back, to be changed. */
+    async takeBack(): Promise<void> {
+      const last = facts.waiting.at(-1);
+      if (last && (await runtime.withdraw(facts.session, last.id))) view.draft(last.text);
+    },
+    close: () => {
+      following.abort();
+      running?.abort();
+    },
+  };
+}
+
+const nothingIn = (session: string, title: string, mode: Mode, model: string): Facts => ({
+  session,
+  title,
+  mode,
+  turn: null,
+  waiting: [],
+  asking: [],
+  model,
+  context: 0,
+  spent: [],
+});
+
+/** In a fence longer than any inside. */
+function fenced(text: string): string {
+  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));
+  const fence = "`".repeat(longest + 1);
+  return `${fence}\n${text}\n${fence}`;
+}
