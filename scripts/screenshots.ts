@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { IBufferCell, Terminal } from "@xterm/headless";
-import { makePlace } from "../test/fakes/hermes.ts";
+import { makePlace, program } from "../test/fakes/hermes.ts";
 import { onTerminal, type Screen } from "../test/fakes/pty.ts";
 import { type Cell, drawScreen } from "./svg.ts";
 
@@ -37,6 +37,7 @@ const SCENES: Scene[] = [
       await started(screen);
       await say(screen, "run ls -la");
       await screen.shows("came back");
+      await screen.until(idle, "the end of the turn");
     },
   },
   {
@@ -46,7 +47,7 @@ const SCENES: Scene[] = [
     async steps(screen) {
       await started(screen);
       await say(screen, "something dangerous");
-      await screen.shows(/allow|approve/i);
+      await screen.shows("4. deny");
     },
   },
   {
@@ -56,11 +57,11 @@ const SCENES: Scene[] = [
     async steps(screen) {
       await started(screen);
       await say(screen, "something long");
-      await screen.shows("tick 2");
+      await screen.shows("seq 1 60");
       screen.type("and then tell me a story");
       await screen.shows("and then tell me a story");
       screen.key("alt+enter");
-      await screen.shows(/queued/i);
+      await screen.shows("1 waiting");
     },
   },
   {
@@ -71,12 +72,15 @@ const SCENES: Scene[] = [
       await started(screen);
       await say(screen, "hello");
       await screen.shows("runs a command");
+      await screen.until(idle, "the end of the turn");
     },
   },
 ];
 
 /** Ready for the first message. */
-const started = (screen: Screen) => screen.shows("demo");
+const started = (screen: Screen) => screen.shows("Ctrl+D leaves");
+
+const idle = (screen: Screen) => !screen.text().includes("working ");
 
 async function say(screen: Screen, text: string): Promise<void> {
   screen.type(text);
@@ -116,7 +120,9 @@ mkdirSync(images, { recursive: true });
 for (const { name, cols, rows, steps } of SCENES) {
   const place = makePlace();
   try {
-    const screen = onTerminal(place, ["chat"], { cols, rows, env: { COLORTERM: "truecolor" } });
+    // In a directory beside the home: one that contains it is warned about.
+    const command = ["sh", "-c", 'mkdir demo && cd demo && exec "$0" chat', program];
+    const screen = onTerminal(place, [], { command, cols, rows, env: { COLORTERM: "truecolor" } });
     await steps(screen);
     writeFileSync(join(images, `${name}.svg`), drawScreen("hermes", cols, cellsOf(screen.emulator)));
     screen.kill("SIGKILL");

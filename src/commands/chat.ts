@@ -1,6 +1,7 @@
 // hermes chat, run, sessions: talking from a terminal.
 import { type Command, Option } from "commander";
 import { homeOf } from "../platform/home.ts";
+import type { Open } from "../surfaces/terminal/open.ts";
 import { env, print, wholeNumber } from "./shared.ts";
 
 type ChatFlags = {
@@ -37,10 +38,18 @@ export function addChat(program: Command): void {
     .option("--plain", "plain lines, for screen readers and dumb terminals", false)
     .option("--attach", "over the gateway that runs; done by itself when one owns this home", false)
     .action(async ({ attach, ...options }: ChatFlags) => {
-      const { openChat } = await import("../surfaces/terminal/open.ts");
-      const { openOrAttach } = await import("../compose/attach.ts");
-      const open: typeof openOrAttach = (given) => openOrAttach({ ...given, attach, serves: true });
-      process.exitCode = await openChat({ ...options, open, env });
+      const { modelFlag, openChat } = await import("../surfaces/terminal/open.ts");
+      const { settingsFor } = await import("../compose/settings.ts");
+      const open: Open = async (given) => {
+        const { openOrAttach } = await import("../compose/attach.ts");
+        return openOrAttach({ ...given, attach, serves: true });
+      };
+      process.exitCode = await openChat({
+        ...options,
+        settings: settingsFor(env, [modelFlag(options.model)]),
+        open,
+        env,
+      });
     });
 
   program

@@ -3,10 +3,9 @@
 
 import pkg from "../../package.json" with { type: "json" };
 import { createRemoteRuntime } from "../client/remote.ts";
-import { loadConfig } from "../config/config.ts";
 import { ConfigError, messageOf } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
-import { chooseEndpoints, type Endpoint } from "../llm/endpoint.ts";
+import type { Endpoint } from "../llm/endpoint.ts";
 import { listModels } from "../llm/list.ts";
 import { homeOf } from "../platform/home.ts";
 import { StoreInUse } from "../store/sqlite.ts";
@@ -14,6 +13,7 @@ import { skillLines } from "../surfaces/cli/skills.ts";
 import { serve } from "./api.ts";
 import { gatewayOf } from "./gateway.ts";
 import { openRuntime, type Running } from "./runtime.ts";
+import { settingsFor } from "./settings.ts";
 import { createShell, type Shell } from "./shell.ts";
 
 const EXIT_MS = 200;
@@ -81,20 +81,17 @@ async function modelsOf(endpoints: readonly Endpoint[]): Promise<string[]> {
 async function attach({ env, flags = [] }: Parameters<typeof openRuntime>[0]): Promise<Opened> {
   const gateway = await gatewayOf(env);
   if (!gateway) throw new ConfigError("No gateway serves this home. Start one with: hermes gateway");
-  const { config } = loadConfig({ env, flags });
+  const settings = settingsFor(env, flags);
   const engine = createRemoteRuntime({ url: gateway.url, key: gateway.key });
-  const endpoints = chooseEndpoints(config);
   return {
+    ...settings,
     engine,
-    config,
-    home: homeOf(env),
-    endpoints,
-    models: () => modelsOf(endpoints),
+    models: () => modelsOf(settings.endpoints),
     sandbox: `Attached to the gateway at ${gateway.url}: what runs goes on when you leave.`,
     newest: async () =>
       (await engine.sessions({ limit: 50 })).find((row) => row.session.includes(":terminal:"))?.session ?? null,
     switched: () => {}, // the gateway's memories are its own business
-    shell: shellOf({ config }, env),
+    shell: shellOf(settings, env),
     skills: async () => "Ask the gateway's machine: hermes skills list\n",
     close: async () => ({ left: [] }),
   };

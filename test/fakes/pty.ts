@@ -1,6 +1,6 @@
 // A real process on a real terminal: the bytes of its PTY go into a terminal emulator, whose screen can be read and awaited.
 import { spawnSync } from "node:child_process";
-import { closeSync, constants, openSync, writeSync } from "node:fs";
+import { closeSync, constants, openSync, readSync, writeSync } from "node:fs";
 import { constants as system } from "node:os";
 import { delimiter, dirname } from "node:path";
 import { type IPty, spawn } from "@lydell/node-pty";
@@ -50,7 +50,7 @@ export function onTerminal(place: Place, args: string[], options: Options & { co
   const { cols = 80, rows = 24 } = options;
   const env = place.env({ TERM: "xterm-256color", LANG: "C.UTF-8", ...options.env });
   const known = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined));
-  const pty = unix(spawn(file, [...first, ...args], { cols, rows, cwd: place.dir, env: known }));
+  const pty = unix(spawn(file, [...first, ...args], { cols, rows, cwd: place.dir, env: known, encoding: null }));
   const screen = connect(pty, new xterm.Terminal({ cols, rows, scrollback: 50_000, allowProposedApi: true }));
   place.adopt(screen);
   return screen;
@@ -63,17 +63,26 @@ export function startShell(place: Place, options: Options = {}): Screen {
 }
 
 function connect(pty: UnixPty, emulator: Terminal): Screen {
-  const printed: string[] = [];
+  const printed: Buffer[] = [];
   const waiting = new Set<() => void>();
   let hidden = false;
   let open = true;
   let over = false;
   const write = writer(pty.fd, () => open);
 
-  pty.onData((text) => {
-    printed.push(text);
-    emulator.write(text);
-  });
+  const hear = (bytes: Buffer) => {
+    printed.push(bytes);
+    emulator.write(bytes);
+  };
+  pty.onData((bytes) => hear(Buffer.from(bytes))); // without an encoding they are bytes, whatever its types say
+  // node-pty closes its side 200 ms after the exit, read or not: a busy test lost the last kilobytes.
+  const { _socket: socket } = pty;
+  const destroy = socket.destroy.bind(socket);
+  socket.destroy = (error) => {
+    if (open) for (let rest = readSome(pty.fd); rest; rest = readSome(pty.fd)) hear(rest);
+    open = false;
+    return destroy(error);
+  };
   pty.on("close", () => {
     open = false;
   });
@@ -127,7 +136,7 @@ function connect(pty: UnixPty, emulator: Terminal): Screen {
     text: () => screen.rows().join("\n"),
     lines: () => linesFrom(0),
     cursor: () => ({ row: emulator.buffer.active.cursorY, col: emulator.buffer.active.cursorX, hidden }),
-    raw: () => printed.join(""),
+    raw: () => Buffer.concat(printed).toString(),
     shows(what, patienceMs) {
       const found = (text: string) => (typeof what === "string" ? text.includes(what) : text.search(what) >= 0);
       // What has scrolled off does not change: after the first look only what is new since the last one is read,
@@ -202,10 +211,17 @@ function connect(pty: UnixPty, emulator: Terminal): Screen {
 }
 
 /** What node-pty has on Unix, and its types leave out. */
-type UnixPty = IPty & { fd: number; ptsName: string; destroy(): void; on(event: "close", listener: () => void): void };
+type UnixPty = IPty & {
+  fd: number;
+  ptsName: string;
+  destroy(): void;
+  on(event: "close", listener: () => void): void;
+  _socket: { destroy(error?: Error): unknown };
+};
 
 function unix(pty: IPty): UnixPty {
-  const complete = (one: IPty): one is UnixPty => ["fd", "ptsName", "destroy", "on"].every((name) => name in one);
+  const complete = (one: IPty): one is UnixPty =>
+    ["fd", "ptsName", "destroy", "on", "_socket"].every((name) => name in one);
   if (!complete(pty)) throw new Error("these tests need a Unix terminal");
   return pty;
 }
@@ -238,6 +254,17 @@ function writeSome(fd: number, bytes: Buffer): number {
     if (code === "EAGAIN") return 0;
     if (code === "EIO") return bytes.length; // nobody is there to read it any more
     throw error;
+  }
+}
+
+/** What is there now, or nothing: the descriptor does not block. */
+function readSome(fd: number): Buffer | undefined {
+  const bytes = Buffer.alloc(65_536);
+  try {
+    const count = readSync(fd, bytes);
+    return count > 0 ? bytes.subarray(0, count) : undefined;
+  } catch {
+    return undefined; // EAGAIN: nothing more; EIO: the other side is closed
   }
 }
 

@@ -1,6 +1,6 @@
 // Markdown in pieces: the same text as in one, whatever it is made of and however it came, at a cost that is its length.
 import { Markdown } from "@earendil-works/pi-tui";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { clean } from "../../src/surfaces/terminal/screen/clean.ts";
 import { createPieces } from "../../src/surfaces/terminal/screen/pieces.ts";
@@ -31,14 +31,14 @@ const evenly = (text: string, size: number) => Array.from({ length: Math.ceil(te
 
 /** Lines in any order, most of which mean something else after another one. */
 const LINES = [
-  ...["", "", "", "", "word", "two words", " one", "  inner", "   three", "    four", "      six", "\tx", "    "],
-  ...["- a", "* b", "+ c", "1. one", "2. two", "10) ten", "1) x", "  - nested", "    - deep", "\t- t", "- ```"],
-  ...["```", "```ts", "~~~", "~~~~", "````", "  ```", "    ```", "`` `x` ``", "```a```"],
-  ...["> quote", "> - q\n> - r\n", "> ```\n> code\n> ```\n", ">", "# head", "#", "---", "***", "- - -"],
-  ...["| a | b |\n|---|---|\n| 1 | 2 |", "| 3 | 4 |", "<div>", "</div>", "<b>x</b>", "\n<!-- c", "-->"],
-  ...["<pre>", "</pre>", "<details>", "**bold", "bold**", "$5 and $6", "\n$$z$$", "\n\\[ a \\]"],
-  ...["\n$$\nx = 1\n\ny = 2\n$$", "\n\\[\n\nb\n\\]"],
-];
+  ["", "", "", "", "word", "two words", " one", "  inner", "   three", "    four", "      six", "\tx", "    "],
+  ["- a", "* b", "+ c", "1. one", "2. two", "10) ten", "1) x", "  - nested", "    - deep", "\t- t", "- ```"],
+  ["```", "```ts", "~~~", "~~~~", "````", "  ```", "    ```", "`` `x` ``", "```a```"],
+  ["> quote", "> - q\n> - r\n", "> ```\n> code\n> ```\n", ">", "# head", "#", "---", "***", "- - -"],
+  ["| a | b |\n|---|---|\n| 1 | 2 |", "| 3 | 4 |", "<div>", "</div>", "<b>x</b>", "\n<!-- c", "-->"],
+  ["<pre>", "</pre>", "<details>", "**bold", "bold**", "$5 and $6", "\n$$z$$", "\n\\[ a \\]"],
+  ["\n$$\nx = 1\n\ny = 2\n$$", "\n\\[\n\nb\n\\]"],
+].flat();
 const text = fc.array(fc.constantFrom(...LINES), { maxLength: 14 }).map((lines) => `${lines.join("\n")}\n`);
 
 describe("pieces of Markdown", () => {
@@ -212,14 +212,15 @@ describe("the cost", () => {
   function work(text: string): number {
     const { exec } = RegExp.prototype;
     let looked = 0;
-    RegExp.prototype.exec = function (subject) {
+    const counted = function (this: RegExp, subject: string) {
       looked += subject.length + 1;
       return exec.call(this, subject);
     };
+    Reflect.set(RegExp.prototype, "exec", counted);
     try {
       inPieces(text, evenly(text, 50));
     } finally {
-      RegExp.prototype.exec = exec;
+      Reflect.set(RegExp.prototype, "exec", exec);
     }
     return looked;
   }

@@ -36,11 +36,9 @@ async function boot({ clock = handClock(), beside = silent }: { clock?: HandCloc
   const memory = withTitles(beside, { model: titles, store, clock, log });
   const { engine, send, ended } = await bootEngine({ between: () => store, clock, model, memory });
   async function close() {
-    let over = false;
-    void engine.drain(0).then(() => {
-      over = true;
-    });
-    while (!over) await clock.pass(1_000);
+    const over = new AbortController();
+    void engine.drain(0).then(() => over.abort());
+    while (!over.signal.aborted) await clock.pass(1_000);
   }
   closing.push(close);
   async function talk(session: string, text: string, reply: string, more: Parameters<typeof send>[2] = {}) {

@@ -1,2 +1,93 @@
-// Stand-in by the screen's author: whoever writes the real one, write over this file.
-export const openHistory = (_file: string): { entries(): string[]; add(text: string): void } => ({ entries: () => [], add() {} });
+// What was typed before, over starts: a file with one JSON string a line, for its owner only. Several processes may append
+// to it: each record is one write, and begins with the line end, so that a torn one before it cannot spoil it.
+import {
+  chmodSync,
+  closeSync,
+  fstatSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { appendFile } from "node:fs/promises";
+import { createRedactor } from "../../platform/redact.ts";
+
+type History = {
+  /** Newest last. */
+  entries(): string[];
+  add(text: string): void;
+  /** What was added is in the file. */
+  written(): Promise<void>;
+};
+
+const MOST = 500;
+const LONGEST = 10_000;
+/** More than every record we keep can need; of a longer file only the end is read. */
+const LARGEST_FILE = 16_000_000;
+
+export function openHistory(file: string): History {
+  const redactor = createRedactor();
+  const entries = read(file);
+  let writing = Promise.resolve();
+
+  function add(text: string) {
+    // A key that was pasted belongs into no file.
+    if (!text.trim() || text.length > LONGEST || text === entries.at(-1) || redactor.text(text) !== text) return;
+    entries.push(text);
+    if (entries.length > MOST) entries.shift();
+    // In order, and never in the way: a home that cannot be written to only forgets.
+    writing = writing.then(() => appendFile(file, record(text), { mode: 0o600 })).catch(() => {});
+  }
+
+  return { entries: () => [...entries], add, written: () => writing };
+}
+
+const record = (text: string) => `\n${JSON.stringify(text)}`;
+
+function read(file: string): string[] {
+  try {
+    chmodSync(file, 0o600);
+    const { text, size } = endOf(file);
+    const all = text.split("\n").flatMap(entryIn);
+    const kept = all.slice(-MOST);
+    // Not at every start: only when half of it is old.
+    if (all.length > 2 * MOST || size > LARGEST_FILE) trim(file, kept, size);
+    return kept;
+  } catch {
+    return [];
+  }
+}
+
+function endOf(file: string): { text: string; size: number } {
+  const handle = openSync(file, "r");
+  try {
+    const { size } = fstatSync(handle);
+    const bytes = Buffer.alloc(Math.min(size, LARGEST_FILE));
+    const length = readSync(handle, bytes, 0, bytes.length, size - bytes.length);
+    return { text: bytes.toString("utf8", 0, length), size };
+  } finally {
+    closeSync(handle);
+  }
+}
+
+function entryIn(line: string): string[] {
+  try {
+    const entry: unknown = JSON.parse(line);
+    return typeof entry === "string" ? [entry] : [];
+  } catch {
+    return []; // torn, or not ours
+  }
+}
+
+function trim(file: string, kept: readonly string[], size: number) {
+  const fresh = `${file}.${process.pid}`;
+  try {
+    writeFileSync(fresh, kept.map(record).join(""), { mode: 0o600 });
+    // Somebody wrote meanwhile: the next start trims it.
+    if (statSync(file).size === size) renameSync(fresh, file);
+  } finally {
+    rmSync(fresh, { force: true });
+  }
+}

@@ -16,9 +16,9 @@ import { openPlain } from "./plain.ts";
 import { createTalk, type Talk, type TalkOptions } from "./talk.ts";
 import type { View } from "./view.ts";
 
-export type Flag = { flag: string; key: string; value: unknown };
-export type Opened = Pick<TalkOptions, "shell" | "models" | "skills" | "switched"> & {
-  engine: Runtime;
+type Flag = { flag: string; key: string; value: unknown };
+/** What is configured: known before anything is opened. */
+export type Settings = {
   config: {
     readonly display: {
       readonly busy_input_mode: Mode;
@@ -31,10 +31,14 @@ export type Opened = Pick<TalkOptions, "shell" | "models" | "skills" | "switched
   };
   home: { readonly dir: string };
   endpoints: readonly { provider: string; model: string; because: string; context: number }[];
-  sandbox: string;
-  newest(): Promise<string | null>;
-  close(drainMs: number): Promise<{ left: string[] }>;
 };
+export type Opened = Settings &
+  Pick<TalkOptions, "shell" | "models" | "skills" | "switched"> & {
+    engine: Runtime;
+    sandbox: string;
+    newest(): Promise<string | null>;
+    close(drainMs: number): Promise<{ left: string[] }>;
+  };
 export type Open = (options: {
   env: NodeJS.ProcessEnv;
   flags: readonly Flag[];
@@ -42,6 +46,7 @@ export type Open = (options: {
   mine(session: string): boolean;
 }) => Promise<Opened>;
 export type ChatOptions = {
+  settings: Settings;
   open: Open;
   env: NodeJS.ProcessEnv;
   model?: string;
@@ -53,10 +58,9 @@ export type ChatOptions = {
   plain: boolean;
 };
 
-/** A view that a person types into. */
+/** A view that a person types into. What is entered before there is a talk waits for it. */
 export type Surface = View & {
-  /** Resolves or goes on until it is stopped; `leave` is called when the person wants to go. */
-  start(talk: Talk, leave: (code: number) => void): Promise<void>;
+  start(talking: Promise<Talk>, leave: (code: number) => void): void;
   /** The terminal is as it was before. */
   stop(): void;
 };
@@ -79,52 +83,69 @@ export async function openChat(options: ChatOptions): Promise<number> {
   stdout.removeAllListeners("error").on("error", () => left.resolve(129));
   stdin.on("error", () => left.resolve(129));
 
-  const model = { flag: "--model", key: "model.default", value: options.model };
-  const running = await options.open({ env, flags: [model], logToStderr: false, mine: isTerminal });
-  const { engine: runtime, config } = running;
-  const lines = options.plain || config.display.plain || !stdin.isTTY || !stdout.isTTY || env.TERM === "dumb";
+  const { display } = options.settings.config;
+  const lines = options.plain || display.plain || !stdin.isTTY || !stdout.isTTY || env.TERM === "dumb";
   const view = lines
     ? openPlain({ input: stdin, output: stdout, now: () => performance.now() })
-    : await openOnScreen(running, env);
-  const talk = createTalk({
-    ...running,
-    runtime,
-    view,
-    mode: config.display.busy_input_mode,
-    model: running.endpoints[0]?.model ?? "",
-    newSession,
-    newKey: randomUUID,
-    now: clock.now,
-    imagesIn: async (text) => (await attachmentsIn(text, process.cwd())).images,
-    save,
-    costOf: (name: string, usage: Usage) => costOf(config.prices, name, usage),
-    leave: () => left.resolve(0),
-  });
+    : await openOnScreen(options.settings, env);
+  view.say(`hermes · ${modelLine(options.settings)}`);
+  // The prompt is there at once; the rest of us (a fifth of a second) while the person reads and types.
+  const wanted = { env, flags: [modelFlag(options.model)], logToStderr: false, mine: isTerminal };
+  const opening = clock.sleep(0).then(() => options.open(wanted));
+  const talking = opening.then(begin);
+  view.start(talking, left.resolve);
   let code = 1;
   let failure: unknown;
   try {
-    view.say(banner(running));
-    const started = view.start(talk, left.resolve);
-    await talk.open(await sessionOf(options, running, view));
-    code = await Promise.race([left.promise, started.then(() => left.promise)]);
+    code = await Promise.race([left.promise, talking.then(() => left.promise)]);
   } catch (error) {
     failure = error;
   }
   // Also when the talk broke off: nothing may keep the process.
-  talk.close();
   view.stop();
-  stdout.write("Shutting down… (finalizing session)\n");
-  const over = await leave(running);
-  const { session, title, turn, waiting } = talk.facts();
-  if (title || turn || waiting.length) stdout.write(`Resume with: hermes -c ${shortName(session)}\n`);
+  if (!failure) stdout.write("Shutting down… (finalizing session)\n");
+  const running = await opening.catch(() => null);
+  const talk = await settledBy(talking);
+  talk?.close();
+  const over = running ? await leave(running) : true;
   if (failure) throw failure;
+  const { session = "", title = "", turn = null, waiting = [] } = talk?.facts() ?? {};
+  if (title || turn || waiting.length) stdout.write(`Resume with: hermes -c ${shortName(session)}\n`);
   if (!over) process.exit(code); // whatever is wedged would hold the process
   return code;
+
+  async function begin(opened: Opened): Promise<Talk> {
+    const { engine: runtime, config, endpoints, sandbox } = opened;
+    const talk = createTalk({
+      ...opened,
+      runtime,
+      view,
+      mode: config.display.busy_input_mode,
+      model: endpoints[0]?.model ?? "",
+      newSession,
+      newKey: randomUUID,
+      now: clock.now,
+      imagesIn: async (text) => (await attachmentsIn(text, process.cwd())).images,
+      save,
+      costOf: (name: string, usage: Usage) => costOf(config.prices, name, usage),
+      leave: () => left.resolve(0),
+    });
+    view.say(`${sandbox}\n${HELP}`);
+    await talk.open(await sessionOf(options, opened, view));
+    return talk;
+  }
 }
 
-async function openOnScreen(running: Opened, env: NodeJS.ProcessEnv): Promise<Surface> {
+const HELP = "Type a message; /help for commands, Ctrl+C stops a turn, Ctrl+D leaves.";
+
+/** Null: it will not come, or not soon (the person left while choosing what to talk about). */
+const settledBy = <T>(work: Promise<T>): Promise<T | null> =>
+  Promise.race([work.catch(() => null), clock.sleep(0).then(() => null)]);
+
+export const modelFlag = (model: string | undefined) => ({ flag: "--model", key: "model.default", value: model });
+
+async function openOnScreen({ config, endpoints, home }: Settings, env: NodeJS.ProcessEnv): Promise<Surface> {
   const { openScreen } = await import("./screen/screen.ts");
-  const { config, endpoints, home } = running;
   return openScreen({
     env,
     theme: config.display.theme,
@@ -174,12 +195,7 @@ async function save(file: string, text: string): Promise<string> {
   return path;
 }
 
-function banner(running: Opened): string {
-  const help = "Type a message; /help for commands, Ctrl+C stops a turn, Ctrl+D leaves.";
-  return `hermes · ${modelLine(running)}\n${running.sandbox}\n${help}`;
-}
-
-export function modelLine({ endpoints }: Pick<Opened, "endpoints">): string {
+export function modelLine({ endpoints }: Pick<Settings, "endpoints">): string {
   const [first] = endpoints;
   if (first?.provider === "demo") return "OFFLINE DEMO MODEL (a script; set a key with: hermes setup)";
   return `${first?.model} by ${first?.provider} (${first?.because})`;

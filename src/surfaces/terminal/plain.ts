@@ -81,6 +81,19 @@ export function openPlain({ input, output, now }: Io): Surface {
     return (yes || no) && talk.answer(asking, yes, yes ? line : "The user said no.");
   }
 
+  /** Line by line, until there are no more. */
+  async function hear(talk: Talk): Promise<void> {
+    prompt();
+    for (let line = await nextLine(); line !== null; line = await nextLine()) {
+      try {
+        if (!(await answered(talk, line.trim()))) await talk.enter(line);
+      } catch (error) {
+        write(`${messageOf(error)}\n`);
+      }
+      prompt();
+    }
+  }
+
   return {
     ...pen,
     ended(outcome, ms) {
@@ -103,26 +116,20 @@ export function openPlain({ input, output, now }: Io): Surface {
       prompt();
       return choices[Number(await nextLine()) - 1]?.value ?? null;
     },
-    async start(talk, leave) {
+    start(talking, leave) {
       let interrupted = Number.NEGATIVE_INFINITY;
       lines.on("SIGINT", () => {
         if (now() - interrupted < TWICE_MS) return leave(130);
         interrupted = now();
-        void talk
-          .stop()
+        void talking
+          .then((talk) => talk.stop())
           .then((stopped) => write(stopped ? "" : "\nNothing is running. Ctrl+C again to leave.\n"))
           .catch((error: unknown) => write(`${messageOf(error)}\n`));
       });
-      prompt();
-      for (let line = await nextLine(); line !== null; line = await nextLine()) {
-        try {
-          if (!(await answered(talk, line.trim()))) await talk.enter(line);
-        } catch (error) {
-          write(`${messageOf(error)}\n`);
-        }
-        prompt();
-      }
-      leave(0);
+      void talking.then(hear).then(
+        () => leave(0),
+        () => {}, // there is no talk: whoever makes it says why
+      );
     },
     stop: () => lines.close(),
   };

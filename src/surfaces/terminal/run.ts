@@ -5,7 +5,7 @@ import { text as readAll } from "node:stream/consumers";
 import { readImage } from "./attachments.ts";
 import { fullName } from "./names.ts";
 import { runOnce } from "./once.ts";
-import { leave, modelLine, newSession, type Open } from "./open.ts";
+import { leave, modelFlag, modelLine, newSession, type Open } from "./open.ts";
 
 type RunOptions = {
   open: Open;
@@ -31,9 +31,13 @@ export async function openRun(options: RunOptions): Promise<number> {
   const off = { flag: "--yolo", key: "approvals.mode", value: options.yolo ? "off" : undefined };
   const named = options.session && fullName(options.session);
   // A single turn is no time to take up what others left.
-  const model = { flag: "--model", key: "model.default", value: options.model };
   const mine = (session: string) => session === named;
-  const running = await options.open({ env: options.env, flags: [model, off], logToStderr: false, mine });
+  const running = await options.open({
+    env: options.env,
+    flags: [modelFlag(options.model), off],
+    logToStderr: false,
+    mine,
+  });
   if (!options.quiet) stderr.write(`${modelLine(running)}\n`);
   const stop = new AbortController();
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;

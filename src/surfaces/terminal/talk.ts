@@ -56,8 +56,6 @@ export function createTalk(options: TalkOptions) {
   /** What the person's own commands said, for the next message. */
   let carried = "";
   let running: AbortController | null = null;
-  /** What is entered before there is a conversation waits for it. */
-  const ready = Promise.withResolvers<void>();
 
   const now = (next: Facts) => {
     facts = next;
@@ -89,7 +87,6 @@ export function createTalk(options: TalkOptions) {
 
     view.enter(heading ?? (recent.length ? `▸ ${next.title || shortName(session)}` : ""));
     now(next);
-    ready.resolve();
     const first = start ? start.seq - 1 : 0;
     void follow(session, first, recent.at(-1)?.seq ?? 0, inputs, signal);
     if (read > 0) void countEarlier(session, read, signal);
@@ -220,7 +217,6 @@ export function createTalk(options: TalkOptions) {
       const command = typed.startsWith("/") ? commandIn(text) : null;
       const [, bangs = "", line = ""] = /^(!!?)\s*(.+)$/s.exec(typed) ?? [];
       if (text === "") return;
-      await ready.promise;
       if (command) {
         const found = COMMANDS.find(({ name, alias }) => name === command.name || alias === command.name);
         if (!found)

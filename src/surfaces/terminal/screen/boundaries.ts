@@ -32,18 +32,17 @@ const TAGS =
   "fieldset|figcaption|figure|footer|form|frame|frameset|h[1-6]|head|header|hr|html|iframe|legend|li|link|main|menu|" +
   "menuitem|meta|nav|noframes|ol|optgroup|option|p|param|search|section|summary|table|tbody|td|tfoot|th|thead|title|tr|" +
   "track|ul)(?: |/?>|$)";
-const WORDS = /^ {0,3}<(script|pre|style|textarea)(?:[\s>]|$)/i;
-const HTML = new RegExp(
-  `^ {0,3}(?:</?${TAGS}|<(?!script|pre|style|textarea)[a-z][\\w-]*(?: +[a-z:_][\\w.:-]*(?: *= *(?:"[^"]*"|'[^']*'|[^\\s"'=<>\`]+))?)* */?> *$|` +
-    "</(?!script|pre|style|textarea)[a-z][\\w-]* *> *$)",
-  "i",
-);
-/** What HTML, quote, list and so on need to begin right after a line of text. */
+const RAW = /^ {0,3}<(script|pre|style|textarea)(?:[\s>]|$)/i;
+const ATTRIBUTE = " +[a-z:_][\\w.:-]*(?: *= *(?:\"[^\"]*\"|'[^']*'|[^\\s\"'=<>`]+))?";
+const NAME = "(?!script|pre|style|textarea)[a-z][\\w-]*";
+/** A tag of a block, or any whole tag alone on its line. */
+const HTML = new RegExp(`^ {0,3}(?:</?${TAGS}|<${NAME}(?:${ATTRIBUTE})* */?> *$|</${NAME} *> *$)`, "i");
+/** What may begin right after a line of text, beside what is asked for by name. */
 const INTERRUPTS = new RegExp(
   `^(?: {0,3}(?:>|(?:[*+-]|1[.)]) +[^ ]|\\$\\$|\\\\\\[)|</?${TAGS}|<(?:script|pre|style|textarea|!--))`,
 );
 const IN_LIST = /^(?:```|~~~|#|<(?:[a-z].*>|!--)|>)/i;
-const MARKED: readonly [begin: RegExp, end: RegExp][] = [
+const SPANS: readonly [begin: RegExp, end: RegExp][] = [
   [/^ {0,3}<!--/, /-->/],
   [/^ {0,3}<\?/, /\?>/],
   [/^ {0,3}<!\[CDATA\[/, /\]\]>/],
@@ -93,9 +92,9 @@ function begun(line: string): Block {
   if (fence) return { is: "fence", ...fence };
   if (HEADING.test(line) || RULE.test(line)) return NONE;
   if (BULLET.test(line)) return item(line);
-  const word = WORDS.exec(line);
+  const word = RAW.exec(line);
   if (word) return until(line.slice(word[0].length), new RegExp(`</${word[1]}>`, "i"));
-  for (const [begin, end] of MARKED) if (begin.test(line)) return until(line.trimStart().slice(2), end);
+  for (const [begin, end] of SPANS) if (begin.test(line)) return until(line.trimStart().slice(2), end);
   if (HTML.test(line)) return { is: "html" };
   return { is: "text", quote: QUOTE.test(line), last: line, head: "" };
 }

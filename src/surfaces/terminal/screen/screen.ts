@@ -1,6 +1,14 @@
 // The screen of `hermes chat`: pi-tui behind one door. A transcript that only grows, below it what moves, then the
 // choices of a question, the editor, what waits, and the status bar.
-import { type Component, Container, isKeyRelease, Key, matchesKey, ProcessTerminal, TuiMainScreen } from "@earendil-works/pi-tui";
+import {
+  type Component,
+  Container,
+  isKeyRelease,
+  Key,
+  matchesKey,
+  ProcessTerminal,
+  TuiMainScreen,
+} from "@earendil-works/pi-tui";
 import { messageOf } from "../../../core/errors.ts";
 import type { Usage } from "../../../core/session.ts";
 import { COMMANDS } from "../commands.ts";
@@ -9,7 +17,6 @@ import { openHistory } from "../history.ts";
 import type { Surface } from "../open.ts";
 import type { Talk } from "../talk.ts";
 import { lasting } from "../tell.ts";
-import * as part from "./transcript.ts";
 import { createChooser } from "./choose.ts";
 import { createCompletion } from "./complete.ts";
 import { createLive } from "./live.ts";
@@ -18,6 +25,7 @@ import { Prompt } from "./prompt.ts";
 import { createQuestion, type Reply } from "./question.ts";
 import { queueLines, statusBar } from "./status.ts";
 import { pickTheme, type Theme } from "./theme.ts";
+import * as part from "./transcript.ts";
 
 type ScreenOptions = {
   env: NodeJS.ProcessEnv;
@@ -132,6 +140,11 @@ export function openScreen(options: ScreenOptions): Surface {
     look.changed();
   }
 
+  async function adapt(): Promise<void> {
+    const background = await tui.queryTerminalBackgroundColor({ timeoutMs: BACKGROUND_MS });
+    if (background && !stopped) paint(pickTheme("auto", options.env, background));
+  }
+
   function border(): void {
     const current = question.current();
     if (!editor.getText()) answering = current?.kind === "question";
@@ -175,7 +188,8 @@ export function openScreen(options: ScreenOptions): Surface {
   }
 
   // ── Keys ────────────────────────────────────────────────────────────────────────────────────────────
-  let talk: Talk | null = null;
+  /** What is entered before there is a talk waits for it. */
+  let talking: Promise<Talk> = new Promise(() => {});
   let leave: (code: number) => void = () => {};
   let interrupted = Number.NEGATIVE_INFINITY;
   /** Typed while a text was on its way to be durable: comes after it. */
@@ -190,7 +204,8 @@ export function openScreen(options: ScreenOptions): Surface {
     if (matchesKey(data, Key.ctrl("o"))) return done(unfold);
     if (matchesKey(data, Key.ctrl("d")) && !editor.getText()) return done(() => leave(0));
     if (matchesKey(data, Key.escape) && !editor.isShowingAutocomplete() && facts?.turn) return interrupt();
-    if (matchesKey(data, Key.alt("up"))) return done(() => void talk?.takeBack().catch(complain));
+    if (matchesKey(data, Key.alt("up")))
+      return done(() => void talking.then((talk) => talk.takeBack()).catch(complain));
     if (matchesKey(data, Key.alt("enter"))) return done(() => submit(true));
     if (!editor.getText() && now() - asked > ARMED_MS) {
       const used = question.key(data);
@@ -225,8 +240,8 @@ export function openScreen(options: ScreenOptions): Surface {
     if (now() - interrupted < TWICE_MS) return done(() => leave(130));
     interrupted = now();
     const text = editor.getText();
-    talk
-      ?.stop()
+    void talking
+      .then((talk) => talk.stop())
       .then((stopping) => {
         if (stopping) return;
         if (text && text === editor.getText()) {
@@ -256,9 +271,10 @@ export function openScreen(options: ScreenOptions): Surface {
   /** The text stays in the editor until it is durable; keys pressed meanwhile come after it. */
   function submit(other: boolean): void {
     const text = editor.getExpandedText();
-    if (!text.trim() || !talk) return;
+    if (!text.trim()) return;
     held = [];
-    void sent(talk, text, other)
+    void talking
+      .then((talk) => sent(talk, text, other))
       .then(() => {
         remember(text);
         editor.setText("");
@@ -285,7 +301,7 @@ export function openScreen(options: ScreenOptions): Surface {
   async function reply(answer: Reply): Promise<void> {
     const asking = question.current();
     try {
-      if (asking) await talk?.answer(asking, answer.allow, answer.text);
+      if (asking) await (await talking).answer(asking, answer.allow, answer.text);
     } catch (error) {
       complain(error);
     }
@@ -390,15 +406,13 @@ export function openScreen(options: ScreenOptions): Surface {
       editor.setText(typed && typed !== text ? `${text}\n${typed}` : text);
       draw();
     },
-    async start(with_, leaving) {
-      talk = with_;
+    start(made, leaving) {
+      talking = made;
       leave = leaving;
       process.stdin.on("end", () => leave(129));
       tui.start();
-      if (options.theme === "auto" && !options.env.NO_COLOR) {
-        const background = await tui.queryTerminalBackgroundColor({ timeoutMs: BACKGROUND_MS });
-        if (background && !stopped) paint(pickTheme("auto", options.env, background));
-      }
+      tui.renderNow(); // what comes next keeps the loop busy
+      if (options.theme === "auto" && !options.env.NO_COLOR) void adapt();
     },
     stop,
   };

@@ -41,8 +41,7 @@ export function drawn(look: Look, text: string, width: number): string[] {
 export const markdown = (look: Look, text: string): Component => part(look, (width) => drawn(look, text, width));
 
 /** A piece of an answer; pieces stand apart by one line. */
-export const answer = (look: Look, text: string): Component =>
-  part(look, (width) => ["", ...drawn(look, text, width)]);
+export const answer = (look: Look, text: string): Component => part(look, (width) => ["", ...drawn(look, text, width)]);
 
 export const message = (look: Look, text: string, images: number): Component =>
   part(look, (width) => {
