@@ -24,6 +24,9 @@ export type Settings = {
       readonly busy_input_mode: Mode;
       readonly theme: "auto" | "dark" | "light" | "mono";
       readonly plain: boolean;
+      readonly compact: boolean;
+      readonly show_reasoning: boolean;
+      readonly tool_progress: "off" | "new" | "all" | "verbose";
     };
     readonly approvals: { readonly unattended: "deny" | "allow" };
     readonly agent: { readonly exit_watchdog: number };
@@ -148,7 +151,7 @@ async function openOnScreen({ config, endpoints, home }: Settings, env: NodeJS.P
   const { openScreen } = await import("./screen/screen.ts");
   return openScreen({
     env,
-    theme: config.display.theme,
+    display: config.display,
     historyFile: join(home.dir, "history"),
     cwd: process.cwd(),
     window: endpoints[0]?.context ?? 0,

@@ -67,7 +67,7 @@ export function createLive(look: Look, now: () => number) {
   }
 
   function thinking(width: number): string[] {
-    const lines = look.unfolded ? lastLines(live.thought, THOUGHT_LINES, width) : [];
+    const lines = look.unfolded || look.thoughts ? lastLines(live.thought, THOUGHT_LINES, width) : [];
     return [look.theme.dim(truncateToWidth("Thinking…", width, "…")), ...lines];
   }
 

@@ -14,9 +14,9 @@ import type { Usage } from "../../../core/session.ts";
 import { COMMANDS } from "../commands.ts";
 import type { Facts } from "../facts.ts";
 import { openHistory } from "../history.ts";
-import type { Surface } from "../open.ts";
+import type { Settings, Surface } from "../open.ts";
 import type { Talk } from "../talk.ts";
-import { lasting } from "../tell.ts";
+import { type Acted, lasting } from "../tell.ts";
 import { createChooser } from "./choose.ts";
 import { createCompletion } from "./complete.ts";
 import { createLive } from "./live.ts";
@@ -29,7 +29,7 @@ import * as part from "./transcript.ts";
 
 type ScreenOptions = {
   env: NodeJS.ProcessEnv;
-  theme: "auto" | "dark" | "light" | "mono";
+  display: Settings["config"]["display"];
   /** Where what was typed is kept. */
   historyFile: string;
   cwd: string;
@@ -50,12 +50,14 @@ const ARMED_MS = 400;
 const BACKGROUND_MS = 300;
 
 export function openScreen(options: ScreenOptions): Surface {
-  const { now } = options;
+  const { now, display } = options;
   const terminal = new ProcessTerminal();
   const tui = new TuiMainScreen(terminal);
   const look: part.Look = {
-    theme: pickTheme(options.theme, options.env),
-    unfolded: false,
+    theme: pickTheme(display.theme, options.env),
+    unfolded: display.tool_progress === "verbose",
+    thoughts: display.show_reasoning,
+    compact: display.compact,
     changed: () => tui.invalidate(),
   };
   const draw = () => tui.requestRender();
@@ -75,6 +77,7 @@ export function openScreen(options: ScreenOptions): Surface {
   let asked = 0; // since when the question is there
   let answering = false; // what is typed was begun as an answer to it
   let stopped = false;
+  let lastTool = "";
 
   // ── Drawing ─────────────────────────────────────────────────────────────────────────────────────────
   const lines = (render: (width: number) => string[]) => ({ render, invalidate() {} });
@@ -312,6 +315,12 @@ export function openScreen(options: ScreenOptions): Surface {
   }
   tui.addInputListener((data) => (key(data) ? { consume: true } : undefined));
 
+  /** What failed is shown in any case. */
+  function toolIsShown({ tool, outcome }: Acted): boolean {
+    if (outcome !== "ok" || display.tool_progress === "all" || display.tool_progress === "verbose") return true;
+    return display.tool_progress === "new" && tool !== lastTool;
+  }
+
   // ── What happens ────────────────────────────────────────────────────────────────────────────────────
   function settle(): void {
     for (const piece of pieces.end()) add(part.answer(look, piece));
@@ -355,7 +364,8 @@ export function openScreen(options: ScreenOptions): Surface {
     },
     acted(call) {
       live.acted(call.id);
-      add(part.tool(look, call));
+      if (toolIsShown(call)) add(part.tool(look, call));
+      lastTool = call.tool;
     },
     asked: ({ text }) => add(part.aside(look, `\n? ${text}`, ({ warn }) => warn)),
     decided: (allow, text) => add(part.aside(look, `${allow ? "✓ allowed" : "✗ denied"}: ${text}`, ({ dim }) => dim)),
@@ -412,7 +422,7 @@ export function openScreen(options: ScreenOptions): Surface {
       process.stdin.on("end", () => leave(129));
       tui.start();
       tui.renderNow(); // what comes next keeps the loop busy
-      if (options.theme === "auto" && !options.env.NO_COLOR) void adapt();
+      if (display.theme === "auto" && !options.env.NO_COLOR) void adapt();
     },
     stop,
   };

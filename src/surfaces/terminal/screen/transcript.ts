@@ -6,7 +6,16 @@ import { highlight, looksLikeDiff } from "./highlight.ts";
 import type { Paint, Theme } from "./theme.ts";
 
 /** How things look just now. */
-export type Look = { theme: Theme; unfolded: boolean; changed(): void };
+export type Look = {
+  theme: Theme;
+  /** What tools were given and said, and thoughts. */
+  unfolded: boolean;
+  /** Thoughts also while the rest is folded. */
+  readonly thoughts: boolean;
+  /** No empty lines between the parts. */
+  readonly compact: boolean;
+  changed(): void;
+};
 
 const FAILED_LINES = 3;
 const DIFF_LINES = 20;
@@ -28,6 +37,7 @@ function part(look: Look, render: (width: number) => string[]): Component {
   };
 }
 
+const apart = ({ compact }: Look) => (compact ? [] : [""]);
 const wrapped = (text: string, width: number, paint: Paint, indent = "") =>
   wrapTextWithAnsi(clean(text), Math.max(1, width - indent.length)).map((line) => indent + paint(line));
 
@@ -41,21 +51,24 @@ export function drawn(look: Look, text: string, width: number): string[] {
 export const markdown = (look: Look, text: string): Component => part(look, (width) => drawn(look, text, width));
 
 /** A piece of an answer; pieces stand apart by one line. */
-export const answer = (look: Look, text: string): Component => part(look, (width) => ["", ...drawn(look, text, width)]);
+export const answer = (look: Look, text: string): Component =>
+  part(look, (width) => [...apart(look), ...drawn(look, text, width)]);
 
 export const message = (look: Look, text: string, images: number): Component =>
   part(look, (width) => {
     const { user, dim } = look.theme;
     const [first = "", ...rest] = wrapped(text, width - 2, user);
     const pictures = images ? [dim(`  ${images === 1 ? "1 picture" : `${images} pictures`}`)] : [];
-    return ["", `${user("❯")} ${first}`, ...rest.map((line) => `  ${line}`), ...pictures];
+    return [...apart(look), `${user("❯")} ${first}`, ...rest.map((line) => `  ${line}`), ...pictures];
   });
 
 export const aside = (look: Look, text: string, paint: (theme: Theme) => Paint): Component =>
   part(look, (width) => wrapped(text, width, paint(look.theme)));
 
 export const thought = (look: Look, text: string): Component =>
-  part(look, (width) => (look.unfolded ? ["", ...wrapped(text.trim(), width, look.theme.dim, "  ")] : []));
+  part(look, (width) =>
+    look.unfolded || look.thoughts ? [...apart(look), ...wrapped(text.trim(), width, look.theme.dim, "  ")] : [],
+  );
 
 export const tool = (look: Look, call: Acted): Component =>
   part(look, (width) => {
