@@ -47,17 +47,18 @@ export function openHistory(file: string): History {
 const record = (text: string) => `\n${JSON.stringify(text)}`;
 
 function read(file: string): string[] {
+  let kept: string[] = [];
   try {
-    chmodSync(file, 0o600);
     const { text, size } = endOf(file);
     const all = text.split("\n").flatMap(entryIn);
-    const kept = all.slice(-MOST);
+    kept = all.slice(-MOST);
+    chmodSync(file, 0o600);
     // Not at every start: only when half of it is old.
     if (all.length > 2 * MOST || size > LARGEST_FILE) trim(file, kept, size);
-    return kept;
   } catch {
-    return [];
+    // None yet, or not ours to change.
   }
+  return kept;
 }
 
 function endOf(file: string): { text: string; size: number } {
