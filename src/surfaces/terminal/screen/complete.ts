@@ -23,11 +23,10 @@ const NEEDS_QUOTES = /[\s'=]|[\u3000-\u303f\uff00-\uffef…—“”‘’]/u;
 
 export function createCompletion(commands: readonly Command[], cwd: string): AutocompleteProvider {
   const builtIn = new CombinedAutocompleteProvider(
-    commands.map(({ name, description, argument, complete }) => ({
+    commands.map(({ name, description, argument }) => ({
       name,
       description,
       ...(argument && { argumentHint: argument }),
-      ...(complete && { getArgumentCompletions: (prefix: string) => choices(complete, prefix) }),
     })),
     cwd,
   );
@@ -61,20 +60,21 @@ export function createCompletion(commands: readonly Command[], cwd: string): Aut
     return (found?.items ?? []).map((item) => ({ ...item, value: `@${item.value}` }));
   }
 
-  async function suggested(text: string, line: number, signal: AbortSignal, force: boolean) {
+  async function suggested(text: string, line: number, signal: AbortSignal, asked: boolean) {
     const [, mention] = MENTION.exec(text) ?? [];
     if (mention) return { items: await mentions(mention, signal), prefix: mention };
-    // Tab asks for a path, but where a command knows what its argument can be, that is what is meant.
     const [, name, argument = ""] = (line === 0 && /^\/(\S+) +(.*)$/.exec(text)) || [];
     const complete = commands.find((command) => command.name === name)?.complete;
-    if (complete) return { items: choices(complete, argument), prefix: argument };
-    return builtIn.getSuggestions([text], 0, text.length, { signal, force: force || line > 0 });
+    // Not before a letter of it, unless asked for: Enter after "/stop " must not choose "all".
+    if (complete) return asked || argument ? { items: choices(complete, argument), prefix: argument } : null;
+    if (!asked && (line > 0 || !text.startsWith("/"))) return null;
+    return builtIn.getSuggestions([text], 0, text.length, { signal, force: asked });
   }
 
   return {
     async getSuggestions(lines, line, column, { signal, force }): Promise<AutocompleteSuggestions | null> {
       const found = await suggested((lines[line] ?? "").slice(0, column), line, signal, force ?? false);
-      const items = (found?.items ?? []).filter(({ value }) => clean(value) === value);
+      const items = (found?.items ?? []).filter(({ value }) => !value.includes("\n") && clean(value) === value);
       return found && items.length > 0 && !signal.aborted ? { ...found, items } : null;
     },
     applyCompletion: (...at) => builtIn.applyCompletion(...at),

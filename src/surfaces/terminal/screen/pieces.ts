@@ -1,7 +1,7 @@
-// Markdown that streams in, as pieces that are settled: whole top-level blocks, without the blank lines around them. Only
-// the rest, 8 kB or so, is parsed again as it grows, so an answer of 10 MB costs its length and no memory.
-import { after, type Block, type Fence, indentOf, isBlank, NONE, shownDefinition } from "./boundaries.ts";
-import { clean } from "./clean.ts";
+// Markdown that streams in, as pieces that are settled: whole top-level blocks. Where a block ends is asked of the parser that
+// will draw it: of complete lines, all blocks but the last are settled. Only that last one, 4 kB at most, is parsed again as
+// it grows, so an answer of 10 MB costs its length and no memory.
+import { Marked } from "@earendil-works/pi-tui";
 
 export type Pieces = {
   /** What is settled now. */
@@ -12,113 +12,100 @@ export type Pieces = {
 };
 
 /** A block that is longer is cut: at an item of a list, at the end of a line, or in the line if that is as long. */
-const LONGEST = 8_192;
-/** What a piece after a cut begins with (the fence again, the head of the table again). More would be worth a page. */
-const LONGEST_AGAIN = 512;
+const LONGEST = 4_096;
+/** As the renderer has it. */
+const TAB = "    ";
+/** Where in a line that is too long a good place to cut is looked for. */
 const WINDOW = 256;
+/** What a piece begins with again after a cut (the fence, the head of a table). More would be worth a page. */
+const LONGEST_AGAIN = 512;
+const FENCE = /^( *)(`{3,}|~{3,})[^\n]*\n/;
+const TABLE = /^[^\n]*\|[^\n]*\n[ |:-]*-[ |:-]*\n/;
+const DEFINITION = /^( {0,3}\[(?:\\.|[^[\]\\])+\]):/gm;
+
+// The renderer's own: formulas are blocks too.
+const marked = new Marked({
+  extensions: [
+    {
+      name: "formula",
+      level: "block",
+      tokenizer(source) {
+        const [raw] = /^ {0,3}(?:\$\$[^]*?\S[^]*?(?:\$\$|$)|\\\[[^]*?(?:\\\]|$))[ \t]*(?:\n|$)/.exec(source) ?? [];
+        return raw === undefined ? undefined : { type: "formula", raw };
+      },
+    },
+  ],
+});
 const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
 
 export function createPieces(): Pieces {
-  /** Whole lines, and the line that is not over. */
   let tail = "";
-  let line = "";
-  let block: Block = NONE;
-  let blank = false;
-  /** Where in the tail the last item of a list begins. */
-  let lastItem = 0;
-  /** After a cut in a fence that was indented: so much is taken off its lines. */
-  let dedent = 0;
-  let settled: string[] = [];
-
-  function settle(text: string) {
-    const end = text.indexOf("\n", text.trimEnd().length);
-    const piece = text.slice(0, end < 0 ? text.length : end).replace(/^(?: *\n)+/, "");
-    if (piece.trim() !== "") settled.push(piece);
-  }
-
-  function add(raw: string, torn = false) {
-    const plain = clean(raw);
-    const text = shownDefinition(block, plain.slice(Math.min(dedent, indentOf(plain))));
-    const next = after(block, text, blank);
-    if (next.ended && blank && indentOf(text) < 4) {
-      settle(tail);
-      tail = "";
-      lastItem = 0;
-    }
-    block = next.block;
-    blank = isBlank(text);
-    if (block.is === "list" && block.fresh) lastItem = tail.length;
-    if (block.is !== "fence") dedent = 0;
-    tail += `${text}\n`;
-    if (torn || tail.length > LONGEST) cut();
-  }
-
-  function cut() {
-    const fence = block.is === "fence" ? block : block.is === "list" ? block.fence : null;
-    if (lastItem > 0) {
-      settle(tail.slice(0, lastItem));
-      tail = tail.slice(lastItem);
-    } else if (fence && again(fence).length <= LONGEST_AGAIN) {
-      settle(tail + closing(fence));
-      tail = again(fence);
-      dedent ||= fence.indent;
-      block = { is: "fence", ...fence, indent: 0 };
-    } else {
-      settle(tail);
-      tail = block.is === "text" && block.head.length <= LONGEST_AGAIN ? block.head : "";
-      block = tail === "" ? NONE : block;
-    }
-    lastItem = 0;
-  }
 
   function push(delta: string): string[] {
-    let from = 0;
-    for (let at = delta.indexOf("\n"); at >= 0; at = delta.indexOf("\n", from)) {
-      line += delta.slice(from, at);
-      shorten();
-      add(line);
-      line = "";
-      from = at + 1;
-    }
-    line += delta.slice(from);
-    shorten();
-    return taken();
+    tail += delta.replaceAll("\r\n", "\n").replaceAll("\t", TAB);
+    if (!delta.includes("\n") && tail.length <= LONGEST) return [];
+    const whole = tail.lastIndexOf("\n") + 1;
+    const blocks = blocksIn(tail.slice(0, whole));
+    tail = (blocks.pop() ?? "") + tail.slice(whole);
+    while (tail.length > LONGEST) blocks.push(cut());
+    return blocks.map(trimmed).filter(Boolean);
   }
 
-  function shorten() {
-    while (line.length > LONGEST) {
-      const at = placeToCut(line);
-      add(line.slice(0, at), true);
-      line = line.slice(at);
-    }
+  /** Takes the first part off the tail. */
+  function cut(): string {
+    const items = itemsIn(tail);
+    const at = items.length > 1 ? tail.length - (items.at(-1)?.length ?? 0) : placeToCut(tail);
+    const piece = tail.slice(0, at);
+    const [opening = "", indent = "", marker = ""] = FENCE.exec(tail) ?? TABLE.exec(tail) ?? [];
+    const again = opening.length < Math.min(at, LONGEST_AGAIN) && items.length <= 1 ? opening : "";
+    tail = again + tail.slice(at);
+    return marker && again ? `${piece.trimEnd()}\n${indent}${marker}` : piece;
   }
 
-  function taken(): string[] {
-    const out = settled;
-    settled = [];
-    return out;
-  }
-
-  function end(): string[] {
-    if (line !== "") add(line);
-    // Closed, or else a last line of "``" would be taken for half of its end.
-    settle(tail + (block.is === "fence" ? closing(block) : ""));
-    [tail, line, block, blank, lastItem, dedent] = ["", "", NONE, false, 0, 0];
-    return taken();
-  }
-
-  return { push, rest: () => tail + shownDefinition(block, line), end };
+  return {
+    push,
+    rest: () => shown(tail),
+    end() {
+      const blocks = blocksIn(tail);
+      tail = "";
+      return blocks.map(trimmed).filter(Boolean);
+    },
+  };
 }
 
-const closing = (fence: Fence) => " ".repeat(fence.indent) + fence.marker;
-const again = (fence: Fence) => `${fence.marker}${fence.language}\n`;
+/** The blank lines after a block belong to it. */
+function blocksIn(text: string): string[] {
+  const blocks: string[] = [];
+  for (const { type, raw } of tokensOf(text)) {
+    const last = blocks.length - 1;
+    if (type === "space" && last >= 0) blocks[last] += raw;
+    else blocks.push(type === "def" ? shown(raw) : raw);
+  }
+  return blocks;
+}
 
-/** Before a word, else before a letter (a sign could begin a list or a quote there), else between two characters. */
-function placeToCut(line: string): number {
+/** The items of a list, where the text is one. */
+function itemsIn(text: string): string[] {
+  const [list] = tokensOf(text);
+  return list?.type === "list" ? (list["items"] as { raw: string }[]).map(({ raw }) => raw) : [];
+}
+
+const tokensOf = (text: string) => new marked.Lexer(marked.defaults).blockTokens(text, []);
+
+/** `[1]: https://…` names an address for links anywhere in the text, and shows nothing itself. The links may stand in
+ *  pieces that were shown long ago, so both would be lost: it is shown as it is written. */
+const shown = (text: string) => (FENCE.test(text) ? text : text.replaceAll(DEFINITION, "$1\\:"));
+
+const trimmed = (piece: string) => piece.trimEnd().replace(/^(?:[ \t]*\n)+/, "");
+
+/** At the end of a line, else before a word, else between two characters. */
+function placeToCut(text: string): number {
+  const line = text.lastIndexOf("\n", LONGEST - 1) + 1;
+  if (line > LONGEST_AGAIN) return line;
   const from = LONGEST - WINDOW;
-  const places = [...graphemes.segment(line.slice(from, LONGEST))].slice(1).toReversed();
-  const isLetter = ({ segment }: { segment: string }) => /^\p{L}/u.test(segment);
-  const word = places.find((place) => isLetter(place) && /\s/.test(line.charAt(from + place.index - 1)));
-  const place = word ?? places.find(isLetter) ?? places[0];
-  return from + (place?.index ?? WINDOW);
+  // A little beyond, so that none of them is only the half of one.
+  const segments = [...graphemes.segment(text.slice(from, LONGEST + WINDOW))];
+  const places = segments.filter(({ index }) => index > 0 && index < WINDOW).toReversed();
+  const word = places.find(({ segment, index }) => /^\p{L}/u.test(segment) && /\s/.test(text.charAt(from + index - 1)));
+  return from + ((word ?? places[0])?.index ?? WINDOW);
 }

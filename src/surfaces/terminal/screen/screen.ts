@@ -48,6 +48,8 @@ const KEPT_LINES = 2_000;
 /** A key that was on its way when a question came is not an answer to it. */
 const ARMED_MS = 400;
 const BACKGROUND_MS = 300;
+/** Still running so long after SIGTSTP: it did not stop us. */
+const AWAKE_MS = 100;
 
 export function openScreen(options: ScreenOptions): Surface {
   const { now, display } = options;
@@ -75,8 +77,9 @@ export function openScreen(options: ScreenOptions): Surface {
   let facts: Facts | null = null;
   let pieces = createPieces();
   let asked = 0; // since when the question is there
-  let answering = false; // what is typed was begun as an answer to it
+  let begunFor = ""; // the question that stood there when what is typed was begun: only that one can it answer
   let stopped = false;
+  let suspended = false;
   let lastTool = "";
 
   // ── Drawing ─────────────────────────────────────────────────────────────────────────────────────────
@@ -150,10 +153,10 @@ export function openScreen(options: ScreenOptions): Surface {
 
   function border(): void {
     const current = question.current();
-    if (!editor.getText()) answering = current?.kind === "question";
+    if (!editor.getText()) begunFor = current?.call ?? "";
     const mode = current ? "asking" : facts?.turn ? "busy" : "ready";
     editor.borderColor = look.theme.border(mode);
-    editor.label = labelOf(current !== null && answering, facts);
+    editor.label = labelOf(current?.kind === "question" && current.call === begunFor, facts);
   }
   editor.onChange = border;
 
@@ -175,19 +178,26 @@ export function openScreen(options: ScreenOptions): Surface {
   }
 
   function suspend(): void {
+    suspended = true;
     rest();
     process.once("SIGCONT", resume);
+    // Where no shell could wake us again (`docker run`, `xterm -e`) the kernel does not stop us: then we just go on.
+    setTimeout(resume, AWAKE_MS);
     process.kill(0, "SIGTSTP");
   }
 
   /** Below whatever the shell has written meanwhile. */
   function resume(): void {
+    if (!suspended || stopped) return;
+    suspended = false;
+    process.off("SIGCONT", resume);
     transcript.clear();
     tui.restoreRenderState({ ...NOTHING_DRAWN, previousLines: [] });
     tui.removeChild(lastLine);
     for (const one of parts.slice(1)) tui.addChild(one);
     tui.start();
     tui.setFocus(editor);
+    tui.renderNow(); // a frame that was asked for while nothing could be drawn would keep the next from being asked for
   }
 
   // ── Keys ────────────────────────────────────────────────────────────────────────────────────────────
@@ -195,18 +205,18 @@ export function openScreen(options: ScreenOptions): Surface {
   let talking: Promise<Talk> = new Promise(() => {});
   let leave: (code: number) => void = () => {};
   let interrupted = Number.NEGATIVE_INFINITY;
-  /** Typed while a text was on its way to be durable: comes after it. */
-  let held: string[] | null = null;
+  /** Typed, or taken back into the editor, while a text was on its way to be durable: comes after it. */
+  let held: (() => void)[] | null = null;
 
   function key(data: string): boolean {
     if (isKeyRelease(data)) return true;
     if (matchesKey(data, Key.ctrl("c"))) return interrupt();
     if (matchesKey(data, Key.ctrl("z"))) return done(suspend);
     if (chooser.key(data)) return done(draw);
-    if (held) return done(() => held?.push(data));
+    if (held) return done(() => held?.push(() => feed(data)));
     if (matchesKey(data, Key.ctrl("o"))) return done(unfold);
     if (matchesKey(data, Key.ctrl("d")) && !editor.getText()) return done(() => leave(0));
-    if (matchesKey(data, Key.escape) && !editor.isShowingAutocomplete() && facts?.turn) return interrupt();
+    if (matchesKey(data, Key.escape) && !editor.isShowingAutocomplete() && facts?.turn) return cancel();
     if (matchesKey(data, Key.alt("up")))
       return done(() => void talking.then((talk) => talk.takeBack()).catch(complain));
     if (matchesKey(data, Key.alt("enter"))) return done(() => submit(true));
@@ -242,6 +252,10 @@ export function openScreen(options: ScreenOptions): Surface {
     if (chooser.cancel()) return done(draw);
     if (now() - interrupted < TWICE_MS) return done(() => leave(130));
     interrupted = now();
+    return cancel();
+  }
+
+  function cancel(): true {
     const text = editor.getText();
     void talking
       .then((talk) => talk.stop())
@@ -255,6 +269,13 @@ export function openScreen(options: ScreenOptions): Surface {
       })
       .catch(complain);
     return true;
+  }
+
+  function draft(text: string): void {
+    if (held) return void held.push(() => draft(text));
+    const typed = editor.getText();
+    editor.setText(typed && typed !== text ? `${text}\n${typed}` : text);
+    draw();
   }
 
   function unfold(): void {
@@ -276,6 +297,7 @@ export function openScreen(options: ScreenOptions): Surface {
     const text = editor.getExpandedText();
     if (!text.trim()) return;
     held = [];
+    interrupted = Number.NEGATIVE_INFINITY; // what is stopped next is another thing
     void talking
       .then((talk) => sent(talk, text, other))
       .then(() => {
@@ -284,9 +306,9 @@ export function openScreen(options: ScreenOptions): Surface {
       })
       .catch(complain)
       .finally(() => {
-        const keys = held ?? [];
+        const later = held ?? [];
         held = null;
-        for (const data of keys) feed(data);
+        for (const act of later) act();
         border();
         draw();
       });
@@ -294,9 +316,9 @@ export function openScreen(options: ScreenOptions): Surface {
 
   async function sent(to: Talk, text: string, other: boolean): Promise<void> {
     const asking = question.current();
-    const word = other || text.startsWith("/") ? null : question.word(text);
-    const free = answering && !other && !/^[/!]/.test(text) ? { allow: true, text } : null;
-    const answer = word ?? (asking?.kind === "question" ? free : null);
+    const meant = asking?.call === begunFor && !other && !/^[/!]/.test(text);
+    const free = asking?.kind === "question" ? { allow: true, text } : null;
+    const answer = meant ? (question.word(text) ?? free) : null;
     // Too late for an answer: then it is a message, and nothing is lost.
     if (!asking || !answer || !(await to.answer(asking, answer.allow, answer.text))) await to.enter(text, other);
   }
@@ -411,11 +433,7 @@ export function openScreen(options: ScreenOptions): Surface {
       draw();
       return chosen;
     },
-    draft(text) {
-      const typed = editor.getText();
-      editor.setText(typed && typed !== text ? `${text}\n${typed}` : text);
-      draw();
-    },
+    draft,
     start(made, leaving) {
       talking = made;
       leave = leaving;

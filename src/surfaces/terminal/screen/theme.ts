@@ -6,7 +6,7 @@ export type Kind = "dark" | "light" | "mono";
 /** How many bits of colour the terminal shows. */
 export type Depth = 1 | 4 | 8 | 24;
 /** What the editor's border tells: it waits for a message, a turn runs, a question waits for its answer. */
-export type Mode = "ready" | "busy" | "asking";
+type Mode = "ready" | "busy" | "asking";
 
 export type Theme = {
   kind: Kind;

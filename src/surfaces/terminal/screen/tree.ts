@@ -2,16 +2,21 @@
 import type { Dirent } from "node:fs";
 import { opendir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setImmediate as turn } from "node:timers/promises";
 import { clean } from "./clean.ts";
 
 /** Looked at, not only found: a directory of a million files must not hold up who types. */
 const MOST_ENTRIES = 20_000;
 const DEEPEST = 12;
+/** So many are judged before a key is looked after. */
+const AT_A_TIME = 1_000;
 const LARGEST_RULES = 100_000;
 const NEVER = new Set([".git", "node_modules"]);
 
 type Token = string | RegExp;
-type Rule = { segments: readonly Token[][]; keep: boolean; dirOnly: boolean };
+/** Most are plain names, which are compared at once. */
+type Segment = string | Token[];
+type Rule = { segments: readonly Segment[]; keep: boolean; dirOnly: boolean };
 /** `depth`: how many names lead to the directory whose rules these are. */
 type Rules = { depth: number; rules: readonly Rule[] };
 type Place = { names: readonly string[]; above: readonly Rules[] };
@@ -27,11 +32,12 @@ export async function pathsBelow(top: string): Promise<string[]> {
     left -= entries.length;
     const rules = entries.some(({ name }) => name === ".gitignore") ? await rulesIn(dir) : [];
     const all = rules.length > 0 ? [...place.above, { depth: place.names.length, rules }] : place.above;
-    for (const entry of entries) {
+    for (const [i, entry] of entries.entries()) {
+      if (i % AT_A_TIME === AT_A_TIME - 1) await turn();
       const names = [...place.names, entry.name];
       const isDir = entry.isDirectory();
       // A name that cannot be shown, or not be quoted, cannot be meant either.
-      if (NEVER.has(entry.name) || entry.name.includes('"') || clean(entry.name) !== entry.name) continue;
+      if (NEVER.has(entry.name) || /["\n]/.test(entry.name) || clean(entry.name) !== entry.name) continue;
       if (isIgnored(all, names, isDir)) continue;
       paths.push(isDir ? `${names.join("/")}/` : names.join("/"));
       if (isDir && names.length < DEEPEST) places.push({ names, above: all });
@@ -64,7 +70,7 @@ function ruleIn(raw: string): Rule[] {
   const body = line.replace(/^!/, "").replace(/\/+$/, "");
   if (body === "" || line.startsWith("#")) return [];
   // Without a "/" in it, it is about a name anywhere below.
-  const segments = (body.includes("/") ? body.replace(/^\//, "") : `**/${body}`).split("/").map(tokensOf);
+  const segments = (body.includes("/") ? body.replace(/^\//, "") : `**/${body}`).split("/").map(segmentOf);
   return [{ segments, keep: line.startsWith("!"), dirOnly: line.endsWith("/") }];
 }
 
@@ -79,30 +85,33 @@ function isIgnored(above: readonly Rules[], names: readonly string[], isDir: boo
   return false;
 }
 
-const tokensOf = (segment: string): Token[] =>
-  [...segment.matchAll(/\*+|\[[!^]?[\w.-]+\]|\\?./gsu)].map(([token]) => {
-    if (token.startsWith("[") && token.length > 1) return setOf(token);
-    return token.startsWith("\\") ? token.slice(1) : token;
-  });
+const segmentOf = (text: string): Segment =>
+  text === "**" || !/[*?[\\]/.test(text)
+    ? text
+    : [...text.matchAll(/\*+|\[[!^]?[\w.-]+\]|\\?./gs)].map(([token]) => {
+        if (token.startsWith("[") && token.length > 1) return setOf(token);
+        return token.startsWith("\\") ? token.slice(1) : token;
+      });
 
 function setOf(token: string): Token {
   try {
-    return new RegExp(`^${token.replace(/^\[!/, "[^")}$`, "u");
+    return new RegExp(`^${token.replace(/^\[!/, "[^")}$`);
   } catch {
     return token; // [z-a]: fits nothing
   }
 }
 
-const isGlobstar = (segment: Token[]) => segment.length === 1 && segment[0] === "**";
+const isGlobstar = (segment: Segment) => segment === "**";
 const isStar = (token: Token) => typeof token === "string" && token.startsWith("*");
-const sameName = (segment: Token[], name: string) => matches(segment, [...name], isStar, sameChar);
+const sameName = (segment: Segment, name: string) =>
+  typeof segment === "string" ? segment === name : matches(segment, name, isStar, sameChar);
 const sameChar = (token: Token, char: string) =>
   typeof token === "string" ? token === char || token === "?" : token.test(char);
 
 /** After a mismatch only the last star is tried again, which is enough: no pattern costs more than length by length. */
 function matches<P, T>(
   pattern: readonly P[],
-  text: readonly T[],
+  text: ArrayLike<T>,
   star: (part: P) => boolean,
   same: (part: P, item: T) => boolean,
 ): boolean {
