@@ -124,7 +124,8 @@ for (const { name, cols, rows, steps } of SCENES) {
     const command = ["sh", "-c", 'mkdir demo && cd demo && exec "$0" chat', program];
     const screen = onTerminal(place, [], { command, cols, rows, env: { COLORTERM: "truecolor" } });
     await steps(screen);
-    writeFileSync(join(images, `${name}.svg`), drawScreen("hermes", cols, cellsOf(screen.emulator)));
+    const picture = drawScreen("hermes", cols, cellsOf(screen.emulator));
+    writeFileSync(join(images, `${name}.svg`), picture.replaceAll(place.dir, "/home/me"));
     screen.kill("SIGKILL");
     await screen.exit;
     console.log(`docs/images/${name}.svg`);

@@ -113,6 +113,8 @@ describe("code", () => {
     expect(grown.result).toEqual(whole.result);
     // Read from the beginning each time it would be 60 times as much.
     expect(grown.looks).toBeLessThan(15 * whole.looks);
+    const other = code.replaceAll("const", "let");
+    expect(highlight(other, "ts", theme).map(stripVTControlCharacters)).toEqual(other.split("\n"));
   });
 });
 
@@ -168,6 +170,7 @@ it("costs nothing at the start: the highlighter is loaded by the first code only
     const before = loaded();
     highlight("text", undefined, makeTheme("dark", 24));
     highlight("- a", "diff", makeTheme("dark", 24));
+    highlight("let a", "ts", makeTheme("mono", 24));
     await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
     const between = loaded();
     await new Promise((resolve) => highlight("let a", "ts", makeTheme("dark", 24), resolve));

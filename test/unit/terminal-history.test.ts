@@ -75,7 +75,7 @@ describe("the history", () => {
     expect(readdirSync(dir)).toEqual(["history"]);
   });
 
-  it("reads only the end of a file that grew without bound", () => {
+  it("makes a file small again that grew without bound", () => {
     const line = `\n${JSON.stringify("x".repeat(9_000))}`;
     writeFileSync(file, `${line.repeat(2_000)}\n"last"`);
     expect(openHistory(file).entries().at(-1)).toBe("last");

@@ -118,6 +118,20 @@ describe("a block without an end", () => {
     expect(shown(out).filter((line) => !line.startsWith("```"))).toEqual(code.filter(Boolean));
   });
 
+  it.each(["1.", "-", "10)", "- 1."])(
+    "of code in an item of a list (%s) stays code, and ends where it ends",
+    (bullet) => {
+      const lead = " ".repeat(bullet.length + 1);
+      const code = words(3_000).map((word) => `${lead}  ${word}`);
+      const whole = `${bullet} first\n\n${lead}\`\`\`py\n${code.join("\n")}\n${lead}\`\`\`\n\n${lead}after\n\n# Done\n`;
+      const out = inPieces(whole, evenly(whole, 900));
+      const lines = shown(out).filter((line) => !line.startsWith("```"));
+      expect(lines[0]).toContain("first");
+      expect(lines.slice(1)).toEqual([...words(3_000), "after", expect.stringContaining("Done")]);
+      expect(out.at(-1)).toBe("# Done");
+    },
+  );
+
   it("of a list is cut between its items, and the numbers go on", () => {
     const items = words(3_000).map((word, i) => `${i + 1}. ${word}\n   - under ${word}`);
     const out = inPieces(`${items.join("\n")}\n`, evenly(items.join("\n"), 900));

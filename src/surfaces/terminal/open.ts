@@ -72,17 +72,17 @@ export type Surface = View & {
 const DRAIN_MS = 500;
 /** With all that may be wedged (CONTRACT: over in 5 s). */
 const EXIT_MS = 4_000;
+/** Who leaves before we are open does not wait for an MCP server that never answers. */
+const OPENING_MS = 500;
 
 export async function openChat(options: ChatOptions): Promise<number> {
   const { env } = options;
   const { stdin, stdout } = process;
   const left = Promise.withResolvers<number>();
-  // A closed terminal must not keep us: the session can be resumed.
-  for (const [signal, code] of [
-    ["SIGHUP", 129],
-    ["SIGTERM", 143],
-  ] as const)
-    process.once(signal, () => left.resolve(code));
+  // A closed terminal must not keep us: the session can be resumed. Its shell and the kernel may both say so, and the second
+  // SIGHUP would end us before the tools have ended; a second SIGTERM is meant like that.
+  process.on("SIGHUP", () => left.resolve(129));
+  process.once("SIGTERM", () => left.resolve(143));
   stdout.removeAllListeners("error").on("error", () => left.resolve(129));
   stdin.on("error", () => left.resolve(129));
 
@@ -107,10 +107,10 @@ export async function openChat(options: ChatOptions): Promise<number> {
   // Also when the talk broke off: nothing may keep the process.
   view.stop();
   if (!failure) stdout.write("Shutting down… (finalizing session)\n");
-  const running = await opening.catch(() => null);
+  const running = await settledBy(opening, OPENING_MS);
   const talk = await settledBy(talking);
   talk?.close();
-  const over = running ? await leave(running) : true;
+  const over = running !== null && (await leave(running));
   if (failure) throw failure;
   const { session = "", title = "", turn = null, waiting = [] } = talk?.facts() ?? {};
   if (title || turn || waiting.length) stdout.write(`Resume with: hermes -c ${shortName(session)}\n`);
@@ -142,8 +142,12 @@ export async function openChat(options: ChatOptions): Promise<number> {
 const HELP = "Type a message; /help for commands, Ctrl+C stops a turn, Ctrl+D leaves.";
 
 /** Null: it will not come, or not soon (the person left while choosing what to talk about). */
-const settledBy = <T>(work: Promise<T>): Promise<T | null> =>
-  Promise.race([work.catch(() => null), clock.sleep(0).then(() => null)]);
+async function settledBy<T>(work: Promise<T>, ms = 0): Promise<T | null> {
+  const enough = new AbortController();
+  const settled = await Promise.race([work.catch(() => null), clock.sleep(ms, enough.signal).then(() => null)]);
+  enough.abort();
+  return settled;
+}
 
 export const modelFlag = (model: string | undefined) => ({ flag: "--model", key: "model.default", value: model });
 

@@ -1,7 +1,7 @@
 // A person's talk with the agent: everything that can be entered, and what is shown of it. How it is typed and shown
 // is the view's business. Whatever is entered is durable, or done, when `enter` returns; when it throws, nothing was.
 import { messageOf } from "../../core/errors.ts";
-import type { AcceptRequest, Runtime } from "../../core/runtime.ts";
+import type { AcceptRequest, Receipt, Runtime } from "../../core/runtime.ts";
 import type { Image, Input, Mode, Usage } from "../../core/session.ts";
 import { COMMANDS, commandIn, type Desk } from "./commands.ts";
 import { added, after, type Facts, type Question } from "./facts.ts";
@@ -56,6 +56,8 @@ export function createTalk(options: TalkOptions) {
   /** What the person's own commands said, for the next message. */
   let carried = "";
   let running: AbortController | null = null;
+  /** The turn that the last message begins, if it does: it may not be shown yet, or still be on its way. */
+  let begun = Promise.resolve("");
 
   const now = (next: Facts) => {
     facts = next;
@@ -135,11 +137,23 @@ export function createTalk(options: TalkOptions) {
   }
 
   async function send(text: string, more: Partial<AcceptRequest> = {}): Promise<void> {
+    const accepting = accept(text, more);
+    begun = accepting.then(
+      ({ id, applied }) => (applied === "began" ? id : ""),
+      () => "",
+    );
+    const { applied } = await accepting;
+    unsure = null;
+    carried = "";
+    if (BECAME[applied]) view.acknowledge(BECAME[applied]);
+  }
+
+  async function accept(text: string, more: Partial<AcceptRequest>): Promise<Receipt> {
     const whole = carried + text;
     const key = unsure?.text === whole ? unsure.key : options.newKey();
     const images = more.images ?? (await options.imagesIn(text));
     unsure = { text: whole, key };
-    const { applied } = await runtime.accept({
+    return runtime.accept({
       session: facts.session,
       source: "terminal",
       key,
@@ -150,9 +164,6 @@ export function createTalk(options: TalkOptions) {
       ...(images.length && { images }),
       ...more,
     });
-    unsure = null;
-    carried = "";
-    if (BECAME[applied]) view.acknowledge(BECAME[applied]);
   }
 
   /** `!command`; with `!!` the model is not told of it. */
@@ -194,11 +205,11 @@ export function createTalk(options: TalkOptions) {
       return true;
     }
     const { session, turn: shown } = facts;
-    const { turn, background } = await runtime.status(session);
-    const id = shown?.id ?? turn?.id;
-    if (!id && !(scope === "tree" && background.length)) return false;
-    await runtime.stop({ session, turn: id ?? "", scope });
-    return true;
+    const turn = shown?.id ?? (await begun);
+    const background = scope === "tree" && (await runtime.status(session)).background.length > 0;
+    if (!turn && !background) return false;
+    const stopped = await runtime.stop({ session, turn, scope });
+    return shown !== null || background || stopped !== "over";
   }
 
   /** False: that is not asked any more. */

@@ -19,7 +19,6 @@ const TAB = "    ";
 const WINDOW = 256;
 /** What a piece begins with again after a cut (the fence, the head of a table). More would be worth a page. */
 const LONGEST_AGAIN = 512;
-const FENCE = /^( *)(`{3,}|~{3,})[^\n]*\n/;
 const TABLE = /^[^\n]*\|[^\n]*\n[ |:-]*-[ |:-]*\n/;
 const DEFINITION = /^( {0,3}\[(?:\\.|[^[\]\\])+\]):/gm;
 
@@ -40,26 +39,51 @@ const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
 
 export function createPieces(): Pieces {
   let tail = "";
+  /** Code that was cut out of a list: its lines are moved to the left until it ends. `from`: where they have not been yet. */
+  let moved: { fence: Fence; from: number } | null = null;
 
   function push(delta: string): string[] {
     tail += delta.replaceAll("\r\n", "\n").replaceAll("\t", TAB);
     if (!delta.includes("\n") && tail.length <= LONGEST) return [];
+    move();
     const whole = tail.lastIndexOf("\n") + 1;
     const blocks = blocksIn(tail.slice(0, whole));
+    const before = tail.length;
     tail = (blocks.pop() ?? "") + tail.slice(whole);
+    if (moved) moved.from -= before - tail.length;
     while (tail.length > LONGEST) blocks.push(cut());
     return blocks.map(trimmed).filter(Boolean);
   }
 
-  /** Takes the first part off the tail. */
+  /** Takes the first part off the tail. Code and tables begin again in the rest. */
   function cut(): string {
     const items = itemsIn(tail);
     const at = items.length > 1 ? tail.length - (items.at(-1)?.length ?? 0) : placeToCut(tail);
     const piece = tail.slice(0, at);
-    const [opening = "", indent = "", marker = ""] = FENCE.exec(tail) ?? TABLE.exec(tail) ?? [];
-    const again = opening.length < Math.min(at, LONGEST_AGAIN) && items.length <= 1 ? opening : "";
+    const fence = openFence(piece);
+    const again = fence ? `${fence.marker}${fence.language}\n` : items.length > 1 ? "" : (TABLE.exec(piece)?.[0] ?? "");
+    if (again.length > LONGEST_AGAIN) {
+      tail = tail.slice(at);
+      return piece;
+    }
     tail = again + tail.slice(at);
-    return marker && again ? `${piece.trimEnd()}\n${indent}${marker}` : piece;
+    if (!fence) return piece;
+    const was = moved?.fence.marker === fence.marker ? moved : { fence, from: at };
+    moved = { fence: was.fence, from: again.length + Math.max(0, was.from - at) };
+    move();
+    return `${piece.trimEnd()}\n${" ".repeat(fence.indent)}${fence.marker}`;
+  }
+
+  function move(): void {
+    while (moved) {
+      const end = tail.indexOf("\n", moved.from) + 1;
+      if (end === 0) return;
+      const { fence, from } = moved;
+      const line = tail.slice(from, end);
+      const kept = line.slice(Math.min(fence.indent, line.search(/[^ ]/)));
+      tail = tail.slice(0, from) + kept + tail.slice(end);
+      moved = closes(fence, kept) ? null : { fence, from: from + kept.length };
+    }
   }
 
   return {
@@ -67,10 +91,27 @@ export function createPieces(): Pieces {
     rest: () => shown(tail),
     end() {
       const blocks = blocksIn(tail);
-      tail = "";
+      [tail, moved] = ["", null];
       return blocks.map(trimmed).filter(Boolean);
     },
   };
+}
+
+type Fence = { indent: number; marker: string; language: string };
+const closes = ({ marker }: Fence, line: string) => line.trim().startsWith(marker) && /^(.)\1*$/.test(line.trim());
+
+/** The fence that is still open at the end of the text, also one in an item of a list. */
+function openFence(text: string): Fence | null {
+  let open: Fence | null = null;
+  for (const line of text.split("\n")) {
+    if (open) open = closes(open, line) ? null : open;
+    else {
+      const [, lead, marker, language] =
+        /^((?: *(?:[*+-]|\d+[.)]) +)* *)(`{3,}(?=[^`]*$)|~{3,}) *(\S*)/.exec(line) ?? [];
+      if (lead !== undefined && marker && language !== undefined) open = { indent: lead.length, marker, language };
+    }
+  }
+  return open;
 }
 
 /** The blank lines after a block belong to it. */
@@ -94,7 +135,8 @@ const tokensOf = (text: string) => new marked.Lexer(marked.defaults).blockTokens
 
 /** `[1]: https://…` names an address for links anywhere in the text, and shows nothing itself. The links may stand in
  *  pieces that were shown long ago, so both would be lost: it is shown as it is written. */
-const shown = (text: string) => (FENCE.test(text) ? text : text.replaceAll(DEFINITION, "$1\\:"));
+const shown = (text: string) =>
+  /^ *(?:```|~~~)|\n *(?:```|~~~)/.test(text) ? text : text.replaceAll(DEFINITION, "$1\\:");
 
 const trimmed = (piece: string) => piece.trimEnd().replace(/^(?:[ \t]*\n)+/, "");
 

@@ -83,10 +83,14 @@ export function openScreen(options: ScreenOptions): Surface {
   let lastTool = "";
 
   // ── Drawing ─────────────────────────────────────────────────────────────────────────────────────────
-  const lines = (render: (width: number) => string[]) => ({ render, invalidate() {} });
+  const lines = (render: (width: number) => string[]) => ({
+    render: (width: number) => part.fitting(render(width), width),
+    invalidate() {},
+  });
   const parts = [
     transcript,
     lines((width) => live.render(width, roomForLive(width))),
+    lines(() => (display.compact ? [] : [""])),
     lines((width) => question.render(look.theme, width)),
     lines((width) => chooser.render(width, terminal.rows)),
     editor,
@@ -165,9 +169,15 @@ export function openScreen(options: ScreenOptions): Surface {
     if (stopped) return;
     stopped = true;
     clearInterval(tick);
-    process.off("SIGCONT", resume);
+    process.off("SIGCONT", resume).off("exit", restore);
     rest();
   }
+
+  /** Whatever ends the process: the shell gets its terminal back. */
+  const restore = () => {
+    terminal.showCursor();
+    terminal.stop();
+  };
 
   /** Only the conversation stays on the terminal. */
   function rest(): void {
@@ -206,14 +216,14 @@ export function openScreen(options: ScreenOptions): Surface {
   let leave: (code: number) => void = () => {};
   let interrupted = Number.NEGATIVE_INFINITY;
   /** Typed, or taken back into the editor, while a text was on its way to be durable: comes after it. */
-  let held: (() => void)[] | null = null;
+  let held: ((sent: boolean) => void)[] | null = null;
 
   function key(data: string): boolean {
     if (isKeyRelease(data)) return true;
     if (matchesKey(data, Key.ctrl("c"))) return interrupt();
     if (matchesKey(data, Key.ctrl("z"))) return done(suspend);
     if (chooser.key(data)) return done(draw);
-    if (held) return done(() => held?.push(() => feed(data)));
+    if (held) return done(() => held?.push((sent) => (sent ? feed(data) : write(data))));
     if (matchesKey(data, Key.ctrl("o"))) return done(unfold);
     if (matchesKey(data, Key.ctrl("d")) && !editor.getText()) return done(() => leave(0));
     if (matchesKey(data, Key.escape) && !editor.isShowingAutocomplete() && facts?.turn) return cancel();
@@ -300,15 +310,22 @@ export function openScreen(options: ScreenOptions): Surface {
     interrupted = Number.NEGATIVE_INFINITY; // what is stopped next is another thing
     void talking
       .then((talk) => sent(talk, text, other))
-      .then(() => {
-        remember(text);
-        editor.setText("");
-      })
-      .catch(complain)
-      .finally(() => {
+      .then(
+        () => {
+          remember(text);
+          editor.setText("");
+          return true;
+        },
+        (error: unknown) => {
+          complain(error);
+          return false;
+        },
+      )
+      .then((sent) => {
         const later = held ?? [];
         held = null;
-        for (const act of later) act();
+        if (!sent && later.length) editor.insertTextAtCursor("\n");
+        for (const act of later) act(sent);
         border();
         draw();
       });
@@ -334,6 +351,11 @@ export function openScreen(options: ScreenOptions): Surface {
 
   function feed(data: string): void {
     if (!key(data)) editor.handleInput(data);
+  }
+  /** It came behind a text that could not be sent: more text, that goes nowhere before the person has seen so. */
+  function write(data: string): void {
+    if (matchesKey(data, Key.enter)) editor.insertTextAtCursor("\n");
+    else editor.handleInput(data);
   }
   tui.addInputListener((data) => (key(data) ? { consume: true } : undefined));
 
@@ -438,6 +460,7 @@ export function openScreen(options: ScreenOptions): Surface {
       talking = made;
       leave = leaving;
       process.stdin.on("end", () => leave(129));
+      process.once("exit", restore);
       tui.start();
       tui.renderNow(); // what comes next keeps the loop busy
       if (display.theme === "auto" && !options.env.NO_COLOR) void adapt();
@@ -462,6 +485,7 @@ const NOTHING_DRAWN = {
 function labelOf(answering: boolean, facts: Facts | null): string {
   if (answering) return "your answer · Alt+Enter: a message instead";
   if (!facts?.turn) return "";
+  if (facts.asking.length) return "choose above, or type a message · Esc stops";
   const does = { interrupt: "Enter interrupts", queue: "Enter queues", steer: "Enter steers" }[facts.mode];
   return `${does} · Alt+Enter ${facts.mode === "interrupt" ? "queues" : "interrupts"} · Esc stops`;
 }

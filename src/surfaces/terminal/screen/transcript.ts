@@ -1,5 +1,5 @@
 // The parts of the transcript. Once there, one only changes with the width, the theme or what is unfolded.
-import { type Component, Markdown, truncateToWidth, wrapTextWithAnsi } from "@earendil-works/pi-tui";
+import { type Component, Markdown, truncateToWidth, visibleWidth, wrapTextWithAnsi } from "@earendil-works/pi-tui";
 import { type Acted, lasting, MARK, preview } from "../tell.ts";
 import { clean } from "./clean.ts";
 import { highlight, looksLikeDiff } from "./highlight.ts";
@@ -28,7 +28,7 @@ function part(look: Look, render: (width: number) => string[]): Component {
   return {
     render(width) {
       if (kept?.width !== width || kept.theme !== look.theme || kept.unfolded !== look.unfolded)
-        kept = { width, theme: look.theme, unfolded: look.unfolded, lines: render(width) };
+        kept = { width, theme: look.theme, unfolded: look.unfolded, lines: fitting(render(width), width) };
       return kept.lines;
     },
     invalidate() {
@@ -36,6 +36,10 @@ function part(look: Look, render: (width: number) => string[]): Component {
     },
   };
 }
+
+/** The renderer gives up the whole program for a line that is too wide. */
+export const fitting = (lines: string[], width: number): string[] =>
+  lines.map((line) => (visibleWidth(line) > width ? truncateToWidth(line, width, "") : line));
 
 const apart = ({ compact }: Look) => (compact ? [] : [""]);
 const wrapped = (text: string, width: number, paint: Paint, indent = "") =>
