@@ -1,6 +1,7 @@
 // What was typed before, over starts: a file with one JSON string a line, for its owner only. Several processes may append
 // to it: each record is one write, and begins with the line end, so that a torn one before it cannot spoil it.
 import {
+  appendFileSync,
   chmodSync,
   closeSync,
   fstatSync,
@@ -11,15 +12,12 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { appendFile } from "node:fs/promises";
 import { createRedactor } from "../../platform/redact.ts";
 
 type History = {
   /** Newest last. */
   entries(): string[];
   add(text: string): void;
-  /** What was added is in the file. */
-  written(): Promise<void>;
 };
 
 const MOST = 500;
@@ -30,18 +28,20 @@ const LARGEST_FILE = 16_000_000;
 export function openHistory(file: string): History {
   const redactor = createRedactor();
   const entries = read(file);
-  let writing = Promise.resolve();
 
   function add(text: string) {
     // A key that was pasted belongs into no file.
     if (!text.trim() || text.length > LONGEST || text === entries.at(-1) || redactor.text(text) !== text) return;
     entries.push(text);
     if (entries.length > MOST) entries.shift();
-    // In order, and never in the way: a home that cannot be written to only forgets.
-    writing = writing.then(() => appendFile(file, record(text), { mode: 0o600 })).catch(() => {});
+    try {
+      appendFileSync(file, record(text), { mode: 0o600 });
+    } catch {
+      // A home that cannot be written to only forgets.
+    }
   }
 
-  return { entries: () => [...entries], add, written: () => writing };
+  return { entries: () => [...entries], add };
 }
 
 const record = (text: string) => `\n${JSON.stringify(text)}`;
