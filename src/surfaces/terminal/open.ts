@@ -72,6 +72,7 @@ export type Surface = View & {
 const DRAIN_MS = 500;
 /** With all that may be wedged (CONTRACT: over in 5 s). */
 const EXIT_MS = 4_000;
+const LINGER_MS = 500;
 /** Who leaves before we are open does not wait for an MCP server that never answers. */
 const OPENING_MS = 500;
 
@@ -79,8 +80,8 @@ export async function openChat(options: ChatOptions): Promise<number> {
   const { env } = options;
   const { stdin, stdout } = process;
   const left = Promise.withResolvers<number>();
-  // A closed terminal must not keep us: the session can be resumed. Its shell and the kernel may both say so, and the second
-  // SIGHUP would end us before the tools have ended; a second SIGTERM is meant like that.
+  // A closed terminal must not keep us: the session can be resumed. A second of these (the shell's and the kernel's SIGHUP,
+  // a Ctrl+C too many) would end us before the tools have ended; a second SIGTERM is meant like that.
   process.on("SIGHUP", () => left.resolve(129));
   process.once("SIGTERM", () => left.resolve(143));
   stdout.removeAllListeners("error").on("error", () => left.resolve(129));
@@ -88,6 +89,7 @@ export async function openChat(options: ChatOptions): Promise<number> {
 
   const { display } = options.settings.config;
   const lines = options.plain || display.plain || !stdin.isTTY || !stdout.isTTY || env.TERM === "dumb";
+  if (!lines) process.on("SIGINT", () => left.resolve(130)); // there Ctrl+C is a key; plain lines know a first one
   const view = lines
     ? openPlain({ input: stdin, output: stdout, now: () => performance.now() })
     : await openOnScreen(options.settings, env);
@@ -115,6 +117,8 @@ export async function openChat(options: ChatOptions): Promise<number> {
   const { session = "", title = "", turn = null, waiting = [] } = talk?.facts() ?? {};
   if (title || turn || waiting.length) stdout.write(`Resume with: hermes -c ${shortName(session)}\n`);
   if (!over) process.exit(code); // whatever is wedged would hold the process
+  // So would a request to a gateway that hangs. Not counted itself: with nothing left, the process ends at once.
+  setTimeout(() => process.exit(code), LINGER_MS).unref();
   return code;
 
   async function begin(opened: Opened): Promise<Talk> {

@@ -4,6 +4,7 @@ import { createInterface } from "node:readline";
 import { messageOf } from "../../core/errors.ts";
 import type { Question } from "./facts.ts";
 import type { Surface } from "./open.ts";
+import { clean } from "./screen/clean.ts";
 import type { Talk } from "./talk.ts";
 import { lasting, MARK, type Pen, preview } from "./tell.ts";
 
@@ -45,14 +46,21 @@ export function linePen(answer: (text: string) => void, aside: (line: string) =>
 
 export function openPlain({ input, output, now }: Io): Surface {
   const terminal = output.isTTY === true;
-  const lines = createInterface({ input, output, prompt: terminal ? "> " : "", terminal });
-  const write = (text: string) => void output.write(text);
+  // Lines are edited by the terminal itself: an editor of our own would move the cursor.
+  const lines = createInterface({ input, output, prompt: terminal ? "> " : "", terminal: false });
+  let begun = false; // a line: with the prompt, or with what a command has printed
+  const write = (text: string) => {
+    if (begun) output.write("\n");
+    begun = false;
+    output.write(clean(text));
+  };
   const pen = linePen(write, (line) => write(`  ${line}\n`));
   const typed: string[] = []; // and not yet looked at
   const wanting: ((line: string | null) => void)[] = [];
   let over = false; // its input has ended: what was typed is still done, but nobody is asked for more
   // Who asked last is answered first: a list to choose from, within a command.
   lines.on("line", (line) => {
+    begun = false;
     const wants = wanting.pop();
     if (wants) wants(line);
     else typed.push(line);
@@ -68,9 +76,12 @@ export function openPlain({ input, output, now }: Io): Surface {
       else wanting.push(resolve);
     });
   const prompt = () => {
-    if (!over) lines.prompt();
+    if (over) return;
+    lines.prompt();
+    begun = terminal;
   };
   let asking: Question | null = null;
+  let printed = ""; // last, by the person's own command
 
   /** Only a clear word answers an approval; anything else is a message, and the question stays. */
   async function answered(talk: Talk, line: string): Promise<boolean> {
@@ -106,8 +117,13 @@ export function openPlain({ input, output, now }: Io): Surface {
     say: (text) => write(`${text.trimEnd()}\n`),
     acknowledge: (line) => write(`${line}\n`),
     complain: (text) => write(`${text}\n`),
-    output: write,
-    outputEnded() {},
+    output(text) {
+      write(text);
+      printed = text;
+    },
+    outputEnded() {
+      begun = !printed.endsWith("\n");
+    },
     enter: (heading) => write(heading && `${heading}\n`),
     draft: () => {}, // it was told; a line cannot be changed by us
     async choose(title, choices) {
@@ -118,8 +134,8 @@ export function openPlain({ input, output, now }: Io): Surface {
     },
     start(talking, leave) {
       let interrupted = Number.NEGATIVE_INFINITY;
-      lines.on("SIGINT", () => {
-        if (now() - interrupted < TWICE_MS) return leave(130);
+      process.on("SIGINT", () => {
+        if (!terminal || now() - interrupted < TWICE_MS) return leave(130);
         interrupted = now();
         void talking
           .then((talk) => talk.stop())

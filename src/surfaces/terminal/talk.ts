@@ -144,12 +144,12 @@ export function createTalk(options: TalkOptions) {
     );
     const { applied } = await accepting;
     unsure = null;
-    carried = "";
+    if (!more.task) carried = "";
     if (BECAME[applied]) view.acknowledge(BECAME[applied]);
   }
 
   async function accept(text: string, more: Partial<AcceptRequest>): Promise<Receipt> {
-    const whole = carried + text;
+    const whole = more.task ? text : carried + text;
     const key = unsure?.text === whole ? unsure.key : options.newKey();
     const images = more.images ?? (await options.imagesIn(text));
     unsure = { text: whole, key };
@@ -168,9 +168,8 @@ export function createTalk(options: TalkOptions) {
 
   /** `!command`; with `!!` the model is not told of it. */
   async function runShell(command: string, told: boolean): Promise<void> {
-    if (running) throw new Error("Your last command still runs: Esc or Ctrl+C stops it.");
     running = new AbortController();
-    view.say(`\`$ ${command}\``);
+    view.output(`$ ${command}\n`);
     try {
       const { code, text } = await options.shell(command, (out) => view.output(out), running.signal);
       view.outputEnded();
@@ -235,8 +234,10 @@ export function createTalk(options: TalkOptions) {
         if (found.idle && facts.turn)
           throw new Error(`/${found.name} needs a quiet moment: stop the turn first (Esc).`);
         await found.run(desk, command.rest);
-      } else if (line) void runShell(line, bangs === "!");
-      else await send(text, other ? { mode: OTHER[facts.mode] } : {});
+      } else if (line) {
+        if (running) throw new Error("Your last command still runs: Esc or Ctrl+C stops it.");
+        void runShell(line, bangs === "!");
+      } else await send(text, other ? { mode: OTHER[facts.mode] } : {});
     },
     /** The message that would run last is taken back, to be changed. */
     async takeBack(): Promise<void> {

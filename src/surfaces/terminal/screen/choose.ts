@@ -1,7 +1,7 @@
 // A list to choose from, above the editor: type to filter, arrows and Enter to choose, Esc for nothing.
 import { fuzzyFilter, Key, matchesKey, SelectList, truncateToWidth } from "@earendil-works/pi-tui";
 import type { Choice } from "../view.ts";
-import { clean } from "./clean.ts";
+import { oneLine } from "./clean.ts";
 import type { Look } from "./transcript.ts";
 
 type Open = { title: string; choices: Choice[]; filter: string; list: SelectList; choose(value: string | null): void };
@@ -13,8 +13,8 @@ export function createChooser(look: Look) {
     const fitting = filter ? fuzzyFilter(choices, filter, ({ label, value }) => `${label} ${value}`) : choices;
     const items = fitting.map(({ value, label, description = "" }) => ({
       value,
-      label: clean(label).replaceAll(/\s+/g, " "),
-      description: clean(description),
+      label: oneLine(label),
+      description: oneLine(description),
     }));
     const list = new SelectList(items, 10, look.theme.list, { maxPrimaryColumnWidth: 60 });
     list.onSelect = ({ value }) => close(value);

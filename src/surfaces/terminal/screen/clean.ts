@@ -14,6 +14,9 @@ const TAB = "    ";
 export const clean = (text: string): string =>
   ODD.test(text) ? text.replace(SEQUENCES, "").replace(UNSEEN, shown) : text;
 
+/** For a place where there is room for one line only. */
+export const oneLine = (text: string): string => clean(text).replaceAll(/\s+/g, " ").trim();
+
 function shown(char: string): string {
   if (char === "\t") return TAB;
   return /\p{Cc}/u.test(char) ? "" : printable(char);

@@ -2,7 +2,7 @@
 // screen: a change above the screen's top would make the terminal be drawn anew.
 import { truncateToWidth } from "@earendil-works/pi-tui";
 import { type Acted, lasting } from "../tell.ts";
-import { clean } from "./clean.ts";
+import { clean, oneLine } from "./clean.ts";
 import type { Theme } from "./theme.ts";
 import { drawn, type Look, toolLine } from "./transcript.ts";
 
@@ -47,15 +47,14 @@ export function createLive(look: Look, now: () => number) {
       const lines = shown.map((call) => toolLine(theme, frame, call, lasting(now() - call.since), width));
       if (tools.size > TOOLS)
         lines.unshift(theme.faint(truncateToWidth(`  … and ${tools.size - TOOLS} more at work`, width, "…")));
-      if (live.notice) lines.push(theme.warn(truncateToWidth(clean(live.notice), width, "…")));
+      if (live.notice) lines.push(theme.warn(truncateToWidth(oneLine(live.notice), width, "…")));
       if (live.acknowledged) lines.push(theme.dim(truncateToWidth(live.acknowledged, width, "…")));
       if (live.thought && !live.tail) lines.push(...thinking(width));
       if (live.printed) lines.push(...lastLines(live.printed, PRINTED_LINES, width));
       if (!lines.length && !live.tail && live.since && !live.asking)
         lines.push(truncateToWidth(`${frame} ${theme.dim(`Working… ${lasting(now() - live.since)}`)}`, width, "…"));
-      const room = Math.max(3, rows - lines.length);
-      const said = live.tail ? ["", ...answer(width)].slice(-room) : [];
-      return [...said, ...lines.slice(-Math.max(1, rows))];
+      const said = live.tail ? ["", ...answer(width)] : [];
+      return rows > 0 ? [...said, ...lines].slice(-rows) : [];
     },
   };
   return live;

@@ -1,19 +1,20 @@
 // The choices of what the agent asks, above the editor. Nothing is chosen before the person has
 // moved to it, so that an Enter meant for the editor never allows anything.
 import { Key, matchesKey, truncateToWidth } from "@earendil-works/pi-tui";
-import type { Question } from "../facts.ts";
-import { clean } from "./clean.ts";
+import type { Question as Asked } from "../facts.ts";
+import { oneLine } from "./clean.ts";
 import type { Theme } from "./theme.ts";
 
+export type Question = ReturnType<typeof createQuestion>;
 export type Reply = { allow: boolean; text: string };
 
 export function createQuestion() {
-  let question: Question | null = null;
+  let question: Asked | null = null;
   let selected = -1;
 
   return {
     /** True: it is another one than before. */
-    show(next: Question | null): boolean {
+    show(next: Asked | null): boolean {
       if (question?.call === next?.call) return false;
       question = next;
       selected = -1;
@@ -48,7 +49,7 @@ export function createQuestion() {
     render(theme: Theme, width: number): string[] {
       if (!question) return [];
       const choices = question.choices.map((choice, i) => {
-        const line = `${i === selected ? "❯" : " "} ${i + 1}. ${clean(choice)}`;
+        const line = `${i === selected ? "❯" : " "} ${i + 1}. ${oneLine(choice)}`;
         return truncateToWidth(i === selected ? theme.accent(theme.title(line)) : line, width, "…");
       });
       const how = question.choices.length ? "↑↓ and Enter, or type the word" : "type your answer";
@@ -59,7 +60,7 @@ export function createQuestion() {
 
 const SAID_NO = "The user said no.";
 
-function replyOf({ kind }: Question, choice: string): Reply {
+function replyOf({ kind }: Asked, choice: string): Reply {
   if (kind === "question") return { allow: true, text: choice };
   return choice === "deny" ? { allow: false, text: SAID_NO } : { allow: true, text: choice };
 }

@@ -4,7 +4,7 @@ import type { Usage } from "../../../core/session.ts";
 import type { Facts } from "../facts.ts";
 import { shortName } from "../names.ts";
 import { lasting } from "../tell.ts";
-import { clean } from "./clean.ts";
+import { oneLine } from "./clean.ts";
 import type { Theme } from "./theme.ts";
 
 type Bar = {
@@ -28,12 +28,12 @@ export function statusBar({ facts, now, window, costOf, theme }: Bar, width: num
   const parts = [
     turn ? `working ${lasting(Math.max(0, now - turn.at))}` : "",
     waiting.length ? `${waiting.length} waiting` : "",
-    clean(model).replace(/^(demo|openai|openai-compatible|anthropic):/, ""),
+    oneLine(model).replace(/^(demo|openai|openai-compatible|anthropic):/, ""),
     turn ? "" : `${mode} mode`,
     context && window ? `${Math.round((100 * context) / window)}% of context` : "",
     tokens ? `${short(tokens)} tokens` : "",
     cost === null ? "" : `$${cost.toFixed(cost < 1 ? 3 : 2)}`,
-    clean(title || shortName(session)),
+    oneLine(title || shortName(session)),
   ].filter(Boolean);
   let line = "";
   for (const part of parts) {
@@ -46,7 +46,7 @@ export function statusBar({ facts, now, window, costOf, theme }: Bar, width: num
 /** What waits, next one first; the last of them comes back with Alt+Up. */
 export function queueLines({ waiting }: Facts, theme: Theme, width: number): string[] {
   const shown = waiting.slice(0, QUEUE_LINES).map(({ text, mode }, i) => {
-    const line = `${i + 1}. [${mode}] ${clean(text).replaceAll(/\s+/g, " ")}`;
+    const line = `${i + 1}. [${mode}] ${oneLine(text)}`;
     return theme.dim(truncateToWidth(line, width, "…"));
   });
   const more = waiting.length - shown.length;

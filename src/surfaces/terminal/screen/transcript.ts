@@ -1,7 +1,7 @@
 // The parts of the transcript. Once there, one only changes with the width, the theme or what is unfolded.
 import { type Component, Markdown, truncateToWidth, visibleWidth, wrapTextWithAnsi } from "@earendil-works/pi-tui";
 import { type Acted, lasting, MARK, preview } from "../tell.ts";
-import { clean } from "./clean.ts";
+import { clean, oneLine } from "./clean.ts";
 import { highlight, looksLikeDiff } from "./highlight.ts";
 import type { Paint, Theme } from "./theme.ts";
 
@@ -88,7 +88,7 @@ export const tool = (look: Look, call: Acted): Component =>
 
 /** A tool on one line: how it stands, what it is, what it works on, how long. */
 export function toolLine(theme: Theme, sign: string, call: Pick<Acted, "tool" | "args">, time: string, width: number) {
-  const what = `${sign} ${theme.title(call.tool)} ${theme.dim(clean(preview(call.args)))}`;
+  const what = `${sign} ${theme.title(oneLine(call.tool))} ${theme.dim(oneLine(preview(call.args)))}`;
   const room = width - time.length - 1;
   return room < 20 ? truncateToWidth(what, width, "…") : `${truncateToWidth(what, room, "…")} ${theme.faint(time)}`;
 }
@@ -118,8 +118,6 @@ export const printed = (look: Look, text: string): Component =>
     const all = clean(text).trimEnd().split("\n");
     const left = all.length - 2 * PRINTED_LINES;
     const lines =
-      left > 0
-        ? [...all.slice(0, PRINTED_LINES), `… ${left} lines are left out here …`, ...all.slice(-PRINTED_LINES)]
-        : all;
+      left > 0 ? [...all.slice(0, PRINTED_LINES), "… lines are left out here …", ...all.slice(-PRINTED_LINES)] : all;
     return lines.flatMap((line) => wrapped(line, width, look.theme.dim, "  "));
   });

@@ -1,0 +1,159 @@
+// The frame of the screen: the terminal while it is ours. A transcript that only grows, and the parts below it.
+import { type Component, Container, ProcessTerminal, TuiMainScreen } from "@earendil-works/pi-tui";
+import type { Settings } from "../open.ts";
+import { pickTheme } from "./theme.ts";
+import { fitting, type Look } from "./transcript.ts";
+
+/** Lines of the transcript that can be drawn anew, and how many stay when there are more: what the terminal has scrolled
+ *  away is its own, and each frame compares all that is here (0.5 ms for 3,000 lines). */
+const MOST_LINES = 3_000;
+const KEPT_LINES = 2_000;
+/** So often, what moves is drawn again. */
+const TICK_MS = 200;
+/** How long a terminal may take to say what its background is. */
+const BACKGROUND_MS = 300;
+/** Still running so long after SIGTSTP: it did not stop us. */
+const AWAKE_MS = 100;
+const NOTHING_DRAWN = {
+  previousLines: [],
+  previousWidth: 0,
+  previousHeight: 0,
+  cursorRow: 0,
+  hardwareCursorRow: 0,
+  maxLinesRendered: 0,
+  previousViewportTop: 0,
+};
+
+type FrameOptions = { env: NodeJS.ProcessEnv; display: Settings["config"]["display"]; moves(): boolean };
+
+/** A part that is drawn anew for each frame. */
+export const drawnBy = (render: (width: number) => string[]): Component => ({
+  render: (width) => fitting(render(width), width),
+  invalidate() {},
+});
+
+export function createFrame({ env, display, moves }: FrameOptions) {
+  const terminal = new ProcessTerminal();
+  const tui = new TuiMainScreen(terminal);
+  const transcript = new Container();
+  const lastLine = drawnBy(() => [""]);
+  let below: readonly Component[] = [];
+  let focus: Component | null = null;
+  let state: "ours" | "suspended" | "stopped" = "ours";
+  const draw = () => tui.requestRender();
+  const look: Look = {
+    theme: pickTheme(display.theme, env),
+    unfolded: display.tool_progress === "verbose",
+    thoughts: display.show_reasoning,
+    compact: display.compact,
+    changed() {
+      tui.invalidate();
+      draw();
+    },
+  };
+  const tick = setInterval(() => {
+    letGo();
+    if (moves()) draw();
+  }, TICK_MS).unref();
+
+  function show(): void {
+    tui.clear();
+    for (const part of [transcript, ...below]) tui.addChild(part);
+    tui.setFocus(focus);
+  }
+
+  /** What the terminal has long scrolled away is let go, with what the renderer knows of its lines. */
+  function letGo(): void {
+    const width = terminal.columns;
+    const heights = transcript.children.map((child) => child.render(width).length);
+    let total = heights.reduce((sum, height) => sum + height, 0);
+    if (total <= MOST_LINES || state !== "ours") return;
+    tui.renderNow();
+    let gone = 0;
+    let first = 0;
+    while (total > KEPT_LINES && first < heights.length - 1) {
+      const height = heights[first++] ?? 0;
+      gone += height;
+      total -= height;
+    }
+    const drawn = tui.captureRenderState();
+    if (gone > drawn.previousViewportTop) return;
+    transcript.children.splice(0, first);
+    tui.restoreRenderState({
+      ...drawn,
+      previousLines: drawn.previousLines.slice(gone),
+      cursorRow: drawn.cursorRow - gone,
+      hardwareCursorRow: drawn.hardwareCursorRow - gone,
+      maxLinesRendered: drawn.maxLinesRendered - gone,
+      previousViewportTop: drawn.previousViewportTop - gone,
+    });
+  }
+
+  async function adapt(): Promise<void> {
+    const background = await tui.queryTerminalBackgroundColor({ timeoutMs: BACKGROUND_MS });
+    if (!background || state === "stopped") return;
+    look.theme = pickTheme("auto", env, background);
+    look.changed();
+  }
+
+  /** Only the conversation stays on the terminal. */
+  function rest(): void {
+    tui.clear();
+    for (const part of [transcript, lastLine]) tui.addChild(part); // the renderer blanks the line where the cursor is
+    tui.renderNow();
+    tui.stop();
+  }
+
+  /** Whatever ends the process: the shell gets its terminal back. */
+  const restore = () => {
+    terminal.showCursor();
+    terminal.stop();
+  };
+
+  /** Below whatever the shell has written meanwhile. */
+  function resume(): void {
+    if (state !== "suspended") return;
+    state = "ours";
+    process.off("SIGCONT", resume);
+    transcript.clear();
+    tui.restoreRenderState(NOTHING_DRAWN);
+    show();
+    tui.start();
+    tui.renderNow(); // a frame that was asked for while nothing could be drawn would keep the next from being asked for
+  }
+
+  return {
+    tui,
+    look,
+    draw,
+    rows: () => terminal.rows,
+    add(part: Component): void {
+      transcript.addChild(part);
+      draw();
+    },
+    start(parts: readonly Component[], focused: Component): void {
+      [below, focus] = [parts, focused];
+      show();
+      process.once("exit", restore);
+      tui.start();
+      tui.renderNow(); // what comes next keeps the loop busy
+      if (display.theme === "auto" && !env.NO_COLOR) void adapt();
+    },
+    suspend(): void {
+      state = "suspended";
+      rest();
+      process.once("SIGCONT", resume);
+      // Where no shell could wake us again (`docker run`, `xterm -e`) the kernel does not stop us: then we just go on.
+      setTimeout(resume, AWAKE_MS);
+      process.kill(0, "SIGTSTP");
+    },
+    stop(): void {
+      if (state === "stopped") return;
+      const shown = state === "ours";
+      state = "stopped";
+      clearInterval(tick);
+      process.off("SIGCONT", resume).off("exit", restore);
+      if (shown) rest();
+    },
+  };
+}

@@ -1,0 +1,195 @@
+// What keys do. A text stays in the editor until it is durable; what is typed meanwhile comes after it.
+import { isKeyRelease, Key, matchesKey } from "@earendil-works/pi-tui";
+import type { Facts } from "../facts.ts";
+import type { openHistory } from "../history.ts";
+import type { Talk } from "../talk.ts";
+import type { createChooser } from "./choose.ts";
+import type { Prompt } from "./prompt.ts";
+import type { Question, Reply } from "./question.ts";
+
+type KeyboardOptions = {
+  editor: Prompt;
+  question: Question;
+  chooser: ReturnType<typeof createChooser>;
+  history: ReturnType<typeof openHistory>;
+  facts(): Facts | null;
+  now(): number;
+  draw(): void;
+  say(text: string): void;
+  complain(error: unknown): void;
+  unfold(): void;
+  suspend(): void;
+};
+
+const TWICE_MS = 2_000;
+/** A key that was on its way when a question came is not an answer to it. */
+const ARMED_MS = 400;
+
+export function createKeyboard(options: KeyboardOptions) {
+  const { editor, question, chooser, history, facts, now, draw, say, complain } = options;
+  /** What is entered before there is a talk waits for it. */
+  let talking: Promise<Talk> = new Promise(() => {});
+  let leave: (code: number) => void = () => {};
+  let interrupted = Number.NEGATIVE_INFINITY;
+  /** Typed, or taken back into the editor, while a text was on its way to be durable: comes after it. */
+  let held: ((sent: boolean) => void)[] | null = null;
+  let asked = 0; // since when the question is there
+  let begunFor = ""; // the question that stood there when what is typed was begun: only that one can it answer
+  for (const text of history.entries()) editor.addToHistory(text);
+
+  /** True: the key was used. */
+  function key(data: string): boolean {
+    if (isKeyRelease(data)) return true;
+    if (matchesKey(data, Key.ctrl("c"))) return interrupt();
+    if (matchesKey(data, Key.ctrl("z"))) return done(options.suspend);
+    if (chooser.key(data)) return done(draw);
+    if (held) return done(() => held?.push((sent) => (sent ? feed(data) : write(data))));
+    if (matchesKey(data, Key.ctrl("o"))) return done(options.unfold);
+    if (matchesKey(data, Key.ctrl("d")) && !editor.getText()) return done(() => leave(0));
+    if (matchesKey(data, Key.escape) && !editor.isShowingAutocomplete() && facts()?.turn) return interrupt();
+    if (matchesKey(data, Key.alt("up")))
+      return done(() => void talking.then((talk) => talk.takeBack()).catch(complain));
+    if (matchesKey(data, Key.alt("enter"))) return done(() => submit(true));
+    if (!editor.getText() && now() - asked > ARMED_MS) {
+      const used = question.key(data);
+      if (typeof used === "object") return done(() => void reply(used).catch(complain));
+      if (used) return done(draw);
+    }
+    return matchesKey(data, Key.enter) ? enter(data) : false;
+  }
+  const done = (act: () => void): true => {
+    act();
+    return true;
+  };
+
+  function enter(data: string): true {
+    const { line, col } = editor.getCursor();
+    if (editor.isShowingAutocomplete()) {
+      const command = editor.getText().startsWith("/");
+      editor.handleInput(data);
+      if (command) submit(false);
+      else draw();
+    } else if (editor.getLines()[line]?.[col - 1] === "\\") {
+      editor.handleInput("\x7f");
+      editor.insertTextAtCursor("\n");
+      draw();
+    } else submit(false);
+    return true;
+  }
+
+  /** Once: stop what runs, or clear the line. Twice: leave. */
+  function interrupt(): true {
+    if (chooser.cancel()) return done(draw);
+    if (now() - interrupted < TWICE_MS) return done(() => leave(130));
+    interrupted = now();
+    const text = editor.getText();
+    void talking
+      .then((talk) => talk.stop())
+      .then((stopping) => {
+        if (stopping) return;
+        if (text && text === editor.getText()) {
+          remember(editor.getExpandedText());
+          editor.setText("");
+        }
+        say(text ? "Cleared: Up brings it back. Ctrl+C again leaves." : "Nothing is running. Ctrl+C again leaves.");
+      })
+      .catch(complain);
+    return true;
+  }
+
+  function remember(text: string): void {
+    editor.addToHistory(text);
+    history.add(text);
+  }
+
+  function submit(other: boolean): void {
+    const text = editor.getExpandedText();
+    if (!text.trim()) return;
+    held = [];
+    interrupted = Number.NEGATIVE_INFINITY; // what is stopped next is another thing
+    void talking
+      .then((talk) => send(talk, text, other))
+      .then(
+        () => {
+          remember(text);
+          editor.setText("");
+          return true;
+        },
+        (error: unknown) => {
+          complain(error);
+          return false;
+        },
+      )
+      .then((sent) => {
+        const later = held ?? [];
+        held = null;
+        if (!sent && later.length) editor.insertTextAtCursor("\n");
+        for (const act of later) act(sent);
+        label();
+        draw();
+      });
+  }
+
+  async function send(talk: Talk, text: string, other: boolean): Promise<void> {
+    const asking = question.current();
+    const meant = asking?.call === begunFor && !other && !/^[/!]/.test(text);
+    const free = asking?.kind === "question" ? { allow: true, text } : null;
+    const answer = meant ? (question.word(text) ?? free) : null;
+    // Too late for an answer: then it is a message, and nothing is lost.
+    if (!asking || !answer || !(await talk.answer(asking, answer.allow, answer.text))) await talk.enter(text, other);
+  }
+
+  async function reply({ allow, text }: Reply): Promise<void> {
+    const asking = question.current();
+    const talk = await talking;
+    if (asking) await talk.answer(asking, allow, text);
+  }
+
+  function feed(data: string): void {
+    if (!key(data)) editor.handleInput(data);
+  }
+
+  /** It came behind a text that could not be sent: more text, that goes nowhere before the person has seen so. */
+  function write(data: string): void {
+    if (matchesKey(data, Key.enter)) editor.insertTextAtCursor("\n");
+    else editor.handleInput(data);
+  }
+
+  function label(): void {
+    const current = question.current();
+    if (!editor.getText()) begunFor = current?.call ?? "";
+    editor.label = labelOf(current?.kind === "question" && current.call === begunFor, facts());
+  }
+  editor.onChange = label;
+
+  function draft(text: string): void {
+    if (held) return void held.push(() => draft(text));
+    const typed = editor.getText();
+    editor.setText(typed && typed !== text ? `${text}\n${typed}` : text);
+    draw();
+  }
+
+  return {
+    key,
+    draft,
+    /** What runs or is asked is another thing now. */
+    changed(isAsked: boolean): void {
+      if (isAsked) asked = now();
+      label();
+    },
+    start(made: Promise<Talk>, leaving: (code: number) => void): void {
+      talking = made;
+      leave = leaving;
+      process.stdin.on("end", () => leave(129));
+    },
+  };
+}
+
+/** What Enter will do. */
+function labelOf(answering: boolean, facts: Facts | null): string {
+  if (answering) return "your answer · Alt+Enter: a message instead";
+  if (!facts?.turn) return "";
+  if (facts.asking.length) return "choose above, or type a message · Esc stops";
+  const does = { interrupt: "Enter interrupts", queue: "Enter queues", steer: "Enter steers" }[facts.mode];
+  return `${does} · Alt+Enter ${facts.mode === "interrupt" ? "queues" : "interrupts"} · Esc stops`;
+}
