@@ -128,7 +128,10 @@ function blocksIn(text: string): string[] {
 /** The items of a list, where the text is one. */
 function itemsIn(text: string): string[] {
   const [list] = tokensOf(text);
-  return list?.type === "list" ? (list["items"] as { raw: string }[]).map(({ raw }) => raw) : [];
+  const items: unknown[] = list?.type === "list" && "items" in list && Array.isArray(list.items) ? list.items : [];
+  return items.flatMap((item) =>
+    typeof item === "object" && item !== null && "raw" in item && typeof item.raw === "string" ? [item.raw] : [],
+  );
 }
 
 const tokensOf = (text: string) => new marked.Lexer(marked.defaults).blockTokens(text, []);
