@@ -10,6 +10,9 @@ const MOST_LINES = 3_000;
 const KEPT_LINES = 2_000;
 /** So often, what moves is drawn again. */
 const TICK_MS = 200;
+/** So often, an answer that streams in: at the renderer's own pace (16 ms) it took half as much CPU again. Keys do not wait
+ *  for it, they are drawn at once. */
+const STREAM_MS = 33;
 /** How long a terminal may take to say what its background is. */
 const BACKGROUND_MS = 300;
 /** Still running so long after SIGTSTP: it did not stop us. */
@@ -41,6 +44,7 @@ export function createFrame({ env, display, moves }: FrameOptions) {
   let focus: Component | null = null;
   let state: "ours" | "suspended" | "stopped" = "ours";
   const draw = () => tui.requestRender();
+  let soon: NodeJS.Timeout | null = null;
   const look: Look = {
     theme: pickTheme(display.theme, env),
     unfolded: display.tool_progress === "verbose",
@@ -55,6 +59,13 @@ export function createFrame({ env, display, moves }: FrameOptions) {
     letGo();
     if (moves()) draw();
   }, TICK_MS).unref();
+
+  function drawSoon(): void {
+    soon ??= setTimeout(() => {
+      soon = null;
+      draw();
+    }, STREAM_MS).unref();
+  }
 
   function show(): void {
     tui.clear();
@@ -126,6 +137,7 @@ export function createFrame({ env, display, moves }: FrameOptions) {
     tui,
     look,
     draw,
+    drawSoon,
     rows: () => terminal.rows,
     add(part: Component): void {
       transcript.addChild(part);

@@ -13,6 +13,8 @@ type KeyboardOptions = {
   chooser: ReturnType<typeof createChooser>;
   history: ReturnType<typeof openHistory>;
   facts(): Facts | null;
+  /** A turn, or the person's own command. */
+  runs(): boolean;
   now(): number;
   draw(): void;
   say(text: string): void;
@@ -24,6 +26,8 @@ type KeyboardOptions = {
 const TWICE_MS = 2_000;
 /** A key that was on its way when a question came is not an answer to it. */
 const ARMED_MS = 400;
+/** Begins a new line. pi-tui also knows it as Enter; every terminal sends "\r" for that. */
+const CTRL_J = "\n";
 
 export function createKeyboard(options: KeyboardOptions) {
   const { editor, question, chooser, history, facts, now, draw, say, complain } = options;
@@ -46,7 +50,7 @@ export function createKeyboard(options: KeyboardOptions) {
     if (held) return done(() => held?.push((sent) => (sent ? feed(data) : write(data))));
     if (matchesKey(data, Key.ctrl("o"))) return done(options.unfold);
     if (matchesKey(data, Key.ctrl("d")) && !editor.getText()) return done(() => leave(0));
-    if (matchesKey(data, Key.escape) && !editor.isShowingAutocomplete() && facts()?.turn) return interrupt();
+    if (matchesKey(data, Key.escape) && !editor.isShowingAutocomplete() && options.runs()) return interrupt();
     if (matchesKey(data, Key.alt("up")))
       return done(() => void talking.then((talk) => talk.takeBack()).catch(complain));
     if (matchesKey(data, Key.alt("enter"))) return done(() => submit(true));
@@ -55,7 +59,7 @@ export function createKeyboard(options: KeyboardOptions) {
       if (typeof used === "object") return done(() => void reply(used).catch(complain));
       if (used) return done(draw);
     }
-    return matchesKey(data, Key.enter) ? enter(data) : false;
+    return data !== CTRL_J && matchesKey(data, Key.enter) ? enter(data) : false;
   }
   const done = (act: () => void): true => {
     act();
@@ -164,7 +168,7 @@ export function createKeyboard(options: KeyboardOptions) {
 
   function draft(text: string): void {
     if (held) return void held.push(() => draft(text));
-    const typed = editor.getText();
+    const typed = editor.getExpandedText();
     editor.setText(typed && typed !== text ? `${text}\n${typed}` : text);
     draw();
   }

@@ -32,6 +32,8 @@ type ScreenOptions = {
 
 /** Characters of the beginning, and of the end, of what the person's own command prints: `yes` must not fill the memory. */
 const PRINTED = 100_000;
+/** Rows that a question, the editor and the status bar can need together. */
+const LOW = 12;
 /** Turns shorter than this need no word on how long they took. */
 const LONG_MS = 10_000;
 
@@ -41,7 +43,7 @@ export function openScreen(options: ScreenOptions): Surface {
   let pieces = createPieces();
   let lastTool = "";
   const frame = createFrame({ ...options, moves: () => live.moves() });
-  const { look, add, draw } = frame;
+  const { look, add, draw, drawSoon } = frame;
   const live = createLive(look, now);
   const question = createQuestion();
   const chooser = createChooser(look);
@@ -53,6 +55,7 @@ export function openScreen(options: ScreenOptions): Surface {
     chooser,
     history: openHistory(options.historyFile),
     facts: () => facts,
+    runs: () => Boolean(facts?.turn) || live.printed !== "",
     now,
     draw,
     say,
@@ -65,18 +68,20 @@ export function openScreen(options: ScreenOptions): Surface {
   });
   frame.tui.addInputListener((data) => (keyboard.key(data) ? { consume: true } : undefined));
 
+  // All of this has to fit, or each new line of the transcript would make the terminal be drawn anew.
   const still = [
-    drawnBy(() => (display.compact ? [] : [""])),
+    drawnBy(() => (display.compact || frame.rows() < LOW ? [] : [""])),
     drawnBy((width) => question.render(look.theme, width)),
     drawnBy((width) => chooser.render(width, frame.rows())),
     editor,
-    drawnBy((width) => (facts ? queueLines(facts, look.theme, width) : [])),
+    drawnBy((width) => (facts ? queueLines(facts, look.theme, width).slice(0, roomForQueue()) : [])),
     drawnBy((width) => [facts ? statusBar({ ...options, facts, now: now(), theme: look.theme }, width) : ""]),
   ];
   const moving = drawnBy((width) => {
     const below = still.reduce((sum, one) => sum + one.render(width).length, 0);
-    return live.render(width, Math.max(3, frame.rows() - below - 1));
+    return live.render(width, Math.max(0, frame.rows() - below));
   });
+  const roomForQueue = () => (editor.isShowingAutocomplete() ? 0 : Math.max(0, frame.rows() - LOW));
 
   function say(text: string): void {
     add(part.markdown(look, text));
@@ -107,7 +112,7 @@ export function openScreen(options: ScreenOptions): Surface {
     answer(text) {
       for (const piece of pieces.push(text)) add(part.answer(look, piece));
       live.tail = pieces.rest();
-      draw();
+      drawSoon();
     },
     settled: settle,
     reset() {
@@ -117,7 +122,7 @@ export function openScreen(options: ScreenOptions): Surface {
     },
     thinks(text) {
       live.thought += text;
-      draw();
+      drawSoon();
     },
     started(call) {
       live.started(call);
