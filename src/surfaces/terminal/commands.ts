@@ -197,10 +197,10 @@ export const COMMANDS: readonly Command[] = [
     complete: ["md", "json"],
     async run({ view, runtime, facts, save, now }, rest) {
       const { session, title } = facts();
-      const [, format = "md", file = ""] = /^(?:(md|json)\b\s*)?(.*)$/s.exec(rest) ?? [];
+      const [, format = "", file = ""] = /^(?:(md|json)(?:\s+|$))?(.*)$/s.exec(rest) ?? [];
       const at = new Date(now());
       const entries = await allEntries(runtime, session);
-      const json = format === "json" || (!rest.startsWith("md") && file.endsWith(".json"));
+      const json = format ? format === "json" : file.endsWith(".json");
       const text = json
         ? exportJson({ key: session, title }, entries, at)
         : exportMarkdown({ key: session, title }, entries);

@@ -221,6 +221,8 @@ export function createTalk(options: TalkOptions) {
     stop,
     answer,
     facts: () => facts,
+    /** A turn runs, or the person's own command. */
+    busy: () => facts.turn !== null || running !== null,
     /** A command, `!command`, or a message. `other`: not what the mode says but the other way. */
     async enter(typed: string, other = false): Promise<void> {
       const text = typed.trim();

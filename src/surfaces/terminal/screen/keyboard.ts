@@ -13,8 +13,6 @@ type KeyboardOptions = {
   chooser: ReturnType<typeof createChooser>;
   history: ReturnType<typeof openHistory>;
   facts(): Facts | null;
-  /** A turn, or the person's own command. */
-  runs(): boolean;
   now(): number;
   draw(): void;
   say(text: string): void;
@@ -33,6 +31,7 @@ export function createKeyboard(options: KeyboardOptions) {
   const { editor, question, chooser, history, facts, now, draw, say, complain } = options;
   /** What is entered before there is a talk waits for it. */
   let talking: Promise<Talk> = new Promise(() => {});
+  let busy = () => false;
   let leave: (code: number) => void = () => {};
   let interrupted = Number.NEGATIVE_INFINITY;
   /** Typed, or taken back into the editor, while a text was on its way to be durable: comes after it. */
@@ -50,7 +49,7 @@ export function createKeyboard(options: KeyboardOptions) {
     if (held) return done(() => held?.push((sent) => (sent ? feed(data) : write(data))));
     if (matchesKey(data, Key.ctrl("o"))) return done(options.unfold);
     if (matchesKey(data, Key.ctrl("d")) && !editor.getText()) return done(() => leave(0));
-    if (matchesKey(data, Key.escape) && !editor.isShowingAutocomplete() && options.runs()) return interrupt();
+    if (matchesKey(data, Key.escape) && !editor.isShowingAutocomplete() && busy()) return interrupt();
     if (matchesKey(data, Key.alt("up")))
       return done(() => void talking.then((talk) => talk.takeBack()).catch(complain));
     if (matchesKey(data, Key.alt("enter"))) return done(() => submit(true));
@@ -184,6 +183,12 @@ export function createKeyboard(options: KeyboardOptions) {
     start(made: Promise<Talk>, leaving: (code: number) => void): void {
       talking = made;
       leave = leaving;
+      made.then(
+        (talk) => {
+          ({ busy } = talk);
+        },
+        () => {}, // there is no talk: whoever makes it says why
+      );
       process.stdin.on("end", () => leave(129));
     },
   };

@@ -55,7 +55,6 @@ export function openScreen(options: ScreenOptions): Surface {
     chooser,
     history: openHistory(options.historyFile),
     facts: () => facts,
-    runs: () => Boolean(facts?.turn) || live.printed !== "",
     now,
     draw,
     say,
