@@ -78,14 +78,15 @@ const OPENING_MS = 500;
 
 export async function openChat(options: ChatOptions): Promise<number> {
   const { env } = options;
-  const { stdin, stdout } = process;
+  const { stdin, stdout, stderr } = process;
   const left = Promise.withResolvers<number>();
   // A closed terminal must not keep us: the session can be resumed. A second of these (the shell's and the kernel's SIGHUP,
   // a Ctrl+C too many) would end us before the tools have ended; a second SIGTERM is meant like that.
   process.on("SIGHUP", () => left.resolve(129));
   process.once("SIGTERM", () => left.resolve(143));
-  stdout.removeAllListeners("error").on("error", () => left.resolve(129));
-  stdin.on("error", () => left.resolve(129));
+  // Also stderr, where nothing is written: Node asks it for its size on SIGWINCH, and a terminal that is gone has none.
+  stdout.removeAllListeners("error");
+  for (const stream of [stdin, stdout, stderr]) stream.on("error", () => left.resolve(129));
 
   const { display } = options.settings.config;
   const lines = options.plain || display.plain || !stdin.isTTY || !stdout.isTTY || env.TERM === "dumb";

@@ -3,8 +3,8 @@
 import type { Dirent } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join, relative } from "node:path";
+import { IGNORE_FILES, isIgnored, type Rules, readRules } from "../../platform/ignore.ts";
 import { within } from "./confine.ts";
-import { IGNORE_FILES, isIgnored, type Rules, readRules } from "./ignore.ts";
 import { openDir, openFile } from "./open.ts";
 
 export type Walk = {
