@@ -19,7 +19,12 @@ function add(prompt: LanguageModelV4Prompt, message: Message) {
   const next = converted(message);
   const last = prompt.at(-1);
   // A turn that was stopped before it answered leaves two user messages in a row; strict providers want one.
-  if (last?.role === "user" && next.role === "user") last.content.push(...next.content);
+  if (last?.role === "user" && next.role === "user") {
+    const [before, after] = [last.content.at(-1), next.content[0]];
+    // Some local servers join the parts of a message with nothing between them.
+    if (before?.type === "text" && after?.type === "text") after.text = `\n\n${after.text}`;
+    last.content.push(...next.content);
+  }
   else if (last?.role === "tool" && next.role === "tool") last.content.push(...next.content);
   else if (last?.role === "assistant" && next.role === "assistant") last.content.push(...next.content);
   else prompt.push(next);

@@ -322,8 +322,7 @@ describe("when it asks", () => {
     screen.type("\r");
     await screen.shows("Yes what?");
     expect(said()).toEqual(["go", "yes"]);
-    expect(made()).toEqual([]);
-    expect(await decisions()).toEqual([]);
+    expect([made(), await decisions()]).toEqual([[], []]);
   });
 
   it("a yes to one command is none to the next that is asked about meanwhile", async () => {
@@ -422,7 +421,7 @@ it("where nothing can be stored the text stays in the editor, and is sent when t
   await screen.shows("Not accepted, try again: the disk that holds");
   expect(typed(screen)).toMatch(/^\[paste #1/);
   expect(llm.requests).toHaveLength(0);
-  execFileSync("prlimit", ["--pid", String(screen.pid), "--fsize=unlimited"]);
+  execFileSync("sh", ["-c", `prlimit --pid ${screen.pid} --fsize=unlimited`]);
   screen.key("enter");
   await screen.shows("Hello from the fake model.");
   expect(typed(screen)).toBe("");
@@ -475,7 +474,8 @@ describe("as a turn ends", () => {
   ])("%s just then never stops the next turn", async (_, key) => {
     let release = () => {};
     llm.script((request) => {
-      if (lastSaid(request)?.startsWith("next")) return { text: ["Answer to ", `${lastSaid(request)}.`] };
+      if (lastSaid(request)?.startsWith("next"))
+        return { text: ["Answer ", "to ", `${lastSaid(request)}.`], chunkDelayMs: 15 };
       const { promise: hold, resolve } = Promise.withResolvers<void>();
       release = resolve;
       return { text: "Something.", hold };

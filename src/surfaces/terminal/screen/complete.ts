@@ -77,7 +77,13 @@ export function createCompletion(commands: readonly Command[], cwd: string): Aut
       const items = (found?.items ?? []).filter(({ value }) => !value.includes("\n") && clean(value) === value);
       return found && items.length > 0 && !signal.aborted ? { ...found, items } : null;
     },
-    applyCompletion: (...at) => builtIn.applyCompletion(...at),
+    applyCompletion(lines, line, column, item, prefix) {
+      // The list may be for what stood there some keys ago: then what was typed stays as it is.
+      const text = (lines[line] ?? "").slice(0, column);
+      const isFresh = prefix ? text.endsWith(prefix) : /(?:^|\s)$/.test(text);
+      if (!isFresh) return { lines, cursorLine: line, cursorCol: column };
+      return builtIn.applyCompletion(lines, line, column, item, prefix);
+    },
     shouldTriggerFileCompletion: (...at) => builtIn.shouldTriggerFileCompletion(...at),
   };
 }

@@ -68,9 +68,9 @@ export function createKeyboard(options: KeyboardOptions) {
   function enter(data: string): true {
     const { line, col } = editor.getCursor();
     if (editor.isShowingAutocomplete()) {
-      const command = editor.getText().startsWith("/");
+      const text = editor.getText();
       editor.handleInput(data);
-      if (command) submit(false);
+      if (text.startsWith("/") || text === editor.getText()) submit(false);
       else draw();
     } else if (editor.getLines()[line]?.[col - 1] === "\\") {
       editor.handleInput("\x7f");
@@ -179,6 +179,10 @@ export function createKeyboard(options: KeyboardOptions) {
     changed(isAsked: boolean): void {
       if (isAsked) asked = now();
       label();
+    },
+    /** What was being typed comes back with Up at the next start. */
+    stop(): void {
+      history.add(editor.getExpandedText());
     },
     start(made: Promise<Talk>, leaving: (code: number) => void): void {
       talking = made;

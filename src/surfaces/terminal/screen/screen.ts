@@ -148,6 +148,7 @@ export function openScreen(options: ScreenOptions): Surface {
       if (line) add(part.aside(look, line, ({ faint }) => faint));
     },
     facts(next) {
+      if (facts?.waiting.length && !next.waiting.length) live.acknowledged = "";
       facts = next;
       live.since = next.turn?.at ?? 0;
       live.asking = next.asking.length > 0;
@@ -185,6 +186,9 @@ export function openScreen(options: ScreenOptions): Surface {
       keyboard.start(talking, leave);
       frame.start([moving, ...still], editor);
     },
-    stop: frame.stop,
+    stop() {
+      keyboard.stop();
+      frame.stop();
+    },
   };
 }
