@@ -24,8 +24,7 @@ function add(prompt: LanguageModelV4Prompt, message: Message) {
     // Some local servers join the parts of a message with nothing between them.
     if (before?.type === "text" && after?.type === "text") after.text = `\n\n${after.text}`;
     last.content.push(...next.content);
-  }
-  else if (last?.role === "tool" && next.role === "tool") last.content.push(...next.content);
+  } else if (last?.role === "tool" && next.role === "tool") last.content.push(...next.content);
   else if (last?.role === "assistant" && next.role === "assistant") last.content.push(...next.content);
   else prompt.push(next);
 }
