@@ -54,6 +54,16 @@ export function createFrame({ env, display, moves }: FrameOptions) {
       tui.invalidate();
       draw();
     },
+    /** Only what is on the screen: to draw what has scrolled away again would clear the terminal's memory. */
+    coloured() {
+      const { previousViewportTop: top } = tui.captureRenderState();
+      let line = 0;
+      for (const part of transcript.children) {
+        if (line >= top) part.invalidate();
+        line += part.render(terminal.columns).length;
+      }
+      draw();
+    },
   };
   const tick = setInterval(() => {
     letGo();

@@ -15,6 +15,8 @@ export type Look = {
   /** No empty lines between the parts. */
   readonly compact: boolean;
   changed(): void;
+  /** Code can be drawn in its colours from now on. */
+  coloured(): void;
 };
 
 const FAILED_LINES = 3;
@@ -47,8 +49,8 @@ const wrapped = (text: string, width: number, paint: Paint, indent = "") =>
 
 /** Markdown as it is drawn in the answer and in what we say. */
 export function drawn(look: Look, text: string, width: number): string[] {
-  const { theme, changed } = look;
-  const highlightCode = (code: string, language?: string) => highlight(code, language, theme, changed);
+  const { theme, coloured } = look;
+  const highlightCode = (code: string, language?: string) => highlight(code, language, theme, coloured);
   return new Markdown(clean(text), 0, 0, { ...theme.markdown, highlightCode }).render(width);
 }
 
