@@ -90,6 +90,8 @@ const LOOKS = 3;
 /** A turn, or an input that is to become one. */
 const hasWork = ({ turn, inbox, parked }: Session) => turn !== null || (inbox.length > 0 && !parked);
 const NEW: Row = { epoch: 0, version: 0, state: fresh, parent: null, updatedAt: 0 };
+/** Who follows a text is seldom so far behind. */
+const LONGEST_TAIL = 65_536;
 /** Work that takes one of the places for turns in flight. */
 const HEAVY = new Set<Effect["do"]>(["think", "compact", "act"]);
 
@@ -266,7 +268,7 @@ export function createDispatch(world: World) {
   function release(slot: Slot) {
     if (slot.live?.held === undefined) return;
     const { held, ...live } = slot.live;
-    slot.live = { ...live, text: live.text + held };
+    slot.live = { ...live, text: live.text + held, tail: "" };
     for (const wake of slot.watchers) wake();
   }
 
@@ -326,8 +328,11 @@ export function createDispatch(world: World) {
   function say(slot: Slot, step: number, text: string) {
     if ((slot.row?.state.step ?? step) !== step || (slot.live?.step ?? step) !== step) return;
     slot.live ??= { step, text: "" };
-    if (slot.live.held === undefined) slot.live.text += text;
-    else slot.live.held += text;
+    if (slot.live.held === undefined) {
+      const { tail = "" } = slot.live;
+      slot.live.text += text;
+      slot.live.tail = tail.length < LONGEST_TAIL ? tail + text : text;
+    } else slot.live.held += text;
     for (const wake of slot.watchers) wake();
   }
 

@@ -8,7 +8,16 @@ import type { Update } from "../core/runtime.ts";
 import type { Entry } from "../core/session.ts";
 
 /** The text of the model call in flight. `held`: said while the end of that call was being written. */
-export type Live = { step: number; text: string; held?: string; notice?: string; notices?: number; reasoning?: string };
+export type Live = {
+  step: number;
+  text: string;
+  /** The last of it: a slice of the whole would copy all of it for every word (10 MB: 20 s and 900 MB). */
+  tail?: string;
+  held?: string;
+  notice?: string;
+  notices?: number;
+  reasoning?: string;
+};
 
 const ALL = -1;
 /** Others can be written while a model call goes on. */
@@ -67,7 +76,7 @@ export async function* follow(source: Source, cursor: string, signal: AbortSigna
       continue;
     }
     if (live && live.text.length > chars) {
-      const delta = live.text.slice(chars);
+      const delta = textFrom(live, chars);
       chars = live.text.length;
       yield { cursor: at(), delta };
       continue;
@@ -82,6 +91,11 @@ export async function* follow(source: Source, cursor: string, signal: AbortSigna
     if (signal.aborted || !source.open()) return;
     await woken(source.watchers, signal);
   }
+}
+
+function textFrom({ text, tail = "" }: Live, chars: number): string {
+  const start = text.length - tail.length;
+  return chars < start ? text.slice(chars) : tail.slice(chars - start);
 }
 
 /** A place is `<entry>.<characters>`. What is not part of the record stands aside of one: `+r` and how much was thought,

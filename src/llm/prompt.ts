@@ -47,7 +47,7 @@ function converted(message: Message): LanguageModelV4Message {
           ...message.calls.map(({ id, tool, args }) => ({
             type: "tool-call" as const,
             toolCallId: id,
-            toolName: tool,
+            toolName: named(tool),
             // What could not be read as arguments is told as none: the result says what was wrong.
             input: typeof args === "object" && args !== null && !Array.isArray(args) ? args : {},
           })),
@@ -59,11 +59,15 @@ function converted(message: Message): LanguageModelV4Message {
         message.outcome === "ok" ? { type: "text" as const, value } : { type: "error-text" as const, value };
       return {
         role: "tool",
-        content: [{ type: "tool-result", toolCallId: message.call, toolName: message.tool || "unknown", output }],
+        content: [{ type: "tool-result", toolCallId: message.call, toolName: named(message.tool), output }],
       };
     }
   }
 }
+
+/** Models make names up; one that providers do not take would fail this call and every later one. */
+const named = (tool: string) => tool.replaceAll(/[^\w-]/g, "_").slice(0, LONGEST_NAME) || "unknown";
+const LONGEST_NAME = 64;
 
 /** A conversation that has calls in it must name tools, also where none may be called: Anthropic refuses it otherwise. */
 export function toTools({
@@ -72,16 +76,16 @@ export function toTools({
   messages,
 }: ModelRequest): Pick<LanguageModelV4CallOptions, "tools" | "toolChoice"> {
   const used = messages.flatMap((message) =>
-    message.role === "assistant" ? message.calls.map((call) => call.tool) : [],
+    message.role === "assistant" ? message.calls.map((call) => named(call.tool)) : [],
   );
   const gone = [...new Set(used)].filter((name) => !tools.some((tool) => tool.name === name));
-  const named = [
+  const all = [
     ...tools,
     ...gone.map((name) => ({ name, description: "Not there any more.", schema: { type: "object" } })),
   ];
-  if (!named.length) return {};
+  if (!all.length) return {};
   return {
-    tools: named.map(({ name, description, schema }) => ({ type: "function", name, description, inputSchema: schema })),
+    tools: all.map(({ name, description, schema }) => ({ type: "function", name, description, inputSchema: schema })),
     ...((final || !tools.length) && { toolChoice: { type: "none" } }),
   };
 }

@@ -184,6 +184,16 @@ describe.each(PROVIDERS)("a model over %s", (provider) => {
     expect(JSON.stringify(llm.requests.at(-1)?.body)).toMatch(/"tool_choice":("none"|\{"type":"none"\})/);
   });
 
+  it("a name that the model made up is accepted behind it, whatever is in it", async () => {
+    const use = { id: "call_1_0", tool: `run "this" 🙂${"!".repeat(100)}`, args: {} };
+    const history = request(
+      { role: "user", text: "hi" },
+      { role: "assistant", text: "", calls: [use] },
+      { role: "tool", call: use.id, tool: use.tool, outcome: "error", text: "There is no such tool." },
+    );
+    expect((await ask({ ...history, tools: [TERMINAL] })).result.end).toBe("answer");
+  });
+
   it("nothing is sent to where a redirect points", async () => {
     const elsewhere = await startFakeLlm();
     llm.script({ fault: { redirect: `${elsewhere.url}/chat/completions` } });

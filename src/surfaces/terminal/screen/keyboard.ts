@@ -24,6 +24,8 @@ type KeyboardOptions = {
 const TWICE_MS = 2_000;
 /** A key that was on its way when a question came is not an answer to it. */
 const ARMED_MS = 400;
+/** What was sent and is longer does not come back with Up: the editor takes a second a key for a megabyte. */
+const LONGEST_AGAIN = 20_000;
 /** Begins a new line. pi-tui also knows it as Enter; every terminal sends "\r" for that. */
 const CTRL_J = "\n";
 
@@ -114,7 +116,7 @@ export function createKeyboard(options: KeyboardOptions) {
       .then((talk) => send(talk, text, other))
       .then(
         () => {
-          remember(text);
+          if (text.length <= LONGEST_AGAIN) remember(text);
           editor.setText("");
           return true;
         },
