@@ -207,7 +207,6 @@ describe("while a turn runs", () => {
     screen.type("\x15\x7f\x15"); // both lines are cleared
     await holds(screen, "");
     screen.type("/withdraw 1\r");
-    await screen.shows("Taken back: two");
     await holds(screen, "two");
     hold.resolve();
     await screen.shows("Second.");

@@ -96,7 +96,6 @@ export const COMMANDS: readonly Command[] = [
       const done = input && (await runtime.withdraw(facts().session, input.id));
       if (!done) throw new Error("There is no such waiting message; /status lists them.");
       view.draft(input.text);
-      view.say(`Taken back: ${input.text.slice(0, 200)}`);
     },
   },
   {

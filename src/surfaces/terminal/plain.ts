@@ -125,7 +125,7 @@ export function openPlain({ input, output, now }: Io): Surface {
       begun = !printed.endsWith("\n");
     },
     enter: (heading) => write(heading && `${heading}\n`),
-    draft: () => {}, // it was told; a line cannot be changed by us
+    draft: (text) => write(`Taken back: ${text}\n`), // a line that is typed cannot be changed by us
     async choose(title, choices) {
       const list = choices.map(({ label, description = "" }, i) => `${i + 1}. ${label} ${description}`.trimEnd());
       write(`${title}\n${list.join("\n")}\nIts number, or Enter for none:\n`);

@@ -26,7 +26,7 @@ export function createQuestion() {
       if (!question) return false;
       const { choices } = question;
       const step = matchesKey(data, Key.down) ? 1 : matchesKey(data, Key.up) ? -1 : 0;
-      if (step) {
+      if (step && choices.length) {
         const from = selected === -1 && step === -1 ? choices.length : selected;
         selected = (from + step + choices.length) % choices.length;
         return true;
