@@ -107,6 +107,10 @@ export function openPlain({ input, output, now }: Io): Surface {
 
   return {
     ...pen,
+    asked({ text, choices }) {
+      pen.settled();
+      write(`\n? ${text}\n  [${choices.join(" / ")}]\n`);
+    },
     ended(outcome, ms) {
       pen.ended(outcome, ms);
       prompt();
