@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { closeSync, constants, openSync, readSync, writeSync } from "node:fs";
 import { constants as system } from "node:os";
 import { delimiter, dirname } from "node:path";
+import { StringDecoder } from "node:string_decoder";
 import { type IPty, spawn } from "@lydell/node-pty";
 import xterm, { type IMarker, type Terminal } from "@xterm/headless";
 import { type Place, program } from "./hermes.ts";
@@ -70,9 +71,10 @@ function connect(pty: UnixPty, emulator: Terminal): Screen {
   let over = false;
   const write = writer(pty.fd, () => open);
 
+  const decoder = new StringDecoder("utf8"); // the emulator's own loses a character that comes in two reads now and then
   const hear = (bytes: Buffer) => {
     printed.push(bytes);
-    emulator.write(bytes);
+    emulator.write(decoder.write(bytes));
   };
   pty.onData((bytes) => hear(Buffer.from(bytes))); // without an encoding they are bytes, whatever its types say
   // node-pty closes its side 200 ms after the exit, read or not: a busy test lost the last kilobytes.
