@@ -4,8 +4,8 @@ import type { Performing } from "../core/ports.ts";
 import type { Event } from "../core/session.ts";
 import { CHARACTERS, type Message, type Transcript, tokensOf } from "../core/transcript.ts";
 import type { Agent, EffectOf } from "./agent.ts";
+import { askAside } from "./aside.ts";
 import { modelsFor } from "./think.ts";
-import { watchedCall } from "./watchdog.ts";
 
 /** What stays word for word: of the window, or of the conversation where that is less. The window is what we believe
  *  it to be; a provider that says "too long" knows better. */
@@ -37,37 +37,25 @@ export async function compact(agent: Agent, effect: EffectOf<"compact">, cx: Per
   const { by } = history.begun;
   const kept = (await agent.memory?.compressing?.(older, { session: cx.session, ...(by && { by }) })) ?? "";
   cx.notice(`Summarising ${older.length} earlier messages to make room.`);
-  let summary = "";
-  const enough = new AbortController();
-  const stop = () => enough.abort();
-  const hear = {
-    alive: () => {},
-    reasoning: () => {},
-    text: (text: string) => {
-      summary += text;
-      if (summary.length >= LONGEST_SUMMARY) stop();
-    },
-  };
   if (!(await cx.owned()) || cx.signal.aborted) return null;
   const room = Math.min(model.context * QUOTE.window, history.tokens * QUOTE.conversation);
-  const request = {
-    session: cx.session,
-    system: INSTRUCTIONS,
-    messages: [{ role: "user" as const, text: quote(older, room * CHARACTERS) }],
-    tools: [],
-    final: true,
-  };
-  const staleMs = Math.min(SILENCE_MS, agent.staleMs ?? SILENCE_MS);
-  const over = new AbortController();
-  cx.signal.addEventListener("abort", stop);
-  void agent.clock.sleep(SUMMARY_MS, over.signal).then(stop);
-  const result = await watchedCall({ clock: agent.clock, model, request, staleMs }, hear, enough.signal);
-  cx.signal.removeEventListener("abort", stop);
-  over.abort("over");
+  const { text: summary, end } = await askAside(
+    {
+      clock: agent.clock,
+      model,
+      session: cx.session,
+      system: INSTRUCTIONS,
+      text: quote(older, room * CHARACTERS),
+      longest: LONGEST_SUMMARY,
+      staleMs: Math.min(SILENCE_MS, agent.staleMs ?? SILENCE_MS),
+      withinMs: SUMMARY_MS,
+    },
+    cx.signal,
+  );
   if (cx.signal.aborted) return null;
-  const written = (result.end === "answer" || summary.length >= LONGEST_SUMMARY) && summary.trim();
-  if (!written) agent.log("warn", "summary.failed", { session: cx.session, end: result });
-  const text = written ? summary.slice(0, LONGEST_SUMMARY) : `(${older.length} earlier messages are left out here.)`;
+  const written = summary?.trim();
+  if (!written) agent.log("warn", "summary.failed", { session: cx.session, end });
+  const text = written || `(${older.length} earlier messages are left out here.)`;
   return { type: "compacted", step, summary: [text, kept].filter(Boolean).join("\n\n"), upTo };
 }
 

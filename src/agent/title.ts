@@ -2,9 +2,9 @@
 // for something better. It is done as one more writer of the memory, so it is off the turn's path, is taken up again
 // after a restart, and is bounded. Whatever goes wrong, the old title stays and nobody asks again.
 import { messageOf } from "../core/errors.ts";
-import type { Clock, Log, Memory, Model, ModelRequest, Remembered, Store } from "../core/ports.ts";
+import type { Clock, Log, Memory, Model, Remembered, Store } from "../core/ports.ts";
 import { titleOf } from "../core/title.ts";
-import { watchedCall } from "./watchdog.ts";
+import { askAside } from "./aside.ts";
 
 type Options = { model: Model; store: Pick<Store, "summary" | "retitle">; clock: Clock; log: Log };
 
@@ -58,34 +58,21 @@ async function name(turn: Remembered, options: Options, signal: AbortSignal): Pr
 async function ask(turn: Remembered, { model, clock, log }: Options, signal: AbortSignal): Promise<string> {
   const { session, user, assistant } = turn;
   const quoted = `User:\n${user.slice(0, LONGEST_QUOTE)}\n\nAgent:\n${assistant.slice(0, LONGEST_QUOTE)}`;
-  const request: ModelRequest = {
-    session,
-    system: INSTRUCTIONS,
-    messages: [{ role: "user", text: quoted.toWellFormed() }],
-    tools: [],
-    final: true,
-  };
-  let heard = "";
-  const enough = new AbortController();
-  const stop = () => enough.abort();
-  const hear = {
-    alive: () => {},
-    reasoning: () => {},
-    text: (text: string) => {
-      heard += text;
-      if (heard.length >= LONGEST_ANSWER) stop();
+  const { text, end } = await askAside(
+    {
+      clock,
+      model,
+      session,
+      system: INSTRUCTIONS,
+      text: quoted.toWellFormed(),
+      longest: LONGEST_ANSWER,
+      staleMs: SILENCE_MS,
+      withinMs: TITLE_MS,
     },
-  };
-  const over = new AbortController();
-  signal.addEventListener("abort", stop);
-  if (signal.aborted) stop();
-  void clock.sleep(TITLE_MS, over.signal).then(stop);
-  const result = await watchedCall({ clock, model, request, staleMs: SILENCE_MS }, hear, enough.signal);
-  signal.removeEventListener("abort", stop);
-  over.abort("over");
-  if (result.end === "answer" || heard.length >= LONGEST_ANSWER) return tidied(heard);
-  if (!signal.aborted) log("warn", "title.failed", { session, model: model.name, end: result });
-  return "";
+    signal,
+  );
+  if (text === null && !signal.aborted) log("warn", "title.failed", { session, model: model.name, end });
+  return tidied(text ?? "");
 }
 
 /** Models like to quote, to mark and to announce. */

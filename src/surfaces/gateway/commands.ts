@@ -1,12 +1,13 @@
 // Slash commands of a chat. Each is a few lines over the runtime; those that change the conversation wait for its turn to end.
 import type { Person, Place } from "../../core/chat.ts";
+import { choiceAnswer } from "../../core/choice.ts";
 import type { Notes } from "../../core/ports.ts";
 import { rewind } from "../../core/rewind.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Image, Mode } from "../../core/session.ts";
 import { type Access, asRecord } from "./access.ts";
 import { BESIDE } from "./outbox.ts";
-import { choiceAnswer, type Questions } from "./questions.ts";
+import type { Questions } from "./questions.ts";
 import { generationOf, personOf } from "./route.ts";
 import type { Sessions } from "./sessions.ts";
 

@@ -1,7 +1,9 @@
 // Approvals and questions of a turn, as messages with buttons. A button works once, for the person whose turn asks (or an
 // admin), and also after a restart: what it stands for is noted before it is shown. So does an answer in words: it is for
 // the question that waited when it came, also if the platform brings it again when another one does.
+
 import type { Button, Chat, Person, Place, Pressed } from "../../core/chat.ts";
+import { choiceAnswer, choiceIn } from "../../core/choice.ts";
 import type { Clock, Log, Notes } from "../../core/ports.ts";
 import type { Runtime, Status } from "../../core/runtime.ts";
 import { type Access, asRecord } from "./access.ts";
@@ -21,8 +23,6 @@ const LABELS: Record<string, string> = {
   always: "✅ Always",
   deny: "❌ Deny",
 };
-const YES = /^(approve|yes|ok|y|👍|once)$/iu;
-const NO = /^(deny|no|n|👎)$/iu;
 const NOT_YOURS = "Only the person who is asked can answer.";
 const DECIDED = "This was decided already.";
 /** Buttons in a row. */
@@ -146,7 +146,7 @@ export function createQuestions(options: {
   async function answerIn(platform: string, from: Person, session: string, text: string): Promise<Answer | null> {
     const { asking, turn } = await runtime.status(session);
     const [question] = asking;
-    const choice = question && choiceOf(question, text.trim());
+    const choice = question && choiceIn(question, text.trim());
     if (!question || !turn || !choice || !mayAnswer(platform, from, await askedOf(turn.id))) return null;
     return { session, call: question.call, ...choiceAnswer(question.kind, choice) };
   }
@@ -194,19 +194,6 @@ export function createQuestions(options: {
 }
 
 export const thanks = ({ allow }: Answer): string => (allow ? "👍" : "👎 Not run.");
-
-/** A yes is only for approvals: to a question every choice is an answer. */
-export function choiceAnswer(kind: Question["kind"], choice: string): Pick<Answer, "allow" | "text"> {
-  const deny = kind === "approval" && choice === "deny";
-  return { allow: !deny, text: deny ? "The user said no." : choice };
-}
-
-function choiceOf({ kind, choices }: Question, said: string): string | null {
-  const exact = choices.find((choice) => choice.toLowerCase() === said.toLowerCase());
-  if (exact || kind === "question") return exact ?? null;
-  if (YES.test(said)) return "once";
-  return NO.test(said) ? "deny" : null;
-}
 
 const howTo = ({ kind, choices }: Question) =>
   kind === "question" ? "Say /answer and your words." : `Say one of: ${choices.join(", ")}.`;

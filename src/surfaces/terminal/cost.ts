@@ -21,10 +21,10 @@ function priceOf(prices: Prices, model: string) {
   const named = Object.entries(prices);
   const found =
     named.find(([name]) => name === model) ??
-    named.find(([name]) => name === bare(model)) ??
-    named.find(([name]) => bare(name) === model);
+    named.find(([name]) => name === bareName(model)) ??
+    named.find(([name]) => bareName(name) === model);
   return found?.[1];
 }
 
 /** Not up to any colon: `llama3:8b` has one of its own. */
-const bare = (name: string): string => name.replace(/^(?:openai-compatible|openai|anthropic|demo):/, "");
+export const bareName = (name: string): string => name.replace(/^(?:openai-compatible|openai|anthropic|demo):/, "");

@@ -177,7 +177,8 @@ function contained(text: string): string {
 
 const deeper = (_: string, indent: string, marks: string) => indent + "#".repeat(Math.min(6, marks.length + 2));
 
-const fenced = (kind: string, given: string): string => {
+/** In a fence longer than any inside. */
+export const fenced = (kind: string, given: string): string => {
   const text = plain(given).trimEnd();
   const fence = "`".repeat(Math.max(3, longestTicks(text) + 1));
   return `${fence}${kind}\n${text}\n${fence}`;

@@ -1,6 +1,7 @@
 // The talk in plain lines: for pipes, dumb terminals and screen readers. Nothing is drawn over, nothing moves, and every
 // line says in words what it is.
 import { createInterface } from "node:readline";
+import { choiceAnswer, choiceIn } from "../../core/choice.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Question } from "./facts.ts";
 import type { Surface } from "./open.ts";
@@ -86,10 +87,10 @@ export function openPlain({ input, output, now }: Io): Surface {
   /** Only a clear word answers an approval; anything else is a message, and the question stays. */
   async function answered(talk: Talk, line: string): Promise<boolean> {
     if (!asking || line.startsWith("/")) return false;
-    const yes = /^(approve|yes|ok|y|👍|once|session|always)$/i.test(line);
-    const no = /^(deny|no|n|👎)$/i.test(line);
-    if (asking.kind === "question") return talk.answer(asking, true, line);
-    return (yes || no) && talk.answer(asking, yes, yes ? line : "The user said no.");
+    const choice = choiceIn(asking, line) ?? (asking.kind === "question" ? line : null);
+    if (choice === null) return false;
+    const { allow, text } = choiceAnswer(asking.kind, choice);
+    return talk.answer(asking, allow, text);
   }
 
   /** Line by line, until there are no more. */

@@ -1,5 +1,6 @@
 // hermes sessions: what was talked about, newest first.
 import type { Store } from "../../core/ports.ts";
+import { titleOf } from "../../core/title.ts";
 import { printable } from "../../platform/logline.ts";
 import { shortName } from "./names.ts";
 
@@ -20,9 +21,8 @@ export async function listSessions({ store, limit, json }: Listing): Promise<str
   return lines.join("");
 }
 
-/** The first message, on one line: for conversations from before there were titles (migration 012). */
+/** The title that it would have: for conversations from before there were titles (migration 012). */
 async function beginning(store: Listing["store"], session: string): Promise<string> {
   const [first] = await store.entries(session, 0, 1);
-  const line = first?.kind === "accepted" ? first.input.text.trim().replaceAll(/\s+/g, " ") : "";
-  return line.length > 60 ? `${line.slice(0, 59)}…` : line;
+  return first?.kind === "accepted" ? titleOf(first.input.text) : "";
 }

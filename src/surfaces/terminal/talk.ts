@@ -4,6 +4,7 @@ import { messageOf } from "../../core/errors.ts";
 import type { AcceptRequest, Receipt, Runtime } from "../../core/runtime.ts";
 import type { Image, Input, Mode, Usage } from "../../core/session.ts";
 import { COMMANDS, commandIn, type Desk } from "./commands.ts";
+import { fenced } from "./export.ts";
 import { added, after, type Facts, type Question } from "./facts.ts";
 import { shortName } from "./names.ts";
 import { createTeller } from "./tell.ts";
@@ -76,8 +77,8 @@ export function createTalk(options: TalkOptions) {
     const inputs = new Map(recent.flatMap((e) => (e.kind === "accepted" ? [[e.input.id, e.input]] : [])));
     const asked = new Set(recent.flatMap((e) => (e.kind === "asked" ? [e.call] : [])));
     const start = recent.filter(({ kind }) => kind === "began").at(-SHOWN) ?? recent[0];
-    const begun = start && !inputs.has(start.turn) ? await inputOf(start.turn) : null;
-    if (begun) inputs.set(begun.id, begun);
+    const earlier = start && !inputs.has(start.turn) ? await inputOf(start.turn) : null;
+    if (earlier) inputs.set(earlier.id, earlier);
 
     let next = nothingIn(session, summary?.title ?? "", facts.mode, options.model);
     next.waiting = status.inbox.filter(({ id }) => !inputs.has(id));
@@ -174,7 +175,7 @@ export function createTalk(options: TalkOptions) {
       const { code, text } = await options.shell(command, (out) => view.output(out), running.signal);
       view.outputEnded();
       const how = running.signal.aborted ? "stopped" : code === 0 ? "" : `exit ${code}`;
-      if (told) carried += `${fenced(`$ ${command}\n${text.trimEnd()}${how && `\n[${how}]`}`)}\n\n`;
+      if (told) carried += `${fenced("", `$ ${command}\n${text.trimEnd()}${how && `\n[${how}]`}`)}\n\n`;
       view.say([how && `■ ${how}`, told && "Goes with your next message."].filter(Boolean).join(" · "));
     } catch (error) {
       view.complain(messageOf(error));
@@ -264,10 +265,3 @@ const nothingIn = (session: string, title: string, mode: Mode, model: string): F
   context: 0,
   spent: [],
 });
-
-/** In a fence longer than any inside. */
-function fenced(text: string): string {
-  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));
-  const fence = "`".repeat(longest + 1);
-  return `${fence}\n${text}\n${fence}`;
-}

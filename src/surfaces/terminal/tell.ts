@@ -88,6 +88,9 @@ export function createTeller(pen: Pen, inputs = new Map<string, Input>()) {
       case "parked":
         pen.aside("Held after too many crashes: say something to go on.");
         break;
+      case "forked":
+        if (e.messages.length) pen.aside(`Goes on from ${e.messages.length} messages of another conversation.`);
+        break;
       case "compacted":
         pen.aside(
           e.upTo ? "The conversation so far was summarised to make room." : "There is nothing to summarise yet.",

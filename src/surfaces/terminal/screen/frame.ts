@@ -40,7 +40,7 @@ export function createFrame({ env, display, moves }: FrameOptions) {
   const tui = new TuiMainScreen(terminal);
   const transcript = new Container();
   const lastLine = drawnBy(() => [""]);
-  let below: readonly Component[] = [];
+  let lower: Component = lastLine;
   let focus: Component | null = null;
   let state: "ours" | "suspended" | "stopped" = "ours";
   const draw = () => tui.requestRender();
@@ -79,7 +79,7 @@ export function createFrame({ env, display, moves }: FrameOptions) {
 
   function show(): void {
     tui.clear();
-    for (const part of [transcript, ...below]) tui.addChild(part);
+    for (const part of [transcript, lower]) tui.addChild(part);
     tui.setFocus(focus);
   }
 
@@ -153,8 +153,8 @@ export function createFrame({ env, display, moves }: FrameOptions) {
       transcript.addChild(part);
       draw();
     },
-    start(parts: readonly Component[], focused: Component): void {
-      [below, focus] = [parts, focused];
+    start(below: Component, focused: Component): void {
+      [lower, focus] = [below, focused];
       show();
       process.once("exit", restore);
       tui.start();

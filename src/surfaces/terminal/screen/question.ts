@@ -1,12 +1,13 @@
 // The choices of what the agent asks, above the editor. Nothing is chosen before the person has
 // moved to it, so that an Enter meant for the editor never allows anything.
 import { Key, matchesKey, truncateToWidth } from "@earendil-works/pi-tui";
+import { choiceAnswer, choiceIn } from "../../../core/choice.ts";
 import type { Question as Asked } from "../facts.ts";
 import { oneLine } from "./clean.ts";
 import type { Theme } from "./theme.ts";
 
 export type Question = ReturnType<typeof createQuestion>;
-export type Reply = { allow: boolean; text: string };
+export type Reply = ReturnType<typeof choiceAnswer>;
 
 export function createQuestion() {
   let question: Asked | null = null;
@@ -32,18 +33,15 @@ export function createQuestion() {
         return true;
       }
       const chosen = matchesKey(data, Key.enter) ? choices[selected] : undefined;
-      return chosen === undefined ? false : replyOf(question, chosen);
+      return chosen === undefined ? false : choiceAnswer(question.kind, chosen);
     },
     /** For a line that was entered: an answer if it is one in so many words, or the number of a choice. */
     word(line: string): Reply | null {
       if (!question) return null;
-      const word = line.trim().toLowerCase();
-      const numbered = /^\d$/.test(word) ? question.choices[Number(word) - 1] : undefined;
-      const chosen = numbered ?? question.choices.find((choice) => choice.toLowerCase() === word);
-      if (chosen !== undefined) return replyOf(question, chosen);
-      if (question.kind === "question") return null;
-      if (/^(approve|yes|ok|y|👍)$/.test(word)) return { allow: true, text: "once" };
-      return /^(deny|no|n|👎)$/.test(word) ? { allow: false, text: SAID_NO } : null;
+      const said = line.trim();
+      const numbered = /^\d$/.test(said) ? question.choices[Number(said) - 1] : undefined;
+      const chosen = numbered ?? choiceIn(question, said);
+      return chosen === null ? null : choiceAnswer(question.kind, chosen);
     },
     /** The choices; what is asked stands in full at the end of the transcript. */
     render(theme: Theme, width: number): string[] {
@@ -56,11 +54,4 @@ export function createQuestion() {
       return [...choices, theme.faint(truncateToWidth(how, width, "…"))];
     },
   };
-}
-
-const SAID_NO = "The user said no.";
-
-function replyOf({ kind }: Asked, choice: string): Reply {
-  if (kind === "question") return { allow: true, text: choice };
-  return choice === "deny" ? { allow: false, text: SAID_NO } : { allow: true, text: choice };
 }

@@ -76,9 +76,10 @@ export function openScreen(options: ScreenOptions): Surface {
     drawnBy((width) => (facts ? queueLines(facts, look.theme, width).slice(0, roomForQueue()) : [])),
     drawnBy((width) => [facts ? statusBar({ ...options, facts, now: now(), theme: look.theme }, width) : ""]),
   ];
-  const moving = drawnBy((width) => {
-    const below = still.reduce((sum, one) => sum + one.render(width).length, 0);
-    return live.render(width, Math.max(0, frame.rows() - below));
+  /** One part, so that each is rendered once for a frame: what moves gets the room that the others leave. */
+  const lower = drawnBy((width) => {
+    const below = still.flatMap((one) => one.render(width));
+    return [...live.render(width, Math.max(0, frame.rows() - below.length)), ...below];
   });
   const roomForQueue = () => (editor.isShowingAutocomplete() ? 0 : Math.max(0, frame.rows() - LOW));
 
@@ -184,7 +185,7 @@ export function openScreen(options: ScreenOptions): Surface {
     draft: keyboard.draft,
     start(talking, leave) {
       keyboard.start(talking, leave);
-      frame.start([moving, ...still], editor);
+      frame.start(lower, editor);
     },
     stop() {
       keyboard.stop();

@@ -1,6 +1,7 @@
 // The lines that are always there: the status bar and the queue.
 import { truncateToWidth, visibleWidth } from "@earendil-works/pi-tui";
 import type { Usage } from "../../../core/session.ts";
+import { bareName } from "../cost.ts";
 import type { Facts } from "../facts.ts";
 import { shortName } from "../names.ts";
 import { lasting } from "../tell.ts";
@@ -28,7 +29,7 @@ export function statusBar({ facts, now, window, costOf, theme }: Bar, width: num
   const parts = [
     turn ? `working ${lasting(Math.max(0, now - turn.at))}` : "",
     waiting.length ? `${waiting.length} waiting` : "",
-    oneLine(model).replace(/^(demo|openai|openai-compatible|anthropic):/, ""),
+    oneLine(bareName(model)),
     turn ? "" : `${mode} mode`,
     context && window ? `${Math.round((100 * context) / window)}% of context` : "",
     tokens ? `${short(tokens)} tokens` : "",

@@ -1,0 +1,43 @@
+// A model call beside the turns: it may only answer, in so many characters and within so long. Whatever is heard beyond
+// that is not waited for.
+import type { Clock, Model, ModelRequest, ModelResult } from "../core/ports.ts";
+import { watchedCall } from "./watchdog.ts";
+
+type Asked = {
+  clock: Clock;
+  model: Model;
+  session: string;
+  system: string;
+  text: string;
+  longest: number;
+  /** Silence that ends it, and the longest that it may take. */
+  staleMs: number;
+  withinMs: number;
+};
+
+/** `text` is null when it did not come to an end by itself or by its length. */
+export async function askAside(asked: Asked, signal: AbortSignal): Promise<{ text: string | null; end: ModelResult }> {
+  const { clock, model, session, system, longest, staleMs, withinMs } = asked;
+  const messages = [{ role: "user" as const, text: asked.text }];
+  const request: ModelRequest = { session, system, messages, tools: [], final: true };
+  let heard = "";
+  const enough = new AbortController();
+  const stop = () => enough.abort();
+  const hear = {
+    alive: () => {},
+    reasoning: () => {},
+    text: (text: string) => {
+      heard += text;
+      if (heard.length >= longest) stop();
+    },
+  };
+  const over = new AbortController();
+  signal.addEventListener("abort", stop);
+  if (signal.aborted) stop();
+  void clock.sleep(withinMs, over.signal).then(stop);
+  const end = await watchedCall({ clock, model, request, staleMs }, hear, enough.signal);
+  signal.removeEventListener("abort", stop);
+  over.abort("over");
+  const whole = end.end === "answer" || heard.length >= longest;
+  return { text: whole ? heard.slice(0, longest) : null, end };
+}
