@@ -141,7 +141,7 @@ describe("hermes sessions", () => {
 
   it("shows how a conversation began that has no title", async () => {
     const session = fullName("a1");
-    await booted.send(session, `Make tea\nnow ${"and again ".repeat(20)}`);
+    await booted.send(session, `Make tea now ${"and again ".repeat(20)}\nPlease.`);
     await store.retitle(session, "");
     expect(await list()).toMatch(/a1 +Make tea now and again .*…\n$/);
   });
