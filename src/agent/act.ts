@@ -1,32 +1,39 @@
 // One tool call that was recorded as running.
 import { messageOf } from "../core/errors.ts";
 import type { Performing, ToolResult } from "../core/ports.ts";
-import type { Event } from "../core/session.ts";
+import type { Event, Grant } from "../core/session.ts";
+import type { Transcript } from "../core/transcript.ts";
 import type { Agent, EffectOf } from "./agent.ts";
 
 /** Characters of one result that a model gets to see; tools keep the rest where it can be read. */
 const LONGEST_RESULT = 200_000;
 
 export async function act(agent: Agent, effect: EffectOf<"act">, cx: Performing): Promise<Event | null> {
-  const use = (await cx.history()).calls.get(effect.call);
+  const { calls, grants } = await cx.history();
+  const use = calls.get(effect.call);
   if (!(await cx.owned()) || cx.signal.aborted) return null;
-  const result = await run(agent, use, effect, cx);
+  const result = await run(agent, use, grants, effect, cx);
   if (cx.signal.aborted) return null; // it has its result already: cancelled
   const outcome = result.ok ? "ok" : "error";
   return { type: "acted", step: effect.step, call: effect.call, outcome, text: bounded(result.text) };
 }
 
+type Use = NonNullable<ReturnType<Transcript["calls"]["get"]>>;
+
 /** From here on it may have had effects: whatever happens is a result, never a reason to run it again (I14). */
 async function run(
   agent: Agent,
-  use: { tool: string; args: unknown } | undefined,
+  use: Use | undefined,
+  grants: readonly Grant[],
   { turn, call }: EffectOf<"act">,
   { session, signal }: Performing,
 ): Promise<ToolResult> {
   const tool = agent.tools.find((t) => t.name === use?.tool);
   if (!tool || !use) return { ok: false, text: `Not run: the tool "${use?.tool}" is not there any more.` };
   try {
-    return await tool.run(use.args, { session, turn, call, signal });
+    const { about, approved } = use;
+    const allowed = { ...(about && { about }), ...(approved && { approved }), grants };
+    return await tool.run(use.args, { session, turn, call, signal, ...allowed });
   } catch (error) {
     return { ok: false, text: `The tool failed: ${messageOf(error)}` };
   }

@@ -8,5 +8,5 @@ export async function ask({ clock }: Agent, effect: EffectOf<"ask">, cx: Perform
   while (clock.now() < effect.until && !cx.signal.aborted) await clock.sleep(effect.until - clock.now(), cx.signal);
   if (cx.signal.aborted) return null;
   const text = "Not run: nobody answered in time.";
-  return { type: "decided", call: effect.call, allow: false, text, by: "timeout" };
+  return { type: "decided", call: effect.call, allow: false, text, by: "timeout", scope: "once" };
 }

@@ -1,7 +1,7 @@
 // One step of thought: a model call with its retries and fallbacks, and the judgement of what it wants to do.
 import { messageOf } from "../core/errors.ts";
 import type { Fault, Gate, Model, ModelRequest, Performing, ProposedCall, Tool } from "../core/ports.ts";
-import type { Event, Proposal } from "../core/session.ts";
+import type { Event, Grant, Proposal } from "../core/session.ts";
 import type { Message, Transcript } from "../core/transcript.ts";
 import type { Agent, EffectOf } from "./agent.ts";
 import { CROWDED, requestTokens } from "./context.ts";
@@ -52,7 +52,9 @@ export async function think(agent: Agent, effect: EffectOf<"think">, cx: Perform
       if (cx.signal.aborted) return null; // whatever it ended with: that was us (I12)
       if (result.end === "answer") {
         agent.breaker.answered(model);
-        const calls = await Promise.all(result.calls.map((call, i) => propose(agent, call, i, cx.session)));
+        const calls = await Promise.all(
+          result.calls.map((call, i) => propose(agent, call, i, cx.session, history.grants)),
+        );
         const thought = { step, text: said, reasoning, calls, usage: result.usage, model: model.name };
         return { type: "thought", ...thought, ...(recalled && { recalled }) };
       }
@@ -87,7 +89,13 @@ export function modelsFor(agent: Agent, name: string | undefined): readonly Mode
   return agent.breaker.order(named ? [named, ...agent.models.slice(1)] : agent.models);
 }
 
-async function propose(agent: Agent, call: ProposedCall, index: number, session: string): Promise<Proposal> {
+async function propose(
+  agent: Agent,
+  call: ProposedCall,
+  index: number,
+  session: string,
+  grants: readonly Grant[],
+): Promise<Proposal> {
   const tool = agent.tools.find((t) => t.name === call.tool);
   const { repeatable = true, alone = false } = tool ?? {};
   const proposal = { tool: call.tool, args: call.args, repeatable, alone };
@@ -95,15 +103,16 @@ async function propose(agent: Agent, call: ProposedCall, index: number, session:
   if (index >= MOST_CALLS) return refuse(`at most ${MOST_CALLS} calls can be made at once.`);
   if (!tool) return refuse(`there is no tool "${call.tool}". There are: ${agent.tools.map((t) => t.name).join(", ")}.`);
   if (call.bad) return refuse(`${call.bad}. Make the call again, whole.`);
-  const judged = await judge(tool, call.args, session);
+  const judged = await judge(tool, call.args, session, grants);
   if (judged.gate !== "ask") return { ...proposal, ...judged };
-  const { kind, text, choices, timeoutMs } = judged;
-  return { ...proposal, gate: "ask", ask: { kind, text, choices, until: agent.clock.now() + timeoutMs } };
+  const { kind, text, choices, timeoutMs, about } = judged;
+  const until = agent.clock.now() + timeoutMs;
+  return { ...proposal, gate: "ask", ask: { kind, text, choices, until, ...(about && { about }) } };
 }
 
-async function judge(tool: Tool, args: unknown, session: string): Promise<Gate> {
+async function judge(tool: Tool, args: unknown, session: string, grants: readonly Grant[]): Promise<Gate> {
   try {
-    return await tool.judge(args, session);
+    return await tool.judge(args, session, grants);
   } catch (error) {
     return { gate: "refuse", result: `Not run: ${messageOf(error)}` };
   }

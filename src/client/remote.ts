@@ -2,7 +2,7 @@
 import { Refusal, type RefusalCode } from "../core/errors.ts";
 import type { Found, Log, SessionPlace, SessionSummary } from "../core/ports.ts";
 import type { AcceptRequest, Load, Receipt, Runtime, Status, Stopped, Update, Whereabouts } from "../core/runtime.ts";
-import type { Entry } from "../core/session.ts";
+import type { Entry, Grant } from "../core/session.ts";
 import { createWire, HermesError, type More } from "./wire.ts";
 
 type Options = { url: string; key: string; log?: Log };
@@ -114,6 +114,10 @@ export function createRemoteRuntime({ url, key, log = () => {} }: Options): Runt
       (await post<{ stopped: Stopped }>(`${pathOf(session)}/stop`, { turn, scope }, true)).stopped,
     answer: async ({ session, ...body }) =>
       (await post<{ answered: boolean }>(`${pathOf(session)}/answer`, body)).answered,
+    grants: async (session) => (await ask<List<Grant>>("GET", `${pathOf(session)}/grants`)).data,
+    granted: async () => (await ask<List<string>>("GET", "/api/grants")).data,
+    revoke: async (session, call) =>
+      (await ask<{ revoked: boolean }>("DELETE", `${pathOf(session)}/grants/${encodeURIComponent(call)}`)).revoked,
     withdraw: async (session, input) =>
       (await ask<{ withdrawn: boolean }>("DELETE", inputPath(session, input))).withdrawn,
     move: async (session, input, to) => (await post<{ moved: boolean }>(inputPath(session, input), { to })).moved,

@@ -2,12 +2,12 @@
 import { join } from "node:path";
 import { Command } from "commander";
 import { homeOf } from "../platform/home.ts";
-import { env, print } from "./shared.ts";
+import { complain, env, print } from "./shared.ts";
 
 export function addPolicy(program: Command): void {
   program
     .command("policy")
-    .description("see what the policy says of a command, before trusting it")
+    .description("see what the policy says of a command, and what you have allowed")
     .addCommand(
       new Command("check")
         .description("allow, ask or deny, the reason, and the part that decided; nothing is run")
@@ -16,7 +16,7 @@ export function addPolicy(program: Command): void {
         .option("--sandbox", "as it is inside a sandbox", false)
         .action(async (command: string | undefined, { stdin, sandbox }: { stdin: boolean; sandbox: boolean }) => {
           const { checkPolicy } = await import("../surfaces/cli/policy.ts");
-          const { openGrants } = await import("../tools/grants.ts");
+          const { openHomePolicy } = await import("../tools/home-policy.ts");
           const { escapeOnLine } = await import("../tools/policy/display.ts");
           const { loadConfig } = await import("../config/config.ts");
           const { createInterface } = await import("node:readline");
@@ -24,14 +24,34 @@ export function addPolicy(program: Command): void {
           const { mode, allow, deny } = loadConfig({ env }).config.approvals;
           const file = join(homeOf(env).dir, "policy.yaml");
           const lists = { allow, deny };
-          const grants = await openGrants({ file, lists, mode, sandbox, userHome: homedir(), log: () => {} });
+          const policy = await openHomePolicy({ file, lists, mode, sandbox, userHome: homedir() });
           process.exitCode = await checkPolicy({
             command,
             stdin: stdin ? createInterface({ input: process.stdin }) : undefined,
-            judge: (text) => grants.judge(text, process.cwd(), ""),
+            judge: (text) => policy.judge(text, process.cwd()),
             escape: escapeOnLine,
             print,
           });
         }),
+    )
+    .addCommand(
+      new Command("grants")
+        .description("what was allowed for the rest of a session, oldest first; rules for good are in policy.yaml")
+        .option("--json", "for programs", false)
+        .action(({ json }: { json: boolean }) => onGrants((cli, options) => cli.listGrants(options, json))),
+    )
+    .addCommand(
+      new Command("revoke")
+        .description("take back what was allowed for the rest of a session")
+        .argument("<id>", "as `hermes policy grants` shows it, or all")
+        .action((id: string) => onGrants((cli, options) => cli.revokeGrant(options, id))),
     );
+}
+
+type GrantsCli = typeof import("../surfaces/cli/grants.ts");
+
+async function onGrants(command: (cli: GrantsCli, options: Parameters<GrantsCli["listGrants"]>[0]) => Promise<number>) {
+  const { withGrants } = await import("../compose/grants.ts");
+  const cli = await import("../surfaces/cli/grants.ts");
+  process.exitCode = await withGrants(env, (desk) => command(cli, { desk, print, complain }));
 }

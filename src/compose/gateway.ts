@@ -93,6 +93,7 @@ async function assemble(running: Running, version: string) {
       newKey: randomUUID,
       randomBytes,
       lists: (platform) => listsOf(config, platform),
+      approvers: config.approvals.chat,
       busyMode: (platform) => busyModeOf(config, platform),
       models: () => endpoints.map(({ provider, model }) => `${provider}:${model}`),
       skills: () => skillLines(running.skills),

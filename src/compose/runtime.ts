@@ -179,7 +179,7 @@ export async function openRuntime(options: {
       log,
     }),
   });
-  /** The engine's, and what only the tools know: grants that last, processes in the background. */
+  /** The engine's, and what only the tools know: processes in the background. */
   const runtime: Engine = {
     ...engine,
     async stop(stop) {
@@ -201,12 +201,6 @@ export async function openRuntime(options: {
         return trouble ? `${by} (left alone for now: ${trouble.lastError})` : by;
       };
       return { ...status, unsaved: status.unsaved.map(named), background: toolbox.background(session) };
-    },
-    async answer(answer) {
-      const { turn } = await engine.status(answer.session);
-      const first = await engine.answer(answer);
-      if (first && answer.allow && turn) await toolbox.decided(turn.id, answer.call, answer.session, answer.text);
-      return first;
     },
   };
   const { createWebhooks } = await import("../surfaces/webhooks/webhooks.ts");

@@ -147,6 +147,8 @@ export const schema = section({
     mode: oneOf("manual", "off").default("manual"),
     timeout: seconds(1).default(300),
     unattended: oneOf("deny", "allow").default("deny"),
+    /** Who decides on what is asked in a chat: whoever's turn it is, or admins only, who are asked in their private chats. */
+    chat: oneOf("asker", "admins").default("asker"),
     deny: rules(),
     allow: rules(),
   }),

@@ -1,5 +1,6 @@
 // What a person's words mean as an answer to what is asked: the same wherever people are asked.
-import type { Ask } from "./session.ts";
+import type { Answer } from "./runtime.ts";
+import type { Ask, Scope } from "./session.ts";
 
 const YES = /^(approve|yes|ok|y|👍|once)$/iu;
 const NO = /^(deny|no|n|👎)$/iu;
@@ -13,7 +14,10 @@ export function choiceIn({ kind, choices }: Pick<Ask, "kind" | "choices">, said:
 }
 
 /** A yes is only for approvals: to a question every choice is an answer. */
-export function choiceAnswer(kind: Ask["kind"], choice: string): { allow: boolean; text: string } {
-  const deny = kind === "approval" && choice === "deny";
-  return { allow: !deny, text: deny ? "The user said no." : choice };
+export function choiceAnswer(kind: Ask["kind"], choice: string): Answer {
+  if (kind === "question") return { allow: true, text: choice };
+  if (choice === "deny") return { allow: false, text: "The user said no." };
+  return { allow: true, text: choice, scope: SCOPES.find((scope) => scope === choice) ?? "once" };
 }
+
+export const SCOPES: readonly Scope[] = ["once", "session", "always"];

@@ -1,5 +1,17 @@
 // The interfaces that core owns. Everything outside implements one or is given one.
-import type { Delivery, Effect, Entry, Event, ModelOptions, Outcome, Session, Usage } from "./session.ts";
+import type {
+  About,
+  Delivery,
+  Effect,
+  Entry,
+  Event,
+  Grant,
+  ModelOptions,
+  Outcome,
+  Scope,
+  Session,
+  Usage,
+} from "./session.ts";
 import type { Message, Transcript } from "./transcript.ts";
 
 export type Clock = {
@@ -117,6 +129,8 @@ export interface Store {
   children(parent: string): Promise<string[]>;
   /** Newest change first. `top`: without those that another session made. `titled`: with this in their title. */
   sessions(page: { after?: SessionPlace; limit: number; top?: boolean; titled?: string }): Promise<SessionSummary[]>;
+  /** Those in which a yes holds for the rest of the session. */
+  granted(): Promise<string[]>;
   summary(session: string): Promise<SessionSummary | null>;
   /** False: there is no such session. */
   retitle(session: string, title: string): Promise<boolean>;
@@ -184,11 +198,22 @@ export interface Model {
 
 // ── Tool ──────────────────────────────────────────────────────────────────────────────────────────────
 
-export type ToolCall = { session: string; turn: string; call: string; signal: AbortSignal };
+export type ToolCall = {
+  session: string;
+  turn: string;
+  call: string;
+  signal: AbortSignal;
+  /** What the gate said it is about. */
+  about?: About;
+  /** How far the yes goes that was said to it; not there: nobody was asked. */
+  approved?: Scope;
+  /** What is allowed for the rest of the session by now. */
+  grants?: readonly Grant[];
+};
 export type ToolResult = { ok: boolean; text: string };
 export type Gate =
-  | { gate: "run" }
-  | { gate: "ask"; kind: "approval" | "question"; text: string; choices: string[]; timeoutMs: number }
+  | { gate: "run"; about?: About }
+  | { gate: "ask"; kind: "approval" | "question"; text: string; choices: string[]; timeoutMs: number; about?: About }
   | { gate: "refuse"; result: string };
 export interface Tool extends ToolSpec {
   /** Running it twice does no harm: a crash may run it again. */
@@ -196,7 +221,7 @@ export interface Tool extends ToolSpec {
   /** Never beside another call. */
   readonly alone?: boolean;
   /** Decides before anything runs; arguments that do not fit are refused here. */
-  judge(args: unknown, session: string): Promise<Gate> | Gate;
+  judge(args: unknown, session: string, grants?: readonly Grant[]): Promise<Gate> | Gate;
   /** Settles only when nothing it started is alive, also after an abort. */
   run(args: unknown, call: ToolCall): Promise<ToolResult>;
 }

@@ -1,7 +1,7 @@
 // All that a surface may use.
 import type { Announcement, Found, Notes, SessionPlace, SessionSummary } from "./ports.ts";
 import type { Run } from "./run.ts";
-import type { Applied, Ask, Entry, Image, Input, Mode, Outcome, Phase, Reply, Task } from "./session.ts";
+import type { Applied, Ask, Entry, Grant, Image, Input, Mode, Outcome, Phase, Reply, Scope, Task } from "./session.ts";
 
 export type AcceptRequest = {
   /** Not given: a new one, with the turn's own id as its key. */
@@ -88,12 +88,21 @@ export type Load = {
 
 export type Stopped = "stopping" | "withdrawn" | "ending" | "over";
 
+/** `text` is for the model where it is a no, and the answer itself to a question. */
+export type Answer = { allow: boolean; text: string; scope?: Scope };
+
 export interface Runtime {
   accept(request: AcceptRequest): Promise<Receipt>;
   /** `tree`: also every session that this one made, and what waits in them. */
   stop(stop: { session: string; turn: string; scope?: "turn" | "tree" }): Promise<Stopped>;
-  /** The first answer wins: false when there is no such question any more. */
-  answer(answer: { session: string; call: string; allow: boolean; text: string; by: string }): Promise<boolean>;
+  /** The first answer wins: false when there is no such question any more. Without a scope a yes is for once. */
+  answer(answer: Answer & { session: string; call: string; by: string }): Promise<boolean>;
+  /** What is allowed for the rest of the session. */
+  grants(session: string): Promise<Grant[]>;
+  /** The sessions in which something is. */
+  granted(): Promise<string[]>;
+  /** Takes back a yes, by the call it was said to. False: it does not hold any more. */
+  revoke(session: string, call: string, by: string): Promise<boolean>;
   /** False when it is not waiting any more. */
   withdraw(session: string, input: string): Promise<boolean>;
   move(session: string, input: string, to: number): Promise<boolean>;

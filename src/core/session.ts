@@ -44,10 +44,23 @@ export type Task = "compress";
 /** What a waiting input needs to be found again; its text is in its `accepted` entry, at `seq`. */
 export type Waiting = { id: string; mode: Mode; reply: Reply; seq: number; model?: string; task?: Task };
 
-export type Ask = { kind: "approval" | "question"; text: string; choices: string[]; until: number };
+/** What a call is about: what was judged, and approved where somebody was asked, is this and nothing else (I15). */
+export type About = {
+  command: string;
+  cwd: string;
+  /** Digest of whatever else decides what the command does: the sandbox, PATH, variables. */
+  env: string;
+  /** Hosts that it may reach. */
+  hosts?: string[];
+};
+/** How long a yes holds: for this call, for the rest of the session, or for good (a rule in the user's file). */
+export type Scope = "once" | "session" | "always";
+/** A yes for the rest of the session; `call` is the call it was first said to. */
+export type Grant = { call: string; about: About; by: string; at: number };
+export type Ask = { kind: "approval" | "question"; text: string; choices: string[]; until: number; about?: About };
 /** A call as the model proposed it and the gate judged it. `result` is there when it must not run at all. */
 export type Proposal = { tool: string; args: unknown; repeatable: boolean; alone?: boolean } & (
-  | { gate: "run" }
+  | { gate: "run"; about?: About }
   | { gate: "ask"; ask: Ask }
   | { gate: "refuse"; result: string }
 );
@@ -85,7 +98,7 @@ export type Turn = {
 };
 
 export type Session = {
-  v: 2;
+  v: 3;
   /** Entries so far; the next one gets `seq + 1`. */
   seq: number;
   /** Rises whenever what is in flight becomes void (T2). */
@@ -97,6 +110,8 @@ export type Session = {
   remembered: Readonly<Record<string, number>>;
   /** Held after too many crashes, until somebody says something new. */
   parked: boolean;
+  /** Calls whose yes holds for the rest of the session: what they are about is in their `asked` entries. */
+  grants: readonly string[];
 };
 
 export type Event =
@@ -104,7 +119,9 @@ export type Event =
   | { type: "stopped"; turn: string; said: string }
   | { type: "withdrawn"; input: string }
   | { type: "moved"; input: string; to: number }
-  | { type: "decided"; call: string; allow: boolean; text: string; by: string }
+  | { type: "decided"; call: string; allow: boolean; text: string; by: string; scope: Scope }
+  /** The yes to this call does not hold any longer. */
+  | { type: "revoked"; call: string; by: string }
   | {
       type: "thought";
       step: number;
@@ -147,14 +164,17 @@ export type Fact =
       kind: "thought";
       text: string;
       reasoning?: string;
-      calls: { id: string; tool: string; args: unknown }[];
+      /** `about`: of a call that nobody is asked for; of the others it is in `asked`. */
+      calls: { id: string; tool: string; args: unknown; about?: About }[];
       usage: Usage;
       model: string;
       recalled?: string;
     }
   | { kind: "compacted"; summary: string; upTo: number }
   | { kind: "asked"; call: string; ask: Ask }
-  | { kind: "decided"; call: string; allow: boolean; text: string; by: string }
+  /** Without a scope it was written before there were any, and was for once. */
+  | { kind: "decided"; call: string; allow: boolean; text: string; by: string; scope?: Scope }
+  | { kind: "revoked"; call: string; by: string }
   | { kind: "started"; call: string }
   | { kind: "acted"; call: string; outcome: CallOutcome; text: string }
   /** What the model had said when its turn was stopped or its call failed. */
@@ -193,7 +213,7 @@ export type Rules = {
 };
 
 export const fresh: Session = {
-  v: 2,
+  v: 3,
   seq: 0,
   step: 0,
   inbox: [],
@@ -201,9 +221,11 @@ export const fresh: Session = {
   ended: 0,
   remembered: {},
   parked: false,
+  grants: [],
 };
 
-/** What an older version wrote, as this one reads it. Version 1 knew one memory at most, and had none in use. */
+/** What an older version wrote, as this one reads it. Version 1 knew one memory at most, and had none in use; version 2 had
+ *  no grants in the journal. */
 export const upgraded = (state: { v: number }): Session =>
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the versions differ in this only
-  (state.v === 1 ? { ...state, v: 2, remembered: {} } : state) as Session;
+  (state.v < 3 ? { ...state, ...(state.v === 1 && { remembered: {} }), grants: [], v: 3 } : state) as Session;

@@ -1,8 +1,10 @@
 // The journal of a session, as a model sees it: a fold over its entries, so a new entry costs the same
 // however many there were before it.
-import type { CallOutcome, Entry, Image, Input } from "./session.ts";
+import type { About, CallOutcome, Entry, Grant, Image, Input, Scope } from "./session.ts";
 
 type ToolUse = { id: string; tool: string; args: unknown };
+/** A call that has no result yet, with what it is about and how far its yes goes. */
+type PendingCall = ToolUse & { about?: About; approved?: Scope };
 export type Message =
   | { role: "user"; text: string; images?: Image[] }
   | { role: "assistant"; text: string; calls: ToolUse[] }
@@ -20,7 +22,9 @@ export type Transcript = {
   summarised: number;
   /** Accepted, not yet in a turn. */
   waiting: Map<string, Input>;
-  calls: Map<string, ToolUse>;
+  calls: Map<string, PendingCall>;
+  /** What a person has allowed for the rest of the session, oldest first. */
+  grants: Grant[];
   /** The input that began the last turn, and the entry that says so. */
   begun: Pick<Input, "text" | "by" | "instructions" | "options"> & { seq: number };
 };
@@ -40,6 +44,7 @@ export const emptyTranscript = (): Transcript => ({
   summarised: 0,
   waiting: new Map(),
   calls: new Map(),
+  grants: [],
   begun: { text: "", seq: 0 },
 });
 
@@ -76,9 +81,30 @@ export function extend(transcript: Transcript, entry: Entry): void {
       break;
     }
     case "thought":
-      for (const call of entry.calls) calls.set(call.id, call);
+      for (const call of entry.calls) calls.set(call.id, { ...call });
       // An empty assistant message is refused by strict providers and says nothing.
-      if (entry.text || entry.calls.length) push({ role: "assistant", text: entry.text, calls: entry.calls });
+      if (entry.text || entry.calls.length)
+        push({
+          role: "assistant",
+          text: entry.text,
+          calls: entry.calls.map(({ id, tool, args }) => ({ id, tool, args })),
+        });
+      break;
+    case "asked": {
+      const call = calls.get(entry.call);
+      if (call && entry.ask.about) call.about = entry.ask.about;
+      break;
+    }
+    case "decided": {
+      const call = calls.get(entry.call);
+      if (!call || !entry.allow) break;
+      call.approved = entry.scope ?? "once";
+      if (call.approved === "session" && call.about)
+        transcript.grants.push({ call: entry.call, about: call.about, by: entry.by, at: entry.at });
+      break;
+    }
+    case "revoked":
+      transcript.grants = transcript.grants.filter(({ call }) => call !== entry.call);
       break;
     case "cut":
       push({ role: "assistant", text: `${entry.text}\n${CUT}`, calls: [] });

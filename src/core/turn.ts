@@ -135,7 +135,7 @@ function reduce(s: Session, e: Event, cx: Context): Session {
     }
     case "thought": {
       if (!turn || phase?.at !== "thinking") return s;
-      const calls = e.calls.map((proposal, i): Call => accepted(proposal, `call_${s.step}_${i}`));
+      const calls = e.calls.map((proposal, i): Call => accepted(proposal, callId(turn.id, s.step, i)));
       // An answer is progress: what it took to make it does not count against its delivery.
       const recoveries = calls.length ? turn.recoveries : 0;
       const thought = { ...turn, thoughts: turn.thoughts + 1, tight: false, recoveries };
@@ -143,7 +143,12 @@ function reduce(s: Session, e: Event, cx: Context): Session {
         kind: "thought",
         text: e.text,
         ...(e.reasoning && { reasoning: e.reasoning }),
-        calls: calls.map(({ id, tool }, i) => ({ id, tool, args: e.calls[i]?.args })),
+        calls: e.calls.map((proposal, i) => ({
+          id: calls[i]?.id ?? "",
+          tool: proposal.tool,
+          args: proposal.args,
+          ...(proposal.gate === "run" && proposal.about && { about: proposal.about }),
+        })),
         usage: e.usage,
         model: e.model,
         ...(e.recalled && { recalled: e.recalled }),
@@ -177,11 +182,18 @@ function reduce(s: Session, e: Event, cx: Context): Session {
       if (!turn || phase?.at !== "acting") return s;
       const call = phase.calls.find((c) => c.id === e.call && c.status === "asking"); // T8
       if (!call) return s;
-      cx.note(turn.id, { kind: "decided", call: e.call, allow: e.allow, text: e.text, by: e.by });
-      if (e.allow && call.ask?.kind === "approval") return act(s, turn, change(phase.calls, call, "waiting"), cx);
+      cx.note(turn.id, { kind: "decided", call: e.call, allow: e.allow, text: e.text, by: e.by, scope: e.scope });
+      if (e.allow && call.ask?.kind === "approval") {
+        const grants = e.scope === "session" ? [...s.grants, call.id] : s.grants;
+        return act({ ...s, grants }, turn, change(phase.calls, call, "waiting"), cx);
+      }
       cx.note(turn.id, { kind: "acted", call: e.call, outcome: e.allow ? "ok" : "denied", text: e.text });
       return act(s, turn, change(phase.calls, call, "done"), cx);
     }
+    case "revoked":
+      if (!s.grants.includes(e.call)) return s;
+      cx.note("", { kind: "revoked", call: e.call, by: e.by });
+      return { ...s, grants: s.grants.filter((call) => call !== e.call) };
     case "crowded":
       if (!turn || phase?.at !== "thinking" || turn.tight) return s;
       return { ...s, step: s.step + 1, turn: { ...turn, phase: { at: "compacting" } } };
@@ -267,6 +279,11 @@ function withdraw(s: Session, input: string, cx: Context): Session {
   cx.note(input, { kind: "withdrawn", input });
   return { ...s, inbox: s.inbox.filter((w) => w.id !== input) };
 }
+
+/** Unique over all sessions, so that an answer never reaches another one's question (I25). A turn's id is a hash: half of
+ *  it is enough, and a call's id stays short enough for every provider. */
+const callId = (turn: string, step: number, index: number): string =>
+  `call_${turn.replace(/^run_/, "").slice(0, 16)}_${step}_${index}`;
 
 function accepted({ tool, repeatable, alone = false, ...judged }: Proposal, id: string): Call {
   const call = { id, tool, repeatable, alone };

@@ -132,8 +132,10 @@ export function createEngine(world: World): Engine {
   }
   const happened = async (session: string, event: Event) => (await changed(session, () => event)).length > 0;
 
-  const answer: Runtime["answer"] = ({ session, call, allow, text, by }) =>
-    happened(session, { type: "decided", call, allow, text, by });
+  const answer: Runtime["answer"] = ({ session, call, allow, text, by, scope = "once" }) =>
+    happened(session, { type: "decided", call, allow, text, by, scope });
+  const grants: Runtime["grants"] = async (session) => [...(await history(slotOf(session))).grants];
+  const revoke: Runtime["revoke"] = (session, call, by) => happened(session, { type: "revoked", call, by });
   const withdraw: Runtime["withdraw"] = (session, input) => happened(session, { type: "withdrawn", input });
   const move: Runtime["move"] = (session, input, to) => happened(session, { type: "moved", input, to });
 
@@ -314,6 +316,9 @@ export function createEngine(world: World): Engine {
     accept,
     stop,
     answer,
+    grants,
+    granted: () => store.granted(),
+    revoke,
     withdraw,
     move,
     status,

@@ -62,6 +62,7 @@ export type Question =
   | { op: "input"; id: string }
   | { op: "active" }
   | { op: "children"; parent: string }
+  | { op: "granted" }
   | ({ op: "sessions" } & Page)
   | { op: "summary"; session: string }
   | ({ op: "announcements" } & AnnouncementPage)
@@ -88,6 +89,7 @@ export type AnswerTo = {
   input: InputRow | null;
   active: { session: string; updatedAt: number }[];
   children: string[];
+  granted: string[];
   sessions: SessionSummary[];
   summary: SessionSummary | null;
   announcements: Announcement[];
@@ -275,6 +277,8 @@ function read(question: Read): unknown {
       return sql.input.get(question.id) ?? null;
     case "active":
       return sql.active.all();
+    case "granted":
+      return sql.granted.all().map(({ key }) => key);
     case "children":
       return sql.children.all(question.parent).map(({ key }) => key);
     case "sessions":
@@ -439,6 +443,7 @@ function prepare(db: DatabaseSync) {
       "SELECT key session, updated_at updatedAt FROM session WHERE active = 1 ORDER BY updated_at, rowid",
     ),
     children: db.prepare("SELECT key FROM session WHERE parent = ? ORDER BY rowid"),
+    granted: db.prepare("SELECT key FROM session WHERE json_array_length(state, '$.grants') > 0 ORDER BY key"),
 
     old: db.prepare("SELECT key FROM session WHERE active = 0 AND updated_at < ? AND key >= ? AND key < ? LIMIT ?"),
     dropEntries: db.prepare("DELETE FROM entry WHERE session = ?"),

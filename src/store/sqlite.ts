@@ -5,7 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
 import { ConfigError, messageOf, StoreFault } from "../core/errors.ts";
 import type { Commit, Found, SessionRow, Store } from "../core/ports.ts";
-import { type Entry, type Fact, upgraded } from "../core/session.ts";
+import { type Entry, type Fact, fresh, upgraded } from "../core/session.ts";
 import { type FoundRow, snippetOf, textOf } from "./search.ts";
 import type {
   Answer,
@@ -37,7 +37,7 @@ export class StoreInUse extends Error {
   }
 }
 
-const STATE_VERSION = 2;
+const STATE_VERSION = fresh.v;
 const SQLITE_BUSY = 5;
 const PATIENT = "PRAGMA busy_timeout = 1000"; // of two that start together, one writes its pid while the other reads it
 const INDEX_AT_ONCE = 500; // entries, likewise
@@ -131,6 +131,7 @@ export async function openSqlite({ file, readOnly = false, maxPages }: SqliteOpt
     input: (id) => ask({ op: "input", id }),
     active: () => ask({ op: "active" }),
     children: (parent) => ask({ op: "children", parent }),
+    granted: () => ask({ op: "granted" }),
     sessions: ({ after = null, limit, top = false, titled = "" }) => ask({ op: "sessions", after, limit, top, titled }),
     summary: (session) => ask({ op: "summary", session }),
     retitle: (session, title) => write({ op: "retitle", session, title }),

@@ -1,10 +1,13 @@
 // The `terminal` tool: a shell command in the session's directory, in the foreground with a time limit or in the background.
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { realpathSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import * as z from "zod";
+import { messageOf } from "../core/errors.ts";
+import { isGranted } from "../core/grant.ts";
 import type { Gate, Log, Tool, ToolCall, ToolResult } from "../core/ports.ts";
+import type { About, Grant } from "../core/session.ts";
 import { pathWithout } from "./env.ts";
 import { ownerHere, type Result, run } from "./exec.ts";
 import { createPlaces } from "./places.ts";
@@ -14,7 +17,12 @@ import { type Choice, outside, type Sandbox } from "./sandbox.ts";
 import { within } from "./within.ts";
 
 export type Judgement = { verdict: "allow" | "ask" | "deny"; reason: string };
-type JudgeCommand = (command: string, cwd: string, session: string) => Judgement | Promise<Judgement>;
+/** The policy: its opinion of a command, and whether and how an "always" is kept. */
+type Policy = {
+  judge(command: string, cwd: string): Judgement | Promise<Judgement>;
+  canKeep(command: string, cwd: string): boolean;
+  keep(command: string, cwd: string): Promise<void>;
+};
 
 export type TerminalOptions = {
   /** HERMES_HOME */
@@ -22,7 +30,7 @@ export type TerminalOptions = {
   /** Where a session begins. */
   workspace: string;
   sandbox: Choice;
-  judgeCommand: JudgeCommand;
+  policy: Policy;
   /** May this be typed into that background process? Without an opinion of its own: as a command, and never unasked outside a sandbox. */
   judgeInput?: ((text: string, process: Background) => Judgement | Promise<Judgement>) | undefined;
   /** Makes control and bidi characters visible. */
@@ -47,7 +55,6 @@ export type Terminal = {
 const LONGEST_TIMEOUT_MS = 600_000;
 /** Long enough to see that a server could not start, too short to be noticed. */
 const FIRST_LOOK_MS = 150;
-const MOST_JUDGED = 500;
 
 const Args = z.strictObject({
   command: z
@@ -66,44 +73,47 @@ type Args = z.output<typeof Args>;
 type Where = { cwd: string; note: string };
 
 export function createTerminal(options: TerminalOptions): Terminal {
-  const { home, judgeCommand, display, onComplete, log, pass } = options;
+  const { home, policy, display, onComplete, log, pass } = options;
   const { timeoutMs = 180_000, approvalMs = 300_000 } = options;
   const workspace = realpathSync(options.workspace);
   const longest = Math.max(timeoutMs, LONGEST_TIMEOUT_MS);
   const owner = ownerHere(home);
   const env = { PATH: pathWithout(workspace, process.env.PATH ?? "/usr/local/bin:/usr/bin:/bin") };
   const places = createPlaces(home, log);
-  const judged = new Map<string, Where>();
+  /** An approval holds only where a command would do the same as when it was asked for. */
+  const environment = digest([options.sandbox.sandbox, env, pass]);
   const processes = createProcesses({
     owner,
     log,
     onComplete: (process, result) => onComplete(process.session, endedText(process, result)),
   });
 
-  async function judge(raw: unknown, session: string): Promise<Gate> {
+  async function judge(raw: unknown, session: string, grants: readonly Grant[] = []): Promise<Gate> {
     const args = parsed(raw);
     if (typeof args === "string") return { gate: "refuse", result: args };
     const refusal = refused();
     if (refusal) return { gate: "refuse", result: refusal };
-    const place = placeOf(args, session);
-    remember(keyOf(args, session), place);
-    const { cwd } = place;
+    const { cwd } = placeOf(args, session);
+    const about: About = { command: args.command, cwd, env: environment };
+    const judgement = await policy.judge(args.command, cwd);
+    if (judgement.verdict === "ask" && isGranted(grants, about)) return { gate: "run", about };
     const where = `in ${display(cwd)}${args.background ? ", in the background" : ""}`;
-    return gateOf(
-      await judgeCommand(args.command, cwd, session),
-      (reason) => `${display(args.command)}\n\n${where}: ${reason}`,
-    );
+    const choices = policy.canKeep(args.command, cwd) ? CHOICES : CHOICES.filter((choice) => choice !== "always");
+    const gate = gateOf(judgement, choices, (reason) => `${display(args.command)}\n\n${where}: ${reason}`);
+    return gate.gate === "refuse" ? gate : { ...gate, about };
   }
 
   async function act(raw: unknown, call: ToolCall): Promise<ToolResult> {
     const args = parsed(raw);
     if (typeof args === "string") return { ok: false, text: args };
-    const { session } = call;
-    const { cwd, note } = judged.get(keyOf(args, session)) ?? placeOf(args, session);
-    // Asked again at the door: a way around the gate, or rules that have changed, run nothing that is forbidden.
-    const again = await judgeCommand(args.command, cwd, session);
-    const no = refused() ?? (again.verdict === "deny" ? `Not run: ${again.reason}` : null);
+    const { session, about } = call;
+    const now = placeOf(args, session);
+    // What was judged for one directory runs in that one, whatever calls beside it do (I15).
+    const cwd = about?.cwd ?? now.cwd;
+    const note = now.cwd === cwd ? now.note : "";
+    const no = refused() ?? (await refusedAtTheDoor(args, cwd, call));
     if (no) return { ok: false, text: no };
+    if (call.approved === "always") await keep(args.command, cwd);
     const { outputs, tmp } = places.of(session);
     const sandbox = inside({ outputs, tmp });
     if (args.background) return begin(args, { cwd, sandbox, outputs, session });
@@ -150,6 +160,25 @@ export function createTerminal(options: TerminalOptions): Terminal {
     return { ok: !process.result || process.result.code === 0, text: report(head, notes, process.running.fresh()) };
   }
 
+  /** Judged again: neither a way around the gate nor rules that have changed since run what is not allowed now (I16). */
+  async function refusedAtTheDoor({ command }: Args, cwd: string, call: ToolCall): Promise<string | null> {
+    const { about, approved, grants = [] } = call;
+    if (about && (about.command !== command || about.env !== environment))
+      return "Not run: hermes was restarted with another sandbox or environment since this was judged. Call it again.";
+    const { verdict, reason } = await policy.judge(command, cwd);
+    if (verdict === "deny") return `Not run: ${reason}`;
+    const yes = verdict === "allow" || approved !== undefined || isGranted(grants, { command, cwd, env: environment });
+    return yes ? null : `Not run: it needs approval by now. Call it again. ${reason}`;
+  }
+
+  async function keep(command: string, cwd: string): Promise<void> {
+    try {
+      await policy.keep(command, cwd);
+    } catch (error) {
+      log("error", "policy.unwritten", { error: messageOf(error) }); // this call is approved all the same
+    }
+  }
+
   /** The directory of this call: the one it names, or the session's. */
   function placeOf(args: Args, session: string): Where {
     const last = places.cwd(session) ?? workspace;
@@ -177,28 +206,20 @@ export function createTerminal(options: TerminalOptions): Terminal {
       ? `Not run: commands must run in a sandbox, and there is none: ${options.sandbox.why}. Tell the user.`
       : null;
 
-  /** What was judged for one directory runs in that one, whatever calls beside it do (I15). */
-  function remember(key: string, place: Where): void {
-    judged.delete(key);
-    judged.set(key, place);
-    const [oldest] = judged.keys();
-    if (judged.size > MOST_JUDGED && oldest !== undefined) judged.delete(oldest);
-  }
-
-  function gateOf(judgement: Judgement, text: (reason: string) => string): Gate {
+  function gateOf(judgement: Judgement, choices: string[], text: (reason: string) => string): Gate {
     switch (judgement.verdict) {
       case "allow":
         return { gate: "run" };
       case "deny":
         return { gate: "refuse", result: `Not run: ${judgement.reason}` };
       case "ask":
-        return { gate: "ask", kind: "approval", text: text(judgement.reason), choices: CHOICES, timeoutMs: approvalMs };
+        return { gate: "ask", kind: "approval", text: text(judgement.reason), choices, timeoutMs: approvalMs };
     }
   }
 
   /** Typed into a shell it would be a command that nobody judged; only a sandbox bounds what an unknown program does with it. */
   async function judgeInput(text: string, process: Background): Promise<Judgement> {
-    const judgement = await judgeCommand(text, process.cwd, process.session);
+    const judgement = await policy.judge(text, process.cwd);
     if (judgement.verdict !== "allow" || options.sandbox.sandbox) return judgement;
     return { verdict: "ask", reason: "it goes to a program that is running outside a sandbox" };
   }
@@ -214,6 +235,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
   const judgeWrite = async (text: string, process: Background): Promise<Gate> =>
     gateOf(
       await (options.judgeInput ?? judgeInput)(text, process),
+      ["once", "deny"],
       (reason) => `${display(text)}\n\ninto ${process.id} (${display(process.command)}): ${reason}`,
     );
   return {
@@ -244,7 +266,8 @@ function parsed(raw: unknown): Args | string {
   return `Not run, the arguments do not fit: ${wrong}. Call it again like this: {"command": "ls -l"}`;
 }
 
-const keyOf = (args: Args, session: string) => JSON.stringify([session, args]);
+const digest = (parts: unknown): string =>
+  createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 16);
 
 function notesOn(result: Result, limitMs: number): string[] {
   return [

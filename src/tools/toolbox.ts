@@ -10,7 +10,7 @@ import { createClarify } from "./clarify.ts";
 import { createDelegate } from "./delegate.ts";
 import { ownerHere, probeSandbox, run, sweepOrphans } from "./exec.ts";
 import { createFileTools } from "./files/tools.ts";
-import { openGrants } from "./grants.ts";
+import { openHomePolicy } from "./home-policy.ts";
 import { createMcp, type Mcp, type McpOptions } from "./mcp.ts";
 import { createPlaces } from "./places.ts";
 import { escapeForDisplay } from "./policy/display.ts";
@@ -43,7 +43,7 @@ export type ToolboxOptions = {
   };
   clarifyMs: number;
   mcpServers: McpOptions["servers"];
-  store: Pick<Store, "turn" | "search">;
+  store: Pick<Store, "search">;
   /** The engine is made with its tools, so it is asked for when it is there. */
   runtime(): Runtime;
   /** Likewise. */
@@ -58,8 +58,6 @@ export type Toolbox = {
   tools(): readonly Tool[];
   /** For people: where commands run. */
   sandbox: string;
-  /** An approval was decided: what was allowed for longer is remembered. */
-  decided(turn: string, call: string, session: string, how: string): Promise<void>;
   /** What runs in the background of a session. */
   background(session: string): { id: string; command: string }[];
   /** Ends it. */
@@ -68,31 +66,23 @@ export type Toolbox = {
   close(): Promise<void>;
 };
 
-const MOST_JUDGED = 500;
-
 export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
   const { home, workspace, approvals, terminal, clock, log, runtime, store } = options;
   const [swept, choice] = await Promise.all([sweepOrphans(home), pickSandbox(options)]);
   log("info", "orphans.swept", { ...swept });
-  const grants = await openGrants({
+  const policy = await openHomePolicy({
     file: join(home, "policy.yaml"),
     lists: approvals,
     mode: approvals.mode,
     sandbox: choice.sandbox !== null,
     userHome: homedir(),
-    log,
   });
-  /** Where a command was when it was asked about: a grant is for there. */
-  const judgedIn = new Map<string, string>();
   const places = createPlaces(home, log);
   const shell = createTerminal({
     home,
     workspace,
     sandbox: choice,
-    judgeCommand: (command, cwd, session) => {
-      remember(judgedIn, `${session}\0${command}`, cwd);
-      return grants.judge(command, cwd, session);
-    },
+    policy,
     ...(approvals.mode === "off" && { judgeInput: () => ({ verdict: "allow" as const, reason: "asking is off" }) }),
     display: escapeForDisplay,
     onComplete: tell,
@@ -154,14 +144,6 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
   return {
     tools: () => all,
     sandbox: sandboxLine(choice),
-    async decided(turn, call, session, how) {
-      if (how !== "session" && how !== "always") return;
-      const uses = (await store.turn(turn)).flatMap((entry) => (entry.kind === "thought" ? entry.calls : []));
-      const use = uses.find(({ id }) => id === call);
-      const command = use?.tool === "terminal" ? commandOf(use.args) : null;
-      const cwd = judgedIn.get(`${session}\0${command}`);
-      if (command !== null && cwd !== undefined) await grants.grant(command, cwd, session, how);
-    },
     background: (session) => shell.processes(session).map(({ id, command }) => ({ id, command })),
     endBackground: shell.endAll,
     callMcp: mcp.call,
@@ -192,16 +174,4 @@ export function sandboxLine(choice: Choice): string {
 function scopeOf(session: string): string {
   const [talk = session] = session.split("/child/", 1);
   return talk.startsWith("agent:main:terminal:") ? "agent:main:terminal" : talk;
-}
-
-function remember(map: Map<string, string>, key: string, value: string) {
-  map.delete(key);
-  map.set(key, value);
-  const [oldest] = map.keys();
-  if (map.size > MOST_JUDGED && oldest !== undefined) map.delete(oldest);
-}
-
-function commandOf(args: unknown): string | null {
-  const command = typeof args === "object" && args !== null && "command" in args ? args.command : null;
-  return typeof command === "string" ? command : null;
 }

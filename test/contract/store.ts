@@ -287,6 +287,15 @@ export function storeContract(name: string, place: () => () => Promise<Store>) {
         expect(await store.children("c")).toEqual([]);
       });
 
+      test("sessions in which a yes still holds", async () => {
+        await store.commit(commitOf("b", 0, { state: stateOf({ grants: ["call_1"] }) }));
+        await store.commit(commitOf("a", 0, { state: stateOf({ grants: ["call_2", "call_3"] }) }));
+        await store.commit(commitOf("c", 0));
+        expect(await store.granted()).toEqual(["a", "b"]);
+        await store.commit(commitOf("a", 1));
+        expect(await store.granted()).toEqual(["b"]);
+      });
+
       test("sessions, newest change first, page by page", async () => {
         for (let i = 1; i <= 5; i++) await store.commit(commitOf(`s${i}`, 0, { at: i * 10 }));
         await store.commit(commitOf("s2", 1, { at: 60, active: true, entries: entriesOf(1, 3, "t") }));

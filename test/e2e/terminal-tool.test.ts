@@ -14,7 +14,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Gate } from "../../src/core/ports.ts";
+import type { Gate, Tool, ToolCall } from "../../src/core/ports.ts";
 import { ownerHere, probeSandbox } from "../../src/tools/exec.ts";
 import { type Choice, chooseSandbox } from "../../src/tools/sandbox.ts";
 import { createTerminal, type Judgement, type Terminal, type TerminalOptions } from "../../src/tools/terminal.ts";
@@ -29,6 +29,7 @@ let workspace: string;
 let told: { session: string; text: string }[];
 let onTold: () => void;
 let asked: { command: string; cwd: string }[];
+let kept: { command: string; cwd: string }[];
 let answer: (command: string) => Judgement;
 let open: Terminal[];
 beforeEach(() => {
@@ -37,6 +38,7 @@ beforeEach(() => {
   for (const place of [home, workspace]) mkdirSync(place, { mode: 0o700 });
   told = [];
   asked = [];
+  kept = [];
   onTold = () => {};
   answer = () => ({ verdict: "allow", reason: "" });
   open = [];
@@ -57,9 +59,13 @@ function terminal(more: Partial<TerminalOptions> = {}) {
     home,
     workspace,
     sandbox: NONE,
-    judgeCommand: (command, cwd) => {
-      asked.push({ command, cwd });
-      return answer(command);
+    policy: {
+      judge: (command, cwd) => {
+        asked.push({ command, cwd });
+        return answer(command);
+      },
+      canKeep: () => true,
+      keep: async (command, cwd) => void kept.push({ command, cwd }),
     },
     display: (text) =>
       text.replaceAll(/[\x00-\x09\x0b-\x1f\u202a-\u202e]/g, (c) => `\\u{${c.charCodeAt(0).toString(16)}}`),
@@ -77,7 +83,9 @@ function terminal(more: Partial<TerminalOptions> = {}) {
     async (args: unknown, session = "s", signal = new AbortController().signal) => {
       const gate = await tool(name).judge(args, session);
       if (gate.gate === "refuse") return { ok: false, text: gate.result };
-      return tool(name).run(args, { session, turn: "t", call: "c", signal });
+      const { about } = gate;
+      const approved = gate.gate === "ask" ? { approved: "once" as const } : {};
+      return tool(name).run(args, { session, turn: "t", call: "c", signal, ...(about && { about }), ...approved });
     };
   return { ...made, tool, sh: use("terminal"), bg: use("process") };
 }
@@ -210,6 +218,15 @@ it("what a background process leaves running goes on, is heard, and ends with it
   expect(marked(ownerHere(home))).toEqual([]);
 });
 
+const CALL = { session: "s", turn: "t", call: "c", signal: new AbortController().signal };
+
+/** What the journal would keep of a call for when it runs. */
+async function judgedAs(tool: Tool, args: unknown): Promise<Pick<ToolCall, "about">> {
+  const gate = await tool.judge(args, "s");
+  if (gate.gate === "refuse" || !gate.about) return expect.fail(`not judged: ${JSON.stringify(gate)}`);
+  return { about: gate.about };
+}
+
 describe("the gate", () => {
   it("asks with the whole command, made visible, and where it would run", async () => {
     const { tool } = terminal({ approvalMs: 1234 });
@@ -233,8 +250,7 @@ describe("the gate", () => {
       gate: "refuse",
       result: "Not run: never that",
     });
-    const call = { session: "s", turn: "t", call: "c", signal: new AbortController().signal };
-    expect(await tool("terminal").run({ command: "touch x" }, call)).toEqual({
+    expect(await tool("terminal").run({ command: "touch x" }, CALL)).toEqual({
       ok: false,
       text: "Not run: never that",
     });
@@ -245,17 +261,60 @@ describe("the gate", () => {
     const { tool, sh } = terminal();
     mkdirSync(join(workspace, "a"));
     symlinkSync(join(workspace, "a"), join(workspace, "link"));
-    const call = { session: "s", turn: "t", call: "c", signal: new AbortController().signal };
-    await tool("terminal").judge({ command: "pwd -P" }, "s");
-    await tool("terminal").judge({ command: "pwd -P", workdir: "link" }, "s");
+    const calls = [{ command: "pwd -P" }, { command: "pwd -P", workdir: "link" }];
+    const judged = await Promise.all(calls.map((args) => judgedAs(tool("terminal"), args)));
     await sh({ command: "ln -sfn /usr link; cd /usr" });
-    expect((await tool("terminal").run({ command: "pwd -P" }, call)).text).toContain(`\n${workspace}\n`);
-    expect((await tool("terminal").run({ command: "pwd -P", workdir: "link" }, call)).text).toContain(
-      `\n${workspace}/a\n`,
+    const [here, there] = await Promise.all(
+      calls.map((args, i) => tool("terminal").run(args, { ...CALL, ...judged[i] })),
     );
+    expect(here?.text).toContain(`\n${workspace}\n`);
+    expect(there?.text).toContain(`\n${workspace}/a\n`);
     expect(asked.filter(({ command }) => command === "pwd -P").every(({ cwd }) => cwd.startsWith(workspace))).toBe(
       true,
     );
+  });
+
+  it("grants for the session exactly the command in its directory, not the same one in another", async () => {
+    const { tool } = terminal();
+    mkdirSync(join(workspace, "a"));
+    answer = () => ({ verdict: "ask", reason: "it deletes" });
+    const [here, there] = [{ command: "rm -r x" }, { command: "rm -r x", workdir: "a" }];
+    const about = (await judgedAs(tool("terminal"), here)).about ?? expect.fail("it is about nothing");
+    const grants = [{ call: "c", about, by: "me", at: 1 }];
+    expect(await tool("terminal").judge(here, "s", grants)).toMatchObject({ gate: "run", about });
+    expect(await tool("terminal").judge(there, "s", grants)).toMatchObject({ gate: "ask" });
+    expect(await tool("terminal").judge({ command: "rm -r x " }, "s", grants)).toMatchObject({ gate: "ask" });
+    expect(await tool("terminal").run(here, { ...CALL, about, grants })).toMatchObject({ ok: false });
+    expect((await tool("terminal").run(there, { ...CALL, grants })).text).toContain("needs approval");
+  });
+
+  it("does not run what needs approval by now, or was approved for another environment", async () => {
+    const { tool } = terminal();
+    const about = (await judgedAs(tool("terminal"), { command: "touch x" })).about ?? expect.fail();
+    answer = () => ({ verdict: "ask", reason: "rules have changed" });
+    const run = (more: Partial<ToolCall>) => tool("terminal").run({ command: "touch x" }, { ...CALL, about, ...more });
+    expect((await run({})).text).toMatch(/^Not run: it needs approval by now/);
+    const elsewhere = { ...about, env: "another" };
+    expect((await run({ about: elsewhere, approved: "once" })).text).toMatch(/^Not run: .*another sandbox or environ/);
+    expect((await run({ about: { ...about, command: "true" }, approved: "once" })).ok).toBe(false);
+    expect(statSync(join(workspace, "x"), { throwIfNoEntry: false })).toBeUndefined();
+    expect((await run({ approved: "once" })).ok).toBe(true);
+    expect(kept).toEqual([]);
+    await run({ approved: "always" });
+    expect(kept).toEqual([{ command: "touch x", cwd: workspace }]);
+  });
+
+  it("offers always only where it can be kept, and nothing lasting for what is typed into a process", async () => {
+    answer = () => ({ verdict: "ask", reason: "why" });
+    const policy = { judge: () => answer(""), canKeep: () => false, keep: async () => {} };
+    const { tool, sh } = terminal({ policy });
+    expect(await tool("terminal").judge({ command: "cat" }, "s")).toMatchObject({
+      choices: ["once", "session", "deny"],
+    });
+    const id = idOf((await sh({ command: "cat", background: true })).text);
+    expect(await tool("process").judge({ action: "write", id, text: "x\n" }, "s")).toMatchObject({
+      choices: ["once", "deny"],
+    });
   });
 
   it("tells what to do about arguments that do not fit", async () => {

@@ -32,6 +32,7 @@ type Options = Pick<BootOptions, "limits" | "rules" | "between"> & {
   /** By platform. */
   busyModes?: Readonly<Record<string, Mode>>;
   progress?: GatewayOptions["progress"];
+  approvers?: GatewayOptions["approvers"];
   sharedGroups?: boolean;
   files?: string;
   /** It dies at the so-maniest of: before and after each write to the disk, and each call to a platform. */
@@ -101,6 +102,7 @@ export async function bootGateway(options: Options = {}): Promise<TestGateway> {
         newKey: () => `key${++keys}`,
         randomBytes,
         lists: () => ({ allowed: [ANNA.id, BEN.id], admins: [], ...lists }),
+        approvers: options.approvers ?? "asker",
         busyMode: (platform) => options.busyModes?.[platform] ?? busyMode,
         models: () => ["demo:one", "demo:two"],
         skills: async () => "brew-tea  How to make tea.",

@@ -170,6 +170,8 @@ export function createMemoryStore(): MemoryStore {
         .filter((kept) => kept.active)
         .sort((a, b) => a.updatedAt - b.updatedAt)
         .map(({ session, updatedAt }) => ({ session, updatedAt })),
+    granted: () =>
+      [...sessions.values()].flatMap(({ session, state }) => (state.grants.length ? [session] : [])).toSorted(),
     children: (parent) => [...sessions.values()].filter((kept) => kept.parent === parent).map((kept) => kept.session),
     sessions: summaries,
     summary: (session) => {
@@ -226,6 +228,7 @@ export function asStore(disk: MemoryStore): Store {
     input: (id) => io(() => disk.input(id)),
     active: () => io(() => disk.active()),
     children: (parent) => io(() => disk.children(parent)),
+    granted: () => io(() => disk.granted()),
     sessions: (page) => io(() => disk.sessions(page)),
     summary: (session) => io(() => disk.summary(session)),
     retitle: (session, title) => io(() => disk.retitle(session, title)),

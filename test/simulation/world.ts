@@ -131,6 +131,7 @@ export function storeOf(world: World, process: Process): Store {
     input: (id) => io("input", () => disk.input(id)),
     active: () => io("active", () => disk.active()),
     children: (parent) => io("children", () => disk.children(parent)),
+    granted: () => io("granted", () => disk.granted()),
     sessions: (page) => io("sessions", () => disk.sessions(page)),
     summary: (session) => io("summary", () => disk.summary(session)),
     retitle: (session, title) => io("retitle", () => disk.retitle(session, title)),

@@ -147,6 +147,66 @@ describe("an approval", () => {
     expect(await runs(tool)).toBe(1);
   });
 
+  it("offers always to an admin only: it changes the rules for everybody", async () => {
+    const running = await asking(approval(), { lists: { admins: [BEN.id] } });
+    const { chat, ask } = running;
+    expect(
+      chat
+        .sent()[0]
+        ?.buttons.flat()
+        .map(({ label }) => label),
+    ).toEqual(["✅ Once", "✅ This session", "❌ Deny"]);
+    await chat.say("always");
+    await chat.say("/approve always");
+    await calm();
+    expect(chat.sent().filter(({ text }) => /^Only an admin can say always/.test(text))).toHaveLength(2);
+    const always = chat.sent()[0]?.buttons[0]?.[0]?.data.replace(/:\d$/, ":2") ?? "";
+    expect(await chat.press(ask, always)).toMatch(/^Only an admin can say always/);
+    expect(decided(running)).toBeNull();
+    expect(await chat.press(ask, always, BEN)).toBe("✅ Always");
+    expect(decided(running)).toMatchObject({ allow: true, by: `telegram:${BEN.id}` });
+  });
+
+  it("goes to the admins' private chats where they decide, and to nobody else", async () => {
+    const tool = scriptedTool("do", { gate: approval() });
+    const running = await bootGateway({
+      tools: [tool],
+      progress: "off",
+      approvers: "admins",
+      lists: { admins: [BEN.id] },
+    });
+    const { chat, model } = running;
+    const bens = { kind: "dm", chat: "555" } as const; // a private chat has a name of its own on some platforms
+    await chat.say("hello", { from: BEN, place: bens });
+    (await model.next()).answer("hi Ben");
+    await chat.say("clean up");
+    (await model.next()).answer("", use("do"));
+    await running.entry(ANNAS, "asked");
+    await calm();
+    const own = chat.sent().find(({ text }) => text.startsWith("❓ An admin is asked:"));
+    const admins = chat.sent().find(({ text }) => text.startsWith("❓ May I, for telegram:999?"));
+    expect([own?.place.chat, own?.buttons]).toEqual(["999", []]);
+    expect(admins?.place).toEqual(bens);
+    await chat.say("yes");
+    const data = admins?.buttons[0]?.[0]?.data ?? "";
+    expect(await chat.press(admins?.message ?? "", data)).toBe("Only the person who is asked can answer.");
+    expect(decided(running)).toBeNull();
+    expect(await chat.press(admins?.message ?? "", data, BEN)).toBe("✅ Once");
+    await calm();
+    expect(await runs(tool)).toBe(1);
+    for (const asked of [own, admins]) {
+      const now = chat
+        .sent()
+        .find(({ message, place }) => message === asked?.message && place.chat === asked.place.chat);
+      expect([now?.buttons, now?.text]).toEqual([[], expect.stringMatching(/✅ once$/)]);
+    }
+  });
+
+  it("is a no at once where only admins decide and none of them can be reached", async () => {
+    const running = await asking(approval(), { approvers: "admins", lists: { admins: [BEN.id] } });
+    expect(decided(running)).toMatchObject({ allow: false, text: expect.stringMatching(/none of them has a private/) });
+  });
+
   it("is not for somebody who may not talk any more", async () => {
     const allowed = ["999"];
     const { chat, ask, tool } = await asking(approval(), { lists: { allowed } });

@@ -107,10 +107,15 @@ describe("/metrics", () => {
     const call = (tool: string) => ({ tool, args: {} });
     (await model.next()).answer("", call("terminal"), call("terminal"), call("terminal"), call("clarify"));
     await entry("s", "asked");
-    const answers = ["always", "whatever they typed", "no", "blue"];
-    for (const text of answers) {
+    const answers = [
+      { allow: true, text: "always", scope: "always" },
+      { allow: true, text: "whatever they typed" },
+      { allow: false, text: "no" },
+      { allow: true, text: "blue" },
+    ] as const;
+    for (const answer of answers) {
       const [asking] = (await engine.status("s")).asking;
-      await engine.answer({ session: "s", call: asking?.call ?? "", allow: text !== "no", text, by: "me" });
+      await engine.answer({ session: "s", call: asking?.call ?? "", ...answer, by: "me" });
     }
     for (let n = 0; n < 2; n++) (await asks.next()).done("done");
     (await model.next()).answer("hi");

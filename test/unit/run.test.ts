@@ -35,7 +35,14 @@ const failed =
   (said: string): Happening =>
   ({ step }) => ({ type: "failed", step, reason: "no such model", said });
 const delivered: Happening = ({ step }) => ({ type: "delivered", step, how: "sent" });
-const decided = (call: string, allow: boolean): Event => ({ type: "decided", call, allow, text: "", by: "me" });
+const decided = (call: string, allow: boolean): Event => ({
+  type: "decided",
+  call,
+  allow,
+  text: "",
+  by: "me",
+  scope: "once",
+});
 const stopped = (turn = "a", said = ""): Event => ({ type: "stopped", turn, said });
 const settled = (key: string): Event => ({ type: "settled", key, abandoned: false });
 const restarted = (resume: boolean): Event => ({ type: "restarted", resume });
@@ -51,18 +58,18 @@ describe("the status of a run", () => {
     ["waits behind another turn", "queued", [comes("z"), comes()]],
     ["began", "running", [comes()]],
     ["runs a tool", "running", [comes(), thought("", runs)]],
-    ["thinks again", "running", [comes(), thought("", runs), acted("call_1_0")]],
+    ["thinks again", "running", [comes(), thought("", runs), acted("call_a_1_0")]],
     ["asks a person", "waiting_for_approval", [comes(), thought("", asks)]],
     ["asks a person two things", "waiting_for_approval", [comes(), thought("", asks, asks)]],
-    ["still asks one", "waiting_for_approval", [comes(), thought("", asks, asks), decided("call_1_0", false)]],
-    ["is allowed", "running", [comes(), thought("", asks), decided("call_1_0", true)]],
-    ["is denied", "running", [comes(), thought("", asks), decided("call_1_0", false)]],
+    ["still asks one", "waiting_for_approval", [comes(), thought("", asks, asks), decided("call_a_1_0", false)]],
+    ["is allowed", "running", [comes(), thought("", asks), decided("call_a_1_0", true)]],
+    ["is denied", "running", [comes(), thought("", asks), decided("call_a_1_0", false)]],
     [
       "asks a second time",
       "waiting_for_approval",
-      [comes(), thought("", asks), decided("call_1_0", false), thought("", asks)],
+      [comes(), thought("", asks), decided("call_a_1_0", false), thought("", asks)],
     ],
-    ["is allowed, and waits for room", "running", [comes(), thought("", runs, asks), decided("call_1_1", true)]],
+    ["is allowed, and waits for room", "running", [comes(), thought("", runs, asks), decided("call_a_1_1", true)]],
     ["asks on after a restart", "waiting_for_approval", [comes(), thought("", asks), restarted(true)]],
     ["sends its answer", "running", [comes("a", "queue", "push"), thought("hi")]],
     ["answered", "completed", [comes(), thought("hi")]],
@@ -88,8 +95,8 @@ describe("the status of a run", () => {
     const entries = entriesOf([
       comes(),
       thought("", asks),
-      decided("call_1_0", true),
-      acted("call_1_0"),
+      decided("call_a_1_0", true),
+      acted("call_a_1_0"),
       thought("hi"),
     ]);
     const path = entries.map((_, i) => foldRun(entries.slice(0, i + 1))?.status);
@@ -109,7 +116,7 @@ describe("a run", () => {
   });
 
   it("has the last text, the sum of what it used, and its times", () => {
-    expect(run(comes(), thought("let me look", runs), acted("call_1_0"), thought("done"))).toEqual({
+    expect(run(comes(), thought("let me look", runs), acted("call_a_1_0"), thought("done"))).toEqual({
       id: "a",
       status: "completed",
       output: "done",
@@ -132,12 +139,12 @@ describe("a run", () => {
 
   it("lists the calls that wait for a person, oldest first, until they are decided", () => {
     const story = [comes(), thought("", asks, runs, asks)];
-    expect(run(...story)?.asking).toEqual(["call_1_0", "call_1_2"]);
-    expect(run(...story, decided("call_1_0", false))?.asking).toEqual(["call_1_2"]);
+    expect(run(...story)?.asking).toEqual(["call_a_1_0", "call_a_1_2"]);
+    expect(run(...story, decided("call_a_1_0", false))?.asking).toEqual(["call_a_1_2"]);
     expect(run(...story, stopped())?.asking).toEqual([]);
   });
 
   it("does not list a call that is allowed and waits for room", () => {
-    expect(run(comes(), thought("", runs, asks), decided("call_1_1", true))?.asking).toEqual([]);
+    expect(run(comes(), thought("", runs, asks), decided("call_a_1_1", true))?.asking).toEqual([]);
   });
 });

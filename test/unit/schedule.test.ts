@@ -912,6 +912,7 @@ function bound(store: Store): Store {
     input: (id) => store.input(id),
     active: () => store.active(),
     children: (parent) => store.children(parent),
+    granted: () => store.granted(),
     sessions: (page) => store.sessions(page),
     summary: (session) => store.summary(session),
     retitle: (...title) => store.retitle(...title),

@@ -21,6 +21,7 @@ import { Worker } from "node:worker_threads";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ConfigError, StoreFault } from "../../src/core/errors.ts";
 import type { Store } from "../../src/core/ports.ts";
+import { fresh } from "../../src/core/session.ts";
 import { openSqlite, type SqliteOptions, StoreInUse } from "../../src/store/sqlite.ts";
 import { commitOf, entryOf, stateOf } from "../contract/store.ts";
 
@@ -233,7 +234,7 @@ describe("opening", () => {
     await first.commit(commitOf("agent:new", 0));
     await first.commit(commitOf("agent:old", 0));
     await first.close();
-    edit(`UPDATE session SET state = json_set(state, '$.v', 3) WHERE key = 'agent:new'`);
+    edit(`UPDATE session SET state = json_set(state, '$.v', ${fresh.v + 1}) WHERE key = 'agent:new'`);
     const second = await open();
     await expect(second.load("agent:new")).rejects.toThrow(ConfigError);
     await expect(second.load("agent:new")).rejects.toThrow("agent:new");
@@ -245,7 +246,7 @@ describe("opening", () => {
     await first.commit(commitOf("a", 0));
     await first.close();
     edit(`UPDATE session SET state = json_set(state, '$.v', 1, '$.remembered', 7)`);
-    expect((await (await open()).load("a"))?.state).toMatchObject({ v: 2, remembered: {} });
+    expect((await (await open()).load("a"))?.state).toMatchObject({ v: fresh.v, remembered: {}, grants: [] });
   });
 });
 

@@ -8,7 +8,7 @@ export type PolicyCheckOptions = {
   /** One JSON string per line; undefined: judge `command`. */
   stdin: AsyncIterable<string> | Iterable<string> | undefined;
   /** The policy as it is configured, inside a sandbox or not as the caller chose. */
-  judge: (command: string) => Judgement;
+  judge: (command: string) => Judgement | Promise<Judgement>;
   /** Makes what cannot be seen visible, on one line. */
   escape: (text: string) => string;
   print: (text: string) => Promise<void>;
@@ -21,7 +21,7 @@ export const checkPolicy = async ({ command, stdin, judge, escape, print }: Poli
       await print('Give a command in quotes, or --stdin: hermes policy check "ls -la"\n');
       return 2;
     }
-    const { verdict, reason, part } = judge(command);
+    const { verdict, reason, part } = await judge(command);
     await print(`${verdict}: ${escape(reason)}\n${part === "" ? "" : `  ${escape(part)}\n`}`);
     return 0;
   }
@@ -34,7 +34,7 @@ export const checkPolicy = async ({ command, stdin, judge, escape, print }: Poli
       code = 2;
       continue;
     }
-    const { verdict, reason, part } = judge(text);
+    const { verdict, reason, part } = await judge(text);
     await print(`${verdict}\t${escape(reason)}\t${escape(part)}\n`);
   }
   return code;

@@ -30,6 +30,11 @@ export function createAccess(options: {
     const { allowed, admins } = lists(platform);
     return allowed.includes("*") || allowed.includes(from.id) || admins.includes(from.id);
   };
+  const isAdmin = (platform: string, { id }: Pick<Person, "id">): boolean => {
+    const { allowed, admins } = lists(platform);
+    return id !== "*" && (admins.length ? admins : allowed).includes(id);
+  };
+  const privateChatOf = (platform: string, id: string) => `admin/${platform}/${id}`;
   const pairOf = (platform: string, id: string) => `paired/${platform}/${id}`;
   let trying: Promise<unknown> = Promise.resolve();
 
@@ -58,9 +63,22 @@ export function createAccess(options: {
       return paired?.["chat"] === place.chat;
     },
 
-    isAdmin(platform: string, from: Person): boolean {
+    isAdmin,
+
+    /** Remembers where an admin can be asked: the private chat in which they last talked to us. */
+    async noteAdmin(platform: string, place: Place, from: Person): Promise<void> {
+      const key = privateChatOf(platform, from.id);
+      if (place.kind !== "dm" || !isAdmin(platform, from) || (await notes.get(key)) === place.chat) return;
+      await notes.set(key, place.chat);
+    },
+
+    /** The private chats of those admins who have one with us. */
+    async adminPlaces(platform: string): Promise<Place[]> {
       const { allowed, admins } = lists(platform);
-      return from.id !== "*" && (admins.length ? admins : allowed).includes(from.id);
+      const chats = await Promise.all(
+        (admins.length ? admins : allowed).map((id) => notes.get(privateChatOf(platform, id))),
+      );
+      return chats.flatMap((chat): Place[] => (typeof chat === "string" ? [{ kind: "dm", chat }] : []));
     },
 
     /** What to say to a stranger, once; null: nothing. */

@@ -1,6 +1,7 @@
 // Slash commands of a chat. Each is a few lines over the runtime; those that change the conversation wait for its turn to end.
 import type { Person, Place } from "../../core/chat.ts";
 import { choiceAnswer } from "../../core/choice.ts";
+import { grantsCommand } from "../../core/grant.ts";
 import type { Notes } from "../../core/ports.ts";
 import { rewind } from "../../core/rewind.ts";
 import type { Runtime } from "../../core/runtime.ts";
@@ -164,6 +165,11 @@ export function createCommands(options: {
           allow: false,
           text: rest ? `The user said no: ${rest}` : "The user said no.",
         })),
+    },
+    grants: {
+      description: "what is allowed for the rest of this conversation; revoke takes it back",
+      once: "look",
+      run: ({ platform, from, session, rest }) => grantsCommand(runtime, session, rest, personOf(platform, from)),
     },
     answer: {
       description: "answer a question in your own words",

@@ -22,6 +22,7 @@ export type GatewayOptions = {
   newKey(): string;
   randomBytes(count: number): Uint8Array;
   lists(platform: string): Lists;
+  approvers: "asker" | "admins";
   busyMode(platform: string): Mode;
   models(): readonly string[];
   /** What can be looked up, for a person. */
@@ -64,7 +65,16 @@ export function createGateway(options: GatewayOptions): Gateway {
   const access = createAccess({ lists: options.lists, notes, clock, randomBytes: options.randomBytes });
   const sessions = createSessions(notes);
   const tell = createTell({ clock, log });
-  const questions = createQuestions({ runtime, notes, access, tell, clock, log, newKey });
+  const questions = createQuestions({
+    runtime,
+    notes,
+    access,
+    tell,
+    clock,
+    log,
+    newKey,
+    approvers: options.approvers,
+  });
   const show = createShow({ runtime, chats, notes, questions, tell, clock, log, progress: options.progress });
   const outbox = createOutbox({ chats, notes, clock, log });
   const commands = createCommands({

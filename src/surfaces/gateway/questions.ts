@@ -1,11 +1,11 @@
 // Approvals and questions of a turn, as messages with buttons. A button works once, for the person whose turn asks (or an
-// admin), and also after a restart: what it stands for is noted before it is shown. So does an answer in words: it is for
+// admin; where it is configured so, approvals are for admins only), and also after a restart: what it stands for is noted before it is shown. So does an answer in words: it is for
 // the question that waited when it came, also if the platform brings it again when another one does.
 
 import type { Button, Chat, Person, Place, Pressed } from "../../core/chat.ts";
 import { choiceAnswer, choiceIn } from "../../core/choice.ts";
 import type { Clock, Log, Notes } from "../../core/ports.ts";
-import type { Runtime, Status } from "../../core/runtime.ts";
+import type { Answer, Runtime, Status } from "../../core/runtime.ts";
 import { type Access, asRecord } from "./access.ts";
 import { faultOf } from "./outbox.ts";
 import { personOf } from "./route.ts";
@@ -15,7 +15,9 @@ import type { Tell } from "./tell.ts";
 export type Question = Status["asking"][number];
 export type Questions = ReturnType<typeof createQuestions>;
 /** Which question is answered, and how. */
-export type Answer = { session: string; call: string; allow: boolean; text: string };
+export type Decision = Answer & { session: string; call: string };
+/** A message that shows a question: in the chat that asks, or in an admin's. */
+type Copy = { name: string; place: Place; head: string; choices: readonly string[] };
 
 const LABELS: Record<string, string> = {
   once: "✅ Once",
@@ -25,6 +27,8 @@ const LABELS: Record<string, string> = {
 };
 const NOT_YOURS = "Only the person who is asked can answer.";
 const DECIDED = "This was decided already.";
+const ADMINS_WORD = "Only an admin can say always, because it changes the rules for everybody. Say once or session.";
+const NO_ADMIN = "Not run: approvals go to admins here, and none of them has a private chat with me. Tell the user.";
 /** Buttons in a row. */
 const ROW = 2;
 const LONGEST_LABEL = 40;
@@ -42,8 +46,10 @@ export function createQuestions(options: {
   clock: Clock;
   log: Log;
   newKey(): string;
+  /** Who decides on approvals: whoever is asked, or admins only. */
+  approvers: "asker" | "admins";
 }) {
-  const { runtime, notes, access, tell, clock, log, newKey } = options;
+  const { runtime, notes, access, tell, clock, log, newKey, approvers } = options;
   const nameOf = (session: string, call: string) => `asked/${session}/${call}`;
   const showing = new Map<string, { over: AbortController; shown: Promise<void> }>();
 
@@ -67,24 +73,55 @@ export function createQuestions(options: {
     signal: AbortSignal,
   ): Promise<void> {
     const { call, kind, text, choices } = question;
-    const name = nameOf(session, call);
-    const before = asRecord(await notes.get(name));
-    if (typeof before?.["message"] === "string") return;
-    const parts = partsOf(question, chat.longest);
-    if (parts.length > MOST_PARTS) {
-      const no = `Not run: ${text.length} characters are too long to be shown to a person in this chat. Make it shorter.`;
-      await runtime.answer({ session, call, allow: false, text: no, by: "gateway" });
+    const no = (why: string) => runtime.answer({ session, call, allow: false, text: why, by: "gateway" });
+    if (partsOf(question, "", chat.longest).length > MOST_PARTS) {
+      await no(
+        `Not run: ${text.length} characters are too long to be shown to a person in this chat. Make it shorter.`,
+      );
       return;
     }
+    const by = await askedOf(turn);
+    const copies = await copiesOf(chat.platform, place, session, question, by);
+    if (!copies.some((copy) => copy.choices.length || kind === "question")) return void (await no(NO_ADMIN));
+    const before = asRecord(await notes.get(nameOf(session, call)));
     const token = typeof before?.["token"] === "string" ? before["token"] : newKey().replaceAll("-", "").slice(0, 12);
-    await notes.set(`ask/${token}`, { session, call, kind, by: await askedOf(turn), choices });
-    await notes.set(name, { token });
+    await notes.set(`ask/${token}`, { session, call, kind, by, choices });
+    await Promise.all(copies.map((copy) => showCopy(chat, copy, token, question, signal)));
+  }
+
+  /** Where it is shown, with what to choose from. */
+  async function copiesOf(
+    platform: string,
+    place: Place,
+    session: string,
+    { call, kind, choices }: Question,
+    by: string,
+  ): Promise<Copy[]> {
+    const name = nameOf(session, call);
+    const admin = access.isAdmin(platform, { id: by.slice(platform.length + 1) });
+    const own = { name, place, head: "May I?", choices };
+    if (kind === "question" || admin) return [own];
+    if (approvers === "asker") return [{ ...own, choices: choices.filter((choice) => choice !== "always") }];
+    const admins = await access.adminPlaces(platform);
+    return [
+      { ...own, head: "An admin is asked:", choices: [] },
+      ...admins.map((dm) => ({ name: `${name}@${dm.chat}`, place: dm, head: `May I, for ${by}?`, choices })),
+    ];
+  }
+
+  async function showCopy(chat: Chat, copy: Copy, token: string, question: Question, signal: AbortSignal) {
+    const { name, place, choices, head } = copy;
+    if (typeof asRecord(await notes.get(name))?.["message"] === "string") return;
+    await notes.set(name, { token, place });
+    const parts = partsOf(question, head, chat.longest);
     for (const [part, words] of parts.entries()) {
       const last = part === parts.length - 1;
-      const said = { text: words, ...(last && { buttons: rowsOf(token, choices) }) };
-      const message = await insist(() => chat.send(place, said, `ask.${token}.${part}`, signal), question, signal);
+      const buttons = rowsOf(token, question.choices, choices);
+      const said = { text: words, ...(last && buttons.length && { buttons }) };
+      const key = `ask.${token}.${part}${name.includes("@") ? `.${place.chat}` : ""}`;
+      const message = await insist(() => chat.send(place, said, key, signal), question, signal);
       if (message === null) return;
-      if (last) await notes.set(name, { token, message, text: words });
+      if (last) await notes.set(name, { token, place, message, text: words });
     }
   }
 
@@ -108,21 +145,23 @@ export function createQuestions(options: {
     const name = nameOf(session, call);
     showing.get(name)?.over.abort("decided");
     await showing.get(name)?.shown;
-    const asked = asRecord(await notes.get(name));
-    if (!asked) return;
-    await notes.set(`ask/${String(asked["token"])}`, undefined);
-    const { message, text } = asked;
-    if (typeof message === "string") {
-      const words = `${typeof text === "string" ? text : ""}\n\n${outcome.slice(0, OUTCOME - 2)}`.trim();
-      void tell.edit(chat, place, message, { text: words });
+    for (const { key, value } of await notes.list(name)) {
+      if (key !== name && !key.startsWith(`${name}@`)) continue;
+      const { token, message, text } = asRecord(value) ?? {};
+      await notes.set(`ask/${String(token)}`, undefined);
+      if (typeof message === "string") {
+        const words = `${typeof text === "string" ? text : ""}\n\n${outcome.slice(0, OUTCOME - 2)}`.trim();
+        const [, admin] = key.slice(name.length).split("@");
+        void tell.edit(chat, admin === undefined ? place : { kind: "dm", chat: admin }, message, { text: words });
+      }
+      await notes.set(key, undefined);
     }
-    await notes.set(name, undefined);
   }
 
   /** What a process before us had shown and could not bring to its end. */
   async function settleOld(chat: Chat, place: Place, session: string, asking: readonly Question[]): Promise<void> {
     for (const { key } of await notes.list(nameOf(session, ""))) {
-      const call = key.slice(nameOf(session, "").length);
+      const [call = ""] = key.slice(nameOf(session, "").length).split("@");
       if (!asking.some((question) => question.call === call)) await settle(chat, place, session, call, "It is over.");
     }
   }
@@ -134,21 +173,32 @@ export function createQuestions(options: {
     const asked = asRecord(await notes.get(`ask/${token}`));
     if (!asked) return DECIDED;
     const { session, call, by, choices } = asked;
-    if (!(await access.mayTalk(platform, place, from)) || !mayAnswer(platform, from, by)) return NOT_YOURS;
+    const isApproval = asked["kind"] === "approval";
+    if (!(await access.mayTalk(platform, place, from)) || !mayAnswer(platform, from, by, isApproval)) return NOT_YOURS;
     const choice: unknown = Array.isArray(choices) && /^\d$/.test(index) ? choices[Number(index)] : undefined;
     if (typeof session !== "string" || typeof call !== "string" || typeof choice !== "string")
       return "This is not a choice.";
-    const given = choiceAnswer(asked["kind"] === "approval" ? "approval" : "question", choice);
+    const given = choiceAnswer(isApproval ? "approval" : "question", choice);
+    if (isAdminsWord(platform, from, given)) return ADMINS_WORD;
     return (await decide(platform, from, { session, call, ...given })) ? (LABELS[choice] ?? choice) : DECIDED;
   }
 
-  /** A message that is a clear answer to what waits. Null: it is not; it is a message like any other. */
-  async function answerIn(platform: string, from: Person, session: string, text: string): Promise<Answer | null> {
+  /** A message that is a clear answer to what waits; in words, why it cannot be. Null: it is a message like any other. */
+  async function answerIn(
+    platform: string,
+    from: Person,
+    session: string,
+    text: string,
+  ): Promise<Decision | string | null> {
     const { asking, turn } = await runtime.status(session);
     const [question] = asking;
     const choice = question && choiceIn(question, text.trim());
-    if (!question || !turn || !choice || !mayAnswer(platform, from, await askedOf(turn.id))) return null;
-    return { session, call: question.call, ...choiceAnswer(question.kind, choice) };
+    if (!question || !turn || !choice) return null;
+    const isApproval = question.kind === "approval";
+    const by = await askedOf(turn.id);
+    if (!mayAnswer(platform, from, by, isApproval)) return by === personOf(platform, from) ? NOT_YOURS : null;
+    const given = choiceAnswer(question.kind, choice);
+    return isAdminsWord(platform, from, given) ? ADMINS_WORD : { session, call: question.call, ...given };
   }
 
   /** The same by a command. In words: why it cannot be. `how` says what it comes to; null: not for this question. */
@@ -156,23 +206,28 @@ export function createQuestions(options: {
     platform: string,
     from: Person,
     session: string,
-    how: (question: Question) => Pick<Answer, "allow" | "text"> | null,
+    how: (question: Question) => Answer | null,
   ): Promise<string> {
     const { asking, turn } = await runtime.status(session);
     const [question] = asking;
     if (!question || !turn) return "Nothing is asked just now.";
-    if (!mayAnswer(platform, from, await askedOf(turn.id))) return NOT_YOURS;
+    if (!mayAnswer(platform, from, await askedOf(turn.id), question.kind === "approval")) return NOT_YOURS;
     const given = how(question);
     if (!given) return `That is no answer to this. ${howTo(question)}`;
+    if (isAdminsWord(platform, from, given)) return ADMINS_WORD;
     const answer = { session, call: question.call, ...given };
     return (await decide(platform, from, answer)) ? thanks(answer) : DECIDED;
   }
 
-  const decide = (platform: string, from: Person, answer: Answer): Promise<boolean> =>
-    runtime.answer({ ...answer, by: personOf(platform, from) });
+  const decide = (platform: string, from: Person, decision: Decision): Promise<boolean> =>
+    runtime.answer({ ...decision, by: personOf(platform, from) });
 
-  const mayAnswer = (platform: string, from: Person, by: unknown) =>
-    personOf(platform, from) === by || access.isAdmin(platform, from);
+  const mayAnswer = (platform: string, from: Person, by: unknown, isApproval: boolean) =>
+    access.isAdmin(platform, from) || (personOf(platform, from) === by && !(isApproval && approvers === "admins"));
+
+  /** A rule is for everybody. */
+  const isAdminsWord = (platform: string, from: Person, { scope }: Answer) =>
+    scope === "always" && !access.isAdmin(platform, from);
 
   async function askedOf(turn: string): Promise<string> {
     const [first] = await runtime.turn(turn);
@@ -193,24 +248,25 @@ export function createQuestions(options: {
   };
 }
 
-export const thanks = ({ allow }: Answer): string => (allow ? "👍" : "👎 Not run.");
+export const thanks = ({ allow }: Pick<Decision, "allow">): string => (allow ? "👍" : "👎 Not run.");
 
 const howTo = ({ kind, choices }: Question) =>
   kind === "question" ? "Say /answer and your words." : `Say one of: ${choices.join(", ")}.`;
 
-function rowsOf(token: string, choices: readonly string[]): Button[][] {
-  const buttons = choices.map((choice, i) => ({
+/** A button stands for its place among all choices, also where not all of them are shown. */
+function rowsOf(token: string, all: readonly string[], shown: readonly string[]): Button[][] {
+  const buttons = shown.map((choice) => ({
     label: (LABELS[choice] ?? choice).slice(0, LONGEST_LABEL),
-    data: `q:${token}:${i}`,
+    data: `q:${token}:${all.indexOf(choice)}`,
   }));
   return Array.from({ length: Math.ceil(buttons.length / ROW) }, (_, row) => buttons.slice(row * ROW, row * ROW + ROW));
 }
 
 /** All of it: what is approved is what was seen. As code, so that no sign of a command is taken for formatting. */
-function partsOf({ kind, text, choices }: Question, longest: number): string[] {
+function partsOf({ kind, text, choices }: Question, head: string, longest: number): string[] {
   const how = kind === "question" && !choices.length ? "\n\nAnswer with /answer and your words." : "";
   if (kind === "question") return splitMarkdown(`❓ ${text}${how}`, longest - OUTCOME);
   const ticks = Math.max(3, ...Array.from(text.matchAll(/`+/g), ([run]) => run.length + 1));
   const fence = "`".repeat(ticks);
-  return splitMarkdown(`❓ May I?\n${fence}\n${text}\n${fence}`, longest - OUTCOME);
+  return splitMarkdown(`❓ ${head}\n${fence}\n${text}\n${fence}`, longest - OUTCOME);
 }

@@ -1,6 +1,7 @@
 // From what a chat platform tells us to an accepted input, and the short answers on the way. When `heard` resolves, what was
 // said is durable; when it rejects, nothing was taken and the platform brings it again. What is brought twice is done once.
 import type { Chat, Ears, Heard, Place } from "../../core/chat.ts";
+import { SCOPES } from "../../core/choice.ts";
 import { Refusal } from "../../core/errors.ts";
 import type { Clock, Notes } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
@@ -8,7 +9,7 @@ import type { Applied, Image, Mode } from "../../core/session.ts";
 import { type Access, asRecord } from "./access.ts";
 import { keepAttachments } from "./attachments.ts";
 import { type Commands, commandIn, type Typed } from "./commands.ts";
-import { type Answer, type Questions, thanks } from "./questions.ts";
+import { type Decision, type Questions, thanks } from "./questions.ts";
 import { personOf, sessionKey } from "./route.ts";
 import type { Sessions } from "./sessions.ts";
 import type { Tell } from "./tell.ts";
@@ -63,6 +64,7 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
       const { place, from } = message;
       if (!(await access.mayTalk(platform, place, from))) return stranger(message);
       if (!message.addressed) return;
+      await access.noteAdmin(platform, place, from);
       const key = sessionKey(platform, place, from, options.sharedGroups);
       const session = await sessions.current(key);
       const before = await notes.get(onceOf(message));
@@ -101,10 +103,15 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
     }
 
     /** Whether it was one. Noted first: brought again, it is no answer to whatever is asked by then. */
-    async function answer(message: Heard, session: string, before: Answer | null): Promise<boolean> {
+    async function answer(message: Heard, session: string, before: Decision | null): Promise<boolean> {
       const { place, from, text } = message;
       const given = before ?? (await questions.answerIn(platform, from, session, text));
       if (!given) return false;
+      if (typeof given === "string") {
+        await notes.set(onceOf(message), "done");
+        say(place, given, `answer.${keyOf(message)}`);
+        return true;
+      }
       if (!before) await notes.set(onceOf(message), given);
       const first = await questions.decide(platform, from, given);
       if (first) say(place, thanks(given), `answer.${keyOf(message)}`);
@@ -215,10 +222,10 @@ const fitting = (text: string, longest: number) => (text.length > longest ? `${t
 const caughtText = (name: string) =>
   `⚠️ I was restarted in the middle of \`/${name}\`. Look, and say it again if it is not done.`;
 
-function answerOf(note: unknown): Answer | null {
-  const { session, call, allow, text } = asRecord(note) ?? {};
+function answerOf(note: unknown): Decision | null {
+  const { session, call, allow, text, scope } = asRecord(note) ?? {};
   return typeof session === "string" && typeof call === "string" && typeof text === "string"
-    ? { session, call, allow: allow === true, text }
+    ? { session, call, allow: allow === true, text, scope: SCOPES.find((one) => one === scope) ?? "once" }
     : null;
 }
 

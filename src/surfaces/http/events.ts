@@ -1,7 +1,7 @@
 // What a client of a run is told: each entry of its turn as the events of the wire contract. Kept small, because every
 // viewer has one: a thousand of them hold no texts.
 import { newRun, type Run, takeEntry } from "../../core/run.ts";
-import type { Entry } from "../../core/session.ts";
+import type { Entry, Scope } from "../../core/session.ts";
 
 export type RunEvent = { event: string; [field: string]: unknown };
 type Use = { tool: string; preview: string; command: string; goals: string[]; startedAt: number };
@@ -19,8 +19,6 @@ export type Reporter = {
   skip(entry: Entry): void;
   tell(entry: Entry): Promise<RunEvent[]>;
 };
-
-const CHOICES = new Set(["once", "session", "always"]);
 
 export function createReporter({ id, session, showReasoning }: Reporting, childRun: ChildRun): Reporter {
   const uses = new Map<string, Use>();
@@ -107,10 +105,7 @@ export function createReporter({ id, session, showReasoning }: Reporting, childR
   return { skip, tell };
 }
 
-const choiceOf = ({ allow, text }: { allow: boolean; text: string }): string => {
-  if (!allow) return "deny";
-  return CHOICES.has(text) ? text : "once";
-};
+const choiceOf = ({ allow, scope = "once" }: { allow: boolean; scope?: Scope }): string => (allow ? scope : "deny");
 
 export const usageOf = ({ usage }: Run) => ({
   input_tokens: usage.input,

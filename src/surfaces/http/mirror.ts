@@ -33,6 +33,7 @@ const answerBody = z.looseObject({
   call: z.string().max(512),
   allow: z.boolean(),
   text: z.string().max(100_000),
+  scope: z.enum(["once", "session", "always"]).optional(),
   by,
 });
 const moveBody = z.looseObject({ to: z.int().min(0) });
@@ -140,9 +141,38 @@ export function mirrorRoutes(api: Api): Route[] {
       body: answerBody,
       answers: { 200: "Whether this was the first answer" },
       async handle({ params: { id = "" }, body, headers }) {
-        const { call, allow, text } = body;
+        const { call, allow, text, scope = "once" } = body;
         const who = body.by ?? sessionKeyOf(headers) ?? "api";
-        return ok({ answered: await runtime.answer({ session: id, call, allow, text, by: who }) });
+        return ok({ answered: await runtime.answer({ session: id, call, allow, text, scope, by: who }) });
+      },
+    }),
+
+    route({
+      method: "GET",
+      path: "/api/grants",
+      tag: "terminal",
+      summary: "The sessions in which something is allowed for the rest of the session",
+      answers: { 200: "A list" },
+      handle: async () => list(await runtime.granted()),
+    }),
+
+    route({
+      method: "GET",
+      path: "/api/sessions/:id/grants",
+      tag: "terminal",
+      summary: "What is allowed for the rest of a session",
+      answers: { 200: "A list" },
+      handle: async ({ params: { id = "" } }) => list(await runtime.grants(id)),
+    }),
+
+    route({
+      method: "DELETE",
+      path: "/api/sessions/:id/grants/:call",
+      tag: "terminal",
+      summary: "Take back what was allowed for the rest of a session",
+      answers: { 200: "Whether it was still allowed" },
+      async handle({ params: { id = "", call = "" }, headers }) {
+        return ok({ revoked: await runtime.revoke(id, call, sessionKeyOf(headers) ?? "api") });
       },
     }),
 

@@ -1,7 +1,8 @@
 // /v1/runs: start, read, watch, approve, steer and stop a turn.
 import * as z from "zod";
+import { SCOPES } from "../../core/choice.ts";
 import type { Run } from "../../core/run.ts";
-import type { Entry } from "../../core/session.ts";
+import type { Ask, Entry } from "../../core/session.ts";
 import { isOver } from "./answer.ts";
 import { type Conversation, message, messages, readConversation, toHistory } from "./conversation.ts";
 import { lastEventOf, usageOf } from "./events.ts";
@@ -51,7 +52,7 @@ const steerBody = z.looseObject({
 });
 
 const YES: Record<string, string> = { approve: "once", approved: "once", allow: "once" };
-const CHOICES = ["once", "session", "always", "deny"];
+const CHOICES = [...SCOPES, "deny"];
 
 export function runRoutes(api: Api): Route[] {
   const { runtime, settings } = api;
@@ -61,10 +62,20 @@ export function runRoutes(api: Api): Route[] {
     return run;
   };
 
-  async function asksInWords(run: Run, id: string | undefined): Promise<boolean> {
+  async function asksOf(run: Run, calls: readonly (string | undefined)[]): Promise<Ask[]> {
     const entries = await runtime.turn(run.joined ?? run.id);
-    const asked = entries.find((entry) => entry.kind === "asked" && entry.call === (id ?? run.asking[0]));
-    return asked?.kind === "asked" && asked.ask.kind === "question";
+    return entries.flatMap((entry) => (entry.kind === "asked" && calls.includes(entry.call) ? [entry.ask] : []));
+  }
+  const asksInWords = async (run: Run, id: string | undefined) =>
+    (await asksOf(run, [id ?? run.asking[0]])).some(({ kind }) => kind === "question");
+
+  /** A yes that would not be kept as it was said is not taken at all. */
+  async function checkOffered(run: Run, calls: readonly string[], choice: string): Promise<void> {
+    const asks = (await asksOf(run, calls)).filter(({ kind }) => kind === "approval");
+    const offered = asks.find(({ choices }) => !choices.includes(choice))?.choices;
+    if (!offered) return;
+    const needs = `choice: must be one of ${offered.join(", ")} here`;
+    throw problem(400, "invalid_approval_choice", needs, { param: "choice" });
   }
 
   return [
@@ -169,12 +180,15 @@ export function runRoutes(api: Api): Route[] {
           throw problem(409, "approval_not_active", "The run is over: nothing of it waits for an answer.");
         const all = body.all === true || body.resolve_all === true; // a text such as "false" is not a yes
         const waiting = body.request_id ? run.asking.filter((call) => call === body.request_id) : run.asking;
+        const calls = all ? waiting : waiting.slice(0, 1);
         const allow = choice !== "deny";
+        const scope = SCOPES.find((one) => one === choice) ?? "once";
+        if (allow && !words) await checkOffered(run, calls, choice);
         const answer = words && body.answer ? body.answer : allow ? choice : body.reason || "The user said no.";
         const by = sessionKeyOf(headers) ?? "api";
         let resolved = 0;
-        for (const call of all ? waiting : waiting.slice(0, 1))
-          if (await runtime.answer({ session: run.session, call, allow, text: answer, by })) resolved++;
+        for (const call of calls)
+          if (await runtime.answer({ session: run.session, call, allow, text: answer, scope, by })) resolved++;
         if (!resolved) throw problem(409, "approval_not_pending", "Nothing waits for an answer, or it has been given.");
         return ok({ object: "hermes.run.approval_response", run_id: id, choice, resolved });
       },

@@ -22,7 +22,6 @@ const MOST_TURNS = 10_000;
 /** A model may name any tool, and each name is a series for good. */
 const MOST_TOOLS = 100;
 const OTHER = "other";
-const LASTING = new Set(["session", "always"]);
 
 export function createTally(give: (sample: Sample) => void): (entry: Entry) => void {
   const turns = new Map<string, Turn>();
@@ -126,8 +125,7 @@ export function createTally(give: (sample: Sample) => void): (entry: Entry) => v
   };
 }
 
-/** What a person chose is a text from outside: only what we know becomes a series. */
-function decisionOf({ allow, text, by }: Extract<Entry, { kind: "decided" }>): string {
+function decisionOf({ allow, scope = "once", by }: Extract<Entry, { kind: "decided" }>): string {
   if (!allow) return by === "timeout" ? "timeout" : "deny";
-  return LASTING.has(text) ? text : "once";
+  return scope;
 }

@@ -1,6 +1,9 @@
 // The slash commands of a terminal. Each is a few lines over the runtime.
+
+import { choiceAnswer } from "../../core/choice.ts";
+import { grantsCommand } from "../../core/grant.ts";
 import { rewind } from "../../core/rewind.ts";
-import type { AcceptRequest, Runtime } from "../../core/runtime.ts";
+import type { AcceptRequest, Answer, Runtime } from "../../core/runtime.ts";
 import type { Mode } from "../../core/session.ts";
 import { allEntries, exportJson, exportMarkdown } from "./export.ts";
 import type { Facts, Question } from "./facts.ts";
@@ -18,7 +21,7 @@ export type Desk = Omit<TalkOptions, "mode" | "model"> & {
   open(session: string, heading?: string): Promise<void>;
   send(text: string, more?: Partial<AcceptRequest>): Promise<void>;
   stop(scope?: "turn" | "tree"): Promise<boolean>;
-  answer(question: Question, allow: boolean, text: string): Promise<boolean>;
+  answer(question: Question, given: Answer): Promise<boolean>;
 };
 export type Command = {
   name: string;
@@ -64,13 +67,27 @@ export const COMMANDS: readonly Command[] = [
     argument: "[once | session | always]",
     description: "yes to what is asked",
     complete: ["once", "session", "always"],
-    run: (desk, rest) => decide(desk, true, rest || "once"),
+    async run(desk, rest) {
+      const [question] = desk.facts().asking;
+      const choice = rest.toLowerCase() || "once";
+      const offered = question?.kind === "approval" ? question.choices.filter((one) => one !== "deny") : [];
+      if (question && !offered.includes(choice)) throw new Error(`Say one of: ${question.choices.join(", ")}.`);
+      await decide(desk, choiceAnswer("approval", choice));
+    },
   },
   {
     name: "deny",
     argument: "[reason]",
     description: "no to what is asked",
-    run: (desk, rest) => decide(desk, false, rest || "The user said no."),
+    run: (desk, rest) => decide(desk, { allow: false, text: rest || "The user said no." }),
+  },
+  {
+    name: "grants",
+    argument: "[revoke <number> | all]",
+    description: "what you have allowed for the rest of this conversation; revoke takes it back",
+    complete: ["revoke all"],
+    run: async ({ view, runtime, facts }, rest) =>
+      view.say(await grantsCommand(runtime, facts().session, rest, "terminal")),
   },
   {
     name: "busy",
@@ -235,9 +252,9 @@ const KEYS = `- Enter sends; Shift+Enter, Ctrl+J or \\ and Enter begin a new lin
 const HELP = () =>
   `${COMMANDS.map(({ name, argument = "", description }) => `- \`/${`${name} ${argument}`.trim()}\` ${description}`).join("\n")}\n${KEYS}`;
 
-async function decide({ facts, answer, view }: Desk, allow: boolean, text: string): Promise<void> {
+async function decide({ facts, answer, view }: Desk, given: Answer): Promise<void> {
   const [question] = facts().asking;
-  if (!question || !(await answer(question, allow, text))) view.say("Nothing is asked just now.");
+  if (!question || !(await answer(question, given))) view.say("Nothing is asked just now.");
 }
 
 async function describe(runtime: Runtime, { session, title }: Facts): Promise<string> {

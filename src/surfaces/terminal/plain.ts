@@ -89,8 +89,7 @@ export function openPlain({ input, output, now }: Io): Surface {
     if (!asking || line.startsWith("/")) return false;
     const choice = choiceIn(asking, line) ?? (asking.kind === "question" ? line : null);
     if (choice === null) return false;
-    const { allow, text } = choiceAnswer(asking.kind, choice);
-    return talk.answer(asking, allow, text);
+    return talk.answer(asking, choiceAnswer(asking.kind, choice));
   }
 
   /** Line by line, until there are no more. */

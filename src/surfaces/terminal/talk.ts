@@ -1,7 +1,7 @@
 // A person's talk with the agent: everything that can be entered, and what is shown of it. How it is typed and shown
 // is the view's business. Whatever is entered is durable, or done, when `enter` returns; when it throws, nothing was.
 import { messageOf } from "../../core/errors.ts";
-import type { AcceptRequest, Receipt, Runtime } from "../../core/runtime.ts";
+import type { AcceptRequest, Answer, Receipt, Runtime } from "../../core/runtime.ts";
 import type { Image, Input, Mode, Usage } from "../../core/session.ts";
 import { COMMANDS, commandIn, type Desk } from "./commands.ts";
 import { fenced } from "./export.ts";
@@ -213,8 +213,8 @@ export function createTalk(options: TalkOptions) {
   }
 
   /** False: that is not asked any more. */
-  function answer({ call }: Question, allow: boolean, text: string): Promise<boolean> {
-    return runtime.answer({ session: facts.session, call, allow, text, by: "terminal" });
+  function answer({ call }: Question, given: Answer): Promise<boolean> {
+    return runtime.answer({ session: facts.session, call, ...given, by: "terminal" });
   }
 
   return {

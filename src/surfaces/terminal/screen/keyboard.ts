@@ -1,11 +1,12 @@
 // What keys do. A text stays in the editor until it is durable; what is typed meanwhile comes after it.
 import { isKeyRelease, Key, matchesKey } from "@earendil-works/pi-tui";
+import type { Answer } from "../../../core/runtime.ts";
 import type { Facts } from "../facts.ts";
 import type { openHistory } from "../history.ts";
 import type { Talk } from "../talk.ts";
 import type { createChooser } from "./choose.ts";
 import type { Prompt } from "./prompt.ts";
-import type { Question, Reply } from "./question.ts";
+import type { Question } from "./question.ts";
 
 type KeyboardOptions = {
   editor: Prompt;
@@ -141,13 +142,13 @@ export function createKeyboard(options: KeyboardOptions) {
     const free = asking?.kind === "question" ? { allow: true, text } : null;
     const answer = meant ? (question.word(text) ?? free) : null;
     // Too late for an answer: then it is a message, and nothing is lost.
-    if (!asking || !answer || !(await talk.answer(asking, answer.allow, answer.text))) await talk.enter(text, other);
+    if (!asking || !answer || !(await talk.answer(asking, answer))) await talk.enter(text, other);
   }
 
-  async function reply({ allow, text }: Reply): Promise<void> {
+  async function reply(given: Answer): Promise<void> {
     const asking = question.current();
     const talk = await talking;
-    if (asking) await talk.answer(asking, allow, text);
+    if (asking) await talk.answer(asking, given);
   }
 
   function feed(data: string): void {

@@ -2,12 +2,12 @@
 // moved to it, so that an Enter meant for the editor never allows anything.
 import { Key, matchesKey, truncateToWidth } from "@earendil-works/pi-tui";
 import { choiceAnswer, choiceIn } from "../../../core/choice.ts";
+import type { Answer } from "../../../core/runtime.ts";
 import type { Question as Asked } from "../facts.ts";
 import { oneLine } from "./clean.ts";
 import type { Theme } from "./theme.ts";
 
 export type Question = ReturnType<typeof createQuestion>;
-export type Reply = ReturnType<typeof choiceAnswer>;
 
 export function createQuestion() {
   let question: Asked | null = null;
@@ -23,7 +23,7 @@ export function createQuestion() {
     },
     current: () => question,
     /** For a key while nothing is being typed: an answer, or whether the key was used. */
-    key(data: string): Reply | boolean {
+    key(data: string): Answer | boolean {
       if (!question) return false;
       const { choices } = question;
       const step = matchesKey(data, Key.down) ? 1 : matchesKey(data, Key.up) ? -1 : 0;
@@ -36,7 +36,7 @@ export function createQuestion() {
       return chosen === undefined ? false : choiceAnswer(question.kind, chosen);
     },
     /** For a line that was entered: an answer if it is one in so many words, or the number of a choice. */
-    word(line: string): Reply | null {
+    word(line: string): Answer | null {
       if (!question) return null;
       const said = line.trim();
       const numbered = /^\d$/.test(said) ? question.choices[Number(said) - 1] : undefined;

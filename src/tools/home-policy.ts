@@ -1,0 +1,66 @@
+// The policy of this home: the rules of the configuration and those of HERMES_HOME/policy.yaml, a file that a person can read
+// and change. "Always" adds a rule to it.
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { ConfigError, messageOf } from "../core/errors.ts";
+import { createPolicy } from "./policy/policy.ts";
+import { addRule, parseRules, rulesOf } from "./policy/rules.ts";
+import type { Judgement, Mode } from "./policy/types.ts";
+
+type Options = {
+  /** HERMES_HOME/policy.yaml */
+  file: string;
+  /** From the configuration. */
+  lists: { allow: readonly string[]; deny: readonly string[] };
+  mode: Mode;
+  sandbox: boolean;
+  userHome: string;
+};
+export type HomePolicy = {
+  judge(command: string, cwd: string): Judgement | Promise<Judgement>;
+  /** Whether a rule can say exactly this. */
+  canKeep(command: string, cwd: string): boolean;
+  /** Adds the rule that allows exactly this from now on. Throws where the file cannot be read or written. */
+  keep(command: string, cwd: string): Promise<void>;
+};
+
+export async function openHomePolicy({ file, lists, mode, sandbox, userHome }: Options): Promise<HomePolicy> {
+  const load = async () =>
+    createPolicy({ rules: [...(await rulesOf(lists)), ...(await parseRules(read(file), file))], mode, sandbox });
+  let policy = await load();
+  let keeping: Promise<unknown> = Promise.resolve();
+  const rulesFor = (command: string, cwd: string) => {
+    const rules = policy.describeAlways(command, { cwd, home: userHome }) ?? [];
+    return rules.length === 1 ? rules : []; // a rule for each part would allow the parts by themselves
+  };
+
+  return {
+    judge: (command, cwd) => policy.judge(command, { cwd, home: userHome }),
+    canKeep: (command, cwd) => rulesFor(command, cwd).length > 0,
+    keep(command, cwd) {
+      // One at a time: two that read the same file would lose the rule of one.
+      const kept = keeping.then(async () => {
+        const rules = rulesFor(command, cwd);
+        if (!rules.length) return;
+        mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+        writeFileSync(`${file}.new`, rules.reduce(addRule, read(file)), { mode: 0o600 });
+        renameSync(`${file}.new`, file);
+        policy = await load();
+      });
+      keeping = kept.catch(() => {});
+      return kept;
+    },
+  };
+}
+
+/** Only "it is not there" means that there are no rules: anything else would drop what the user forbids. */
+function read(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return "";
+    throw new ConfigError(
+      `${file} cannot be read (${messageOf(error)}): mend it, or move it away to go on without rules`,
+    );
+  }
+}
