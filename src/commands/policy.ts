@@ -1,6 +1,7 @@
 // hermes policy: what would become of a command.
 import { join } from "node:path";
 import { Command } from "commander";
+import type { GrantDesk } from "../compose/grants.ts";
 import { homeOf } from "../platform/home.ts";
 import { complain, env, print } from "./shared.ts";
 
@@ -38,20 +39,23 @@ export function addPolicy(program: Command): void {
       new Command("grants")
         .description("what was allowed for the rest of a session, oldest first; rules for good are in policy.yaml")
         .option("--json", "for programs", false)
-        .action(({ json }: { json: boolean }) => onGrants((cli, options) => cli.listGrants(options, json))),
+        .action(async ({ json }: { json: boolean }) => {
+          const { listGrants } = await import("../surfaces/cli/grants.ts");
+          await onGrants((desk) => listGrants({ desk, print, complain }, json));
+        }),
     )
     .addCommand(
       new Command("revoke")
         .description("take back what was allowed for the rest of a session")
         .argument("<id>", "as `hermes policy grants` shows it, or all")
-        .action((id: string) => onGrants((cli, options) => cli.revokeGrant(options, id))),
+        .action(async (id: string) => {
+          const { revokeGrant } = await import("../surfaces/cli/grants.ts");
+          await onGrants((desk) => revokeGrant({ desk, print, complain }, id));
+        }),
     );
 }
 
-type GrantsCli = typeof import("../surfaces/cli/grants.ts");
-
-async function onGrants(command: (cli: GrantsCli, options: Parameters<GrantsCli["listGrants"]>[0]) => Promise<number>) {
+async function onGrants(command: (desk: GrantDesk) => Promise<number>) {
   const { withGrants } = await import("../compose/grants.ts");
-  const cli = await import("../surfaces/cli/grants.ts");
-  process.exitCode = await withGrants(env, (desk) => command(cli, { desk, print, complain }));
+  process.exitCode = await withGrants(env, command);
 }

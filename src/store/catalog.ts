@@ -19,6 +19,11 @@ export function createCatalog(db: DatabaseSync) {
        ORDER BY updated_at DESC, key DESC LIMIT ?`,
     ),
     summary: db.prepare(`SELECT ${columns} FROM session WHERE key = ?`),
+    active: db.prepare(
+      "SELECT key session, updated_at updatedAt FROM session WHERE active = 1 ORDER BY updated_at, rowid",
+    ),
+    children: db.prepare("SELECT key FROM session WHERE parent = ? ORDER BY rowid"),
+    granted: db.prepare("SELECT key FROM session WHERE json_array_length(state, '$.grants') > 0 ORDER BY key"),
     retitle: db.prepare("UPDATE session SET title = ? WHERE key = ?"),
     announce: db.prepare("INSERT INTO announcement (recipient, session, turn, at) VALUES (?, ?, ?, ?)"),
     announcements: db.prepare(
@@ -43,6 +48,10 @@ export function createCatalog(db: DatabaseSync) {
       const row = sql.summary.get(session);
       return row ? summaryOf(row) : null;
     },
+    active: (): { session: string; updatedAt: number }[] =>
+      sql.active.all().map(({ session, updatedAt }) => ({ session: String(session), updatedAt: Number(updatedAt) })),
+    children: (parent: string): string[] => sql.children.all(parent).map(({ key }) => String(key)),
+    granted: (): string[] => sql.granted.all().map(({ key }) => String(key)),
     retitle: (session: string, title: string): boolean => sql.retitle.run(title, session).changes === 1,
     announce: (to: string, session: string, turn: string, at: number) => sql.announce.run(to, session, turn, at),
     announcements: ({ dead, after, limit }: AnnouncementPage): Announcement[] =>

@@ -276,11 +276,11 @@ function read(question: Read): unknown {
     case "input":
       return sql.input.get(question.id) ?? null;
     case "active":
-      return sql.active.all();
+      return catalog.active();
     case "granted":
-      return sql.granted.all().map(({ key }) => key);
+      return catalog.granted();
     case "children":
-      return sql.children.all(question.parent).map(({ key }) => key);
+      return catalog.children(question.parent);
     case "sessions":
       return catalog.sessions(question);
     case "summary":
@@ -439,11 +439,6 @@ function prepare(db: DatabaseSync) {
     entries: db.prepare("SELECT seq, turn, at, fact FROM entry WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?"),
     turn: db.prepare("SELECT seq, turn, at, fact FROM entry WHERE turn = ? ORDER BY seq"),
     input: db.prepare("SELECT id, session, digest, at, status, turn FROM input WHERE id = ?"),
-    active: db.prepare(
-      "SELECT key session, updated_at updatedAt FROM session WHERE active = 1 ORDER BY updated_at, rowid",
-    ),
-    children: db.prepare("SELECT key FROM session WHERE parent = ? ORDER BY rowid"),
-    granted: db.prepare("SELECT key FROM session WHERE json_array_length(state, '$.grants') > 0 ORDER BY key"),
 
     old: db.prepare("SELECT key FROM session WHERE active = 0 AND updated_at < ? AND key >= ? AND key < ? LIMIT ?"),
     dropEntries: db.prepare("DELETE FROM entry WHERE session = ?"),

@@ -133,6 +133,7 @@ function partsOf(entries: readonly Entry[], telling: Telling): Span[] {
       case "abandoned":
       case "restarted":
       case "parked":
+      case "revoked":
         break;
     }
     before = entry;

@@ -159,7 +159,7 @@ describe("an approval", () => {
     await chat.say("always");
     await chat.say("/approve always");
     await calm();
-    expect(chat.sent().filter(({ text }) => /^Only an admin can say always/.test(text))).toHaveLength(2);
+    expect(chat.sent().filter(({ text }) => text.startsWith("Only an admin can say always"))).toHaveLength(2);
     const always = chat.sent()[0]?.buttons[0]?.[0]?.data.replace(/:\d$/, ":2") ?? "";
     expect(await chat.press(ask, always)).toMatch(/^Only an admin can say always/);
     expect(decided(running)).toBeNull();

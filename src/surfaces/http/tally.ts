@@ -120,6 +120,7 @@ export function createTally(give: (sample: Sample) => void): (entry: Entry) => v
       case "cut":
       case "abandoned":
       case "delivered":
+      case "revoked":
         return;
     }
   };
