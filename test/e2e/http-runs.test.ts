@@ -1059,6 +1059,35 @@ describe("an approval", () => {
     expect(tool.all).toEqual([]);
   });
 
+  it("with the request_id of another run answers neither", async () => {
+    const tool = scriptedTool("danger", { gate: question() });
+    const api = await start({ tools: [tool] });
+    const asks = async (input: string) => {
+      const id = await api.run({ input });
+      (await api.model.next()).answer("", { tool: "danger", args: { command: `rm ${input}` } });
+      await api.entry(id, "asked");
+      return { id, call: (await api.engine.run(id))?.asking[0] ?? "" };
+    };
+    const [first, second] = [await asks("one"), await asks("two")];
+    expect(first.call).not.toBe(second.call);
+    isError(await approve(api, second.id, { choice: "once", request_id: first.call }), 409, "approval_not_pending");
+    expect(tool.all).toEqual([]);
+    await approve(api, second.id, { choice: "once", request_id: second.call });
+    expect((await tool.next()).args).toEqual({ command: "rm two" });
+    expect((await api.engine.run(first.id))?.asking).toEqual([first.call]);
+  });
+
+  it("with a choice that is not offered is refused: nothing is kept that was not said", async () => {
+    const tool = scriptedTool("danger", { gate: { ...question(), choices: ["once", "deny"] } as Gate });
+    const api = await start({ tools: [tool] });
+    const id = await api.run({ input: "x" });
+    (await api.model.next()).answer("", { tool: "danger", args: {} });
+    await api.entry(id, "asked");
+    for (const choice of ["session", "always"])
+      isError(await approve(api, id, { choice }), 400, "invalid_approval_choice");
+    expect(await approve(api, id, { choice: "once" })).toMatchObject({ status: 200 });
+  });
+
   it.each([{ all: true }, { resolve_all: true }])("with %j is for all", async (all) => {
     const { api, id, tool } = await asking(3);
     expect((await approve(api, id, { choice: "once", ...all })).body).toMatchObject({ resolved: 3 });
