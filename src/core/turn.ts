@@ -50,6 +50,9 @@ export function work(s: Session, rules: Rules): Effect[] {
   return s.turn ? [...turnWork(s, s.turn, rules), ...memory] : memory;
 }
 
+/** A turn, or an input that is to become one. */
+export const hasWork = ({ turn, inbox, parked }: Session): boolean => turn !== null || (inbox.length > 0 && !parked);
+
 /** Who has still to be told of turns that are over. */
 export const unsaved = (s: Session, rules: Rules): string[] =>
   rules.memory.filter((by) => (s.remembered[by] ?? s.ended) < s.ended);

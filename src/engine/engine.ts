@@ -218,13 +218,9 @@ export function createEngine(world: World): Engine {
   }
 
   async function forget(session: string): Promise<"forgotten" | "busy" | "unknown"> {
-    if (!(await store.summary(session))) return "unknown";
-    // In its line, so that nothing that was accepted is forgotten with it.
-    return sessions.alone(session, async () => {
-      if (!(await store.forget(session))) return "busy";
-      for (const child of await store.children(session)) await forget(child);
-      return "forgotten";
-    });
+    const became = await sessions.forget(session);
+    if (became === "forgotten") for (const child of await store.children(session)) await forget(child);
+    return became;
   }
 
   async function* watch(session: string, cursor: string, signal: AbortSignal): AsyncGenerator<Update> {

@@ -47,7 +47,7 @@ export type Question =
   | { op: "claim" }
   | { op: "commit"; change: CommitRow }
   | { op: "retitle"; session: string; title: string }
-  | { op: "forget"; session: string }
+  | { op: "forget"; session: string; epoch: number; version: number }
   | { op: "announced"; id: number; next: Next }
   | { op: "write"; key: string; value: string | null; at: number }
   /** A few sessions at a time, so that commits do not wait for all of them. */
@@ -75,7 +75,7 @@ export type AnswerTo = {
   claim: number;
   commit: Verdict;
   retitle: boolean;
-  forget: boolean;
+  forget: Exclude<Verdict, "duplicate">;
   announced: null;
   write: null;
   prune: number;
@@ -207,9 +207,7 @@ function apply(question: Write): AnswerTo[Write["op"]] {
     case "write":
       return catalog.write(question.key, question.value, question.at);
     case "forget":
-      if (catalog.summary(question.session)?.active !== false) return false;
-      drop(question.session);
-      return true;
+      return forget(question);
     case "claim":
       return Number(sql.claim.get()?.epoch);
   }
@@ -239,6 +237,13 @@ function prune({ prefix, before, limit }: Extract<Question, { op: "prune" }>): n
   const old = sql.old.all(before, prefix, `${prefix}\u{10ffff}`, limit).map(({ key }) => String(key));
   for (const key of old) drop(key);
   return old.length;
+}
+
+function forget({ session, epoch, version }: Extract<Question, { op: "forget" }>): AnswerTo["forget"] {
+  if (epoch < currentEpoch()) return "fenced";
+  if (version !== opened().sql.version.get(session)?.version) return "stale";
+  drop(session);
+  return "done";
 }
 
 function drop(key: string) {
@@ -445,7 +450,11 @@ function prepare(db: DatabaseSync) {
     children: db.prepare("SELECT key FROM session WHERE parent = ? ORDER BY rowid"),
     granted: db.prepare("SELECT key FROM session WHERE json_array_length(state, '$.grants') > 0 ORDER BY key"),
 
-    old: db.prepare("SELECT key FROM session WHERE active = 0 AND updated_at < ? AND key >= ? AND key < ? LIMIT ?"),
+    // One whose memories have not been told of it is active, but it has no work.
+    old: db.prepare(
+      `SELECT key FROM session WHERE updated_at < ? AND key >= ? AND key < ? AND (active = 0 OR
+         (state ->> '$.turn' IS NULL AND (state ->> '$.parked' OR json_array_length(state, '$.inbox') = 0))) LIMIT ?`,
+    ),
     dropEntries: db.prepare("DELETE FROM entry WHERE session = ?"),
     dropInputs: db.prepare("DELETE FROM input WHERE session = ?"),
     dropSession: db.prepare("DELETE FROM session WHERE key = ?"),

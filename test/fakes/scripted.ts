@@ -251,7 +251,7 @@ export type Booted = {
   kill(): void;
 };
 
-const LIMITS: Limits = {
+export const LIMITS: Limits = {
   turns: 10,
   inbox: 5,
   text: 1_000,
@@ -287,7 +287,7 @@ export async function bootEngine(options: BootOptions = {}): Promise<Booted> {
     log,
   });
   const { announce = [], observe = () => {} } = options;
-  const engine = createEngine({ store, clock, log, perform, limits, rules, announce, observe });
+  const engine = createEngine({ store, clock, log, perform, limits, rules, announce, observers: [observe] });
 
   const entry: Booted["entry"] = async (session, kind, turn) => {
     const leave = new AbortController();
