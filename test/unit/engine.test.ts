@@ -218,16 +218,33 @@ describe("an input on its way", () => {
     expect(await engine.whereabouts(two.id)).toEqual({ at: "answered", turn: one.id, outcome: "completed" });
   });
 
-  it("that steered into another turn has a run that does not stay queued for ever", async () => {
+  it("that steers into an answer leaves it whole, and is the next turn", async () => {
     const model = scriptedModel();
     const { engine, send, ended } = await bootEngine({ model });
     const one = await send("s", "one");
     const call = await model.next();
     const two = await send("s", "two", { mode: "steer" });
-    call.answer("hm");
-    (await model.next()).answer("both");
+    call.answer("to one");
     await ended("s", one.id);
-    expect((await engine.run(two.id))?.status).not.toBe("queued");
+    (await model.next()).answer("to two");
+    await ended("s", two.id);
+    expect(await engine.run(one.id)).toMatchObject({ status: "completed", output: "to one" });
+    expect(await engine.run(two.id)).toMatchObject({ status: "completed", output: "to two" });
+  });
+
+  it("that interrupts while another one's interrupt is being carried out goes first; the other follows", async () => {
+    const model = scriptedModel(null);
+    const clock = handClock();
+    const { send } = await bootEngine({ model, clock });
+    await send("s", "one");
+    await model.next();
+    for (const text of ["two", "three"])
+      expect(await send("s", text, { mode: "interrupt" })).toMatchObject({ applied: "interrupt" });
+    await clock.pass(2_000); // the deaf call is given up
+    const three = await model.next();
+    expect(three.request.messages.at(-1)).toEqual({ role: "user", text: "three" });
+    three.answer("ok");
+    expect((await model.next()).request.messages.at(-1)).toEqual({ role: "user", text: "two" });
   });
 
   it("that queues has a turn of its own, in order", async () => {
@@ -1487,11 +1504,13 @@ describe("memory", () => {
   it("gets what was said in the turn, steers too, under the turn's key", async () => {
     const model = scriptedModel();
     const memory = scriptedMemory();
-    const { send } = await bootEngine({ model, memory });
+    const tool = scriptedTool("look");
+    const { send } = await bootEngine({ model, memory, tools: [tool] });
     const one = await send("s", "one");
-    const call = await model.next();
+    (await model.next()).answer("hm", use("look"));
+    const running = await tool.next();
     await send("s", "two", { mode: "steer" });
-    call.answer("hm");
+    running.done("seen");
     (await model.next()).answer("both");
     const writing = await memory.next();
     expect(writing.key).toBe(one.id);
