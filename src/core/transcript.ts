@@ -102,7 +102,7 @@ export function extend(transcript: Transcript, entry: Entry): void {
       if (transcript.ending && !transcript.unread) transcript.ending = "failed";
       break;
     case "parked": // given up because of restarts, whatever is written of it next
-      transcript.unread = messages.at(-1)?.role === "tool";
+      if (transcript.ending) transcript.unread = messages.at(-1)?.role === "tool";
       break;
     case "ended": {
       const { ending } = transcript;

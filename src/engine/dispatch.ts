@@ -7,14 +7,15 @@
 // E4  A result is never dropped because the store is in trouble; an input that cannot be stored is
 //     refused by name, and nothing of it stays.                                                      (I1, I23)
 import { messageOf, Refusal, StoreFault } from "../core/errors.ts";
-import type { Clock, Commit, Log, Perform, Performing, SessionRow, Store, Verdict } from "../core/ports.ts";
+import type { Clock, Commit, Log, Perform, Performing, Store, Verdict } from "../core/ports.ts";
 import { type Effect, type Entry, type Event, fresh, type Rules, type Session } from "../core/session.ts";
 import { emptyTranscript, extend, type Transcript } from "../core/transcript.ts";
 import { hasWork, transition, unsaved, work } from "../core/turn.ts";
 import { createGate } from "./gate.ts";
-import { createInflight, type Inflight } from "./inflight.ts";
-import { hold, type Live, muse, notice, release, say, wake } from "./live.ts";
-import { createRecent, type Recent } from "./recent.ts";
+import { givenUp } from "./give-up.ts";
+import { createInflight } from "./inflight.ts";
+import { hold, muse, notice, release, say, wake } from "./live.ts";
+import { createSlots, type Slot } from "./slots.ts";
 
 export type Limits = {
   /** Turns that think or act at the same time, children not counted. */
@@ -45,27 +46,6 @@ export type World = {
   observers?: Iterable<Observe>;
 };
 
-export type Slot = {
-  key: string;
-  /** Null until loaded, and again when what is known may not be what is stored. */
-  row: Pick<SessionRow, "epoch" | "version" | "state" | "parent" | "updatedAt"> | null;
-  /** The last entry when it was first loaded here. */
-  since: number;
-  /** The end of the session's line: one change at a time. */
-  tail: Promise<unknown>;
-  pending: number;
-  /** Whoever is first in line waits for the store; who does not insist is refused at once. */
-  trouble: StoreFault | null;
-  hasty: Set<(fault: StoreFault) => void>;
-  /** A turn whose stop waits to be stored: it does no more work all the same. */
-  halted: string | null;
-  viewers: number;
-  inflight: Inflight;
-  live: Live | null;
-  transcript: Transcript | null;
-  recent: Recent;
-  watchers: Set<() => void>;
-};
 type Row = NonNullable<Slot["row"]>;
 
 /** Makes the event when the session's line has come to it; may throw a Refusal. `said`: the live text by then.
@@ -85,6 +65,8 @@ export type ChangeOptions = {
 
 const PAGE = 1_000;
 const RETRY_MS = [10, 50, 200, 1_000, 5_000];
+/** Tries at work that throws. */
+const TRIES = 5;
 /** Looks at an accept whose fate is unknown before its sender is told so. */
 const LOOKS = 3;
 
@@ -94,7 +76,25 @@ const HEAVY = new Set<Effect["do"]>(["think", "compact", "act"]);
 
 export function createDispatch(world: World) {
   const { store, clock, log, limits, rules } = world;
-  const slots = new Map<string, Slot>();
+  const {
+    all: slots,
+    of: slotOf,
+    evict,
+  } = createSlots(limits.warm, (slot) =>
+    createInflight({
+      clock,
+      graceMs: limits.graceMs,
+      run: (effect, signal) => run(slot(), effect, signal),
+      threw: (effect, error, tries) => threw(slot(), effect, error, tries),
+      report: (event) => report(slot(), event),
+      dead: (effectKey, abandoned) => settle(slot(), effectKey, abandoned),
+      landed: () => {
+        reconcile(slot());
+        evict();
+        for (const check of quiet) check();
+      },
+    }),
+  );
   const gate = createGate(limits.turns, (key) => {
     const slot = slots.get(key);
     if (slot) reconcile(slot);
@@ -305,12 +305,15 @@ export function createDispatch(world: World) {
     }
   }
 
-  async function run(slot: Slot, effect: Effect, signal: AbortSignal): Promise<Event | null> {
+  function run(slot: Slot, effect: Effect, signal: AbortSignal): Promise<Event | null> {
     const cx: Performing = {
       session: slot.key,
       signal,
       history: () => history(slot, signal),
-      journal: store,
+      journal: {
+        entries: (session, after, limit) => patiently(() => store.entries(session, after, limit), signal),
+        turn: (id) => patiently(() => store.turn(id), signal),
+      },
       owned: () => owned(signal),
       say: (text) => {
         if (!signal.aborted && "step" in effect) say(slot, effect.step, text);
@@ -322,13 +325,16 @@ export function createDispatch(world: World) {
         if (!signal.aborted && "step" in effect) notice(slot, effect.step, text);
       },
     };
-    try {
-      return await world.perform(effect, cx);
-    } catch (error) {
-      if (!signal.aborted)
-        log("error", "effect.threw", { session: slot.key, key: effect.key, error: messageOf(error) });
-      return null;
-    }
+    return world.perform(effect, cx);
+  }
+
+  /** Null: it is worth another try. Behind words that somebody has seen nothing starts over. */
+  function threw(slot: Slot, effect: Effect, error: unknown, tries: number): Event | null {
+    const said = "step" in effect && slot.live?.step === effect.step ? slot.live.text : "";
+    const last = tries >= TRIES || said !== "";
+    const fields = { session: slot.key, key: effect.key, tries, error: messageOf(error) };
+    log("error", last ? "effect.given_up" : "effect.threw", fields);
+    return last ? givenUp(effect, { error, said, ended: slot.row?.state.ended ?? 0 }) : null;
   }
 
   /** `signal`: waits for the store, until that aborts. */
@@ -349,58 +355,6 @@ export function createDispatch(world: World) {
     if (slot.row) return slot.row;
     await change(slot.key, () => null, { insist, look: true });
     return slots.get(slot.key)?.row ?? NEW;
-  }
-
-  // ── Slots ───────────────────────────────────────────────────────────────────────────────────────────
-
-  function slotOf(key: string): Slot {
-    const known = slots.get(key);
-    if (known) {
-      slots.delete(key); // the one not used for longest is first
-      slots.set(key, known);
-      return known;
-    }
-    const slot: Slot = {
-      key,
-      row: null,
-      since: -1,
-      tail: Promise.resolve(),
-      pending: 0,
-      trouble: null,
-      hasty: new Set(),
-      halted: null,
-      viewers: 0,
-      live: null,
-      transcript: null,
-      recent: createRecent(),
-      watchers: new Set(),
-      inflight: createInflight({
-        clock,
-        graceMs: limits.graceMs,
-        run: (effect, signal) => run(slot, effect, signal),
-        report: (event) => report(slot, event),
-        dead: (effectKey, abandoned) => settle(slot, effectKey, abandoned),
-        landed: () => {
-          reconcile(slot);
-          evict(limits.warm);
-          for (const check of quiet) check();
-        },
-      }),
-    };
-    evict(limits.warm - 1);
-    slots.set(key, slot);
-    return slot;
-  }
-
-  /** A few looks are enough: each new session and each piece of work that ends comes by here. */
-  function evict(most: number) {
-    for (let looks = 16; looks > 0 && slots.size > most; looks--) {
-      const [oldest] = slots;
-      if (!oldest) return;
-      const [key, slot] = oldest;
-      slots.delete(key);
-      if (slot.row?.state.turn || slot.pending || slot.viewers || slot.inflight.flights.size) slots.set(key, slot); // in use
-    }
   }
 
   /** In its line, so that nothing that was accepted is forgotten with it. What a memory was not told yet is no reason to

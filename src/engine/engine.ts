@@ -7,7 +7,8 @@ import type { Effect, Entry, Event, Session } from "../core/session.ts";
 import { titleOf } from "../core/title.ts";
 import { emptyTranscript, extend } from "../core/transcript.ts";
 import { unsaved } from "../core/turn.ts";
-import { createDispatch, type Limits, type Make, type Slot, unavailable, type World } from "./dispatch.ts";
+import { createDispatch, type Limits, type Make, unavailable, type World } from "./dispatch.ts";
+import type { Slot } from "./slots.ts";
 import { follow } from "./stream.ts";
 
 export interface Engine extends Runtime {

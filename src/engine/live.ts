@@ -1,5 +1,5 @@
 // The words of the model call in flight. They are a view: the entry that ends the call holds all of them (E3).
-import type { Slot } from "./dispatch.ts";
+import type { Slot } from "./slots.ts";
 
 /** `held`: said while the end of that call was being written. */
 export type Live = {

@@ -13,6 +13,7 @@ import { pathToFileURL } from "node:url";
 import { parentPort, receiveMessageOnPort } from "node:worker_threads";
 import type { Announcement, InputRow, SessionSummary, Verdict } from "../core/ports.ts";
 import { type AnnouncementPage, type Catalog, createCatalog, type Next, type NoteRow, type Page } from "./catalog.ts";
+import { findDamage } from "./damage.ts";
 import { createSearch, type FoundRow, type Search } from "./search.ts";
 
 export type Place = { file: string; readOnly: boolean; maxPages: number | null };
@@ -111,7 +112,6 @@ type Read = Exclude<Question, Write>;
 const GROUP = 256; // bounds how long the first of a group waits for the last
 const BUSY_MS = 1_000; // only a person with a database tool open can hold the lock we wait for
 const APPLICATION_ID = 1_214_607_981; // "Herm", as in migration 001
-const FOUND_MAX = 100; // findings that `check` lists of one kind
 // SQLite's primary result codes: https://sqlite.org/rescode.html
 const NONE = 0;
 const BUSY = 5;
@@ -297,7 +297,7 @@ function read(question: Read): unknown {
     case "notes":
       return catalog.notes(question.prefix);
     case "check":
-      return check();
+      return findDamage(opened().db);
     case "close":
       return close();
   }
@@ -364,50 +364,6 @@ function close(): null {
     // The disk may be full. The WAL holds everything, and the next start reads it.
   }
   return null;
-}
-
-// ── Checking ──────────────────────────────────────────────────────────────────────────────────────────
-
-function check(): string[] {
-  const { db } = opened();
-  const list = (query: string) =>
-    db
-      .prepare(query)
-      .all()
-      .map((row) => String(Object.values(row)[0]));
-  const found = (query: string) => list(`${query} LIMIT ${FOUND_MAX}`);
-  const damaged = list(`PRAGMA integrity_check(${FOUND_MAX})`).filter((text) => text !== "ok");
-  if (damaged.length) return damaged;
-  db.exec("BEGIN"); // one moment for all questions; the owner goes on writing
-  try {
-    const broken = found(
-      "SELECT format('session %s: its state is not JSON', key) FROM session WHERE NOT json_valid(state)",
-    );
-    if (broken.length) return broken;
-    return [
-      ...found(`
-        SELECT format('session %s: has %d entries up to %d, its state says %d', key, n, last, seq)
-        FROM (SELECT key, state ->> '$.seq' seq,
-            (SELECT count(*) FROM entry WHERE session = key) n,
-            (SELECT ifnull(max(seq), 0) FROM entry WHERE session = key) last FROM session)
-        WHERE n IS NOT seq OR last IS NOT seq`),
-      ...found(`
-        SELECT format('session %s: %s is in its inbox, but is not a waiting input', s.key, w.value ->> '$.id')
-        FROM session s, json_each(s.state, '$.inbox') w
-        WHERE NOT EXISTS (SELECT 1 FROM input i
-          WHERE i.id = w.value ->> '$.id' AND i.session = s.key AND i.status = 'waiting')`),
-      ...found(`
-        SELECT format('input %s waits, but is not in the inbox of %s', i.id, i.session)
-        FROM input i LEFT JOIN session s ON s.key = i.session
-        WHERE i.status = 'waiting' AND (s.key IS NULL OR NOT EXISTS
-          (SELECT 1 FROM json_each(s.state, '$.inbox') w WHERE w.value ->> '$.id' = i.id))`),
-      ...found(`
-        SELECT format('session %s: is gone, but not its entries', session)
-        FROM (SELECT DISTINCT session FROM entry) WHERE session NOT IN (SELECT key FROM session)`),
-    ];
-  } finally {
-    db.exec("ROLLBACK");
-  }
 }
 
 // ── SQL ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,10 +1,20 @@
 // A refusal ends when its cause ends (I26), and what the engine keeps is bounded while it runs.
 import { describe, expect, it } from "vitest";
-import type { Event } from "../../src/core/session.ts";
+import type { Perform } from "../../src/core/ports.ts";
+import type { Effect, Event } from "../../src/core/session.ts";
 import { createDispatch } from "../../src/engine/dispatch.ts";
 import { faulty } from "../fakes/faulty-store.ts";
 import { asStore, createMemoryStore } from "../fakes/memory-store.ts";
-import { bootEngine, calm, handClock, LIMITS, scriptedMemory, scriptedModel } from "../fakes/scripted.ts";
+import {
+  bootEngine,
+  calm,
+  handClock,
+  LIMITS,
+  scriptedChannel,
+  scriptedMemory,
+  scriptedModel,
+  scriptedTool,
+} from "../fakes/scripted.ts";
 
 describe("a session that could not be read", () => {
   it("is refused until it can be read again, and no longer", async () => {
@@ -166,5 +176,139 @@ describe("an observer that throws", () => {
     (await model.next()).answer("hello");
     expect(await ended("s", id)).toBe("completed");
     expect(logs.map(({ event }) => event)).toContain("observer.threw");
+  });
+});
+
+describe("work that throws", () => {
+  const MANY_MS = 600_000;
+  /** Whatever is to be done of this kind throws; how often, and when it begins to. */
+  const broken = (kind: Effect["do"], times = Number.POSITIVE_INFINITY) => {
+    let thrown = 0;
+    const perform =
+      (real: Perform): Perform =>
+      async (effect, cx) => {
+        if (effect.do !== kind || thrown === times) return real(effect, cx);
+        thrown++;
+        throw new Error("a defect");
+      };
+    return { perform, thrown: () => thrown };
+  };
+
+  it("a few times is done in the end, and nobody notices", async () => {
+    const { perform, thrown } = broken("think", 3);
+    const model = scriptedModel();
+    const clock = handClock();
+    const { send, ended, journal } = await bootEngine({ model, clock, perform });
+    const { id } = await send("s", "hi");
+    await clock.pass(60_000);
+    (await model.next()).answer("hello");
+    expect(await ended("s", id)).toBe("completed");
+    expect(thrown()).toBe(3);
+    expect(journal("s").map(({ kind }) => kind)).toEqual(["accepted", "began", "thought", "ended"]);
+  });
+
+  it.each(["think", "compact"] as const)(
+    "always, to %s: the turn fails and says why, and the next one begins",
+    async (kind) => {
+      const { perform, thrown } = broken(kind);
+      const clock = handClock();
+      const { engine, send } = await bootEngine({ clock, perform });
+      const { id } = await send("s", "hi", kind === "compact" ? { task: "compress" } : {});
+      const next = await send("s", "still there?", kind === "compact" ? { task: "compress" } : {});
+      await clock.pass(MANY_MS);
+      expect(await engine.run(id)).toMatchObject({ status: "failed", error: expect.stringContaining("a defect") });
+      expect(await engine.run(next.id)).toMatchObject({ status: "failed" });
+      expect(thrown()).toBe(10);
+    },
+  );
+
+  it("always, to act: the call has an error for a result, and the model goes on", async () => {
+    const { perform } = broken("act");
+    const model = scriptedModel();
+    const clock = handClock();
+    const { send } = await bootEngine({ model, clock, perform, tools: [scriptedTool("look")] });
+    await send("s", "hi");
+    (await model.next()).answer("", { tool: "look", args: {} });
+    await clock.pass(MANY_MS);
+    const [result] = (await model.next()).request.messages.slice(-1);
+    expect(result).toMatchObject({ role: "tool", outcome: "error", text: expect.stringContaining("a defect") });
+  });
+
+  it("always, to deliver: the reply counts as undelivered", async () => {
+    const { perform } = broken("deliver");
+    const model = scriptedModel();
+    const clock = handClock();
+    const { send, entry } = await bootEngine({ model, clock, perform, channel: scriptedChannel() });
+    const { id } = await send("s", "hi", { reply: "push" });
+    (await model.next()).answer("hello");
+    await clock.pass(MANY_MS);
+    expect(await entry("s", "delivered", id)).toMatchObject({ how: "undelivered" });
+  });
+
+  it("always, to remember: the memory is not told of that turn, the log says so, and the session is at rest", async () => {
+    const { perform } = broken("remember");
+    const model = scriptedModel();
+    const clock = handClock();
+    const { send, engine, disk, logs } = await bootEngine({ model, clock, perform, memory: scriptedMemory() });
+    await send("s", "hi");
+    (await model.next()).answer("hello");
+    await clock.pass(MANY_MS);
+    expect(await engine.status("s")).toMatchObject({ unsaved: [] });
+    expect(disk.active()).toEqual([]);
+    expect(logs.at(-1)).toMatchObject({
+      level: "error",
+      event: "effect.given_up",
+      fields: { key: "remember:notes:0" },
+    });
+  });
+
+  it("behind words that were seen is not begun again: they are kept, and the turn fails", async () => {
+    const model = scriptedModel();
+    const clock = handClock();
+    const perform =
+      (real: Perform): Perform =>
+      (effect, cx) => {
+        if (effect.do !== "think") return real(effect, cx);
+        cx.say("half a ");
+        return Promise.reject(new Error("a defect"));
+      };
+    const { send, journal } = await bootEngine({ model, clock, perform });
+    await send("s", "hi");
+    await clock.pass(MANY_MS);
+    expect(journal("s").slice(2)).toMatchObject([
+      { kind: "cut", text: "half a " },
+      { kind: "failed" },
+      { kind: "ended" },
+    ]);
+  });
+
+  it("is given up at once when it is stopped", async () => {
+    const { perform } = broken("think");
+    const clock = handClock();
+    const { engine, send } = await bootEngine({ clock, perform });
+    const { id } = await send("s", "hi");
+    await clock.pass(1_500);
+    await engine.stop({ session: "s", turn: id });
+    await calm();
+    expect(await engine.run(id)).toMatchObject({ status: "cancelled", error: null });
+  });
+});
+
+describe("a store that cannot be read while a reply is on its way", () => {
+  it("is waited for, however long: the reply is sent when it can be read", async () => {
+    const store = faulty();
+    const model = scriptedModel();
+    const channel = scriptedChannel();
+    const clock = handClock();
+    const { send } = await bootEngine({ model, clock, channel, between: store.between });
+    await send("s", "hi", { reply: "push" });
+    const call = await model.next();
+    store.down(null, "entries");
+    call.answer("hello");
+    await clock.pass(600_000);
+    expect(channel.all).toHaveLength(0);
+    store.up();
+    await clock.pass(10_000);
+    expect((await channel.next()).reply.text).toBe("hello");
   });
 });
