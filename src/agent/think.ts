@@ -2,7 +2,7 @@
 import { messageOf } from "../core/errors.ts";
 import type { Fault, Gate, Model, ModelRequest, Performing, ProposedCall, Tool } from "../core/ports.ts";
 import type { Event, Grant, Proposal } from "../core/session.ts";
-import type { Message, Transcript } from "../core/transcript.ts";
+import { messagesOfTurn } from "../core/transcript.ts";
 import type { Agent, EffectOf } from "./agent.ts";
 import { CROWDED, requestTokens } from "./context.ts";
 import { ATTEMPTS, FAULTS, waitMs } from "./faults.ts";
@@ -19,7 +19,7 @@ export async function think(agent: Agent, effect: EffectOf<"think">, cx: Perform
   const { text, by, options } = history.begun;
   const about = { session: cx.session, turn, text, ...(by && { by }) };
   const recalled = (await agent.memory?.recall(about, cx.signal)) ?? "";
-  const messages = withRecalled(history, recalled);
+  const messages = messagesOfTurn(history, recalled);
   const system = await agent.system(cx.session, history.begun);
   const request: ModelRequest = { session: cx.session, system, messages, tools, final, ...(options && { options }) };
   const tokens = requestTokens(request.system, history, tools);
@@ -73,14 +73,6 @@ export async function think(agent: Agent, effect: EffectOf<"think">, cx: Perform
     if (model !== models.at(-1)) cx.notice(`${model.name} does not answer (${fault.reason}). Trying the next one.`);
   }
   return { type: "failed", step, reason: fault.reason, said };
-}
-
-/** Before the message that began the turn, not in the system prompt: what stays the same can be kept by the provider. */
-function withRecalled({ messages, seqs, begun }: Transcript, recalled: string): readonly Message[] {
-  const at = recalled ? seqs.lastIndexOf(begun.seq) : -1;
-  const message = messages[at];
-  if (message?.role !== "user") return messages;
-  return messages.with(at, { ...message, text: `${recalled}\n\n${message.text}` });
 }
 
 /** Whom to ask, in order. */

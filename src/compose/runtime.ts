@@ -8,7 +8,7 @@ import { type Flag, loadConfig } from "../config/config.ts";
 import type { Config } from "../config/schema.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Channel, Log, Model, Tool } from "../core/ports.ts";
-import type { Entry } from "../core/session.ts";
+import type { Observe } from "../engine/dispatch.ts";
 import { createEngine, type Engine } from "../engine/engine.ts";
 import { createDemoModel } from "../llm/demo.ts";
 import { chooseEndpoints, type Endpoint } from "../llm/endpoint.ts";
@@ -40,7 +40,7 @@ export type Running = {
   hide(secret: string): void;
   scheduler: Scheduler;
   /** They see what happens in all sessions, once it is durable. */
-  observers: Set<(session: string, entries: readonly Entry[]) => void>;
+  observers: Set<Observe>;
   /** The conversation of a terminal that was last talked in. */
   newest(): Promise<string | null>;
   /** Lets running turns (but that one) finish for so long, then lets go. What is left goes on at the next start. */
@@ -144,9 +144,7 @@ export async function openRuntime(options: {
     clock,
     log,
     announce: config.webhooks.map(({ url }) => url),
-    observe: (session, entries) => {
-      for (const see of observers) see(session, entries);
-    },
+    observers,
     rules: { iterations: config.agent.max_iterations, recoveries: 3, parallel: 8, memory: told.writers },
     limits: {
       ...LIMITS,

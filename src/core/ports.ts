@@ -134,8 +134,8 @@ export interface Store {
   summary(session: string): Promise<SessionSummary | null>;
   /** False: there is no such session. */
   retitle(session: string, title: string): Promise<boolean>;
-  /** Forgets it with everything in it. False: it is active, or there is none. */
-  forget(session: string): Promise<boolean>;
+  /** Forgets it with everything in it, if this is still its version. */
+  forget(which: Pick<Commit, "session" | "epoch" | "version">): Promise<Exclude<Verdict, "duplicate">>;
   /** The dead ones, or else the others, in the order in which they were made; those with `id > after`. */
   announcements(page: { dead: boolean; after: number; limit: number }): Promise<Announcement[]>;
   readonly notes: Notes;
@@ -144,7 +144,7 @@ export interface Store {
   /** What people and models said, best match first, of equal ones the newest: all words of the query, or else any.
    * `session` is a key or its first parts: `a:b` is `a:b` and `a:b:…`, never `a:bc`. */
   search(query: string, within: { session?: string; limit: number }): Promise<Found[]>;
-  /** Forgets what is not active and was last changed before `before`, with everything in it, if its key starts with `prefix`. Returns how many. */
+  /** Forgets what has no work and was last changed before `before`, with everything in it, if its key starts with `prefix`. Returns how many. */
   prune(prefix: string, before: number): Promise<number>;
   /** What is wrong with the file; empty: nothing. */
   check(): Promise<string[]>;

@@ -25,16 +25,26 @@ export type Transcript = {
   calls: Map<string, PendingCall>;
   /** What a person has allowed for the rest of the session, oldest first. */
   grants: Grant[];
-  /** The input that began the last turn, and the entry that says so. */
-  begun: Pick<Input, "text" | "by" | "instructions" | "options"> & { seq: number };
+  /** The input that began the last turn, and the entry that says so. `unread`: it follows results that a turn before it got
+   *  and could not read. */
+  begun: Pick<Input, "text" | "by" | "instructions" | "options"> & { seq: number; unread: boolean };
+  /** How the turn that runs ends if nothing more of it is written; null: none runs, or nobody waits for words of it. */
+  ending: keyof typeof NO_ANSWER | null;
+  /** The last turn got results and died before it read them. */
+  unread: boolean;
 };
 
-/** For the model only, before the text of a message that follows tool results nobody has read (CONTRACT: after a restart). */
 const UNREAD_RESULTS =
   "[System note: Your previous turn was interrupted before you could process the last tool result(s). " +
   "Please finish processing those results and summarize what was accomplished, then address the user's new message below.]";
 const SUMMARY = "[Summary of the conversation so far, written to save room. Go on from here.]";
 const CUT = "[cut off here: the turn was stopped or its connection failed]";
+/** On the assistant's side, for the model only. Without it what a person took back and what they said next run together. */
+const NO_ANSWER = {
+  stopped: "[stopped by the user before an answer]",
+  failed: "[failed before an answer]",
+  lost: "[lost in a restart before an answer]",
+};
 
 export const emptyTranscript = (): Transcript => ({
   seq: 0,
@@ -45,7 +55,9 @@ export const emptyTranscript = (): Transcript => ({
   waiting: new Map(),
   calls: new Map(),
   grants: [],
-  begun: { text: "", seq: 0 },
+  begun: { text: "", seq: 0, unread: false },
+  ending: null,
+  unread: false,
 });
 
 /** Adds the next entry, in place; any other one is not its turn, or is in already. */
@@ -71,13 +83,34 @@ export function extend(transcript: Transcript, entry: Entry): void {
       waiting.delete(entry.input);
       if (entry.kind === "began") {
         const given = { ...(by && { by }), ...(instructions && { instructions }), ...(options && { options }) };
-        transcript.begun = { text, seq: entry.seq, ...given };
+        const unread = transcript.unread && !task && !history && messages.at(-1)?.role === "tool";
+        transcript.begun = { text, seq: entry.seq, unread, ...given };
       }
       if (task) break;
-      if (history && entry.kind === "began") replace(transcript, messages.length, history, before(entry.seq, history));
-      // One who steers speaks within the turn: the results before it are being read.
-      const unread = entry.kind === "began" && messages.at(-1)?.role === "tool";
-      push({ role: "user", text: unread ? `${UNREAD_RESULTS}\n\n${text}` : text, ...(images && { images }) });
+      if (entry.kind === "began") {
+        transcript.ending = "lost";
+        transcript.unread = false;
+        if (history) replace(transcript, messages.length, history, before(entry.seq, history));
+      }
+      push({ role: "user", text, ...(images && { images }) });
+      break;
+    }
+    case "stopping":
+      if (transcript.ending) transcript.ending = "stopped";
+      break;
+    case "failed":
+      if (transcript.ending && !transcript.unread) transcript.ending = "failed";
+      break;
+    case "parked": // given up because of restarts, whatever is written of it next
+      if (transcript.ending) transcript.unread = messages.at(-1)?.role === "tool";
+      break;
+    case "ended": {
+      const { ending } = transcript;
+      const last = messages.at(-1)?.role;
+      transcript.ending = null;
+      if (!ending || last === "assistant" || entry.outcome === "completed") break;
+      transcript.unread = ending === "lost" && last === "tool";
+      if (!transcript.unread) push({ role: "assistant", text: NO_ANSWER[ending], calls: [] });
       break;
     }
     case "thought":
@@ -130,6 +163,17 @@ export function extend(transcript: Transcript, entry: Entry): void {
     default: // the rest is for people
       break;
   }
+}
+
+/** What a model is shown in the turn that runs. Before the message that began it stands what is for this turn only: what
+ *  memory has to say, and that results are to be read first. Not in the system prompt, and not in the transcript: a
+ *  provider keeps what stays the same, and a later turn differs from that message on only. */
+export function messagesOfTurn({ messages, seqs, begun }: Transcript, recalled: string): readonly Message[] {
+  const notes = [recalled, begun.unread ? UNREAD_RESULTS : ""].filter(Boolean);
+  const at = notes.length ? seqs.lastIndexOf(begun.seq) : -1;
+  const message = messages[at];
+  if (message?.role !== "user") return messages;
+  return messages.with(at, { ...message, text: [...notes, message.text].join("\n\n") });
 }
 
 /** The first `gone` messages become these. */

@@ -50,6 +50,9 @@ export function work(s: Session, rules: Rules): Effect[] {
   return s.turn ? [...turnWork(s, s.turn, rules), ...memory] : memory;
 }
 
+/** A turn, or an input that is to become one. */
+export const hasWork = ({ turn, inbox, parked }: Session): boolean => turn !== null || (inbox.length > 0 && !parked);
+
 /** Who has still to be told of turns that are over. */
 export const unsaved = (s: Session, rules: Rules): string[] =>
   rules.memory.filter((by) => (s.remembered[by] ?? s.ended) < s.ended);
@@ -168,8 +171,8 @@ function reduce(s: Session, e: Event, cx: Context): Session {
         });
         return act({ ...s, step: s.step + 1 }, thought, calls, cx);
       }
-      if (!s.inbox.some((w) => w.mode === "steer")) return conclude(s, thought, "completed", from, cx);
-      return think(s, thought, cx);
+      // Who steers joins between tools. An answer is whole as it is: what comes while it is made is the next turn.
+      return conclude(s, thought, "completed", from, cx);
     }
     case "acted": {
       if (!turn || phase?.at !== "acting") return s;
@@ -261,17 +264,21 @@ function recover(s: Session, turn: Turn, resume: boolean, cx: Context): Session 
 
 const busy = (phase: Phase) => phase.at !== "replying" && phase.at !== "stopping";
 
-/** What a mode comes to in this state. An interrupt that finds nothing to stop any more is next all the same (I10). */
+/** What a mode comes to in this state. An interrupt that finds nothing to stop is next all the same (I10). */
 function apply(s: Session, mode: Mode): Applied {
   if (!s.turn && !s.inbox.length) return "began";
   if (mode === "interrupt") return "interrupt";
   return mode === "steer" && s.turn && busy(s.turn.phase) ? "steer" : "queue";
 }
 
-/** An interrupting input goes ahead of the waiting ones; among equals first come, first served (I4). */
+/** An interrupting input is next. One that was to be next because it interrupted goes back among those that interrupted
+ *  before: they keep their order, and so do all others (I4). */
 function enqueue(s: Session, input: Waiting): Session {
-  const at = input.mode === "interrupt" ? s.inbox.findLastIndex((w) => w.mode === "interrupt") + 1 : s.inbox.length;
-  return { ...s, inbox: s.inbox.toSpliced(at, 0, input) };
+  const [first, ...rest] = s.inbox;
+  if (input.mode !== "interrupt" || !first) return { ...s, inbox: [...s.inbox, input] };
+  if (first.mode !== "interrupt") return { ...s, inbox: [input, ...s.inbox] };
+  const at = rest.findIndex((w) => w.mode !== "interrupt" || w.seq > first.seq);
+  return { ...s, inbox: [input, ...rest.toSpliced(at < 0 ? rest.length : at, 0, first)] };
 }
 
 function withdraw(s: Session, input: string, cx: Context): Session {

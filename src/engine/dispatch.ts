@@ -7,14 +7,15 @@
 // E4  A result is never dropped because the store is in trouble; an input that cannot be stored is
 //     refused by name, and nothing of it stays.                                                      (I1, I23)
 import { messageOf, Refusal, StoreFault } from "../core/errors.ts";
-import type { Clock, Commit, Log, Perform, Performing, SessionRow, Store, Verdict } from "../core/ports.ts";
+import type { Clock, Commit, Log, Perform, Performing, Store, Verdict } from "../core/ports.ts";
 import { type Effect, type Entry, type Event, fresh, type Rules, type Session } from "../core/session.ts";
 import { emptyTranscript, extend, type Transcript } from "../core/transcript.ts";
-import { transition, unsaved, work } from "../core/turn.ts";
+import { hasWork, transition, unsaved, work } from "../core/turn.ts";
 import { createGate } from "./gate.ts";
-import { createInflight, type Inflight } from "./inflight.ts";
-import { createRecent, type Recent } from "./recent.ts";
-import type { Live } from "./stream.ts";
+import { givenUp } from "./give-up.ts";
+import { createInflight } from "./inflight.ts";
+import { hold, muse, notice, release, say, wake } from "./live.ts";
+import { createSlots, type Slot } from "./slots.ts";
 
 export type Limits = {
   /** Turns that think or act at the same time, children not counted. */
@@ -31,6 +32,7 @@ export type Limits = {
   warm: number;
 };
 
+export type Observe = (session: string, entries: readonly Entry[]) => void;
 export type World = {
   store: Store;
   clock: Clock;
@@ -40,31 +42,10 @@ export type World = {
   rules: Rules;
   /** Who is told, durably, when a turn of its own (not a child's) has ended. */
   announce?: readonly string[];
-  /** Sees what was committed, once it is. For counting only: a crash may lose a look. */
-  observe?(session: string, entries: readonly Entry[]): void;
+  /** They see what was committed, once it is. For counting only: a crash may lose a look. */
+  observers?: Iterable<Observe>;
 };
 
-export type Slot = {
-  key: string;
-  /** Null until loaded, and again when what is known may not be what is stored. */
-  row: Pick<SessionRow, "epoch" | "version" | "state" | "parent" | "updatedAt"> | null;
-  /** The last entry when it was first loaded here. */
-  since: number;
-  /** The end of the session's line: one change at a time. */
-  tail: Promise<unknown>;
-  pending: number;
-  /** The store cannot take a result of this session just now; who does not insist is refused at once. */
-  trouble: StoreFault | null;
-  hasty: Set<(fault: StoreFault) => void>;
-  /** A turn whose stop cannot be stored yet: it does no more work all the same. */
-  halted: string | null;
-  viewers: number;
-  inflight: Inflight;
-  live: Live | null;
-  transcript: Transcript | null;
-  recent: Recent;
-  watchers: Set<() => void>;
-};
 type Row = NonNullable<Slot["row"]>;
 
 /** Makes the event when the session's line has come to it; may throw a Refusal. `said`: the live text by then.
@@ -84,20 +65,36 @@ export type ChangeOptions = {
 
 const PAGE = 1_000;
 const RETRY_MS = [10, 50, 200, 1_000, 5_000];
+/** Tries at work that throws. */
+const TRIES = 5;
 /** Looks at an accept whose fate is unknown before its sender is told so. */
 const LOOKS = 3;
 
-/** A turn, or an input that is to become one. */
-const hasWork = ({ turn, inbox, parked }: Session) => turn !== null || (inbox.length > 0 && !parked);
 const NEW: Row = { epoch: 0, version: 0, state: fresh, parent: null, updatedAt: 0 };
-/** Who follows a text is seldom so far behind. */
-const LONGEST_TAIL = 65_536;
 /** Work that takes one of the places for turns in flight. */
 const HEAVY = new Set<Effect["do"]>(["think", "compact", "act"]);
 
 export function createDispatch(world: World) {
   const { store, clock, log, limits, rules } = world;
-  const slots = new Map<string, Slot>();
+  const {
+    all: slots,
+    of: slotOf,
+    evict,
+  } = createSlots(limits.warm, (slot) =>
+    createInflight({
+      clock,
+      graceMs: limits.graceMs,
+      run: (effect, signal) => run(slot(), effect, signal),
+      threw: (effect, error, tries) => threw(slot(), effect, error, tries),
+      report: (event) => report(slot(), event),
+      dead: (effectKey, abandoned) => settle(slot(), effectKey, abandoned),
+      landed: () => {
+        reconcile(slot());
+        evict();
+        for (const check of quiet) check();
+      },
+    }),
+  );
   const gate = createGate(limits.turns, (key) => {
     const slot = slots.get(key);
     if (slot) reconcile(slot);
@@ -111,7 +108,12 @@ export function createDispatch(world: World) {
 
   function change(key: string, make: Make, options: ChangeOptions): Promise<Entry[] | "duplicate"> {
     const slot = slotOf(key);
-    if (slot.trouble && !options.insist) return Promise.reject(unavailable(slot.trouble));
+    return inLine(slot, options.insist, () => dispatch(slot, make, options));
+  }
+
+  /** One at a time for a session. */
+  function inLine<T>(slot: Slot, insist: boolean, work: () => Promise<T>): Promise<T> {
+    if (slot.trouble && !insist) return Promise.reject(unavailable(slot.trouble));
     slot.pending++;
     const refused = Promise.withResolvers<never>();
     let waits = true;
@@ -119,16 +121,20 @@ export function createDispatch(world: World) {
       waits = false;
       refused.reject(unavailable(fault));
     };
-    if (!options.insist) slot.hasty.add(refuse);
+    if (!insist) slot.hasty.add(refuse);
     const result = slot.tail.then(() => {
       slot.hasty.delete(refuse);
-      return waits ? dispatch(slot, make, options) : [];
+      return waits ? work() : refused.promise;
     });
-    slot.tail = result.then(
-      () => slot.pending--,
-      () => slot.pending--,
-    );
-    return options.insist ? result : Promise.race([result, refused.promise]);
+    const over = () => {
+      slot.pending--;
+      slot.trouble = null; // it was this one's: whoever comes next finds out for itself (I26)
+      if (slot.halted === null) return;
+      slot.halted = null;
+      reconcile(slot);
+    };
+    slot.tail = result.then(over, over);
+    return insist ? result : Promise.race([result, refused.promise]);
   }
 
   async function dispatch(slot: Slot, make: Make, options: ChangeOptions): Promise<Entry[] | "duplicate"> {
@@ -166,12 +172,17 @@ export function createDispatch(world: World) {
 
   async function load(slot: Slot): Promise<Row> {
     const row = (await store.load(slot.key)) ?? NEW;
-    if (row === NEW) slot.transcript = emptyTranscript(); // nothing to read: saves a question to the store's thread
-    if (slot.since < 0) slot.since = row.state.seq;
-    slot.recent.clear();
-    if (row.epoch === epoch) adopt(slot, row, []); // what is known was not what is stored
-    slot.row = row;
+    know(slot, row);
     return row;
+  }
+
+  /** This is what is stored, whatever was known before. */
+  function know(slot: Slot, row: Row) {
+    if (row === NEW) slot.transcript = emptyTranscript(); // nothing to read: saves a question to the store's thread
+    if (slot.since < 0 || row === NEW) slot.since = row.state.seq;
+    slot.recent.clear();
+    if (row.epoch === epoch || row === NEW) adopt(slot, row, []);
+    slot.row = row;
   }
 
   /** What it has to do was left by a process that is gone; nothing of it may run before that is counted (T9). */
@@ -248,34 +259,29 @@ export function createDispatch(world: World) {
   }
 
   function adopt(slot: Slot, row: Row, entries: Entry[]) {
-    slot.trouble = null;
-    if (row.state.turn?.id !== slot.halted) slot.halted = null;
     if (slot.live && slot.live.step !== row.state.step) slot.live = null;
     slot.row = row;
     slot.recent.add(entries);
     if (slot.transcript) for (const entry of entries) extend(slot.transcript, entry);
     reconcile(slot);
-    for (const wake of slot.watchers) wake();
-    if (entries.length) world.observe?.(slot.key, entries);
+    wake(slot);
+    if (entries.length) for (const observe of world.observers ?? []) shown(observe, slot, entries);
   }
 
-  /** Nothing is shown behind the end that is being written, also not the first word. */
-  function hold(slot: Slot, step: number) {
-    slot.live = { ...slot.live, step, text: slot.live?.text ?? "", held: "" };
-  }
-
-  /** The change did not happen: what the model said meanwhile is shown after all. */
-  function release(slot: Slot) {
-    if (slot.live?.held === undefined) return;
-    const { held, ...live } = slot.live;
-    slot.live = { ...live, text: live.text + held, tail: "" };
-    for (const wake of slot.watchers) wake();
+  /** What is committed stands, whatever an observer makes of it. */
+  function shown(observe: Observe, slot: Slot, entries: Entry[]) {
+    try {
+      observe(slot.key, entries);
+    } catch (error) {
+      log("error", "observer.threw", { session: slot.key, error: messageOf(error) });
+    }
   }
 
   // ── What follows from a state ───────────────────────────────────────────────────────────────────────
 
   function reconcile(slot: Slot) {
-    if (closed || !slot.row || isOrphan(slot.row)) return;
+    // One that is not in memory any more may have a late death to tell of; it does not speak for the one that is.
+    if (closed || slots.get(slot.key) !== slot || !slot.row || isOrphan(slot.row)) return;
     const { state, parent } = slot.row;
     const wanted = work(state, rules).filter((effect) => !("turn" in effect) || effect.turn !== slot.halted);
     const heavy = wanted.some((effect) => HEAVY.has(effect.do));
@@ -299,12 +305,15 @@ export function createDispatch(world: World) {
     }
   }
 
-  async function run(slot: Slot, effect: Effect, signal: AbortSignal): Promise<Event | null> {
+  function run(slot: Slot, effect: Effect, signal: AbortSignal): Promise<Event | null> {
     const cx: Performing = {
       session: slot.key,
       signal,
       history: () => history(slot, signal),
-      journal: store,
+      journal: {
+        entries: (session, after, limit) => patiently(() => store.entries(session, after, limit), signal),
+        turn: (id) => patiently(() => store.turn(id), signal),
+      },
       owned: () => owned(signal),
       say: (text) => {
         if (!signal.aborted && "step" in effect) say(slot, effect.step, text);
@@ -316,39 +325,16 @@ export function createDispatch(world: World) {
         if (!signal.aborted && "step" in effect) notice(slot, effect.step, text);
       },
     };
-    try {
-      return await world.perform(effect, cx);
-    } catch (error) {
-      if (!signal.aborted)
-        log("error", "effect.threw", { session: slot.key, key: effect.key, error: messageOf(error) });
-      return null;
-    }
+    return world.perform(effect, cx);
   }
 
-  function say(slot: Slot, step: number, text: string) {
-    if ((slot.row?.state.step ?? step) !== step || (slot.live?.step ?? step) !== step) return;
-    slot.live ??= { step, text: "" };
-    if (slot.live.held === undefined) {
-      const { tail = "" } = slot.live;
-      slot.live.text += text;
-      slot.live.tail = tail.length < LONGEST_TAIL ? tail + text : text;
-    } else slot.live.held += text;
-    for (const wake of slot.watchers) wake();
-  }
-
-  function notice(slot: Slot, step: number, text: string) {
-    if (slot.row?.state.step !== step || (slot.live?.notice ?? "") === text) return;
-    slot.live ??= { step, text: "" };
-    slot.live.notice = text;
-    slot.live.notices = (slot.live.notices ?? 0) + 1;
-    for (const wake of slot.watchers) wake();
-  }
-
-  function muse(slot: Slot, step: number, text: string) {
-    if (slot.row?.state.step !== step || slot.live?.held !== undefined) return;
-    slot.live ??= { step, text: "" };
-    slot.live.reasoning = (slot.live.reasoning ?? "") + text;
-    for (const wake of slot.watchers) wake();
+  /** Null: it is worth another try. Behind words that somebody has seen nothing starts over. */
+  function threw(slot: Slot, effect: Effect, error: unknown, tries: number): Event | null {
+    const said = "step" in effect && slot.live?.step === effect.step ? slot.live.text : "";
+    const last = tries >= TRIES || said !== "";
+    const fields = { session: slot.key, key: effect.key, tries, error: messageOf(error) };
+    log("error", last ? "effect.given_up" : "effect.threw", fields);
+    return last ? givenUp(effect, { error, said, ended: slot.row?.state.ended ?? 0 }) : null;
   }
 
   /** `signal`: waits for the store, until that aborts. */
@@ -366,72 +352,37 @@ export function createDispatch(world: World) {
   }
 
   async function read(slot: Slot, insist = false): Promise<Row> {
-    if (!slot.row) await change(slot.key, () => null, { insist, look: true });
-    return slot.row ?? NEW;
+    if (slot.row) return slot.row;
+    await change(slot.key, () => null, { insist, look: true });
+    return slots.get(slot.key)?.row ?? NEW;
   }
 
-  // ── Slots ───────────────────────────────────────────────────────────────────────────────────────────
-
-  function slotOf(key: string): Slot {
-    const known = slots.get(key);
-    if (known) {
-      slots.delete(key); // the one not used for longest is first
-      slots.set(key, known);
-      return known;
-    }
-    const slot: Slot = {
-      key,
-      row: null,
-      since: -1,
-      tail: Promise.resolve(),
-      pending: 0,
-      trouble: null,
-      hasty: new Set(),
-      halted: null,
-      viewers: 0,
-      live: null,
-      transcript: null,
-      recent: createRecent(),
-      watchers: new Set(),
-      inflight: createInflight({
-        clock,
-        graceMs: limits.graceMs,
-        run: (effect, signal) => run(slot, effect, signal),
-        report: (event) => report(slot, event),
-        dead: (effectKey, abandoned) => settle(slot, effectKey, abandoned),
-        landed: () => {
-          reconcile(slot);
-          for (const check of quiet) check();
-        },
-      }),
-    };
-    slots.set(key, slot);
-    if (slots.size > limits.warm) evict();
-    return slot;
-  }
-
-  function evict() {
-    let looks = 16; // a few are enough: each new session comes by here
-    for (const [key, slot] of slots) {
-      if (slots.size <= limits.warm || looks-- === 0) return;
-      const idle = slot.row && !slot.row.state.turn && !slot.pending && !slot.viewers;
-      if (idle && !slot.inflight.flights.size) slots.delete(key);
-    }
-  }
-
-  /** In the session's line: nothing of it changes meanwhile. What is known of it is forgotten. */
-  async function alone<T>(key: string, work: () => Promise<T>): Promise<T> {
+  /** In its line, so that nothing that was accepted is forgotten with it. What a memory was not told yet is no reason to
+   *  keep it: the memory may be gone for good (I26). */
+  function forget(key: string): Promise<"forgotten" | "busy" | "unknown"> {
     const slot = slotOf(key);
-    slot.pending++;
-    const result = slot.tail.then(work);
-    const over = () => {
-      slot.pending--;
-      slot.row = null;
-      slot.transcript = null;
-      slot.recent.clear();
-    };
-    slot.tail = result.then(over, over);
-    return result;
+    return inLine(slot, false, async () => {
+      try {
+        for (;;) {
+          if (closed) throw closed;
+          const { version, state } = slot.row ?? (await load(slot));
+          if (version === 0) return "unknown";
+          if (hasWork(state)) return "busy";
+          const verdict = await store.forget({ session: key, epoch, version });
+          if (verdict === "fenced") throw fenced();
+          if (verdict === "done") {
+            know(slot, NEW);
+            return "forgotten";
+          }
+          slot.row = null; // stale
+        }
+      } catch (error) {
+        if (!(error instanceof StoreFault)) throw error;
+        slot.row = null; // it may be gone
+        void report(slot, null);
+        throw unavailable(error);
+      }
+    });
   }
 
   async function owned(signal: AbortSignal): Promise<boolean> {
@@ -456,7 +407,7 @@ export function createDispatch(world: World) {
 
   function letGo(slot: Slot) {
     slot.inflight.abortAll();
-    for (const wake of slot.watchers) wake();
+    wake(slot);
   }
 
   function fenced(): Refusal {
@@ -474,7 +425,7 @@ export function createDispatch(world: World) {
     history,
     patiently,
     read,
-    alone,
+    forget,
     /** Called whenever some piece of work is over. */
     quiet,
     waitsInLine: gate.holds,

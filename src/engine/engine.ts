@@ -7,7 +7,8 @@ import type { Effect, Entry, Event, Session } from "../core/session.ts";
 import { titleOf } from "../core/title.ts";
 import { emptyTranscript, extend } from "../core/transcript.ts";
 import { unsaved } from "../core/turn.ts";
-import { createDispatch, type Limits, type Make, type Slot, unavailable, type World } from "./dispatch.ts";
+import { createDispatch, type Limits, type Make, unavailable, type World } from "./dispatch.ts";
+import type { Slot } from "./slots.ts";
 import { follow } from "./stream.ts";
 
 export interface Engine extends Runtime {
@@ -218,13 +219,9 @@ export function createEngine(world: World): Engine {
   }
 
   async function forget(session: string): Promise<"forgotten" | "busy" | "unknown"> {
-    if (!(await store.summary(session))) return "unknown";
-    // In its line, so that nothing that was accepted is forgotten with it.
-    return sessions.alone(session, async () => {
-      if (!(await store.forget(session))) return "busy";
-      for (const child of await store.children(session)) await forget(child);
-      return "forgotten";
-    });
+    const became = await sessions.forget(session);
+    if (became === "forgotten") for (const child of await store.children(session)) await forget(child);
+    return became;
   }
 
   async function* watch(session: string, cursor: string, signal: AbortSignal): AsyncGenerator<Update> {

@@ -12,7 +12,7 @@ type Flight = {
   gone: AbortController;
 };
 
-/** Before work that came to nothing by itself is tried again. */
+/** Before work that came to nothing by itself is tried again; work that threw waits longer each time. */
 const AGAIN_MS = 1_000;
 
 export type Inflight = {
@@ -25,8 +25,10 @@ export function createInflight(world: {
   clock: Clock;
   /** How long an aborted piece of work may take to die before it is given up on. */
   graceMs: number;
-  /** Never rejects; null when it was aborted or cannot say anything. */
+  /** Null when it was aborted or cannot say anything. */
   run(effect: Effect, signal: AbortSignal): Promise<Event | null>;
+  /** So many times now. What it comes to if it is given up; null: it is to be tried again. */
+  threw(effect: Effect, error: unknown, tries: number): Event | null;
   /** Resolves when the event has been committed or was void. Never rejects. */
   report(event: Event): Promise<void>;
   /** An aborted one is dead, or (abandoned) was given up on. */
@@ -49,11 +51,24 @@ export function createInflight(world: {
   }
 
   async function fly(flight: Flight) {
-    const event = await world.run(flight.effect, flight.abort.signal);
+    const event = await attempt(flight);
     if (flight.state === "dying") return remove(flight, () => world.dead(flight.effect.key, false));
     flight.state = "returned"; // stays listed until its event is in, or the same work would be started again
     await (event ? world.report(event) : world.clock.sleep(AGAIN_MS, flight.abort.signal));
     remove(flight);
+  }
+
+  async function attempt({ effect, abort: { signal } }: Flight): Promise<Event | null> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await world.run(effect, signal);
+      } catch (error) {
+        const event = signal.aborted ? null : world.threw(effect, error, tries);
+        if (event) return event;
+      }
+      await world.clock.sleep(AGAIN_MS * tries, signal);
+      if (signal.aborted) return null;
+    }
   }
 
   function unwanted(key: string, flight: Flight) {

@@ -6,18 +6,7 @@
 
 import type { Update } from "../core/runtime.ts";
 import type { Entry } from "../core/session.ts";
-
-/** The text of the model call in flight. `held`: said while the end of that call was being written. */
-export type Live = {
-  step: number;
-  text: string;
-  /** The last of it: a slice of the whole would copy all of it for every word (10 MB: 20 s and 900 MB). */
-  tail?: string;
-  held?: string;
-  notice?: string;
-  notices?: number;
-  reasoning?: string;
-};
+import { type Live, textFrom } from "./live.ts";
 
 const ALL = -1;
 /** Others can be written while a model call goes on. */
@@ -69,14 +58,15 @@ export async function* follow(source: Source, cursor: string, signal: AbortSigna
     if (live && step !== -1 && live.step !== step) [heard, noticed] = [0, 0];
     if (live) ({ step } = live);
     if (live && heard === ALL) heard = live.reasoning?.length ?? 0;
-    const reasoning = heard === ALL ? "" : live?.reasoning?.slice(heard); // before the text: it was thought first
+    // Before the text: it was thought first.
+    const reasoning = heard === ALL ? "" : textFrom(live?.reasoning, live?.reasoningTail, heard);
     if (reasoning) {
       heard += reasoning.length;
       yield { cursor: `${at()}+r${heard}`, reasoning };
       continue;
     }
     if (live && live.text.length > chars) {
-      const delta = textFrom(live, chars);
+      const delta = textFrom(live.text, live.tail, chars);
       chars = live.text.length;
       yield { cursor: at(), delta };
       continue;
@@ -91,11 +81,6 @@ export async function* follow(source: Source, cursor: string, signal: AbortSigna
     if (signal.aborted || !source.open()) return;
     await woken(source.watchers, signal);
   }
-}
-
-function textFrom({ text, tail = "" }: Live, chars: number): string {
-  const start = text.length - tail.length;
-  return chars < start ? text.slice(chars) : tail.slice(chars - start);
 }
 
 /** A place is `<entry>.<characters>`. What is not part of the record stands aside of one: `+r` and how much was thought,

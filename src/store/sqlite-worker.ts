@@ -13,6 +13,7 @@ import { pathToFileURL } from "node:url";
 import { parentPort, receiveMessageOnPort } from "node:worker_threads";
 import type { Announcement, InputRow, SessionSummary, Verdict } from "../core/ports.ts";
 import { type AnnouncementPage, type Catalog, createCatalog, type Next, type NoteRow, type Page } from "./catalog.ts";
+import { findDamage } from "./damage.ts";
 import { createSearch, type FoundRow, type Search } from "./search.ts";
 
 export type Place = { file: string; readOnly: boolean; maxPages: number | null };
@@ -47,7 +48,7 @@ export type Question =
   | { op: "claim" }
   | { op: "commit"; change: CommitRow }
   | { op: "retitle"; session: string; title: string }
-  | { op: "forget"; session: string }
+  | { op: "forget"; session: string; epoch: number; version: number }
   | { op: "announced"; id: number; next: Next }
   | { op: "write"; key: string; value: string | null; at: number }
   /** A few sessions at a time, so that commits do not wait for all of them. */
@@ -75,7 +76,7 @@ export type AnswerTo = {
   claim: number;
   commit: Verdict;
   retitle: boolean;
-  forget: boolean;
+  forget: Exclude<Verdict, "duplicate">;
   announced: null;
   write: null;
   prune: number;
@@ -111,7 +112,6 @@ type Read = Exclude<Question, Write>;
 const GROUP = 256; // bounds how long the first of a group waits for the last
 const BUSY_MS = 1_000; // only a person with a database tool open can hold the lock we wait for
 const APPLICATION_ID = 1_214_607_981; // "Herm", as in migration 001
-const FOUND_MAX = 100; // findings that `check` lists of one kind
 // SQLite's primary result codes: https://sqlite.org/rescode.html
 const NONE = 0;
 const BUSY = 5;
@@ -207,9 +207,7 @@ function apply(question: Write): AnswerTo[Write["op"]] {
     case "write":
       return catalog.write(question.key, question.value, question.at);
     case "forget":
-      if (catalog.summary(question.session)?.active !== false) return false;
-      drop(question.session);
-      return true;
+      return forget(question);
     case "claim":
       return Number(sql.claim.get()?.epoch);
   }
@@ -239,6 +237,13 @@ function prune({ prefix, before, limit }: Extract<Question, { op: "prune" }>): n
   const old = sql.old.all(before, prefix, `${prefix}\u{10ffff}`, limit).map(({ key }) => String(key));
   for (const key of old) drop(key);
   return old.length;
+}
+
+function forget({ session, epoch, version }: Extract<Question, { op: "forget" }>): AnswerTo["forget"] {
+  if (epoch < currentEpoch()) return "fenced";
+  if (version !== opened().sql.version.get(session)?.version) return "stale";
+  drop(session);
+  return "done";
 }
 
 function drop(key: string) {
@@ -292,7 +297,7 @@ function read(question: Read): unknown {
     case "notes":
       return catalog.notes(question.prefix);
     case "check":
-      return check();
+      return findDamage(opened().db);
     case "close":
       return close();
   }
@@ -361,50 +366,6 @@ function close(): null {
   return null;
 }
 
-// ── Checking ──────────────────────────────────────────────────────────────────────────────────────────
-
-function check(): string[] {
-  const { db } = opened();
-  const list = (query: string) =>
-    db
-      .prepare(query)
-      .all()
-      .map((row) => String(Object.values(row)[0]));
-  const found = (query: string) => list(`${query} LIMIT ${FOUND_MAX}`);
-  const damaged = list(`PRAGMA integrity_check(${FOUND_MAX})`).filter((text) => text !== "ok");
-  if (damaged.length) return damaged;
-  db.exec("BEGIN"); // one moment for all questions; the owner goes on writing
-  try {
-    const broken = found(
-      "SELECT format('session %s: its state is not JSON', key) FROM session WHERE NOT json_valid(state)",
-    );
-    if (broken.length) return broken;
-    return [
-      ...found(`
-        SELECT format('session %s: has %d entries up to %d, its state says %d', key, n, last, seq)
-        FROM (SELECT key, state ->> '$.seq' seq,
-            (SELECT count(*) FROM entry WHERE session = key) n,
-            (SELECT ifnull(max(seq), 0) FROM entry WHERE session = key) last FROM session)
-        WHERE n IS NOT seq OR last IS NOT seq`),
-      ...found(`
-        SELECT format('session %s: %s is in its inbox, but is not a waiting input', s.key, w.value ->> '$.id')
-        FROM session s, json_each(s.state, '$.inbox') w
-        WHERE NOT EXISTS (SELECT 1 FROM input i
-          WHERE i.id = w.value ->> '$.id' AND i.session = s.key AND i.status = 'waiting')`),
-      ...found(`
-        SELECT format('input %s waits, but is not in the inbox of %s', i.id, i.session)
-        FROM input i LEFT JOIN session s ON s.key = i.session
-        WHERE i.status = 'waiting' AND (s.key IS NULL OR NOT EXISTS
-          (SELECT 1 FROM json_each(s.state, '$.inbox') w WHERE w.value ->> '$.id' = i.id))`),
-      ...found(`
-        SELECT format('session %s: is gone, but not its entries', session)
-        FROM (SELECT DISTINCT session FROM entry) WHERE session NOT IN (SELECT key FROM session)`),
-    ];
-  } finally {
-    db.exec("ROLLBACK");
-  }
-}
-
 // ── SQL ───────────────────────────────────────────────────────────────────────────────────────────────
 
 type Statements = ReturnType<typeof prepare>;
@@ -440,7 +401,11 @@ function prepare(db: DatabaseSync) {
     turn: db.prepare("SELECT seq, turn, at, fact FROM entry WHERE turn = ? ORDER BY seq"),
     input: db.prepare("SELECT id, session, digest, at, status, turn FROM input WHERE id = ?"),
 
-    old: db.prepare("SELECT key FROM session WHERE active = 0 AND updated_at < ? AND key >= ? AND key < ? LIMIT ?"),
+    // One whose memories have not been told of it is active, but it has no work.
+    old: db.prepare(
+      `SELECT key FROM session WHERE updated_at < ? AND key >= ? AND key < ? AND (active = 0 OR
+         (state ->> '$.turn' IS NULL AND (state ->> '$.parked' OR json_array_length(state, '$.inbox') = 0))) LIMIT ?`,
+    ),
     dropEntries: db.prepare("DELETE FROM entry WHERE session = ?"),
     dropInputs: db.prepare("DELETE FROM input WHERE session = ?"),
     dropSession: db.prepare("DELETE FROM session WHERE key = ?"),

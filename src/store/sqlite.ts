@@ -135,7 +135,7 @@ export async function openSqlite({ file, readOnly = false, maxPages }: SqliteOpt
     sessions: ({ after = null, limit, top = false, titled = "" }) => ask({ op: "sessions", after, limit, top, titled }),
     summary: (session) => ask({ op: "summary", session }),
     retitle: (session, title) => write({ op: "retitle", session, title }),
-    forget: (session) => write({ op: "forget", session }),
+    forget: ({ session, epoch, version }) => write({ op: "forget", session, epoch, version }),
     announcements: (page) => ask({ op: "announcements", ...page }),
     announced: async (id, next) => void (await write({ op: "announced", id, next })),
     notes: {

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { StoreFault } from "../../src/core/errors.ts";
 import type { Commit, SessionSummary, Store } from "../../src/core/ports.ts";
-import { type Entry, fresh, type Session, type Waiting } from "../../src/core/session.ts";
+import { type Entry, fresh, type Session, type Turn, type Waiting } from "../../src/core/session.ts";
 import { searchContract } from "./search.ts";
 
 /** A commit that is right in itself; `change` says what this test is about. */
@@ -348,16 +348,24 @@ export function storeContract(name: string, place: () => () => Promise<Store>) {
     });
 
     describe("forget", () => {
-      test("takes a session that is idle, with its entries and inputs; never one that is active", async () => {
+      test("takes a session with its entries and inputs, if nobody has changed it meanwhile", async () => {
         const full = { entries: [entryOf(1, "t")], accepted: [{ id: "in", digest: "d" }] };
         await store.commit(commitOf("a", 0, { ...full, taken: [{ id: "in", turn: "t" }], active: true }));
-        expect(await store.forget("a")).toBe(false);
+        const which = { session: "a", epoch: 1, version: 1 };
+        expect(await store.forget({ ...which, version: 0 })).toBe("stale");
+        expect(await store.forget({ ...which, version: 2 })).toBe("stale");
         expect((await store.turn("t")).length).toBe(1);
-        await store.commit(commitOf("a", 1, { state: stateOf({ seq: 1 }) }));
-        expect(await store.forget("a")).toBe(true);
+        expect(await store.forget(which)).toBe("done");
         expect([await store.load("a"), await store.turn("t"), await store.input("in")]).toEqual([null, [], null]);
-        expect(await store.forget("a")).toBe(false);
+        expect(await store.forget(which)).toBe("stale");
         expect(await store.commit(commitOf("a", 0, full))).toBe("done");
+      });
+
+      test("is for the newest claim only", async () => {
+        await store.commit(commitOf("a", 0));
+        await store.claim();
+        expect(await store.forget({ session: "a", epoch: 1, version: 1 })).toBe("fenced");
+        expect(await store.load("a")).not.toBeNull();
       });
     });
 
@@ -420,16 +428,30 @@ export function storeContract(name: string, place: () => () => Promise<Store>) {
           taken: [{ id: `in ${key}`, turn: `turn ${key}` }],
         });
         await store.commit(commitOf("api:old", 0, { ...full("old"), at: 10 }));
-        await store.commit(commitOf("api:active", 0, { ...full("active"), at: 10, active: true }));
+        const turn: Turn = {
+          id: "t",
+          reply: "pull",
+          phase: { at: "thinking" },
+          thoughts: 0,
+          tight: false,
+          recoveries: 0,
+        };
+        const runs = { active: true, at: 10, state: stateOf({ seq: 1, turn }) };
+        await store.commit(commitOf("api:active", 0, { ...full("active"), ...runs }));
+        const waits = { active: true, at: 10, state: stateOf({ seq: 1, inbox: [waiting("in waits", 1)] }) };
+        await store.commit(commitOf("api:waits", 0, { ...full("waits"), taken: [], ...waits }));
+        // Its memory has not been told of it yet.
+        await store.commit(commitOf("api:unsaved", 0, { ...full("unsaved"), at: 10, active: true }));
         await store.commit(commitOf("api:new", 0, { ...full("new"), at: 100 }));
         await store.commit(commitOf("apj:old", 0, { ...full("apj"), at: 10 }));
         await store.commit(commitOf("ap", 0, { ...full("ap"), at: 10 }));
-        expect(await store.prune("api:", 100)).toBe(1);
+        expect(await store.prune("api:", 100)).toBe(2);
         expect(await store.load("api:old")).toBeNull();
+        expect(await store.load("api:unsaved")).toBeNull();
         expect(await store.entries("api:old", 0, 10)).toEqual([]);
         expect(await store.turn("turn old")).toEqual([]);
         expect(await store.input("in old")).toBeNull();
-        for (const key of ["active", "new", "apj", "ap"]) {
+        for (const key of ["active", "waits", "new", "apj", "ap"]) {
           expect(await store.turn(`turn ${key}`)).toHaveLength(1);
           expect(await store.input(`in ${key}`)).not.toBeNull();
         }

@@ -1244,17 +1244,19 @@ describe("a steer", () => {
     ]);
   });
 
-  it("into the last thought makes the turn think once more: its text is not lost", async () => {
+  it("into the last thought leaves that answer as it is, and is the next run: neither text is lost", async () => {
     const api = await start();
     const id = await api.run({ input: "x" });
     const asked = await api.model.next();
-    await steer(api, id, { input: "and this" });
+    const { body } = await steer(api, id, { input: "and this" });
     asked.answer("first");
     const second = await api.model.next();
     expect(second.request.messages.at(-1)).toEqual({ role: "user", text: "and this" });
     second.answer("second");
-    await api.ended(id, id);
-    expect(await status(api, id)).toMatchObject({ output: "second" });
+    const next = String(body["input_id"]);
+    await api.ended(id, next);
+    expect(await status(api, id)).toMatchObject({ status: "completed", output: "first" });
+    expect(await status(api, next)).toMatchObject({ status: "completed", output: "second" });
   });
 
   it("into a turn that is stopped begins the next turn", async () => {

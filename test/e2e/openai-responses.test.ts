@@ -184,13 +184,15 @@ describe("a response", () => {
   });
 
   it("that steered into another turn has what came of that", async () => {
-    const { client, model, entry } = await start({ settings: { busyMode: "steer" } });
+    const tool = scriptedTool("look");
+    const { client, model, entry } = await start({ tools: [tool], settings: { busyMode: "steer" } });
     const first = client.responses.create({ model: "hermes-agent", input: "one", conversation: "c" });
     const asked = await model.next();
     const headers = { "Idempotency-Key": "k2" };
     const second = client.responses.create({ model: "hermes-agent", input: "two", conversation: "c" }, { headers });
     await entry("conversation:c", "accepted", turnId("api", "k2"));
-    asked.answer("eins");
+    asked.answer("eins", { tool: "look", args: {} });
+    (await tool.next()).done("seen");
     (await model.next()).answer("zwei");
     expect((await first).output_text).toBe("einszwei");
     const joined = await second;

@@ -14,6 +14,7 @@ import type {
   Verdict,
 } from "../../src/core/ports.ts";
 import type { Entry } from "../../src/core/session.ts";
+import { hasWork } from "../../src/core/turn.ts";
 import { phrasesOf, snippetOf, textOf } from "../../src/store/search.ts";
 
 type Kept = SessionRow & { title: string; active: boolean; entries: Entry[] };
@@ -113,7 +114,7 @@ export function createMemoryStore(): MemoryStore {
 
   function prune(prefix: string, before: number): number {
     const old = [...sessions.values()].filter(
-      (kept) => !kept.active && kept.updatedAt < before && kept.session.startsWith(prefix),
+      (kept) => !hasWork(kept.state) && kept.updatedAt < before && kept.session.startsWith(prefix),
     );
     for (const kept of old) drop(kept);
     return old.length;
@@ -183,11 +184,12 @@ export function createMemoryStore(): MemoryStore {
       if (kept) sessions.set(session, { ...kept, title });
       return kept !== undefined;
     },
-    forget: (session) => {
+    forget: ({ session, epoch: claim, version }) => {
       const kept = sessions.get(session);
-      if (!kept || kept.active) return false;
+      if (claim < epoch) return "fenced";
+      if (!kept || kept.version !== version) return "stale";
       drop(kept);
-      return true;
+      return "done";
     },
     announcements: ({ dead, after, limit }) =>
       [...announcements.values()].filter((one) => one.dead === dead && one.id > after).slice(0, limit),
@@ -232,7 +234,7 @@ export function asStore(disk: MemoryStore): Store {
     sessions: (page) => io(() => disk.sessions(page)),
     summary: (session) => io(() => disk.summary(session)),
     retitle: (session, title) => io(() => disk.retitle(session, title)),
-    forget: (session) => io(() => disk.forget(session)),
+    forget: (which) => io(() => disk.forget(which)),
     announcements: (page) => io(() => disk.announcements(page)),
     announced: (id, next) => io(() => disk.announced(id, next)),
     notes: {

@@ -11,6 +11,7 @@ import type {
   Model,
   ModelRequest,
   ModelResult,
+  Perform,
   Remembered,
   Store,
   Tool,
@@ -236,6 +237,8 @@ export type BootOptions = {
   rules?: Partial<Rules>;
   announce?: readonly string[];
   observe?: (session: string, entries: readonly Entry[]) => void;
+  /** Stands between the engine and its work. */
+  perform?: (perform: Perform) => Perform;
 };
 export type Booted = {
   engine: Engine;
@@ -251,7 +254,7 @@ export type Booted = {
   kill(): void;
 };
 
-const LIMITS: Limits = {
+export const LIMITS: Limits = {
   turns: 10,
   inbox: 5,
   text: 1_000,
@@ -287,7 +290,17 @@ export async function bootEngine(options: BootOptions = {}): Promise<Booted> {
     log,
   });
   const { announce = [], observe = () => {} } = options;
-  const engine = createEngine({ store, clock, log, perform, limits, rules, announce, observe });
+  const { perform: around = (real) => real } = options;
+  const engine = createEngine({
+    store,
+    clock,
+    log,
+    perform: around(perform),
+    limits,
+    rules,
+    announce,
+    observers: [observe],
+  });
 
   const entry: Booted["entry"] = async (session, kind, turn) => {
     const leave = new AbortController();

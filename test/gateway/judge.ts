@@ -78,18 +78,23 @@ function inputs(talk: Talk, entries: readonly Entry[], refused: number, problem:
   const ids = entries.flatMap((entry) => (entry.kind === "began" || entry.kind === "joined" ? [entry.input] : []));
   if (ids.length !== accepted.length || new Set(ids).size !== ids.length)
     problem(`${accepted.length} messages are in ${ids.length} turns`);
-  // One that interrupts goes ahead of those that wait, one that steers into the turn that runs: each kind keeps its order.
-  const how = new Map(entries.flatMap((entry) => (entry.kind === "accepted" ? [[entry.input.id, entry.applied]] : [])));
-  const kinds = {
-    interrupting: entries.filter((entry) => entry.kind === "began" && how.get(entry.input) === "interrupt"),
-    waiting: entries.filter((entry) => entry.kind === "began" && how.get(entry.input) !== "interrupt"),
-    steering: entries.filter((entry) => entry.kind === "joined"),
-  };
-  for (const [kind, found] of Object.entries(kinds)) {
-    const places = found.map((entry) => ("input" in entry ? accepted.findIndex(({ id }) => id === entry.input) : -1));
-    const wrong = places.findIndex((place, n) => place < (places[n - 1] ?? 0));
-    if (wrong >= 0)
-      problem(`${kind}: ${accepted[places[wrong] ?? -1]?.text} was worked on after one that was said later`);
+  const waits: { id: string; interrupts: boolean }[] = [];
+  const textOf = (id: string | undefined) => accepted.find((input) => input.id === id)?.text;
+  for (const entry of entries) {
+    // One that interrupts goes ahead of all that wait; those that interrupted before it follow, in order; then the others.
+    if (entry.kind === "accepted") {
+      const one = { id: entry.input.id, interrupts: entry.applied === "interrupt" };
+      const [ahead, others] = [waits.filter((w) => w.interrupts), waits.filter((w) => !w.interrupts)];
+      const older = accepted.flatMap(({ id }) => ahead.filter((w) => w.id === id));
+      if (one.interrupts) waits.splice(0, waits.length, one, ...older, ...others);
+      else waits.push(one);
+    }
+    if (entry.kind === "began" && waits[0]?.id !== entry.input)
+      problem(`${textOf(entry.input)} was worked on before ${textOf(waits[0]?.id)}`);
+    if (entry.kind === "began" || entry.kind === "joined" || entry.kind === "withdrawn") {
+      const at = waits.findIndex(({ id }) => id === entry.input);
+      if (at >= 0) waits.splice(at, 1);
+    }
   }
 }
 

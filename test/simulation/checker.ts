@@ -29,15 +29,18 @@ export function must(holds: boolean, invariant: string, what: () => string): voi
 }
 
 type CallSeen = { asked: boolean; allowed: boolean; decided: boolean; started: boolean; done: boolean; turn: string };
+type Waits = { id: string; applied: Applied; seq: number };
 type SessionSeen = {
   seq: number;
-  queue: { id: string; applied: Applied }[];
+  queue: Waits[];
   live: string | null;
   /** `stopping` was written for the live turn. */
   stopping: Entry | null;
   calls: Map<string, CallSeen>;
   ended: string[];
   attempts: number;
+  /** The live turn has given its answer. */
+  answered: boolean;
   /** The entry up to which a summary stands for the conversation. */
   summarised: number;
 };
@@ -65,6 +68,7 @@ export function createChecker(inboxLimit: number, recoveries: number) {
       calls: new Map(),
       ended: [],
       attempts: 0,
+      answered: false,
       summarised: 0,
     };
     sessions.set(session, empty);
@@ -100,9 +104,9 @@ export function createChecker(inboxLimit: number, recoveries: number) {
       case "accepted": {
         must(!accepted.has(e.input.id), "I3", () => `${e.input.id} accepted twice`);
         accepted.set(e.input.id, session);
-        const waiting = { id: e.input.id, applied: e.applied };
-        const ahead = s.queue.findLastIndex((w) => w.applied === "interrupt") + 1;
-        s.queue.splice(e.applied === "interrupt" ? ahead : s.queue.length, 0, waiting);
+        const waiting = { id: e.input.id, applied: e.applied, seq: e.seq };
+        if (e.applied === "interrupt") interrupt(s.queue, waiting);
+        else s.queue.push(waiting);
         break;
       }
       case "withdrawn": {
@@ -129,6 +133,7 @@ export function createChecker(inboxLimit: number, recoveries: number) {
         s.queue.shift();
         taken.set(e.input, e.turn);
         s.live = e.turn;
+        s.answered = false;
         s.attempts = 0;
         break;
       case "joined": {
@@ -136,6 +141,7 @@ export function createChecker(inboxLimit: number, recoveries: number) {
         const at = s.queue.findIndex((w) => w.id === e.input);
         must(s.queue[at]?.applied === "steer", "I1", () => `${e.input} joined ${e.turn} without being a steer`);
         must(!s.stopping, "I7", () => `${e.input} joined a turn that was stopped`);
+        must(!s.answered, "§4", () => `${e.input} joined ${e.turn} behind its answer`);
         s.queue.splice(at, 1);
         taken.set(e.input, e.turn);
         break;
@@ -150,6 +156,7 @@ export function createChecker(inboxLimit: number, recoveries: number) {
           s.calls.set(id, { asked: false, allowed: false, decided: false, started: false, done: false, turn: e.turn });
         }
         if (!e.calls.length) s.attempts = 0; // progress
+        s.answered = !e.calls.length;
         break;
       case "asked":
         call(e.call).asked = true;
@@ -242,6 +249,17 @@ export function createChecker(inboxLimit: number, recoveries: number) {
   };
 }
 export type Checker = ReturnType<typeof createChecker>;
+
+/** The newest is next; the one that was, for the same reason, is again among those that interrupted before it. */
+function interrupt(queue: Waits[], newest: Waits): void {
+  const [first] = queue;
+  if (first?.applied === "interrupt") {
+    queue.shift();
+    const behind = queue.findIndex(({ applied, seq }) => applied !== "interrupt" || seq > first.seq);
+    queue.splice(behind < 0 ? queue.length : behind, 0, first);
+  }
+  queue.unshift(newest);
+}
 
 /** What a strict provider says of a request: each call has one result right behind it, roles take turns sensibly. */
 export function validate(messages: readonly Message[], session: string): void {

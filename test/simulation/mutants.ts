@@ -22,8 +22,18 @@ export const MUTANTS: Mutant[] = [
     "if (alive) return end(s, turn, outcome, cx);",
   ]),
   bug("an interrupting message waits at the end", "core/turn.ts", [
-    `input.mode === "interrupt" ? s.inbox.findLastIndex((w) => w.mode === "interrupt") + 1 : s.inbox.length;`,
-    "s.inbox.length;",
+    `if (input.mode !== "interrupt" || !first) return`,
+    "if (input) return",
+  ]),
+  bug("a newer message that interrupts waits for the older one's turn", "core/turn.ts", [
+    "inbox: [input, ...rest.toSpliced(at < 0 ? rest.length : at, 0, first)] };",
+    "inbox: [first, ...rest.toSpliced(at < 0 ? rest.length : at, 0, input)] };",
+  ]),
+  bug("a steer joins an answer that is made", "core/turn.ts", [
+    `return conclude(s, thought, "completed", from, cx);\n    }\n    case "acted"`,
+    `return s.inbox.some((w) => w.mode === "steer") ? think(s, thought, cx) : conclude(s, thought, "completed", from, cx);
+    }
+    case "acted"`,
   ]),
   bug("an interrupt hits the turn it brings", "core/turn.ts", [
     `const phase: Phase = { at: task === "compress" ? "compacting" : "thinking" };`,

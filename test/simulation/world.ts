@@ -135,7 +135,7 @@ export function storeOf(world: World, process: Process): Store {
     sessions: (page) => io("sessions", () => disk.sessions(page)),
     summary: (session) => io("summary", () => disk.summary(session)),
     retitle: (session, title) => io("retitle", () => disk.retitle(session, title)),
-    forget: (session) => io("forget", () => disk.forget(session)),
+    forget: (which) => io("forget", () => disk.forget(which)),
     announcements: (page) => io("announcements", () => disk.announcements(page)),
     announced: (id, next) => io("announced", () => disk.announced(id, next)),
     notes: {

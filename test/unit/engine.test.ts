@@ -1,10 +1,11 @@
 // The real engine and the real effects, over a store in memory, driven by hand.
 import { describe, expect, it } from "vitest";
-import { type RefusalCode, StoreFault } from "../../src/core/errors.ts";
-import type { Commit, Gate, Store } from "../../src/core/ports.ts";
+import type { RefusalCode } from "../../src/core/errors.ts";
+import type { Gate } from "../../src/core/ports.ts";
 import type { AcceptRequest, Update } from "../../src/core/runtime.ts";
 import type { Mode } from "../../src/core/session.ts";
 import { turnId } from "../../src/engine/engine.ts";
+import { faulty, type Trouble } from "../fakes/faulty-store.ts";
 import {
   type Booted,
   bootEngine,
@@ -217,16 +218,33 @@ describe("an input on its way", () => {
     expect(await engine.whereabouts(two.id)).toEqual({ at: "answered", turn: one.id, outcome: "completed" });
   });
 
-  it("that steered into another turn has a run that does not stay queued for ever", async () => {
+  it("that steers into an answer leaves it whole, and is the next turn", async () => {
     const model = scriptedModel();
     const { engine, send, ended } = await bootEngine({ model });
     const one = await send("s", "one");
     const call = await model.next();
     const two = await send("s", "two", { mode: "steer" });
-    call.answer("hm");
-    (await model.next()).answer("both");
+    call.answer("to one");
     await ended("s", one.id);
-    expect((await engine.run(two.id))?.status).not.toBe("queued");
+    (await model.next()).answer("to two");
+    await ended("s", two.id);
+    expect(await engine.run(one.id)).toMatchObject({ status: "completed", output: "to one" });
+    expect(await engine.run(two.id)).toMatchObject({ status: "completed", output: "to two" });
+  });
+
+  it("that interrupts while another one's interrupt is being carried out goes first; the other follows", async () => {
+    const model = scriptedModel(null);
+    const clock = handClock();
+    const { send } = await bootEngine({ model, clock });
+    await send("s", "one");
+    await model.next();
+    for (const text of ["two", "three"])
+      expect(await send("s", text, { mode: "interrupt" })).toMatchObject({ applied: "interrupt" });
+    await clock.pass(2_000); // the deaf call is given up
+    const three = await model.next();
+    expect(three.request.messages.at(-1)).toEqual({ role: "user", text: "three" });
+    three.answer("ok");
+    expect((await model.next()).request.messages.at(-1)).toEqual({ role: "user", text: "two" });
   });
 
   it("that queues has a turn of its own, in order", async () => {
@@ -1031,51 +1049,6 @@ describe("a second process on the same store", () => {
 
 // ── A store in trouble ────────────────────────────────────────────────────────────────────────────────
 
-type Trouble = "no" | "unknown, landed" | "unknown, lost";
-
-/** Commits fail as told, and reads too if told so, until it is up again. */
-function faulty() {
-  let trouble: Trouble | null = null;
-  let unreadable: keyof Store | null = null;
-  let gate: { method: keyof Store; open: Promise<void> } | null = null;
-  const commit = async (store: Store, change: Commit) => {
-    if (!trouble) return store.commit(change);
-    if (trouble === "unknown, landed") await store.commit(change);
-    throw new StoreFault(trouble === "no" ? "no" : "unknown", "the disk is in trouble");
-  };
-  return {
-    between: (store: Store): Store =>
-      new Proxy(store, {
-        get: (target, name: keyof Store) => {
-          const method = target[name] as (...args: unknown[]) => Promise<unknown>;
-          return async (...args: unknown[]) => {
-            if (gate?.method === name) await gate.open;
-            if (name === "commit") return commit(target, args[0] as Commit);
-            if (name === unreadable) throw new StoreFault("no", "the disk cannot be read");
-            return method(...args);
-          };
-        },
-      }),
-    down: (how: Trouble, read: keyof Store | null = null) => {
-      trouble = how;
-      unreadable = read;
-    },
-    up: () => {
-      trouble = null;
-      unreadable = null;
-    },
-    /** Keeps this method waiting until the returned function is called. */
-    hold(method: keyof Store = "commit"): () => void {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      gate = { method, open: promise };
-      return () => {
-        gate = null;
-        resolve();
-      };
-    },
-  };
-}
-
 describe("a store in trouble", () => {
   it("refuses an input by name; nothing of it stays, and the same key works later", async () => {
     const store = faulty();
@@ -1531,11 +1504,13 @@ describe("memory", () => {
   it("gets what was said in the turn, steers too, under the turn's key", async () => {
     const model = scriptedModel();
     const memory = scriptedMemory();
-    const { send } = await bootEngine({ model, memory });
+    const tool = scriptedTool("look");
+    const { send } = await bootEngine({ model, memory, tools: [tool] });
     const one = await send("s", "one");
-    const call = await model.next();
+    (await model.next()).answer("hm", use("look"));
+    const running = await tool.next();
     await send("s", "two", { mode: "steer" });
-    call.answer("hm");
+    running.done("seen");
     (await model.next()).answer("both");
     const writing = await memory.next();
     expect(writing.key).toBe(one.id);

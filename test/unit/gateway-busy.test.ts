@@ -57,6 +57,17 @@ describe("a message to a busy session", () => {
     expect(await said(running)).toBe("look closer");
   });
 
+  it("steers into an answer that is made: both are answered, each in a message of its own", async () => {
+    const running = await busy({ busyMode: "steer" });
+    const { chat, call } = running;
+    await chat.say("and this");
+    call.answer("the answer");
+    await calm();
+    (await running.model.next()).answer("to that");
+    await calm();
+    expect(chat.texts()).toEqual([ACK.steer, "the answer", "to that"]);
+  });
+
   it("that wanted to steer into an answer on its way is queued, and told so", async () => {
     const running = await busy({ busyMode: "steer" });
     const { chat, call, clock } = running;
@@ -182,7 +193,8 @@ describe("a command to a busy session", () => {
     await chat.say("/stop");
     expect(call.signal.aborted).toBe(true);
     const next = await running.model.next();
-    expect(next.request.messages.map(({ text }) => text)).toEqual(["first", "next"]);
+    const shown = ["first", expect.stringContaining("stopped by the user"), "next"];
+    expect(next.request.messages.map(({ text }) => text)).toEqual(shown);
     expect(chat.texts()).toEqual([ACK.queue, "⏹ Stopped. 1 message(s) are next."]);
   });
 
@@ -257,7 +269,8 @@ describe("a command to a busy session", () => {
     await calm();
     await chat.say("/resume 1");
     await chat.say("where were we?");
-    expect((await model.next()).request.messages.map(({ text }) => text)).toEqual(["first", "where were we?"]);
+    const texts = (await model.next()).request.messages.map(({ text }) => text);
+    expect([texts[0], texts.at(-1)]).toEqual(["first", "where were we?"]);
   });
 
   it("/new and /resume hold after a restart", async () => {

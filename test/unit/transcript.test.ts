@@ -1,7 +1,7 @@
 // The journal as a model sees it.
 import { describe, expect, it } from "vitest";
-import type { CallOutcome, Entry, Fact } from "../../src/core/session.ts";
-import { emptyTranscript, extend, type Message, type Transcript } from "../../src/core/transcript.ts";
+import type { CallOutcome, Entry, Fact, Outcome } from "../../src/core/session.ts";
+import { emptyTranscript, extend, type Message, messagesOfTurn, type Transcript } from "../../src/core/transcript.ts";
 
 const NOTE = /^\[System note: Your previous turn was interrupted before you could process the last tool result\(s\)\./;
 
@@ -39,7 +39,9 @@ const acted = (turn: string, call: string, outcome: CallOutcome = "ok"): Told =>
   { kind: "acted", call, outcome, text: `result of ${call}` },
 ];
 const cut = (turn: string, text: string): Told => [turn, { kind: "cut", text }];
-const ended = (turn: string): Told => [turn, { kind: "ended", outcome: "interrupted" }];
+const stopping = (turn: string, outcome: Outcome = "cancelled"): Told => [turn, { kind: "stopping", outcome, by: "" }];
+const failed = (turn: string): Told => [turn, { kind: "failed", reason: "no" }];
+const ended = (turn: string, outcome: Outcome = "interrupted"): Told => [turn, { kind: "ended", outcome }];
 
 describe("a journal as messages", () => {
   it("has what was said, thought and done, in order", () => {
@@ -108,7 +110,6 @@ describe("a journal as messages", () => {
       ["a", { kind: "parked" }],
       ["a", { kind: "delivered", how: "sent" }],
       ["b", { kind: "moved", input: "b", to: 0 }],
-      ended("a"),
     ];
     expect(lines(...starts("a"), ...told)).toEqual(["user text of a"]);
   });
@@ -123,41 +124,95 @@ describe("a journal as messages", () => {
   });
 });
 
+describe("a turn that ended without an answer", () => {
+  const next = [...starts("b")];
+  const called = [...starts("a"), thought("a", "", "c1"), acted("a", "c1", "cancelled")];
+
+  it.each<[string, Told[], RegExp]>([
+    ["was stopped before the first word", [...starts("a"), stopping("a"), ended("a", "cancelled")], /stopped/],
+    ["gave way to a newer message", [...starts("a"), stopping("a", "interrupted"), ended("a")], /stopped/],
+    ["was stopped inside a tool", [...called, stopping("a"), ended("a", "cancelled")], /stopped/],
+    ["failed before the first word", [...starts("a"), failed("a"), ended("a", "failed")], /failed/],
+    ["failed behind a tool", [...called, failed("a"), ended("a", "failed")], /failed/],
+    ["was lost in a restart before the first word", [...starts("a"), ended("a")], /restart/],
+  ])("%s: one line on the assistant's side says so, before the next message", (_, told, why) => {
+    const [line, last] = messages(...told, ...next).slice(-2);
+    expect(line).toMatchObject({ role: "assistant", text: expect.stringMatching(why), calls: [] });
+    expect(last).toEqual({ role: "user", text: "text of b" });
+  });
+
+  it("has no such line where its words were cut: they say so themselves", () => {
+    const told = [...starts("a"), cut("a", "half"), stopping("a"), ended("a", "cancelled")];
+    expect(messages(...told)).toHaveLength(2);
+  });
+
+  it("has no such line when it was answered, or was nothing but a task", () => {
+    expect(lines(...starts("a"), thought("a", "ok"), ended("a", "completed"))).toHaveLength(2);
+    const input = { id: "t", text: "compress", mode: "queue", reply: "pull", task: "compress" } as const;
+    const task: Told[] = [["t", { kind: "accepted", input, applied: "began" }], began("t"), stopping("t")];
+    expect(lines(...starts("a"), thought("a", "ok"), ended("a", "completed"), ...task, ended("t"))).toHaveLength(2);
+  });
+});
+
 describe("auto-continue after a restart (seed 002)", () => {
   const worked = [...starts("a"), thought("a", "", "c1", "c2", "c3"), acted("a", "c1"), acted("a", "c2")];
   const interrupted = [...worked, acted("a", "c3", "unknown"), ended("a")];
-  const noted = (all: Message[]) => all.filter((m) => NOTE.test(m.text));
+  /** What the model is shown in the turn that runs. */
+  const shown = (...told: Told[]) => messagesOfTurn(read(...told), "");
+  const noted = (all: readonly Message[]) => all.filter((m) => NOTE.test(m.text));
 
   it("a trailing tool result is detected", () => {
-    const all = messages(...starts("a"), thought("a", "", "c1"), acted("a", "c1"), ended("a"), ...starts("b"));
+    const all = shown(...starts("a"), thought("a", "", "c1"), acted("a", "c1"), ended("a"), ...starts("b"));
     expect(all.at(-1)?.text).toMatch(NOTE);
   });
 
+  it("also where the turn was given up after too many restarts", () => {
+    const parked: Told[] = [["a", { kind: "parked" }], failed("a"), ended("a", "failed")];
+    expect(shown(...interrupted.slice(0, -1), ...parked, ...starts("b")).at(-1)?.text).toMatch(NOTE);
+  });
+
   it("no note after an assistant message", () => {
-    const all = messages(...interrupted.slice(0, -1), thought("a", "all done"), ended("a"), ...starts("b"));
+    const all = shown(...interrupted.slice(0, -1), thought("a", "all done"), ended("a"), ...starts("b"));
     expect(all.at(-1)).toEqual({ role: "user", text: "text of b" });
     expect(noted(all)).toEqual([]);
   });
 
   it("no note after a user message", () => {
-    expect(messages(...starts("a"), ended("a"), ...starts("b"))).toEqual([
-      { role: "user", text: "text of a" },
-      { role: "user", text: "text of b" },
-    ]);
+    const all = shown(...starts("a"), ended("a"), ...starts("b"));
+    expect(all.at(-1)).toEqual({ role: "user", text: "text of b" });
+    expect(noted(all)).toEqual([]);
   });
 
   it("no note for an empty history", () => {
-    expect(messages(...starts("a"))).toEqual([{ role: "user", text: "text of a" }]);
+    expect(shown(...starts("a"))).toEqual([{ role: "user", text: "text of a" }]);
+  });
+
+  it("no note after a stop by the user, or by a newer message", () => {
+    for (const outcome of ["cancelled", "interrupted"] as const) {
+      const told = [...interrupted.slice(0, -1), stopping("a", outcome), ended("a", outcome), ...starts("b")];
+      expect(noted(shown(...told))).toEqual([]);
+    }
   });
 
   it("one note for many results", () => {
-    const all = messages(...interrupted, ...starts("b"), thought("b", "ok"), ended("b"), ...starts("c"));
+    const all = shown(...interrupted, ...starts("b"));
     expect(noted(all)).toHaveLength(1);
     expect(noted(all)[0]?.text.match(/System note/g)).toHaveLength(1);
   });
 
+  it("in every request of the turn that begins with it, and in none of a later turn", () => {
+    const second = [...interrupted, ...starts("b"), thought("b", "", "c4"), acted("b", "c4")];
+    expect(noted(shown(...second))).toHaveLength(1);
+    const third = [...second, thought("b", "ok"), ended("b", "completed"), ...starts("c")];
+    expect(noted(shown(...third))).toEqual([]);
+  });
+
+  it("not in what another session begins with", () => {
+    expect(noted(messages(...interrupted, ...starts("b")))).toEqual([]);
+  });
+
   it("the user's message is preserved after the note", () => {
-    const text = messages(...interrupted, ...starts("b")).at(-1)?.text ?? "";
+    const text = shown(...interrupted, ...starts("b")).at(-1)?.text ?? "";
     expect(text).toMatch(NOTE);
     expect(text).toMatch(/address the user's new message below\.\]\n\ntext of b$/);
   });
@@ -165,18 +220,18 @@ describe("auto-continue after a restart (seed 002)", () => {
   it("the stored text never has the note", () => {
     const told = [...interrupted, ...starts("b")];
     const stored = JSON.stringify(told);
-    read(...told);
+    shown(...told);
     expect(JSON.stringify(told)).toBe(stored);
     expect(stored).not.toContain("System note");
   });
 
   it("no note for one who steers: the results are being read", () => {
-    const all = messages(...worked, acted("a", "c3"), accepted("m"), joined("m", "a"));
+    const all = shown(...worked, acted("a", "c3"), accepted("m"), joined("m", "a"));
     expect(all.at(-1)).toEqual({ role: "user", text: "text of m" });
   });
 
   it("no note after text that was cut", () => {
-    const all = messages(...starts("a"), cut("a", "half"), ended("a"), ...starts("b"));
+    const all = shown(...starts("a"), cut("a", "half"), ended("a"), ...starts("b"));
     expect(noted(all)).toEqual([]);
   });
 });

@@ -174,15 +174,25 @@ describe("an input comes", () => {
     expect(keys(s)).toEqual(wanted);
   });
 
-  it("that interrupts goes ahead of those that wait, behind those that interrupted before", () => {
+  it("that interrupts goes ahead of those that wait, also of one that interrupted before", () => {
     const s = after(thinking, arrived("q1"), arrived("s1", "steer"), arrived("i1", "interrupt"), arrived("q2"));
-    expect(waiting(after(s, arrived("i2", "interrupt"))).map((w) => w.slice(0, 2))).toEqual([
-      "i1",
-      "i2",
-      "q1",
-      "s1",
-      "q2",
+    expect(waiting(after(s, arrived("i2", "interrupt")))).toEqual([
+      "i2 interrupt",
+      "i1 interrupt",
+      "q1 queue",
+      "s1 steer",
+      "q2 queue",
     ]);
+  });
+
+  it("that interrupts goes first; those that interrupted before it follow in their order", () => {
+    const ids = (s: Session) => s.inbox.map(({ id }) => id);
+    const s = after(stopping, ...["i1", "i2", "i3"].map((id) => arrived(id, "interrupt")));
+    expect(ids(s)).toEqual(["i3", "i1", "i2"]);
+    const next = after(s, settled("think:1"));
+    expect(next.turn?.id).toBe("i3");
+    expect(facts(next, arrived("i4", "interrupt"))).toEqual(["accepted i4 interrupt", "stopping i3 interrupted by i4"]);
+    expect(ids(after(next, arrived("i4", "interrupt")))).toEqual(["i4", "i1", "i2"]);
   });
 
   it("that interrupts is the next turn in the very commit that ends the old one", () => {
@@ -574,9 +584,16 @@ describe("a steer", () => {
     expect(after(s, acted("call_a_1_0")).inbox).toEqual([]);
   });
 
-  it("that comes while the answer is made is answered in the same turn", () => {
-    const s = after(thinking, arrived("m", "steer"));
-    expect(facts(s, thought(), thought())).toEqual(["thought a", "joined m a", "thought a", "ended a completed"]);
+  it("that comes while the answer is made leaves that answer as it is, and begins the next turn, in order", () => {
+    const s = after(thinking, arrived("q"), arrived("m", "steer"));
+    expect(facts(s, thought())).toEqual(["thought a", "ended a completed", "began q"]);
+    expect(waiting(after(s, thought()))).toEqual(["m queue"]);
+  });
+
+  it("that comes while the answer is made waits until a chat has that answer", () => {
+    const s = after(fresh, arrived("a", "queue", "push"), arrived("m", "steer"));
+    expect(facts(s, thought())).toEqual(["thought a"]);
+    expect(facts(after(s, thought()), delivered)).toEqual(["delivered sent", "ended a completed", "began m"]);
   });
 
   it("joins in order, and leaves what is queued where it is", () => {
@@ -886,7 +903,11 @@ function createHistory(rules: Rules) {
       const places = Number(inbox.includes(id)) + Number(taken.has(id)) + Number(gone.has(id));
       must(places === 1, `${id} is in ${places} places`); // T1
     }
-    const old = before.inbox.map((w) => w.id);
+    const interrupts = event.type === "arrived" && event.input.mode === "interrupt" && before.turn !== null;
+    if (interrupts) must(inbox[0] === event.input.id, "one that interrupts is not next"); // I10
+    // It takes the place of one that interrupted before it.
+    const [first, ...rest] = before.inbox;
+    const old = (interrupts && first?.mode === "interrupt" ? rest : before.inbox).map((w) => w.id);
     const stayed = old.filter((id) => inbox.includes(id));
     const same = event.type === "moved" || inbox.filter((id) => old.includes(id)).join() === stayed.join();
     must(same, "those who wait changed places"); // I4

@@ -406,6 +406,9 @@ async function forget({ runtime, clock, log, leaving }: Api, turn: Turn): Promis
     for (const ms of FORGET_MS) {
       await clock.sleep(ms, leaving);
       if (leaving.aborted || !(await isAlone(runtime, turn))) return;
+      // A memory may still be told of it, but one that is down does not keep it.
+      const { unsaved } = await runtime.status(session);
+      if (unsaved.length && ms !== FORGET_MS.at(-1)) continue;
       if ((await runtime.forget(session)) !== "busy") return;
     }
     log("warn", "http.unforgotten", { session });

@@ -1,0 +1,82 @@
+// What is known of sessions, in memory: those at work, and the idle ones that were used last.
+import type { StoreFault } from "../core/errors.ts";
+import type { SessionRow } from "../core/ports.ts";
+import type { Transcript } from "../core/transcript.ts";
+import type { Inflight } from "./inflight.ts";
+import type { Live } from "./live.ts";
+import { createRecent, type Recent } from "./recent.ts";
+
+export type Slot = {
+  key: string;
+  /** Null until loaded, and again when what is known may not be what is stored. */
+  row: Pick<SessionRow, "epoch" | "version" | "state" | "parent" | "updatedAt"> | null;
+  /** The last entry when it was first loaded here. */
+  since: number;
+  /** The end of the session's line: one change at a time. */
+  tail: Promise<unknown>;
+  pending: number;
+  /** Whoever is first in line waits for the store; who does not insist is refused at once. */
+  trouble: StoreFault | null;
+  hasty: Set<(fault: StoreFault) => void>;
+  /** A turn whose stop waits to be stored: it does no more work all the same. */
+  halted: string | null;
+  viewers: number;
+  inflight: Inflight;
+  live: Live | null;
+  transcript: Transcript | null;
+  recent: Recent;
+  watchers: Set<() => void>;
+};
+
+/** Looks at once for one to let go of: each new session and each piece of work that ends comes by. */
+const LOOKS = 16;
+
+/** `warm`: how many are kept, besides those in use. */
+export function createSlots(warm: number, inflightOf: (slot: () => Slot) => Inflight) {
+  const slots = new Map<string, Slot>(); // the one not used for longest is first
+
+  function of(key: string): Slot {
+    const slot = slots.get(key) ?? create(key);
+    slots.delete(key);
+    slots.set(key, slot);
+    return slot;
+  }
+
+  function create(key: string): Slot {
+    evict(warm - 1);
+    const slot: Slot = {
+      key,
+      row: null,
+      since: -1,
+      tail: Promise.resolve(),
+      pending: 0,
+      trouble: null,
+      hasty: new Set(),
+      halted: null,
+      viewers: 0,
+      live: null,
+      transcript: null,
+      recent: createRecent(),
+      watchers: new Set(),
+      inflight: inflightOf(() => slot),
+    };
+    return slot;
+  }
+
+  /** One in use goes to the end, or it would be looked at again and again while idle ones wait behind it. */
+  function evict(most = warm): void {
+    for (let looks = LOOKS; looks > 0 && slots.size > most; looks--) {
+      const [oldest] = slots;
+      if (!oldest) return;
+      const [key, slot] = oldest;
+      slots.delete(key);
+      if (inUse(slot)) slots.set(key, slot);
+    }
+  }
+
+  const all: ReadonlyMap<string, Slot> = slots;
+  return { all, of, evict };
+}
+
+const inUse = ({ row, pending, viewers, inflight }: Slot) =>
+  Boolean(row?.state.turn) || pending > 0 || viewers > 0 || inflight.flights.size > 0;
