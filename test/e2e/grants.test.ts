@@ -1,10 +1,12 @@
 // What a person has allowed for longer than once: real processes, real commands, and a restart in between.
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import { makePlace, type Place } from "../fakes/hermes.ts";
 import { type FakeLlm, startFakeLlm } from "../fakes/llm/server.ts";
+
+vi.setConfig({ testTimeout: 120_000 }); // up to ten processes, one after the other
 
 let llm: FakeLlm;
 let place: Place;
