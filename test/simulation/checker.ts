@@ -28,6 +28,9 @@ export function must(holds: boolean, invariant: string, what: () => string): voi
   throw violation;
 }
 
+const NOTE = "[System note: Your previous turn was interrupted";
+const SUMMARY = "[Summary of the conversation";
+
 type CallSeen = { asked: boolean; allowed: boolean; decided: boolean; started: boolean; done: boolean; turn: string };
 type Waits = { id: string; applied: Applied; seq: number };
 type SessionSeen = {
@@ -41,6 +44,8 @@ type SessionSeen = {
   attempts: number;
   /** The live turn has given its answer. */
   answered: boolean;
+  /** How the last turn ended that was somebody's message. */
+  before: { outcome: string; stopped: boolean } | null;
   /** The entry up to which a summary stands for the conversation. */
   summarised: number;
 };
@@ -48,6 +53,7 @@ type SessionSeen = {
 export function createChecker(inboxLimit: number, recoveries: number) {
   const sessions = new Map<string, SessionSeen>();
   const accepted = new Map<string, string>();
+  const texts = new Map<string, string>();
   const taken = new Map<string, string>();
   const withdrawn = new Set<string>();
   const outcome = new Map<string, string>();
@@ -69,6 +75,7 @@ export function createChecker(inboxLimit: number, recoveries: number) {
       ended: [],
       attempts: 0,
       answered: false,
+      before: null,
       summarised: 0,
     };
     sessions.set(session, empty);
@@ -104,6 +111,7 @@ export function createChecker(inboxLimit: number, recoveries: number) {
       case "accepted": {
         must(!accepted.has(e.input.id), "I3", () => `${e.input.id} accepted twice`);
         accepted.set(e.input.id, session);
+        if (!e.input.task) texts.set(e.input.id, e.input.text);
         const waiting = { id: e.input.id, applied: e.applied, seq: e.seq };
         if (e.applied === "interrupt") interrupt(s.queue, waiting);
         else s.queue.push(waiting);
@@ -216,6 +224,7 @@ export function createChecker(inboxLimit: number, recoveries: number) {
         const wanted = s.stopping?.kind === "stopping" ? s.stopping.outcome : e.outcome;
         must(e.outcome === wanted, "I6", () => `${e.turn} was to be ${wanted} and is ${e.outcome}`);
         must(e.outcome !== "cancelled" || s.stopping !== null, "I7", () => `${e.turn} was born cancelled`);
+        if (texts.has(e.turn)) s.before = { outcome: e.outcome, stopped: s.stopping !== null };
         s.live = null;
         s.stopping = null;
         s.calls.clear();
@@ -228,8 +237,24 @@ export function createChecker(inboxLimit: number, recoveries: number) {
     }
   }
 
+  /** What a model is shown of how the turn before this one ended. */
+  function shown(session: string, turn: string, messages: readonly Message[]) {
+    const { before } = seen(session);
+    const text = texts.get(turn);
+    const at = text === undefined ? -1 : messages.findLastIndex((m) => m.role === "user" && m.text.endsWith(text));
+    messages.forEach((message, i) => {
+      if (!message.text.startsWith(NOTE)) return;
+      must(i === at, "§6", () => `${turn} is told again of results that another one read`);
+      must(before?.stopped === false, "§6", () => `${turn} is told to finish what was stopped`);
+    });
+    const previous = messages[at - 1];
+    if (before && before.outcome !== "completed" && previous?.role === "user")
+      must(previous.text.startsWith(SUMMARY), "§6", () => `${turn} does not see that the turn before it had no answer`);
+  }
+
   return {
     landing,
+    shown,
     claimed: (to: number) => {
       must(to > epoch, "I21", () => `claim ${to} after ${epoch}`);
       epoch = to;

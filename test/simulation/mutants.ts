@@ -86,6 +86,18 @@ export const MUTANTS: Mutant[] = [
     "return begin({ ...s, step: s.step + 1, inbox, turn: null, ended, remembered }, cx); // T4",
     "return { ...s, step: s.step + 1, inbox, turn: null, ended, remembered };",
   ]),
+  bug("a stop counts as a restart", "core/transcript.ts", [
+    `transcript.unread = ending === "lost" && last === "tool";`,
+    `transcript.unread = last === "tool";`,
+  ]),
+  bug("the note after a crash is repeated", "core/transcript.ts", [
+    'push({ role: "user", text, ...(images && { images }) });',
+    `push({ role: "user", text: transcript.begun.unread ? \`\${UNREAD_RESULTS}\\n\\n\${text}\` : text });`,
+  ]),
+  bug("a turn without an answer leaves no sign", "core/transcript.ts", [
+    `if (!transcript.unread) push({ role: "assistant"`,
+    `if (transcript.seq < 0) push({ role: "assistant"`,
+  ]),
 
   // The engine
   bug("acknowledged before the commit", "engine/dispatch.ts", [
@@ -125,6 +137,20 @@ export const MUTANTS: Mutant[] = [
   bug("a stop that waits for what never started", "engine/dispatch.ts", [
     "if (!slot.inflight.flights.has(key)) settle(slot, key, false);",
     "{}",
+  ]),
+  bug("one failed read refuses a session for ever", "engine/dispatch.ts", [
+    "slot.trouble = null; // it was this one's",
+    "// it was this one's",
+  ]),
+  bug("a memory that is gone keeps its sessions", "engine/dispatch.ts", [
+    `if (hasWork(state)) return "busy";`,
+    `if (hasWork(state) || unsaved(state, rules).length) return "busy";`,
+  ]),
+  bug("a memory is told of what was deleted", "engine/dispatch.ts", ["            know(slot, NEW);\n", ""]),
+  bug("work that throws is tried for ever", "engine/dispatch.ts", ["const TRIES = 5;", "const TRIES = 1e9;"]),
+  bug("an observer that throws fails what has landed", "engine/dispatch.ts", [
+    `log("error", "observer.threw",`,
+    `throw error; log("error", "observer.threw",`,
   ]),
   bug("no limit of turns in flight", "engine/gate.ts", ["if (!may || inside.size >= room) {", "if (!may) {"]),
   bug("a place in the line is never given up", "engine/gate.ts", ["    if (left) next();\n", ""]),

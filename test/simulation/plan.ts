@@ -22,6 +22,10 @@ const FAULTS = [
   "channel.down", // for good: every reply is undelivered
   "memory.fails",
   "memory.hangs",
+  "memory.gone", // one of them, for good: it is never told of anything
+  "effect.throws", // before it has done anything
+  "agent.broken", // for good, in the first session: every thought throws
+  "observer.throws",
   "crash.commit", // killed just before or just after a commit
 ] as const;
 export type Fault = (typeof FAULTS)[number];
@@ -39,6 +43,7 @@ export type Action = {
     | "withdraw"
     | "move"
     | "watch"
+    | "forget"
     | "kill"
     | "replace"
     | "drain"
@@ -68,6 +73,7 @@ const WEIGHTS: Record<Action["do"], number> = {
   withdraw: 1,
   move: 1,
   watch: 3,
+  forget: 1,
   kill: 2,
   replace: 1,
   drain: 1,

@@ -2,7 +2,7 @@
 // the way; then the faults stop and everything must come to rest.
 import { createPerform } from "../../src/agent/agent.ts";
 import { createBreaker } from "../../src/agent/breaker.ts";
-import { Refusal } from "../../src/core/errors.ts";
+import { messageOf, Refusal } from "../../src/core/errors.ts";
 import type { Perform } from "../../src/core/ports.ts";
 import type { AcceptRequest } from "../../src/core/runtime.ts";
 import type { Rules } from "../../src/core/session.ts";
@@ -29,6 +29,10 @@ const MOST_STEPS = 20_000;
 /** I24: simulated time in which everything comes to rest once faults have stopped. */
 const REST_MS = 60_000;
 const UNDELIVERED_MS = 30_000;
+/** The longest wait before a change that the store could not take is tried again. */
+const STORE_WAIT_MS = 5_000;
+/** I26: in which a session that is at rest answers for itself. */
+const MOMENT_MS = 1_000;
 /** Memory may be in the longest of its waits when the faults stop. */
 const MEMORY_REST_MS = 300_000;
 
@@ -66,7 +70,8 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
     const perform = createPerform({
       models: [fake.modelOf(world, self, "first"), fake.modelOf(world, self, "second")],
       modelNamed: () => null,
-      system: () => Promise.resolve("be good"),
+      system: (session) =>
+        world.defective && session === keys[0] ? Promise.reject(new Error("a defect")) : Promise.resolve("be good"),
       breaker: createBreaker(clock),
       staleMs: fake.STALE_MS,
       tools: fake.toolsOf(world, self, ran),
@@ -78,6 +83,9 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
     });
     const { flying } = self;
     const watched: Perform = (effect, cx) => {
+      // Not memory: given up on, it would not be told of every turn, as the end wants it to be.
+      const throws = effect.do !== "remember" && world.chance("effect.throws");
+      const done = () => (throws ? Promise.reject(new Error("a defect")) : perform(effect, cx));
       if (effect.do === "think" || effect.do === "compact") {
         self.signals.set(cx.session, cx.signal);
         self.refused.set(cx.session, new Set());
@@ -95,9 +103,9 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
         must(gone, "I11", () => `${effect.key} of ${effect.turn} starts after its stop`);
         must(!self.draining || self.worked.has(effect.turn), "I18", () => `${effect.turn} starts while draining`);
         self.worked.add(effect.turn);
-        return perform(effect, cx).finally(() => flying.delete(id));
+        return done().finally(() => flying.delete(id));
       }
-      return perform(effect, cx);
+      return done();
     };
     self.engine = createEngine({
       store: fake.storeOf(world, self),
@@ -105,13 +113,18 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
       log: () => {},
       perform: watched,
       rules: RULES,
+      observers: [
+        () => {
+          if (world.chance("observer.throws")) throw new Error("a defect");
+        },
+      ],
       limits: {
         turns: plan.room,
         inbox: fake.INBOX,
         text: 1_000,
         graceMs: fake.GRACE_MS,
         resumeWithinMs: plan.resume ? 3_600_000 : 0,
-        warm: 2,
+        warm: 1,
       },
     });
     start(self);
@@ -217,6 +230,11 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
         const input = choose(names);
         return input && void engine.move(session, input, Math.floor(action.pick * 3)).catch(() => {});
       }
+      case "forget":
+        return void engine.forget(session).catch((error: unknown) => {
+          if (!(error instanceof Refusal))
+            must(false, "I23", () => `deleting failed without a name: ${messageOf(error)}`);
+        });
       case "watch":
         return viewers[action.session]?.turnOver(process.engine);
       case "jump":
@@ -308,17 +326,19 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
         answer(session, 0);
         if (!checker.live(session) && checker.waiting(session)) act({ ...NUDGE, session: keys.indexOf(session) }); // parked
       }
-      scheduler.add(client, "nudge", 1_000, nudge);
+      if (!world.deleted.size) scheduler.add(client, "nudge", 1_000, nudge);
     };
     nudge();
     const resting = () =>
       asked && process.asked === 0 && keys.every((session) => !checker.live(session) && !checker.waiting(session));
-    // A dead channel takes its whole patience for each reply, a dead endpoint for each thought.
-    const patience = (Number(world.down) + Number(world.broken)) * said.length * UNDELIVERED_MS;
+    // A dead channel takes its whole patience for each reply, a dead endpoint or a defect for each thought.
+    const slow = Number(world.down) + Number(world.broken) + Number(world.defective);
+    const patience = slow * said.length * UNDELIVERED_MS;
     const rested = runUntil(resting, scheduler.now() + REST_MS + patience);
     must(rested, "I24", () => keys.map((s) => `${s}: ${checker.live(s)} +${checker.waiting(s)}`).join(", "));
     const told = (s: string, by: string) => world.remembered.get(`${by} ${s}`)?.length ?? 0;
-    const saved = () => keys.every((s) => fake.WRITERS.every((by) => told(s, by) === checker.ended(s).length));
+    const writers = fake.WRITERS.filter((by) => !(world.gone && by === fake.GONE));
+    const saved = () => keys.every((s) => writers.every((by) => told(s, by) === checker.ended(s).length));
     must(runUntil(saved, scheduler.now() + MEMORY_REST_MS), "I17", () => "what was to be remembered never was");
   }
 
@@ -357,12 +377,54 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
     for (const viewer of viewers) viewer.check();
   }
 
+  /** Every cause has ended: every session can be read, takes a message and answers it, and can be deleted (I26). */
+  function wellAgain() {
+    const { engine } = process;
+    runUntil(() => false, scheduler.now() + STORE_WAIT_MS);
+    for (const session of keys) {
+      const say = {
+        session,
+        source: "test",
+        key: "last",
+        text: `<${session}>last`,
+        mode: "queue",
+        reply: "pull",
+      } as const;
+      now(`${session} cannot be read`, () => engine.status(session));
+      const { id } = now(`${session} takes no message`, () => engine.accept({ ...say, key: `last ${session}` }));
+      const answered = runUntil(() => checker.outcome.has(id), scheduler.now() + REST_MS + UNDELIVERED_MS);
+      must(answered, "I26", () => `${session} does not answer`);
+    }
+    world.over = true;
+    for (const session of keys) {
+      const became = now(`${session} cannot be deleted`, () => engine.forget(session));
+      must(became === "forgotten", "I26", () => `${session} cannot be deleted: ${became}`);
+    }
+    runUntil(() => false, scheduler.now() + MEMORY_REST_MS); // nobody asks for them any more
+  }
+
+  /** What it resolves to, within a moment. */
+  function now<T>(otherwise: string, ask: () => Promise<T>): T {
+    const said: ({ value: T } | { error: unknown })[] = [];
+    scheduler.add(client, "ask", 0, () => {
+      void ask().then(
+        (value) => said.push({ value }),
+        (error: unknown) => said.push({ error }),
+      );
+    });
+    runUntil(() => said.length > 0, scheduler.now() + MOMENT_MS);
+    const [first] = said;
+    if (first && "value" in first) return first.value;
+    throw new Violation("I26", `${otherwise}: ${first ? messageOf(first.error) : "it is stuck"}`);
+  }
+
   let violation: Violation | null = null;
   takeViolation();
   try {
     storm();
     calm();
     afterwards();
+    wellAgain();
     violation = takeViolation();
   } catch (error) {
     if (!(error instanceof Violation)) throw error;

@@ -2,6 +2,7 @@
 // with its faults, each with a journal that the invariants are checked against.
 import { StoreFault } from "../../src/core/errors.ts";
 import type { Channel, Clock, FaultKind, Memory, Model, ModelResult, Store, Tool } from "../../src/core/ports.ts";
+import { hasWork } from "../../src/core/turn.ts";
 import { createMemoryStore } from "../fakes/memory-store.ts";
 import { type Checker, createChecker, must, validate } from "./checker.ts";
 import type { Fault, Plan } from "./plan.ts";
@@ -45,6 +46,13 @@ export type World = {
   broken: boolean;
   /** No reply ever gets through. */
   down: boolean;
+  /** One memory is never told of anything. */
+  gone: boolean;
+  /** No thought of the first session ever succeeds. */
+  defective: boolean;
+  /** What happened is judged: sessions may be deleted. */
+  over: boolean;
+  deleted: Set<string>;
   trace: ((line: string) => void) | null;
   /** Faults happen while this is true. */
   stormy: boolean;
@@ -69,6 +77,10 @@ export function createWorld(plan: Plan, runMicrotasks: () => void, trace: World[
     trace,
     broken: faults.has("model.down"),
     down: faults.has("channel.down"),
+    gone: faults.has("memory.gone"),
+    defective: faults.has("agent.broken"),
+    over: false,
+    deleted: new Set(),
     stormy: true,
     sent: [],
     remembered: new Map(),
@@ -110,7 +122,11 @@ export function storeOf(world: World, process: Process): Store {
     return new Promise((resolve, reject) => {
       scheduler.add(process, label, delay(random, 3), () => {
         if (world.chance("store.unreadable")) return reject(new StoreFault("no", "unreadable"));
-        resolve(work());
+        try {
+          resolve(work());
+        } catch (error) {
+          reject(error);
+        }
       });
     });
   }
@@ -135,7 +151,16 @@ export function storeOf(world: World, process: Process): Store {
     sessions: (page) => io("sessions", () => disk.sessions(page)),
     summary: (session) => io("summary", () => disk.summary(session)),
     retitle: (session, title) => io("retitle", () => disk.retitle(session, title)),
-    forget: (which) => io("forget", () => disk.forget(which)),
+    forget: (which) =>
+      io("forget", () => {
+        const row = disk.load(which.session);
+        const idle = !row || row.version !== which.version || !hasWork(row.state);
+        must(idle, "I1", () => `${which.session} is deleted with what it has to do`);
+        if (!world.over) throw new StoreFault("no", "the disk is full");
+        const verdict = disk.forget(which);
+        if (verdict === "done") world.deleted.add(which.session);
+        return verdict;
+      }),
     announcements: (page) => io("announcements", () => disk.announcements(page)),
     announced: (id, next) => io("announced", () => disk.announced(id, next)),
     notes: {
@@ -173,8 +198,8 @@ export function storeOf(world: World, process: Process): Store {
 }
 
 const delay = (random: Random, most: number) => Math.floor(random() * most);
-/** Dies after the grace, or never. */
-const deaf = (random: Random) => (random() < 0.7 ? GRACE_MS * 3 : 3_600_000);
+/** Dies after the grace, when its turn may be forgotten and the next one wait, or never. */
+const deaf = (random: Random) => (random() < 0.7 ? GRACE_MS * (2 + delay(random, 20)) : 3_600_000);
 
 /** Nothing is aborted but what belongs to a turn that is being stopped, or to a process that goes. */
 function mayAbort({ checker }: World, process: Process, session: string, turn: string) {
@@ -190,7 +215,7 @@ function mayAbort({ checker }: World, process: Process, session: string, turn: s
 // ── Model ─────────────────────────────────────────────────────────────────────────────────────────────
 
 export function modelOf(world: World, process: Process, name: "first" | "second"): Model {
-  const { random, scheduler } = world;
+  const { random, scheduler, checker } = world;
 
   return {
     name,
@@ -204,6 +229,7 @@ export function modelOf(world: World, process: Process, name: "first" | "second"
       must(!process.spoke.has(session), "§7", () => `${turn} asks again behind what a person has seen`);
       must(!process.refused.get(session)?.has(name), "§7", () => `${turn} asks ${name} again after a no`);
       validate(messages, session);
+      checker.shown(session, turn, messages);
       return new Promise<ModelResult>((resolve) => {
         let over = false;
         let heard = scheduler.now();
@@ -350,7 +376,9 @@ export function channelOf(world: World, process: Process): Channel {
   };
 }
 
-export const WRITERS = ["notes", "far"];
+/** The one that may be gone for good. */
+export const GONE = "far";
+export const WRITERS = ["notes", GONE];
 
 export function memoryOf(world: World, process: Process): Memory {
   const { random, scheduler } = world;
@@ -359,6 +387,7 @@ export function memoryOf(world: World, process: Process): Memory {
     recall: () => Promise.resolve(""),
     remember: (writer, turn, key, signal) =>
       new Promise((resolve, reject) => {
+        must(!world.deleted.has(turn.session), "I26", () => `${writer} is told of ${turn.session}, which is deleted`);
         const abort = () => {
           scheduler.remove(task);
           reject(new Error("aborted"));
@@ -366,7 +395,8 @@ export function memoryOf(world: World, process: Process): Memory {
         const hangs = world.chance("memory.hangs") ? 10_000 : 0;
         const task = scheduler.add(process, "remember", hangs + delay(random, 80), () => {
           signal.removeEventListener("abort", abort);
-          if (world.chance("memory.fails")) return reject(new Error("memory is broken"));
+          if (world.chance("memory.fails") || (world.gone && writer === GONE))
+            return reject(new Error("memory is broken"));
           must(
             turn.user.includes(`<${turn.session}>`) || turn.user.startsWith("compress"),
             "I25",

@@ -501,6 +501,29 @@ describe("a follower", () => {
 // ── Stop ──────────────────────────────────────────────────────────────────────────────────────────────
 
 describe("what is only for the moment", () => {
+  it("costs what is new of it, however much was thought before: no more than text does", async () => {
+    const model = scriptedModel();
+    const { engine, send } = await bootEngine({ model });
+    const took = async (session: string, tell: "say" | "muse") => {
+      await send(session, "hi");
+      const call = await model.next();
+      const leave = new AbortController();
+      const began = performance.now();
+      let heard = 0;
+      call[tell]("x".repeat(1_000_000));
+      for await (const update of engine.follow(session, "", leave.signal)) {
+        const piece = "delta" in update ? update.delta : "reasoning" in update ? update.reasoning : "";
+        heard += piece.length;
+        if (heard >= 1_100_000) break;
+        if (piece) call[tell]("a few words ");
+      }
+      leave.abort();
+      return performance.now() - began;
+    };
+    const text = await took("text", "say");
+    expect(await took("thoughts", "muse")).toBeLessThan(500 + 5 * text);
+  });
+
   it("has a place of its own in the stream, from which exactly the rest follows", async () => {
     const model = scriptedModel();
     const booted = await bootEngine({ model });
