@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { checkPolicy } from "../../src/surfaces/cli/policy.ts";
 import { escapeForDisplay, escapeOnLine } from "../../src/tools/policy/display.ts";
 import { createPolicy } from "../../src/tools/policy/policy.ts";
-import { LIMITS } from "../../src/tools/policy/reading.ts";
+import { LIMITS } from "../../src/tools/policy/types.ts";
 
 const data = (name: string) => readFileSync(new URL(`../data/${name}`, import.meta.url), "utf8");
 const place = { cwd: "/home/me/project", home: "/home/me" };

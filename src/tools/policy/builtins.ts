@@ -17,7 +17,7 @@ const sourceOf = (args: readonly Arg[]): string => args.map(({ source }) => sour
 
 const UNARY = /^-[a-hknoprstuwxzGLNOSefd]$/;
 const BINARY = /^(?:=|==|!=|<|>|-eq|-ne|-lt|-le|-gt|-ge|-nt|-ot|-ef)$/;
-const CONVERSION = /%(?:%|[-+ #0']*(?:\d+|\*)?(?:\.(?:\d+|\*)?)?(?:hh?|ll?|[jztL])?[diouxXfFeEgGaAcsbq])/g;
+const CONVERSION = /%(?:%|[-+ #0']*(?:[1-9]\d*|\*)?(?:\.(?:\d+|\*)?)?(?:hh?|ll?|[jztL])?[diouxXfFeEgGaAcsbq])/g;
 
 /** Operators must be literal: with `-v` and `-R`, an operand is evaluated and could run commands. */
 const test = (args: readonly Arg[]): Problem | null => {

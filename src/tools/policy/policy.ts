@@ -6,7 +6,7 @@ import { escapeOnLine } from "./display.ts";
 import { findHardline } from "./hardline.ts";
 import { type Allowed, findHarm } from "./harmless.ts";
 import { loadParser } from "./parser.ts";
-import { type Parser, readScript, type Simple, tooLong } from "./reading.ts";
+import { createReader, type Parser, readScript, type Simple, tooLong } from "./reading.ts";
 import { allows, denies, type NewRule, type Rule } from "./rules.ts";
 import type { Judgement, Mode, Place } from "./types.ts";
 
@@ -65,7 +65,8 @@ const weigh = (
 ): Judgement => {
   const long = tooLong(command);
   if (long) return verdictOf(mode === "off" ? "deny" : "ask", long.reason, long.source);
-  const { hardline, reach } = findHardline(command, place, parse);
+  const read = createReader(parse);
+  const { hardline, reach } = findHardline(command, place, read);
   if (hardline) return { verdict: "deny", ...hardline, hardline: true };
   for (const reached of reach.commands) {
     const rule = reached.guess ? undefined : rules.find((rule) => denies(rule, reached.argv));
@@ -77,7 +78,7 @@ const weigh = (
     return verdictOf("allow", "asking is switched off", "");
   }
   const allowed: Allowed = (argv, cwd) => rules.some((rule) => allows(rule, argv, cwd));
-  const harm = findHarm(readScript(command, parse), place, allowed);
+  const harm = findHarm(read(command), place, allowed);
   if (!harm) return verdictOf("allow", "everything in it only looks, or is allowed by your rules", "");
   if (!sandbox) return verdictOf("ask", harm.reason, harm.part);
   const danger = findDanger(reach, place, allowed);

@@ -10,6 +10,9 @@ export type Judgement = { verdict: Verdict; reason: string; part: string; hardli
 /** Where the command would run, as far as it is known. */
 export type Place = { cwd?: string | undefined; home?: string | undefined };
 
+/** What is larger is not checked, and asks. */
+export const LIMITS = { length: 64_000, depth: 40, commands: 500, words: 5_000, parts: 500, reading: 300_000 };
+
 /** One word of a command, as far as it is known before it runs. */
 export type Arg = {
   /** As it was written. */
