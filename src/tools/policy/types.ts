@@ -4,8 +4,10 @@ export type Verdict = "allow" | "ask" | "deny";
 /** `manual` asks a person; `off` asks nobody and still refuses what is refused in every mode. */
 export type Mode = "manual" | "off";
 
-/** `reason` is a sentence for a person, `part` the piece of the command that decided. */
-export type Judgement = { verdict: Verdict; reason: string; part: string; hardline: boolean };
+/** Sentences for a person, each with the piece of the command it is about. */
+export type Reason = { reason: string; text: string };
+/** `reason` and `part`: what decided. `parts`: everything that had to be asked about, that first. */
+export type Judgement = { verdict: Verdict; reason: string; part: string; parts: Reason[]; hardline: boolean };
 
 /** Where the command would run, as far as it is known. */
 export type Place = { cwd?: string | undefined; home?: string | undefined };
