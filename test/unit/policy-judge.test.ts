@@ -56,6 +56,15 @@ describe("judging in a thread", () => {
     expect((await judge.judge("ls", place)).verdict).toBe("ask");
   });
 
+  it("takes other rules for what is asked after them", async () => {
+    const judge = await open();
+    const before = judge.judge("make", place);
+    const change = judge.setRules(await parseRules("rules: [{allow: make}]", "f"));
+    expect((await before).verdict).toBe("ask");
+    expect((await judge.judge("make", place)).verdict).toBe("allow");
+    await change;
+  });
+
   it("does not begin where an example of a rule does not come out as written", async () => {
     const wrong = await parseRules("rules: [{allow: make, examples: {ask: [make]}}]", "rules.yaml");
     await expect(open({ rules: wrong })).rejects.toThrow("rules.yaml:1");

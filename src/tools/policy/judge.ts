@@ -2,13 +2,15 @@
 // sender a question, and nobody else anything. The thread is started for the first command, and anew after one that overran.
 import { Worker } from "node:worker_threads";
 import { createPolicy, type PolicyOptions, unjudged } from "./policy.ts";
-import type { NewRule } from "./rules.ts";
+import type { NewRule, Rule } from "./rules.ts";
 import type { Judgement, Place } from "./types.ts";
 
 export type Judge = {
   judge(command: string, place: Place): Promise<Judgement>;
   /** As `describeAlways` of the policy; null as well for what cannot be judged in time. */
   describeAlways(command: string, place: Place): Promise<NewRule | null>;
+  /** For whatever is asked from now on. Throws a ConfigError as `openJudge` does, and then nothing changes. */
+  setRules(rules: readonly Rule[]): Promise<void>;
   /** Ends the thread; what is being judged is answered as if it had overrun. */
   close(): Promise<void>;
 };
@@ -22,12 +24,9 @@ const MEMORY_MB = 256;
 const LATE = "this command could not be judged in time";
 
 /** Throws a ConfigError where an example of a rule does not come out as written. */
-export const openJudge = async ({
-  deadlineMs = DEADLINE_MS,
-  ...options
-}: PolicyOptions & { deadlineMs?: number }): Promise<Judge> => {
-  if (options.rules.some(({ examples }) => examples.length > 0)) await createPolicy(options);
-  const workerData = { ...options, rules: options.rules.map((rule) => ({ ...rule, examples: [] })) };
+export const openJudge = async (options: PolicyOptions & { deadlineMs?: number }): Promise<Judge> => {
+  const { mode, sandbox, deadlineMs = DEADLINE_MS } = options;
+  let policy = await checked(options);
   let worker: Worker | null = null;
   let closed = false;
   let last: Promise<unknown> = Promise.resolve();
@@ -36,11 +35,19 @@ export const openJudge = async ({
   return {
     async judge(command, place) {
       const answer = await ask({ about: "judgement", command, place });
-      return answer && "judgement" in answer ? answer.judgement : unjudged(LATE, command, options.mode);
+      return answer && "judgement" in answer ? answer.judgement : unjudged(LATE, command, mode);
     },
     async describeAlways(command, place) {
       const answer = await ask({ about: "rule", command, place });
       return answer && "rule" in answer ? answer.rule : null;
+    },
+    async setRules(rules) {
+      const changed = await checked({ rules, mode, sandbox });
+      last = last.then(() => {
+        policy = changed;
+        if (worker) end(worker);
+      });
+      await last;
     },
     async close() {
       closed = true;
@@ -86,7 +93,7 @@ export const openJudge = async ({
     const made = new Worker(new URL("./judge-worker.ts", import.meta.url), {
       execArgv: [],
       env: {},
-      workerData,
+      workerData: policy,
       resourceLimits: { maxOldGenerationSizeMb: MEMORY_MB },
     });
     // A command that kills it, by memory or otherwise, ends it: the next one gets a new thread.
@@ -103,4 +110,10 @@ export const openJudge = async ({
     ending.add(ended);
     void ended.finally(() => ending.delete(ended));
   }
+};
+
+/** The examples are tried here, where an error has somebody to hear it, and not again. */
+const checked = async ({ rules, mode, sandbox }: PolicyOptions): Promise<PolicyOptions> => {
+  if (rules.some(({ examples }) => examples.length > 0)) await createPolicy({ rules, mode, sandbox });
+  return { rules: rules.map((rule) => ({ ...rule, examples: [] })), mode, sandbox };
 };
