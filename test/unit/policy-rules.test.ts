@@ -231,7 +231,7 @@ describe("always", () => {
         const kept = (await parseRules(file, "f")).slice(1).map((rule) => rule.text);
         expect(kept).toEqual([...new Set(commands)]);
       }),
-      { numRuns: 500 },
+      { numRuns: 500, examples: [[[" \n"]], [["a\n \nb", "\n"]]] },
     );
   });
 

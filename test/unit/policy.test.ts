@@ -137,6 +137,33 @@ describe("everyday work", () => {
   });
 });
 
+describe("secrets, without a sandbox", () => {
+  it.each(data("secret-reads.txt").trim().split("\n"))("%s asks", (command) => {
+    expect(outside.judge(command, place).verdict).toBe("ask");
+  });
+
+  it("are no reason to ask about what lists and reads other files", () => {
+    for (const command of [
+      "find . -name '*.ts' | xargs cat",
+      "for f in $(git ls-files '*.md'); do head -1 \"$f\"; done",
+      "git grep -l foo | sort | xargs grep -n bar",
+      "f=package.json; cat $f",
+      "cat src/*.json",
+      "grep -rn 'x.*y' src",
+      "cd src && cat index.ts",
+      'cat "$(git rev-parse --show-toplevel)/package.json"',
+      'ls | while read -r f; do wc -l "$f"; done',
+      "cat /proc/cpuinfo /proc/self/status",
+      "ls -la ~/.ssh",
+      "cat .env.example ~/.ssh/known_hosts ~/.ssh/id_rsa.pub",
+    ])
+      expect([command, outside.judge(command, place).reason]).toEqual([
+        command,
+        "Everything in it only looks, or is allowed by your rules.",
+      ]);
+  });
+});
+
 describe("inside a sandbox", () => {
   it.each([
     "rm -rf dist",

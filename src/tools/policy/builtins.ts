@@ -81,8 +81,9 @@ const carry =
   };
 
 const env: Special = (args, judge) => {
-  const at = args.findIndex(({ value, prefix }) => !/^\w+=/.test(value ?? prefix));
-  const assigned = at < 0 ? args : args.slice(0, at);
+  const start = args[0]?.value === "-i" ? 1 : 0;
+  const at = args.findIndex(({ value, prefix }, index) => index >= start && !/^\w+=/.test(value ?? prefix));
+  const assigned = args.slice(start, at < 0 ? args.length : at);
   for (const arg of assigned) {
     const [name = "", ...value] = (arg.value ?? "").split("=");
     if (arg.value === null || !mayExport(name, { ...arg, value: value.join("=") }))

@@ -261,7 +261,7 @@ export const findDangers = ({ commands, writes, reads, doubts }: Reach, place: P
   return found;
 };
 
-const covered = (reached: Reached, allowed: Allowed): boolean =>
+export const covered = (reached: Reached, allowed: Allowed): boolean =>
   allowed(
     reached.argv.map((value) => ({ value })),
     reached.place.cwd,

@@ -1,13 +1,14 @@
 // Decides about a shell command: allow, ask or deny. In this order: what never runs, the user's deny rules, the
 // user's allow rules, our own judgement. Everything here is computed from the text; nothing is run or looked up.
 import { ConfigError } from "../../core/errors.ts";
-import { findDangers } from "./dangerous.ts";
+import { covered, findDangers } from "./dangerous.ts";
 import { escapeOnLine } from "./display.ts";
 import { findHardline } from "./hardline.ts";
 import { type Allowed, type Finding, findHarms } from "./harmless.ts";
 import { loadParser } from "./parser.ts";
 import { createReader, type Parser, tooLong } from "./reading.ts";
 import { allows, allowsExactly, denies, type NewRule, type Rule } from "./rules.ts";
+import { findSecretReads } from "./secret-reads.ts";
 import type { Judgement, Mode, Place } from "./types.ts";
 
 export type PolicyOptions = {
@@ -92,7 +93,9 @@ const weigh = (
     return allowed("asking is switched off");
   }
   const byRule: Allowed = (argv, cwd) => rules.some((rule) => allows(rule, argv, cwd));
-  const harms = findHarms(read(command), place, byRule);
+  const reading = read(command);
+  const harms = findHarms(reading, place, byRule);
+  if (!sandbox) harms.push(...findSecretReads(reach, reading, place, (reached) => covered(reached, byRule)));
   if (harms.length === 0) return allowed("everything in it only looks, or is allowed by your rules");
   const asked = sandbox ? findDangers(reach, place, byRule) : harms;
   return asked.length > 0 ? verdictOf("ask", asked) : allowed("its effects stay inside the sandbox");

@@ -21,6 +21,8 @@ export type Reached = {
   place: Place;
   /** The command that would run it. */
   by: Reached | null;
+  /** The command of the script that it comes from. */
+  simple: Simple;
   /** Only a guess: enough to refuse what must never run, not to ask. */
   guess: boolean;
 };
@@ -30,6 +32,8 @@ export type Reach = {
   reads: { path: string; part: string; place: Place }[];
   /** Only what was not understood at all. */
   doubts: Doubt[];
+  /** Where a `cd` would lead. */
+  dirs: Set<string>;
   /** Functions that start themselves again and again. */
   bombs: string[];
 };
@@ -45,7 +49,7 @@ const SCRIPT_VARIABLE = oneOf(`
   GIT_SSH_COMMAND GIT_SSH GIT_EXTERNAL_DIFF GIT_ASKPASS SSH_ASKPASS SUDO_ASKPASS`);
 
 export const reach = (source: string, place: Place, read: Read): Reach => {
-  const found: Reach = { commands: [], writes: [], reads: [], doubts: [], bombs: [] };
+  const found: Reach = { commands: [], writes: [], reads: [], doubts: [], dirs: new Set(), bombs: [] };
   let words = 0;
   enter(source, place, 0, "", null);
   return found;
@@ -88,14 +92,16 @@ export const reach = (source: string, place: Place, read: Read): Reach => {
       const now = here?.place ?? place;
       const fed = fedTo(command, possible.variables, commands);
       for (const argv of argvs) {
-        visit(argv, now, depth, part || command.source, fed, by, quiet);
+        visit(argv, now, depth, part || command.source, fed, by, command, quiet);
         // Around a group its input is not followed: any text that is written here may be it.
         if (fed.length === 0 && SHELLS.test(baseName(argv[0] ?? "")))
           for (const text of texts()) enter(text, now, depth + 1, part || command.source, by, true);
         if (downloads(command) && takesProgram(argv)) doubtful("it runs what it downloads", part || command.source);
         if (baseName(argv[0] ?? "") !== "cd" && argv[0] !== "pushd") continue;
         const target = argv.slice(1).find((arg) => !/^-[LPe@]*$/.test(arg)) ?? place.home ?? "~";
-        places.push({ scopes: command.scopes, place: { ...now, cwd: absolute(target, now) ?? undefined } });
+        const cwd = absolute(target, now) ?? undefined;
+        places.push({ scopes: command.scopes, place: { ...now, cwd } });
+        if (cwd !== undefined) found.dirs.add(cwd);
       }
     }
   }
@@ -107,13 +113,14 @@ export const reach = (source: string, place: Place, read: Read): Reach => {
     part: string,
     fed: readonly string[],
     by: Reached | null,
+    simple: Simple,
     guess = false,
   ): void {
     if (argv.length === 0) return;
     words += argv.length;
     if (found.commands.length > COMMANDS || words > WORDS || depth > DEPTH)
       return doubtful(TOO_DEEP, part, "unreadable");
-    const reached: Reached = { argv, part, place, by, guess };
+    const reached: Reached = { argv, part, place, by, simple, guess };
     found.commands.push(reached);
     const { argvs, maybe, scripts, guesses, blind } = carried(argv, fed);
     if (blind && !guess) doubtful("a shell would run commands that cannot be seen here", part);
@@ -123,8 +130,8 @@ export const reach = (source: string, place: Place, read: Read): Reach => {
       enter(script, place, depth + 1, part, reached, guess);
     }
     for (const guess of guesses) enter(guess, place, depth + 1, part, reached, true);
-    for (const inner of argvs) visit(inner, place, depth + 1, part, fed, reached, guess);
-    for (const inner of maybe) visit(inner, place, depth + 1, part, fed, reached, true);
+    for (const inner of argvs) visit(inner, place, depth + 1, part, fed, reached, simple, guess);
+    for (const inner of maybe) visit(inner, place, depth + 1, part, fed, reached, simple, true);
   }
 
   function doubtful(reason: string, part: string, level: Doubt["level"] = "unclear"): void {

@@ -41,6 +41,8 @@ export type Simple = {
   from: Simple | null;
   piped: boolean;
   background: boolean;
+  /** What it prints becomes a part of another command. */
+  captured: boolean;
   /** Subshells around it, outermost first: a `cd` lasts as long as its own. */
   scopes: readonly number[];
   /** The function it is the body of. */
@@ -68,7 +70,14 @@ const FUNCTION_NAME = /^[A-Za-z_][\w-]*$/;
  */
 const OPEN = 100;
 
-type Around = { depth: number; scopes: readonly number[]; background: boolean; piped: boolean; within: string | null };
+type Around = {
+  depth: number;
+  scopes: readonly number[];
+  background: boolean;
+  piped: boolean;
+  captured: boolean;
+  within: string | null;
+};
 
 export const tooLong = (source: string): Doubt | null =>
   source.length > LIMITS.length
@@ -114,6 +123,7 @@ export const readScript = (source: string, parse: Parser): Reading => {
     scopes: [],
     background: false,
     piped: false,
+    captured: false,
     within: null,
   });
   return reading;
@@ -163,9 +173,10 @@ export const readScript = (source: string, parse: Parser): Reading => {
         script: (inner, part) => {
           if (!inner) return doubtful(UNREADABLE, part.text, "unreadable");
           const own = inner.source;
-          if (own !== undefined) return readNested(inner, own, 0, own.length, subshell(at));
+          const inside = { ...subshell(at), captured: true };
+          if (own !== undefined) return readNested(inner, own, 0, own.length, inside);
           const opening = part.text.startsWith("`") ? 1 : 2;
-          readNested(inner, text, part.pos + opening, part.end - 1, subshell(at));
+          readNested(inner, text, part.pos + opening, part.end - 1, inside);
         },
       };
     }
@@ -322,6 +333,7 @@ export const readScript = (source: string, parse: Parser): Reading => {
         from: before,
         piped: at.piped,
         background: at.background,
+        captured: at.captured,
         scopes: at.scopes,
         within: at.within,
       };

@@ -6,7 +6,7 @@
 // with other options between. An allow_exact rule has no wildcards: it is one whole text, also of several commands, in
 // one directory.
 import type { ParsedScript } from "unbash";
-import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, stringify } from "yaml";
+import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, Scalar, stringify } from "yaml";
 import { ConfigError } from "../../core/errors.ts";
 import { baseName } from "./carriers.ts";
 import { loadParser } from "./parser.ts";
@@ -111,6 +111,10 @@ export const addRule = (text: string, { effect, text: pattern, within, reason }:
     ...(within === undefined ? {} : { in: within }),
     ...(reason === undefined ? {} : { reason }),
   };
+  // As a block, a line of spaces would be read as an empty one.
+  const command = new Scalar(pattern);
+  if (/^[ \t]+$/m.test(pattern)) command.type = "QUOTE_DOUBLE";
+  const written = { ...fields, [effect]: command };
   const root = document.contents;
   if (root !== null && !isMap(root)) throw new ConfigError("the rules file cannot be changed: it has no key rules");
   const list = document.get("rules");
@@ -125,7 +129,7 @@ export const addRule = (text: string, { effect, text: pattern, within, reason }:
     const at = text[end - 1] === "\n" ? end : text.indexOf("\n", end) + 1 || text.length;
     const start = block ? (list.range?.[0] ?? 0) : 0;
     const indent = " ".repeat(block ? start - (text.lastIndexOf("\n", start) + 1) : 2);
-    const added = stringify([fields], { lineWidth: 0 }).replace(/^(?=.)/gm, indent);
+    const added = stringify([written], { lineWidth: 0 }).replace(/^(?=.)/gm, indent);
     const changed = `${text.slice(0, at)}${at > 0 && text[at - 1] !== "\n" ? "\n" : ""}${added}${text.slice(at)}`;
     if (holds(changed, items.length, fields)) return changed;
   }
@@ -134,7 +138,7 @@ export const addRule = (text: string, { effect, text: pattern, within, reason }:
   const whole = document.get("rules");
   if (!isSeq(whole)) throw new ConfigError("the rules file cannot be changed: rules is not a list");
   whole.flow = false;
-  whole.add(document.createNode(fields));
+  whole.add(document.createNode(written));
   return document.toString({ lineWidth: 0 });
 };
 

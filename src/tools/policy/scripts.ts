@@ -89,7 +89,7 @@ const TOKEN = new RegExp(
 
 /** An awk program without output to files, pipes, commands, or anything that is loaded. */
 export const isHarmlessAwk = (program: string): boolean => {
-  if (/system|getline|close|fflush|@|\\\n|extension|PROCINFO/.test(program)) return false;
+  if (/system|getline|close|fflush|@|\\\n|extension|PROCINFO|ARG[VC]|SYMTAB|FUNCTAB/.test(program)) return false;
   const depth = { brace: 0, paren: 0 };
   let before = "";
   let rest = program;
