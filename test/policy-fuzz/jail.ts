@@ -55,8 +55,8 @@ export const openJail = (): Jail | null => {
           how: changed ? "it changed or ran something" : "it printed a secret",
         }));
       // Which one it was shows when each has a home of its own.
-      const found = [];
-      for (const command of commands) found.push(...(await this.escaped([command])));
+      const half = Math.ceil(commands.length / 2);
+      const found = [...(await this.escaped(commands.slice(0, half))), ...(await this.escaped(commands.slice(half)))];
       return found.length > 0 ? found : [{ command: commands.join("\n---\n"), how: "together they changed something" }];
     },
     close: () => rmSync(root, { recursive: true, force: true }),
@@ -138,10 +138,12 @@ function linkBusybox(dir: string): void {
   for (const name of stdout.trim().split("\n")) if (!/^(?:ba|a)?sh$/.test(name)) symlinkSync(path, join(dir, name));
 }
 
+/** Where git notes when it last looked at a file, npm what it was called with, and top nothing. */
+const NOTED = /\.git\/index$|^me\/\.npm(?:\/|$)|^me\/\.config\/procps$/;
+
 /** Every file with what it holds. When a directory was changed does not matter, only what is in it. */
 function picture(dir: string): string {
-  // Git notes there when it last looked at a file.
-  const entries = readdirSync(dir, { recursive: true, encoding: "utf8" }).filter((name) => !name.endsWith(".git/index"));
+  const entries = readdirSync(dir, { recursive: true, encoding: "utf8" }).filter((name) => !NOTED.test(name));
   return entries
     .toSorted()
     .map((name) => {

@@ -57,7 +57,7 @@ const sameShape = (path: string, vital: string): boolean => {
 };
 
 /** A longer pattern could fit anything, as far as we know. */
-const LONGEST = 500;
+export const LONGEST = 500;
 
 /** Shell patterns within one segment; linear, so that no pattern takes forever. */
 export const matches = (pattern: string, name: string): boolean => {

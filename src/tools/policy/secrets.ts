@@ -1,7 +1,7 @@
 // Paths whose content should not go to a model unasked. A courtesy, not a wall: whatever the user may read, a program
 // that runs as the user can read, too.
 import { secretPlaces } from "../secret-places.ts";
-import { absolute, matches } from "./paths.ts";
+import { absolute, LONGEST, matches } from "./paths.ts";
 import { oneOf, wordsOf } from "./table.ts";
 import type { Place } from "./types.ts";
 
@@ -60,6 +60,7 @@ const sameSegment = (written: string, name: string): boolean =>
 const couldBe = (written: string, name: string): boolean => {
   if (!PATTERN.test(written)) return written.toLowerCase() === name.toLowerCase();
   if (!matches(written, name)) return false;
+  if (written.length > LONGEST) return true;
   return written.startsWith(".") || written.replace(/\[[^\]]*\]|[*?]/g, "").length * 2 >= name.length;
 };
 const PATTERN = /[*?[\uFFFF]/;
