@@ -1,7 +1,7 @@
 // The commands of test/data, as they would be given to a shell.
 import { readFileSync } from "node:fs";
 
-export const data = (name: string): string => readFileSync(new URL(`../data/${name}`, import.meta.url), "utf8");
+const data = (name: string): string => readFileSync(new URL(`../data/${name}`, import.meta.url), "utf8");
 
 export type Row = { kind: string; runs: boolean; command: string };
 /** The commands are written as literals of Python. */

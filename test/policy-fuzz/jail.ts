@@ -23,6 +23,7 @@ export type Jail = {
   close(): void;
 };
 
+const [BUBBLEWRAP, BUSYBOX] = ["bwrap", "busybox"];
 const SECRET = "SECRET-7f3a91";
 const RUN = `#!/bin/sh\ntouch /home/me/project/EXECUTED\n`;
 /** Programs that busybox has, too, and reads differently. */
@@ -37,7 +38,7 @@ echo done > /out/done`;
 
 /** Null, with what it means, where there is no bubblewrap or it may not work here. */
 export const openJail = (): Jail | null => {
-  if (spawnSync("bwrap", ["--ro-bind", "/", "/", "--unshare-all", "true"]).status !== 0) return null;
+  if (spawnSync(BUBBLEWRAP, ["--ro-bind", "/", "/", "--unshare-all", "true"]).status !== 0) return null;
   const root = mkdtempSync(join(tmpdir(), "policy-fuzz-"));
   const [clean, busybox] = [join(root, "clean"), join(root, "busybox")];
   plant(clean);
@@ -98,7 +99,7 @@ export const openJail = (): Jail | null => {
       "--chdir",
       "/home/me/project",
     ];
-    const child = spawn("bwrap", [...argv, ...limits, "bash", "-c", `exec 3< /out/commands\n${DRIVER}`], {
+    const child = spawn(BUBBLEWRAP, [...argv, ...limits, "bash", "-c", `exec 3< /out/commands\n${DRIVER}`], {
       // What a command could find in /proc: the environment of those who started it.
       env: { PATH: process.env["PATH"], HERMES_KEY: SECRET },
       stdio: "ignore",
@@ -132,9 +133,9 @@ function plant(dir: string): void {
 
 function linkBusybox(dir: string): void {
   mkdirSync(dir);
-  const { stdout, status } = spawnSync("busybox", ["--list"], { encoding: "utf8" });
+  const { stdout, status } = spawnSync(BUSYBOX, ["--list"], { encoding: "utf8" });
   if (status !== 0) return;
-  const path = execFileSync("sh", ["-c", "command -v busybox"], { encoding: "utf8" }).trim();
+  const path = execFileSync("sh", ["-c", `command -v ${BUSYBOX}`], { encoding: "utf8" }).trim();
   for (const name of stdout.trim().split("\n")) if (!/^(?:ba|a)?sh$/.test(name)) symlinkSync(path, join(dir, name));
 }
 

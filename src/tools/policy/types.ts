@@ -5,7 +5,7 @@ export type Verdict = "allow" | "ask" | "deny";
 export type Mode = "manual" | "off";
 
 /** Sentences for a person, each with the piece of the command it is about. */
-export type Reason = { reason: string; text: string };
+type Reason = { reason: string; text: string };
 /** `reason` and `part`: what decided. `parts`: everything that had to be asked about, that first. */
 export type Judgement = { verdict: Verdict; reason: string; part: string; parts: Reason[]; hardline: boolean };
 
