@@ -374,7 +374,8 @@ const CORPUS = (() => {
   return { attacks, read, work, secrets: secretReads() };
 })();
 
-export const generate = (random: Random): string => {
+/** `allowed`: commands that were, from which it goes on: what is nearly forbidden is found step by step. */
+export const generate = (random: Random, allowed: readonly string[]): string => {
   const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T;
   const chance = (share: number) => random() < share;
   const many = (most: number, make: () => string, joint = " ") =>
@@ -384,6 +385,7 @@ export const generate = (random: Random): string => {
 
   const kinds: [number, () => string][] = [
     [22, twisted],
+    [30, evolved],
     [10, spliced],
     [14, () => script(3)],
     [10, program],
@@ -405,6 +407,12 @@ export const generate = (random: Random): string => {
     let text = chance(0.55) ? pick(CORPUS.read) : pick(pick([CORPUS.attacks, CORPUS.secrets, CORPUS.work, HARMLESS]));
     for (let left = 1 + Math.floor(random() * 3); left > 0; left--) text = twist(text);
     return text;
+  }
+
+  function evolved(): string {
+    let text = allowed.length > 0 ? pick(allowed) : twisted();
+    for (let left = 1 + Math.floor(random() * 2); left > 0; left--) text = twist(text);
+    return text.slice(0, 400);
   }
 
   function twist(text: string): string {

@@ -139,8 +139,8 @@ function linkBusybox(dir: string): void {
   for (const name of stdout.trim().split("\n")) if (!/^(?:ba|a)?sh$/.test(name)) symlinkSync(path, join(dir, name));
 }
 
-/** Where git notes when it last looked at a file, npm what it was called with, and top nothing. */
-const NOTED = /\.git\/index$|^me\/\.npm(?:\/|$)|^me\/\.config\/procps$/;
+/** Where git notes when it last looked at a file, npm what it was called with, top nothing, and java that it runs. */
+const NOTED = /\.git\/index$|^me\/\.npm(?:\/|$)|^me\/\.config\/procps$|^tmp\/hsperfdata_/;
 
 /** Every file with what it holds. When a directory was changed does not matter, only what is in it. */
 function picture(dir: string): string {
