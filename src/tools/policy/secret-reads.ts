@@ -7,7 +7,7 @@ import { FILES } from "./programs-files.ts";
 import type { Reach, Reached } from "./reach.ts";
 import type { Reading, Simple } from "./reading.ts";
 import { holdsSecrets, looksSecret, maySecret } from "./secrets.ts";
-import { oneOf, own, wordsOf } from "./table.ts";
+import { entries, oneOf, own, wordsOf } from "./table.ts";
 import type { Place } from "./types.ts";
 
 const SECRET = "this could be a file with secrets";
@@ -29,9 +29,7 @@ const VALUED: Record<string, string[]> = {
   sort: wordsOf("-k -t"),
 };
 const RECURSES: Record<string, RegExp> = {
-  grep: /^-[^-]*[rR]|^--(?:dereference-)?r/,
-  egrep: /^-[^-]*[rR]|^--(?:dereference-)?r/,
-  fgrep: /^-[^-]*[rR]|^--(?:dereference-)?r/,
+  ...entries("grep egrep fgrep", /^-[^-]*[rRd]|^--[rd]/),
   diff: /^-[^-]*r|^--r/,
 };
 const ALWAYS_RECURSES = oneOf("rg ag");
@@ -89,7 +87,7 @@ export const findSecretReads = (
         ({ argv, place: where }) =>
           isLister(argv, source) &&
           !argv.some((word) => secret(word)) &&
-          !(isWalk(argv) && rootsOf(roots(argv), where).some((root) => holdsSecrets(root, where))),
+          !(isWalk(argv) && roots(argv, where).some((root) => holdsSecrets(root, where))),
       )
     );
   }
@@ -112,10 +110,14 @@ const recurses = (name: string, args: readonly string[]): boolean =>
 const rootsOf = (words: readonly string[], { cwd }: Place): string[] =>
   words.length > 0 ? [...words] : cwd === undefined ? [] : [cwd];
 
-const roots = ([, ...args]: readonly string[]): string[] => {
-  const first = args.findIndex((arg) => /^[-(!]/.test(arg) && !/^-[HLP]$/.test(arg));
-  return (first < 0 ? args : args.slice(0, first)).filter((arg) => !arg.startsWith("-"));
-};
+/** Where it looks for names. Without a directory, and with find perhaps, where it is. */
+const roots = ([program = "", ...args]: readonly string[], { cwd }: Place): string[] => [
+  ...rootsOf(
+    args.filter((arg) => !arg.startsWith("-")),
+    { cwd },
+  ),
+  ...(program === "find" && cwd !== undefined ? [cwd] : []),
+];
 
 const isWalk = ([program = "", ...args]: readonly string[]): boolean =>
   /^(?:find|fd|fdfind|ls)$/.test(program) || recurses(program, args);
