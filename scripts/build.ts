@@ -7,7 +7,11 @@ import { fileURLToPath } from "node:url";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const dir = `${root}dist`;
 /** Files that are run by themselves, in a thread. */
-const THREADS = { "sqlite-worker": "src/store/sqlite-worker.ts", "match-worker": "src/tools/files/match-worker.ts" };
+const THREADS = {
+  "sqlite-worker": "src/store/sqlite-worker.ts",
+  "match-worker": "src/tools/files/match-worker.ts",
+  "judge-worker": "src/tools/policy/judge-worker.ts",
+};
 
 const began = performance.now();
 try {

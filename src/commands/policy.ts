@@ -33,6 +33,7 @@ export function addPolicy(program: Command): void {
             escape: escapeOnLine,
             print,
           });
+          await policy.close();
         }),
     )
     .addCommand(

@@ -3,7 +3,7 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { ConfigError, messageOf } from "../core/errors.ts";
-import { createPolicy } from "./policy/policy.ts";
+import { openJudge } from "./policy/judge.ts";
 import { addRule, parseRules, rulesOf } from "./policy/rules.ts";
 import type { Judgement, Mode } from "./policy/types.ts";
 
@@ -17,38 +17,39 @@ type Options = {
   userHome: string;
 };
 export type HomePolicy = {
-  judge(command: string, cwd: string): Judgement | Promise<Judgement>;
+  judge(command: string, cwd: string): Promise<Judgement>;
   /** Whether a rule can say exactly this. */
-  canKeep(command: string, cwd: string): boolean;
+  canKeep(command: string, cwd: string): Promise<boolean>;
   /** Adds the rule that allows exactly this from now on. Throws where the file cannot be read or written. */
   keep(command: string, cwd: string): Promise<void>;
+  close(): Promise<void>;
 };
 
 export async function openHomePolicy({ file, lists, mode, sandbox, userHome }: Options): Promise<HomePolicy> {
-  const load = async () =>
-    createPolicy({ rules: [...(await rulesOf(lists)), ...(await parseRules(read(file), file))], mode, sandbox });
-  let policy = await load();
+  const load = async () => [...(await rulesOf(lists)), ...(await parseRules(read(file), file))];
+  const policy = await openJudge({ rules: await load(), mode, sandbox });
   let keeping: Promise<unknown> = Promise.resolve();
-  const rulesFor = (command: string, cwd: string) => {
-    const rules = policy.describeAlways(command, { cwd, home: userHome }) ?? [];
-    return rules.length === 1 ? rules : []; // a rule for each part would allow the parts by themselves
-  };
+  const ruleFor = (command: string, cwd: string) => policy.describeAlways(command, { cwd, home: userHome });
 
   return {
     judge: (command, cwd) => policy.judge(command, { cwd, home: userHome }),
-    canKeep: (command, cwd) => rulesFor(command, cwd).length > 0,
+    canKeep: async (command, cwd) => (await ruleFor(command, cwd)) !== null,
     keep(command, cwd) {
       // One at a time: two that read the same file would lose the rule of one.
       const kept = keeping.then(async () => {
-        const rules = rulesFor(command, cwd);
-        if (!rules.length) return;
+        const rule = await ruleFor(command, cwd);
+        if (!rule) return;
         mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-        writeFileSync(`${file}.new`, rules.reduce(addRule, read(file)), { mode: 0o600 });
+        writeFileSync(`${file}.new`, addRule(read(file), rule), { mode: 0o600 });
         renameSync(`${file}.new`, file);
-        policy = await load();
+        await policy.setRules(await load());
       });
       keeping = kept.catch(() => {});
       return kept;
+    },
+    async close() {
+      await keeping;
+      await policy.close();
     },
   };
 }

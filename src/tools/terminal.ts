@@ -20,7 +20,7 @@ export type Judgement = { verdict: "allow" | "ask" | "deny"; reason: string };
 /** The policy: its opinion of a command, and whether and how an "always" is kept. */
 type Policy = {
   judge(command: string, cwd: string): Judgement | Promise<Judgement>;
-  canKeep(command: string, cwd: string): boolean;
+  canKeep(command: string, cwd: string): boolean | Promise<boolean>;
   keep(command: string, cwd: string): Promise<void>;
 };
 
@@ -98,7 +98,8 @@ export function createTerminal(options: TerminalOptions): Terminal {
     const judgement = await policy.judge(args.command, cwd);
     if (judgement.verdict === "ask" && isGranted(grants, about)) return { gate: "run", about };
     const where = `in ${display(cwd)}${args.background ? ", in the background" : ""}`;
-    const choices = policy.canKeep(args.command, cwd) ? CHOICES : CHOICES.filter((choice) => choice !== "always");
+    const keeps = judgement.verdict === "ask" && (await policy.canKeep(args.command, cwd));
+    const choices = keeps ? CHOICES : CHOICES.filter((choice) => choice !== "always");
     const gate = gateOf(judgement, choices, (reason) => `${display(args.command)}\n\n${where}: ${reason}`);
     return gate.gate === "refuse" ? gate : { ...gate, about };
   }

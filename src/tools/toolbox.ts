@@ -148,7 +148,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     endBackground: shell.endAll,
     callMcp: mcp.call,
     async close() {
-      await Promise.all([shell.close(), mcp.close()]);
+      await Promise.all([shell.close(), mcp.close(), policy.close()]);
     },
   };
 }

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ConfigError } from "../../src/core/errors.ts";
 import { createPolicy } from "../../src/tools/policy/policy.ts";
@@ -143,10 +144,11 @@ describe("the rules file", () => {
     ["allow: [x]", "rules.yaml:1: allow is not known here"],
     ["rules: ls", "rules.yaml: a rules file is a list"],
     ["rules:\n  - ls", 'rules.yaml:2: a rule is "allow: …"'],
-    ["rules:\n  - {allow: a, deny: b}", "rules.yaml:2: a rule has either"],
-    ["rules:\n  - {reason: x}", "rules.yaml:2: a rule has either"],
+    ["rules:\n  - {allow: a, deny: b}", "rules.yaml:2: a rule has one of"],
+    ["rules:\n  - {reason: x}", "rules.yaml:2: a rule has one of"],
+    ["rules:\n  - allow_exact: a; b", "needs the directory it is for"],
     ["rules:\n  - allow: ls\n    why: x", 'rules.yaml:2: the rule "allow: ls" has an unknown key why'],
-    ["rules:\n  - allow: 5", "rules.yaml:2: a rule has either"],
+    ["rules:\n  - allow: 5", "rules.yaml:2: a rule has one of"],
     ["rules:\n  - allow: '* x'", 'rules.yaml:2: the rule "allow: * x" must name the program'],
     ["rules:\n  - allow: a; b", 'rules.yaml:2: the rule "allow: a; b" must be one simple command'],
     ["rules:\n  - allow: a > b", 'rules.yaml:2: the rule "allow: a > b" must be one simple command'],
@@ -193,60 +195,159 @@ rules:
 describe("always", () => {
   const text = "# mine\nrules:\n  # tests\n  - allow: npm test # fast\n";
 
-  it("writes a rule and keeps what is there", async () => {
+  it("writes a rule and leaves what is there as it is", async () => {
     const added = addRule(text, { effect: "allow", text: "git push origin main", within: "/p", reason: "Asked for." });
     expect(added).toBe(`${text}  - allow: git push origin main\n    in: /p\n    reason: Asked for.\n`);
     expect(addRule(added, { effect: "allow", text: "npm test" })).toBe(added);
     expect(await parseRules(added, "f")).toHaveLength(2);
-    for (const empty of ["", "# only a comment\n", "rules: []\n", "rules:\n"]) {
+    for (const empty of ["", "# only a comment\n", "rules: []\n", "rules:\n", "rules: # none yet\n"]) {
       const first = addRule(empty, { effect: "allow", text: "make" });
-      expect(first).toContain("rules:\n  - allow: make\n");
+      expect(first).toMatch(/rules:(?: # none yet)?\n {2}- allow: make\n/);
       expect(first.startsWith("# only")).toBe(empty.startsWith("# only"));
     }
+    const odd =
+      "rules:\n    # b\n    -   allow:   'npm test'  # c\n        in:  /p\n\n    - allow: >\n        make\n        it\n\n# end\n";
+    const kept = addRule(odd, { effect: "allow_exact", text: "a &&\n  b", within: "/p" });
+    expect(kept.replace(/ {4}- allow_exact: [^]*?in: \/p\n/, "")).toBe(odd);
+    expect((await parseRules(kept, "f")).at(-1)).toMatchObject({
+      effect: "allow_exact",
+      text: "a &&\n  b",
+      within: "/p",
+    });
   });
 
-  it("is exactly the command that was asked about, and only what had to be asked", async () => {
+  it("keeps any text exactly", async () => {
+    const characters = [
+      "a",
+      "b",
+      " ",
+      "\t",
+      "\n",
+      "\r",
+      ":",
+      "#",
+      "'",
+      '"',
+      "\\",
+      "|",
+      ">",
+      "-",
+      "{",
+      "}",
+      "[",
+      "]",
+      "é",
+      "\0",
+      "\u202e",
+    ];
+    const texts = fc.array(fc.string({ unit: fc.constantFrom(...characters) }), { minLength: 1, maxLength: 3 });
+    await fc.assert(
+      fc.asyncProperty(texts, async (commands) => {
+        const file = commands.reduce(
+          (before, command) => addRule(before, { effect: "allow_exact", text: command, within: "/p" }),
+          "rules: # mine\n  - deny: x # never\n",
+        );
+        expect(file.startsWith("rules: # mine\n  - deny: x # never\n")).toBe(true);
+        const kept = (await parseRules(file, "f")).slice(1).map((rule) => rule.text);
+        expect(kept).toEqual([...new Set(commands)]);
+      }),
+      { numRuns: 500, examples: [[[" \n"]], [["a\n \nb", "\n"]]] },
+    );
+  });
+
+  it("is the whole command in its directory, also where several commands were asked about", async () => {
     const { describeAlways } = await policyOf("");
-    expect(describeAlways("git push origin main", place)).toEqual([
-      { effect: "allow", text: "git push origin main", within: "/home/me/project" },
-    ]);
-    expect(describeAlways("ls && npm test -- 'a b' '*'")).toEqual([{ effect: "allow", text: "npm test -- 'a b' '*'" }]);
-    expect(describeAlways("npm test && npm run build && npm test")?.map((rule) => rule.text)).toEqual([
-      "npm test",
-      "npm run build",
-    ]);
+    const command = "rm -rf build && git push --force origin main";
+    const rule = { effect: "allow_exact", text: command, within: "/home/me/project" } as const;
+    expect(describeAlways(command, place)).toEqual(rule);
+    const { judge } = await policyOf(addRule("", rule));
+    expect(judge(command, place).verdict).toBe("allow");
+    for (const other of ["git push --force origin main", "rm -rf build", `${command} `, `${command}; ls`])
+      expect(judge(other, place).verdict).toBe("ask");
+    for (const cwd of ["/home/me/project/sub", "/home/me", undefined])
+      expect(judge(command, { ...place, cwd }).verdict).toBe("ask");
   });
 
-  it("lets that command run, and no other", async () => {
+  it("lets any command run that was asked about, also what cannot be read", async () => {
     const { describeAlways } = await policyOf("");
     for (const command of [
       "npm test",
-      "git commit -m 'it''s *'",
-      'make -j4 "a;b"',
-      "cd sub && make",
-      "sudo systemctl restart x",
-    ]) {
-      const rules = describeAlways(command) ?? [];
-      const file = rules.reduce((before, rule) => addRule(before, rule), "");
-      const { judge } = await policyOf(file);
-      expect(judge(command).verdict).toBe("allow");
-      expect(judge(`${command} more`).verdict).toBe("ask");
-    }
-  });
-
-  it("is not offered where no rule could say it", async () => {
-    const { describeAlways } = await policyOf("rules: [{deny: git push}]");
-    for (const command of [
-      "ls",
-      "rm -rf /",
-      "git push",
       "make > out",
       'make "$x"',
       "A=1 make",
       "make &",
-      "make $(ls)",
       "echo 'x",
-    ])
+      "cd sub && ./t.sh",
+      "cat <<E\n  a\nE\nmake",
+    ]) {
+      const rule = describeAlways(command, place);
+      const file = rule ? addRule("", rule) : "";
+      for (const options of [{}, { mode: "off" as const }, { sandbox: true }]) {
+        const { judge } = await policyOf(file, options);
+        expect(judge(command, place).verdict).toBe("allow");
+      }
+    }
+  });
+
+  it("never lets run what must not run", async () => {
+    const file = addRule(addRule("", { effect: "allow_exact", text: "rm -rf /", within: place.cwd }), {
+      effect: "allow_exact",
+      text: "ls; git push",
+      within: place.cwd,
+    });
+    expect(await verdicts(addRule(file, { effect: "deny", text: "git push" }), ["rm -rf /", "ls; git push"])).toEqual([
+      "deny",
+      "deny",
+    ]);
+  });
+
+  it("is not offered where there is nothing to allow", async () => {
+    const { describeAlways } = await policyOf("rules: [{deny: git push}]");
+    for (const command of ["ls", "rm -rf /", "git push", "x".repeat(70_000)])
       expect(describeAlways(command, place)).toBeNull();
+    expect(describeAlways("make", { home: "/home/me" })).toBeNull();
+  });
+});
+
+describe("a program named by a path", () => {
+  it("is the file of the rule's directory, not one of that name elsewhere", async () => {
+    const rule = "rules: [{allow: ./t.sh *, in: /home/me/project}]";
+    expect(
+      await verdicts(rule, ["./t.sh", "./t.sh a", "/home/me/project/t.sh", "cd sub && ./t.sh", "link/../t.sh"]),
+    ).toEqual(["allow", "allow", "allow", "ask", "ask"]);
+    const { judge } = await policyOf(rule);
+    for (const cwd of ["/home/me/project/sub", "/home/me", undefined])
+      expect(judge("./t.sh", { cwd, home: "/home/me" }).verdict).toBe("ask");
+  });
+
+  it("needs a directory where it is relative", async () => {
+    await expect(parseRules("rules: [{allow: ./t.sh}]", "f")).rejects.toThrow('add "in: <directory>"');
+    await expect(rulesOf({ allow: ["sub/t.sh"], deny: [] })).rejects.toThrow("write its absolute path");
+    await expect(parseRules("rules: [{allow: /p/t.sh}, {deny: ./t.sh}]", "f")).resolves.toHaveLength(2);
+  });
+});
+
+describe("what is asked about", () => {
+  it("is each risky part with its own reason", async () => {
+    const { judge } = await policyOf("");
+    const { reason, part, parts } = judge("ls && rm -rf build && cat a > b; git push", place);
+    expect(parts).toEqual([
+      { text: "> b", reason: "It writes a file." },
+      { text: "rm -rf build", reason: "It is not known to be harmless to run rm." },
+      { text: "git push", reason: "It is not known to be harmless to run git push." },
+    ]);
+    expect({ reason, text: part }).toEqual(parts[0]);
+    expect(judge("ls", place).parts).toEqual([]);
+    expect(judge("rm -rf /; git push", place).parts).toHaveLength(1);
+  });
+
+  it("inside a sandbox as well, and not without bound", async () => {
+    const { judge } = await policyOf("", { sandbox: true });
+    expect(judge("rm -rf build; ls; git push", place).parts.map(({ text }) => text)).toEqual([
+      "rm -rf build",
+      "git push",
+    ]);
+    const many = Array.from({ length: 300 }, (_none, index) => `git push r${index}`).join(";");
+    expect(judge(many, place).parts).toHaveLength(20);
   });
 });

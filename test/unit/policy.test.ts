@@ -1,7 +1,7 @@
 // The policy against attacks (test/data/shell-bypass*.tsv), against everyday work (test/data/everyday-commands.txt),
 // and against noise. A verdict of "allow" without a sandbox is a promise: what is allowed is run here, with a canary.
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
@@ -9,48 +9,13 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { checkPolicy } from "../../src/surfaces/cli/policy.ts";
 import { escapeForDisplay, escapeOnLine } from "../../src/tools/policy/display.ts";
 import { createPolicy } from "../../src/tools/policy/policy.ts";
-import { LIMITS } from "../../src/tools/policy/reading.ts";
+import { LIMITS } from "../../src/tools/policy/types.ts";
+import { everyday, rows, secretReads } from "../policy-fuzz/corpora.ts";
 
-const data = (name: string) => readFileSync(new URL(`../data/${name}`, import.meta.url), "utf8");
 const place = { cwd: "/home/me/project", home: "/home/me" };
 const outside = await createPolicy({ rules: [], mode: "manual", sandbox: false });
 const inside = await createPolicy({ rules: [], mode: "manual", sandbox: true });
 const off = await createPolicy({ rules: [], mode: "off", sandbox: false });
-
-type Row = { kind: string; runs: boolean; command: string };
-/** The commands are written as literals of Python. */
-const rows = (name: string): Row[] =>
-  data(name)
-    .trim()
-    .split("\n")
-    .slice(1)
-    .map((line) => {
-      const [kind = "", runs = "", literal = ""] = line.split("\t");
-      return { kind, runs: runs === "yes", command: decode(literal) };
-    });
-
-const decode = (literal: string): string => {
-  const names: Record<string, string> = { n: "\n", t: "\t", r: "\r" };
-  return literal
-    .slice(1, -1)
-    .replace(/\\(?:x([\da-f]{2})|u([\da-f]{4})|([^]))/g, (_all, hex?: string, wide?: string, char?: string) => {
-      const code = hex ?? wide;
-      return code === undefined ? (names[char ?? ""] ?? char ?? "") : String.fromCharCode(Number.parseInt(code, 16));
-    });
-};
-
-const everyday = (): { read: string[]; work: string[] } => {
-  const [read = "", work = ""] =
-    data("everyday-commands.txt")
-      .split(/^# read$/m)[1]
-      ?.split(/^# work$/m) ?? [];
-  const lines = (text: string) =>
-    text
-      .split("\n")
-      .filter((line) => line !== "" && !line.startsWith("#"))
-      .map((line) => (line.includes("<<'EOF'") ? line.replaceAll("\\n", "\n") : line));
-  return { read: lines(read), work: lines(work) };
-};
 
 describe("the attacks", () => {
   const all = [...rows("shell-bypass.tsv"), ...rows("shell-bypass-more.tsv")];
@@ -70,7 +35,7 @@ describe("the attacks", () => {
 
   it("are many, and read as they were written", () => {
     expect(rows("shell-bypass.tsv")).toHaveLength(105);
-    expect(rows("shell-bypass-more.tsv").length).toBeGreaterThanOrEqual(150);
+    expect(rows("shell-bypass-more.tsv").length).toBeGreaterThanOrEqual(900);
     expect(all.map(({ command }) => command)).toContain('echo ok\ntouch "$CANARY"');
     expect(all.map(({ command }) => command)).toContain("$'\\x74ouch' \"$CANARY\"");
     expect(all.map(({ command }) => command)).toContain('echo ok\u00a0; touch "$CANARY"');
@@ -107,18 +72,15 @@ describe("everyday work", () => {
     expect(work.length).toBeGreaterThanOrEqual(100);
   });
 
-  it("that only looks asks for at most 5 % without a sandbox", () => {
+  it("that only looks asks for at most 7 of 524 without a sandbox", () => {
     const asked = needless(outside.judge, read);
     console.log(`without a sandbox ${asked.length} of ${read.length} ask needlessly:\n  ${asked.join("\n  ")}`);
-    expect(asked.length / read.length).toBeLessThanOrEqual(0.05);
+    expect(asked.length).toBeLessThanOrEqual(7);
   });
 
-  it("of any kind asks for at most 5 % inside one", () => {
+  it("of any kind never asks inside one", () => {
     const asked = needless(inside.judge, [...read, ...work]);
-    console.log(
-      `inside a sandbox ${asked.length} of ${read.length + work.length} ask needlessly: ${asked.join(" | ")}`,
-    );
-    expect(asked.length / (read.length + work.length)).toBeLessThanOrEqual(0.05);
+    expect(asked).toEqual([]);
   });
 
   it("that writes, builds or connects asks without a sandbox", () => {
@@ -126,14 +88,99 @@ describe("everyday work", () => {
     const unasked = work.filter((command) => !looks.test(command) && outside.judge(command, place).verdict === "allow");
     expect(unasked).toEqual([]);
   });
+});
 
-  it("is judged quickly", () => {
-    const commands = [...read, ...work];
-    const started = performance.now();
-    for (let index = 0; index < 1_000; index++) outside.judge(commands[index % commands.length] ?? "", place);
-    const took = performance.now() - started;
-    console.log(`1,000 everyday commands judged in ${took.toFixed(0)} ms`);
-    expect(took).toBeLessThan(5_000);
+describe("judging", () => {
+  /** Of this thread. Tried three times, since the machine collects garbage now and then. */
+  const tookMs = (command: string): number => {
+    let least = Number.POSITIVE_INFINITY;
+    for (let left = 3; left > 0 && least > 50; left--) {
+      const started = process.threadCpuUsage();
+      for (const { judge } of [outside, inside]) judge(command, place);
+      const { user, system } = process.threadCpuUsage(started);
+      least = Math.min(least, (user + system) / 2_000);
+    }
+    return least;
+  };
+
+  it("takes no command of the corpora longer than 50 ms", () => {
+    const attacks = [...rows("shell-bypass.tsv"), ...rows("shell-bypass-more.tsv")].map(({ command }) => command);
+    const { read, work } = everyday();
+    const slow = [...attacks, ...read, ...work, ...secretReads()].filter((command) => tookMs(command) > 50);
+    expect(slow).toEqual([]);
+  });
+
+  it.each([
+    `awk '/${"[]a]".repeat(12)}[/'`,
+    `awk '/${"[]a]".repeat(3_000)}[/'`,
+    `ls ${"# ".repeat(25)}\n)`,
+    `ls ${"# ".repeat(30_000)}\n)`,
+    `ls; ${"#a;".repeat(20)}\n(`,
+    `${"x=a;x=b;".repeat(8)}${Array.from({ length: 10 }, () => "cat -$x$x$x").join("|")}|sh`,
+    `${"npx ".repeat(12)}ls`,
+    `${"ssh h ".repeat(500)}ls`,
+    `printf %${"0".repeat(60_000)}k`,
+    `python3 -c '${'\\"'.repeat(9_000)}'`,
+    `cat ${"[".repeat(60_000)}`,
+  ])("is linear (%#)", (command) => {
+    expect(tookMs(command)).toBeLessThan(50);
+  });
+
+  it("takes 64 kB of anything no longer than its deadline", () => {
+    const pieces = [
+      "$(",
+      "${x:-",
+      "$[",
+      "<<a ",
+      "`",
+      "(",
+      "x=$x$x;",
+      "[[ a && ",
+      "ls;",
+      "a ",
+      "{a,b}",
+      "*",
+      "[",
+      "\\",
+      "sh -c 'ls';",
+      "eval ",
+      "f(){ ls;};",
+      "'",
+      '"$(',
+    ];
+    const slow = pieces.flatMap((piece) =>
+      [`echo ${piece.repeat(60_000 / piece.length)}`, `sh -c "${piece.repeat(60_000 / piece.length)}"`].filter(
+        (command) => tookMs(command) > 1_000,
+      ),
+    );
+    expect(slow.map((command) => command.slice(0, 40))).toEqual([]);
+  });
+});
+
+describe("secrets, without a sandbox", () => {
+  it.each(secretReads())("%s asks", (command) => {
+    expect(outside.judge(command, place).verdict).toBe("ask");
+  });
+
+  it("are no reason to ask about what lists and reads other files", () => {
+    for (const command of [
+      "find . -name '*.ts' | xargs cat",
+      "for f in $(git ls-files '*.md'); do head -1 \"$f\"; done",
+      "git grep -l foo | sort | xargs grep -n bar",
+      "f=package.json; cat $f",
+      "cat src/*.json",
+      "grep -rn 'x.*y' src",
+      "cd src && cat index.ts",
+      'cat "$(git rev-parse --show-toplevel)/package.json"',
+      'ls | while read -r f; do wc -l "$f"; done',
+      "cat /proc/cpuinfo /proc/self/status",
+      "ls -la ~/.ssh",
+      "cat .env.example ~/.ssh/known_hosts ~/.ssh/id_rsa.pub",
+    ])
+      expect([command, outside.judge(command, place).reason]).toEqual([
+        command,
+        "Everything in it only looks, or is allowed by your rules.",
+      ]);
   });
 });
 

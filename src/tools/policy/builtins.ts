@@ -17,7 +17,7 @@ const sourceOf = (args: readonly Arg[]): string => args.map(({ source }) => sour
 
 const UNARY = /^-[a-hknoprstuwxzGLNOSefd]$/;
 const BINARY = /^(?:=|==|!=|<|>|-eq|-ne|-lt|-le|-gt|-ge|-nt|-ot|-ef)$/;
-const CONVERSION = /%(?:%|[-+ #0']*(?:\d+|\*)?(?:\.(?:\d+|\*)?)?(?:hh?|ll?|[jztL])?[diouxXfFeEgGaAcsbq])/g;
+const CONVERSION = /%(?:%|[-+ #0']*(?:[1-9]\d*|\*)?(?:\.(?:\d+|\*)?)?(?:hh?|ll?|[jztL])?[diouxXfFeEgGaAcsbq])/g;
 
 /** Operators must be literal: with `-v` and `-R`, an operand is evaluated and could run commands. */
 const test = (args: readonly Arg[]): Problem | null => {
@@ -81,8 +81,9 @@ const carry =
   };
 
 const env: Special = (args, judge) => {
-  const at = args.findIndex(({ value, prefix }) => !/^\w+=/.test(value ?? prefix));
-  const assigned = at < 0 ? args : args.slice(0, at);
+  const start = args[0]?.value === "-i" ? 1 : 0;
+  const at = args.findIndex(({ value, prefix }, index) => index >= start && !/^\w+=/.test(value ?? prefix));
+  const assigned = args.slice(start, at < 0 ? args.length : at);
   for (const arg of assigned) {
     const [name = "", ...value] = (arg.value ?? "").split("=");
     if (arg.value === null || !mayExport(name, { ...arg, value: value.join("=") }))

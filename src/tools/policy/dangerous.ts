@@ -240,32 +240,28 @@ const NAMES_ONLY = oneOf(String.raw`
   ls stat test \[ find du echo printf git touch chmod cd tree realpath dirname basename`);
 
 /** `allowed`: the user's own rules, which also cover what such a command would run. */
-export const findDanger = (
-  { commands, writes, reads, doubts }: Reach,
-  place: Place,
-  allowed: Allowed,
-): Finding | null => {
-  const [doubt] = doubts;
-  if (doubt) return { reason: doubt.reason, part: doubt.source };
+export const findDangers = ({ commands, writes, reads, doubts }: Reach, place: Place, allowed: Allowed): Finding[] => {
+  const found: Finding[] = doubts.map(({ reason, source }) => ({ reason, part: source }));
   for (const { path, part } of writes)
-    if (lasting(path, place)) return { reason: "what it writes there runs later or decides who may enter", part };
+    if (lasting(path, place)) found.push({ reason: "what it writes there runs later or decides who may enter", part });
   for (const { path, part } of [...reads, ...writes])
-    if (/^\/dev\/(?:tcp|udp)\//.test(path)) return { reason: SENDS, part };
+    if (/^\/dev\/(?:tcp|udp)\//.test(path)) found.push({ reason: SENDS, part });
   for (const { path, part } of reads)
-    if (looksSecret(path)) return { reason: "this looks like a file with secrets", part };
+    if (looksSecret(path)) found.push({ reason: "this looks like a file with secrets", part });
   for (const reached of commands) {
     const [program = "", ...args] = reached.argv;
     const { part } = reached;
     if (reached.guess || covered(reached, allowed)) continue;
-    if (program.includes(UNKNOWN)) return { reason: "which program this is will be known only when it runs", part };
     const name = baseName(program);
-    const reason = own(RULES, name)?.(args, reached) ?? lingering(name, args, place);
-    if (reason !== null && reason !== undefined) return { reason, part };
+    const reason = program.includes(UNKNOWN)
+      ? "which program this is will be known only when it runs"
+      : (own(RULES, name)?.(args, reached) ?? lingering(name, args, place));
+    if (reason !== null) found.push({ reason, part });
   }
-  return null;
+  return found;
 };
 
-const covered = (reached: Reached, allowed: Allowed): boolean =>
+export const covered = (reached: Reached, allowed: Allowed): boolean =>
   allowed(
     reached.argv.map((value) => ({ value })),
     reached.place.cwd,

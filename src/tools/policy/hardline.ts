@@ -4,7 +4,7 @@ import { baseName } from "./carriers.ts";
 import { isRawDevice, isVital } from "./paths.ts";
 import { UNKNOWN } from "./possible.ts";
 import { type Reach, type Reached, reach } from "./reach.ts";
-import type { Parser } from "./reading.ts";
+import type { Read } from "./reading.ts";
 import { oneOf, own, wordsOf } from "./table.ts";
 import type { Place } from "./types.ts";
 
@@ -26,9 +26,9 @@ const INTERPRETER = oneOf(
     .map((name) => `${name}[\\d.]*`)
     .join(" "),
 );
-const STRING = /"((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\])*)'|`((?:\\.|[^`\\])*)`|\bqx?[{(/|]([^})/|]*)/gs;
+const QUOTED_COMMAND = /\bqx?[{(/|]([^})/|]*)/g;
 const REMOVER = "rmtree rmSync rmdirSync removeSync rm_rf rm_r remove_dir_all remove_tree rimraf \\brm \\bremove";
-const REMOVES = new RegExp(`(?:${wordsOf(REMOVER).join("|")})\\w*\\s*\\(?\\s*["'\`]([^"'\`]+)`, "g");
+const REMOVES = new RegExp(`(?:${wordsOf(REMOVER).join("|")})\\w{0,20}\\s{0,20}\\(?\\s{0,20}["'\`]([^"'\`]+)`, "g");
 
 type Rule = (args: readonly string[], at: Reached) => string | null;
 
@@ -176,16 +176,12 @@ const RULES: Record<string, Rule> = {
   gdbus: bus,
 };
 
-export const findHardline = (
-  source: string,
-  place: Place,
-  parse: Parser,
-): { hardline: Hardline | null; reach: Reach } => {
-  const all = reach(source, place, parse);
-  return { hardline: inReach(all, parse), reach: all };
+export const findHardline = (source: string, place: Place, read: Read): { hardline: Hardline | null; reach: Reach } => {
+  const all = reach(source, place, read);
+  return { hardline: inReach(all, read), reach: all };
 };
 
-const inReach = (all: Reach, parse: Parser, depth = 0): Hardline | null => {
+const inReach = (all: Reach, read: Read, depth = 0): Hardline | null => {
   const [bomb] = all.bombs;
   if (bomb !== undefined) return { reason: FORKS, part: bomb };
   const raw = all.writes.find((write) => isRawDevice(write.path, write.place));
@@ -194,27 +190,40 @@ const inReach = (all: Reach, parse: Parser, depth = 0): Hardline | null => {
     const [program = "", ...args] = reached.argv;
     const name = baseName(program);
     const rule = own(RULES, name) ?? (/^(?:mkfs|newfs)[._]/.test(name) || name === "mkfs" ? format : null);
-    const reason = rule?.(args, reached) ?? (INTERPRETER.test(name) ? inCode(args, reached.place, parse, depth) : null);
+    const reason = rule?.(args, reached) ?? (INTERPRETER.test(name) ? inCode(args, reached.place, read, depth) : null);
     if (reason) return { reason, part: reached.part };
   }
   return null;
 };
 
 /** Shell commands and deletions in a program that is given as text. */
-const inCode = (args: readonly string[], place: Place, parse: Parser, depth: number): string | null => {
+const inCode = (args: readonly string[], place: Place, read: Read, depth: number): string | null => {
   if (depth > 2) return null;
   for (const code of args) {
     if (!/\W/.test(code) || code.length > 20_000) continue;
     if (/\bfork\b/.test(code) && /\bwhile\b|\bfor\s*\(\s*;|\bloop\b|\bfork\s*(?:\(\))?\s*&&/.test(code)) return FORKS;
     if (/System Events|Finder|loginwindow/.test(code) && /shut ?down|restart|sleep/i.test(code)) return STOPS;
     for (const [, path] of code.matchAll(REMOVES)) if (isVital(path ?? "", place)) return DELETES;
-    const strings = [...code.matchAll(STRING)]
-      .slice(0, 50)
-      .map((match) => match.slice(1).find((text) => text !== undefined) ?? "");
+    const strings = [...quotedTexts(code), ...code.matchAll(QUOTED_COMMAND).map(([, text = ""]) => text)].slice(0, 50);
     for (const text of [...strings, strings.join(" ")]) {
-      const inside = text.length > 2 ? inReach(reach(text, place, parse), parse, depth + 1) : null;
+      const inside = text.length > 2 ? inReach(reach(text, place, read), read, depth + 1) : null;
       if (inside) return inside.reason;
     }
   }
   return null;
+};
+
+/** What stands in quotes of any kind, with its escapes as they are. One pass: a quote that is never closed must not be tried at each place. */
+const quotedTexts = (code: string): string[] => {
+  const found: string[] = [];
+  let start = -1;
+  for (let at = 0; at < code.length; at++) {
+    const char = code.charAt(at);
+    if (char === "\\") at += 1;
+    else if (start < 0 ? /["'`]/.test(char) : char === code[start]) {
+      if (start >= 0) found.push(code.slice(start + 1, at));
+      start = start < 0 ? at : -1;
+    }
+  }
+  return start < 0 ? found : [...found, code.slice(start + 1)];
 };

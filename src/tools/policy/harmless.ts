@@ -20,24 +20,23 @@ type Context = { place: Place; defined: Set<string>; moved: boolean; allowed: Al
 
 const PROGRAMS: Record<string, Program> = { ...DEV, ...SYSTEM, ...FILES, git: GIT };
 
-/** The first piece that is not proven harmless; null: there is none. */
-export const findHarm = (reading: Reading, place: Place, allowed: Allowed): Finding | null => {
-  const [doubt] = reading.doubts;
-  if (doubt) return { reason: doubt.reason, part: doubt.source };
+/** The pieces that are not proven harmless. */
+export const findHarms = (reading: Reading, place: Place, allowed: Allowed): Finding[] => {
+  const found: Finding[] = reading.doubts.map(({ reason, source }) => ({ reason, part: source }));
   const cx: Context = { place, allowed, defined: new Set(), moved: moves(reading, place) };
   for (const redirect of reading.redirects) {
     const reason = judgeRedirect(redirect);
-    if (reason !== null) return { reason, part: redirect.source };
+    if (reason !== null) found.push({ reason, part: redirect.source });
   }
   for (const step of reading.steps) {
     if (step.step === "loop" && !maySet(step.name))
-      return { reason: "setting this variable could change how programs run", part: step.source };
+      found.push({ reason: "setting this variable could change how programs run", part: step.source });
     if (step.step === "function" && step.sure) cx.defined.add(step.name);
     if (step.step !== "command") continue;
     const finding = judgeAssigns(step.command) ?? inPlace(judge(step.command.argv, cx), step.command);
-    if (finding) return finding;
+    if (finding) found.push(finding);
   }
-  return null;
+  return found;
 };
 
 const inPlace = (problem: Problem | null, { source }: Simple): Finding | null =>

@@ -56,12 +56,16 @@ const sameShape = (path: string, vital: string): boolean => {
   );
 };
 
+/** A longer pattern could fit anything, as far as we know. */
+export const LONGEST = 500;
+
 /** Shell patterns within one segment; linear, so that no pattern takes forever. */
 export const matches = (pattern: string, name: string): boolean => {
   if (pattern === name) return true;
   if (!/[*?[\uFFFF]/.test(pattern)) return false;
   // A leading dot is matched only by a dot.
   if (name.startsWith(".") && /^[*?[]/.test(pattern)) return false;
+  if (pattern.length > LONGEST) return true;
   let reach = new Set([0]);
   for (const token of pattern.match(/\[[!^]?\]?[^\]]*\]|[^]/g) ?? []) {
     const next = new Set<number>();

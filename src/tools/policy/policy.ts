@@ -1,13 +1,14 @@
 // Decides about a shell command: allow, ask or deny. In this order: what never runs, the user's deny rules, the
 // user's allow rules, our own judgement. Everything here is computed from the text; nothing is run or looked up.
 import { ConfigError } from "../../core/errors.ts";
-import { findDanger } from "./dangerous.ts";
+import { covered, findDangers } from "./dangerous.ts";
 import { escapeOnLine } from "./display.ts";
 import { findHardline } from "./hardline.ts";
-import { type Allowed, findHarm } from "./harmless.ts";
+import { type Allowed, type Finding, findHarms } from "./harmless.ts";
 import { loadParser } from "./parser.ts";
-import { type Parser, readScript, type Simple, tooLong } from "./reading.ts";
-import { allows, denies, type NewRule, type Rule } from "./rules.ts";
+import { createReader, type Parser, tooLong } from "./reading.ts";
+import { allows, allowsExactly, denies, type NewRule, type Rule } from "./rules.ts";
+import { findSecretReads } from "./secret-reads.ts";
 import type { Judgement, Mode, Place } from "./types.ts";
 
 export type PolicyOptions = {
@@ -18,8 +19,8 @@ export type PolicyOptions = {
 };
 export type Policy = {
   judge(command: string, place?: Place): Judgement;
-  /** The narrowest rules that let exactly this command run unasked; null: no rule can. */
-  describeAlways(command: string, place?: Place): NewRule[] | null;
+  /** The rule that lets exactly this command run unasked in exactly this directory; null: there is nothing to allow. */
+  describeAlways(command: string, place?: Place): NewRule | null;
 };
 
 /** Throws a ConfigError where an example of a rule does not come out as written. */
@@ -38,7 +39,12 @@ export const createPolicy = async ({ rules, mode, sandbox }: PolicyOptions): Pro
     }
   return {
     judge,
-    describeAlways: (command, place = {}) => alwaysFor(command, place, parse, rules, mode, sandbox),
+    describeAlways: (command, place = {}) => {
+      const { cwd } = place;
+      // What is too long is never looked at, so it would still ask.
+      if (cwd === undefined || tooLong(command) || judge(command, place).verdict !== "ask") return null;
+      return { effect: "allow_exact", text: command, within: cwd };
+    },
   };
 };
 
@@ -51,9 +57,13 @@ const judgeWith =
       return weigh(command, place, parse, rules, mode, sandbox);
     } catch {
       // Whatever the parser stumbles over was not understood.
-      return verdictOf(mode === "off" ? "deny" : "ask", "this command could not be checked", command.slice(0, 80));
+      return unjudged("this command could not be checked", command, mode);
     }
   };
+
+/** What could not be judged at all: asked about, or refused where nobody is asked. */
+export const unjudged = (reason: string, command: string, mode: Mode): Judgement =>
+  verdictOf(mode === "off" ? "deny" : "ask", [{ reason, part: command.slice(0, 80) }]);
 
 const weigh = (
   command: string,
@@ -64,79 +74,52 @@ const weigh = (
   sandbox: boolean,
 ): Judgement => {
   const long = tooLong(command);
-  if (long) return verdictOf(mode === "off" ? "deny" : "ask", long.reason, long.source);
-  const { hardline, reach } = findHardline(command, place, parse);
-  if (hardline) return { verdict: "deny", ...hardline, hardline: true };
+  if (long) return unjudged(long.reason, command, mode);
+  const read = createReader(parse);
+  const { hardline, reach } = findHardline(command, place, read);
+  if (hardline) return { ...verdictOf("deny", [hardline]), hardline: true };
   for (const reached of reach.commands) {
     const rule = reached.guess ? undefined : rules.find((rule) => denies(rule, reached.argv));
-    if (rule) return verdictOf("deny", rule.reason ?? `your rule "deny: ${rule.text}" forbids it`, reached.part);
+    if (rule)
+      return verdictOf("deny", [
+        { reason: rule.reason ?? `your rule "deny: ${rule.text}" forbids it`, part: reached.part },
+      ]);
   }
+  if (rules.some((rule) => allowsExactly(rule, command, place.cwd))) return allowed("you allowed exactly this, here");
   if (mode === "off") {
     const unread = reach.doubts.find(({ level }) => level === "unreadable");
-    if (unread) return verdictOf("deny", `${unread.reason}, so nothing can be ruled out`, unread.source);
-    return verdictOf("allow", "asking is switched off", "");
+    if (unread)
+      return verdictOf("deny", [{ reason: `${unread.reason}, so nothing can be ruled out`, part: unread.source }]);
+    return allowed("asking is switched off");
   }
-  const allowed: Allowed = (argv, cwd) => rules.some((rule) => allows(rule, argv, cwd));
-  const harm = findHarm(readScript(command, parse), place, allowed);
-  if (!harm) return verdictOf("allow", "everything in it only looks, or is allowed by your rules", "");
-  if (!sandbox) return verdictOf("ask", harm.reason, harm.part);
-  const danger = findDanger(reach, place, allowed);
-  if (danger) return verdictOf("ask", danger.reason, danger.part);
-  return verdictOf("allow", "its effects stay inside the sandbox", "");
+  const byRule: Allowed = (argv, cwd) => rules.some((rule) => allows(rule, argv, cwd));
+  const reading = read(command);
+  const harms = findHarms(reading, place, byRule);
+  if (!sandbox) harms.push(...findSecretReads(reach, reading, place, (reached) => covered(reached, byRule)));
+  if (harms.length === 0) return allowed("everything in it only looks, or is allowed by your rules");
+  const asked = sandbox ? findDangers(reach, place, byRule) : harms;
+  return asked.length > 0 ? verdictOf("ask", asked) : allowed("its effects stay inside the sandbox");
 };
 
-const verdictOf = (verdict: Judgement["verdict"], reason: string, part: string): Judgement => ({
-  verdict,
-  reason: `${reason.charAt(0).toUpperCase()}${reason.slice(1)}${/[.!?]$/.test(reason) ? "" : "."}`,
-  part: part.trim(),
-  hardline: false,
-});
+const allowed = (reason: string): Judgement => ({ ...verdictOf("allow", [{ reason, part: "" }]), parts: [] });
 
-const alwaysFor = (
-  command: string,
-  place: Place,
-  parse: Parser,
-  rules: readonly Rule[],
-  mode: Mode,
-  sandbox: boolean,
-): NewRule[] | null => {
-  const added: Rule[] = [];
-  const judge = judgeWith(parse, rules, mode, sandbox);
-  if (judge(command, place).verdict !== "ask") return null;
-  for (const step of readScript(command, parse).steps) {
-    if (step.step !== "command" || step.command.argv.length === 0) continue;
-    if (judge(step.command.source, place).verdict === "allow") continue;
-    const rule = exactly(step.command, place, parse);
-    if (!rule) return null;
-    added.push(rule);
-  }
-  // What no rule can grant (a file that is written, a variable that is set) still asks with them.
-  const then = judgeWith(parse, [...rules, ...added], mode, sandbox)(command, place);
-  const unique = [...new Set(added.map(({ text }) => text))];
-  return then.verdict === "allow" && unique.length > 0
-    ? unique.map((text) => ({ effect: "allow", text, ...(place.cwd === undefined ? {} : { within: place.cwd }) }))
-    : null;
-};
-
-const exactly = ({ argv }: Simple, { cwd }: Place, parse: Parser): Rule | null => {
-  const words = argv.flatMap(({ value }) => (value === null ? [] : [value]));
-  if (words.length !== argv.length || words.length > 200) return null;
-  const text = words.map(quoted).join(" ");
-  // A program may be called like a keyword: what is written must be read as it is meant.
-  const [step, ...more] = readScript(text, parse).steps;
-  const same = step?.step === "command" && step.command.argv.every(({ value }, index) => value === words[index]);
-  if (!same || more.length > 0) return null;
-  const patterns = words.map((word) => [word]);
+/** The first finding decides. */
+const verdictOf = (verdict: Judgement["verdict"], findings: readonly Finding[]): Judgement => {
+  const [first = { reason: "", part: "" }] = findings;
+  const parts = findings
+    .slice(0, 10 * MOST_PARTS)
+    .map(({ reason, part }) => ({ reason: sentence(reason), text: part.trim().slice(0, LONGEST_PART) }));
+  const unique = new Map(parts.map((one) => [`${one.reason}\n${one.text}`, one]));
   return {
-    effect: "allow",
-    text,
-    reason: null,
-    from: "",
-    words: patterns,
-    open: false,
-    within: cwd ?? null,
-    examples: [],
+    verdict,
+    reason: sentence(first.reason),
+    part: first.part.trim(),
+    parts: [...unique.values()].slice(0, MOST_PARTS),
+    hardline: false,
   };
 };
+const MOST_PARTS = 20;
+const LONGEST_PART = 1_000;
 
-const quoted = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
+const sentence = (text: string): string =>
+  `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;

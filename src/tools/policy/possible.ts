@@ -2,7 +2,7 @@
 // substitution. Good for finding what must never run behind a disguise; never a proof that something is harmless.
 import type { ParameterExpansionPart, ParsedScript, Word, WordPart } from "unbash";
 import type { Reading, Simple } from "./reading.ts";
-import type { Place } from "./types.ts";
+import { LIMITS, type Place } from "./types.ts";
 
 /** Stands for text that cannot be known. */
 export const UNKNOWN = "\uFFFF";
@@ -12,8 +12,10 @@ export type Variables = ReadonlyMap<string, readonly string[]>;
 export type Possible = { command: Simple; argvs: string[][]; variables: Variables };
 
 const LONGEST = 400;
-const PER_WORD = 64;
-const PER_COMMAND = 256;
+const PER_WORD = 32;
+const PER_COMMAND = 128;
+/** More parts than a word may have are doubted where it is read. */
+const { parts: PARTS } = LIMITS;
 
 export const possibleCommands = (reading: Reading, place: Place): Possible[] => {
   const variables = learn(reading, place);
@@ -31,18 +33,31 @@ export const argvsOf = (words: readonly Word[], variables: Variables): string[][
     const [only] = options;
     // Nearly always there is one: copying a long command for every word of it would take forever.
     if (only && options.length === 1) for (const argv of argvs) argv.push(...only);
-    else argvs = argvs.flatMap((argv) => options.map((fields) => [...argv, ...fields])).slice(0, PER_COMMAND);
+    else argvs = combined(argvs, options, PER_COMMAND, (argv, fields) => [...argv, ...fields]);
   }
   return argvs;
+};
+
+/** Each with each; where that is too many, each at least once. */
+const combined = <A, B>(all: readonly A[], more: readonly B[], most: number, join: (one: A, other: B) => A): A[] => {
+  if (all.length * more.length <= most) return all.flatMap((one) => more.map((other) => join(one, other)));
+  const joined: A[] = [];
+  for (let index = 0; index < Math.max(all.length, more.length); index++) {
+    const [one, other] = [all[index % all.length], more[index % more.length]];
+    if (one !== undefined && other !== undefined) joined.push(join(one, other));
+  }
+  return joined;
 };
 
 export const possibleTexts = (word: Word, variables: Variables): string[] =>
   possibleFields(word, variables).map((fields) => fields.join(" "));
 
 const possibleFields = (word: Word, variables: Variables): Fields[] => {
+  if (!word.parts && !word.text.startsWith("~")) return [[word.value]];
   const parts: readonly WordPart[] = word.parts ?? [
     { type: "Literal", pos: word.pos, end: word.end, text: word.text, value: word.value },
   ];
+  if (parts.length > PARTS) return [[UNKNOWN]];
   let all: Fields[] = [[""]];
   for (const [index, part] of parts.entries()) {
     if (part.type === "BraceExpansion") {
@@ -50,12 +65,11 @@ const possibleFields = (word: Word, variables: Variables): Fields[] => {
       all = all.map((fields) => fields.flatMap((field) => choices.map((choice) => field + choice)).slice(0, 64));
       continue;
     }
-    const options = texts(part, variables, index === 0).slice(0, Math.max(1, Math.ceil((4 * PER_WORD) / all.length)));
+    const options = texts(part, variables, index === 0).slice(0, PER_WORD);
     const quoted = /Quoted$|^Literal$/.test(part.type);
     const splits = !quoted || ("text" in part && /^"\$(?:@|\{\w+\[@\]\})"$/.test(part.text));
-    all = all
-      .flatMap((fields) => options.map((text) => join(fields, splits ? split(text) : [text])))
-      .slice(0, PER_WORD);
+    const fields = options.map((text) => (splits ? split(text) : [text]));
+    all = combined(all, fields, PER_WORD, join);
   }
   // An unquoted expansion that is empty leaves no word behind.
   const bare = parts.every((part) => part.type.endsWith("Expansion"));
@@ -73,10 +87,11 @@ const texts = (part: WordPart, variables: Variables, first: boolean): string[] =
       return [part.value];
     case "DoubleQuoted":
     case "LocaleString": {
+      if (part.parts.length > PARTS) return [UNKNOWN];
       let all = [""];
       for (const child of part.parts) {
-        const options = texts(child, variables, false);
-        all = all.flatMap((before) => options.map((text) => before + text)).slice(0, PER_WORD);
+        const options = texts(child, variables, false).slice(0, PER_WORD);
+        all = combined(all, options, PER_WORD, (before, text) => before + text);
       }
       return all;
     }
@@ -111,14 +126,15 @@ const parameter = (part: ParameterExpansionPart, variables: Variables): string[]
       return [...new Set([...operand(operation.operand), ...(operation.operator.endsWith("+") ? [] : values)])];
     case "Remove": {
       const end = operation.operator.startsWith("%");
-      const pattern = globSource(operand(operation.operand)[0] ?? "", operation.operator.length === 2);
-      return values.map((value) => value.replace(safePattern(end ? `${pattern}$` : `^${pattern}`), ""));
+      const source = globSource(operand(operation.operand)[0] ?? "", operation.operator.length === 2);
+      const pattern = safePattern(end ? `${source}$` : `^${source}`);
+      return pattern ? values.map((value) => value.replace(pattern, "")) : [UNKNOWN];
     }
     case "Replace": {
-      const pattern = globSource(operand(operation.pattern)[0] ?? "", true);
-      const flags = operation.operator === "//" ? "g" : "";
+      const source = globSource(operand(operation.pattern)[0] ?? "", true);
+      const pattern = safePattern(source, operation.operator === "//" ? "g" : "");
       const by = operand(operation.replacement)[0] ?? "";
-      return values.map((value) => value.replace(safePattern(pattern, flags), () => by));
+      return pattern ? values.map((value) => value.replace(pattern, () => by)) : [UNKNOWN];
     }
     case "Slice": {
       const from = Number(operation.offset.text);
@@ -247,12 +263,12 @@ const globSource = (pattern: string, greedy: boolean): string =>
     .replace(/\*+/g, greedy ? ".*" : ".*?")
     .replaceAll("?", ".");
 
-const safePattern = (source: string, flags = ""): RegExp => {
-  // Many stars would make the search take forever.
-  if (source.length > 100 || source.split("*").length > 4) return /$^/;
+const safePattern = (source: string, flags = ""): RegExp | null => {
+  // With each star more the search takes the length of the text longer.
+  if (source.length > 100 || source.split("*").length > 2) return null;
   try {
     return new RegExp(source, `s${flags}`);
   } catch {
-    return /$^/;
+    return null;
   }
 };

@@ -198,8 +198,20 @@ const versioned = (): Record<string, Program> => {
   );
 };
 
+/** `node -p process.versions` and the like; any other expression is a program. */
+const ABOUT_NODE = /^process\.(?:versions?|platform|arch|execPath|release)(?:\.\w+)?$/;
+const node: Program = {
+  options: "=--version =-v =-p: =--print:",
+  most: 0,
+  check: ({ given }) =>
+    given.length === 1 && given.every(({ value }) => value === null || ABOUT_NODE.test(value.value ?? ""))
+      ? null
+      : { reason: "only its version is known to be harmless", source: "" },
+};
+
 export const DEV: Record<string, Program> = {
   ...versioned(),
+  node,
   docker,
   podman: docker,
   kubectl,

@@ -107,6 +107,13 @@ export const FILES: Record<string, Program> = {
   ag: listed(AG),
   ...entries("fd fdfind", listed(FD, { names: true })),
   ...entries("bat batcat", listed(BAT)),
+  // What begins with + is a command of less, which can run others.
+  less: listed("-RrSNFXn", {
+    check: ({ operands }) => {
+      const run = operands.find(({ value }) => value === null || value.startsWith("+"));
+      return run ? { reason: "less could take this for a command", source: run.source } : null;
+    },
+  }),
   xxd: listed("-abeiEup -c: -g: -l: -o: -s: -n:", { most: 1 }),
   base64: listed("-dDi -w: -b: --decode --ignore-garbage --wrap= --break=", { most: 1 }),
   base32: listed("-di -w: --decode --ignore-garbage --wrap=", { most: 1 }),

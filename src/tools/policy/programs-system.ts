@@ -95,10 +95,11 @@ export const SYSTEM: Record<string, Program> = {
   },
   service: {
     options: "--status-all",
-    check: ({ operands }) =>
-      operands.length === 0 || (operands.length === 2 && operands[1]?.value === "status")
+    // It runs the file of that name in a directory of its own, and with `../` any other.
+    check: ({ operands: [name, verb, ...more] }) =>
+      !name || (/^\w[\w@-]*$/.test(name.value ?? "") && verb?.value === "status" && more.length === 0)
         ? null
-        : { reason: "it could change something", source: operands.map(({ source }) => source).join(" ") },
+        : { reason: "it could change something, or run any file", source: name.source },
   },
   crontab: {
     options: "-l",

@@ -11,7 +11,7 @@ import {
   UNKNOWN,
   type Variables,
 } from "./possible.ts";
-import { type Parser, type Reading, readScript, type Simple } from "./reading.ts";
+import type { Read, Reading, Simple } from "./reading.ts";
 import { oneOf } from "./table.ts";
 import type { Doubt, Place } from "./types.ts";
 
@@ -21,6 +21,8 @@ export type Reached = {
   place: Place;
   /** The command that would run it. */
   by: Reached | null;
+  /** The command of the script that it comes from. */
+  simple: Simple;
   /** Only a guess: enough to refuse what must never run, not to ask. */
   guess: boolean;
 };
@@ -30,6 +32,8 @@ export type Reach = {
   reads: { path: string; part: string; place: Place }[];
   /** Only what was not understood at all. */
   doubts: Doubt[];
+  /** Where a `cd` would lead. */
+  dirs: Set<string>;
   /** Functions that start themselves again and again. */
   bombs: string[];
 };
@@ -37,13 +41,16 @@ export type Reach = {
 const TOO_DEEP = "it is nested too deeply to be checked";
 const DEPTH = 6;
 const COMMANDS = 3_000;
+/** Of all commands together. */
+const WORDS = 50_000;
 /** Their value is run by somebody. */
 const SCRIPT_VARIABLE = oneOf(`
   PROMPT_COMMAND BASH_ENV ENV PS4 PAGER .*_PAGER MANPAGER EDITOR VISUAL .*_EDITOR BROWSER LESSOPEN LESSCLOSE
   GIT_SSH_COMMAND GIT_SSH GIT_EXTERNAL_DIFF GIT_ASKPASS SSH_ASKPASS SUDO_ASKPASS`);
 
-export const reach = (source: string, place: Place, parse: Parser): Reach => {
-  const found: Reach = { commands: [], writes: [], reads: [], doubts: [], bombs: [] };
+export const reach = (source: string, place: Place, read: Read): Reach => {
+  const found: Reach = { commands: [], writes: [], reads: [], doubts: [], dirs: new Set(), bombs: [] };
+  let words = 0;
   enter(source, place, 0, "", null);
   return found;
 
@@ -51,7 +58,7 @@ export const reach = (source: string, place: Place, parse: Parser): Reach => {
   function enter(script: string, place: Place, depth: number, part: string, by: Reached | null, quiet = false): void {
     if (script.trim() === "") return;
     if (depth > DEPTH) return doubtful(TOO_DEEP, part, "unreadable");
-    const reading = readScript(script, parse);
+    const reading = read(script);
     for (const doubt of reading.doubts)
       if (doubt.level !== "unproven" && !quiet) found.doubts.push({ ...doubt, source: part || doubt.source });
     for (const name of bombs(reading)) found.bombs.push(part || name);
@@ -71,26 +78,30 @@ export const reach = (source: string, place: Place, parse: Parser): Reach => {
           for (const argv of argvsOf(words, variables))
             enter(argv.join(" "), place, depth + 1, part || step.command.source, by);
     }
-    const texts = () => [
-      ...reading.redirects.flatMap(({ text }) => (text === null ? [] : [text])),
-      ...commands.flatMap(({ argvs }) =>
-        argvs.flatMap(([name = "", ...args]) => (/^(?:echo|printf)$/.test(name) ? [printed(name, args)] : [])),
-      ),
-    ];
+    let known: string[] | null = null;
+    const texts = () =>
+      (known ??= [
+        ...reading.redirects.flatMap(({ text }) => (text === null ? [] : [text])),
+        ...commands.flatMap(({ argvs }) =>
+          argvs.flatMap(([name = "", ...args]) => (/^(?:echo|printf)$/.test(name) ? [printed(name, args)] : [])),
+        ),
+      ]);
     for (const possible of commands) {
       const { command, argvs } = possible;
       const here = places.findLast(({ scopes }) => scopes.every((id, index) => command.scopes[index] === id));
       const now = here?.place ?? place;
       const fed = fedTo(command, possible.variables, commands);
       for (const argv of argvs) {
-        visit(argv, now, depth, part || command.source, fed, by, quiet);
+        visit(argv, now, depth, part || command.source, fed, by, command, quiet);
         // Around a group its input is not followed: any text that is written here may be it.
         if (fed.length === 0 && SHELLS.test(baseName(argv[0] ?? "")))
           for (const text of texts()) enter(text, now, depth + 1, part || command.source, by, true);
         if (downloads(command) && takesProgram(argv)) doubtful("it runs what it downloads", part || command.source);
         if (baseName(argv[0] ?? "") !== "cd" && argv[0] !== "pushd") continue;
         const target = argv.slice(1).find((arg) => !/^-[LPe@]*$/.test(arg)) ?? place.home ?? "~";
-        places.push({ scopes: command.scopes, place: { ...now, cwd: absolute(target, now) ?? undefined } });
+        const cwd = absolute(target, now) ?? undefined;
+        places.push({ scopes: command.scopes, place: { ...now, cwd } });
+        if (cwd !== undefined) found.dirs.add(cwd);
       }
     }
   }
@@ -102,11 +113,14 @@ export const reach = (source: string, place: Place, parse: Parser): Reach => {
     part: string,
     fed: readonly string[],
     by: Reached | null,
+    simple: Simple,
     guess = false,
   ): void {
     if (argv.length === 0) return;
-    if (found.commands.length > COMMANDS || depth > DEPTH) return doubtful(TOO_DEEP, part, "unreadable");
-    const reached: Reached = { argv, part, place, by, guess };
+    words += argv.length;
+    if (found.commands.length > COMMANDS || words > WORDS || depth > DEPTH)
+      return doubtful(TOO_DEEP, part, "unreadable");
+    const reached: Reached = { argv, part, place, by, simple, guess };
     found.commands.push(reached);
     const { argvs, maybe, scripts, guesses, blind } = carried(argv, fed);
     if (blind && !guess) doubtful("a shell would run commands that cannot be seen here", part);
@@ -116,8 +130,8 @@ export const reach = (source: string, place: Place, parse: Parser): Reach => {
       enter(script, place, depth + 1, part, reached, guess);
     }
     for (const guess of guesses) enter(guess, place, depth + 1, part, reached, true);
-    for (const inner of argvs) visit(inner, place, depth + 1, part, fed, reached, guess);
-    for (const inner of maybe) visit(inner, place, depth + 1, part, fed, reached, true);
+    for (const inner of argvs) visit(inner, place, depth + 1, part, fed, reached, simple, guess);
+    for (const inner of maybe) visit(inner, place, depth + 1, part, fed, reached, simple, true);
   }
 
   function doubtful(reason: string, part: string, level: Doubt["level"] = "unclear"): void {
@@ -134,9 +148,10 @@ const fedTo = (command: Simple, variables: Variables, all: readonly Possible[], 
   });
   if (own.length > 0 || !command.from || depth > 10) return own;
   const { from } = command;
-  const input = () => fedTo(from, variables, all, depth + 1);
+  let found: string[] | null = null;
+  const input = () => (found ??= fedTo(from, variables, all, depth + 1));
   const argvs = all.find((possible) => possible.command === from)?.argvs ?? [];
-  return argvs.flatMap(([program = "", ...args]) => {
+  const texts = argvs.flatMap(([program = "", ...args]) => {
     switch (baseName(program)) {
       case "echo":
       case "printf":
@@ -159,7 +174,9 @@ const fedTo = (command: Simple, variables: Variables, all: readonly Possible[], 
         return [];
     }
   });
+  return [...new Set(texts)].slice(0, MOST_TEXTS);
 };
+const MOST_TEXTS = 64;
 
 const downloads = ({ from }: Simple): boolean =>
   from !== null && (/^(?:curl|wget|nc|ncat|ssh|aria2c)$/.test(from.argv[0]?.value ?? "") || downloads(from));

@@ -12,7 +12,7 @@ import type {
   TestExpression,
   Word,
 } from "unbash";
-import type { Arg, Doubt } from "./types.ts";
+import { type Arg, type Doubt, LIMITS } from "./types.ts";
 import { type Finder, readArithmetic, readHeredoc, readOperand, readSubscript, readWord } from "./words.ts";
 
 type Assign = {
@@ -41,6 +41,8 @@ export type Simple = {
   from: Simple | null;
   piped: boolean;
   background: boolean;
+  /** What it prints becomes a part of another command. */
+  captured: boolean;
   /** Subshells around it, outermost first: a `cd` lasts as long as its own. */
   scopes: readonly number[];
   /** The function it is the body of. */
@@ -55,27 +57,62 @@ export type Reading = { steps: Step[]; redirects: Redirect[]; doubts: Doubt[] };
 
 export type Parser = (source: string) => ParsedScript;
 
-export const LIMITS = { length: 64_000, depth: 40, commands: 1_000, words: 5_000 };
-
 const DOUBTS = 50;
 const UNREADABLE = "this piece could not be read reliably";
 const UNPRINTABLE = /[^\P{C}\n\t]|[\p{Zl}\p{Zp}]|(?! )\p{Zs}/u;
 const KEYWORDS = "if|then|elif|else|fi|for|in|do|done|while|until|case|esac|select|function|coproc|time|-p|--";
-/** What may stand between the pieces. */
-const GAP = new RegExp(String.raw`^(?:[ \t\n;&|]|\\\n|(?<=^|[\s;&|()])#[^\n]*|(?:${KEYWORDS})(?![\w-]))*$`);
+/** One thing that may stand between the pieces. One at a time: a pattern for all of them tries every way to split them. */
+const BETWEEN = new RegExp(String.raw`[ \t\n;&|]+|\\\n|(?<=^|[\s;&|()])#[^\n]*|(?:${KEYWORDS})(?![\w-])`, "y");
+const FUNCTION_NAME = /^[A-Za-z_][\w-]*$/;
+/**
+ * The parser reads what follows an opening bracket again for each one around it, and what follows a line for each
+ * here-document that begins on it: 64 kB of `$(` or `<<a` take it seconds.
+ */
+const OPEN = 100;
 
-type Around = { depth: number; scopes: readonly number[]; background: boolean; piped: boolean; within: string | null };
+type Around = {
+  depth: number;
+  scopes: readonly number[];
+  background: boolean;
+  piped: boolean;
+  captured: boolean;
+  within: string | null;
+};
 
 export const tooLong = (source: string): Doubt | null =>
   source.length > LIMITS.length
     ? { reason: "the command is too long to be checked", source: source.slice(0, 80), level: "unreadable" }
     : null;
 
+/** Reads the scripts of one judgement. */
+export type Read = (script: string) => Reading;
+
+/** What was read is kept, and all of it together is bounded: scripts in scripts are read again and again. */
+export const createReader = (parse: Parser): Read => {
+  const known = new Map<string, Reading>();
+  let left = LIMITS.reading;
+  return (script) => {
+    const before = known.get(script);
+    if (before) return before;
+    left -= script.length + 50;
+    const reading = left < 0 ? { steps: [], redirects: [], doubts: [tooIntricate(script)] } : readScript(script, parse);
+    known.set(script, reading);
+    return reading;
+  };
+};
+
+const tooIntricate = (source: string): Doubt => ({
+  reason: "the command is too intricate to be checked",
+  source: source.slice(0, 80),
+  level: "unreadable",
+});
+
 export const readScript = (source: string, parse: Parser): Reading => {
   const reading: Reading = { steps: [], redirects: [], doubts: [] };
   const counts = { unproven: 0, unclear: 0, unreadable: 0 };
   const long = tooLong(source);
   if (long) return { ...reading, doubts: [long] };
+  if (opensTooMuch(source)) return { ...reading, doubts: [tooIntricate(source)] };
   const hidden = UNPRINTABLE.exec(source);
   if (hidden) doubtful("it contains a character that cannot be seen", around(source, hidden.index), "unclear");
   let scopes = 0;
@@ -86,6 +123,7 @@ export const readScript = (source: string, parse: Parser): Reading => {
     scopes: [],
     background: false,
     piped: false,
+    captured: false,
     within: null,
   });
   return reading;
@@ -110,7 +148,7 @@ export const readScript = (source: string, parse: Parser): Reading => {
       const gap = text.slice(end, pos);
       // Right behind a word, `#` is a part of it.
       const glued = gap.startsWith("#") && end > from && !/[\s;&|()]/.test(text.charAt(end - 1));
-      if (pos < end || glued || !GAP.test(gap))
+      if (pos < end || glued || !onlyBetween(gap))
         doubtful(UNREADABLE, gap.trim() || text.slice(pos, until), "unreadable");
       end = Math.max(end, until);
     }
@@ -135,9 +173,10 @@ export const readScript = (source: string, parse: Parser): Reading => {
         script: (inner, part) => {
           if (!inner) return doubtful(UNREADABLE, part.text, "unreadable");
           const own = inner.source;
-          if (own !== undefined) return readNested(inner, own, 0, own.length, subshell(at));
+          const inside = { ...subshell(at), captured: true };
+          if (own !== undefined) return readNested(inner, own, 0, own.length, inside);
           const opening = part.text.startsWith("`") ? 1 : 2;
-          readNested(inner, text, part.pos + opening, part.end - 1, subshell(at));
+          readNested(inner, text, part.pos + opening, part.end - 1, inside);
         },
       };
     }
@@ -249,10 +288,14 @@ export const readScript = (source: string, parse: Parser): Reading => {
           claim(node.name);
           if (/^\s*\(\s*\)/.test(text.slice(node.name.end, node.body.pos)))
             claim({ pos: node.name.end, end: text.indexOf(")", node.name.end) + 1 });
-          const name = readWord(node.name, finder(at)).value;
-          if (name === null || at.within !== null) doubtful("this function could not be followed", cut(node.name));
-          reading.steps.push({ step: "function", name: name ?? "", sure: top && name !== null });
-          const inside = { ...subshell(at), within: name ?? "" };
+          readWord(node.name, finder(at));
+          // Quotes in a name belong to it, unlike anywhere else: `t\ouch() { :; }` leaves `touch` what it was.
+          const name = cut(node.name);
+          const literal = FUNCTION_NAME.test(name);
+          if (!literal) doubtful("the name of this function could not be read reliably", name, "unreadable");
+          if (at.within !== null) doubtful("this function could not be followed", name);
+          reading.steps.push({ step: "function", name, sure: top && literal });
+          const inside = { ...subshell(at), within: name };
           if (node.body.type === "CompoundList") {
             doubtful("this function could not be read reliably", cut(node), "unreadable");
             list(node.body, inside);
@@ -290,6 +333,7 @@ export const readScript = (source: string, parse: Parser): Reading => {
         from: before,
         piped: at.piped,
         background: at.background,
+        captured: at.captured,
         scopes: at.scopes,
         within: at.within,
       };
@@ -368,10 +412,11 @@ export const readScript = (source: string, parse: Parser): Reading => {
     function readTestCommand(node: TestCommand, at: Around): void {
       const operands: Word[] = [];
       readTest(node.expression, at, operands);
-      let rest = cut(node);
-      for (const { pos, end } of operands.toReversed())
-        rest = rest.slice(0, pos - node.pos) + rest.slice(end - node.pos);
-      if (/[$`;"']/.test(rest)) doubtful(UNREADABLE, cut(node), "unreadable");
+      let end = node.pos;
+      for (const operand of [...operands, { pos: node.end, end: node.end }]) {
+        if (/[$`;"']/.test(text.slice(end, operand.pos))) doubtful(UNREADABLE, cut(node), "unreadable");
+        end = Math.max(end, operand.end);
+      }
     }
 
     function readTest(node: TestExpression, at: Around, inner: Word[]): void {
@@ -405,6 +450,22 @@ export const readScript = (source: string, parse: Parser): Reading => {
       }
     }
   }
+};
+
+/** Quotes are not looked at: whoever needs so many brackets can be asked. */
+const opensTooMuch = (source: string): boolean => {
+  let open = 0;
+  for (const [bracket] of source.matchAll(/\(|\$[[{]|[)}]/g)) {
+    open = Math.max(0, open + (/[)}]/.test(bracket) ? -1 : 1));
+    if (open > OPEN) return true;
+  }
+  return source.split("\n").some((line) => line.split("<<").length > OPEN);
+};
+
+const onlyBetween = (gap: string): boolean => {
+  BETWEEN.lastIndex = 0;
+  while (BETWEEN.lastIndex < gap.length) if (!BETWEEN.test(gap)) return false;
+  return true;
 };
 
 const around = (text: string, pos: number): string => text.slice(Math.max(0, pos - 20), pos + 20);

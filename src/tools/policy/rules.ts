@@ -3,9 +3,10 @@
 // A rule is a command with wildcards, written as in a shell: `*` in a word stands for any characters, a `*` alone for
 // one word, and at the end for any further words; what is quoted is meant literally. An allow rule fits the whole
 // command, word for word. A deny rule fits also what begins like it, by whatever path the program is called, and
-// with other options between.
+// with other options between. An allow_exact rule has no wildcards: it is one whole text, also of several commands, in
+// one directory.
 import type { ParsedScript } from "unbash";
-import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
+import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, Scalar, stringify } from "yaml";
 import { ConfigError } from "../../core/errors.ts";
 import { baseName } from "./carriers.ts";
 import { loadParser } from "./parser.ts";
@@ -17,8 +18,9 @@ import type { Arg, Verdict } from "./types.ts";
 /** Literal pieces of a word, between which anything may stand. */
 type Pattern = string[];
 type Example = { command: string; verdict: Verdict };
+type Effect = "allow" | "allow_exact" | "deny";
 export type Rule = {
-  effect: "allow" | "deny";
+  effect: Effect;
   text: string;
   reason: string | null;
   /** Where it was written, for people. */
@@ -26,13 +28,15 @@ export type Rule = {
   words: Pattern[];
   /** Any further words. */
   open: boolean;
-  /** Only in this directory and below it; null: anywhere. */
+  /** Only in this directory and, unless it is exact, below it; null: anywhere. */
   within: string | null;
   examples: Example[];
 };
 /** A rule as it is written to the file. */
-export type NewRule = { effect: "allow" | "deny"; text: string; within?: string; reason?: string };
+export type NewRule = { effect: Effect; text: string; within?: string; reason?: string };
 
+const EFFECTS = ["allow", "allow_exact", "deny"] as const;
+const KEYS = [...EFFECTS, "in", "reason", "examples"];
 const VERDICTS = ["allow", "ask", "deny"] as const;
 
 export const parseRules = async (text: string, file: string): Promise<Rule[]> => {
@@ -55,23 +59,30 @@ export const parseRules = async (text: string, file: string): Promise<Rule[]> =>
   if (!isSeq(list)) throw new ConfigError(`${file}: a rules file is a list under the key rules`);
 
   return list.items.map((item) => {
-    if (!isMap(item)) throw new ConfigError(`${at(item)}: a rule is "allow: …" or "deny: …"`);
+    if (!isMap(item)) throw new ConfigError(`${at(item)}: a rule is "allow: …", "allow_exact: …" or "deny: …"`);
     const fields = new Map(item.items.map(({ key, value }) => [textOf(key) ?? "", value]));
-    const effects = (["allow", "deny"] as const).filter((effect) => fields.has(effect));
+    const effects = EFFECTS.filter((effect) => fields.has(effect));
     const [effect] = effects;
     const pattern = effect ? textOf(fields.get(effect)) : null;
     if (effects.length !== 1 || !effect || pattern === null)
-      throw new ConfigError(`${at(item)}: a rule has either "allow: <command>" or "deny: <command>"`);
+      throw new ConfigError(
+        `${at(item)}: a rule has one of "allow: <command>", "allow_exact: <command>" and "deny: <command>"`,
+      );
     const where = `${at(item)}: the rule "${effect}: ${pattern}"`;
     for (const key of fields.keys())
-      if (!["allow", "deny", "in", "reason", "examples"].includes(key))
-        throw new ConfigError(`${where} has an unknown key ${key}; known: allow, deny, in, reason, examples`);
+      if (!KEYS.includes(key)) throw new ConfigError(`${where} has an unknown key ${key}; known: ${KEYS.join(", ")}`);
     const reason = fields.has("reason") ? textOf(fields.get("reason")) : null;
     const within = fields.has("in") ? textOf(fields.get("in")) : null;
     if (fields.has("reason") && reason === null) throw new ConfigError(`${where}: reason must be text`);
     if (fields.has("in") && (!within?.startsWith("/") || effect === "deny"))
       throw new ConfigError(`${where}: in must be an absolute path, and only an allow rule can have it`);
+    if (effect === "allow_exact" && within === null)
+      throw new ConfigError(`${where} needs the directory it is for: "in: <absolute path>"`);
     const rule = compile({ effect, text: pattern }, where, parse);
+    if (isRelative(rule) && within === null)
+      throw new ConfigError(
+        `${where} names a file by a relative path: add "in: <directory>", or write the file's absolute path`,
+      );
     return { ...rule, reason, within, from: at(item), examples: examplesOf(fields.get("examples"), where) };
   });
 };
@@ -82,34 +93,75 @@ export const rulesOf = async (lists: { allow: readonly string[]; deny: readonly 
   return (["deny", "allow"] as const).flatMap((effect) =>
     lists[effect].map((text, index) => {
       const from = `approvals.${effect}[${index}]`;
-      return { ...compile({ effect, text }, `${from}: "${text}"`, parse), from };
+      const rule = compile({ effect, text }, `${from}: "${text}"`, parse);
+      if (isRelative(rule))
+        throw new ConfigError(`${from}: "${text}" names a file by a relative path: write its absolute path`);
+      return { ...rule, from };
     }),
   );
 };
 
-/** Adds a rule to a rules file and keeps what is there, comments too. */
+/** Adds a rule to a rules file and leaves what is there as it is, comments and spaces too. */
 export const addRule = (text: string, { effect, text: pattern, within, reason }: NewRule): string => {
-  const empty = parseDocument(text).contents === null;
-  const document = parseDocument(empty ? `${text.trim() === "" ? "" : `${text.trimEnd()}\n`}rules: []\n` : text);
+  const document = parseDocument(text);
   const [error] = document.errors;
   if (error) throw new ConfigError(`the rules file cannot be changed: ${error.message.split("\n")[0] ?? ""}`);
-  let list = document.get("rules");
-  if (!isSeq(list)) {
-    document.set("rules", document.createNode([]));
-    list = document.get("rules");
-  }
-  if (!isSeq(list)) throw new ConfigError("the rules file cannot be changed: rules is not a list");
-  const known = list.items.some((item) => isMap(item) && item.get(effect) === pattern && item.get("in") === within);
-  if (known) return text;
-  list.flow = false;
   const fields = {
     [effect]: pattern,
     ...(within === undefined ? {} : { in: within }),
     ...(reason === undefined ? {} : { reason }),
   };
-  list.add(document.createNode(fields));
+  // As a block, a line of spaces would be read as an empty one.
+  const command = new Scalar(pattern);
+  if (/^[ \t]+$/m.test(pattern)) command.type = "QUOTE_DOUBLE";
+  const written = { ...fields, [effect]: command };
+  const root = document.contents;
+  if (root !== null && !isMap(root)) throw new ConfigError("the rules file cannot be changed: it has no key rules");
+  const list = document.get("rules");
+  const items = isSeq(list) ? list.items : [];
+  if (items.some((item) => isMap(item) && item.get(effect) === pattern && item.get("in") === within)) return text;
+
+  const key = root?.items.find((pair) => textOf(pair.key) === "rules")?.key;
+  const block = isSeq(list) && !list.flow;
+  const last = block ? items.at(-1) : list === null ? key : null;
+  if (isNode(last)) {
+    const end = last.range?.[1] ?? text.length;
+    const at = text[end - 1] === "\n" ? end : text.indexOf("\n", end) + 1 || text.length;
+    const start = block ? (list.range?.[0] ?? 0) : 0;
+    const indent = " ".repeat(block ? start - (text.lastIndexOf("\n", start) + 1) : 2);
+    const added = stringify([written], { lineWidth: 0 }).replace(/^(?=.)/gm, indent);
+    const changed = `${text.slice(0, at)}${at > 0 && text[at - 1] !== "\n" ? "\n" : ""}${added}${text.slice(at)}`;
+    if (holds(changed, items.length, fields)) return changed;
+  }
+  // A list on one line, or none yet: it is written anew.
+  if (!isSeq(list)) document.set("rules", document.createNode([]));
+  const whole = document.get("rules");
+  if (!isSeq(whole)) throw new ConfigError("the rules file cannot be changed: rules is not a list");
+  whole.flow = false;
+  whole.add(document.createNode(written));
   return document.toString({ lineWidth: 0 });
 };
+
+/** Whether the text reads as `before` rules and then this one. */
+const holds = (text: string, before: number, fields: Record<string, string>): boolean => {
+  const document = parseDocument(text);
+  const list = document.get("rules");
+  const added: unknown = isSeq(list) && list.items.length === before + 1 ? list.items[before] : null;
+  return (
+    document.errors.length === 0 &&
+    isMap(added) &&
+    added.items.length === Object.keys(fields).length &&
+    Object.entries(fields).every(([key, value]) => added.get(key) === value)
+  );
+};
+
+/** Whether exactly this text, in exactly this directory, was allowed. */
+export const allowsExactly = (rule: Rule, command: string, cwd: string | undefined): boolean =>
+  rule.effect === "allow_exact" &&
+  rule.text === command &&
+  rule.within !== null &&
+  cwd !== undefined &&
+  absolute(rule.within, {}) === absolute(cwd, {});
 
 /** `cwd`: where the command would run, if that is known. */
 export const allows = (rule: Rule, argv: readonly Pick<Arg, "value">[], cwd: string | undefined): boolean =>
@@ -118,8 +170,21 @@ export const allows = (rule: Rule, argv: readonly Pick<Arg, "value">[], cwd: str
   (rule.open ? argv.length >= rule.words.length : argv.length === rule.words.length) &&
   rule.words.every((pattern, index) => {
     const value = argv[index]?.value ?? null;
-    return value !== null && !value.includes(UNKNOWN) && fits(pattern, value);
+    if (value === null || value.includes(UNKNOWN)) return false;
+    return index === 0 ? sameProgram(rule, value, cwd) : fits(pattern, value);
   });
+
+/** `./t.sh` is another file in each directory: a path means the file that the rule's directory makes of it. */
+const sameProgram = (rule: Rule, value: string, cwd: string | undefined): boolean => {
+  const program = rule.words[0]?.[0] ?? "";
+  if (!program.includes("/") || !value.includes("/")) return program === value;
+  // Behind a link, `..` leads elsewhere than the text says.
+  if (value.split("/").includes("..")) return false;
+  const file = absolute(program, { cwd: rule.within ?? undefined });
+  return file !== null && file === absolute(value, { cwd });
+};
+
+const isRelative = ({ effect, words }: Rule): boolean => effect === "allow" && /^[^/]+\//.test(words[0]?.[0] ?? "");
 
 const isBelow = (cwd: string | undefined, dir: string): boolean => {
   const [here, there] = [cwd === undefined ? null : absolute(cwd, {}), absolute(dir, {})];
@@ -185,6 +250,8 @@ const fits = (pattern: Pattern, text: string): boolean => {
 };
 
 const compile = ({ effect, text }: NewRule, where: string, parse: Parser): Rule => {
+  if (effect === "allow_exact")
+    return { effect, text, reason: null, from: where, words: [], open: false, within: null, examples: [] };
   const words = patternsOf(text, where, parse);
   const last = words.at(-1);
   const open = words.length > 1 && last?.length === 2 && last.join("") === "";

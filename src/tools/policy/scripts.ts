@@ -1,5 +1,6 @@
 // Which programs of sed and awk only read and print. Both can write files and run commands, so a program is
 // accepted only if every token of it is known to be harmless; what versions read differently is not accepted.
+import { oneOf } from "./table.ts";
 
 /** With any of some delimiters, which end it wherever they stand unescaped; no flag but these. */
 const SUBSTITUTION = new RegExp(
@@ -46,11 +47,36 @@ export const isHarmlessSed = (script: string): boolean => {
   }
 };
 
-/** Versions disagree whether a delimiter ends an expression inside brackets: there must be none open. */
-const closedBrackets = (regex: string): boolean => /^(?:\\[^]|[^[\\]|\[\^?\]?[^\]]*\])*$/.test(regex);
+/**
+ * Versions disagree whether a delimiter ends an expression inside brackets, so none may be open; and where brackets end:
+ * `[]` and `[^]` are empty for some, for others the `]` is the first character inside, as is `\]` for some.
+ */
+const closedBrackets = (regex: string): boolean => {
+  let inside = false;
+  for (let at = 0; at < regex.length; at++) {
+    const char = regex[at];
+    if (char === "\\") {
+      at += 1;
+      if (at >= regex.length || (inside && /[[\]^]/.test(regex.charAt(at)))) return false;
+    } else if (!inside && char === "[") {
+      if (regex[at + 1] === "^") at += 1;
+      if (regex[at + 1] === "]") return false;
+      inside = true;
+    } else if (inside && char === "[") {
+      CHARACTER_CLASS.lastIndex = at;
+      const found = CHARACTER_CLASS.exec(regex);
+      if (!found) return false;
+      at += found[0].length - 1;
+    } else if (inside && char === "]") inside = false;
+  }
+  return !inside;
+};
+const CHARACTER_CLASS = /\[:[a-z]+:\]/y;
 
-const KEYWORD =
-  /^(?:print|printf|return|in|case|else|do|if|while|for|delete|exit|next|nextfile|switch|default|func|function)$/;
+/** Behind these, or behind `length` without parentheses, awks disagree whether `/` divides. */
+const KEYWORD = oneOf(`
+  print printf return in case else do if while for delete exit next nextfile switch default func function length BEGIN
+  END BEGINFILE ENDFILE break continue`);
 
 const TOKEN = new RegExp(
   [
@@ -63,7 +89,7 @@ const TOKEN = new RegExp(
 
 /** An awk program without output to files, pipes, commands, or anything that is loaded. */
 export const isHarmlessAwk = (program: string): boolean => {
-  if (/system|getline|close|fflush|@|\\\n|extension|PROCINFO/.test(program)) return false;
+  if (/system|getline|close|fflush|@|\\\n|extension|PROCINFO|ARG[VC]|SYMTAB|FUNCTAB/.test(program)) return false;
   const depth = { brace: 0, paren: 0 };
   let before = "";
   let rest = program;

@@ -1,7 +1,9 @@
 // Paths whose content should not go to a model unasked. A courtesy, not a wall: whatever the user may read, a program
 // that runs as the user can read, too.
-import { matches } from "./paths.ts";
-import { wordsOf } from "./table.ts";
+import { secretPlaces } from "../secret-places.ts";
+import { absolute, LONGEST, matches } from "./paths.ts";
+import { oneOf, wordsOf } from "./table.ts";
+import type { Place } from "./types.ts";
 
 const DIRECTORIES = wordsOf(".ssh .gnupg .aws .azure .kube .password-store .hermes gcloud keyrings Keychains");
 const FILES = wordsOf(`
@@ -23,6 +25,52 @@ export const looksSecret = (path: string): boolean => {
 
 const alike = (written: string, name: string): boolean =>
   /[*?[]/.test(written) ? /^[^*?[]{2}/.test(written) && matches(written, name) : written === name;
+
+/**
+ * Whether a path of a file that is opened could, where it is a pattern, fit a secret: more strictly than a word of which
+ * nobody knows whether it is one. `*` in a project is no reason to ask, `.*` is.
+ */
+export const maySecret = (path: string, place: Place): boolean => {
+  const full = absolute(path, place) ?? path;
+  const segments = full.split("/").filter((segment) => segment !== "");
+  if (segments[0] === "proc" && segments.length > 2) return !isOpenProc(segments);
+  const last = segments.at(-1) ?? "";
+  if (segments.some((segment) => DIRECTORIES.some((name) => couldBe(segment, name)))) return !OPEN.test(last);
+  if (FILES.some((name) => couldBe(last, name))) return true;
+  if (/^sshd?_config$/.test(last)) return false;
+  return placesOf(place).some((secret) => secret.every((name, index) => sameSegment(segments[index] ?? "", name)));
+};
+
+/** Whether a directory is above one where secrets are kept. */
+export const holdsSecrets = (dir: string, place: Place): boolean => {
+  const full = absolute(dir, place);
+  if (full === null) return false;
+  const segments = full.split("/").filter((segment) => segment !== "");
+  if (segments[0] === "proc") return true;
+  return placesOf(place).some((secret) => segments.every((name, index) => sameSegment(name, secret[index] ?? "")));
+};
+
+const placesOf = ({ home = "/home/user" }: Place): string[][] =>
+  [...secretPlaces(home), "/root/.ssh"].map((path) => path.split("/").filter((segment) => segment !== ""));
+
+const sameSegment = (written: string, name: string): boolean =>
+  written.toLowerCase() === name.toLowerCase() || matches(written, name);
+
+/** A pattern that begins with a dot is about hidden files; another one must say at least half of the name. */
+const couldBe = (written: string, name: string): boolean => {
+  if (!PATTERN.test(written)) return written.toLowerCase() === name.toLowerCase();
+  if (!matches(written, name)) return false;
+  if (written.length > LONGEST) return true;
+  return written.startsWith(".") || written.replace(/\[[^\]]*\]|[*?]/g, "").length * 2 >= name.length;
+};
+const PATTERN = /[*?[\uFFFF]/;
+
+/** Of a process, only what says nothing of its memory, environment and files. */
+const isOpenProc = ([, process = "", file = "", ...more]: readonly string[]): boolean =>
+  /^(?:\d+|self|thread-self)$/.test(process) || /[*?[\uFFFF]/.test(process)
+    ? more.length === 0 && PROCESS_FILE.test(file)
+    : !/^key-users|^keys/.test(process);
+const PROCESS_FILE = oneOf("status stat statm cmdline comm cgroup limits io mountinfo mounts sched oom_score maps");
 
 /** Reading from a device can do something; these only give bytes. */
 export const isOddDevice = (path: string): boolean =>

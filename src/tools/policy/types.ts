@@ -4,11 +4,16 @@ export type Verdict = "allow" | "ask" | "deny";
 /** `manual` asks a person; `off` asks nobody and still refuses what is refused in every mode. */
 export type Mode = "manual" | "off";
 
-/** `reason` is a sentence for a person, `part` the piece of the command that decided. */
-export type Judgement = { verdict: Verdict; reason: string; part: string; hardline: boolean };
+/** Sentences for a person, each with the piece of the command it is about. */
+type Reason = { reason: string; text: string };
+/** `reason` and `part`: what decided. `parts`: everything that had to be asked about, that first. */
+export type Judgement = { verdict: Verdict; reason: string; part: string; parts: Reason[]; hardline: boolean };
 
 /** Where the command would run, as far as it is known. */
 export type Place = { cwd?: string | undefined; home?: string | undefined };
+
+/** What is larger is not checked, and asks. */
+export const LIMITS = { length: 64_000, depth: 40, commands: 500, words: 5_000, parts: 500, reading: 300_000 };
 
 /** One word of a command, as far as it is known before it runs. */
 export type Arg = {

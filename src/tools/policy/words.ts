@@ -9,7 +9,7 @@ import type {
   Word,
   WordPart,
 } from "unbash";
-import type { Arg, Doubt } from "./types.ts";
+import { type Arg, type Doubt, LIMITS } from "./types.ts";
 
 /** Where words report what they contain. */
 export type Finder = {
@@ -22,6 +22,7 @@ export type Finder = {
 const EXPANDS = /[\w{([*@#?$!'"-]/;
 const NUMBER = /^(?:0[xX][\da-fA-F]+|\d+(?:#\w+)?)$/;
 const NUMERIC = /^\$(?:[?#$!]|\{#\w+(?:\[[@*]\])?\})$/;
+const INTRICATE = "this word has too many parts to be checked";
 const UNREADABLE = "this piece could not be read reliably";
 
 export const readWord = (word: Word, found: Finder): Arg => {
@@ -29,6 +30,7 @@ export const readWord = (word: Word, found: Finder): Arg => {
     { type: "Literal", pos: word.pos, end: word.end, text: word.text, value: word.value },
   ];
   if (!tiles(parts, word.pos, word.end)) found.doubt(UNREADABLE, word.text, "unreadable");
+  if (parts.length > LIMITS.parts) found.doubt(INTRICATE, word.text.slice(0, 80), "unreadable");
   if (isBroken(word.text)) found.doubt("a line ends in the middle of this word", word.text, "unclear");
 
   let value: string | null = "";
@@ -140,6 +142,7 @@ export const readHeredoc = (doc: HereDoc, found: Finder): string | null => {
 };
 
 const readQuoted = (parts: readonly DoubleQuotedChild[], found: Finder) => {
+  if (parts.length > LIMITS.parts) found.doubt(INTRICATE, parts[0]?.text.slice(0, 80) ?? "", "unreadable");
   let prefix = "";
   let whole = true;
   let many = false;
@@ -315,6 +318,7 @@ const bare = (text: string, last: boolean) => {
   let bad = false;
   let brace = false;
   let pattern = false;
+  const closing = text.lastIndexOf("]");
   for (let at = 0; at < text.length; at++) {
     const char = text.charAt(at);
     if (char === "\\") {
@@ -326,7 +330,7 @@ const bare = (text: string, last: boolean) => {
     if (char === "$")
       bad ||= at + 1 < text.length ? EXPANDS.test(text.charAt(at + 1)) || text.startsWith("\\\n", at + 1) : !last;
     else if (/["'`\s;|&()<>]/.test(char)) bad = true;
-    else if (char === "*" || char === "?" || (char === "[" && text.includes("]", at))) {
+    else if (char === "*" || char === "?" || (char === "[" && at < closing)) {
       pattern = true;
       before ??= value;
     } else if (char === "{") {

@@ -1,0 +1,119 @@
+// Judges commands in a thread of its own, which has a deadline: a text that takes the policy too long to read costs its
+// sender a question, and nobody else anything. The thread is started for the first command, and anew after one that overran.
+import { Worker } from "node:worker_threads";
+import { createPolicy, type PolicyOptions, unjudged } from "./policy.ts";
+import type { NewRule, Rule } from "./rules.ts";
+import type { Judgement, Place } from "./types.ts";
+
+export type Judge = {
+  judge(command: string, place: Place): Promise<Judgement>;
+  /** As `describeAlways` of the policy; null as well for what cannot be judged in time. */
+  describeAlways(command: string, place: Place): Promise<NewRule | null>;
+  /** For whatever is asked from now on. Throws a ConfigError as `openJudge` does, and then nothing changes. */
+  setRules(rules: readonly Rule[]): Promise<void>;
+  /** Ends the thread; what is being judged is answered as if it had overrun. */
+  close(): Promise<void>;
+};
+export type Question = { about: "judgement" | "rule"; command: string; place: Place };
+export type Answer = "began" | { judgement: Judgement } | { rule: NewRule | null };
+
+/** The slowest of 64 kB takes 0.2 s; the rest is for machines that are busy. */
+const DEADLINE_MS = 2_000;
+const START_MS = 30_000;
+const MEMORY_MB = 256;
+const LATE = "this command could not be judged in time";
+
+/** Throws a ConfigError where an example of a rule does not come out as written. */
+export const openJudge = async (options: PolicyOptions & { deadlineMs?: number }): Promise<Judge> => {
+  const { mode, sandbox, deadlineMs = DEADLINE_MS } = options;
+  let policy = await checked(options);
+  let worker: Worker | null = null;
+  let closed = false;
+  let last: Promise<unknown> = Promise.resolve();
+  const ending = new Set<Promise<unknown>>();
+
+  return {
+    async judge(command, place) {
+      const answer = await ask({ about: "judgement", command, place });
+      return answer && "judgement" in answer ? answer.judgement : unjudged(LATE, command, mode);
+    },
+    async describeAlways(command, place) {
+      const answer = await ask({ about: "rule", command, place });
+      return answer && "rule" in answer ? answer.rule : null;
+    },
+    async setRules(rules) {
+      const changed = await checked({ rules, mode, sandbox });
+      last = last.then(() => {
+        policy = changed;
+        if (worker) end(worker);
+      });
+      await last;
+    },
+    async close() {
+      closed = true;
+      if (worker) end(worker);
+      await Promise.all([last, ...ending]);
+    },
+  };
+
+  /** One at a time, so that each has its own deadline; null: there is no answer. */
+  function ask(question: Question): Promise<Exclude<Answer, "began"> | null> {
+    const answer = last.then(() => answered(question));
+    last = answer;
+    return answer;
+  }
+
+  function answered(question: Question): Promise<Exclude<Answer, "began"> | null> {
+    if (closed) return Promise.resolve(null);
+    const mine = (worker ??= start());
+    return new Promise((resolve) => {
+      const done = (answer: Exclude<Answer, "began"> | null) => {
+        clearTimeout(timer);
+        mine.off("message", hear).off("exit", gone).unref();
+        resolve(answer);
+      };
+      const gone = () => done(null);
+      const overrun = () => {
+        end(mine);
+        done(null);
+      };
+      let timer = setTimeout(overrun, START_MS);
+      const hear = (answer: Answer) => {
+        if (answer !== "began") return done(answer);
+        clearTimeout(timer);
+        timer = setTimeout(overrun, deadlineMs);
+      };
+      mine.on("message", hear).on("exit", gone).ref();
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
+      mine.postMessage(question);
+    });
+  }
+
+  function start(): Worker {
+    const made = new Worker(new URL("./judge-worker.ts", import.meta.url), {
+      execArgv: [],
+      env: {},
+      workerData: policy,
+      resourceLimits: { maxOldGenerationSizeMb: MEMORY_MB },
+    });
+    // A command that kills it, by memory or otherwise, ends it: the next one gets a new thread.
+    made.on("error", () => {});
+    made.on("exit", () => {
+      if (worker === made) worker = null;
+    });
+    return made;
+  }
+
+  function end(mine: Worker): void {
+    if (worker === mine) worker = null;
+    const ended = mine.terminate();
+    ending.add(ended);
+    void ended.finally(() => ending.delete(ended));
+  }
+};
+
+/** The examples are tried here, where an error has somebody to hear it, and not again. */
+const checked = async ({ rules, mode, sandbox }: PolicyOptions): Promise<PolicyOptions> => {
+  if (rules.some(({ examples }) => examples.length > 0)) await createPolicy({ rules, mode, sandbox });
+  return { rules: rules.map((rule) => ({ ...rule, examples: [] })), mode, sandbox };
+};
