@@ -47,8 +47,8 @@ export function serviceUnit({
 Description=hermes gateway
 After=network-online.target
 Wants=network-online.target
-StartLimitIntervalSec=300
-StartLimitBurst=10
+# Never given up: what keeps it from starting (a full disk, a store that fails) ends, and nobody may be there to start it then.
+StartLimitIntervalSec=0
 
 [Service]
 Type=notify
@@ -57,7 +57,7 @@ ExecStart=${quoted(program)} gateway run
 Environment=${quoted(`HERMES_HOME=${home}`)}
 WorkingDirectory=${workspace}
 Restart=on-failure
-RestartSec=2
+RestartSec=5
 # 75 asks for a restart; 78 is a configuration that no restart helps.
 RestartForceExitStatus=75
 RestartPreventExitStatus=78
