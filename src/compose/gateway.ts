@@ -12,6 +12,7 @@ import { clock } from "../platform/clock.ts";
 import { setDeadline } from "../platform/deadline.ts";
 import { homeOf } from "../platform/home.ts";
 import { lockToken } from "../platform/token-lock.ts";
+import { uncaught } from "../platform/uncaught.ts";
 import { ownerPid } from "../store/sqlite.ts";
 import { type CronJobs, remoteJobs } from "../surfaces/cli/cron.ts";
 import { skillLines } from "../surfaces/cli/skills.ts";
@@ -65,7 +66,7 @@ export async function runGateway(options: {
   log("info", "gateway.leaving", { why, drainMs });
   await running.scheduler.close();
   const drained = running.engine.drain(drainMs, turn ?? undefined);
-  await gateway.announceLeaving(why).catch(() => {});
+  await gateway.announceLeaving(why === "restart" ? why : "shutdown").catch(() => {});
   const { left } = await drained;
   await running.close(0);
   if (left.length) console.error(`hermes: ${left.length} turn(s) go on after the next start`);
@@ -77,6 +78,7 @@ export async function runGateway(options: {
 async function assemble(running: Running, version: string) {
   const { engine, config, home, log, endpoints, observers } = running;
   const lifecycle = createLifecycle(log);
+  uncaught().catch(lifecycle.fail);
   const doors = new Map<string, Door>();
   const chats = await openChats(running, doors);
   const gateway = createGateway({

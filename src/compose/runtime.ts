@@ -20,6 +20,7 @@ import { setDeadline } from "../platform/deadline.ts";
 import { type Home, homeOf, makeHome } from "../platform/home.ts";
 import { openLog } from "../platform/log.ts";
 import { createRedactor } from "../platform/redact.ts";
+import { logUncaught } from "../platform/uncaught.ts";
 import type { Scheduler } from "../schedule/scheduler.ts";
 import type { Skills } from "../skills/skills.ts";
 import { openSqlite } from "../store/sqlite.ts";
@@ -85,6 +86,7 @@ export async function openRuntime(options: {
   });
   await using opened = new AsyncDisposableStack();
   opened.defer(closeLog);
+  opened.defer(logUncaught(log));
   for (const warning of warnings) log("warn", "config.warning", { warning });
 
   const endpoints = chooseEndpoints(config);

@@ -52,7 +52,7 @@ describe("a gateway that starts on a full disk", () => {
     llm.script({ text: "whole" });
     const again = await gateway();
     await expect
-      .poll(() => again.ask("GET", `/v1/runs/${run}`), { interval: 20, timeout: 10_000 })
+      .poll(() => again.ask("GET", `/v1/runs/${String(run)}`), { interval: 20, timeout: 10_000 })
       .toMatchObject({ status: "completed", output: "whole" });
   });
 

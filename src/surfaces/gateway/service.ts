@@ -1,6 +1,7 @@
 // What a service manager is told: that we are ready, that we are alive (from the event loop, so that one that is blocked is
 // not), and that we are leaving.
 import { spawn } from "node:child_process";
+import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log } from "../../core/ports.ts";
 
 /** Node cannot speak to a datagram socket of the file system; systemd's own small program can. */
@@ -18,13 +19,13 @@ export function notifyService({ env, clock, log }: { env: NodeJS.ProcessEnv; clo
   };
   tell("--ready", `MAINPID=${process.pid}`);
   const everyMs = Number(env["WATCHDOG_USEC"] ?? 0) / 1_000 / 2;
-  if (everyMs > 0)
-    void (async () => {
-      while (!over.signal.aborted) {
-        tell("WATCHDOG=1");
-        await clock.sleep(everyMs, over.signal);
-      }
-    })();
+  const live = async () => {
+    while (!over.signal.aborted) {
+      tell("WATCHDOG=1");
+      await clock.sleep(everyMs, over.signal);
+    }
+  };
+  if (everyMs > 0) live().catch((error: unknown) => log("error", "service.untold", { error: messageOf(error) }));
   return {
     stopping() {
       over.abort("leaving");
