@@ -9,6 +9,7 @@ import type { Runtime } from "../core/runtime.ts";
 import { createClarify } from "./clarify.ts";
 import { createDelegate } from "./delegate.ts";
 import { ownerHere, probeSandbox, run, sweepOrphans } from "./exec.ts";
+import { bundledRipgrep } from "./files/ripgrep.ts";
 import { createFileTools } from "./files/tools.ts";
 import { openHomePolicy } from "./home-policy.ts";
 import { createMcp, type Mcp, type McpOptions } from "./mcp.ts";
@@ -66,9 +67,11 @@ export type Toolbox = {
   close(): Promise<void>;
 };
 
+const SEARCH = { capBytes: 8_000_000, timeoutMs: 60_000 };
+
 export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
   const { home, workspace, approvals, terminal, clock, log, runtime, store } = options;
-  const [swept, choice] = await Promise.all([sweepOrphans(home), pickSandbox(options)]);
+  const [swept, choice, rg] = await Promise.all([sweepOrphans(home), pickSandbox(options), bundledRipgrep()]);
   log("info", "orphans.swept", { ...swept });
   const policy = await openHomePolicy({
     file: join(home, "policy.yaml"),
@@ -97,15 +100,10 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
       roots: terminal.writable,
       home,
       outputsOf: (session) => places.of(session).outputs,
-      run: (argv, { cwd, signal }) =>
-        run([...argv], {
-          cwd,
-          signal,
-          marker: randomUUID(),
-          owner: ownerHere(home),
-          capBytes: 8_000_000,
-          timeoutMs: 60_000,
-        }),
+      ripgrep:
+        rg === null
+          ? null
+          : (args, how) => run([rg, ...args], { ...how, ...SEARCH, marker: randomUUID(), owner: ownerHere(home) }),
       display: escapeForDisplay,
       log,
     }),
