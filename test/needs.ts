@@ -5,11 +5,12 @@ import { describe, it } from "vitest";
 import { probeSandbox } from "../src/tools/exec.ts";
 
 /** Why it is not there; empty: it is. */
-type Lack = () => string | Promise<string>;
+type Lack = () => Promise<string>;
 
-const program = (name: string, works: readonly string[]): Lack => {
-  return () => (spawnSync(name, works, { stdio: "ignore" }).status === 0 ? "" : `no ${name}`);
-};
+const program =
+  (name: string, args: readonly string[], lack = `no ${name}`): Lack =>
+  async () =>
+    spawnSync(name, args, { stdio: "ignore" }).status === 0 ? "" : lack;
 
 const NEEDS = {
   diff: program("diff", ["--version"]),
@@ -22,11 +23,8 @@ const NEEDS = {
     const probe = await probeSandbox();
     return probe.usable ? "" : `no sandbox: ${probe.why}`;
   },
-  root: () => (process.getuid?.() === 0 ? "" : "not root"),
-  tmpfs: () => {
-    const mounts = spawnSync("unshare", ["--mount", "mount", "-t", "tmpfs", "none", "/mnt"], { stdio: "ignore" });
-    return mounts.status === 0 ? "" : "no tmpfs can be mounted";
-  },
+  root: async () => (process.getuid?.() === 0 ? "" : "not root"),
+  tmpfs: program("unshare", ["--mount", "mount", "-t", "tmpfs", "none", "/mnt"], "no tmpfs can be mounted"),
 } satisfies Record<string, Lack>;
 
 /** How a test that was left out says why, in its name. */

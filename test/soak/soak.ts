@@ -51,20 +51,16 @@ export async function soak({ minutes, seed, say }: SoakOptions): Promise<{ passe
     const problems: string[] = [];
     const samples: Sample[] = [];
     let passed = 0;
-    let paused = false;
-    let over = false;
+    const state = { paused: false, over: false };
     const busy = new Set<Promise<void>>();
 
     /** Does it again and again, with pauses of about so long, until the end. */
     async function repeat(name: string, pauseMs: number, activity: (n: number) => Promise<void>): Promise<void> {
-      for (let n = 0; !over && problems.length < MOST_PROBLEMS; n++) {
+      for (let n = 0; !state.over && problems.length < MOST_PROBLEMS; n++) {
         await sleep(pauseMs * (0.5 + random()));
-        while (paused) await sleep(50);
-        const doing = Promise.race([activity(n), sleep(LOST_MS, "late", { ref: false })]).then(
-          (late) => {
-            if (late === "late") problems.push(`${name} ${n}: not done after ${LOST_MS / 1_000} s`);
-            else passed++;
-          },
+        while (state.paused) await sleep(50);
+        const doing = inTime(activity(n)).then(
+          () => void passed++,
           (error: unknown) => void problems.push(`${name} ${n}: ${messageOf(error)}`),
         );
         busy.add(doing);
@@ -74,14 +70,14 @@ export async function soak({ minutes, seed, say }: SoakOptions): Promise<{ passe
     }
 
     async function sample(at: number): Promise<void> {
-      paused = true;
+      state.paused = true;
       await Promise.all(busy);
       await sleep(QUIET_MS);
       hermes.kill("SIGWINCH");
       while (linesIn(samplesFile).length <= samples.length) await sleep(20);
       const held: Omit<Sample, "at"> = JSON.parse(linesIn(samplesFile)[samples.length] ?? "{}");
       samples.push({ at, ...held });
-      paused = false;
+      state.paused = false;
     }
 
     const api = { url, random };
@@ -106,7 +102,7 @@ export async function soak({ minutes, seed, say }: SoakOptions): Promise<{ passe
         `${((told - began) / 60_000).toFixed(0)} min: ${passed} done, ${problems.length} failed; ${shown(samples.at(-1))}`,
       );
     }
-    over = true;
+    state.over = true;
     await Promise.all(activities);
     hermes.kill("SIGTERM");
     const code = await hermes.exit;
@@ -118,6 +114,15 @@ export async function soak({ minutes, seed, say }: SoakOptions): Promise<{ passe
   } finally {
     place.clear();
   }
+}
+
+async function inTime(activity: Promise<void>): Promise<void> {
+  const done = new AbortController();
+  const late = sleep(LOST_MS, null, { signal: done.signal }).then(
+    () => Promise.reject(new Error(`not done after ${LOST_MS / 1_000} s`)),
+    () => {}, // it was in time
+  );
+  await Promise.race([activity, late]).finally(() => done.abort());
 }
 
 const linesIn = (file: string) => readFileSync(file, "utf8").split("\n").filter(Boolean);
