@@ -34,8 +34,8 @@ export type Show = {
 type Watched = {
   session: string;
   turn: string;
-  /** The last entry that was shown. */
-  seen: { seq: number };
+  /** The last entry that was shown, and whether a stop was among them. */
+  seen: { seq: number; stopping: boolean };
   signal: AbortSignal;
   view: View;
   /** What each tool call is shown as. */
@@ -77,7 +77,7 @@ export function createShow(options: Options): Show {
 
   /** A turn that nobody sees asks for approvals in vain: it is watched again as long as it goes on. Never rejects. */
   async function insist(session: string, turn: string, after: number, signal: AbortSignal): Promise<void> {
-    const seen = { seq: after };
+    const seen = { seq: after, stopping: false };
     for (let tries = 0; !signal.aborted; tries++) {
       try {
         return await watch(session, turn, seen, signal);
@@ -116,7 +116,6 @@ export function createShow(options: Options): Show {
   }
 
   async function follow({ session, turn, seen, signal, view, calls, chat, place }: Watched) {
-    let wasStopped = false;
     const line = (call: string, mark: string) => {
       if (progress !== "off") view.line(call, `${mark} ${calls.get(call) ?? "tool"}`);
     };
@@ -145,10 +144,10 @@ export function createShow(options: Options): Show {
           line(entry.call, entry.outcome === "ok" ? "✓" : "✗");
           break;
         case "stopping":
-          wasStopped = true;
+          seen.stopping = true;
           break;
         case "ended":
-          return entry.outcome === "interrupted" && !wasStopped ? "cut off" : entry.outcome;
+          return entry.outcome === "interrupted" && !seen.stopping ? "cut off" : entry.outcome;
         default:
           break;
       }
