@@ -47,7 +47,7 @@ addPolicy(program);
 try {
   await program.parseAsync(commandLine(process.argv.slice(2)), { from: "user" });
 } catch (error) {
-  process.exitCode = exitCodeOf(error);
+  process.exit(exitCodeOf(error)); // whatever is still open would keep the process
 }
 
 function commandLine(args: string[]): string[] {

@@ -14,7 +14,10 @@ export function readNumbers<Name extends string>(
     console.log(`npm run ${command} -- [options]\n${lines.join("\n")}`);
     process.exit(0);
   }
-  const numbers = rows.map(([name, { usual }]) => [name, number(name, given[name] ?? String(usual))]);
+  const numbers = rows.map(([name, { usual }]) => [
+    name,
+    given[name] === undefined ? usual : number(name, given[name]),
+  ]);
   return Object.fromEntries(numbers) as Record<Name, number>;
 
   function read(): Record<string, unknown> {

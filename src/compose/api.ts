@@ -9,6 +9,9 @@ import type { ServedApi } from "../surfaces/http/api.ts";
 import type { Route } from "../surfaces/http/route.ts";
 import type { Running } from "./runtime.ts";
 
+/** What answers that are under way when we leave may take. */
+const CLOSE_MS = 1_000;
+
 /** The API over a runtime. Loaded here, so that a command that does not serve does not pay for it. */
 export async function serve(
   running: Running,
@@ -78,19 +81,17 @@ export async function serve(
     },
   });
   served = api;
+  const close = async (ms: number) => {
+    rmSync(home.served, { force: true });
+    await api.close(ms);
+    metrics.close();
+  };
+  running.defer(() => close(CLOSE_MS));
   observers.add(api.observe);
   // So that another shell finds us.
   const place = { pid: process.pid, url: api.url, version };
   writeFileSync(home.served, JSON.stringify(place), { mode: 0o600 });
-  return {
-    ...api,
-    keyFile,
-    async close(ms) {
-      rmSync(home.served, { force: true });
-      await api.close(ms);
-      metrics.close();
-    },
-  };
+  return { ...api, keyFile, close };
 }
 
 /** Who is paired stands in the notes: no gateway need run for it. */

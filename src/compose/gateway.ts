@@ -12,6 +12,7 @@ import { clock } from "../platform/clock.ts";
 import { setDeadline } from "../platform/deadline.ts";
 import { homeOf } from "../platform/home.ts";
 import { lockToken } from "../platform/token-lock.ts";
+import { uncaught } from "../platform/uncaught.ts";
 import { ownerPid } from "../store/sqlite.ts";
 import { type CronJobs, remoteJobs } from "../surfaces/cli/cron.ts";
 import { skillLines } from "../surfaces/cli/skills.ts";
@@ -21,7 +22,7 @@ import { notifyService } from "../surfaces/gateway/service.ts";
 import { answerUnattended } from "../surfaces/gateway/unattended.ts";
 import { channelRoutes, type Door } from "../surfaces/http/channels.ts";
 import { pairingDesk, serve } from "./api.ts";
-import { deliversBy, openRuntime, type Running } from "./runtime.ts";
+import { abandon, deliversBy, openRuntime, type Running } from "./runtime.ts";
 
 /** Returns the exit code. `again`: the command that starts the same gateway. */
 export async function runGateway(options: {
@@ -42,15 +43,15 @@ export async function runGateway(options: {
     assembled.resolve(parts);
   };
   const running = await openRuntime({ env, flags, logToStderr: true, channel, prepare, mine: () => true });
-  const { gateway, api, chats, lifecycle, unlocks } = await assembled.promise;
+  const { gateway, api, chats, lifecycle } = await assembled.promise;
   const { config, log } = running;
+  const { restart_drain_timeout: drain, exit_watchdog: watchdog } = config.agent;
   try {
-    await api?.opened();
-    await gateway.start();
+    // The doors of the chats are open before the API says that every route answers; their connections may take longer.
+    await Promise.all([gateway.start(), api?.opened()]);
     running.scheduler.start();
   } catch (error) {
-    await Promise.all([gateway.close(), api?.close(0)]); // a socket that is open would keep the process
-    await running.close(0);
+    await abandon(running);
     throw error;
   }
   if (api?.keyFile) print(`The key of the API is in ${api.keyFile}`);
@@ -60,19 +61,15 @@ export async function runGateway(options: {
 
   const { why, turn } = await lifecycle.asked;
   service.stopping();
-  const { restart_drain_timeout: drain, exit_watchdog: watchdog } = config.agent;
   const drainMs = drain * 1_000;
   const cancelDeadline = setDeadline(drainMs + watchdog * 1_000);
   log("info", "gateway.leaving", { why, drainMs });
   await running.scheduler.close();
   const drained = running.engine.drain(drainMs, turn ?? undefined);
-  await gateway.announceLeaving(why).catch(() => {});
+  await gateway.announceLeaving(why === "restart" ? why : "shutdown").catch(() => {});
   const { left } = await drained;
-  // Before the store: what is being heard just now is noted there before its platform is told that it has arrived.
-  await Promise.all([gateway.stopHearing().then(() => gateway.close()), api?.close(1_000)]);
   await running.close(0);
   if (left.length) console.error(`hermes: ${left.length} turn(s) go on after the next start`);
-  for (const unlock of unlocks) unlock();
   cancelDeadline();
   return leaveTo(why, env, again);
 }
@@ -81,39 +78,35 @@ export async function runGateway(options: {
 async function assemble(running: Running, version: string) {
   const { engine, config, home, log, endpoints, observers } = running;
   const lifecycle = createLifecycle(log);
-  const unlocks: (() => void)[] = [];
+  uncaught().catch(lifecycle.fail);
   const doors = new Map<string, Door>();
-  try {
-    const chats = await openChats(running, unlocks, doors);
-    const gateway = createGateway({
-      runtime: engine,
-      chats,
-      clock,
-      log,
-      newKey: randomUUID,
-      randomBytes,
-      lists: (platform) => listsOf(config, platform),
-      approvers: config.approvals.chat,
-      busyMode: (platform) => busyModeOf(config, platform),
-      models: () => endpoints.map(({ provider, model }) => `${provider}:${model}`),
-      skills: () => skillLines(running.skills),
-      left: (session, by) => running.memory.sessionEnded({ session, by }),
-      progress: config.display.tool_progress,
-      files: join(home.dir, "attachments"),
-      sharedGroups: false,
-      requestRestart: lifecycle.requestRestart,
-    });
-    observers.add(gateway.observe);
-    observers.add(answerUnattended(engine, isUnattended, config.approvals.unattended, log));
-    const more = channelRoutes(doors);
-    const health = () => ({ channels: gateway.health() });
-    const api = config.gateway.api_server.enabled ? await serve(running, version, { health, more }) : null;
-    return { lifecycle, unlocks, chats, gateway, api };
-  } catch (error) {
-    for (const unlock of unlocks) unlock();
-    await running.close(0);
-    throw error;
-  }
+  const chats = await openChats(running, doors);
+  const gateway = createGateway({
+    runtime: engine,
+    chats,
+    clock,
+    log,
+    newKey: randomUUID,
+    randomBytes,
+    lists: (platform) => listsOf(config, platform),
+    approvers: config.approvals.chat,
+    busyMode: (platform) => busyModeOf(config, platform),
+    models: () => endpoints.map(({ provider, model }) => `${provider}:${model}`),
+    skills: () => skillLines(running.skills),
+    left: (session, by) => running.memory.sessionEnded({ session, by }),
+    progress: config.display.tool_progress,
+    files: join(home.dir, "attachments"),
+    sharedGroups: false,
+    requestRestart: lifecycle.requestRestart,
+  });
+  // Before the store: what is being heard just now is noted there before its platform is told that it has arrived.
+  running.defer(() => gateway.stopHearing().then(() => gateway.close()));
+  observers.add(gateway.observe);
+  observers.add(answerUnattended(engine, isUnattended, config.approvals.unattended, log));
+  const more = channelRoutes(doors);
+  const health = () => ({ channels: gateway.health() });
+  const api = config.gateway.api_server.enabled ? await serve(running, version, { health, more }) : null;
+  return { lifecycle, chats, gateway, api };
 }
 
 type ChatConfig = Config["gateway"]["telegram"] | Config["gateway"]["discord"] | Config["gateway"]["slack"];
@@ -135,7 +128,7 @@ const busyModeOf = (config: Config, platform: string) =>
   chatConfig(config, platform)?.busy_input_mode ?? config.display.busy_input_mode;
 
 /** One process for each bot: two that listen with the same token take each other's messages. */
-async function openChats(running: Running, unlocks: (() => void)[], doors: Map<string, Door>): Promise<Chat[]> {
+async function openChats(running: Running, doors: Map<string, Door>): Promise<Chat[]> {
   const { config, log, engine } = running;
   const { telegram, discord, slack, webhook } = config.gateway;
   const common = { clock, log, random: Math.random };
@@ -144,7 +137,7 @@ async function openChats(running: Running, unlocks: (() => void)[], doors: Map<s
     const unlock = await lockToken(token);
     if (!unlock)
       throw new ConfigError(`Another gateway on this machine uses the same ${platform} token; stop it first.`);
-    unlocks.push(unlock);
+    running.defer(unlock);
   };
   if (telegram.token) {
     const { createTelegram } = await import("../chats/telegram.ts");

@@ -16,9 +16,11 @@ import { createModel } from "../llm/provider.ts";
 import type { LongTermMemory } from "../memory/manager.ts";
 import { clock } from "../platform/clock.ts";
 import { createContextFiles } from "../platform/context-files.ts";
+import { setDeadline } from "../platform/deadline.ts";
 import { type Home, homeOf, makeHome } from "../platform/home.ts";
 import { openLog } from "../platform/log.ts";
 import { createRedactor } from "../platform/redact.ts";
+import { logUncaught } from "../platform/uncaught.ts";
 import type { Scheduler } from "../schedule/scheduler.ts";
 import type { Skills } from "../skills/skills.ts";
 import { openSqlite } from "../store/sqlite.ts";
@@ -43,6 +45,8 @@ export type Running = {
   observers: Set<Observe>;
   /** The conversation of a terminal that was last talked in. */
   newest(): Promise<string | null>;
+  /** What was opened over this runtime is closed with it, the last one first, also when the engine cannot start. */
+  defer(close: () => Promise<unknown> | void): void;
   /** Lets running turns (but that one) finish for so long, then lets go. What is left goes on at the next start. */
   close(drainMs: number, except?: string): Promise<{ left: string[] }>;
 };
@@ -55,6 +59,8 @@ const LIMITS = { inbox: 100, text: 4_000_000, graceMs: 5_000, resumeWithinMs: 3_
 /** Models that were asked for by name, kept open. Whoever may call us names them: there must be an end. */
 const MODELS = 32;
 
+/** Whatever it has opened is closed again when it fails: the store's thread alone would keep the process, with nobody behind
+ *  its port. */
 export async function openRuntime(options: {
   env: NodeJS.ProcessEnv;
   flags?: readonly Flag[];
@@ -78,6 +84,9 @@ export async function openRuntime(options: {
     stderr: logToStderr,
     redactor,
   });
+  await using opened = new AsyncDisposableStack();
+  opened.defer(closeLog);
+  opened.defer(logUncaught(log));
   for (const warning of warnings) log("warn", "config.warning", { warning });
 
   const endpoints = chooseEndpoints(config);
@@ -102,6 +111,7 @@ export async function openRuntime(options: {
     openSqlite({ file: home.database }),
     import("../tools/toolbox.ts"), // while the store's thread starts
   ]);
+  opened.defer(() => store.close());
   const { approvals, terminal } = config;
   const { openSkills } = await import("../skills/open.ts");
   const skills = openSkills({ home: home.dir, workspace: cwd, clock, log });
@@ -119,6 +129,7 @@ export async function openRuntime(options: {
     clock,
     log,
   });
+  opened.defer(() => toolbox.close());
   const { openMemory } = await import("../memory/open.ts");
   const memory = openMemory({
     settings: config.memory,
@@ -206,6 +217,9 @@ export async function openRuntime(options: {
   observers.add(webhooks.observe);
   const telemetry = await openTelemetry();
   if (telemetry) observers.add(telemetry.observe);
+  opened.defer(async () => {
+    await Promise.all([webhooks.close(TELL_MS), telemetry?.close(TELL_MS), memory.shutdownAll(TELL_MS)]);
+  });
   const { createScheduler } = await import("../schedule/scheduler.ts");
   const { unattended } = approvals;
   const scheduler = createScheduler({
@@ -223,6 +237,7 @@ export async function openRuntime(options: {
       .prune("run_", clock.now() - runs_days * DAY_MS)
       .catch((error: unknown) => log("warn", "prune.failed", { error: messageOf(error) }));
   const daily = runs_days > 0 ? setInterval(prune, DAY_MS).unref() : undefined;
+  const parts = opened.move();
   const running: Running = {
     engine: runtime,
     config,
@@ -239,20 +254,26 @@ export async function openRuntime(options: {
     scheduler,
     newest: async () =>
       (await store.sessions({ limit: 50 })).find((row) => row.session.includes(":terminal:"))?.session ?? null,
+    defer: (close) =>
+      parts.defer(async () => {
+        await close();
+      }),
     async close(drainMs, except) {
       clearInterval(daily);
       await scheduler.close();
       const drained = await engine.drain(drainMs, except);
-      await Promise.all([webhooks.close(TELL_MS), telemetry?.close(TELL_MS), memory.shutdownAll(TELL_MS)]);
-      await toolbox.close();
-      await store.close();
-      closeLog();
+      await parts.disposeAsync();
       return drained;
     },
   };
-  // What may keep us from starting is known before a turn that was left is counted as taken up again.
-  await options.prepare?.(running);
-  await engine.start(options.mine);
+  try {
+    // What may keep us from starting is known before a turn that was left is counted as taken up again.
+    await options.prepare?.(running);
+    await engine.start(options.mine);
+  } catch (error) {
+    await abandon(running);
+    throw error;
+  }
   webhooks.start();
   if (daily) prune(); // off the path of whatever is waiting to start
   return running;
@@ -263,6 +284,13 @@ export async function openRuntime(options: {
     const { createTelemetry } = await import("../telemetry/otel.ts");
     return createTelemetry({ runtime, endpoint, ...rest, redact: redactor.text, version: pkg.version, clock, log });
   }
+}
+
+/** Closes what could not start, whatever comes of it: why it could not is what its user must hear. */
+export async function abandon({ close, config, log }: Running): Promise<void> {
+  const cancelDeadline = setDeadline(config.agent.exit_watchdog * 1_000);
+  await close(0).catch((error: unknown) => log("error", "start.unclosed", { error: messageOf(error) }));
+  cancelDeadline();
 }
 
 /** A provider may repeat our key in its error, and that goes into the journal and to clients. */

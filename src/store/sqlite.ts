@@ -38,7 +38,10 @@ export class StoreInUse extends Error {
 }
 
 const STATE_VERSION = fresh.v;
+// https://sqlite.org/rescode.html
 const SQLITE_BUSY = 5;
+const SQLITE_IOERR = 10;
+const SQLITE_FULL = 13;
 const PATIENT = "PRAGMA busy_timeout = 1000"; // of two that start together, one writes its pid while the other reads it
 const INDEX_AT_ONCE = 500; // entries, likewise
 const PRUNE_AT_ONCE = 100; // sessions in one transaction: the longest that a commit waits for a prune
@@ -347,7 +350,13 @@ function lock(file: string, look = false): () => void {
   } catch (error) {
     const pid = ownerOf(db);
     if (db.isOpen) db.close();
-    if (error instanceof Error && "errcode" in error && error.errcode === SQLITE_BUSY) throw new StoreInUse(file, pid);
+    const code = error instanceof Error && "errcode" in error ? Number(error.errcode) & 0xff : 0;
+    if (code === SQLITE_BUSY) throw new StoreInUse(file, pid);
+    // No matter of the configuration: whoever starts us again may find room.
+    if (code === SQLITE_FULL || code === SQLITE_IOERR)
+      throw new StoreFault("no", `the disk that holds ${file} is full or failed (${messageOf(error)})`, {
+        cause: error,
+      });
     throw new ConfigError(`cannot lock ${file}: ${messageOf(error)}; if nothing uses it, remove ${file}.lock`, {
       cause: error,
     });

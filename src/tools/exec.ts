@@ -222,7 +222,11 @@ const NOTHING: Ended = { found: 0, left: 0 };
 
 /** When we cannot even look (no descriptors left): better than nothing, and said so. */
 function endGroup(group: number | null): Ended {
-  if (group !== null) process.kill(-group, "SIGKILL");
+  try {
+    if (group !== null) process.kill(-group, "SIGKILL");
+  } catch {
+    // gone
+  }
   return { found: 0, left: 1 };
 }
 

@@ -94,6 +94,7 @@ export function createStdio(options: StdioOptions, parse: (line: string) => Mess
     return closing;
   }
 
+  /** Never rejects: it is also called where nobody waits for it. */
   async function end(): Promise<void> {
     const server = child;
     server?.stdin?.end();
@@ -102,7 +103,9 @@ export function createStdio(options: StdioOptions, parse: (line: string) => Mess
     const table = existsSync("/proc/self/stat") ? procTable : psTable;
     // Also after it has ended: what it started carries its marker.
     if (server?.pid !== undefined)
-      await endTree(table, { mine: isOfCall(marker), group: () => (alive() ? (server.pid ?? null) : null) });
+      await endTree(table, { mine: isOfCall(marker), group: () => (alive() ? (server.pid ?? null) : null) }).catch(
+        killNow,
+      );
     for (const stream of [server?.stdin, server?.stdout, server?.stderr]) stream?.destroy();
     groups.delete(killNow);
     transport.onclose?.();

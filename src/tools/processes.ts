@@ -1,6 +1,7 @@
 // Background processes: they outlive the turn and a plain stop, and end with us.
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
+import { messageOf } from "../core/errors.ts";
 import type { Log } from "../core/ports.ts";
 import { type ExecOptions, endOwned, type Result, type Running, start } from "./exec.ts";
 
@@ -70,11 +71,13 @@ export function createProcesses(options: {
     };
     all.set(id, process);
     for (const old of others.filter((other) => !isRunning(other)).slice(0, -MOST_REMEMBERED)) all.delete(old.id);
-    void running.done.then((result) => {
-      process.result = result;
-      if (result.survivors > 0) log("warn", "process.survived", { session, id, survivors: result.survivors });
-      if (notify && open && !result.aborted) onComplete(process, result);
-    });
+    running.done
+      .then((result) => {
+        process.result = result;
+        if (result.survivors > 0) log("warn", "process.survived", { session, id, survivors: result.survivors });
+        if (notify && open && !result.aborted) onComplete(process, result);
+      })
+      .catch((error: unknown) => log("error", "process.unsettled", { session, id, error: messageOf(error) }));
     return process;
   }
 

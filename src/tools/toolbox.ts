@@ -2,13 +2,14 @@
 import { randomUUID } from "node:crypto";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { messageOf } from "../core/errors.ts";
+import { messageOf, Refusal, type RefusalCode } from "../core/errors.ts";
 import type { RunningJobs } from "../core/jobs.ts";
 import type { Clock, Log, Store, Tool } from "../core/ports.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { createClarify } from "./clarify.ts";
 import { createDelegate } from "./delegate.ts";
 import { ownerHere, probeSandbox, run, sweepOrphans } from "./exec.ts";
+import { bundledRipgrep } from "./files/ripgrep.ts";
 import { createFileTools } from "./files/tools.ts";
 import { openHomePolicy } from "./home-policy.ts";
 import { createMcp, type Mcp, type McpOptions } from "./mcp.ts";
@@ -66,9 +67,14 @@ export type Toolbox = {
   close(): Promise<void>;
 };
 
+const SEARCH = { capBytes: 8_000_000, timeoutMs: 60_000 };
+const LONGEST_WAIT_MS = 60_000;
+/** What is refused for these reasons can be accepted later. */
+const PASSING: ReadonlySet<RefusalCode> = new Set(["store_unavailable", "inbox_full"]);
+
 export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
   const { home, workspace, approvals, terminal, clock, log, runtime, store } = options;
-  const [swept, choice] = await Promise.all([sweepOrphans(home), pickSandbox(options)]);
+  const [swept, choice, rg] = await Promise.all([sweepOrphans(home), pickSandbox(options), bundledRipgrep()]);
   log("info", "orphans.swept", { ...swept });
   const policy = await openHomePolicy({
     file: join(home, "policy.yaml"),
@@ -78,6 +84,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     userHome: homedir(),
   });
   const places = createPlaces(home, log);
+  const closing = new AbortController();
   const shell = createTerminal({
     home,
     workspace,
@@ -85,7 +92,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     policy,
     ...(approvals.mode === "off" && { judgeInput: () => ({ verdict: "allow" as const, reason: "asking is off" }) }),
     display: escapeForDisplay,
-    onComplete: tell,
+    onComplete: (session, text) => void tell(session, text),
     log,
     timeoutMs: terminal.timeoutMs,
     approvalMs: approvals.timeoutMs,
@@ -97,15 +104,10 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
       roots: terminal.writable,
       home,
       outputsOf: (session) => places.of(session).outputs,
-      run: (argv, { cwd, signal }) =>
-        run([...argv], {
-          cwd,
-          signal,
-          marker: randomUUID(),
-          owner: ownerHere(home),
-          capBytes: 8_000_000,
-          timeoutMs: 60_000,
-        }),
+      ripgrep:
+        rg === null
+          ? null
+          : (args, how) => run([rg, ...args], { ...how, ...SEARCH, marker: randomUUID(), owner: ownerHere(home) }),
       display: escapeForDisplay,
       log,
     }),
@@ -132,13 +134,21 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
   await mcp.ready;
   all = [...own, ...mcp.tools()];
 
-  /** Said like anything else: durable, in order, and not in the middle of something. */
-  function tell(session: string, text: string) {
+  /** Said like anything else: durable, in order, and not in the middle of something. Tried until it is taken. Never rejects. */
+  async function tell(session: string, text: string): Promise<void> {
     const reply = /^agent:main:(?!terminal:)/.test(session) ? "push" : "pull"; // a chat is told of it, a terminal sees it
     const request = { session, source: "process", key: randomUUID(), text, mode: "queue", reply } as const;
-    void runtime()
-      .accept(request)
-      .catch((error: unknown) => log("warn", "notice.lost", { session, error: messageOf(error) }));
+    for (let tries = 0; !closing.signal.aborted; tries++) {
+      try {
+        await runtime().accept(request);
+        return;
+      } catch (error) {
+        const again = error instanceof Refusal && PASSING.has(error.code);
+        log("warn", again ? "notice.delayed" : "notice.lost", { session, tries, error: messageOf(error) });
+        if (!again) return;
+        await clock.sleep(Math.min(LONGEST_WAIT_MS, 1_000 * 2 ** tries), closing.signal);
+      }
+    }
   }
 
   return {
@@ -148,6 +158,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     endBackground: shell.endAll,
     callMcp: mcp.call,
     async close() {
+      closing.abort("closed");
       await Promise.all([shell.close(), mcp.close(), policy.close()]);
     },
   };

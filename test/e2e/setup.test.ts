@@ -13,6 +13,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { makePlace, type Place } from "../fakes/hermes.ts";
 import { type FakeLlm, startFakeLlm } from "../fakes/llm/server.ts";
+import { needs } from "../needs.ts";
 
 type Hermes = ReturnType<Place["start"]>;
 
@@ -230,8 +231,8 @@ describe("hermes setup that does not work out changes nothing", () => {
   });
 });
 
-// util-linux's `script` gives it a terminal.
-describe.skipIf(!existsSync("/usr/bin/script") || process.platform !== "linux")("hermes setup on a terminal", () => {
+const onTerminal = await needs("script");
+onTerminal.describe("hermes setup on a terminal", () => {
   const ENTER = "\r";
   const DOWN = "\x1b[B";
 

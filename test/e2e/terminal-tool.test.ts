@@ -19,6 +19,7 @@ import { ownerHere, probeSandbox } from "../../src/tools/exec.ts";
 import { type Choice, chooseSandbox } from "../../src/tools/sandbox.ts";
 import { createTerminal, type Judgement, type Terminal, type TerminalOptions } from "../../src/tools/terminal.ts";
 import { marked, until } from "../fakes/shapes.ts";
+import { needs } from "../needs.ts";
 
 const probe = await probeSandbox();
 const NONE: Choice = { sandbox: null, why: "not wanted", refuse: false };
@@ -91,12 +92,12 @@ function terminal(more: Partial<TerminalOptions> = {}) {
 }
 const idOf = (text: string) => /bg_[0-9a-f]+/.exec(text)?.[0] ?? expect.fail(text);
 
-const why = probe.usable ? "" : ` (${probe.why})`;
-for (const [name, choice] of [
-  ["without a sandbox", () => NONE],
-  [`in a sandbox${why}`, boxed],
+const inSandbox = await needs("sandbox");
+for (const [name, choice, describeIn] of [
+  ["without a sandbox", () => NONE, describe],
+  ["in a sandbox", boxed, inSandbox.describe],
 ] as const)
-  describe.skipIf(choice === boxed && !probe.usable)(name, () => {
+  describeIn(name, () => {
     it("runs, and says first what came of it", async () => {
       const { sh } = terminal({ sandbox: choice() });
       const fine = await sh({ command: "echo hello; echo world >&2" });

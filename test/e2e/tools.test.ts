@@ -55,6 +55,19 @@ describe("tools", () => {
     expect(hermes.stdout()).toBe("done\n");
   });
 
+  it("files are searched with the ripgrep of the install, never with one from the PATH", async () => {
+    const bin = join(place.dir, "bin");
+    mkdirSync(bin);
+    writeFileSync(join(bin, "rg"), '#!/bin/sh\n: > "$0.ran"\nexit 1\n', { mode: 0o755 });
+    writeFileSync(join(place.dir, "a.txt"), "a needle\n");
+    llm.script([call("search_files", { pattern: "needle" }), { text: "done" }]);
+    const hermes = place.start(["run", "search"], { PATH: `${bin}:${process.env["PATH"]}` });
+    hermes.hangUp();
+    expect(await hermes.exit).toBe(0);
+    expect(said(llm.requests[1])).toContain("a.txt:1:a needle");
+    expect(existsSync(join(bin, "rg.ran"))).toBe(false);
+  });
+
   it("files are written, read and patched", async () => {
     llm.script([
       call("write_file", { path: "a.txt", content: "one\ntwo\n" }),

@@ -13,6 +13,8 @@ export const KEY = "test-key-0123456789-abcdefghij";
 export type StartOptions = Pick<BootOptions, "tools" | "disk" | "limits" | "rules" | "announce" | "modelNamed"> & {
   settings?: Partial<Settings>;
   server?: Partial<Pick<ApiOptions, "origins" | "names" | "rateLimit" | "key" | "host" | "more">>;
+  /** False: as while the runtime still starts. */
+  opened?: boolean;
   /** Looks on, and may serve what it saw. */
   onlooker?(runtime: Runtime): { observe: NonNullable<BootOptions["observe"]>; routes?: readonly Route[] };
 };
@@ -39,7 +41,7 @@ export type TestApi = Omit<Booted, "kill"> & {
 };
 
 export async function startApi(options: StartOptions = {}): Promise<TestApi> {
-  const { settings = {}, server = {}, onlooker, ...boot } = options;
+  const { settings = {}, server = {}, opened = true, onlooker, ...boot } = options;
   const model = scriptedModel();
   let api: ServedApi | null = null;
   let beside: ReturnType<NonNullable<StartOptions["onlooker"]>> | undefined;
@@ -83,7 +85,7 @@ export async function startApi(options: StartOptions = {}): Promise<TestApi> {
     },
   });
   const served = api;
-  await served.opened();
+  if (opened) await served.opened();
   const call: TestApi["call"] = (method, path, body, headers = {}) =>
     fetch(`${served.url}${path}`, {
       method,

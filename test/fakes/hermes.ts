@@ -27,6 +27,8 @@ export type Place = {
   home: string;
   dir: string;
   start(args: string[], more?: NodeJS.ProcessEnv): Hermes;
+  /** No file of it can grow beyond so many KiB: a disk that is full, for whoever need not be root to have one. */
+  startWithFullDisk(args: string[], kib: number): Hermes;
   /** On a terminal of its own: what is typed are keys, what is printed comes with colours and all. */
   startOnTerminal(args: string[]): Hermes;
   /** What a process here starts with. */
@@ -64,6 +66,8 @@ export function makePlace(env: NodeJS.ProcessEnv = {}): Place {
     env: whole,
     adopt,
     start: (args, more = {}) => launch(program, args, more),
+    startWithFullDisk: (args, kib) =>
+      launch("/bin/sh", ["-c", `ulimit -f ${kib * 2}; exec "$0" "$@"`, program, ...args], {}), // in blocks of 512 bytes
     startOnTerminal(args) {
       const command = `stty cols 120 rows 50; exec '${program}' ${args.join(" ")}`;
       return launch("script", ["-qefc", command, "/dev/null"], { TERM: "xterm", SHELL: "/bin/sh" });

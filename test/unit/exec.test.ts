@@ -21,6 +21,7 @@ import { type ExecOptions, ownerHere, probeSandbox, psTable, run, start, sweepOr
 import { chooseSandbox, type Sandbox } from "../../src/tools/sandbox.ts";
 import { endTree } from "../../src/tools/tree.ts";
 import { marked, SHAPES, until } from "../fakes/shapes.ts";
+import { needs } from "../needs.ts";
 
 const probe = await probeSandbox();
 const childScript = fileURLToPath(new URL("../fakes/exec-child.ts", import.meta.url));
@@ -64,14 +65,14 @@ async function abortWhenReady(command: string, more: Partial<ExecOptions> = {}) 
   return run(command, options({ ...more, onOutput, signal: stop.signal }));
 }
 
-const why = probe.usable ? "" : ` (${probe.why})`;
+const inSandbox = await needs("sandbox");
 const boxes = [
-  { box: "without a sandbox", boxed: false },
-  { box: `in a sandbox${why}`, boxed: true },
+  { box: "without a sandbox", boxed: false, describe },
+  { box: "in a sandbox", boxed: true, describe: inSandbox.describe },
 ];
 
-for (const { box, boxed } of boxes)
-  describe.skipIf(boxed && !probe.usable)(box, () => {
+for (const { box, boxed, describe } of boxes)
+  describe(box, () => {
     const inside = () => ({ sandbox: boxed ? sandbox() : null });
 
     it.each(Object.entries(SHAPES))("abort ends what %s", async (_, command) => {
@@ -232,7 +233,7 @@ describe("what is ended", () => {
     expect(await abortWhenReady(again)).toMatchObject({ survivors: 0 });
   });
 
-  it.skipIf(!probe.usable)("is, in a sandbox, also what never stays the same process", async () => {
+  inSandbox.it("is, in a sandbox, also what never stays the same process", async () => {
     const hop = `use POSIX; $| = 1; print "ready\\n"; while (1) { exit if fork; setsid }`;
     expect(await abortWhenReady(`perl -e '${hop}' & sleep 300`, { sandbox: sandbox() })).toMatchObject({
       survivors: 0,
@@ -303,13 +304,13 @@ describe("after a kill -9 of ours", () => {
     expect(child.stdout).toBe('{"found":0,"left":0}\nalive\n');
   });
 
-  it.skipIf(!probe.usable)("a sandbox ends by itself", async () => {
+  inSandbox.it("a sandbox ends by itself", async () => {
     await killed(await hold(dir, `${test}-boxed`, true));
     await until(() => marked(`${test}-boxed`).length === 0);
   });
 });
 
-describe.skipIf(!probe.usable)("the sandbox", () => {
+inSandbox.describe("the sandbox", () => {
   it("writes in the workspace and its own /tmp only, which a call can share with the next", async () => {
     const tmp = join(dir, "tmp");
     mkdirSync(tmp);

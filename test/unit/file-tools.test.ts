@@ -30,15 +30,20 @@ import type { RunProgram } from "../../src/tools/files/common.ts";
 import { parseDiff } from "../../src/tools/files/diff.ts";
 import { applyEdit } from "../../src/tools/files/edits.ts";
 import { createMarks } from "../../src/tools/files/marks.ts";
-import { toRust } from "../../src/tools/files/ripgrep.ts";
+import { bundledRipgrep, toRust } from "../../src/tools/files/ripgrep.ts";
 import { createFileTools, type FileToolsOptions } from "../../src/tools/files/tools.ts";
 import { escapeForDisplay } from "../../src/tools/policy/display.ts";
+import { needs } from "../needs.ts";
 
 const SECRET = "SECRET outside";
 const isRoot = process.getuid?.() === 0;
 const sh = (command: string, ...args: string[]) =>
   spawnSync("sh", ["-c", command, "sh", ...args], { encoding: "utf8" });
-const has = (program: string) => sh(`command -v ${program}`).status === 0;
+const asRoot = await needs("root");
+const withTmpfs = await needs("root", "tmpfs");
+const withDiff = await needs("diff");
+const withGit = await needs("git");
+const withRipgrep = await needs("ripgrep");
 
 let dir: string;
 let work: string;
@@ -95,6 +100,7 @@ const make = (more: Partial<FileToolsOptions> = {}) =>
       outputsOf: (session) => join(home, "outputs", session),
       display: escapeForDisplay,
       log: () => {},
+      ripgrep: null,
       ...more,
     }).map((tool) => [tool.name, tool]),
   );
@@ -599,7 +605,7 @@ describe("trouble with the disk", () => {
     expect(readdirSync(work)).toEqual(["a.txt"]);
   });
 
-  it.runIf(isRoot)("in the middle of a patch takes back what was done", async () => {
+  asRoot.it("in the middle of a patch takes back what was done", async () => {
     // Others' files in a sticky directory cannot be replaced, which shows only at the rename.
     for (const name of ["free", "sticky"]) mkdirSync(join(work, name));
     put("work/free/1.txt", "old one\n");
@@ -628,10 +634,10 @@ describe("trouble with the disk", () => {
     expect(leftovers()).toEqual([]);
   });
 
-  it.runIf(isRoot)("is a result: a full disk loses nothing", async (context) => {
+  withTmpfs.it("is a result: a full disk loses nothing", async () => {
     const small = join(work, "small");
     mkdirSync(small);
-    if (sh('mount -t tmpfs -o size=64k none "$1"', small).status !== 0) context.skip("no tmpfs can be mounted");
+    expect(sh('mount -t tmpfs -o size=64k none "$1"', small)).toMatchObject({ status: 0 });
     try {
       await write("small/x.txt", "old");
       expect(await write("small/x.txt", "x".repeat(1_000_000))).toMatchObject({
@@ -799,7 +805,7 @@ describe("patch", () => {
     });
   });
 
-  it.runIf(has("diff"))("makes of a file what diff says it becomes", () => {
+  withDiff.it("makes of a file what diff says it becomes", () => {
     const text = tuple(
       array(constantFrom("a", "b", "", "-- c", "++ d", "@@ x", "\\ e", " f"), { maxLength: 14 }),
       boolean(),
@@ -913,7 +919,7 @@ describe("search_files", () => {
     expect(globOf("{a,b}{c,d}{e,f}.[!x]s")(["bde.ts"])).toBe(true);
   });
 
-  it.runIf(has("git"))("leaves out what git leaves out", async () => {
+  withGit.it("leaves out what git leaves out", async () => {
     const rules = [
       "*.o",
       "!keep.o",
@@ -946,10 +952,12 @@ describe("search_files", () => {
   });
 
   describe("with ripgrep", () => {
-    const real: RunProgram = async ([program = "", ...args], { cwd }) => {
-      const { status, stdout } = spawnSync(program, args, { cwd, encoding: "utf8" });
-      return { code: status ?? 127, output: stdout ?? "", truncated: false };
-    };
+    const real =
+      (program: string): RunProgram =>
+      async (args, { cwd }) => {
+        const { status, stdout } = spawnSync(program, args, { cwd, encoding: "utf8" });
+        return { code: status ?? 127, output: stdout ?? "", truncated: false };
+      };
     const PATTERNS: [string, object][] = [
       ["needle", {}],
       ["NEEDLE", { ignore_case: true }],
@@ -965,18 +973,35 @@ describe("search_files", () => {
       ["x{2,3}|[^a-z ]1", {}],
     ];
 
-    it.runIf(has("rg"))("the same is found as without (skipped where ripgrep is not installed)", async () => {
+    async function sameAsWithout(program: string) {
       files();
       put("work/u.txt", "é x1\nxx\n");
       put("work/-x.txt", "needle\n");
+      put("work/dos.txt", "a needle\r\nand the end\r\n");
       put("work/new\nline.txt", "needle\n");
+      let asked = 0;
+      const counted: RunProgram = async (args, how) => {
+        asked++;
+        const answer = await real(program)(args, how);
+        expect([args, answer.code]).toEqual([args, expect.toBeOneOf([0, 1])]);
+        return answer;
+      };
       for (const [pattern, more] of PATTERNS) {
         tools = make();
         const without = await search(pattern, more);
-        tools = make({ run: real });
+        tools = make({ ripgrep: counted });
         expect([pattern, await search(pattern, more)]).toEqual([pattern, without]);
       }
+      expect(asked).toBeGreaterThan(PATTERNS.length / 2);
+    }
+
+    it("that came with the install the same is found as without", async () => {
+      const program = await bundledRipgrep();
+      expect(program).toContain(join("node_modules", "@vscode"));
+      await sameAsWithout(program ?? "");
     });
+
+    withRipgrep.it("of the system the same is found as without", () => sameAsWithout("rg"));
 
     const VISIBLE = "./a.txt ./bin.dat ./keep.log ./src/deep/three.md ./src/one.ts ./src/two.js".split(" ");
 
@@ -989,22 +1014,23 @@ describe("search_files", () => {
         { code: 127, output: "", truncated: false },
         { code: 2, output: "", truncated: false },
         { code: 0, output: "./src/one.ts\n", truncated: true },
+        { code: 0, output: "src/one.ts\n", truncated: false },
       ];
       for (const answer of answers) {
-        tools = make({ run: async (argv) => (asked.push(argv), answer) });
+        tools = make({ ripgrep: async (args) => (asked.push(args), answer) });
         expect(await search("needle")).toEqual(without);
       }
-      const lying: RunProgram = async (argv) => {
-        const given = argv.filter((word) => word.startsWith("./"));
+      const lying: RunProgram = async (args) => {
+        const given = args.filter((word) => word.startsWith("./"));
         return {
           code: 0,
           output: [...given, "./../outside/one.ts", "/etc/passwd", "./.hidden/four.ts"].join("\n"),
           truncated: false,
         };
       };
-      tools = make({ run: lying });
+      tools = make({ ripgrep: lying });
       expect(await search("needle")).toEqual(without);
-      expect(asked[0]?.slice(0, 2)).toEqual(["rg", "--files-with-matches"]);
+      expect(asked[0]?.[0]).toBe("--files-with-matches");
       expect(asked[0]?.slice(-7)).toEqual(["--", ...VISIBLE]);
     });
 

@@ -25,7 +25,9 @@ import { createGuard, createRateLimit, securityHeaders } from "../../src/surface
 import { apiKey, requireStrongKey } from "../../src/surfaces/http/key.ts";
 import { envelope, Problem, problem } from "../../src/surfaces/http/problem.ts";
 import { handClock } from "../fakes/scripted.ts";
+import { needs } from "../needs.ts";
 
+const asRoot = await needs("root");
 const KEY = "k3y-Zq8vN1xR5tW7yB0cD2fG4hJ6kL9mP";
 const PAGE = "https://app.example";
 const MINUTE = 60_000;
@@ -631,7 +633,7 @@ describe("the key of a new installation", () => {
     expect(modeOf(file)).toBe(0o600);
   });
 
-  it.runIf(process.getuid?.() === 0)("is not used from somebody else's file that others can read", () => {
+  asRoot.it("is not used from somebody else's file that others can read", () => {
     writeFileSync(file, "written-by-hand\n");
     chmodSync(file, 0o640);
     chownSync(file, 12_345, 12_345);

@@ -117,10 +117,11 @@ export function createGateway(options: GatewayOptions): Gateway {
     },
     observe: show.observe,
     async start() {
-      await show.tidy();
+      const tidied = show.tidy();
       void forgetOld().catch((error: unknown) => log("warn", "notes.unforgotten", { error: messageOf(error) }));
-      await Promise.all(
-        options.chats.map(async (chat) => {
+      await Promise.all([
+        tidied,
+        ...options.chats.map(async (chat) => {
           try {
             await chat.start(talk(chat));
             await chat.offer(commands.menu);
@@ -129,7 +130,7 @@ export function createGateway(options: GatewayOptions): Gateway {
             log("error", "chat.unopened", { platform: chat.platform, error: messageOf(error) });
           }
         }),
-      );
+      ]);
     },
     async announceLeaving(why) {
       const rows = await runtime.sessions({ limit: 1_000 });

@@ -3,12 +3,14 @@ import { spawn } from "node:child_process";
 import type { Log } from "../../core/ports.ts";
 
 /** sysexits.h: EX_TEMPFAIL asks a service manager to start us again. */
-const EXIT = { stopped: 0, restart: 75, second: 130 };
+const EXIT = { stopped: 0, failed: 1, restart: 75, second: 130 };
 
-export type Leaving = { why: "shutdown" | "restart"; turn: string | null };
+export type Leaving = { why: "shutdown" | "restart" | "failure"; turn: string | null };
 export type Lifecycle = {
   /** True once, then false: one restart is enough. */
   requestRestart(asked: { turn: string | null }): boolean;
+  /** Something went wrong that nobody expected: we leave in good order, since nobody knows what else is wrong now. */
+  fail(): void;
   asked: Promise<Leaving>;
 };
 
@@ -30,12 +32,17 @@ export function createLifecycle(log: Log, signals: Signals = process): Lifecycle
       if (!leave("shutdown", null)) process.exit(signal === "SIGTERM" ? EXIT.stopped : EXIT.second);
     });
   signals.on("SIGUSR2", () => leave("restart", null));
-  return { asked: asked.promise, requestRestart: ({ turn }) => leave("restart", turn) };
+  return {
+    asked: asked.promise,
+    requestRestart: ({ turn }) => leave("restart", turn),
+    fail: () => void leave("failure", null),
+  };
 }
 
 /** What comes after us: a service manager that sees our code, or a helper of our own that outlives us. */
 export function leaveTo(why: Leaving["why"], env: NodeJS.ProcessEnv, again: readonly string[]): number {
   if (why === "shutdown") return EXIT.stopped;
+  if (why === "failure") return EXIT.failed;
   if (env["INVOCATION_ID"]) return EXIT.restart;
   startAgain(process.pid, again, env);
   return EXIT.stopped;

@@ -51,16 +51,15 @@ export function createQuestions(options: {
 }) {
   const { runtime, notes, access, tell, clock, log, newKey, approvers } = options;
   const nameOf = (session: string, call: string) => `asked/${session}/${call}`;
-  const showing = new Map<string, { over: AbortController; shown: Promise<void> }>();
+  const showing = new Map<string, { over: AbortController; shown: Promise<unknown> }>();
 
   /** Begins to show it, unless it is shown already. */
   function ask(chat: Chat, place: Place, session: string, turn: string, question: Question): void {
     const name = nameOf(session, question.call);
     if (showing.has(name)) return;
     const over = new AbortController();
-    const shown = show(chat, place, session, turn, question, over.signal)
-      .catch((error: unknown) => log("warn", "question.unshown", { session, error: faultOf(error).message }))
-      .finally(() => showing.delete(name));
+    const attempt = () => show(chat, place, session, turn, question, over.signal);
+    const shown = insist(attempt, question, over.signal).finally(() => showing.delete(name));
     showing.set(name, { over, shown });
   }
 
@@ -86,7 +85,10 @@ export function createQuestions(options: {
     const before = asRecord(await notes.get(nameOf(session, call)));
     const token = typeof before?.["token"] === "string" ? before["token"] : newKey().replaceAll("-", "").slice(0, 12);
     await notes.set(`ask/${token}`, { session, call, kind, by, choices });
-    await Promise.all(copies.map((copy) => showCopy(chat, copy, token, question, signal)));
+    // Each by itself: one that is tried again sends no other a second time.
+    await Promise.all(
+      copies.map((copy) => insist(() => showCopy(chat, copy, token, question, signal), question, signal)),
+    );
   }
 
   /** Where it is shown, with what to choose from. */
@@ -121,15 +123,15 @@ export function createQuestions(options: {
       const key = `ask.${token}.${part}${name.includes("@") ? `.${place.chat}` : ""}`;
       const message = await insist(() => chat.send(place, said, key, signal), question, signal);
       if (message === null) return;
-      if (last) await notes.set(name, { token, place, message, text: words });
+      if (last) await insist(() => notes.set(name, { token, place, message, text: words }), question, signal);
     }
   }
 
-  /** A question that nobody sees is a no after all its time: it is tried as long as it waits. */
-  async function insist(send: () => Promise<string>, { until }: Question, signal: AbortSignal): Promise<string | null> {
+  /** A question that nobody sees is a no after all its time: it is tried as long as it waits, whatever fails. Never rejects. */
+  async function insist<T>(attempt: () => Promise<T>, { until }: Question, signal: AbortSignal): Promise<T | null> {
     for (let tries = 0; !signal.aborted && clock.now() < until; tries++) {
       try {
-        return await send();
+        return await attempt();
       } catch (error) {
         const { landed, message, retryAfter } = faultOf(error);
         log("warn", "question.failed", { tries, landed, error: message });

@@ -1,6 +1,7 @@
 // What a service manager is told: that we are ready, that we are alive (from the event loop, so that one that is blocked is
 // not), and that we are leaving.
 import { spawn } from "node:child_process";
+import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log } from "../../core/ports.ts";
 
 /** Node cannot speak to a datagram socket of the file system; systemd's own small program can. */
@@ -18,13 +19,13 @@ export function notifyService({ env, clock, log }: { env: NodeJS.ProcessEnv; clo
   };
   tell("--ready", `MAINPID=${process.pid}`);
   const everyMs = Number(env["WATCHDOG_USEC"] ?? 0) / 1_000 / 2;
-  if (everyMs > 0)
-    void (async () => {
-      while (!over.signal.aborted) {
-        tell("WATCHDOG=1");
-        await clock.sleep(everyMs, over.signal);
-      }
-    })();
+  const live = async () => {
+    while (!over.signal.aborted) {
+      tell("WATCHDOG=1");
+      await clock.sleep(everyMs, over.signal);
+    }
+  };
+  if (everyMs > 0) live().catch((error: unknown) => log("error", "service.untold", { error: messageOf(error) }));
   return {
     stopping() {
       over.abort("leaving");
@@ -47,8 +48,8 @@ export function serviceUnit({
 Description=hermes gateway
 After=network-online.target
 Wants=network-online.target
-StartLimitIntervalSec=300
-StartLimitBurst=10
+# Never given up: what keeps it from starting (a full disk, a store that fails) ends, and nobody may be there to start it then.
+StartLimitIntervalSec=0
 
 [Service]
 Type=notify
@@ -57,7 +58,7 @@ ExecStart=${quoted(program)} gateway run
 Environment=${quoted(`HERMES_HOME=${home}`)}
 WorkingDirectory=${workspace}
 Restart=on-failure
-RestartSec=2
+RestartSec=5
 # 75 asks for a restart; 78 is a configuration that no restart helps.
 RestartForceExitStatus=75
 RestartPreventExitStatus=78

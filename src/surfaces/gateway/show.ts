@@ -34,7 +34,8 @@ export type Show = {
 type Watched = {
   session: string;
   turn: string;
-  after: number;
+  /** The last entry that was shown, and whether a stop was among them. */
+  seen: { seq: number; stopping: boolean };
   signal: AbortSignal;
   view: View;
   /** What each tool call is shown as. */
@@ -44,31 +45,51 @@ type Watched = {
 };
 
 const TYPING_MS = 4_000;
+const LONGEST_WAIT_MS = 30_000;
 const MARKS = { cancelled: "⏹ Stopped.", interrupted: "⚡ Interrupted." };
 const CUT_OFF = "⚠️ I was restarted in the middle of this, and it does not go on by itself. Say something to go on.";
 
 export function createShow(options: Options): Show {
   const { runtime, chats, notes, questions, tell, clock, log, progress } = options;
   const views = new Map<string, { over: AbortController; settled: Promise<void> }>();
+  /** Turns that are over, of those that are watched. */
+  const ended = new Set<string>();
   const frozen = new Set<string>();
 
   function observe(session: string, entries: readonly Entry[]) {
     for (const { kind, turn, seq } of entries) {
       if (kind === "began" || kind === "restarted") open(session, turn, seq - 1);
-      if (kind === "ended") frozen.delete(turn);
+      if (kind !== "ended") continue;
+      frozen.delete(turn);
+      if (views.has(turn)) ended.add(turn);
     }
   }
 
   function open(session: string, turn: string, after: number) {
     if (views.has(turn) || frozen.has(turn)) return;
     const over = new AbortController();
-    const settled = watch(session, turn, after, over.signal)
-      .catch((error: unknown) => log("warn", "view.failed", { session, turn, error: messageOf(error) }))
-      .finally(() => views.delete(turn));
+    const settled = insist(session, turn, after, over.signal).finally(() => {
+      views.delete(turn);
+      ended.delete(turn);
+    });
     views.set(turn, { over, settled });
   }
 
-  async function watch(session: string, turn: string, after: number, signal: AbortSignal) {
+  /** A turn that nobody sees asks for approvals in vain: it is watched again as long as it goes on. Never rejects. */
+  async function insist(session: string, turn: string, after: number, signal: AbortSignal): Promise<void> {
+    const seen = { seq: after, stopping: false };
+    for (let tries = 0; !signal.aborted; tries++) {
+      try {
+        return await watch(session, turn, seen, signal);
+      } catch (error) {
+        log("warn", "view.failed", { session, turn, tries, error: messageOf(error) });
+        if (ended.has(turn)) return;
+        await clock.sleep(Math.min(LONGEST_WAIT_MS, 1_000 * 2 ** tries), signal);
+      }
+    }
+  }
+
+  async function watch(session: string, turn: string, seen: Watched["seen"], signal: AbortSignal) {
     const route = await routeFor(session, notes);
     const chat = route && chats.get(route.platform);
     const before = route ? await runtime.turn(turn) : [];
@@ -83,7 +104,7 @@ export function createShow(options: Options): Show {
     const typing = keepTyping(chat, place);
     try {
       const calls = new Map(before.flatMap((entry) => linesOf(entry)));
-      const outcome = await follow({ session, turn, after, signal, view, calls, chat, place });
+      const outcome = await follow({ session, turn, seen, signal, view, calls, chat, place });
       typing.abort("over");
       if (outcome === "cancelled" || outcome === "interrupted") await view.end(MARKS[outcome]);
       if (outcome === "cut off" && !(await view.end(CUT_OFF)))
@@ -94,12 +115,11 @@ export function createShow(options: Options): Show {
     }
   }
 
-  async function follow({ session, turn, after, signal, view, calls, chat, place }: Watched) {
-    let wasStopped = false;
+  async function follow({ session, turn, seen, signal, view, calls, chat, place }: Watched) {
     const line = (call: string, mark: string) => {
       if (progress !== "off") view.line(call, `${mark} ${calls.get(call) ?? "tool"}`);
     };
-    for await (const update of runtime.follow(session, String(after), signal)) {
+    for await (const update of runtime.follow(session, String(seen.seq), signal)) {
       if ("delta" in update) view.say(update.delta);
       else if ("reset" in update) view.unsay();
       else if ("notice" in update) view.notice(update.notice);
@@ -124,25 +144,27 @@ export function createShow(options: Options): Show {
           line(entry.call, entry.outcome === "ok" ? "✓" : "✗");
           break;
         case "stopping":
-          wasStopped = true;
+          seen.stopping = true;
           break;
         case "ended":
-          return entry.outcome === "interrupted" && !wasStopped ? "cut off" : entry.outcome;
+          return entry.outcome === "interrupted" && !seen.stopping ? "cut off" : entry.outcome;
         default:
           break;
       }
+      seen.seq = entry.seq;
     }
     return null;
   }
 
   function keepTyping(chat: Chat, place: Place): AbortController {
     const over = new AbortController();
-    void (async () => {
+    const type = async () => {
       while (!over.signal.aborted) {
         await chat.typing(place);
         await clock.sleep(TYPING_MS, over.signal);
       }
-    })();
+    };
+    type().catch((error: unknown) => log("debug", "view.untyped", { error: messageOf(error) }));
     return over;
   }
 

@@ -1,6 +1,7 @@
 // The one message that shows a turn at work: tools as they run, words as they come. Edited no more often than the platform
 // allows; when the answer is there it takes this message's place.
 import type { Chat, Place } from "../../core/chat.ts";
+import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log, Notes } from "../../core/ports.ts";
 import { asRecord } from "./access.ts";
 import { faultOf } from "./outbox.ts";
@@ -13,6 +14,8 @@ const SHOW_TEXT_MS = 2_000;
 /** What is on its way when the answer is there gets so long: an edit that comes late would undo the answer. */
 const LATE_MS = 5_000;
 const MOST_LINES = 12;
+/** Before a store that could not be read is asked again. */
+const STORE_MS = 5_000;
 
 export const liveName = (turn: string): string => `live/${turn}`;
 
@@ -34,6 +37,7 @@ export function createView(options: {
   let saidAt = 0;
   let shown = "";
   let message: string | null = null;
+  let noted = false; // which message it is
   let dirty = Promise.withResolvers<void>();
   const wake = () => dirty.resolve();
 
@@ -48,11 +52,10 @@ export function createView(options: {
   async function put(content: string): Promise<number> {
     if (!content || content === shown) return 0;
     try {
-      if (message === null) {
-        message = await chat.send(place, { text: content }, `live.${turn}`, cut.signal);
-        await notes.set(liveName(turn), { message });
-      } else await chat.edit(place, message, { text: content }, cut.signal);
+      if (message === null) message = await chat.send(place, { text: content }, `live.${turn}`, cut.signal);
+      else await chat.edit(place, message, { text: content }, cut.signal);
       shown = content;
+      await note(message);
       return 0;
     } catch (error) {
       const fault = faultOf(error);
@@ -61,9 +64,15 @@ export function createView(options: {
     }
   }
 
+  async function note(sent: string): Promise<void> {
+    if (!noted) await notes.set(liveName(turn), { message: sent });
+    noted = true;
+  }
+
+  /** Shows what there is, as often as the platform allows. Never rejects. */
   async function pump(): Promise<void> {
-    const before = asRecord(await notes.get(liveName(turn)))?.["message"]; // by a process before us
-    if (typeof before === "string") message = before;
+    message = await shownBefore();
+    noted = message !== null;
     for (;;) {
       await dirty.promise;
       dirty = Promise.withResolvers();
@@ -76,6 +85,20 @@ export function createView(options: {
   }
   const pumping = pump();
 
+  /** By a process before us. Nothing is shown before that is known: it would be a second message. */
+  async function shownBefore(): Promise<string | null> {
+    while (!over.signal.aborted) {
+      try {
+        const before = asRecord(await notes.get(liveName(turn)))?.["message"];
+        return typeof before === "string" ? before : null;
+      } catch (error) {
+        log("warn", "view.unread", { turn, error: messageOf(error) });
+        await clock.sleep(STORE_MS, over.signal);
+      }
+    }
+    return null;
+  }
+
   /** Nothing of it is on its way any more, or nobody will take it for the answer. */
   async function close(): Promise<void> {
     over.abort("over");
@@ -86,7 +109,8 @@ export function createView(options: {
     });
     await pumping;
     inTime.abort("in time");
-    if (!cut.signal.aborted || message === null) return;
+    if (message === null) return;
+    if (!cut.signal.aborted) return note(message);
     // What was cut may still arrive there: the answer goes elsewhere.
     await notes.set(liveName(turn), undefined);
     void chat.remove(place, message, new AbortController().signal).catch(() => {});

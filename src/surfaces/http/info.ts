@@ -1,13 +1,13 @@
 // What the server is, can and does: health, models, capabilities, tools, and the description of its own routes.
 import { referencePage } from "./openapi.ts";
-import { type Api, ok, type Route, route } from "./route.ts";
+import { type Api, ok, type Route, route, SOON } from "./route.ts";
 
 /** Looks at what goes on now, for `/health/detailed`. */
 export type Vitals = () => Promise<Record<string, unknown>>;
 
 export function infoRoutes(api: Api, vitals: Vitals, describe: () => Record<string, unknown>): Route[] {
   const { runtime, settings } = api;
-  const status = () => (runtime.draining() ? "draining" : "ok");
+  const status = () => (api.open() ? (runtime.draining() ? "draining" : "ok") : "starting");
   return [
     route({
       method: "GET",
@@ -15,8 +15,11 @@ export function infoRoutes(api: Api, vitals: Vitals, describe: () => Record<stri
       access: "open",
       tag: "server",
       summary: "Whether the server answers",
-      answers: { 200: "It does" },
-      handle: () => ok({ status: status(), platform: "hermes-agent", version: settings.version }),
+      answers: { 200: "Every route does", 503: "Not yet: it is starting" },
+      handle: () => {
+        const body = { status: status(), platform: "hermes-agent", version: settings.version };
+        return api.open() ? ok(body) : { status: 503, body, ...SOON };
+      },
     }),
     route({
       method: "GET",

@@ -112,7 +112,7 @@ export const streamer =
     return stream(response, open, { clock, heartbeatMs, stallMs, leaving: until, headers, last });
   };
 
-const SOON = { headers: { "Retry-After": "1" } };
+export const SOON = { headers: { "Retry-After": "1" } };
 export const starting = (): Problem =>
   problem(503, "gateway_starting", "The server is starting; try again in a moment.", SOON);
 

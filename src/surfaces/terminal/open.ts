@@ -7,6 +7,7 @@ import type { Runtime } from "../../core/runtime.ts";
 import type { Mode, Usage } from "../../core/session.ts";
 import { clock } from "../../platform/clock.ts";
 import { setDeadline } from "../../platform/deadline.ts";
+import { uncaught } from "../../platform/uncaught.ts";
 import { attachmentsIn } from "./attachments.ts";
 import { pickSession } from "./commands.ts";
 import { costOf, type Prices } from "./cost.ts";
@@ -80,6 +81,7 @@ export async function openChat(options: ChatOptions): Promise<number> {
   const { env } = options;
   const { stdin, stdout, stderr } = process;
   const left = Promise.withResolvers<number>();
+  const broken = uncaught();
   // A closed terminal must not keep us: the session can be resumed. A second of these (the shell's and the kernel's SIGHUP,
   // a Ctrl+C too many) would end us before the tools have ended; a second SIGTERM is meant like that.
   process.on("SIGHUP", () => left.resolve(129));
@@ -103,7 +105,7 @@ export async function openChat(options: ChatOptions): Promise<number> {
   let code = 1;
   let failure: unknown;
   try {
-    code = await Promise.race([left.promise, talking.then(() => left.promise)]);
+    code = await Promise.race([left.promise, broken, talking.then(() => left.promise)]);
   } catch (error) {
     failure = error;
   }

@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { fstatSync } from "node:fs";
 import { text as readAll } from "node:stream/consumers";
+import { uncaught } from "../../platform/uncaught.ts";
 import { readImage } from "./attachments.ts";
 import { fullName } from "./names.ts";
 import { runOnce } from "./once.ts";
@@ -47,11 +48,13 @@ export async function openRun(options: RunOptions): Promise<number> {
   };
   for (const signal of signals) process.on(signal, onSignal);
   stdout.removeAllListeners("error").on("error", () => stop.abort()); // nobody reads any more: no reason to go on
+  const broken = uncaught();
   let code = 1;
   try {
-    code = await runOnce({
+    const session = named ?? ((options.continue && (await running.newest())) || newSession());
+    const turn = runOnce({
       runtime: running.engine,
-      session: named ?? ((options.continue && (await running.newest())) || newSession()),
+      session,
       key: randomUUID(),
       prompt,
       model: options.model,
@@ -63,6 +66,7 @@ export async function openRun(options: RunOptions): Promise<number> {
       err: (line) => void stderr.write(`${line}\n`),
       stop: stop.signal,
     });
+    code = await Promise.race([turn, broken]);
   } finally {
     if (!(await leave(running))) process.exit(code);
   }

@@ -8,9 +8,9 @@ import type { Marks } from "./marks.ts";
 import { plain } from "./text.ts";
 import { Trouble, troubleOf } from "./trouble.ts";
 
-/** Runs a program without a shell, with all of its output; 126 and more: it could not be started. */
+/** Runs a program with these arguments, without a shell, for all of its output; 126 and more: it could not be started. */
 export type RunProgram = (
-  argv: readonly string[],
+  args: readonly string[],
   options: { cwd: string; signal: AbortSignal },
 ) => Promise<{ code: number; output: string; truncated: boolean }>;
 
@@ -19,7 +19,7 @@ export type Files = {
   marks: Marks;
   locked: Locked;
   display: (text: string) => string;
-  run: RunProgram | undefined;
+  ripgrep: RunProgram | null;
   log: Log;
 };
 

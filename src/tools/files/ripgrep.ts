@@ -1,5 +1,5 @@
 // ripgrep as a sieve: it only says which of the files it is given may contain something. What is shown is read and
-// matched here, so that there is one truth about ignored files, confinement and patterns, with it and without it.
+// matched here, so that there is one truth about ignored files, confinement and patterns, with any version of it and without it.
 import type { RunProgram } from "./common.ts";
 import type { Found } from "./walk.ts";
 
@@ -7,8 +7,15 @@ const MOST_NAMES = 100_000;
 
 export type Sieve = (batch: readonly Found[]) => Promise<readonly Found[]>;
 
+/** The program that came with the install, never one that happens to be there. Null: there is none for this platform. */
+export const bundledRipgrep = (): Promise<string | null> =>
+  import("@vscode/ripgrep").then(
+    ({ rgPath }) => rgPath,
+    () => null,
+  );
+
 export function createSieve(options: {
-  run: RunProgram;
+  ripgrep: RunProgram;
   cwd: string;
   /** Null: ripgrep would understand this pattern differently. */
   pattern: string | null;
@@ -16,7 +23,7 @@ export function createSieve(options: {
   ignoreCase: boolean;
   signal: AbortSignal;
 }): Sieve {
-  const { run, cwd, pattern, literal, ignoreCase, signal } = options;
+  const { ripgrep, cwd, pattern, literal, ignoreCase, signal } = options;
   let usable = pattern !== null;
   return async (batch) => {
     // Its output is lines of text: a name with a control character in it cannot come back.
@@ -25,14 +32,14 @@ export function createSieve(options: {
     const names = given.map(({ path }) => `./${path.join("/")}`);
     const flags = ["--files-with-matches", "--no-config", "--no-messages", "--color=never", "--crlf", "--text"];
     const how = [literal ? "--fixed-strings" : "", ignoreCase ? "--ignore-case" : "--case-sensitive"].filter(Boolean);
-    const argv = ["rg", ...flags, ...how, "--regexp", pattern ?? "", "--", ...names];
-    const { code, output, truncated } = await run(argv, { cwd, signal });
-    // 1: none. Anything else is no answer, and the files are read here.
-    if ((code !== 0 && code !== 1) || truncated) {
+    const args = [...flags, ...how, "--regexp", pattern ?? "", "--", ...names];
+    const { code, output, truncated } = await ripgrep(args, { cwd, signal });
+    const hits = new Set(output.split(/\r?\n/).filter(Boolean)); // with --crlf, 13.0 ends its own lines so
+    // 1: none. Anything else, and any name that was not given, is no answer, and the files are read here.
+    if ((code !== 0 && code !== 1) || truncated || !hits.isSubsetOf(new Set(names))) {
       usable = false;
       return batch;
     }
-    const hits = new Set(output.split("\n"));
     const kept = new Set([...odd, ...given.filter((_, i) => hits.has(names[i] ?? ""))]);
     return batch.filter((file) => kept.has(file));
   };

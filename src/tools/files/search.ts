@@ -108,7 +108,8 @@ async function contents(
   await using matcher = literal && !ignoreCase ? plainMatcher(args.pattern) : patternMatcher(pattern);
   const rust = literal ? args.pattern : toRust(pattern);
   const { signal } = call;
-  const sieve = files.run && createSieve({ run: files.run, cwd: base, pattern: rust, literal, ignoreCase, signal });
+  const { ripgrep } = files;
+  const sieve = ripgrep && createSieve({ ripgrep, cwd: base, pattern: rust, literal, ignoreCase, signal });
   const tally: Tally = { lines: [], matches: 0, files: 0, chars: 0, skipped: 0 };
 
   const done = new AbortController();
@@ -140,7 +141,7 @@ async function contents(
 }
 
 type Tally = { lines: string[]; matches: number; files: number; chars: number; skipped: number };
-type Means = { found: AsyncIterable<Found>; matcher: Matcher; sieve: Sieve | undefined; late(): boolean };
+type Means = { found: AsyncIterable<Found>; matcher: Matcher; sieve: Sieve | null; late(): boolean };
 
 const isFull = ({ matches, chars }: Tally, { limit = RESULTS }: Args) => matches >= limit || chars >= LONGEST_TEXT;
 

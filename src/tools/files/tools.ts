@@ -17,16 +17,16 @@ export type FileToolsOptions = {
   home: string;
   /** Where a session's long outputs are kept; may be read. */
   outputsOf(session: string): string;
-  /** Runs ripgrep, if it is there. */
-  run?: RunProgram | undefined;
+  /** Null: there is none here, and searches take longer. */
+  ripgrep: RunProgram | null;
   /** Makes control and bidi characters visible. */
   display: (text: string) => string;
   log: Log;
 };
 
-export function createFileTools({ run, display, log, ...places }: FileToolsOptions): Tool[] {
+export function createFileTools({ ripgrep, display, log, ...places }: FileToolsOptions): Tool[] {
   const confine = createConfine(places);
   if (confine.forbidden(confine.workspace)) log("warn", "files.workspace_forbidden", { workspace: confine.workspace });
-  const files: Files = { confine, marks: createMarks(), locked: createLocks(), display, run, log };
+  const files: Files = { confine, marks: createMarks(), locked: createLocks(), display, ripgrep, log };
   return [createReadFile(files), createWriteFile(files), createPatch(files), createSearchFiles(files)];
 }

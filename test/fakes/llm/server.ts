@@ -59,12 +59,18 @@ type FakeLlmOptions = {
   /** Any other key is answered with 401. */
   apiKey?: string;
   models?: string[];
+  /** False: requests are answered and forgotten, for those who ask for hours. */
+  remembers?: boolean;
 };
 
 const WIRES: Wire[] = [chat, responses, anthropic];
 const PLAIN: Reply = { text: "Hello from the fake model." };
 
-export async function startFakeLlm({ apiKey, models = ["fake-model"] }: FakeLlmOptions = {}): Promise<FakeLlm> {
+export async function startFakeLlm({
+  apiKey,
+  models = ["fake-model"],
+  remembers = true,
+}: FakeLlmOptions = {}): Promise<FakeLlm> {
   const requests: LlmRequest[] = [];
   const others: string[] = [];
   const violations: string[] = [];
@@ -167,6 +173,7 @@ export async function startFakeLlm({ apiKey, models = ["fake-model"] }: FakeLlmO
     };
     if (gone.aborted) end();
     else gone.addEventListener("abort", end, { once: true });
+    if (!remembers) return { seen, held: holding.resolve };
     requests.push(seen);
     const waiter = waiting.shift();
     if (waiter) waiter.resolve(seen);

@@ -1,0 +1,97 @@
+// The store cannot be read or written for a while. What a chat is shown of a turn, its questions above all, is there once the
+// store is well again, and nothing of it ends the process (a rejection that nobody handles fails this file).
+import { describe, expect, it } from "vitest";
+import { StoreFault } from "../../src/core/errors.ts";
+import type { Gate, Store } from "../../src/core/ports.ts";
+import { ANNAS, bootGateway } from "../fakes/gateway.ts";
+import { calm, scriptedTool } from "../fakes/scripted.ts";
+
+type Op = "get" | "set" | "list";
+
+/** One kind of access to some notes fails until it is well. */
+function illness(op: Op, prefix: string) {
+  const failing = { now: true, times: 0 };
+  const check = (asked: Op, key: string) => {
+    if (!failing.now || asked !== op || !key.startsWith(prefix)) return;
+    failing.times++;
+    throw new StoreFault("no", "the disk failed");
+  };
+  const between = ({ notes, ...store }: Store): Store => ({
+    ...store,
+    notes: {
+      get: async (key) => {
+        check("get", key);
+        return notes.get(key);
+      },
+      set: async (key, value) => {
+        check("set", key);
+        await notes.set(key, value);
+      },
+      list: async (key) => {
+        check("list", key);
+        return notes.list(key);
+      },
+    },
+  });
+  return { failing, between };
+}
+
+/** A turn that has asked for an approval while the store was ill. */
+async function asking(op: Op, prefix: string) {
+  const { failing, between } = illness(op, prefix);
+  const gate: Gate = {
+    gate: "ask",
+    kind: "approval",
+    text: "rm -rf x",
+    choices: ["once", "deny"],
+    timeoutMs: 300_000,
+  };
+  const tool = scriptedTool("do", { gate });
+  const running = await bootGateway({ tools: [tool], between });
+  await running.chat.say("clean up");
+  (await running.model.next()).answer("", { tool: "do", args: {} });
+  await running.entry(ANNAS, "asked");
+  await calm();
+  return { ...running, failing, tool };
+}
+
+describe("a chat whose notes cannot be used for a while", () => {
+  it.each([
+    ["list", "asked/"],
+    ["get", "asked/"],
+    ["set", "ask/"],
+    ["set", "asked/"],
+    ["get", "live/"],
+  ] as const)("(%s %s) sees the question and the work once they can", async (op, prefix) => {
+    const { chat, clock, failing, tool } = await asking(op, prefix);
+    const buttons = () => chat.sent().flatMap((said) => said.buttons.flat());
+    await clock.pass(20_000);
+    if (prefix !== "live/") expect(buttons()).toEqual([]);
+    failing.now = false;
+    await clock.pass(40_000);
+    expect(buttons()).toHaveLength(2);
+    await chat.say("ok");
+    await calm();
+    await clock.pass(5_000);
+    expect(failing.times).toBeGreaterThan(0);
+    expect(tool.all).toHaveLength(1);
+    expect(chat.texts().join("\n")).toContain("⚙️ do");
+    expect(chat.violations).toEqual([]);
+  });
+
+  it("has its answer in the message that showed the work, though that could not be noted at first", async () => {
+    const { failing, between } = illness("set", "live/");
+    const tool = scriptedTool("do", {});
+    const { chat, model, clock } = await bootGateway({ tools: [tool], between });
+    await chat.say("clean up");
+    (await model.next()).answer("", { tool: "do", args: {} });
+    (await tool.next()).done("done");
+    await clock.pass(5_000);
+    expect(chat.texts()).toEqual(["✓ do"]);
+    expect(failing.times).toBeGreaterThan(0);
+    failing.now = false;
+    (await model.next()).answer("All clean.");
+    await clock.pass(5_000);
+    expect(chat.texts()).toEqual(["All clean."]);
+  });
+});
