@@ -22,7 +22,7 @@ const marker = () => `bench-${process.pid}-${calls++}.`;
 export async function benchExec(quick = false): Promise<Figure[]> {
   const probe = await probeSandbox();
   const boxes: Box[] = [{ name: "no sandbox", sandbox: null }];
-  if (probe.usable) boxes.push({ name: "sandbox", sandbox: { writable: [], hidden: [], network: true } });
+  if (probe.usable) boxes.push({ name: "sandbox", sandbox: { writable: [], hidden: [] } });
   else console.log(`no figures with a sandbox: ${probe.why}`);
   const figures = await spawning(boxes, quick ? 20 : 200);
   for (const [shape, command] of Object.entries(SHAPES))

@@ -7,6 +7,7 @@ import { delimiter, join } from "node:path";
 import { Readable } from "node:stream";
 import { messageOf } from "../core/errors.ts";
 import { childEnv, homeMark, isOfCall, marks, type Owner, ownerMark, ownerOf } from "./env.ts";
+import { joinArgs, makerArgs, type Netns, netnsOf, netnsStdio } from "./netns.ts";
 import { type Captured, createOutput, type Spool } from "./output.ts";
 import { createPipes, type Pipe, readerOf } from "./pipes.ts";
 import { bwrapArgs, outside, type Sandbox } from "./sandbox.ts";
@@ -106,7 +107,9 @@ function problemWith(command: Command, { cwd, sandbox }: ExecOptions): string | 
 
 function launch(command: Command, options: ExecOptions, out: Pipe | null): ChildProcess {
   const { cwd, sandbox, stdin, reportCwd } = options;
+  const netns = sandbox?.netns ?? null;
   const [program = "", ...args] = [
+    ...(netns ? [find("nsenter") ?? "nsenter", ...joinArgs(netns)] : []),
     ...(sandbox ? [bubblewrap() ?? "bwrap", ...bwrapArgs(sandbox, cwd)] : []),
     ...(typeof command === "string" ? shellCommand(command, reportCwd) : command),
   ];
@@ -124,15 +127,16 @@ function launch(command: Command, options: ExecOptions, out: Pipe | null): Child
       stdin ? "pipe" : "ignore",
       out?.write ?? "pipe",
       out?.write ?? "pipe",
-      ...(reportCwd ? (["pipe"] as const) : []),
+      reportCwd ? "pipe" : "ignore",
+      ...(netns ? netnsStdio(netns) : []),
     ],
   });
 }
 
-/** `eval` keeps the text whole: nothing in it can end our part early. It does not see the descriptor. */
+/** `eval` keeps the text whole: nothing in it can end our part early. It does not see our descriptors. */
 function shellCommand(command: string, reportCwd = false): string[] {
   const report = reportCwd ? `trap '{ pwd -P >&3; } 2>/dev/null' EXIT; ` : "";
-  return [...shell(), "-c", `c=$1; shift; ${report}eval "$c"${reportCwd ? " 3>&-" : ""}`, "sh", command];
+  return [...shell(), "-c", `c=$1; shift; ${report}eval "$c" 3>&- 4>&- 5>&-`, "sh", command];
 }
 
 function follow(child: ChildProcess, options: ExecOptions, out: Pipe | null): Running {
@@ -341,10 +345,34 @@ export type Probe = { usable: true } | { usable: false; why: string };
 export async function probeSandbox(): Promise<Probe> {
   if (process.platform !== "linux") return { usable: false, why: "bubblewrap exists for Linux only" };
   if (!bubblewrap()) return { usable: false, why: "bubblewrap is not installed (package bubblewrap)" };
-  const sandbox = { writable: [], hidden: [], network: false };
-  const { code, output } = await run(["true"], { cwd: "/", marker: `probe-${process.pid}`, sandbox, timeoutMs: 5000 });
+  const { code, output } = await tryIn(null);
   if (code === 0) return { usable: true };
   return { usable: false, why: `bubblewrap does not work here: ${output.trim() || `exit code ${code}`}` };
+}
+
+const tryIn = (netns: Netns | null) =>
+  run(["true"], {
+    cwd: "/",
+    marker: `probe-${process.pid}`,
+    sandbox: { writable: [], hidden: [], netns },
+    timeoutMs: 5000,
+  });
+
+/** It may be made and not be joined (no nsenter, a kernel or a profile that forbids it): only trying tells. */
+export const canJoin = async (netns: Netns): Promise<boolean> => (await tryIn(netns)).code === 0;
+
+/** A network for commands to share. Null where none can be made. */
+export async function openNetns(owner: string): Promise<Netns | null> {
+  const said = Promise.withResolvers<string>();
+  const maker = await start([bubblewrap() ?? "bwrap", ...makerArgs()], {
+    cwd: "/",
+    marker: `netns-${process.pid}`,
+    owner,
+    stdin: "open",
+    timeoutMs: 5000,
+    onOutput: said.resolve,
+  });
+  return netnsOf(maker, said.promise);
 }
 
 // ── What a predecessor left ───────────────────────────────────────────────────────────────────────────

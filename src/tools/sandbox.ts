@@ -1,7 +1,8 @@
 // What a sandboxed command sees, as bubblewrap's arguments: everything read-only, secrets not at all, a few places to
-// write, a PID namespace of its own (the end of its first process is the end of all) and no way to more rights.
+// write, a PID namespace of its own (the end of its first process is the end of all), not our network, and no way to more rights.
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { isAbsolute, join, relative } from "node:path";
+import { asOneself, type Netns } from "./netns.ts";
 import { secretPlaces } from "./secret-places.ts";
 
 export type Sandbox = {
@@ -13,7 +14,8 @@ export type Sandbox = {
   hidden: readonly string[];
   /** Its /tmp; without one, an empty one that is gone afterwards. */
   tmp?: string;
-  network: boolean;
+  /** Its network; without one, a new one that nobody else is in. Never this machine's own. */
+  netns?: Netns | null | undefined;
 };
 
 type Mount = { at: string; kind: "write" | "read" | "hide"; from: string };
@@ -42,7 +44,7 @@ export function bwrapArgs(sandbox: Sandbox, cwd: string): string[] {
   return [
     ...words("--unshare-pid --unshare-ipc --unshare-uts --die-with-parent --new-session"),
     ...words("--cap-drop ALL"), // started by root it would keep them all
-    ...words(sandbox.network ? "" : "--unshare-net"),
+    ...(sandbox.netns ? asOneself(sandbox.netns) : ["--unshare-net"]),
     ...words("--ro-bind / / --proc /proc --dev /dev"),
     ...mounts.flatMap(({ at, kind, from }) => {
       if (kind !== "hide") return [kind === "write" ? "--bind" : "--ro-bind", from, at];
@@ -77,13 +79,12 @@ export function chooseSandbox(options: {
   /** HERMES_HOME and the user's home. */
   homes: { hermes: string; user: string };
   hidden?: readonly string[];
-  network?: boolean;
 }): Choice {
-  const { mode, probe, writable, homes, hidden = [], network = true } = options;
+  const { mode, probe, writable, homes, hidden = [] } = options;
   if (mode === "off") return { sandbox: null, why: "terminal.sandbox is off", refuse: false };
   const why = probe.usable ? tooMuch(writable, Object.values(homes)) : probe.why;
   if (why) return { sandbox: null, why, refuse: mode === "required" };
-  return { sandbox: { writable, hidden: [...secretPlaces(homes.user), homes.hermes, ...hidden], network }, why: null };
+  return { sandbox: { writable, hidden: [...secretPlaces(homes.user), homes.hermes, ...hidden] }, why: null };
 }
 
 /** Who can write in a home writes what runs outside later: .bashrc, .ssh, our own configuration. */

@@ -10,6 +10,7 @@ import type { Gate, Log, Tool, ToolCall, ToolResult } from "../core/ports.ts";
 import type { About, Grant } from "../core/session.ts";
 import { pathWithout } from "./env.ts";
 import { ownerHere, type Result, run } from "./exec.ts";
+import { createNetworks } from "./networks.ts";
 import { createPlaces } from "./places.ts";
 import { createProcessTool } from "./process.ts";
 import { type Background, createProcesses } from "./processes.ts";
@@ -82,6 +83,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
   const places = createPlaces(home, log);
   /** An approval holds only where a command would do the same as when it was asked for. */
   const environment = digest([options.sandbox.sandbox, env, pass]);
+  const networks = createNetworks({ owner, log });
   const processes = createProcesses({
     owner,
     log,
@@ -115,8 +117,10 @@ export function createTerminal(options: TerminalOptions): Terminal {
     if (no) return { ok: false, text: no };
     if (call.approved === "always") await keep(args.command, cwd);
     const { outputs, tmp } = places.of(session);
-    const sandbox = inside({ outputs, tmp });
-    if (args.background) return begin(args, { cwd, sandbox, outputs, session });
+    const box = inside({ outputs, tmp });
+    const network = box && (await networks.use(session));
+    const sandbox = box && { ...box, netns: network?.netns };
+    if (args.background) return begin(args, { cwd, sandbox, outputs, session }, () => network?.release());
 
     const limitMs = Math.min((args.timeout ?? timeoutMs / 1000) * 1000, longest);
     const id = randomBytes(8).toString("hex");
@@ -132,6 +136,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
       spool: { file: join(outputs, `${id}.txt`) },
       reportCwd: true,
     });
+    network?.release();
     if (result.survivors > 0) log("warn", "terminal.survivors", { session, survivors: result.survivors });
     const moved = result.cwd !== undefined && result.cwd !== cwd && args.workdir === undefined;
     if (moved || note) places.setCwd(session, moved && result.cwd ? result.cwd : cwd);
@@ -145,10 +150,13 @@ export function createTerminal(options: TerminalOptions): Terminal {
   async function begin(
     args: Args,
     { session, ...how }: { session: string; cwd: string; sandbox: Sandbox | null; outputs: string },
+    onEnd: () => void,
   ): Promise<ToolResult> {
     const notify = args.notify_on_complete ?? false;
     const process = await processes.start(session, args.command, { ...how, pass, env, notify });
+    if (typeof process === "string") onEnd();
     if (typeof process === "string") return { ok: false, text: process };
+    void process.running.done.then(onEnd);
     await within(process.running.done, FIRST_LOOK_MS);
     const head = process.result
       ? `${process.id} · exit ${process.result.code}`
@@ -242,7 +250,10 @@ export function createTerminal(options: TerminalOptions): Terminal {
     tools: [tool, createProcessTool(processes, judgeWrite)],
     processes: processes.list,
     endAll: processes.endAll,
-    close: processes.close,
+    close: async () => {
+      await processes.close();
+      await networks.close();
+    },
   };
 }
 
@@ -253,7 +264,7 @@ const describe = (workspace: string, sandbox: Sandbox | null, timeoutMs: number,
     `Runs a shell command and gives its output (standard output and errors, in order) and exit code. It starts in ${workspace}; a cd is remembered for the next call.`,
     `It has no input and no terminal, and ${timeoutMs / 1000} s (timeout: up to ${longest / 1000} s). What it leaves running is ended with it; use background for servers and long work.`,
     sandbox &&
-      `It runs in a sandbox: only ${[...sandbox.writable, "/tmp"].join(", ")} can be written, credentials cannot be read${sandbox.network ? "" : ", and there is no network"}.`,
+      `It runs in a sandbox: only ${[...sandbox.writable, "/tmp"].join(", ")} can be written, credentials cannot be read, and there is no network but the session's own localhost.`,
   ]
     .filter(Boolean)
     .join("\n");

@@ -160,7 +160,6 @@ export async function pickSandbox({ home, workspace, terminal }: Where): Promise
     probe: terminal.sandbox === "off" ? { usable: false, why: "it is off" } : await probeSandbox(),
     writable: [workspace, ...terminal.writable],
     homes: { hermes: home, user: homedir() },
-    network: terminal.network,
   });
 }
 type Where = Pick<ToolboxOptions, "home" | "workspace"> & { terminal: Omit<ToolboxOptions["terminal"], "timeoutMs"> };

@@ -1,0 +1,73 @@
+// The terminal tool with its real sandbox, in directories of a test's own.
+import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect } from "vitest";
+import { ownerHere, probeSandbox } from "../../src/tools/exec.ts";
+import { chooseSandbox } from "../../src/tools/sandbox.ts";
+import { createTerminal, type TerminalOptions } from "../../src/tools/terminal.ts";
+import { marked } from "./shapes.ts";
+
+export const probe = await probeSandbox();
+
+export type Logged = { event: string; data: Record<string, unknown> | undefined };
+type Choosing = Partial<Parameters<typeof chooseSandbox>[0]>;
+
+export function sandboxed() {
+  const box = {
+    dir: "",
+    home: "",
+    user: "",
+    workspace: "",
+    logged: [] as Logged[],
+    terminal,
+  };
+  let open: { close(): Promise<void> }[] = [];
+  beforeEach(() => {
+    box.dir = realpathSync(mkdtempSync(join(tmpdir(), "hermes-sandboxed-")));
+    for (const name of ["home", "user", "workspace"] as const) {
+      box[name] = join(box.dir, name);
+      mkdirSync(box[name], { mode: 0o700 });
+    }
+    box.logged = [];
+    open = [];
+  });
+  afterEach(async () => {
+    await Promise.all(open.map((terminal) => terminal.close()));
+    const left = marked(ownerHere(box.home));
+    for (const pid of left) process.kill(pid, "SIGKILL");
+    rmSync(box.dir, { recursive: true, force: true });
+    expect(left).toEqual([]);
+  });
+
+  function terminal(choosing: Choosing = {}, more: Partial<TerminalOptions> = {}) {
+    const { home, user, workspace } = box;
+    const sandbox = chooseSandbox({
+      mode: "required",
+      probe,
+      writable: [workspace],
+      homes: { hermes: home, user },
+      ...choosing,
+    });
+    const made = createTerminal({
+      home,
+      workspace,
+      sandbox,
+      judgeCommand: () => ({ verdict: "allow", reason: "" }),
+      display: (text) => text,
+      onComplete: () => {},
+      log: (_, event, data) => void box.logged.push({ event, data }),
+      ...more,
+    });
+    open.push(made);
+    const tool = made.tools.find(({ name }) => name === "terminal") ?? expect.fail("no terminal");
+    const sh = async (args: string | { command: string; [more: string]: unknown }, session = "s") => {
+      const given = typeof args === "string" ? { command: args } : args;
+      const gate = await tool.judge(given, session);
+      if (gate.gate === "refuse") return { ok: false, text: gate.result };
+      return tool.run(given, { session, turn: "t", call: "c", signal: new AbortController().signal });
+    };
+    return { ...made, tool, sh };
+  }
+  return box;
+}
