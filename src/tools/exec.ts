@@ -109,7 +109,7 @@ function launch(command: Command, options: ExecOptions, out: Pipe | null): Child
   const { cwd, sandbox, stdin, reportCwd } = options;
   const netns = sandbox?.netns ?? null;
   const [program = "", ...args] = [
-    ...(netns ? [find("nsenter") ?? "nsenter", ...joinArgs(netns)] : []),
+    ...(netns ? [nsenter(), ...joinArgs(netns)] : []),
     ...(sandbox ? [bubblewrap() ?? "bwrap", ...bwrapArgs(sandbox, cwd)] : []),
     ...(typeof command === "string" ? shellCommand(command, reportCwd) : command),
   ];
@@ -338,6 +338,7 @@ const shell = () => {
   return bash ? [bash, "--noprofile", "--norc"] : ["/bin/sh"];
 };
 const bubblewrap = () => find("bwrap");
+export const nsenter = () => find("nsenter") ?? "nsenter";
 
 export type Probe = { usable: true } | { usable: false; why: string };
 

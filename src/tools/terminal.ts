@@ -10,7 +10,8 @@ import type { Gate, Log, Tool, ToolCall, ToolResult } from "../core/ports.ts";
 import type { About, Grant } from "../core/session.ts";
 import { pathWithout } from "./env.ts";
 import { ownerHere, type Result, run } from "./exec.ts";
-import { createNetworks } from "./networks.ts";
+import { allowsHost, hostPattern, PRESETS } from "./hosts.ts";
+import { createNetworks, type NetworkOptions, type Use } from "./networks.ts";
 import { createPlaces } from "./places.ts";
 import { createProcessTool } from "./process.ts";
 import { type Background, createProcesses } from "./processes.ts";
@@ -43,6 +44,8 @@ export type TerminalOptions = {
   approvalMs?: number;
   /** Names of variables that commands may have besides the usual ones. */
   pass?: readonly string[];
+  /** What commands in the sandbox reach. */
+  network?: NetworkOptions;
 };
 export type Terminal = {
   tools: Tool[];
@@ -68,6 +71,18 @@ const Args = z.strictObject({
   notify_on_complete: z.boolean().optional().describe("With background: you are told when it has ended."),
   timeout: z.number().positive().optional().describe("Seconds until it is ended, if the usual limit is too short."),
   workdir: z.string().min(1).optional().describe("Run it in this directory, for this once."),
+  network: z
+    .array(
+      z
+        .string()
+        .max(300)
+        .refine((text) => hostPattern(text) !== null, "is no host name, as in registry.npmjs.org"),
+    )
+    .max(20)
+    .optional()
+    .describe(
+      `Hosts it needs, as in registry.npmjs.org or *.example.com, or ${Object.keys(PRESETS).join(" or ")} for the usual ones. The user is asked about those that are not allowed yet.`,
+    ),
 });
 type Args = z.output<typeof Args>;
 /** `note`: why it is not where the session was. */
@@ -75,15 +90,15 @@ type Where = { cwd: string; note: string };
 
 export function createTerminal(options: TerminalOptions): Terminal {
   const { home, policy, display, onComplete, log, pass } = options;
-  const { timeoutMs = 180_000, approvalMs = 300_000 } = options;
+  const { timeoutMs = 180_000, approvalMs = 300_000, network: net = OFF } = options;
   const workspace = realpathSync(options.workspace);
   const longest = Math.max(timeoutMs, LONGEST_TIMEOUT_MS);
   const owner = ownerHere(home);
   const env = { PATH: pathWithout(workspace, process.env.PATH ?? "/usr/local/bin:/usr/bin:/bin") };
   const places = createPlaces(home, log);
   /** An approval holds only where a command would do the same as when it was asked for. */
-  const environment = digest([options.sandbox.sandbox, env, pass]);
-  const networks = createNetworks({ owner, log });
+  const environment = digest([options.sandbox.sandbox, env, pass, net.mode]);
+  const networks = createNetworks({ owner, log, network: net });
   const processes = createProcesses({
     owner,
     log,
@@ -93,7 +108,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
   async function judge(raw: unknown, session: string, grants: readonly Grant[] = []): Promise<Gate> {
     const args = parsed(raw);
     if (typeof args === "string") return { gate: "refuse", result: args };
-    const refusal = refused();
+    const refusal = refused() ?? noNetwork(args);
     if (refusal) return { gate: "refuse", result: refusal };
     const { cwd } = placeOf(args, session);
     const about: About = { command: args.command, cwd, env: environment };
@@ -101,9 +116,16 @@ export function createTerminal(options: TerminalOptions): Terminal {
     if (judgement.verdict === "ask" && isGranted(grants, about)) return { gate: "run", about };
     const where = `in ${display(cwd)}${args.background ? ", in the background" : ""}`;
     const choices = policy.canKeep(args.command, cwd) ? CHOICES : CHOICES.filter((choice) => choice !== "always");
-    const gate = gateOf(judgement, choices, (reason) => `${display(args.command)}\n\n${where}: ${reason}`);
+    const asked = withHosts(judgement, newHosts(args));
+    const gate = gateOf(asked, choices, (reason) => `${display(args.command)}\n\n${where}: ${reason}`);
     return gate.gate === "refuse" ? gate : { ...gate, about };
   }
+
+  /** What it names and nobody has allowed yet. */
+  const newHosts = (args: Args): string[] =>
+    options.sandbox.sandbox && net.mode === "ask"
+      ? hostsOf(args).filter((host) => !net.allow.includes(host) && !allowsHost(net.allow, host, 443))
+      : [];
 
   async function act(raw: unknown, call: ToolCall): Promise<ToolResult> {
     const args = parsed(raw);
@@ -118,9 +140,9 @@ export function createTerminal(options: TerminalOptions): Terminal {
     if (call.approved === "always") await keep(args.command, cwd);
     const { outputs, tmp } = places.of(session);
     const box = inside({ outputs, tmp });
-    const network = box && (await networks.use(session));
+    const network = box && (await networks.use(session, hostsOf(args)));
     const sandbox = box && { ...box, netns: network?.netns };
-    if (args.background) return begin(args, { cwd, sandbox, outputs, session }, () => network?.release());
+    if (args.background) return begin(args, { cwd, sandbox, outputs, session }, network);
 
     const limitMs = Math.min((args.timeout ?? timeoutMs / 1000) * 1000, longest);
     const id = randomBytes(8).toString("hex");
@@ -128,7 +150,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
       cwd,
       sandbox,
       pass,
-      env,
+      env: { ...env, ...network?.env },
       owner,
       marker: id,
       timeoutMs: limitMs,
@@ -140,7 +162,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
     if (result.survivors > 0) log("warn", "terminal.survivors", { session, survivors: result.survivors });
     const moved = result.cwd !== undefined && result.cwd !== cwd && args.workdir === undefined;
     if (moved || note) places.setCwd(session, moved && result.cwd ? result.cwd : cwd);
-    const notes = [note, moved ? `now in ${result.cwd}` : "", ...notesOn(result, limitMs)];
+    const notes = [note, moved ? `now in ${result.cwd}` : "", refusedNote(network), ...notesOn(result, limitMs)];
     return {
       ok: result.code === 0,
       text: report(`exit ${result.code} · ${seconds(result.durationMs)}`, notes, result.output),
@@ -150,19 +172,25 @@ export function createTerminal(options: TerminalOptions): Terminal {
   async function begin(
     args: Args,
     { session, ...how }: { session: string; cwd: string; sandbox: Sandbox | null; outputs: string },
-    onEnd: () => void,
+    network: Use | null,
   ): Promise<ToolResult> {
     const notify = args.notify_on_complete ?? false;
-    const process = await processes.start(session, args.command, { ...how, pass, env, notify });
-    if (typeof process === "string") onEnd();
+    const process = await processes.start(session, args.command, {
+      ...how,
+      pass,
+      env: { ...env, ...network?.env },
+      notify,
+    });
+    if (typeof process === "string") network?.release();
+    else void process.running.done.then(() => network?.release());
     if (typeof process === "string") return { ok: false, text: process };
-    void process.running.done.then(onEnd);
     await within(process.running.done, FIRST_LOOK_MS);
     const head = process.result
       ? `${process.id} · exit ${process.result.code}`
       : `${process.id} · running in the background`;
     const notes = [
       `its output is in ${process.file}`,
+      refusedNote(network),
       notify && !process.result ? "you will be told when it ends" : "",
     ];
     return { ok: !process.result || process.result.code === 0, text: report(head, notes, process.running.fresh()) };
@@ -214,6 +242,11 @@ export function createTerminal(options: TerminalOptions): Terminal {
       ? `Not run: commands must run in a sandbox, and there is none: ${options.sandbox.why}. Tell the user.`
       : null;
 
+  const noNetwork = (args: Args) =>
+    options.sandbox.sandbox && net.mode === "off" && hostsOf(args).length > 0
+      ? "Not run: the user has switched the network off (terminal.network). Leave network out, or tell the user."
+      : null;
+
   function gateOf(judgement: Judgement, choices: string[], text: (reason: string) => string): Gate {
     switch (judgement.verdict) {
       case "allow":
@@ -234,7 +267,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
 
   const tool: Tool = {
     name: "terminal",
-    description: describe(workspace, options.sandbox.sandbox, timeoutMs, longest),
+    description: describe(workspace, options.sandbox.sandbox, net.mode, timeoutMs, longest),
     schema: z.toJSONSchema(Args),
     repeatable: false,
     judge,
@@ -257,14 +290,42 @@ export function createTerminal(options: TerminalOptions): Terminal {
   };
 }
 
+const OFF: NetworkOptions = { mode: "off", allow: [] };
+const hostsOf = ({ network = [] }: Args): string[] => network.flatMap((text) => hostPattern(text) ?? []);
+
+function withHosts(judgement: Judgement, hosts: string[]): Judgement {
+  if (hosts.length === 0 || judgement.verdict === "deny") return judgement;
+  const reach = `it wants to reach ${hosts.map((host) => (PRESETS[host] ? `${host} (${PRESETS[host].join(", ")})` : host)).join(", ")}`;
+  return { verdict: "ask", reason: judgement.verdict === "ask" ? `${judgement.reason} And ${reach}.` : `${reach}.` };
+}
+
+/** The command itself saw a failed connection at most; who is to be asked, and how, only we can say. */
+function refusedNote(network: Use | null): string {
+  const hosts = network?.refused() ?? [];
+  if (hosts.length === 0) return "";
+  return `no network: refused ${hosts.join(", ")}; call again with network: ${JSON.stringify(hosts)} to ask the user`;
+}
+
 const CHOICES = ["once", "session", "always", "deny"];
 
-const describe = (workspace: string, sandbox: Sandbox | null, timeoutMs: number, longest: number) =>
+const NETWORK: Record<NetworkOptions["mode"], string> = {
+  off: "There is no network but the session's own localhost.",
+  ask: "Of the network it reaches the session's own localhost, and by HTTP(S) the hosts that the user has allowed: name those it needs in network.",
+  on: "It reaches the session's own localhost, and public hosts by HTTP(S).",
+};
+
+const describe = (
+  workspace: string,
+  sandbox: Sandbox | null,
+  net: NetworkOptions["mode"],
+  timeoutMs: number,
+  longest: number,
+) =>
   [
     `Runs a shell command and gives its output (standard output and errors, in order) and exit code. It starts in ${workspace}; a cd is remembered for the next call.`,
     `It has no input and no terminal, and ${timeoutMs / 1000} s (timeout: up to ${longest / 1000} s). What it leaves running is ended with it; use background for servers and long work.`,
     sandbox &&
-      `It runs in a sandbox: only ${[...sandbox.writable, "/tmp"].join(", ")} can be written, credentials cannot be read, and there is no network but the session's own localhost.`,
+      `It runs in a sandbox: only ${[...sandbox.writable, "/tmp"].join(", ")} can be written, home directories cannot be read. ${NETWORK[net]}`,
   ]
     .filter(Boolean)
     .join("\n");

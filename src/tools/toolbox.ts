@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { messageOf } from "../core/errors.ts";
+import { ConfigError, messageOf } from "../core/errors.ts";
 import type { RunningJobs } from "../core/jobs.ts";
 import type { Clock, Log, Store, Tool } from "../core/ports.ts";
 import type { Runtime } from "../core/runtime.ts";
@@ -11,6 +11,7 @@ import { createDelegate } from "./delegate.ts";
 import { ownerHere, probeSandbox, run, sweepOrphans } from "./exec.ts";
 import { createFileTools } from "./files/tools.ts";
 import { openHomePolicy } from "./home-policy.ts";
+import { hostPattern, PRESETS } from "./hosts.ts";
 import { createMcp, type Mcp, type McpOptions } from "./mcp.ts";
 import { createPlaces } from "./places.ts";
 import { escapeForDisplay } from "./policy/display.ts";
@@ -29,7 +30,8 @@ export type ToolboxOptions = {
   terminal: {
     timeoutMs: number;
     sandbox: "auto" | "off" | "required";
-    network: boolean;
+    network: "off" | "ask" | "on";
+    network_allow: readonly string[];
     /** Directories besides the workspace that may be written. */
     writable: readonly string[];
   };
@@ -89,6 +91,11 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     log,
     timeoutMs: terminal.timeoutMs,
     approvalMs: approvals.timeoutMs,
+    // Where nobody is asked, anything that is named would be allowed.
+    network: {
+      mode: terminal.network === "ask" && approvals.mode === "off" ? "on" : terminal.network,
+      allow: allowedHosts(terminal.network_allow),
+    },
   });
   const own: Tool[] = [
     ...shell.tools,
@@ -152,6 +159,16 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     },
   };
 }
+
+const allowedHosts = (texts: readonly string[]): string[] =>
+  texts.map((text) => {
+    const pattern = hostPattern(text);
+    if (pattern !== null) return pattern;
+    const presets = Object.keys(PRESETS).join(", ");
+    throw new ConfigError(
+      `terminal.network_allow: ${text} is neither a host (registry.npmjs.org, *.example.com) nor one of ${presets}`,
+    );
+  });
 
 /** Which sandbox is in force here, if any. */
 export async function pickSandbox({ home, workspace, terminal }: Where): Promise<Choice> {

@@ -53,7 +53,7 @@ export function sandboxed() {
       home,
       workspace,
       sandbox,
-      judgeCommand: () => ({ verdict: "allow", reason: "" }),
+      policy: { judge: () => ({ verdict: "allow", reason: "" }), canKeep: () => true, keep: () => Promise.resolve() },
       display: (text) => text,
       onComplete: () => {},
       log: (_, event, data) => void box.logged.push({ event, data }),

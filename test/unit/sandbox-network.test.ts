@@ -1,7 +1,8 @@
 // What a sandboxed command reaches of the network: its session's own, and what the user allows of the world.
 import { once } from "node:events";
 import { readdirSync, readlinkSync } from "node:fs";
-import { type AddressInfo, createServer, type Server } from "node:net";
+import { createServer as createHttp } from "node:http";
+import { type AddressInfo, connect, createServer, type Server } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { probe, sandboxed } from "../fakes/sandboxed.ts";
 import { until } from "../fakes/shapes.ts";
@@ -54,6 +55,122 @@ describe.skipIf(!probe.usable)("the network of a session's sandbox", () => {
     expect(held()).toBeGreaterThan(0);
     await close();
     await until(() => held() === 0);
+  });
+});
+
+describe.skipIf(!probe.usable)("the way out of it", () => {
+  /** A world in which every name is at one public address, and a server of ours answers there. */
+  async function world() {
+    const asked: string[] = [];
+    const server = createHttp((req, res) => res.end(`${req.method} ${req.headers.host}${req.url}\n`)).listen(
+      0,
+      "127.0.0.1",
+    );
+    servers.push(server);
+    await once(server, "listening");
+    const resolve = async (host: string) => {
+      asked.push(host);
+      const address = host === "inner.example.org" ? "10.0.0.1" : "93.184.216.34";
+      return [{ address, family: 4 }];
+    };
+    const dial = ({ host }: { host: string }) =>
+      connect(portOf(server), host === "93.184.216.34" ? "127.0.0.1" : "0.0.0.0");
+    return { asked, resolve, dial };
+  }
+  const fetch = (url: string) => `curl -sS --max-time 10 ${url}`;
+
+  it("is closed unless it is allowed, and the result says what to do", async () => {
+    const { sh } = box.terminal({}, { network: { mode: "ask", allow: [], ...(await world()) } });
+    const { text } = await sh(`${fetch("http://example.org/")}; ${fetch("https://other.example.org/")}`);
+    expect(text).toContain(
+      'no network: refused example.org, other.example.org; call again with network: ["example.org","other.example.org"] to ask the user',
+    );
+    expect(text).toContain("hermes: no network to example.org: it is not allowed");
+    expect(box.logged).toContainEqual({
+      event: "network.refused",
+      data: expect.objectContaining({ session: "s", host: "example.org", port: 80 }),
+    });
+  });
+
+  it("leads to the hosts that are allowed, by name, pattern or preset, as plain requests and through tunnels", async () => {
+    const { sh } = box.terminal(
+      {},
+      { network: { mode: "ask", allow: ["example.org", "*.example.net", "packages"], ...(await world()) } },
+    );
+    expect((await sh(fetch("http://example.org/a?b"))).text).toMatch(/\nGET example.org\/a\?b\n$/);
+    expect((await sh(fetch("-p http://EXAMPLE.org./a"))).text).toContain("\nGET ");
+    expect((await sh(fetch("-p http://a.b.example.net:8080/x"))).text).toContain("GET a.b.example.net:8080/x");
+    expect((await sh(fetch("http://pypi.org/simple"))).text).toContain("GET pypi.org/simple");
+    expect((await sh(fetch("-d x=1 http://pypi.org/simple"))).text).toContain("POST pypi.org/simple");
+    for (const not of ["example.net", "notexample.org", "example.org.evil.net", "93.184.216.34"])
+      expect((await sh(fetch(`http://${not}/`))).text).toContain(`refused ${not}`);
+    expect(box.logged).toContainEqual({
+      event: "network.allowed",
+      data: { session: "s", host: "example.org", port: 80 },
+    });
+  });
+
+  it("never leads to this machine or its network, whatever is allowed", async () => {
+    const { sh } = box.terminal({}, { network: { mode: "on", allow: [], ...(await world()) } });
+    expect((await sh(fetch("http://anything.example.com/"))).text).toContain("GET anything.example.com");
+    for (const not of ["inner.example.org", "169.254.169.254", "metadata", "10.1.2.3", "[::1]", "127.0.0.1:1"])
+      expect((await sh(fetch(`--noproxy '' http://${not}/`))).text).toContain("is not a public host");
+    expect((await sh(fetch("-p http://example.org:22/"))).text).toContain("403");
+  });
+
+  it("leads to a private host that the configuration names", async () => {
+    const { sh } = box.terminal({}, { network: { mode: "ask", allow: ["inner.example.org"], ...(await world()) } });
+    expect((await sh(fetch("http://inner.example.org/x"))).text).toContain("GET inner.example.org/x");
+  });
+
+  it("opens for one call what that call names, and closes with it", async () => {
+    const { sh } = box.terminal({}, { network: { mode: "ask", allow: [], ...(await world()) } });
+    const command = `${fetch("http://example.org/")}; echo $http_proxy`;
+    const { text } = await sh({ command, network: ["example.org"] });
+    expect(text).toContain("GET example.org/");
+    const proxy = /http:\/\/hermes:\w+@127\.0\.0\.1:\d+/.exec(text)?.[0] ?? expect.fail(text);
+    expect((await sh(fetch("http://example.org/"))).text).toContain("refused example.org");
+    expect((await sh(`http_proxy=${proxy} ${fetch("-i http://example.org/")}`)).text).toContain("407");
+    expect((await sh({ command: "true", network: ["not a host"] })).text).toContain("network.0: is no host name");
+  });
+
+  it("is asked for before the command runs, unless it is allowed already", async () => {
+    const { tool, sh } = box.terminal({}, { network: { mode: "ask", allow: ["git", "example.org"] } });
+    const gate = (network: string[]) => tool.judge({ command: "true", network }, "s");
+    expect(await gate(["example.org", "git", "api.github.com"])).toMatchObject({ gate: "run" });
+    expect(await gate(["Example.ORG", "evil.example.com"])).toMatchObject({
+      gate: "ask",
+      text: expect.stringContaining("it wants to reach evil.example.com."),
+    });
+    expect(await gate(["packages"])).toMatchObject({ gate: "ask", text: expect.stringContaining("pypi.org") });
+    const off = box.terminal({}, { network: { mode: "off", allow: [] } });
+    expect(await off.tool.judge({ command: "true", network: ["example.org"] }, "s")).toMatchObject({
+      gate: "refuse",
+      result: expect.stringContaining("terminal.network"),
+    });
+    expect((await sh("true")).ok).toBe(true);
+  });
+
+  it("asks nothing of what is said without a token, and bounds how many speak at once", async () => {
+    const { sh } = box.terminal({}, { network: { mode: "on", allow: [], ...(await world()) } });
+    expect((await sh("curl -sS -i --noproxy '' -x http://127.0.0.1:61080 http://example.org/")).text).toContain("407");
+    expect((await sh("curl -sS -i -x http://127.0.0.1:61080 https://example.org/")).text).toContain("407");
+    expect((await sh("curl -sS -i --noproxy '*' http://127.0.0.1:61080/")).text).toContain("407");
+    const many = `python3 -c 'import socket, time
+held = [socket.create_connection(("127.0.0.1", 61080)) for i in range(600)]
+time.sleep(0.3)
+def open(s):
+  s.setblocking(False)
+  try: return s.recv(1) != b""
+  except BlockingIOError: return True
+  except OSError: return False
+print("open", sum(open(s) for s in held))'`;
+    expect(Number(/open (\d+)/.exec((await sh(many)).text)?.[1])).toBeLessThanOrEqual(256);
+  });
+
+  it("is not there at all when the network is off", async () => {
+    const { sh } = box.terminal({}, { network: { mode: "off", allow: [], ...(await world()) } });
+    expect((await sh("env | grep -i proxy; curl -sS http://example.org/")).text).toContain("Could not resolve host");
   });
 });
 
