@@ -3,6 +3,7 @@
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { isAbsolute, join, relative } from "node:path";
 import { asOneself, type Netns } from "./netns.ts";
+import type { Guard } from "./repos.ts";
 import { secretPlaces } from "./secret-places.ts";
 
 export type Sandbox = {
@@ -12,17 +13,20 @@ export type Sandbox = {
   readable?: readonly string[];
   /** Not there for it. */
   hidden: readonly string[];
+  /** In what it may write: what it may not. */
+  guard?: Guard | null | undefined;
   /** Its /tmp; without one, an empty one that is gone afterwards. */
   tmp?: string;
   /** Its network; without one, a new one that nobody else is in. Never this machine's own. */
   netns?: Netns | null | undefined;
 };
 
-type Mount = { at: string; kind: "write" | "read" | "hide"; from: string };
+/** `empty`: nothing is there, and nothing can be put there. */
+type Mount = { at: string; kind: "write" | "read" | "hide" | "empty"; from: string };
 
 /** Later mounts cover earlier ones, so the deepest is last: a workspace in a hidden home can be seen. */
 function mountsOf(sandbox: Sandbox): Mount[] {
-  const { writable, readable = [], hidden, tmp } = sandbox;
+  const { writable, readable = [], hidden, tmp, guard } = sandbox;
   const mount = (kind: Mount["kind"]) => (path: string) => ({ at: path, kind, from: path });
   const mounts: Mount[] = [
     // Sockets of daemons that obey whoever may connect (D-Bus, Docker) are in /run.
@@ -31,7 +35,10 @@ function mountsOf(sandbox: Sandbox): Mount[] {
     tmp === undefined ? mount("hide")("/tmp") : { at: "/tmp", kind: "write", from: realpathSync(tmp) },
     ...real(hidden).map(mount("hide")),
     ...real(writable).map(mount("write")),
-    ...real(readable).map(mount("read")),
+    ...real(guard?.pinned ?? []).map(mount("write")),
+    ...real([...readable, ...(guard?.frozen ?? [])]).map(mount("read")),
+    ...(guard?.absent.files ?? []).map((at): Mount => ({ at, kind: "read", from: "/dev/null" })),
+    ...(guard?.absent.dirs ?? []).map(mount("empty")),
   ];
   const depth = ({ at }: Mount) => (at === "/" ? 0 : at.split("/").length);
   const last = mounts.filter(({ at }, index) => !mounts.some((other, i) => i > index && other.at === at));
@@ -40,18 +47,18 @@ function mountsOf(sandbox: Sandbox): Mount[] {
 
 export function bwrapArgs(sandbox: Sandbox, cwd: string): string[] {
   const mounts = mountsOf(sandbox);
-  const hidden = mounts.filter(({ at, kind }) => kind === "hide" && at !== "/tmp" && isDir(at));
+  const empty = mounts.filter(({ at, kind }) => kind === "empty" || (kind === "hide" && at !== "/tmp" && isDir(at)));
   return [
     ...words("--unshare-pid --unshare-ipc --unshare-uts --die-with-parent --new-session"),
     ...words("--cap-drop ALL"), // started by root it would keep them all
     ...(sandbox.netns ? asOneself(sandbox.netns) : ["--unshare-net"]),
     ...words("--ro-bind / / --proc /proc --dev /dev"),
     ...mounts.flatMap(({ at, kind, from }) => {
-      if (kind !== "hide") return [kind === "write" ? "--bind" : "--ro-bind", from, at];
-      return isDir(from) ? ["--perms", "0755", "--tmpfs", at] : ["--ro-bind", "/dev/null", at];
+      if (kind === "write" || kind === "read") return [kind === "write" ? "--bind" : "--ro-bind", from, at];
+      return kind === "empty" || isDir(from) ? ["--perms", "0755", "--tmpfs", at] : ["--ro-bind", "/dev/null", at];
     }),
     // After all of them: places to mount on had to be made. A write then fails, instead of being lost.
-    ...hidden.flatMap(({ at }) => ["--remount-ro", at]),
+    ...empty.flatMap(({ at }) => ["--remount-ro", at]),
     "--chdir",
     cwd,
     "--",
@@ -65,7 +72,7 @@ const isDir = (path: string) => statSync(path).isDirectory();
 export function outside(sandbox: Sandbox, path: string): string | null {
   const mount = mountsOf(sandbox).findLast(({ at }) => at === path || isIn(at)(path));
   if (!mount) return path;
-  return mount.kind === "hide" ? null : join(mount.from, relative(mount.at, path));
+  return mount.kind === "hide" || mount.kind === "empty" ? null : join(mount.from, relative(mount.at, path));
 }
 
 /** `sandbox` null: commands run as they are, or (`refuse`) not at all. `why` is for people. */

@@ -8,10 +8,11 @@ import { messageOf } from "../core/errors.ts";
 import { isGranted } from "../core/grant.ts";
 import type { Gate, Log, Tool, ToolCall, ToolResult } from "../core/ports.ts";
 import type { About, Grant } from "../core/session.ts";
+import { createBox, type Entered, inside } from "./box.ts";
 import { pathWithout } from "./env.ts";
 import { ownerHere, type Result, run } from "./exec.ts";
 import { allowsHost, hostPattern, PRESETS } from "./hosts.ts";
-import { createNetworks, type NetworkOptions, type Use } from "./networks.ts";
+import type { NetworkOptions } from "./networks.ts";
 import { createPlaces } from "./places.ts";
 import { createProcessTool } from "./process.ts";
 import { type Background, createProcesses } from "./processes.ts";
@@ -98,7 +99,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
   const places = createPlaces(home, log);
   /** An approval holds only where a command would do the same as when it was asked for. */
   const environment = digest([options.sandbox.sandbox, env, pass, net.mode]);
-  const networks = createNetworks({ owner, log, network: net });
+  const box = createBox({ sandbox: options.sandbox.sandbox, network: net, env, owner, log });
   const processes = createProcesses({
     owner,
     log,
@@ -138,19 +139,18 @@ export function createTerminal(options: TerminalOptions): Terminal {
     const no = refused() ?? (await refusedAtTheDoor(args, cwd, call));
     if (no) return { ok: false, text: no };
     if (call.approved === "always") await keep(args.command, cwd);
-    const { outputs, tmp } = places.of(session);
-    const box = inside({ outputs, tmp });
-    const network = box && (await networks.use(session, hostsOf(args)));
-    const sandbox = box && { ...box, netns: network?.netns };
-    if (args.background) return begin(args, { cwd, sandbox, outputs, session }, network);
+    const place = places.of(session);
+    const { outputs } = place;
+    const entered = await box.enter(session, place, hostsOf(args));
+    if (args.background) return begin(args, { cwd, outputs, session }, entered);
 
     const limitMs = Math.min((args.timeout ?? timeoutMs / 1000) * 1000, longest);
     const id = randomBytes(8).toString("hex");
     const result = await run(args.command, {
       cwd,
-      sandbox,
+      sandbox: entered.sandbox,
       pass,
-      env: { ...env, ...network?.env },
+      env: { ...env, ...entered.env },
       owner,
       marker: id,
       timeoutMs: limitMs,
@@ -158,11 +158,11 @@ export function createTerminal(options: TerminalOptions): Terminal {
       spool: { file: join(outputs, `${id}.txt`) },
       reportCwd: true,
     });
-    network?.release();
+    const left = await entered.leave();
     if (result.survivors > 0) log("warn", "terminal.survivors", { session, survivors: result.survivors });
     const moved = result.cwd !== undefined && result.cwd !== cwd && args.workdir === undefined;
     if (moved || note) places.setCwd(session, moved && result.cwd ? result.cwd : cwd);
-    const notes = [note, moved ? `now in ${result.cwd}` : "", refusedNote(network), ...notesOn(result, limitMs)];
+    const notes = [note, moved ? `now in ${result.cwd}` : "", ...left, ...notesOn(result, limitMs)];
     return {
       ok: result.code === 0,
       text: report(`exit ${result.code} · ${seconds(result.durationMs)}`, notes, result.output),
@@ -171,18 +171,18 @@ export function createTerminal(options: TerminalOptions): Terminal {
 
   async function begin(
     args: Args,
-    { session, ...how }: { session: string; cwd: string; sandbox: Sandbox | null; outputs: string },
-    network: Use | null,
+    { session, ...how }: { session: string; cwd: string; outputs: string },
+    entered: Entered,
   ): Promise<ToolResult> {
     const notify = args.notify_on_complete ?? false;
     const process = await processes.start(session, args.command, {
       ...how,
+      sandbox: entered.sandbox,
       pass,
-      env: { ...env, ...network?.env },
+      env: { ...env, ...entered.env },
       notify,
+      onEnd: entered.leave,
     });
-    if (typeof process === "string") network?.release();
-    else void process.running.done.then(() => network?.release());
     if (typeof process === "string") return { ok: false, text: process };
     await within(process.running.done, FIRST_LOOK_MS);
     const head = process.result
@@ -190,7 +190,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
       : `${process.id} · running in the background`;
     const notes = [
       `its output is in ${process.file}`,
-      refusedNote(network),
+      entered.refused(),
       notify && !process.result ? "you will be told when it ends" : "",
     ];
     return { ok: !process.result || process.result.code === 0, text: report(head, notes, process.running.fresh()) };
@@ -227,11 +227,9 @@ export function createTerminal(options: TerminalOptions): Terminal {
     return { cwd: there === named && exists(named, session) ? realpathSync(named) : named, note: "" };
   }
 
-  const inside = (place: { outputs: string; tmp: string }): Sandbox | null =>
-    options.sandbox.sandbox && { ...options.sandbox.sandbox, tmp: place.tmp, readable: [place.outputs] };
   const onHost = (path: string, session: string) => {
-    const sandbox = inside(places.of(session));
-    return sandbox ? outside(sandbox, path) : path;
+    const { sandbox } = options.sandbox;
+    return sandbox ? outside(inside(sandbox, places.of(session)), path) : path;
   };
   const exists = (path: string, session: string) => {
     const there = onHost(path, session);
@@ -285,7 +283,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
     endAll: processes.endAll,
     close: async () => {
       await processes.close();
-      await networks.close();
+      await box.close();
     },
   };
 }
@@ -297,13 +295,6 @@ function withHosts(judgement: Judgement, hosts: string[]): Judgement {
   if (hosts.length === 0 || judgement.verdict === "deny") return judgement;
   const reach = `it wants to reach ${hosts.map((host) => (PRESETS[host] ? `${host} (${PRESETS[host].join(", ")})` : host)).join(", ")}`;
   return { verdict: "ask", reason: judgement.verdict === "ask" ? `${judgement.reason} And ${reach}.` : `${reach}.` };
-}
-
-/** The command itself saw a failed connection at most; who is to be asked, and how, only we can say. */
-function refusedNote(network: Use | null): string {
-  const hosts = network?.refused() ?? [];
-  if (hosts.length === 0) return "";
-  return `no network: refused ${hosts.join(", ")}; call again with network: ${JSON.stringify(hosts)} to ask the user`;
 }
 
 const CHOICES = ["once", "session", "always", "deny"];
@@ -348,6 +339,11 @@ function notesOn(result: Result, limitMs: number): string[] {
       ? `${result.stragglers} process(es) it left running were ended; use background for those`
       : "",
     result.survivors > 0 ? `${result.survivors} process(es) could not be ended` : "",
+    /could not (?:write|lock) config file|\.git\/(?:config|hooks)\S*: (?:Read-only|Device or resource busy)/.test(
+      result.output,
+    )
+      ? "the configuration and hooks of repositories are read-only in the sandbox: the user has to do that"
+      : "",
     result.signal && !result.timedOut ? `killed by ${result.signal}` : "",
     result.truncated && result.file
       ? `only its beginning and end are here; ${result.note ? "more of it" : "the whole output"} is in ${result.file}`
