@@ -12,6 +12,7 @@ import { createBox, type Entered, inside } from "./box.ts";
 import { pathWithout } from "./env.ts";
 import { ownerHere, type Result, run } from "./exec.ts";
 import { allowsHost, hostPattern, PRESETS } from "./hosts.ts";
+import { createKeptHosts } from "./kept-hosts.ts";
 import type { NetworkOptions } from "./networks.ts";
 import { createPlaces } from "./places.ts";
 import { createProcessTool } from "./process.ts";
@@ -97,6 +98,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
   const owner = ownerHere(home);
   const env = { PATH: pathWithout(workspace, process.env.PATH ?? "/usr/local/bin:/usr/bin:/bin") };
   const places = createPlaces(home, log);
+  const kept = createKeptHosts(join(home, "hosts.allow"), log);
   /** An approval holds only where a command would do the same as when it was asked for. */
   const environment = digest([options.sandbox.sandbox, env, pass, net.mode]);
   const box = createBox({ sandbox: options.sandbox.sandbox, network: net, env, owner, log });
@@ -112,21 +114,31 @@ export function createTerminal(options: TerminalOptions): Terminal {
     const refusal = refused() ?? noNetwork(args);
     if (refusal) return { gate: "refuse", result: refusal };
     const { cwd } = placeOf(args, session);
-    const about: About = { command: args.command, cwd, env: environment };
-    const judgement = await policy.judge(args.command, cwd);
-    if (judgement.verdict === "ask" && isGranted(grants, about)) return { gate: "run", about };
+    const { command } = args;
+    const about: About = { command, cwd, env: environment };
+    const hosts = newHosts(args, grants);
+    const judgement = await policy.judge(command, cwd);
+    const granted = judgement.verdict === "ask" && isGranted(grants, about);
+    const asked = withHosts(granted ? { verdict: "allow", reason: "" } : judgement, hosts);
+    const canKeep = (judgement.verdict === "allow" && hosts.length > 0) || policy.canKeep(command, cwd);
+    const choices = canKeep ? CHOICES : CHOICES.filter((choice) => choice !== "always");
     const where = `in ${display(cwd)}${args.background ? ", in the background" : ""}`;
-    const choices = policy.canKeep(args.command, cwd) ? CHOICES : CHOICES.filter((choice) => choice !== "always");
-    const asked = withHosts(judgement, newHosts(args));
-    const gate = gateOf(asked, choices, (reason) => `${display(args.command)}\n\n${where}: ${reason}`);
-    return gate.gate === "refuse" ? gate : { ...gate, about };
+    const gate = gateOf(asked, choices, (reason) => `${display(command)}\n\n${where}: ${reason}`);
+    return gate.gate === "refuse" ? gate : { ...gate, about: { ...about, ...(hosts.length > 0 && { hosts }) } };
   }
 
+  /** What it may reach without a question. A yes for the session holds for its other commands too. */
+  const openHosts = (grants: readonly Grant[]): string[] => [
+    ...net.allow,
+    ...kept.list(),
+    ...grants.flatMap(({ about }) => about.hosts ?? []),
+  ];
   /** What it names and nobody has allowed yet. */
-  const newHosts = (args: Args): string[] =>
-    options.sandbox.sandbox && net.mode === "ask"
-      ? hostsOf(args).filter((host) => !net.allow.includes(host) && !allowsHost(net.allow, host, 443))
-      : [];
+  function newHosts(args: Args, grants: readonly Grant[]): string[] {
+    if (!options.sandbox.sandbox || net.mode !== "ask") return [];
+    const open = openHosts(grants);
+    return hostsOf(args).filter((host) => !open.includes(host) && !allowsHost(open, host, 443));
+  }
 
   async function act(raw: unknown, call: ToolCall): Promise<ToolResult> {
     const args = parsed(raw);
@@ -138,10 +150,11 @@ export function createTerminal(options: TerminalOptions): Terminal {
     const note = now.cwd === cwd ? now.note : "";
     const no = refused() ?? (await refusedAtTheDoor(args, cwd, call));
     if (no) return { ok: false, text: no };
-    if (call.approved === "always") await keep(args.command, cwd);
+    if (call.approved === "always") await keep(args.command, cwd, about?.hosts);
     const place = places.of(session);
     const { outputs } = place;
-    const entered = await box.enter(session, place, hostsOf(args));
+    const hosts = [...openHosts(call.grants ?? []), ...((call.approved && about?.hosts) || [])];
+    const entered = await box.enter(session, place, hosts);
     if (args.background) return begin(args, { cwd, outputs, session }, entered);
 
     const limitMs = Math.min((args.timeout ?? timeoutMs / 1000) * 1000, longest);
@@ -197,17 +210,21 @@ export function createTerminal(options: TerminalOptions): Terminal {
   }
 
   /** Judged again: neither a way around the gate nor rules that have changed since run what is not allowed now (I16). */
-  async function refusedAtTheDoor({ command }: Args, cwd: string, call: ToolCall): Promise<string | null> {
+  async function refusedAtTheDoor(args: Args, cwd: string, call: ToolCall): Promise<string | null> {
+    const { command } = args;
     const { about, approved, grants = [] } = call;
     if (about && (about.command !== command || about.env !== environment))
       return "Not run: hermes was restarted with another sandbox or environment since this was judged. Call it again.";
     const { verdict, reason } = await policy.judge(command, cwd);
     if (verdict === "deny") return `Not run: ${reason}`;
     const yes = verdict === "allow" || approved !== undefined || isGranted(grants, { command, cwd, env: environment });
+    const hosts = newHosts(args, grants).filter((host) => !approved || !about?.hosts?.includes(host));
+    if (yes && hosts.length > 0) return `Not run: ${hosts.join(", ")} is not allowed any longer. Call it again.`;
     return yes ? null : `Not run: it needs approval by now. Call it again. ${reason}`;
   }
 
-  async function keep(command: string, cwd: string): Promise<void> {
+  async function keep(command: string, cwd: string, hosts: readonly string[] = []): Promise<void> {
+    kept.keep(hosts);
     try {
       await policy.keep(command, cwd);
     } catch (error) {

@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect } from "vitest";
+import type { Tool, ToolCall } from "../../src/core/ports.ts";
 import { ownerHere, probeSandbox } from "../../src/tools/exec.ts";
 import { chooseSandbox } from "../../src/tools/sandbox.ts";
 import { createTerminal, type TerminalOptions } from "../../src/tools/terminal.ts";
@@ -61,13 +62,20 @@ export function sandboxed() {
     });
     open.push(made);
     const tool = made.tools.find(({ name }) => name === "terminal") ?? expect.fail("no terminal");
-    const sh = async (args: string | { command: string; [more: string]: unknown }, session = "s") => {
-      const given = typeof args === "string" ? { command: args } : args;
-      const gate = await tool.judge(given, session);
-      if (gate.gate === "refuse") return { ok: false, text: gate.result };
-      return tool.run(given, { session, turn: "t", call: "c", signal: new AbortController().signal });
-    };
+    const sh = (args: string | Args, session = "s", answer: Partial<ToolCall> = {}) =>
+      use(tool, typeof args === "string" ? { command: args } : args, session, answer);
     return { ...made, tool, sh };
   }
   return box;
+}
+
+type Args = { command: string; [more: string]: unknown };
+/** As the engine does; to a question the answer is yes, for once unless `answer` says otherwise. */
+async function use(tool: Tool, args: Args, session: string, answer: Partial<ToolCall>) {
+  const gate = await tool.judge(args, session, answer.grants);
+  if (gate.gate === "refuse") return { ok: false, text: gate.result };
+  const { signal } = new AbortController();
+  const about = gate.about && { about: gate.about };
+  const approved = gate.gate === "ask" && { approved: "once" as const };
+  return tool.run(args, { session, turn: "t", call: "c", signal, ...about, ...approved, ...answer });
 }

@@ -140,6 +140,8 @@ describe.skipIf(!probe.usable)("the way out of it", () => {
     expect(await gate(["example.org", "git", "api.github.com"])).toMatchObject({ gate: "run" });
     expect(await gate(["Example.ORG", "evil.example.com"])).toMatchObject({
       gate: "ask",
+      about: { hosts: ["evil.example.com"] },
+      choices: ["once", "session", "always", "deny"],
       text: expect.stringContaining("it wants to reach evil.example.com."),
     });
     expect(await gate(["packages"])).toMatchObject({ gate: "ask", text: expect.stringContaining("pypi.org") });
@@ -149,6 +151,27 @@ describe.skipIf(!probe.usable)("the way out of it", () => {
       result: expect.stringContaining("terminal.network"),
     });
     expect((await sh("true")).ok).toBe(true);
+  });
+
+  it("stays open for the session, or for good, as far as the yes went", async () => {
+    const network = { mode: "ask" as const, allow: [], ...(await world()) };
+    const { sh, tool } = box.terminal({}, { network });
+    const command = fetch("http://example.org/");
+    const about = { command: "other", cwd: box.workspace, env: "", hosts: ["example.org"] };
+    const grants = [{ call: "c", about, by: "me", at: 0 }];
+    expect((await sh(command, "s", { grants })).text).toContain("GET example.org/");
+    expect(await tool.judge({ command, network: ["example.org"] }, "s", grants)).toMatchObject({ gate: "run" });
+    expect((await sh(command)).text).toContain("refused example.org");
+    await sh({ command: "true", network: ["example.org"] }, "s", { approved: "always" });
+    expect((await sh(command)).text).toContain("GET example.org/");
+    expect((await box.terminal({}, { network }).sh(command, "other")).text).toContain("GET example.org/");
+  });
+
+  it("is not opened by who goes around the gate", async () => {
+    const { tool } = box.terminal({}, { network: { mode: "ask", allow: [] } });
+    const call = { session: "s", turn: "t", call: "c", signal: new AbortController().signal };
+    const args = { command: "true", network: ["example.org"] };
+    expect((await tool.run(args, call)).text).toContain("example.org is not allowed any longer");
   });
 
   it("asks nothing of what is said without a token, and bounds how many speak at once", async () => {
