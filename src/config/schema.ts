@@ -148,6 +148,8 @@ export const schema = section({
     network_allow: texts(),
     /** Directories besides the working one that tools may write to. */
     writable: texts(),
+    /** What of home directories commands in the sandbox may read besides programs. */
+    readable: texts(),
   }),
   approvals: section({
     mode: oneOf("manual", "off").default("manual"),

@@ -1,10 +1,11 @@
-// What a sandboxed command sees, as bubblewrap's arguments: everything read-only, secrets not at all, a few places to
-// write, a PID namespace of its own (the end of its first process is the end of all), not our network, and no way to more rights.
+// What a sandboxed command sees, as bubblewrap's arguments: everything read-only, homes and secrets not at all, a few
+// places to write, a PID namespace of its own (the end of its first process is the end of all), not our network, and no way to more rights.
 import { existsSync, realpathSync, statSync } from "node:fs";
-import { isAbsolute, join, relative } from "node:path";
+import { basename, dirname, isAbsolute, join, relative } from "node:path";
 import { asOneself, type Netns } from "./netns.ts";
 import type { Guard } from "./repos.ts";
 import { secretPlaces } from "./secret-places.ts";
+import { toolchains } from "./toolchains.ts";
 
 export type Sandbox = {
   /** Where it may write. */
@@ -21,8 +22,8 @@ export type Sandbox = {
   netns?: Netns | null | undefined;
 };
 
-/** `empty`: nothing is there, and nothing can be put there. */
-type Mount = { at: string; kind: "write" | "read" | "hide" | "empty"; from: string };
+/** `empty`: nothing is there, and nothing can be put there. `link`: a link to `from`. */
+type Mount = { at: string; kind: "write" | "read" | "hide" | "empty" | "link"; from: string };
 
 /** Later mounts cover earlier ones, so the deepest is last: a workspace in a hidden home can be seen. */
 function mountsOf(sandbox: Sandbox): Mount[] {
@@ -34,15 +35,36 @@ function mountsOf(sandbox: Sandbox): Mount[] {
     ...real(["/etc/resolv.conf", "/run/current-system"]).filter(isIn("/run")).map(mount("read")),
     tmp === undefined ? mount("hide")("/tmp") : { at: "/tmp", kind: "write", from: realpathSync(tmp) },
     ...real(hidden).map(mount("hide")),
+    ...real(readable).map(mount("read")),
     ...real(writable).map(mount("write")),
     ...real(guard?.pinned ?? []).map(mount("write")),
-    ...real([...readable, ...(guard?.frozen ?? [])]).map(mount("read")),
+    ...real(guard?.frozen ?? []).map(mount("read")),
     ...(guard?.absent.files ?? []).map((at): Mount => ({ at, kind: "read", from: "/dev/null" })),
     ...(guard?.absent.dirs ?? []).map(mount("empty")),
   ];
-  const depth = ({ at }: Mount) => (at === "/" ? 0 : at.split("/").length);
   const last = mounts.filter(({ at }, index) => !mounts.some((other, i) => i > index && other.at === at));
-  return last.toSorted((a, b) => depth(a) - depth(b));
+  return [...last, ...linksTo(readable, last)].toSorted((a, b) => depth(a) - depth(b));
+}
+
+const depth = ({ at }: Mount) => (at === "/" ? 0 : at.split("/").length);
+const around = (mounts: readonly Mount[], path: string) =>
+  mounts
+    .filter(({ at }) => at === path || isIn(at)(path))
+    .toSorted((a, b) => depth(a) - depth(b))
+    .at(-1);
+
+/** A name that is a link (~/.gitconfig into a directory of dotfiles) is hidden with the place that it is in. */
+function linksTo(paths: readonly string[], mounts: readonly Mount[]): Mount[] {
+  return paths
+    .filter((path) => existsSync(path))
+    .map(
+      (path): Mount => ({
+        at: join(realpathSync(dirname(path)), basename(path)),
+        kind: "link",
+        from: realpathSync(path),
+      }),
+    )
+    .filter(({ at, from }) => at !== from && around(mounts, at)?.kind === "hide");
 }
 
 export function bwrapArgs(sandbox: Sandbox, cwd: string): string[] {
@@ -54,6 +76,7 @@ export function bwrapArgs(sandbox: Sandbox, cwd: string): string[] {
     ...(sandbox.netns ? asOneself(sandbox.netns) : ["--unshare-net"]),
     ...words("--ro-bind / / --proc /proc --dev /dev"),
     ...mounts.flatMap(({ at, kind, from }) => {
+      if (kind === "link") return ["--symlink", from, at];
       if (kind === "write" || kind === "read") return [kind === "write" ? "--bind" : "--ro-bind", from, at];
       return kind === "empty" || isDir(from) ? ["--perms", "0755", "--tmpfs", at] : ["--ro-bind", "/dev/null", at];
     }),
@@ -70,7 +93,7 @@ const isDir = (path: string) => statSync(path).isDirectory();
 
 /** Where a path of the sandbox is for us; null: nowhere. */
 export function outside(sandbox: Sandbox, path: string): string | null {
-  const mount = mountsOf(sandbox).findLast(({ at }) => at === path || isIn(at)(path));
+  const mount = around(mountsOf(sandbox), path);
   if (!mount) return path;
   return mount.kind === "hide" || mount.kind === "empty" ? null : join(mount.from, relative(mount.at, path));
 }
@@ -85,14 +108,27 @@ export function chooseSandbox(options: {
   writable: readonly string[];
   /** HERMES_HOME and the user's home. */
   homes: { hermes: string; user: string };
-  hidden?: readonly string[];
+  /** What else of them may be read. */
+  readable?: readonly string[];
+  /** Whose programs may be read. */
+  path?: string;
 }): Choice {
-  const { mode, probe, writable, homes, hidden = [] } = options;
+  const { mode, probe, writable, homes, readable = [], path = "" } = options;
   if (mode === "off") return { sandbox: null, why: "terminal.sandbox is off", refuse: false };
   const why = probe.usable ? tooMuch(writable, Object.values(homes)) : probe.why;
   if (why) return { sandbox: null, why, refuse: mode === "required" };
-  return { sandbox: { writable, hidden: [...secretPlaces(homes.user), homes.hermes, ...hidden] }, why: null };
+  const secret = [...secretPlaces(homes.user), homes.hermes];
+  const hidden = [...ALL_HOMES, homes.user, ...secret].filter((place) => place !== "/");
+  // What is secret as a whole is not shown for being in PATH.
+  const tools = toolchains(homes.user, path).filter(
+    (tool) => !secret.some((place) => place === tool || isIn(place)(tool)),
+  );
+  return { sandbox: { writable, readable: [...tools, ...SHARED, ...readable], hidden }, why: null };
 }
+
+/** Root could read those of others. */
+const ALL_HOMES = ["/home", "/root", "/Users"];
+const SHARED = ["/home/linuxbrew"];
 
 /** Who can write in a home writes what runs outside later: .bashrc, .ssh, our own configuration. */
 function tooMuch(writable: readonly string[], homes: readonly string[]): string | null {

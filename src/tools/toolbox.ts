@@ -34,6 +34,8 @@ export type ToolboxOptions = {
     network_allow: readonly string[];
     /** Directories besides the workspace that may be written. */
     writable: readonly string[];
+    /** What of home directories commands may read besides programs. */
+    readable: readonly string[];
   };
   approvals: {
     mode: "manual" | "off";
@@ -177,6 +179,8 @@ export async function pickSandbox({ home, workspace, terminal }: Where): Promise
     probe: terminal.sandbox === "off" ? { usable: false, why: "it is off" } : await probeSandbox(),
     writable: [workspace, ...terminal.writable],
     homes: { hermes: home, user: homedir() },
+    readable: terminal.readable,
+    path: process.env.PATH ?? "",
   });
 }
 type Where = Pick<ToolboxOptions, "home" | "workspace"> & { terminal: Omit<ToolboxOptions["terminal"], "timeoutMs"> };

@@ -15,8 +15,7 @@ const git = (...args: string[]) =>
     env: { PATH: process.env.PATH, HOME: box.user },
   });
 const at = (...parts: string[]) => join(box.workspace, ...parts);
-const who =
-  "git config --global --list >/dev/null 2>&1; export GIT_AUTHOR_NAME=n GIT_AUTHOR_EMAIL=e GIT_COMMITTER_NAME=n GIT_COMMITTER_EMAIL=e;";
+const who = "export GIT_AUTHOR_NAME=n GIT_AUTHOR_EMAIL=e GIT_COMMITTER_NAME=n GIT_COMMITTER_EMAIL=e;";
 
 describe.skipIf(!probe.usable)("in a repository", () => {
   beforeEach(() => {
