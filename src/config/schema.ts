@@ -146,6 +146,8 @@ export const schema = section({
     network: z.preprocess(onOff, oneOf("off", "ask", "on")).default("ask"),
     /** Hosts and presets that need no question. */
     network_allow: texts(),
+    /** Megabytes that one command may use, with all it has started; usually half of what there is. */
+    memory: whole(64).optional(),
     /** Directories besides the working one that tools may write to. */
     writable: texts(),
     /** What of home directories commands in the sandbox may read besides programs. */

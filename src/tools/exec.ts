@@ -7,6 +7,7 @@ import { delimiter, join } from "node:path";
 import { Readable } from "node:stream";
 import { messageOf } from "../core/errors.ts";
 import { childEnv, homeMark, isOfCall, marks, type Owner, ownerMark, ownerOf } from "./env.ts";
+import { type Limits, limitsInShell, type Over, watchTree } from "./limits.ts";
 import { joinArgs, makerArgs, type Netns, netnsOf, netnsStdio } from "./netns.ts";
 import { type Captured, createOutput, type Spool } from "./output.ts";
 import { createPipes, type Pipe, readerOf } from "./pipes.ts";
@@ -28,6 +29,7 @@ export type ExecOptions = {
   /** `ownerHere(home)`: by it the next process of this home finds what we leave behind when killed. */
   owner?: string | undefined;
   sandbox?: Sandbox | null | undefined;
+  limits?: Limits | undefined;
   capBytes?: number | undefined;
   spool?: Spool | undefined;
   onOutput?: ((text: string) => void) | undefined;
@@ -40,11 +42,13 @@ export type ExecOptions = {
   graceMs?: number | undefined;
 };
 export type Result = Captured & {
-  /** Its own; 128 + n killed by signal n; 124 the time limit; 130 aborted; 126, 127 it could not be started. */
+  /** Its own; 128 + n killed by signal n; 124 the time limit; 137 another limit; 130 aborted; 126, 127 it could not be started. */
   code: number;
   signal: NodeJS.Signals | null;
   timedOut: boolean;
   aborted: boolean;
+  /** The limit that ended it. */
+  over?: Over;
   durationMs: number;
   /** Processes that it had left running and that were ended. */
   stragglers: number;
@@ -63,6 +67,7 @@ export type Running = {
 };
 
 const TIME_LIMIT = 124;
+const OTHER_LIMIT = 137;
 const ABORTED = 130;
 const NOT_STARTED = 126;
 const NOT_FOUND = 127;
@@ -106,12 +111,12 @@ function problemWith(command: Command, { cwd, sandbox }: ExecOptions): string | 
 }
 
 function launch(command: Command, options: ExecOptions, out: Pipe | null): ChildProcess {
-  const { cwd, sandbox, stdin, reportCwd } = options;
+  const { cwd, sandbox, stdin, reportCwd, limits } = options;
   const netns = sandbox?.netns ?? null;
   const [program = "", ...args] = [
     ...(netns ? [nsenter(), ...joinArgs(netns)] : []),
     ...(sandbox ? [bubblewrap() ?? "bwrap", ...bwrapArgs(sandbox, cwd)] : []),
-    ...(typeof command === "string" ? shellCommand(command, reportCwd) : command),
+    ...(typeof command === "string" ? shellCommand(command, reportCwd, sandbox && limits) : command),
   ];
   return spawn(program, args, {
     cwd: sandbox ? "/" : cwd,
@@ -134,9 +139,10 @@ function launch(command: Command, options: ExecOptions, out: Pipe | null): Child
 }
 
 /** `eval` keeps the text whole: nothing in it can end our part early. It does not see our descriptors. */
-function shellCommand(command: string, reportCwd = false): string[] {
+function shellCommand(command: string, reportCwd = false, limits?: Limits | null): string[] {
   const report = reportCwd ? `trap '{ pwd -P >&3; } 2>/dev/null' EXIT; ` : "";
-  return [...shell(), "-c", `c=$1; shift; ${report}eval "$c" 3>&- 4>&- 5>&-`, "sh", command];
+  const limited = limits ? limitsInShell(limits) : "";
+  return [...shell(), "-c", `c=$1; shift; ${limited}${report}eval "$c" 3>&- 4>&- 5>&-`, "sh", command];
 }
 
 function follow(child: ChildProcess, options: ExecOptions, out: Pipe | null): Running {
@@ -162,7 +168,7 @@ function follow(child: ChildProcess, options: ExecOptions, out: Pipe | null): Ru
   };
   const stop = () => endTree(table, tree, graceMs).catch(() => endGroup(tree.group()));
 
-  let why: "timeout" | "abort" | "stop" | null = null;
+  let why: "timeout" | "abort" | "stop" | Over | null = null;
   let ending: Promise<Ended> | null = null;
   const { promise: ended, resolve: over } = Promise.withResolvers<Ended>();
   const end = (reason: NonNullable<typeof why>) => {
@@ -175,11 +181,13 @@ function follow(child: ChildProcess, options: ExecOptions, out: Pipe | null): Ru
   const onTime = () => void end("timeout");
   const timer = timeoutMs === undefined ? undefined : setTimeout(onTime, Math.min(timeoutMs, LONGEST_TIMEOUT));
   signal?.addEventListener("abort", onAbort);
+  const unwatch = options.limits && child.pid !== undefined && watchTree(child.pid, options.limits, end);
 
   async function settle(): Promise<Result> {
     // Without the second, a process that even SIGKILL does not end would never settle.
     const exit = await Promise.race([exitOf(child), ended.then(() => null)]);
     clearTimeout(timer);
+    if (unwatch) unwatch();
     signal?.removeEventListener("abort", onAbort);
     const durationMs = Math.round(performance.now() - began);
     const reason = why; // what comes later did not end it
@@ -201,6 +209,7 @@ function follow(child: ChildProcess, options: ExecOptions, out: Pipe | null): Ru
       ...(notBegun && { code: captured.output.startsWith("bwrap: execvp") ? NOT_FOUND : NOT_STARTED }),
       timedOut: reason === "timeout",
       aborted: reason === "abort" || reason === "stop",
+      ...((reason === "memory" || reason === "processes") && { over: reason }),
       durationMs,
       stragglers: reason || sandbox ? 0 : found,
       survivors: left,
@@ -256,6 +265,7 @@ function exitCode(exit: Exit | Error | null, why: string | null): { code: number
   if (exit instanceof Error)
     return { code: "code" in exit && exit.code === "ENOENT" ? NOT_FOUND : NOT_STARTED, signal: null };
   const signal = exit?.signal ?? null;
+  if (why === "memory" || why === "processes") return { code: OTHER_LIMIT, signal };
   if (why) return { code: why === "timeout" ? TIME_LIMIT : ABORTED, signal };
   return { code: exit?.code ?? 128 + (signal ? os.signals[signal] : 0), signal };
 }

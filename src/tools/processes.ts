@@ -28,7 +28,7 @@ export type Processes = {
   /** Ends everything that tools of this process have started. */
   close(): Promise<void>;
 };
-type StartOptions = Pick<ExecOptions, "cwd" | "sandbox" | "pass" | "env"> & {
+type StartOptions = Pick<ExecOptions, "cwd" | "sandbox" | "pass" | "env" | "limits"> & {
   outputs: string;
   notify: boolean;
   /** When it is over, or could not be started. */

@@ -13,6 +13,7 @@ import { pathWithout } from "./env.ts";
 import { ownerHere, type Result, run } from "./exec.ts";
 import { allowsHost, hostPattern, PRESETS } from "./hosts.ts";
 import { createKeptHosts } from "./kept-hosts.ts";
+import { type Limits, USUAL_LIMITS } from "./limits.ts";
 import type { NetworkOptions } from "./networks.ts";
 import { createPlaces } from "./places.ts";
 import { createProcessTool } from "./process.ts";
@@ -48,6 +49,8 @@ export type TerminalOptions = {
   pass?: readonly string[];
   /** What commands in the sandbox reach. */
   network?: NetworkOptions;
+  /** What a command may take of the machine. */
+  limits?: Limits;
 };
 export type Terminal = {
   tools: Tool[];
@@ -92,7 +95,7 @@ type Where = { cwd: string; note: string };
 
 export function createTerminal(options: TerminalOptions): Terminal {
   const { home, policy, display, onComplete, log, pass } = options;
-  const { timeoutMs = 180_000, approvalMs = 300_000, network: net = OFF } = options;
+  const { timeoutMs = 180_000, approvalMs = 300_000, network: net = OFF, limits = USUAL_LIMITS } = options;
   const workspace = realpathSync(options.workspace);
   const longest = Math.max(timeoutMs, LONGEST_TIMEOUT_MS);
   const owner = ownerHere(home);
@@ -167,6 +170,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
       owner,
       marker: id,
       timeoutMs: limitMs,
+      limits,
       signal: call.signal,
       spool: { file: join(outputs, `${id}.txt`) },
       reportCwd: true,
@@ -175,7 +179,13 @@ export function createTerminal(options: TerminalOptions): Terminal {
     if (result.survivors > 0) log("warn", "terminal.survivors", { session, survivors: result.survivors });
     const moved = result.cwd !== undefined && result.cwd !== cwd && args.workdir === undefined;
     if (moved || note) places.setCwd(session, moved && result.cwd ? result.cwd : cwd);
-    const notes = [note, moved ? `now in ${result.cwd}` : "", ...left, ...notesOn(result, limitMs)];
+    const notes = [
+      note,
+      moved ? `now in ${result.cwd}` : "",
+      ...left,
+      overNote(result, limits),
+      ...notesOn(result, limitMs),
+    ];
     return {
       ok: result.code === 0,
       text: report(`exit ${result.code} · ${seconds(result.durationMs)}`, notes, result.output),
@@ -193,6 +203,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
       sandbox: entered.sandbox,
       pass,
       env: { ...env, ...entered.env },
+      limits,
       notify,
       onEnd: entered.leave,
     });
@@ -349,6 +360,11 @@ function parsed(raw: unknown): Args | string {
 const digest = (parts: unknown): string =>
   createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 16);
 
+const overNote = ({ over }: Result, { memoryBytes, processes }: Limits): string => {
+  if (over === "memory") return `ended, since it used more than ${Math.round(memoryBytes / 2 ** 20)} MB of memory`;
+  return over ? `ended, since it had more than ${processes} processes` : "";
+};
+
 function notesOn(result: Result, limitMs: number): string[] {
   return [
     result.timedOut ? `ended at its time limit of ${limitMs / 1000} s, with everything it had started` : "",
@@ -361,7 +377,7 @@ function notesOn(result: Result, limitMs: number): string[] {
     )
       ? "the configuration and hooks of repositories are read-only in the sandbox: the user has to do that"
       : "",
-    result.signal && !result.timedOut ? `killed by ${result.signal}` : "",
+    result.signal && !result.timedOut && !result.over ? `killed by ${result.signal}` : "",
     result.truncated && result.file
       ? `only its beginning and end are here; ${result.note ? "more of it" : "the whole output"} is in ${result.file}`
       : "",

@@ -12,6 +12,7 @@ import { ownerHere, probeSandbox, run, sweepOrphans } from "./exec.ts";
 import { createFileTools } from "./files/tools.ts";
 import { openHomePolicy } from "./home-policy.ts";
 import { hostPattern, PRESETS } from "./hosts.ts";
+import { USUAL_LIMITS } from "./limits.ts";
 import { createMcp, type Mcp, type McpOptions } from "./mcp.ts";
 import { createPlaces } from "./places.ts";
 import { escapeForDisplay } from "./policy/display.ts";
@@ -32,6 +33,8 @@ export type ToolboxOptions = {
     sandbox: "auto" | "off" | "required";
     network: "off" | "ask" | "on";
     network_allow: readonly string[];
+    /** Megabytes that one command may use. */
+    memory?: number | undefined;
     /** Directories besides the workspace that may be written. */
     writable: readonly string[];
     /** What of home directories commands may read besides programs. */
@@ -93,6 +96,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     log,
     timeoutMs: terminal.timeoutMs,
     approvalMs: approvals.timeoutMs,
+    ...(terminal.memory && { limits: { ...USUAL_LIMITS, memoryBytes: terminal.memory * 2 ** 20 } }),
     // Where nobody is asked, anything that is named would be allowed.
     network: {
       mode: terminal.network === "ask" && approvals.mode === "off" ? "on" : terminal.network,
