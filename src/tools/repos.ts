@@ -34,28 +34,32 @@ export async function guardOf(roots: readonly string[]): Promise<Guard> {
     const stat = await lstat(dir).catch(() => null);
     if (!stat?.isDirectory()) continue;
     const names = await namesIn(dir);
-    repos.set([dir, stat.dev, stat.ino, names.has("commondir")].join("\0"), dir);
+    const trees = names.has("worktrees") ? await entries(join(dir, "worktrees")) : [];
+    const places = trees.map(({ name }) => join(dir, "worktrees", name));
+    const elsewhere = names.has("commondir") || (await Promise.all(places.map(isElsewhere))).includes(true);
+    repos.set([dir, stat.dev, stat.ino, elsewhere].join("\0"), dir);
     guard.pinned.push(dir);
-    await freeze(guard, dir, names);
+    await freeze(guard, dir, places, names);
   }
   return guard;
 }
 
-async function freeze({ frozen, absent }: Guard, dir: string, names: Set<string>): Promise<void> {
+/** A linked worktree has the configuration of the repository that it is in. */
+const isElsewhere = async (tree: string) => (await textOf(join(tree, "commondir"))).trim() !== "../..";
+
+async function freeze({ frozen, absent }: Guard, dir: string, trees: string[], names: Set<string>): Promise<void> {
   const config = await textOf(join(dir, "config"));
   if (names.has("hooks")) frozen.push(join(dir, "hooks"));
   else absent.dirs.push(join(dir, "hooks"));
   if (names.has("config")) frozen.push(join(dir, "config"));
   else absent.files.push(join(dir, "config"));
-  if (names.has("config.worktree")) frozen.push(join(dir, "config.worktree"));
-  else if (/worktreeconfig/i.test(config)) absent.files.push(join(dir, "config.worktree"));
+  if (/worktreeconfig/i.test(config))
+    for (const place of [dir, ...trees]) {
+      const own = join(place, "config.worktree");
+      ((await namesIn(place)).has("config.worktree") ? frozen : absent.files).push(own);
+    }
   for (const [, path = ""] of config.matchAll(/^\s*hookspath\s*=\s*"?([^"\n#;]+)/gim))
     frozen.push(resolve(dirname(dir), path.trim()));
-  if (!names.has("worktrees")) return;
-  for (const { name } of await entries(join(dir, "worktrees")))
-    for (const file of await entries(join(dir, "worktrees", name)))
-      if (["commondir", "gitdir", "config.worktree"].includes(file.name))
-        frozen.push(join(dir, "worktrees", name, file.name));
 }
 
 /** Git directories near the top of a root, and files beside them that must stay as they are. */
@@ -65,8 +69,8 @@ async function look(root: string): Promise<{ dirs: string[]; files: string[] }> 
   let left = MOST_DIRS;
   for (let depth = 0; depth <= DEPTH && level.length > 0; depth++) {
     const next: string[] = [];
-    for (const dir of level.slice(0, left)) {
-      const inside = await entries(dir);
+    const listed = await Promise.all(level.slice(0, left).map(async (dir) => ({ dir, inside: await entries(dir) })));
+    for (const { dir, inside } of listed) {
       const names = new Set(inside.map(({ name }) => name));
       if (isGitDir(names)) found.dirs.push(dir); // a bare one
       const git = inside.find(({ name }) => name === ".git");
@@ -174,6 +178,10 @@ for config in config config.worktree; do
     while IFS= read -r key; do git config --file "$1/$config" --unset-all "$key" && echo "$key"; done
 done
 [ -e "$1/commondir" ] && rm -f "$1/commondir" && echo commondir
+for tree in "$1"/worktrees/*; do
+  [ -d "$tree" ] && [ "$(cat "$tree/commondir")" != ../.. ] || continue
+  rm -rf "$tree/commondir"; echo ../.. > "$tree/commondir" && echo "commondir of \${tree##*/}"
+done
 exit 0`;
 
 /** Configuration that names a program, or another file that could. */

@@ -43,8 +43,14 @@ function mountsOf(sandbox: Sandbox): Mount[] {
     ...(guard?.absent.dirs ?? []).map(mount("empty")),
   ];
   const last = mounts.filter(({ at }, index) => !mounts.some((other, i) => i > index && other.at === at));
-  return [...last, ...linksTo(readable, last)].toSorted((a, b) => depth(a) - depth(b));
+  // Each costs about a millisecond: what lies in something hidden is hidden already.
+  const needed = last.filter((mount) => {
+    const { kind } = around(without(last, mount), mount.at) ?? {};
+    return mount.kind !== "hide" || kind !== "hide";
+  });
+  return [...needed, ...linksTo(readable, needed)].toSorted((a, b) => depth(a) - depth(b));
 }
+const without = (mounts: readonly Mount[], one: Mount) => mounts.filter((mount) => mount !== one);
 
 const depth = ({ at }: Mount) => (at === "/" ? 0 : at.split("/").length);
 const around = (mounts: readonly Mount[], path: string) =>

@@ -57,13 +57,18 @@ describe.skipIf(!probe.usable)("in a repository", () => {
     ["removes the repository", "rm -rf .git; git init -q; git config core.fsmonitor evil"],
     ["gives a worktree another configuration", "git worktree add -q wt; git config --worktree core.fsmonitor evil"],
     [
+      "takes that of a worktree from elsewhere",
+      "git worktree add -q wt; cp -r .git e; echo '[core]fsmonitor=evil' >> e/config; echo ../../../e > .git/worktrees/wt/commondir",
+    ],
+    [
       "takes the configuration from elsewhere",
       "cp -r .git e; echo '[core]fsmonitor=evil' >> e/config; echo ../e > .git/commondir",
     ],
   ])("nobody who %s plants anything", async (_, command) => {
     await box.terminal().sh(command);
-    const config = git("config", "--list").includes("evil") || existsSync(at(".git/hooks/pre-commit"));
-    expect(config).toBe(false);
+    const places = [".", ...(existsSync(at("wt")) ? ["wt"] : [])];
+    const config = places.map((place) => git("-C", place, "config", "--list")).join("\n");
+    expect([config.includes("evil"), existsSync(at(".git/hooks/pre-commit"))]).toEqual([false, false]);
   });
 
   it("also where there are no hooks yet", async () => {
