@@ -189,9 +189,10 @@ export async function pickSandbox({ home, workspace, terminal }: Where): Promise
 }
 type Where = Pick<ToolboxOptions, "home" | "workspace"> & { terminal: Omit<ToolboxOptions["terminal"], "timeoutMs"> };
 
-export function sandboxLine(choice: Choice): string {
+function sandboxLine(choice: Choice): string {
   if (choice.sandbox) return "Commands run in a sandbox.";
-  return choice.refuse ? `Commands do not run: ${choice.why}.` : `Commands run without a sandbox: ${choice.why}.`;
+  if (choice.refuse) return `Commands do not run: ${choice.why}.`;
+  return `Commands run without a sandbox, with all that you can do: ${choice.why}. hermes doctor says what mends it.`;
 }
 
 /** Whoever sits at the terminal may see all that was said there; in a chat only what was said in it. */
