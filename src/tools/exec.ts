@@ -181,7 +181,8 @@ function follow(child: ChildProcess, options: ExecOptions, out: Pipe | null): Ru
   const onTime = () => void end("timeout");
   const timer = timeoutMs === undefined ? undefined : setTimeout(onTime, Math.min(timeoutMs, LONGEST_TIMEOUT));
   signal?.addEventListener("abort", onAbort);
-  const unwatch = options.limits && child.pid !== undefined && watchTree(child.pid, options.limits, end);
+  const unwatch =
+    options.limits && child.pid !== undefined && watchTree(child.pid, options.limits, (over) => void end(over));
 
   async function settle(): Promise<Result> {
     // Without the second, a process that even SIGKILL does not end would never settle.

@@ -27,8 +27,9 @@ export const asOneself = ({ user }: Netns): string[] =>
 export const makerArgs = (): string[] => [
   "--unshare-net",
   ...(process.getuid?.() === 0 ? [] : ["--unshare-user", "--uid", "0", "--gid", "0"]),
-  ...["--die-with-parent", "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev"],
-  ...["--", "/bin/sh", "-c", "echo $$; read -r over"],
+  "--die-with-parent",
+  ..."--ro-bind / / --dev-bind /dev /dev -- /bin/sh -c".split(" "),
+  "echo $$; read -r over",
 ];
 
 /** Of a process that runs `makerArgs`. Null: it could not. */

@@ -20,7 +20,7 @@ export type Networks = {
   use(session: string, hosts: readonly string[]): Promise<Use>;
   close(): Promise<void>;
 };
-export type Use = {
+type Use = {
   /** Null: commands cannot share one here, each has its own. */
   netns: Netns | null;
   env: Record<string, string>;

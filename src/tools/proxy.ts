@@ -10,13 +10,13 @@ import { hostName } from "./hosts.ts";
 import { addressesOf, type WebOptions } from "./web.ts";
 
 /** What one command may reach. */
-export type Pass = {
+type Pass = {
   session: string;
   allows(host: string, port: number): boolean;
   /** Hosts by name that may be reached although they are not public: the user's own configuration names them. */
   inner: readonly string[];
 };
-export type Way = {
+type Way = {
   /** For the proxy's address; who does not have it is not let through. */
   token: string;
   /** What it was refused so far. */

@@ -24,7 +24,7 @@ const NOT_ENTERED = new Set(["node_modules", "__pycache__", ".venv", "venv", "ta
 /** What editors, agents and shells run by themselves when somebody comes along. */
 const RUN_BY_OTHERS = [".vscode", ".idea", ".husky", ".envrc", ".claude", ".codex", ".cursor", ".mcp.json"];
 
-export async function guardOf(roots: readonly string[]): Promise<Guard> {
+async function guardOf(roots: readonly string[]): Promise<Guard> {
   const found = await Promise.all(roots.map(look));
   const linked = (await Promise.all(roots.map(linkedRepo))).filter((dir) => dir !== null);
   const repos = new Map<string, string>();

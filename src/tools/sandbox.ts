@@ -45,8 +45,8 @@ function mountsOf(sandbox: Sandbox): Mount[] {
   const last = mounts.filter(({ at }, index) => !mounts.some((other, i) => i > index && other.at === at));
   // Each costs about a millisecond: what lies in something hidden is hidden already.
   const needed = last.filter((mount) => {
-    const { kind } = around(without(last, mount), mount.at) ?? {};
-    return mount.kind !== "hide" || kind !== "hide";
+    const outer = around(without(last, mount), mount.at);
+    return mount.kind !== "hide" || outer?.kind !== "hide" || outer.at === "/tmp";
   });
   return [...needed, ...linksTo(readable, needed)].toSorted((a, b) => depth(a) - depth(b));
 }

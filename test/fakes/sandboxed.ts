@@ -11,7 +11,7 @@ import { marked } from "./shapes.ts";
 
 export const probe = await probeSandbox();
 
-export type Logged = { event: string; data: Record<string, unknown> | undefined };
+type Logged = { event: string; data: Record<string, unknown> | undefined };
 type Choosing = Partial<Parameters<typeof chooseSandbox>[0]>;
 
 export function sandboxed() {
