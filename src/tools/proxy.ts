@@ -1,6 +1,7 @@
 // The way out of the sandbox: an HTTP proxy (CONNECT, and plain requests) that lets a command reach the hosts it may,
 // and no others. It resolves names itself and dials public addresses only, as the web tool does.
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 import { connect, type Server, type Socket } from "node:net";
 import { type Duplex, pipeline } from "node:stream";
@@ -37,12 +38,14 @@ export type ProxyOptions = {
 };
 
 const MOST_SOCKETS = 256;
+const MOST_NOTED = 200;
+const MOST_NAMED = 20;
 const DIAL_MS = 20_000;
 /** A connection on which nothing moves. */
 const IDLE_MS = 10 * 60_000;
 const HOP_BY_HOP = /^(?:proxy-.*|connection|keep-alive|te|trailer|upgrade)$/i;
 
-type Open = Pass & { seen: Set<string>; refused: Set<string>; sockets: Set<Duplex> };
+type Open = Pass & { noted: Set<string>; refused: Set<string>; sockets: Set<Duplex> };
 type Target = { host: string; port: number };
 
 export function createProxy({ log, resolve, dial = connect }: ProxyOptions): Proxy {
@@ -50,8 +53,8 @@ export function createProxy({ log, resolve, dial = connect }: ProxyOptions): Pro
   const http = createServer({ maxHeaderSize: 32_768 });
   http.timeout = DIAL_MS; // until it has said which command it is of
   const incoming = new Set<Socket>();
-  http.on("connect", (req, socket, head) => void tunnel(req, socket, head));
-  http.on("request", (req, res) => void forward(req, res));
+  http.on("connect", (req, socket, head) => void tunnel(req, socket, head).catch(() => socket.destroy()));
+  http.on("request", (req, res) => void forward(req, res).catch(() => res.destroy()));
   http.on("clientError", (_, socket) => socket.destroy());
 
   async function tunnel(req: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
@@ -92,20 +95,18 @@ export function createProxy({ log, resolve, dial = connect }: ProxyOptions): Pro
     const { method } = req;
     const path = `${url.pathname}${url.search}`;
     const out = request({ method, path, headers: { ...headers, host: url.host }, createConnection: () => upstream });
-    out.on("error", () => res.destroy());
-    out.on("response", (answer) => {
-      const kept = Object.fromEntries(Object.entries(answer.headers).filter(([name]) => !HOP_BY_HOP.test(name)));
-      res.writeHead(answer.statusCode ?? 502, kept);
-      pipeline(answer, res, () => upstream.destroy());
-    });
     pipeline(req, out, () => {});
+    const [answer] = (await once(out, "response")) as [IncomingMessage];
+    const kept = Object.fromEntries(Object.entries(answer.headers).filter(([name]) => !HOP_BY_HOP.test(name)));
+    res.writeHead(answer.statusCode ?? 502, kept); // throws where the answer is nonsense
+    pipeline(answer, res, () => upstream.destroy());
   }
 
   /** A connection, or why there is none. */
   async function dialled(way: Open, { host, port }: Target): Promise<Socket | string> {
     const refuse = (why: string) => {
-      if (!way.refused.has(host)) log("info", "network.refused", { session: way.session, host, port, why });
-      if (way.refused.size < 50) way.refused.add(host);
+      note(way, "network.refused", { host, port, why });
+      if (way.refused.size < MOST_NAMED) way.refused.add(host);
       return `hermes: no network to ${host}: ${why}`;
     };
     if (!way.allows(host, port)) return refuse("it is not allowed");
@@ -115,15 +116,21 @@ export function createProxy({ log, resolve, dial = connect }: ProxyOptions): Pro
       const options = { allowHosts: way.inner, ...(resolve && { resolve }) };
       const [address] = await addressesOf(url, options, AbortSignal.timeout(DIAL_MS));
       const socket = await connected(dial({ host: address?.address ?? "", port }));
-      if (way.seen.size < 1000 && !way.seen.has(`${host}:${port}`))
-        log("info", "network.allowed", { session: way.session, host, port });
-      way.seen.add(`${host}:${port}`);
+      note(way, "network.allowed", { host, port });
       hold(way, socket);
       return socket;
     } catch (error) {
-      log("info", "network.failed", { session: way.session, host, port, why: messageOf(error) });
+      note(way, "network.failed", { host, port, why: messageOf(error) });
       return `hermes: ${host} could not be reached: ${messageOf(error)}`;
     }
+  }
+
+  /** Each thing once, and not without end: a command could fill the disk with them. */
+  function note({ session, noted }: Open, event: string, data: { host: string; port: number; why?: string }): void {
+    const key = `${event} ${data.host}:${data.port}`;
+    if (noted.has(key) || noted.size >= MOST_NOTED) return;
+    noted.add(key);
+    log("info", event, { session, ...data });
   }
 
   const wayOf = ({ headers }: IncomingMessage): Open | undefined => {
@@ -142,7 +149,7 @@ export function createProxy({ log, resolve, dial = connect }: ProxyOptions): Pro
 
   function open(pass: Pass): Way {
     const token = randomBytes(16).toString("hex");
-    const way: Open = { ...pass, seen: new Set(), refused: new Set(), sockets: new Set() };
+    const way: Open = { ...pass, noted: new Set(), refused: new Set(), sockets: new Set() };
     ways.set(token, way);
     const close = () => {
       ways.delete(token);

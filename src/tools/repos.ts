@@ -1,6 +1,6 @@
 // Git repositories in places that the sandbox may write. Their hooks and configuration name programs that the user's next
 // git runs, outside of any sandbox; so they cannot be changed inside, and what a command makes anew is looked at.
-import type { Dirent } from "node:fs";
+import type { Dirent, Stats } from "node:fs";
 import { lstat, readdir, realpath } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { openFile } from "./files/open.ts";
@@ -9,6 +9,8 @@ export type Guard = {
   /** Directories with HEAD, objects and refs, each under a name that it loses when another takes its place or when it
    *  begins to take its configuration from elsewhere. */
   repos: ReadonlyMap<string, string>;
+  /** Repositories outside of the roots that one of them is a worktree of. */
+  linked: string[];
   /** Can be written, not replaced: a copy in its place would have other hooks. */
   pinned: string[];
   /** Cannot be written. */
@@ -20,6 +22,10 @@ export type Guard = {
 const DEPTH = 3;
 const MOST_DIRS = 3000;
 const MOST_BYTES = 256 * 1024;
+/** Three mounts each, of about a millisecond. */
+const MOST_GUARDED = 50;
+/** Looked at after one command. */
+const MOST_NEW = 100;
 const NOT_ENTERED = new Set(["node_modules", "__pycache__", ".venv", "venv", "target", ".cache"]);
 /** What editors, agents and shells run by themselves when somebody comes along. */
 const RUN_BY_OTHERS = [".vscode", ".idea", ".husky", ".envrc", ".claude", ".codex", ".cursor", ".mcp.json"];
@@ -29,19 +35,27 @@ async function guardOf(roots: readonly string[]): Promise<Guard> {
   const linked = (await Promise.all(roots.map(linkedRepo))).filter((dir) => dir !== null);
   const repos = new Map<string, string>();
   const frozen = found.flatMap(({ files }) => files);
-  const guard: Guard = { repos, pinned: [], frozen, absent: { dirs: [], files: [] } };
-  for (const dir of new Set([...found.flatMap(({ dirs }) => dirs), ...linked])) {
-    const stat = await lstat(dir).catch(() => null);
-    if (!stat?.isDirectory()) continue;
+  const guard: Guard = { repos, linked, pinned: [], frozen, absent: { dirs: [], files: [] } };
+  const dirs = new Set([...found.flatMap(({ dirs }) => dirs), ...linked]);
+  for (const { dir, stat } of await byAge([...dirs])) {
     const names = await namesIn(dir);
     const trees = names.has("worktrees") ? await entries(join(dir, "worktrees")) : [];
     const places = trees.map(({ name }) => join(dir, "worktrees", name));
     const elsewhere = names.has("commondir") || (await Promise.all(places.map(isElsewhere))).includes(true);
     repos.set([dir, stat.dev, stat.ino, elsewhere].join("\0"), dir);
+    if (guard.pinned.length === MOST_GUARDED) continue;
     guard.pinned.push(dir);
     await freeze(guard, dir, places, names);
   }
   return guard;
+}
+
+/** The oldest first: when they were made is what nobody can forge, so no crowd of new ones takes the place of an old one. */
+async function byAge(dirs: string[]): Promise<{ dir: string; stat: Stats }[]> {
+  const stats = await Promise.all(dirs.map(async (dir) => ({ dir, stat: await lstat(dir).catch(() => null) })));
+  return stats
+    .flatMap(({ dir, stat }) => (stat?.isDirectory() ? [{ dir, stat }] : []))
+    .toSorted((a, b) => a.stat.birthtimeMs - b.stat.birthtimeMs);
 }
 
 /** A linked worktree has the configuration of the repository that it is in. */
@@ -154,12 +168,10 @@ export function createRepoWatch(
   async function end(): Promise<string[]> {
     const { repos } = await guardOf(roots);
     const news = [...repos].flatMap(([name, dir]) => (known.has(name) ? [] : [dir]));
-    const found: string[] = [];
-    for (const dir of news) {
-      const printed = (await disarm(DISARM, [dir, RUNS_PROGRAMS])).trim();
-      if (printed) found.push(`${dir}: ${printed.split("\n").join(", ")}`);
-    }
+    const printed = news.length > 0 ? await disarm(DISARM, [RUNS_PROGRAMS, ...news.slice(0, MOST_NEW)]) : "";
     running--;
+    const found = printed.split("\n").filter((line) => line !== "");
+    if (news.length > MOST_NEW) found.push(`${news.length - MOST_NEW} of the new repositories were not looked at`);
     return found;
   }
 
@@ -167,20 +179,27 @@ export function createRepoWatch(
 }
 
 const DISARM = `
-cd / && for hook in "$1"/hooks/*; do
-  case $hook in *.sample) continue;; esac
-  [ -f "$hook" ] && [ -x "$hook" ] || continue
-  if [ -L "$hook" ]; then rm -f "$hook"; else chmod a-x "$hook"; fi
-  echo "hook \${hook##*/}"
-done
-for config in config config.worktree; do
-  git config --file "$1/$config" --no-includes --name-only --list 2>/dev/null | sort -u | grep -Ei "$2" |
-    while IFS= read -r key; do git config --file "$1/$config" --unset-all "$key" && echo "$key"; done
-done
-[ -e "$1/commondir" ] && rm -f "$1/commondir" && echo commondir
-for tree in "$1"/worktrees/*; do
-  [ -d "$tree" ] && [ "$(cat "$tree/commondir")" != ../.. ] || continue
-  rm -rf "$tree/commondir"; echo ../.. > "$tree/commondir" && echo "commondir of \${tree##*/}"
+cd / && runs=$1 && shift
+for repo; do
+  said=
+  for hook in "$repo"/hooks/*; do
+    case $hook in *.sample) continue;; esac
+    [ -f "$hook" ] && [ -x "$hook" ] || continue
+    if [ -L "$hook" ]; then rm -f "$hook"; else chmod a-x "$hook"; fi
+    said="$said, hook \${hook##*/}"
+  done
+  for config in "$repo/config" "$repo/config.worktree"; do
+    [ -f "$config" ] || continue
+    keys=$(git config --file "$config" --no-includes --name-only --list 2>/dev/null | sort -u | grep -Ei "$runs") || continue
+    echo "$keys" | while IFS= read -r key; do git config --file "$config" --unset-all "$key"; done
+    said="$said, $(echo "$keys" | sed ':a;N;$!ba;s/\\n/, /g')"
+  done
+  [ -e "$repo/commondir" ] && rm -rf "$repo/commondir" && said="$said, commondir"
+  for tree in "$repo"/worktrees/*; do
+    [ -d "$tree" ] && [ "$(cat "$tree/commondir")" != ../.. ] || continue
+    rm -rf "$tree/commondir"; echo ../.. > "$tree/commondir"; said="$said, commondir of \${tree##*/}"
+  done
+  [ -z "$said" ] || echo "$repo: \${said#, }"
 done
 exit 0`;
 

@@ -29,16 +29,23 @@ type Mount = { at: string; kind: "write" | "read" | "hide" | "empty" | "link"; f
 function mountsOf(sandbox: Sandbox): Mount[] {
   const { writable, readable = [], hidden, tmp, guard } = sandbox;
   const mount = (kind: Mount["kind"]) => (path: string) => ({ at: path, kind, from: path });
+  const roots = [...real(writable), ...(guard?.linked ?? [])];
+  const owned = (path: string) => roots.some((root) => root === path || isIn(root)(path));
   const mounts: Mount[] = [
     // Sockets of daemons that obey whoever may connect (D-Bus, Docker) are in /run.
     ...real(["/run", "/var/run"]).map(mount("hide")),
     ...real(["/etc/resolv.conf", "/run/current-system"]).filter(isIn("/run")).map(mount("read")),
     tmp === undefined ? mount("hide")("/tmp") : { at: "/tmp", kind: "write", from: realpathSync(tmp) },
     ...real(hidden).map(mount("hide")),
-    ...real(readable).map(mount("read")),
+    // Not through a link that a command has put there: it could lead to anything that is hidden.
+    ...real(readable.filter((path) => !owned(placeOf(path)))).map(mount("read")),
     ...real(writable).map(mount("write")),
-    ...real(guard?.pinned ?? []).map(mount("write")),
-    ...real(guard?.frozen ?? []).map(mount("read")),
+    ...real(guard?.pinned ?? [])
+      .filter(owned)
+      .map(mount("write")),
+    ...real(guard?.frozen ?? [])
+      .filter(owned)
+      .map(mount("read")),
     ...(guard?.absent.files ?? []).map((at): Mount => ({ at, kind: "read", from: "/dev/null" })),
     ...(guard?.absent.dirs ?? []).map(mount("empty")),
   ];
@@ -52,6 +59,10 @@ function mountsOf(sandbox: Sandbox): Mount[] {
 }
 const without = (mounts: readonly Mount[], one: Mount) => mounts.filter((mount) => mount !== one);
 
+/** Where it is, whatever it is a link to. */
+const placeOf = (path: string) =>
+  existsSync(dirname(path)) ? join(realpathSync(dirname(path)), basename(path)) : path;
+
 const depth = ({ at }: Mount) => (at === "/" ? 0 : at.split("/").length);
 const around = (mounts: readonly Mount[], path: string) =>
   mounts
@@ -63,13 +74,7 @@ const around = (mounts: readonly Mount[], path: string) =>
 function linksTo(paths: readonly string[], mounts: readonly Mount[]): Mount[] {
   return paths
     .filter((path) => existsSync(path))
-    .map(
-      (path): Mount => ({
-        at: join(realpathSync(dirname(path)), basename(path)),
-        kind: "link",
-        from: realpathSync(path),
-      }),
-    )
+    .map((path): Mount => ({ at: placeOf(path), kind: "link", from: realpathSync(path) }))
     .filter(({ at, from }) => at !== from && around(mounts, at)?.kind === "hide");
 }
 

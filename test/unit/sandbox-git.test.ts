@@ -144,6 +144,18 @@ describe.skipIf(!probe.usable)("a repository that a command makes", () => {
     expect(readFileSync(at("new/.git/config"), "utf8")).not.toContain("evil");
   });
 
+  it("among hundreds does not hold up the session, nor take the protection from an older one", async () => {
+    const { sh } = box.terminal();
+    git("init", "-q", "old/mine");
+    await sh(
+      `${"for i in $(seq 300); do mkdir -p n$i/objects n$i/refs n$i/hooks; echo ref: refs/heads/x > n$i/HEAD; done"}; g=n1; ${plant}`,
+    );
+    const began = performance.now();
+    expect((await sh("git -C old/mine config core.fsmonitor evil")).ok).toBe(false);
+    expect(performance.now() - began).toBeLessThan(15_000);
+    expect(readFileSync(at("n1/config"), "utf8")).not.toContain("evil");
+  });
+
   it("of the user's own is not touched", async () => {
     const { sh } = box.terminal();
     git("init", "-q");

@@ -62,6 +62,33 @@ describe.skipIf(!probe.usable)("the user's home in the sandbox", () => {
     expect(text).not.toContain("canary");
   });
 
+  it.each([
+    [
+      "a link among what is protected",
+      "ln -s $secret .vscode; git init -q; rm -rf .git/hooks; ln -s $secret .git/hooks",
+    ],
+    ["a path of hooks", "git init -q; printf '[x]\\n\\thookspath = %s\\n' $secret >> .git/config"],
+    [
+      "a repository that is said to be elsewhere",
+      "mkdir -p w/worktrees/x; echo gitdir: $PWD/w/worktrees/x > .git; echo $PWD/.git > w/worktrees/x/gitdir; echo $secret > w/worktrees/x/commondir",
+    ],
+  ])("is not shown by %s", async (_, plant) => {
+    const secret = dirname(write(".ssh/id"));
+    for (const name of ["HEAD", "objects/x", "refs/x"]) write(`.ssh/${name}`);
+    const { sh } = box.terminal();
+    await sh(`secret=${secret}; ${plant}`);
+    expect((await sh(`find ${box.user} -type f | xargs cat`)).text).not.toContain("canary");
+  });
+
+  it("is not shown by a link in the place of a program", async () => {
+    const secret = dirname(write(".ssh/id"));
+    write(".local/bin/tool");
+    const workspace = join(box.user, ".local");
+    const { sh } = box.terminal({ writable: [workspace] }, { workspace });
+    await sh(`rm -rf bin; ln -s ${secret} bin`);
+    expect((await sh(`find ${box.user} -type f | xargs cat`)).text).not.toContain("canary");
+  });
+
   it("shows what the configuration says", async () => {
     write("data/table", "shown");
     const readable = [join(box.user, "data")];

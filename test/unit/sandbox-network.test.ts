@@ -191,6 +191,20 @@ print("open", sum(open(s) for s in held))'`;
     expect(Number(/open (\d+)/.exec((await sh(many)).text)?.[1])).toBeLessThanOrEqual(256);
   });
 
+  it("survives what answers nonsense, and does not fill the log", async () => {
+    const odd = await listening({ port: 0, host: "127.0.0.1" });
+    odd.removeAllListeners("connection");
+    odd.on("connection", (socket) => socket.on("error", () => {}).end("HTTP/1.1 099 Odd\r\nx: \x80\r\n\r\n"));
+    const dial = () => connect(portOf(odd), "127.0.0.1");
+    const { sh } = box.terminal({}, { network: { mode: "on", allow: [], ...(await world()), dial } });
+    await sh(fetch("http://example.org/"));
+    await sh(
+      `for i in $(seq 300); do printf 'CONNECT h%s.example.org:443 HTTP/1.1\\r\\nproxy-authorization: basic %s\\r\\n\\r\\n' $i $(printf %s $http_proxy | sed 's|http://||; s|@.*||' | tr -d '\\n' | base64 -w0) > /dev/tcp/127.0.0.1/61080; done`,
+    );
+    expect((await sh("echo alive")).text).toContain("alive");
+    expect(box.logged.length).toBeLessThan(250);
+  });
+
   it("is not there at all when the network is off", async () => {
     const { sh } = box.terminal({}, { network: { mode: "off", allow: [], ...(await world()) } });
     expect((await sh("env | grep -i proxy; curl -sS http://example.org/")).text).toContain("Could not resolve host");
