@@ -1,8 +1,7 @@
 // The way out of the sandbox: an HTTP proxy (CONNECT, and plain requests) that lets a command reach the hosts it may,
 // and no others. It resolves names itself and dials public addresses only, as the web tool does.
 import { randomBytes } from "node:crypto";
-import { once } from "node:events";
-import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
+import { type ClientRequest, createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 import { connect, type Server, type Socket } from "node:net";
 import { type Duplex, pipeline } from "node:stream";
 import { messageOf } from "../core/errors.ts";
@@ -96,7 +95,7 @@ export function createProxy({ log, resolve, dial = connect }: ProxyOptions): Pro
     const path = `${url.pathname}${url.search}`;
     const out = request({ method, path, headers: { ...headers, host: url.host }, createConnection: () => upstream });
     pipeline(req, out, () => {});
-    const [answer] = (await once(out, "response")) as [IncomingMessage];
+    const answer = await answerOf(out);
     const kept = Object.fromEntries(Object.entries(answer.headers).filter(([name]) => !HOP_BY_HOP.test(name)));
     res.writeHead(answer.statusCode ?? 502, kept); // throws where the answer is nonsense
     pipeline(answer, res, () => upstream.destroy());
@@ -197,6 +196,9 @@ const connected = (socket: Socket) =>
     });
     socket.once("error", reject);
   });
+
+const answerOf = (out: ClientRequest) =>
+  new Promise<IncomingMessage>((resolve, reject) => void out.on("error", reject).once("response", resolve));
 
 /** What programs are told of it, in both spellings. */
 export function proxyEnv(port: number, token: string): Record<string, string> {

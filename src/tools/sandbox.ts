@@ -25,6 +25,9 @@ export type Sandbox = {
 /** `empty`: nothing is there, and nothing can be put there. `link`: a link to `from`. */
 type Mount = { at: string; kind: "write" | "read" | "hide" | "empty" | "link"; from: string };
 
+/** Where daemons listen that obey whoever may connect (D-Bus, Docker, LXD): a socket with a name is in no network. */
+const SOCKETS = ["/run", "/var/run", "/var/snap", "/var/lib/lxd", "/var/lib/incus"];
+
 /** Later mounts cover earlier ones, so the deepest is last: a workspace in a hidden home can be seen. */
 function mountsOf(sandbox: Sandbox): Mount[] {
   const { writable, readable = [], hidden, tmp, guard } = sandbox;
@@ -32,8 +35,7 @@ function mountsOf(sandbox: Sandbox): Mount[] {
   const roots = [...real(writable), ...(guard?.linked ?? [])];
   const owned = (path: string) => roots.some((root) => root === path || isIn(root)(path));
   const mounts: Mount[] = [
-    // Sockets of daemons that obey whoever may connect (D-Bus, Docker) are in /run.
-    ...real(["/run", "/var/run"]).map(mount("hide")),
+    ...real(SOCKETS).map(mount("hide")),
     ...real(["/etc/resolv.conf", "/run/current-system"]).filter(isIn("/run")).map(mount("read")),
     tmp === undefined ? mount("hide")("/tmp") : { at: "/tmp", kind: "write", from: realpathSync(tmp) },
     ...real(hidden).map(mount("hide")),

@@ -148,7 +148,7 @@ describe.skipIf(!probe.usable)("a repository that a command makes", () => {
     const { sh } = box.terminal();
     git("init", "-q", "old/mine");
     await sh(
-      `${"for i in $(seq 300); do mkdir -p n$i/objects n$i/refs n$i/hooks; echo ref: refs/heads/x > n$i/HEAD; done"}; g=n1; ${plant}`,
+      `for i in $(seq 300); do mkdir -p n$i/objects n$i/refs n$i/hooks; echo ref: refs/heads/x > n$i/HEAD; done; g=n1; ${plant}`,
     );
     const began = performance.now();
     expect((await sh("git -C old/mine config core.fsmonitor evil")).ok).toBe(false);
