@@ -2,12 +2,14 @@
 //   node bench/exec.ts [--quick]
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { probeSandbox, run } from "../src/tools/exec.ts";
-import type { Sandbox } from "../src/tools/sandbox.ts";
+import { openNetns, probeSandbox, run } from "../src/tools/exec.ts";
+import { closeNetns } from "../src/tools/netns.ts";
+import { chooseSandbox, type Sandbox } from "../src/tools/sandbox.ts";
+import { createTerminal } from "../src/tools/terminal.ts";
 import { marked, SHAPES } from "../test/fakes/shapes.ts";
 import { type Figure, median, percentile, report } from "./figure.ts";
 
@@ -22,12 +24,48 @@ const marker = () => `bench-${process.pid}-${calls++}.`;
 export async function benchExec(quick = false): Promise<Figure[]> {
   const probe = await probeSandbox();
   const boxes: Box[] = [{ name: "no sandbox", sandbox: null }];
-  if (probe.usable) boxes.push({ name: "sandbox", sandbox: { writable: [], hidden: [], network: true } });
+  const netns = probe.usable ? await openNetns("bench") : null;
+  if (probe.usable) boxes.push({ name: "sandbox", sandbox: { writable: [], hidden: [], netns } });
   else console.log(`no figures with a sandbox: ${probe.why}`);
   const figures = await spawning(boxes, quick ? 20 : 200);
   for (const [shape, command] of Object.entries(SHAPES))
     figures.push(...(await aborting(shape, command, boxes, quick ? 5 : 50)));
-  return [...figures, ...(await gigabyte(boxes))];
+  figures.push(...(await gigabyte(boxes)), ...(probe.usable ? await tool(quick ? 20 : 100) : []));
+  if (netns) closeNetns(netns);
+  return figures;
+}
+
+/** All of it, as the agent's tool does it: the session's network, a look at the repositories before and after. */
+async function tool(times: number): Promise<Figure[]> {
+  const dir = realpathSync(mkdtempSync(join(tmpdir(), "hermes-bench-")));
+  const [home, workspace] = [join(dir, "home"), fileURLToPath(new URL("..", import.meta.url))];
+  mkdirSync(home, { mode: 0o700 });
+  const terminal = createTerminal({
+    home,
+    workspace,
+    sandbox: chooseSandbox({
+      mode: "required",
+      probe: { usable: true },
+      writable: [workspace],
+      homes: { hermes: home, user: homedir() },
+      path: process.env.PATH ?? "",
+    }),
+    policy: { judge: () => ({ verdict: "allow", reason: "" }), canKeep: () => false, keep: () => Promise.resolve() },
+    display: (text) => text,
+    onComplete: () => {},
+    log: () => {},
+    network: { mode: "ask", allow: [] },
+  });
+  const call = { session: "s", turn: "t", call: "c", signal: new AbortController().signal };
+  const use = () => terminal.tools[0]?.run({ command: "true" }, call) ?? Promise.resolve();
+  const first = await timed(use);
+  const value = await repeated(times, use);
+  await terminal.close();
+  rmSync(dir, { recursive: true, force: true });
+  return [
+    { name: "the terminal tool, sandbox, first command of a session", value: first, unit: "ms" },
+    { name: "the terminal tool, sandbox, later ones", value, unit: "ms" },
+  ];
 }
 
 async function spawning(boxes: Box[], times: number): Promise<Figure[]> {

@@ -82,14 +82,15 @@ async function outlook() {
 
 async function whereCommandsRun() {
   const { loadConfig } = await import("../config/config.ts");
-  const { pickSandbox, sandboxLine } = await import("../tools/toolbox.ts");
+  const { inForce } = await import("../tools/in-force.ts");
+  const { pickSandbox } = await import("../tools/toolbox.ts");
   try {
     const { terminal } = loadConfig({ env }).config;
     const workspace = terminal.cwd ?? process.cwd();
     const choice = await pickSandbox({ home: homeOf(env).dir, workspace, terminal });
-    return { inForce: choice.sandbox !== null, says: sandboxLine(choice) };
+    return await inForce(choice, terminal);
   } catch (error) {
-    if (error instanceof ConfigError) return null;
+    if (error instanceof ConfigError) return []; // it does not say
     throw error;
   }
 }

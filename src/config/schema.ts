@@ -9,6 +9,10 @@ const asBoolean = (value: unknown) => {
   if (["true", "yes", "on", "1"].includes(text)) return true;
   return ["false", "no", "off", "0"].includes(text) ? false : value;
 };
+const onOff = (value: unknown) => {
+  const on = asBoolean(value);
+  return typeof on === "boolean" ? (on ? "on" : "off") : value;
+};
 const asWord = (value: unknown) => (typeof value === "string" ? value.trim().toLowerCase() : value);
 const asList = (value: unknown) => {
   if (typeof value === "number") return [value];
@@ -138,10 +142,16 @@ export const schema = section({
     timeout: seconds(1).default(180),
     cwd: text().optional(),
     sandbox: oneOf("auto", "off", "required").default("auto"),
-    /** Whether commands in the sandbox reach the network. */
-    network: yesNo().default(true),
+    /** What commands in the sandbox reach: nothing, what a person allows, or every public host. */
+    network: z.preprocess(onOff, oneOf("off", "ask", "on")).default("ask"),
+    /** Hosts and presets that need no question. */
+    network_allow: texts(),
+    /** Megabytes that one command may use, with all it has started; usually half of what there is. */
+    memory: whole(64).optional(),
     /** Directories besides the working one that tools may write to. */
     writable: texts(),
+    /** What of home directories commands in the sandbox may read besides programs. */
+    readable: texts(),
   }),
   approvals: section({
     mode: oneOf("manual", "off").default("manual"),

@@ -7,6 +7,8 @@ import { delimiter, join } from "node:path";
 import { Readable } from "node:stream";
 import { messageOf } from "../core/errors.ts";
 import { childEnv, homeMark, isOfCall, marks, type Owner, ownerMark, ownerOf } from "./env.ts";
+import { type Limits, limitsInShell, type Over, watchTree } from "./limits.ts";
+import { joinArgs, makerArgs, type Netns, netnsOf, netnsStdio } from "./netns.ts";
 import { type Captured, createOutput, type Spool } from "./output.ts";
 import { createPipes, type Pipe, readerOf } from "./pipes.ts";
 import { bwrapArgs, outside, type Sandbox } from "./sandbox.ts";
@@ -27,6 +29,7 @@ export type ExecOptions = {
   /** `ownerHere(home)`: by it the next process of this home finds what we leave behind when killed. */
   owner?: string | undefined;
   sandbox?: Sandbox | null | undefined;
+  limits?: Limits | undefined;
   capBytes?: number | undefined;
   spool?: Spool | undefined;
   onOutput?: ((text: string) => void) | undefined;
@@ -39,11 +42,13 @@ export type ExecOptions = {
   graceMs?: number | undefined;
 };
 export type Result = Captured & {
-  /** Its own; 128 + n killed by signal n; 124 the time limit; 130 aborted; 126, 127 it could not be started. */
+  /** Its own; 128 + n killed by signal n; 124 the time limit; 137 another limit; 130 aborted; 126, 127 it could not be started. */
   code: number;
   signal: NodeJS.Signals | null;
   timedOut: boolean;
   aborted: boolean;
+  /** The limit that ended it. */
+  over?: Over;
   durationMs: number;
   /** Processes that it had left running and that were ended. */
   stragglers: number;
@@ -62,6 +67,7 @@ export type Running = {
 };
 
 const TIME_LIMIT = 124;
+const OTHER_LIMIT = 137;
 const ABORTED = 130;
 const NOT_STARTED = 126;
 const NOT_FOUND = 127;
@@ -105,10 +111,12 @@ function problemWith(command: Command, { cwd, sandbox }: ExecOptions): string | 
 }
 
 function launch(command: Command, options: ExecOptions, out: Pipe | null): ChildProcess {
-  const { cwd, sandbox, stdin, reportCwd } = options;
+  const { cwd, sandbox, stdin, reportCwd, limits } = options;
+  const netns = sandbox?.netns ?? null;
   const [program = "", ...args] = [
+    ...(netns ? [nsenter(), ...joinArgs(netns)] : []),
     ...(sandbox ? [bubblewrap() ?? "bwrap", ...bwrapArgs(sandbox, cwd)] : []),
-    ...(typeof command === "string" ? shellCommand(command, reportCwd) : command),
+    ...(typeof command === "string" ? shellCommand(command, reportCwd, sandbox && limits) : command),
   ];
   return spawn(program, args, {
     cwd: sandbox ? "/" : cwd,
@@ -124,15 +132,17 @@ function launch(command: Command, options: ExecOptions, out: Pipe | null): Child
       stdin ? "pipe" : "ignore",
       out?.write ?? "pipe",
       out?.write ?? "pipe",
-      ...(reportCwd ? (["pipe"] as const) : []),
+      reportCwd ? "pipe" : "ignore",
+      ...(netns ? netnsStdio(netns) : []),
     ],
   });
 }
 
-/** `eval` keeps the text whole: nothing in it can end our part early. It does not see the descriptor. */
-function shellCommand(command: string, reportCwd = false): string[] {
+/** `eval` keeps the text whole: nothing in it can end our part early. It does not see our descriptors. */
+function shellCommand(command: string, reportCwd = false, limits?: Limits | null): string[] {
   const report = reportCwd ? `trap '{ pwd -P >&3; } 2>/dev/null' EXIT; ` : "";
-  return [...shell(), "-c", `c=$1; shift; ${report}eval "$c"${reportCwd ? " 3>&-" : ""}`, "sh", command];
+  const limited = limits ? limitsInShell(limits) : "";
+  return [...shell(), "-c", `c=$1; shift; ${limited}${report}eval "$c" 3>&- 4>&- 5>&-`, "sh", command];
 }
 
 function follow(child: ChildProcess, options: ExecOptions, out: Pipe | null): Running {
@@ -158,7 +168,7 @@ function follow(child: ChildProcess, options: ExecOptions, out: Pipe | null): Ru
   };
   const stop = () => endTree(table, tree, graceMs).catch(() => endGroup(tree.group()));
 
-  let why: "timeout" | "abort" | "stop" | null = null;
+  let why: "timeout" | "abort" | "stop" | Over | null = null;
   let ending: Promise<Ended> | null = null;
   const { promise: ended, resolve: over } = Promise.withResolvers<Ended>();
   const end = (reason: NonNullable<typeof why>) => {
@@ -171,11 +181,14 @@ function follow(child: ChildProcess, options: ExecOptions, out: Pipe | null): Ru
   const onTime = () => void end("timeout");
   const timer = timeoutMs === undefined ? undefined : setTimeout(onTime, Math.min(timeoutMs, LONGEST_TIMEOUT));
   signal?.addEventListener("abort", onAbort);
+  const unwatch =
+    options.limits && child.pid !== undefined && watchTree(child.pid, options.limits, (over) => void end(over));
 
   async function settle(): Promise<Result> {
     // Without the second, a process that even SIGKILL does not end would never settle.
     const exit = await Promise.race([exitOf(child), ended.then(() => null)]);
     clearTimeout(timer);
+    if (unwatch) unwatch();
     signal?.removeEventListener("abort", onAbort);
     const durationMs = Math.round(performance.now() - began);
     const reason = why; // what comes later did not end it
@@ -197,6 +210,7 @@ function follow(child: ChildProcess, options: ExecOptions, out: Pipe | null): Ru
       ...(notBegun && { code: captured.output.startsWith("bwrap: execvp") ? NOT_FOUND : NOT_STARTED }),
       timedOut: reason === "timeout",
       aborted: reason === "abort" || reason === "stop",
+      ...((reason === "memory" || reason === "processes") && { over: reason }),
       durationMs,
       stragglers: reason || sandbox ? 0 : found,
       survivors: left,
@@ -256,6 +270,7 @@ function exitCode(exit: Exit | Error | null, why: string | null): { code: number
   if (exit instanceof Error)
     return { code: "code" in exit && exit.code === "ENOENT" ? NOT_FOUND : NOT_STARTED, signal: null };
   const signal = exit?.signal ?? null;
+  if (why === "memory" || why === "processes") return { code: OTHER_LIMIT, signal };
   if (why) return { code: why === "timeout" ? TIME_LIMIT : ABORTED, signal };
   return { code: exit?.code ?? 128 + (signal ? os.signals[signal] : 0), signal };
 }
@@ -338,6 +353,7 @@ const shell = () => {
   return bash ? [bash, "--noprofile", "--norc"] : ["/bin/sh"];
 };
 const bubblewrap = () => find("bwrap");
+export const nsenter = () => find("nsenter") ?? "nsenter";
 
 export type Probe = { usable: true } | { usable: false; why: string };
 
@@ -345,10 +361,34 @@ export type Probe = { usable: true } | { usable: false; why: string };
 export async function probeSandbox(): Promise<Probe> {
   if (process.platform !== "linux") return { usable: false, why: "bubblewrap exists for Linux only" };
   if (!bubblewrap()) return { usable: false, why: "bubblewrap is not installed (package bubblewrap)" };
-  const sandbox = { writable: [], hidden: [], network: false };
-  const { code, output } = await run(["true"], { cwd: "/", marker: `probe-${process.pid}`, sandbox, timeoutMs: 5000 });
+  const { code, output } = await tryIn(null);
   if (code === 0) return { usable: true };
   return { usable: false, why: `bubblewrap does not work here: ${output.trim() || `exit code ${code}`}` };
+}
+
+const tryIn = (netns: Netns | null) =>
+  run(["true"], {
+    cwd: "/",
+    marker: `probe-${process.pid}`,
+    sandbox: { writable: [], hidden: [], netns },
+    timeoutMs: 5000,
+  });
+
+/** It may be made and not be joined (no nsenter, a kernel or a profile that forbids it): only trying tells. */
+export const canJoin = async (netns: Netns): Promise<boolean> => (await tryIn(netns)).code === 0;
+
+/** A network for commands to share. Null where none can be made. */
+export async function openNetns(owner: string): Promise<Netns | null> {
+  const said = Promise.withResolvers<string>();
+  const maker = await start([bubblewrap() ?? "bwrap", ...makerArgs()], {
+    cwd: "/",
+    marker: `netns-${process.pid}`,
+    owner,
+    stdin: "open",
+    timeoutMs: 5000,
+    onOutput: said.resolve,
+  });
+  return netnsOf(maker, said.promise);
 }
 
 // ── What a predecessor left ───────────────────────────────────────────────────────────────────────────

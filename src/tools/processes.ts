@@ -16,6 +16,8 @@ export type Background = {
   readonly running: Running;
   /** Null while it runs. */
   result: Result | null;
+  /** After its end, when nothing of it is left to be done. */
+  readonly left: Promise<unknown>;
 };
 export type Processes = {
   /** A text: why not. */
@@ -27,7 +29,12 @@ export type Processes = {
   /** Ends everything that tools of this process have started. */
   close(): Promise<void>;
 };
-type StartOptions = Pick<ExecOptions, "cwd" | "sandbox" | "pass" | "env"> & { outputs: string; notify: boolean };
+type StartOptions = Pick<ExecOptions, "cwd" | "sandbox" | "pass" | "env" | "limits"> & {
+  outputs: string;
+  notify: boolean;
+  /** When it is over, or could not be started. */
+  onEnd: () => Promise<unknown>;
+};
 
 const MOST_RUNNING = 20;
 const MOST_REMEMBERED = 50;
@@ -43,12 +50,18 @@ export function createProcesses(options: {
   const list = (session: string) => [...all.values()].filter((process) => process.session === session);
   let open = true;
 
-  async function begin(session: string, command: string, how: StartOptions): Promise<Background | string> {
+  const whyNot = (others: Background[]): string | null => {
     if (!open) return "Not started: the program is shutting down.";
+    if (others.filter(isRunning).length < MOST_RUNNING) return null;
+    return `Not started: ${MOST_RUNNING} background processes are running. End one first (process, action kill).`;
+  };
+
+  async function begin(session: string, command: string, how: StartOptions): Promise<Background | string> {
     const others = list(session);
-    if (others.filter(isRunning).length >= MOST_RUNNING)
-      return `Not started: ${MOST_RUNNING} background processes are running. End one first (process, action kill).`;
-    const { outputs, notify, ...rest } = how;
+    const no = whyNot(others);
+    if (no) await how.onEnd();
+    if (no) return no;
+    const { outputs, notify, onEnd, ...rest } = how;
     const id = `bg_${randomBytes(4).toString("hex")}`;
     const file = join(outputs, `${id}.txt`);
     const running = await start(command, {
@@ -68,6 +81,7 @@ export function createProcesses(options: {
       startedAt: Date.now(),
       running,
       result: null,
+      left: running.done.then(onEnd),
     };
     all.set(id, process);
     for (const old of others.filter((other) => !isRunning(other)).slice(0, -MOST_REMEMBERED)) all.delete(old.id);
@@ -89,6 +103,7 @@ export function createProcesses(options: {
     close: async () => {
       open = false;
       await Promise.all([...all.values()].filter(isRunning).map(end));
+      await Promise.all([...all.values()].map((process) => process.left));
       const { left } = await endOwned(owner);
       if (left > 0) log("warn", "process.survived", { survivors: left });
     },

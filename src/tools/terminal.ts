@@ -8,8 +8,13 @@ import { messageOf } from "../core/errors.ts";
 import { isGranted } from "../core/grant.ts";
 import type { Gate, Log, Tool, ToolCall, ToolResult } from "../core/ports.ts";
 import type { About, Grant } from "../core/session.ts";
+import { createBox, type Entered, inside } from "./box.ts";
 import { pathWithout } from "./env.ts";
 import { ownerHere, type Result, run } from "./exec.ts";
+import { allowsHost, hostPattern, PRESETS } from "./hosts.ts";
+import { createKeptHosts } from "./kept-hosts.ts";
+import { type Limits, USUAL_LIMITS } from "./limits.ts";
+import type { NetworkOptions } from "./networks.ts";
 import { createPlaces } from "./places.ts";
 import { createProcessTool } from "./process.ts";
 import { type Background, createProcesses } from "./processes.ts";
@@ -42,6 +47,10 @@ export type TerminalOptions = {
   approvalMs?: number;
   /** Names of variables that commands may have besides the usual ones. */
   pass?: readonly string[];
+  /** What commands in the sandbox reach. */
+  network?: NetworkOptions;
+  /** What a command may take of the machine. */
+  limits?: Limits;
 };
 export type Terminal = {
   tools: Tool[];
@@ -67,6 +76,18 @@ const Args = z.strictObject({
   notify_on_complete: z.boolean().optional().describe("With background: you are told when it has ended."),
   timeout: z.number().positive().optional().describe("Seconds until it is ended, if the usual limit is too short."),
   workdir: z.string().min(1).optional().describe("Run it in this directory, for this once."),
+  network: z
+    .array(
+      z
+        .string()
+        .max(300)
+        .refine((text) => hostPattern(text) !== null, "is no host name, as in registry.npmjs.org"),
+    )
+    .max(20)
+    .optional()
+    .describe(
+      `Hosts it needs, as in registry.npmjs.org or *.example.com, or ${Object.keys(PRESETS).join(" or ")} for the usual ones. The user is asked about those that are not allowed yet.`,
+    ),
 });
 type Args = z.output<typeof Args>;
 /** `note`: why it is not where the session was. */
@@ -74,14 +95,16 @@ type Where = { cwd: string; note: string };
 
 export function createTerminal(options: TerminalOptions): Terminal {
   const { home, policy, display, onComplete, log, pass } = options;
-  const { timeoutMs = 180_000, approvalMs = 300_000 } = options;
+  const { timeoutMs = 180_000, approvalMs = 300_000, network: net = OFF, limits = USUAL_LIMITS } = options;
   const workspace = realpathSync(options.workspace);
   const longest = Math.max(timeoutMs, LONGEST_TIMEOUT_MS);
   const owner = ownerHere(home);
   const env = { PATH: pathWithout(workspace, process.env.PATH ?? "/usr/local/bin:/usr/bin:/bin") };
   const places = createPlaces(home, log);
+  const kept = createKeptHosts(join(home, "hosts.allow"), log);
   /** An approval holds only where a command would do the same as when it was asked for. */
-  const environment = digest([options.sandbox.sandbox, env, pass]);
+  const environment = digest([options.sandbox.sandbox, env, pass, net.mode]);
+  const box = createBox({ sandbox: options.sandbox.sandbox, network: net, env, owner, log });
   const processes = createProcesses({
     owner,
     log,
@@ -91,17 +114,34 @@ export function createTerminal(options: TerminalOptions): Terminal {
   async function judge(raw: unknown, session: string, grants: readonly Grant[] = []): Promise<Gate> {
     const args = parsed(raw);
     if (typeof args === "string") return { gate: "refuse", result: args };
-    const refusal = refused();
+    const refusal = refused() ?? noNetwork(args);
     if (refusal) return { gate: "refuse", result: refusal };
     const { cwd } = placeOf(args, session);
-    const about: About = { command: args.command, cwd, env: environment };
-    const judgement = await policy.judge(args.command, cwd);
-    if (judgement.verdict === "ask" && isGranted(grants, about)) return { gate: "run", about };
+    const { command } = args;
+    const about: About = { command, cwd, env: environment };
+    const hosts = newHosts(args, grants);
+    const judgement = await policy.judge(command, cwd);
+    const granted = judgement.verdict === "ask" && isGranted(grants, about);
+    const asked = withHosts(granted ? { verdict: "allow", reason: "" } : judgement, hosts);
+    const onlyHosts = judgement.verdict === "allow" && hosts.length > 0;
+    const canKeep = onlyHosts || (judgement.verdict === "ask" && (await policy.canKeep(command, cwd)));
+    const choices = canKeep ? CHOICES : CHOICES.filter((choice) => choice !== "always");
     const where = `in ${display(cwd)}${args.background ? ", in the background" : ""}`;
-    const keeps = judgement.verdict === "ask" && (await policy.canKeep(args.command, cwd));
-    const choices = keeps ? CHOICES : CHOICES.filter((choice) => choice !== "always");
-    const gate = gateOf(judgement, choices, (reason) => `${display(args.command)}\n\n${where}: ${reason}`);
-    return gate.gate === "refuse" ? gate : { ...gate, about };
+    const gate = gateOf(asked, choices, (reason) => `${display(command)}\n\n${where}: ${reason}`);
+    return gate.gate === "refuse" ? gate : { ...gate, about: { ...about, ...(hosts.length > 0 && { hosts }) } };
+  }
+
+  /** What it may reach without a question. A yes for the session holds for its other commands too. */
+  const openHosts = (grants: readonly Grant[]): string[] => [
+    ...net.allow,
+    ...kept.list(),
+    ...grants.flatMap(({ about }) => about.hosts ?? []),
+  ];
+  /** What it names and nobody has allowed yet. */
+  function newHosts(args: Args, grants: readonly Grant[]): string[] {
+    if (!options.sandbox.sandbox || net.mode !== "ask") return [];
+    const open = openHosts(grants);
+    return hostsOf(args).filter((host) => !open.includes(host) && !allowsHost(open, host, 443));
   }
 
   async function act(raw: unknown, call: ToolCall): Promise<ToolResult> {
@@ -114,29 +154,39 @@ export function createTerminal(options: TerminalOptions): Terminal {
     const note = now.cwd === cwd ? now.note : "";
     const no = refused() ?? (await refusedAtTheDoor(args, cwd, call));
     if (no) return { ok: false, text: no };
-    if (call.approved === "always") await keep(args.command, cwd);
-    const { outputs, tmp } = places.of(session);
-    const sandbox = inside({ outputs, tmp });
-    if (args.background) return begin(args, { cwd, sandbox, outputs, session });
+    if (call.approved === "always") await keep(args.command, cwd, about?.hosts);
+    const place = places.of(session);
+    const { outputs } = place;
+    const hosts = [...openHosts(call.grants ?? []), ...((call.approved && about?.hosts) || [])];
+    const entered = await box.enter(session, place, hosts);
+    if (args.background) return begin(args, { cwd, outputs, session }, entered);
 
     const limitMs = Math.min((args.timeout ?? timeoutMs / 1000) * 1000, longest);
     const id = randomBytes(8).toString("hex");
     const result = await run(args.command, {
       cwd,
-      sandbox,
+      sandbox: entered.sandbox,
       pass,
-      env,
+      env: { ...env, ...entered.env },
       owner,
       marker: id,
       timeoutMs: limitMs,
+      limits,
       signal: call.signal,
       spool: { file: join(outputs, `${id}.txt`) },
       reportCwd: true,
     });
+    const left = await entered.leave();
     if (result.survivors > 0) log("warn", "terminal.survivors", { session, survivors: result.survivors });
     const moved = result.cwd !== undefined && result.cwd !== cwd && args.workdir === undefined;
     if (moved || note) places.setCwd(session, moved && result.cwd ? result.cwd : cwd);
-    const notes = [note, moved ? `now in ${result.cwd}` : "", ...notesOn(result, limitMs)];
+    const notes = [
+      note,
+      moved ? `now in ${result.cwd}` : "",
+      ...left,
+      overNote(result, limits),
+      ...notesOn(result, limitMs),
+    ];
     return {
       ok: result.code === 0,
       text: report(`exit ${result.code} · ${seconds(result.durationMs)}`, notes, result.output),
@@ -145,10 +195,19 @@ export function createTerminal(options: TerminalOptions): Terminal {
 
   async function begin(
     args: Args,
-    { session, ...how }: { session: string; cwd: string; sandbox: Sandbox | null; outputs: string },
+    { session, ...how }: { session: string; cwd: string; outputs: string },
+    entered: Entered,
   ): Promise<ToolResult> {
     const notify = args.notify_on_complete ?? false;
-    const process = await processes.start(session, args.command, { ...how, pass, env, notify });
+    const process = await processes.start(session, args.command, {
+      ...how,
+      sandbox: entered.sandbox,
+      pass,
+      env: { ...env, ...entered.env },
+      limits,
+      notify,
+      onEnd: entered.leave,
+    });
     if (typeof process === "string") return { ok: false, text: process };
     await within(process.running.done, FIRST_LOOK_MS);
     const head = process.result
@@ -156,23 +215,28 @@ export function createTerminal(options: TerminalOptions): Terminal {
       : `${process.id} · running in the background`;
     const notes = [
       `its output is in ${process.file}`,
+      entered.refused(),
       notify && !process.result ? "you will be told when it ends" : "",
     ];
     return { ok: !process.result || process.result.code === 0, text: report(head, notes, process.running.fresh()) };
   }
 
   /** Judged again: neither a way around the gate nor rules that have changed since run what is not allowed now (I16). */
-  async function refusedAtTheDoor({ command }: Args, cwd: string, call: ToolCall): Promise<string | null> {
+  async function refusedAtTheDoor(args: Args, cwd: string, call: ToolCall): Promise<string | null> {
+    const { command } = args;
     const { about, approved, grants = [] } = call;
     if (about && (about.command !== command || about.env !== environment))
       return "Not run: hermes was restarted with another sandbox or environment since this was judged. Call it again.";
     const { verdict, reason } = await policy.judge(command, cwd);
     if (verdict === "deny") return `Not run: ${reason}`;
     const yes = verdict === "allow" || approved !== undefined || isGranted(grants, { command, cwd, env: environment });
+    const hosts = newHosts(args, grants).filter((host) => !approved || !about?.hosts?.includes(host));
+    if (yes && hosts.length > 0) return `Not run: ${hosts.join(", ")} is not allowed any longer. Call it again.`;
     return yes ? null : `Not run: it needs approval by now. Call it again. ${reason}`;
   }
 
-  async function keep(command: string, cwd: string): Promise<void> {
+  async function keep(command: string, cwd: string, hosts: readonly string[] = []): Promise<void> {
+    kept.keep(hosts);
     try {
       await policy.keep(command, cwd);
     } catch (error) {
@@ -192,11 +256,9 @@ export function createTerminal(options: TerminalOptions): Terminal {
     return { cwd: there === named && exists(named, session) ? realpathSync(named) : named, note: "" };
   }
 
-  const inside = (place: { outputs: string; tmp: string }): Sandbox | null =>
-    options.sandbox.sandbox && { ...options.sandbox.sandbox, tmp: place.tmp, readable: [place.outputs] };
   const onHost = (path: string, session: string) => {
-    const sandbox = inside(places.of(session));
-    return sandbox ? outside(sandbox, path) : path;
+    const { sandbox } = options.sandbox;
+    return sandbox ? outside(inside(sandbox, places.of(session)), path) : path;
   };
   const exists = (path: string, session: string) => {
     const there = onHost(path, session);
@@ -205,6 +267,11 @@ export function createTerminal(options: TerminalOptions): Terminal {
   const refused = () =>
     options.sandbox.sandbox === null && options.sandbox.refuse
       ? `Not run: commands must run in a sandbox, and there is none: ${options.sandbox.why}. Tell the user.`
+      : null;
+
+  const noNetwork = (args: Args) =>
+    options.sandbox.sandbox && net.mode === "off" && hostsOf(args).length > 0
+      ? "Not run: the user has switched the network off (terminal.network). Leave network out, or tell the user."
       : null;
 
   function gateOf(judgement: Judgement, choices: string[], text: (reason: string) => string): Gate {
@@ -227,7 +294,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
 
   const tool: Tool = {
     name: "terminal",
-    description: describe(workspace, options.sandbox.sandbox, timeoutMs, longest),
+    description: describe(workspace, options.sandbox.sandbox, net.mode, timeoutMs, longest),
     schema: z.toJSONSchema(Args),
     repeatable: false,
     judge,
@@ -243,18 +310,42 @@ export function createTerminal(options: TerminalOptions): Terminal {
     tools: [tool, createProcessTool(processes, judgeWrite)],
     processes: processes.list,
     endAll: processes.endAll,
-    close: processes.close,
+    close: async () => {
+      await processes.close();
+      await box.close();
+    },
   };
+}
+
+const OFF: NetworkOptions = { mode: "off", allow: [] };
+const hostsOf = ({ network = [] }: Args): string[] => network.flatMap((text) => hostPattern(text) ?? []);
+
+function withHosts(judgement: Judgement, hosts: string[]): Judgement {
+  if (hosts.length === 0 || judgement.verdict === "deny") return judgement;
+  const reach = `it wants to reach ${hosts.map((host) => (PRESETS[host] ? `${host} (${PRESETS[host].join(", ")})` : host)).join(", ")}`;
+  return { verdict: "ask", reason: judgement.verdict === "ask" ? `${judgement.reason} And ${reach}.` : `${reach}.` };
 }
 
 const CHOICES = ["once", "session", "always", "deny"];
 
-const describe = (workspace: string, sandbox: Sandbox | null, timeoutMs: number, longest: number) =>
+const NETWORK: Record<NetworkOptions["mode"], string> = {
+  off: "There is no network but the session's own localhost.",
+  ask: "Of the network it reaches the session's own localhost, and by HTTP(S) the hosts that the user has allowed: name those it needs in network.",
+  on: "It reaches the session's own localhost, and public hosts by HTTP(S).",
+};
+
+const describe = (
+  workspace: string,
+  sandbox: Sandbox | null,
+  net: NetworkOptions["mode"],
+  timeoutMs: number,
+  longest: number,
+) =>
   [
     `Runs a shell command and gives its output (standard output and errors, in order) and exit code. It starts in ${workspace}; a cd is remembered for the next call.`,
     `It has no input and no terminal, and ${timeoutMs / 1000} s (timeout: up to ${longest / 1000} s). What it leaves running is ended with it; use background for servers and long work.`,
     sandbox &&
-      `It runs in a sandbox: only ${[...sandbox.writable, "/tmp"].join(", ")} can be written, credentials cannot be read${sandbox.network ? "" : ", and there is no network"}.`,
+      `It runs in a sandbox: only ${[...sandbox.writable, "/tmp"].join(", ")} can be written, home directories cannot be read. ${NETWORK[net]}`,
   ]
     .filter(Boolean)
     .join("\n");
@@ -270,6 +361,11 @@ function parsed(raw: unknown): Args | string {
 const digest = (parts: unknown): string =>
   createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 16);
 
+const overNote = ({ over }: Result, { memoryBytes, processes }: Limits): string => {
+  if (over === "memory") return `ended, since it used more than ${Math.round(memoryBytes / 2 ** 20)} MB of memory`;
+  return over ? `ended, since it had more than ${processes} processes` : "";
+};
+
 function notesOn(result: Result, limitMs: number): string[] {
   return [
     result.timedOut ? `ended at its time limit of ${limitMs / 1000} s, with everything it had started` : "",
@@ -277,7 +373,12 @@ function notesOn(result: Result, limitMs: number): string[] {
       ? `${result.stragglers} process(es) it left running were ended; use background for those`
       : "",
     result.survivors > 0 ? `${result.survivors} process(es) could not be ended` : "",
-    result.signal && !result.timedOut ? `killed by ${result.signal}` : "",
+    /could not (?:write|lock) config file|\.git\/(?:config|hooks)\S*: (?:Read-only|Device or resource busy)/.test(
+      result.output,
+    )
+      ? "the configuration and hooks of repositories are read-only in the sandbox: the user has to do that"
+      : "",
+    result.signal && !result.timedOut && !result.over ? `killed by ${result.signal}` : "",
     result.truncated && result.file
       ? `only its beginning and end are here; ${result.note ? "more of it" : "the whole output"} is in ${result.file}`
       : "",

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { messageOf, Refusal, type RefusalCode } from "../core/errors.ts";
+import { ConfigError, messageOf, Refusal, type RefusalCode } from "../core/errors.ts";
 import type { RunningJobs } from "../core/jobs.ts";
 import type { Clock, Log, Store, Tool } from "../core/ports.ts";
 import type { Runtime } from "../core/runtime.ts";
@@ -12,6 +12,8 @@ import { ownerHere, probeSandbox, run, sweepOrphans } from "./exec.ts";
 import { bundledRipgrep } from "./files/ripgrep.ts";
 import { createFileTools } from "./files/tools.ts";
 import { openHomePolicy } from "./home-policy.ts";
+import { hostPattern, PRESETS } from "./hosts.ts";
+import { USUAL_LIMITS } from "./limits.ts";
 import { createMcp, type Mcp, type McpOptions } from "./mcp.ts";
 import { createPlaces } from "./places.ts";
 import { escapeForDisplay } from "./policy/display.ts";
@@ -30,9 +32,14 @@ export type ToolboxOptions = {
   terminal: {
     timeoutMs: number;
     sandbox: "auto" | "off" | "required";
-    network: boolean;
+    network: "off" | "ask" | "on";
+    network_allow: readonly string[];
+    /** Megabytes that one command may use. */
+    memory?: number | undefined;
     /** Directories besides the workspace that may be written. */
     writable: readonly string[];
+    /** What of home directories commands may read besides programs. */
+    readable: readonly string[];
   };
   approvals: {
     mode: "manual" | "off";
@@ -96,6 +103,12 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     log,
     timeoutMs: terminal.timeoutMs,
     approvalMs: approvals.timeoutMs,
+    ...(terminal.memory && { limits: { ...USUAL_LIMITS, memoryBytes: terminal.memory * 2 ** 20 } }),
+    // Where nobody is asked, anything that is named would be allowed.
+    network: {
+      mode: terminal.network === "ask" && approvals.mode === "off" ? "on" : terminal.network,
+      allow: allowedHosts(terminal.network_allow),
+    },
   });
   const own: Tool[] = [
     ...shell.tools,
@@ -164,6 +177,16 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
   };
 }
 
+const allowedHosts = (texts: readonly string[]): string[] =>
+  texts.map((text) => {
+    const pattern = hostPattern(text);
+    if (pattern !== null) return pattern;
+    const presets = Object.keys(PRESETS).join(", ");
+    throw new ConfigError(
+      `terminal.network_allow: ${text} is neither a host (registry.npmjs.org, *.example.com) nor one of ${presets}`,
+    );
+  });
+
 /** Which sandbox is in force here, if any. */
 export async function pickSandbox({ home, workspace, terminal }: Where): Promise<Choice> {
   return chooseSandbox({
@@ -171,14 +194,16 @@ export async function pickSandbox({ home, workspace, terminal }: Where): Promise
     probe: terminal.sandbox === "off" ? { usable: false, why: "it is off" } : await probeSandbox(),
     writable: [workspace, ...terminal.writable],
     homes: { hermes: home, user: homedir() },
-    network: terminal.network,
+    readable: terminal.readable,
+    path: process.env.PATH ?? "",
   });
 }
 type Where = Pick<ToolboxOptions, "home" | "workspace"> & { terminal: Omit<ToolboxOptions["terminal"], "timeoutMs"> };
 
-export function sandboxLine(choice: Choice): string {
+function sandboxLine(choice: Choice): string {
   if (choice.sandbox) return "Commands run in a sandbox.";
-  return choice.refuse ? `Commands do not run: ${choice.why}.` : `Commands run without a sandbox: ${choice.why}.`;
+  if (choice.refuse) return `Commands do not run: ${choice.why}.`;
+  return `Commands run without a sandbox, with all that you can do: ${choice.why}. hermes doctor says what mends it.`;
 }
 
 /** Whoever sits at the terminal may see all that was said there; in a chat only what was said in it. */

@@ -125,7 +125,7 @@ async function fetchOnce(url: URL, options: WebOptions, signal: AbortSignal): Pr
 }
 
 /** All of them are fine, or none is dialled: a mixed answer is an attack or a mistake. */
-async function addressesOf(url: URL, options: WebOptions, signal: AbortSignal): Promise<Address[]> {
+export async function addressesOf(url: URL, options: WebOptions, signal: AbortSignal): Promise<Address[]> {
   const port = Number(url.port || (url.protocol === "https:" ? 443 : 80));
   const host = url.hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "");
   const allowed = (name: string) =>

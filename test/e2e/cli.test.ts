@@ -22,10 +22,12 @@ import pkg from "../../package.json" with { type: "json" };
 import { openLog } from "../../src/platform/log.ts";
 import { createRedactor } from "../../src/platform/redact.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
+import { probeSandbox } from "../../src/tools/exec.ts";
 import { bootEngine, handClock } from "../fakes/scripted.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const hermes = join(root, "bin", "hermes");
+const probe = await probeSandbox();
 
 let dir: string;
 let home: string;
@@ -362,9 +364,23 @@ describe("hermes doctor", () => {
       .trimEnd()
       .split("\n")
       .map((line) => line.split(/\s+/).slice(0, 2).join(" "));
-    const sandbox = expect.stringMatching(/^[✓!] sandbox$/) as string; // whether this machine has bubblewrap
-    expect(names).toEqual(["✓ node", "✓ home", "✓ config", "! model", "✓ database", sandbox, "✓ disk", "✓ logs"]);
+    const held = probe.usable ? ["✓ sandbox", "✓ network", "✓ limits", "✓ git"] : ["! sandbox", "✓ limits"];
+    expect(names).toEqual(["✓ node", "✓ home", "✓ config", "! model", "✓ database", ...held, "✓ disk", "✓ logs"]);
     expect(existsSync(home)).toBe(false);
+  });
+
+  it("says what holds commands, and what mends what does not", async () => {
+    const held = async (config: string) => {
+      for (const place of [home, join(dir, "work")]) mkdirSync(place, { recursive: true, mode: 0o700 });
+      writeFileSync(join(home, "config.yaml"), `terminal: { cwd: ${dir}/work, ${config} }`, { mode: 0o600 });
+      return (await run(["doctor"])).stdout;
+    };
+    expect(await held("sandbox: off")).toMatch(/! sandbox .*terminal.sandbox is off → set terminal.sandbox to auto/);
+    if (!probe.usable) return;
+    expect(await held("network_allow: [git], memory: 512")).toMatch(
+      /network .*hosts are asked for, git without a question[^]*limits .*512 MB/,
+    );
+    expect(await held("network: false")).toMatch(/network .*no host is reached/);
   });
 
   it("shows where each value came from, and no secret", async () => {

@@ -5,7 +5,7 @@
 import { ownerHere, run } from "../../src/tools/exec.ts";
 
 const [what, place = "", marker = "", boxed] = process.argv.slice(2);
-const sandbox = boxed ? { writable: [], hidden: [], network: false } : null;
+const sandbox = boxed ? { writable: [], hidden: [] } : null;
 const GB = 1024 ** 3;
 
 if (what === "hold") {

@@ -50,7 +50,6 @@ afterEach(() => {
 const sandbox = (more: Partial<Sandbox> = {}): Sandbox => ({
   writable: [workspace],
   hidden: [],
-  network: false,
   ...more,
 });
 const options = (more: Partial<ExecOptions> = {}): ExecOptions => ({

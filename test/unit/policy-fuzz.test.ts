@@ -1,12 +1,13 @@
 // The fuzzer's own eyes: what a command does in the jail is seen, or the campaign would prove nothing.
 import { afterAll, describe, expect, it } from "vitest";
+import { needs } from "../needs.ts";
 import { campaign } from "../policy-fuzz/campaign.ts";
 import { openJail } from "../policy-fuzz/jail.ts";
 
 const jail = openJail();
 afterAll(() => jail?.close());
 
-describe.runIf(jail)("the jail of the fuzzer", () => {
+(await needs("sandbox")).describe("the jail of the fuzzer", () => {
   it("sees which commands change a file, run what is planted, or print a secret", async () => {
     const bad = [
       'touch "$CANARY"',

@@ -35,7 +35,7 @@ it("a background process that ends while the store fails is told of once the sto
   const toolbox = await openToolbox({
     home,
     workspace,
-    terminal: { timeoutMs: 10_000, sandbox: "off", network: true, writable: [] },
+    terminal: { timeoutMs: 10_000, sandbox: "off", network: "on", network_allow: [], writable: [], readable: [] },
     approvals: { mode: "off", timeoutMs: 10_000, allow: [], deny: [], unattended: "deny" },
     clarifyMs: 10_000,
     mcpServers: {},

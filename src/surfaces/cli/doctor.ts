@@ -23,8 +23,8 @@ export type DoctorOptions = {
   look: () => { warnings: string[]; settings: Setting[]; secrets: string[]; endpoints: () => Endpoint[] };
   /** Opens for reading; must not create or lock anything. */
   openStore: (file: string) => Promise<Pick<Store, "check" | "close">>;
-  /** Where commands run; null: a configuration that cannot be used does not say. */
-  sandbox: () => Promise<{ inForce: boolean; says: string } | null>;
+  /** What holds commands; nothing where a configuration cannot be used. */
+  sandbox: () => Promise<Omit<Check, "status">[]>;
   print: (text: string) => Promise<void>;
 };
 
@@ -64,13 +64,8 @@ export const examine = async (options: DoctorOptions): Promise<number> => {
   return exit;
 };
 
-const checkSandbox = async ({ sandbox }: DoctorOptions): Promise<Check[]> => {
-  const found = await sandbox();
-  if (!found) return [];
-  const check = { check: "sandbox", says: found.says };
-  if (found.inForce) return [{ ...check, status: "ok" }];
-  return [{ ...check, status: "warn", fix: "without it, all but harmless commands ask first (terminal.sandbox)" }];
-};
+const checkSandbox = async ({ sandbox }: DoctorOptions): Promise<Check[]> =>
+  (await sandbox()).map((found) => ({ ...found, status: found.fix === undefined ? "ok" : "warn" }));
 
 const checkNode = (version: string): Check => {
   const ok = Number(version.replace(/^v/, "").split(".")[0]) >= 24;
