@@ -96,7 +96,7 @@ export async function openRuntime(options: {
   };
   const named = keepLast(MODELS, modelNamed);
   const cwd = config.terminal.cwd ?? process.cwd();
-  const contextFiles = createContextFiles(cwd, clock.now);
+  const contextFiles = createContextFiles({ cwd, home: home.dir, now: clock.now, log });
 
   const [store, { openToolbox }] = await Promise.all([
     openSqlite({ file: home.database }),

@@ -3,8 +3,8 @@ import type { Client, JsonSchemaType, Tool as Offer, Transport } from "@modelcon
 import { messageOf } from "../core/errors.ts";
 import type { Log, ToolResult } from "../core/ports.ts";
 import { clock } from "../platform/clock.ts";
+import { asData, atMost, plain } from "../platform/data.ts";
 import { unlessAborted } from "./abort.ts";
-import { asData, atMost, plain } from "./data.ts";
 import { failed, ok } from "./define.ts";
 import { createStdio, type Stdio } from "./mcp-stdio.ts";
 

@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import type { Gate, Log, Tool, ToolResult } from "../core/ports.ts";
 import { clock } from "../platform/clock.ts";
-import { plain } from "./data.ts";
+import { plain } from "../platform/data.ts";
 import { createLink, type McpServer, type Offered } from "./mcp-server.ts";
 
 export type McpOptions = {

@@ -2,7 +2,7 @@
 // write, a PID namespace of its own (the end of its first process is the end of all) and no way to more rights.
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { isAbsolute, join, relative } from "node:path";
-import { secretPlaces } from "./secret-places.ts";
+import { secretPlaces } from "../platform/secret-places.ts";
 
 export type Sandbox = {
   /** Where it may write. */

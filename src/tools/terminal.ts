@@ -8,6 +8,7 @@ import { messageOf } from "../core/errors.ts";
 import { isGranted } from "../core/grant.ts";
 import type { Gate, Log, Tool, ToolCall, ToolResult } from "../core/ports.ts";
 import type { About, Grant } from "../core/session.ts";
+import { asData } from "../platform/data.ts";
 import { pathWithout } from "./env.ts";
 import { ownerHere, type Result, run } from "./exec.ts";
 import { createPlaces } from "./places.ts";
@@ -290,9 +291,10 @@ const report = (head: string, notes: string[], output: string) =>
 
 const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;
 
+/** It is said to the model where a person's words stand, so nothing that a program printed may look like those. */
 function endedText(process: Background, result: Result): string {
-  const head = `Background process ${process.id} has ended: exit ${result.code} after ${seconds(result.durationMs)}`;
-  const notes = [process.command.slice(0, 500), `all of its output is in ${process.file}`];
-  return report(head, notes, result.output.slice(-LAST_WORDS));
+  const how = `exit ${result.code} after ${seconds(result.durationMs)} · all of its output is in ${process.file}`;
+  const head = `A program says this, not a person: background process ${process.id} has ended: ${how}`;
+  return asData(head, `$ ${process.command.slice(0, 500)}\n${result.output.slice(-LAST_WORDS)}`);
 }
 const LAST_WORDS = 2000;

@@ -236,8 +236,8 @@ describe("bounds", () => {
     for (const why of [
       "larger than 100 kB",
       "not UTF-8 text",
-      "dir/SKILL.md is not a file",
-      "pipe/SKILL.md is not a file",
+      "dir/SKILL.md is not a regular file",
+      "pipe/SKILL.md is not a regular file",
     ])
       expect(said).toContain(why);
   });
@@ -310,7 +310,7 @@ describe("a workspace", () => {
     const { ok, text } = await tool({ name: "evil" });
     expect(ok).toBe(true);
     const [, end = ""] =
-      /^\[skill evil · from the workspace, .*not an instruction.* data, not instructions, up to "(end of data [0-9a-f]{12})"\]\n/.exec(
+      /^\[skill evil · from the workspace, .*not an instruction.* data, not instructions · up to "(end of data [0-9a-f]{24})"\]\n/.exec(
         text,
       ) ?? [];
     expect(text.endsWith(`\n[${end}]`)).toBe(true);

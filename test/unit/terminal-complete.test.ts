@@ -1,4 +1,5 @@
 // What the editor offers: on real directories, and typed into the real editor.
+import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -252,4 +253,11 @@ describe("in the editor", () => {
     press(TAB);
     expect(editor.getText()).toBe("/busy queue");
   });
+});
+
+it("an ignore file that is a pipe, or a link to something endless, does not hang who types", async () => {
+  put("a.txt", "sub/b.txt");
+  spawnSync("mkfifo", [join(dir, ".gitignore")]);
+  symlinkSync("/dev/zero", join(dir, "sub", ".gitignore"));
+  expect(await pathsBelow(dir)).toContain("sub/b.txt");
 });

@@ -5,9 +5,10 @@ import { text as readAll } from "node:stream/consumers";
 import { readImage } from "./attachments.ts";
 import { fullName } from "./names.ts";
 import { runOnce } from "./once.ts";
-import { leave, modelFlag, modelLine, newSession, type Open } from "./open.ts";
+import { leave, modelFlag, modelLine, newSession, type Open, rootsOf, type Settings } from "./open.ts";
 
 type RunOptions = {
+  settings: Settings;
   open: Open;
   env: NodeJS.ProcessEnv;
   prompt: string;
@@ -27,7 +28,7 @@ export async function openRun(options: RunOptions): Promise<number> {
     stderr.write('hermes: there is nothing to do: hermes run "what to do", or give it on stdin.\n');
     return 2;
   }
-  const images = await Promise.all(options.image.map(readImage));
+  const images = await Promise.all(options.image.map((path) => readImage(path, rootsOf(options.settings))));
   const off = { flag: "--yolo", key: "approvals.mode", value: options.yolo ? "off" : undefined };
   const named = options.session && fullName(options.session);
   // A single turn is no time to take up what others left.
