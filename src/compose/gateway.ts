@@ -11,6 +11,7 @@ import type { Channel, Notes } from "../core/ports.ts";
 import { clock } from "../platform/clock.ts";
 import { setDeadline } from "../platform/deadline.ts";
 import { homeOf } from "../platform/home.ts";
+import { findProgram } from "../platform/programs.ts";
 import { lockToken } from "../platform/token-lock.ts";
 import { ownerPid } from "../store/sqlite.ts";
 import { type CronJobs, remoteJobs } from "../surfaces/cli/cron.ts";
@@ -56,7 +57,7 @@ export async function runGateway(options: {
   if (api?.keyFile) print(`The key of the API is in ${api.keyFile}`);
   for (const { platform } of chats) print(`Listening on ${platform}`);
   print(`hermes gateway ready${api ? ` on ${api.url}` : ""}`);
-  const service = notifyService({ env, clock, log });
+  const service = notifyService({ env, notify: findProgram("systemd-notify"), clock, log });
 
   const { why, turn } = await lifecycle.asked;
   service.stopping();

@@ -9,7 +9,7 @@ import { isGranted } from "../core/grant.ts";
 import type { Gate, Log, Tool, ToolCall, ToolResult } from "../core/ports.ts";
 import type { About, Grant } from "../core/session.ts";
 import { asData } from "../platform/data.ts";
-import { pathWithout } from "./env.ts";
+import { pathWithout } from "../platform/programs.ts";
 import { ownerHere, type Result, run } from "./exec.ts";
 import { createPlaces } from "./places.ts";
 import { createProcessTool } from "./process.ts";
@@ -30,6 +30,8 @@ export type TerminalOptions = {
   home: string;
   /** Where a session begins. */
   workspace: string;
+  /** Other directories that commands may write. */
+  writable?: readonly string[];
   sandbox: Choice;
   policy: Policy;
   /** May this be typed into that background process? Without an opinion of its own: as a command, and never unasked outside a sandbox. */
@@ -79,7 +81,9 @@ export function createTerminal(options: TerminalOptions): Terminal {
   const workspace = realpathSync(options.workspace);
   const longest = Math.max(timeoutMs, LONGEST_TIMEOUT_MS);
   const owner = ownerHere(home);
-  const env = { PATH: pathWithout(workspace, process.env.PATH ?? "/usr/local/bin:/usr/bin:/bin") };
+  const env = {
+    PATH: pathWithout([workspace, ...(options.writable ?? [])], process.env.PATH ?? "/usr/local/bin:/usr/bin:/bin"),
+  };
   const places = createPlaces(home, log);
   /** An approval holds only where a command would do the same as when it was asked for. */
   const environment = digest([options.sandbox.sandbox, env, pass]);

@@ -6,6 +6,7 @@ import { messageOf } from "../core/errors.ts";
 import type { RunningJobs } from "../core/jobs.ts";
 import type { Clock, Log, Store, Tool } from "../core/ports.ts";
 import type { Runtime } from "../core/runtime.ts";
+import { distrustPrograms } from "../platform/programs.ts";
 import { createClarify } from "./clarify.ts";
 import { createDelegate } from "./delegate.ts";
 import { ownerHere, probeSandbox, run, sweepOrphans } from "./exec.ts";
@@ -68,6 +69,7 @@ export type Toolbox = {
 
 export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
   const { home, workspace, approvals, terminal, clock, log, runtime, store } = options;
+  distrustPrograms([workspace, ...terminal.writable]);
   const [swept, choice] = await Promise.all([sweepOrphans(home), pickSandbox(options)]);
   log("info", "orphans.swept", { ...swept });
   const policy = await openHomePolicy({
@@ -81,6 +83,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
   const shell = createTerminal({
     home,
     workspace,
+    writable: terminal.writable,
     sandbox: choice,
     policy,
     ...(approvals.mode === "off" && { judgeInput: () => ({ verdict: "allow" as const, reason: "asking is off" }) }),
@@ -120,7 +123,8 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
   let all = own;
   const mcp = createMcp({
     servers: options.mcpServers,
-    cwd: workspace,
+    home,
+    roots: [workspace, ...terminal.writable],
     owner: ownerHere(home),
     log,
     approvalMs: approvals.timeoutMs,

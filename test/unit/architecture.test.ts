@@ -190,6 +190,7 @@ function impurities(path: string, source: string): string[] {
 const DOORS: Readonly<Record<string, string>> = {
   // The doors themselves.
   "src/platform/confined.ts": "the confined opener",
+  "src/platform/programs.ts": "finds programs in the directories of the system, without opening anything",
   "src/tools/exec.ts": "the one door for processes of tools: inside the sandbox, or asked about",
   "src/tools/mcp-stdio.ts": "programs that the user configured, in a directory of ours or a sandbox",
   // File tools: by paths below a directory that the confined opener has opened, or only to find where a path leads.
