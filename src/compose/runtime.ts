@@ -170,6 +170,7 @@ export async function openRuntime(options: {
       get tools() {
         return tools();
       },
+      redact: redactor.known,
       channel: options.channel ?? null,
       memory: told,
       clock,

@@ -61,6 +61,7 @@ export async function openRun(options: RunOptions): Promise<number> {
       quiet: options.quiet,
       unattended: options.yolo ? "allow" : running.config.approvals.unattended,
       out: (text) => void stdout.write(text),
+      terminal: stdout.isTTY,
       err: (line) => void stderr.write(`${line}\n`),
       stop: stop.signal,
     });

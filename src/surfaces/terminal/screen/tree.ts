@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
 import { openDir, realInside } from "../../../platform/confined.ts";
 import { IGNORE_FILES, isIgnored, type Rules, rulesIn } from "../../../platform/ignore.ts";
-import { clean } from "./clean.ts";
+import { clean } from "../clean.ts";
 
 /** Looked at, not only found: a directory of a million files must not hold up who types. */
 const MOST_ENTRIES = 20_000;
