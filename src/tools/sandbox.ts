@@ -45,7 +45,7 @@ export function bwrapArgs(sandbox: Sandbox, cwd: string): string[] {
     ...words(sandbox.network ? "" : "--unshare-net"),
     ...words("--ro-bind / / --proc /proc --dev /dev"),
     ...mounts.flatMap(({ at, kind, from }) => {
-      if (kind !== "hide") return [kind === "write" ? "--bind" : "--ro-bind", from, at];
+      if (kind !== "hide") return [...placesFor(at, mounts), kind === "write" ? "--bind" : "--ro-bind", from, at];
       return isDir(from) ? ["--perms", "0755", "--tmpfs", at] : ["--ro-bind", "/dev/null", at];
     }),
     // After all of them: places to mount on had to be made. A write then fails, instead of being lost.
@@ -54,6 +54,14 @@ export function bwrapArgs(sandbox: Sandbox, cwd: string): string[] {
     cwd,
     "--",
   ];
+}
+
+/** What bubblewrap makes to mount on is open to all. In a /tmp of ours it stays there, so it is made before, for us only. */
+function placesFor(at: string, mounts: readonly Mount[]): string[] {
+  const tmp = mounts.find((mount) => mount.at === "/tmp" && mount.kind === "write");
+  if (!tmp || !isIn("/tmp")(at) || !isDir(at)) return [];
+  const names = relative("/tmp", at).split("/");
+  return names.flatMap((_, depth) => ["--perms", "0700", "--dir", join("/tmp", ...names.slice(0, depth + 1))]);
 }
 
 const words = (text: string) => text.split(/\s+/).filter((word) => word !== "");

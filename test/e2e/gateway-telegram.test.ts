@@ -363,7 +363,7 @@ describe("a gateway that cannot start", () => {
       OPENAI_API_KEY: "k",
       LLM_MODEL: "fake-model",
     });
-    const second = other.start(["gateway", "--port", "0"]);
+    const second = other.start(["gateway", "--port", "0"], { HOME: place.dir }); // the same user, another home of ours
     expect(await second.exit).toBe(78);
     expect(second.stderr()).toContain("Another gateway on this machine uses the same Telegram token; stop it first.");
     other.clear();

@@ -5,6 +5,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   realpathSync,
   rmSync,
@@ -323,6 +324,15 @@ describe.skipIf(!probe.usable)("the sandbox", () => {
     expect((await run("cat /tmp/kept", options({ sandbox: box }))).output).toBe("2\n");
     expect((await run("cat /tmp/kept", options({ sandbox: sandbox() }))).code).toBe(1);
     expect(existsSync("/tmp/kept")).toBe(false);
+  });
+
+  it("makes the places that it mounts on in its /tmp for us only", async () => {
+    const tmp = join(dir, "tmp");
+    mkdirSync(tmp, { mode: 0o700 });
+    expect((await run("true", options({ sandbox: sandbox({ tmp }) }))).code).toBe(0);
+    const made = readdirSync(tmp, { recursive: true }).map((name) => join(tmp, String(name)));
+    expect(made).toContain(join(tmp, workspace.replace(/^\/tmp\//, "")));
+    expect(made.filter((path) => (statSync(path).mode & 0o077) !== 0)).toEqual([]);
   });
 
   it("hides credentials and our own home, but shows what is meant to be read in there", async () => {
