@@ -10,6 +10,7 @@ import { distrustPrograms } from "../platform/programs.ts";
 import { createClarify } from "./clarify.ts";
 import { createDelegate } from "./delegate.ts";
 import { ownerHere, probeSandbox, run, sweepOrphans } from "./exec.ts";
+import { createExposure } from "./exposure.ts";
 import { createFileTools } from "./files/tools.ts";
 import { openHomePolicy } from "./home-policy.ts";
 import { createMcp, type Mcp, type McpOptions } from "./mcp.ts";
@@ -44,7 +45,7 @@ export type ToolboxOptions = {
   };
   clarifyMs: number;
   mcpServers: McpOptions["servers"];
-  store: Pick<Store, "search">;
+  store: Pick<Store, "search" | "entries" | "summary">;
   /** The engine is made with its tools, so it is asked for when it is there. */
   runtime(): Runtime;
   /** Likewise. */
@@ -93,6 +94,11 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     timeoutMs: terminal.timeoutMs,
     approvalMs: approvals.timeoutMs,
   });
+  const roots = [workspace, ...terminal.writable];
+  const exposure =
+    approvals.mode === "off"
+      ? undefined
+      : createExposure({ store, roots, home, display: escapeForDisplay, timeoutMs: approvals.timeoutMs });
   const own: Tool[] = [
     ...shell.tools,
     ...createFileTools({
@@ -112,19 +118,19 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
       display: escapeForDisplay,
       log,
     }),
-    createWebTool(),
+    createWebTool(exposure && { judge: exposure.judgeFetch }),
     createSessionSearch({ store, scopeOf }),
     createTodo(join(home, "todo")),
     createSkillView(options.skills),
     createClarify(options.clarifyMs),
     createDelegate({ runtime, clock, approvals: approvals.unattended }),
-    createSchedule({ jobs: options.jobs, clock }),
+    createSchedule({ jobs: options.jobs, clock, ...(exposure && { judge: exposure.judgeJob }) }),
   ];
   let all = own;
   const mcp = createMcp({
     servers: options.mcpServers,
     home,
-    roots: [workspace, ...terminal.writable],
+    roots,
     owner: ownerHere(home),
     log,
     approvalMs: approvals.timeoutMs,
