@@ -223,6 +223,7 @@ const DOORS: Readonly<Record<string, string>> = {
   // What only looks, or what belongs to the system.
   "src/surfaces/cli/answers.ts": "the terminal and its standard input",
   "src/surfaces/terminal/run.ts": "its standard input",
+  "src/platform/handed-secrets.ts": "a descriptor that our launcher opened",
   "src/tools/env.ts": "/proc and HERMES_HOME, without opening anything",
   "src/tools/sandbox.ts": "looks at paths without opening anything",
   "src/tools/terminal.ts": "looks at directories without opening anything",

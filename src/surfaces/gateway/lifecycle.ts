@@ -1,6 +1,8 @@
 // How the gateway's process begins, is asked to leave, and ends: always, in time, with the code its service manager reads.
 import { spawn } from "node:child_process";
+import { Writable } from "node:stream";
 import type { Log } from "../../core/ports.ts";
+import { handOver, SECRETS_FD } from "../../platform/handed-secrets.ts";
 import { findProgram } from "../../platform/programs.ts";
 
 /** sysexits.h: EX_TEMPFAIL asks a service manager to start us again. */
@@ -55,15 +57,20 @@ export function startAgain(pid: number, command: readonly string[], env: NodeJS.
       "$sleep" 0.1
     done
     exec "$@"`;
+  const given = handOver(env);
   const child = spawn(
     "/bin/sh",
     ["-c", script, "hermes gateway restart", findProgram("sleep") ?? "/bin/sleep", ...command],
     {
       detached: true, // setsid
-      stdio: "ignore",
-      env,
+      stdio: [...Array.from({ length: SECRETS_FD }, () => "ignore" as const), "pipe"],
+      env: given.env,
     },
   );
+  const streams: readonly unknown[] = child.stdio;
+  const secrets = streams[SECRETS_FD];
+  // Nobody reads it before we are gone: it waits in the socket.
+  if (secrets instanceof Writable) secrets.on("error", () => {}).end(given.text);
   child.unref();
   return child.pid ?? 0;
 }
