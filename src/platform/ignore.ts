@@ -12,7 +12,7 @@ const MOST_RULES = 2_000;
 const LARGEST = 262_144;
 const LONGEST_RULE = 1_000;
 
-export const readRules = (text: string): Rule[] =>
+const readRules = (text: string): Rule[] =>
   text
     .split("\n")
     .slice(0, MOST_RULES)

@@ -5,11 +5,11 @@ import { accessSync, constants, realpathSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { within } from "./confined.ts";
 
-const PLACES = [
-  ...["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"],
-  ...["/run/current-system/sw/bin", "/run/current-system/profile/bin"], // NixOS, Guix
-  "/opt/homebrew/bin",
-];
+const PLACES = (
+  "/usr/local/sbin /usr/local/bin /usr/sbin /usr/bin /sbin /bin /opt/homebrew/bin " +
+  "/run/current-system/sw/bin /run/current-system/profile/bin"
+) // NixOS, Guix
+  .split(" ");
 
 let forbidden: readonly string[] = [];
 const known = new Map<string, string | null>();

@@ -87,7 +87,7 @@ export function createExposure({ store, roots, home, display, timeoutMs }: Optio
 type Trail = { exposed: boolean; people: string[]; pages: string[]; hosts: Set<string> };
 
 /** Nobody typed what these say. A job was looked at when it was made. */
-const NOT_PEOPLE = ["process", "delegate"];
+const NOT_PEOPLE = new Set(["process", "delegate"]);
 
 function follow(entries: readonly Entry[], trail: Trail, inside: (path: string) => boolean): void {
   const calls = new Map<string, { tool: string; args: unknown }>();
@@ -109,7 +109,7 @@ function follow(entries: readonly Entry[], trail: Trail, inside: (path: string) 
   };
   for (const entry of entries) {
     if (entry.kind === "accepted") {
-      if (!NOT_PEOPLE.includes(entry.input.source ?? "")) trail.people.push(entry.input.text);
+      if (!NOT_PEOPLE.has(entry.input.source ?? "")) trail.people.push(entry.input.text);
       entry.input.history?.forEach(message);
     }
     if (entry.kind === "forked") entry.messages.forEach(message);

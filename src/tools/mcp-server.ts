@@ -4,7 +4,6 @@ import { join } from "node:path";
 import type { Client, jsonSchemaValidator, Tool as Offer, Transport } from "@modelcontextprotocol/client";
 import { messageOf } from "../core/errors.ts";
 import type { Log, ToolResult } from "../core/ports.ts";
-import { failAfter, failAfterIn } from "../platform/capped.ts";
 import { clock } from "../platform/clock.ts";
 import { asData, atMost, plain } from "../platform/data.ts";
 import { makeDir } from "../platform/home.ts";
@@ -13,6 +12,7 @@ import { unlessAborted } from "./abort.ts";
 import { failed, ok } from "./define.ts";
 import { probeSandbox } from "./exec.ts";
 import { complaintOf } from "./mcp-arguments.ts";
+import { fetchCapped } from "./mcp-fetch.ts";
 import { createStdio, type Stdio } from "./mcp-stdio.ts";
 import type { Sandbox } from "./sandbox.ts";
 
@@ -254,17 +254,9 @@ let probing: ReturnType<typeof probeSandbox> | null = null;
 const folderOf = (name: string) => encodeURIComponent(name).replace(/^\./, "%2E");
 
 const UNCHECKED: jsonSchemaValidator = {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what it is is for whoever reads it to find out
   getValidator: () => (input) => ({ valid: true, data: input as never, errorMessage: undefined }),
 };
-
-/** After unpacking: a bomb of 8 MB took 8.3 GB. A stream of events may go on for ever, but one event may not. */
-const MOST_BYTES = 10_000_000;
-
-async function fetchCapped(url: string | URL, init?: RequestInit): Promise<Response> {
-  const response = await fetch(url, init);
-  const streams = response.headers.get("content-type")?.startsWith("text/event-stream");
-  return streams ? failAfterIn(MOST_BYTES, response) : failAfter(MOST_BYTES, response);
-}
 
 type Content = Awaited<ReturnType<Client["callTool"]>>["content"][number];
 

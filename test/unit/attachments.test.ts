@@ -1,5 +1,4 @@
 // Pictures in a typed message, with real files.
-import { spawnSync } from "node:child_process";
 import {
   chmodSync,
   mkdirSync,
@@ -15,6 +14,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { attachmentsIn, readImage } from "../../src/surfaces/terminal/attachments.ts";
+import { makePipes } from "../fakes/pipe.ts";
 
 const BYTES = {
   png: Buffer.from("\x89PNG\r\n\x1a\npicture", "latin1"),
@@ -145,7 +145,7 @@ describe("what cannot be sent is refused, by its name and with the reason", () =
   });
 
   it("a pipe, without waiting for somebody to write to it", async () => {
-    spawnSync("mkfifo", [join(dir, "pipe.png")]);
+    makePipes(join(dir, "pipe.png"));
     expect(await found("see @pipe.png")).toEqual([]);
     await expect(readImage(join(dir, "pipe.png"), [dir])).rejects.toThrow(/not a regular file/);
   });

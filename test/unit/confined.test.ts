@@ -1,5 +1,4 @@
 // The one way into places that the agent may write.
-import { spawnSync } from "node:child_process";
 import {
   existsSync,
   mkdirSync,
@@ -15,6 +14,7 @@ import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { createFile, openDir, openFile, readHead, realInside } from "../../src/platform/confined.ts";
 import { rulesIn } from "../../src/platform/ignore.ts";
+import { makePipes } from "../fakes/pipe.ts";
 
 let root = "";
 let work = "";
@@ -27,7 +27,7 @@ beforeEach(() => {
 
 describe("opening", () => {
   it.each(["pipe", "link", "/dev/zero", "/proc/self/environ"])("refuses %s without waiting", async (name) => {
-    spawnSync("mkfifo", [join(work, "pipe")]);
+    makePipes(join(work, "pipe"));
     symlinkSync(join(root, "secret"), join(work, "link"));
     const path = name.startsWith("/") ? name : join(work, name);
     await expect(readHead(path, 100)).rejects.toThrow();
@@ -75,7 +75,7 @@ describe("a path that a person wrote", () => {
 });
 
 it("ignore files that are pipes, links or endless count for nothing, and hang nobody", async () => {
-  spawnSync("mkfifo", [join(work, ".gitignore")]);
+  makePipes(join(work, ".gitignore"));
   symlinkSync("/dev/zero", join(work, ".ignore"));
   expect(await rulesIn(work)).toEqual([]);
   writeFileSync(join(root, ".gitignore"), "x\n".repeat(200_000));

@@ -1,10 +1,10 @@
 // AGENTS.md and friends, in a workspace whose author wants something else than to be read.
-import { spawnSync } from "node:child_process";
 import { linkSync, mkdirSync, mkdtempSync, realpathSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { createContextFiles } from "../../src/platform/context-files.ts";
+import { makePipes } from "../fakes/pipe.ts";
 
 let root = "";
 let work = "";
@@ -80,7 +80,7 @@ describe("files for agents in the working directory", () => {
 
   it("that are pipes hang nobody", async () => {
     const names = ["AGENTS.md", "CLAUDE.md", ".hermes.md", ".cursorrules"].map((name) => join(work, name));
-    expect(spawnSync("mkfifo", names).status).toBe(0);
+    makePipes(...names);
     expect(await read()).toEqual([]);
     expect(told).toHaveLength(4);
   });

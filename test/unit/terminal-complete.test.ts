@@ -1,5 +1,4 @@
 // What the editor offers: on real directories, and typed into the real editor.
-import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -8,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createCompletion } from "../../src/surfaces/terminal/screen/complete.ts";
 import { makeTheme } from "../../src/surfaces/terminal/screen/theme.ts";
 import { pathsBelow } from "../../src/surfaces/terminal/screen/tree.ts";
+import { makePipes } from "../fakes/pipe.ts";
 
 const COMMANDS = [
   { name: "stop", argument: "[all]", description: "stop the turn", complete: ["all"] },
@@ -257,7 +257,7 @@ describe("in the editor", () => {
 
 it("an ignore file that is a pipe, or a link to something endless, does not hang who types", async () => {
   put("a.txt", "sub/b.txt");
-  spawnSync("mkfifo", [join(dir, ".gitignore")]);
+  makePipes(join(dir, ".gitignore"));
   symlinkSync("/dev/zero", join(dir, "sub", ".gitignore"));
   expect(await pathsBelow(dir)).toContain("sub/b.txt");
 });
