@@ -13,8 +13,10 @@ import { addSetup } from "./commands/setup.ts";
 import { EXIT } from "./commands/shared.ts";
 import { addSkills } from "./commands/skills.ts";
 import { ConfigError, messageOf } from "./core/errors.ts";
+import { takeSecrets } from "./platform/handed-secrets.ts";
 import { createRedactor } from "./platform/redact.ts";
 
+takeSecrets(process.env);
 // The reader has had enough (`hermes logs | head`): that is no failure.
 process.stdout.on("error", (error) => process.exit("code" in error && error.code === "EPIPE" ? EXIT.ok : EXIT.failed));
 

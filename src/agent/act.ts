@@ -15,7 +15,8 @@ export async function act(agent: Agent, effect: EffectOf<"act">, cx: Performing)
   const result = await run(agent, use, grants, effect, cx);
   if (cx.signal.aborted) return null; // it has its result already: cancelled
   const outcome = result.ok ? "ok" : "error";
-  return { type: "acted", step: effect.step, call: effect.call, outcome, text: bounded(result.text) };
+  const text = bounded(agent.redact?.(result.text) ?? result.text); // the cut may go through a secret, so it comes after
+  return { type: "acted", step: effect.step, call: effect.call, outcome, text };
 }
 
 type Use = NonNullable<ReturnType<Transcript["calls"]["get"]>>;

@@ -20,6 +20,8 @@ export type Agent = {
   /** Silence after which a call is given up, if configured. */
   staleMs?: number;
   tools: readonly Tool[];
+  /** Hides our secrets in what a tool returned, before it is kept or anybody sees it. */
+  redact?(text: string): string;
   channel: Channel | null;
   memory: Memory | null;
   clock: Clock;

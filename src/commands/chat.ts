@@ -66,8 +66,10 @@ export function addChat(program: Command): void {
     .option("--yolo", "ask for nothing; what is never allowed is still refused", false)
     .action(async (prompt: string[], options: RunFlags) => {
       const { openRun } = await import("../surfaces/terminal/run.ts");
+      const { settingsFor } = await import("../compose/settings.ts");
       const { openOrAttach } = await import("../compose/attach.ts");
-      process.exitCode = await openRun({ ...options, prompt: prompt.join(" "), open: openOrAttach, env });
+      const settings = settingsFor(env, []);
+      process.exitCode = await openRun({ ...options, settings, prompt: prompt.join(" "), open: openOrAttach, env });
     });
 
   program

@@ -1,7 +1,7 @@
 // hermes gateway, pairing: what serves day and night, and who may talk to it.
 import type { Command } from "commander";
 import pkg from "../../package.json" with { type: "json" };
-import { homeOf } from "../platform/home.ts";
+import { homeOf, makeDir } from "../platform/home.ts";
 import { env, print } from "./shared.ts";
 
 /** `launcher`: the file that starts this program. */
@@ -69,6 +69,8 @@ export function addGateway(program: Command, launcher: string): void {
       const { installService, unitFile } = await import("../surfaces/cli/gateway.ts");
       const { serviceUnit } = await import("../surfaces/gateway/service.ts");
       const { dir: home } = homeOf(env);
+      const { lockDir } = await import("../platform/token-lock.ts");
+      makeDir(lockDir()); // the unit can write only what is there
       const unit = serviceUnit({ program: launcher, home, workspace: process.cwd() });
       process.exitCode = await installService({ file: unitFile(env, home), unit, print });
     });

@@ -11,6 +11,7 @@ import type { Channel, Notes } from "../core/ports.ts";
 import { clock } from "../platform/clock.ts";
 import { setDeadline } from "../platform/deadline.ts";
 import { homeOf } from "../platform/home.ts";
+import { findProgram } from "../platform/programs.ts";
 import { lockToken } from "../platform/token-lock.ts";
 import { uncaught } from "../platform/uncaught.ts";
 import { ownerPid } from "../store/sqlite.ts";
@@ -57,7 +58,7 @@ export async function runGateway(options: {
   if (api?.keyFile) print(`The key of the API is in ${api.keyFile}`);
   for (const { platform } of chats) print(`Listening on ${platform}`);
   print(`hermes gateway ready${api ? ` on ${api.url}` : ""}`);
-  const service = notifyService({ env, clock, log });
+  const service = notifyService({ env, notify: findProgram("systemd-notify"), clock, log });
 
   const { why, turn } = await lifecycle.asked;
   service.stopping();
@@ -129,19 +130,19 @@ const busyModeOf = (config: Config, platform: string) =>
 
 /** One process for each bot: two that listen with the same token take each other's messages. */
 async function openChats(running: Running, doors: Map<string, Door>): Promise<Chat[]> {
-  const { config, log, engine } = running;
+  const { config, home, log, engine } = running;
   const { telegram, discord, slack, webhook } = config.gateway;
   const common = { clock, log, random: Math.random };
   const chats: Chat[] = [];
-  const lock = async (platform: string, token: string) => {
-    const unlock = await lockToken(token);
+  const lock = (platform: string, token: string) => {
+    const unlock = lockToken(token, home.dir);
     if (!unlock)
       throw new ConfigError(`Another gateway on this machine uses the same ${platform} token; stop it first.`);
     running.defer(unlock);
   };
   if (telegram.token) {
     const { createTelegram } = await import("../chats/telegram.ts");
-    await lock("Telegram", telegram.token);
+    lock("Telegram", telegram.token);
     const { token, api_root: apiRoot, webhook_url: url } = telegram;
     let receive: Door = async () => ({ status: 503, body: {} });
     // The secret is made from the token: it is the same after a restart, and nobody has to keep it.
@@ -154,14 +155,14 @@ async function openChats(running: Running, doors: Map<string, Door>): Promise<Ch
   }
   if (discord.token) {
     const { createDiscord } = await import("../chats/discord.ts");
-    await lock("Discord", discord.token);
+    lock("Discord", discord.token);
     const { token, api_root: apiRoot } = discord;
     const marks = marksIn(engine.notes, "discord");
     chats.push(createDiscord({ ...common, token, marks, ...(apiRoot && { apiRoot }) }));
   }
   if (slack.bot_token && slack.app_token) {
     const { createSlack } = await import("../chats/slack.ts");
-    await lock("Slack", slack.bot_token);
+    lock("Slack", slack.bot_token);
     const { bot_token: botToken, app_token: appToken, api_root: apiRoot } = slack;
     chats.push(createSlack({ ...common, botToken, appToken, ...(apiRoot && { apiRoot }) }));
   }

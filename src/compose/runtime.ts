@@ -105,7 +105,7 @@ export async function openRuntime(options: {
   };
   const named = keepLast(MODELS, modelNamed);
   const cwd = config.terminal.cwd ?? process.cwd();
-  const contextFiles = createContextFiles(cwd, clock.now);
+  const contextFiles = createContextFiles({ cwd, home: home.dir, now: clock.now, log });
 
   const [store, { openToolbox }] = await Promise.all([
     openSqlite({ file: home.database }),
@@ -181,6 +181,7 @@ export async function openRuntime(options: {
       get tools() {
         return tools();
       },
+      redact: redactor.known,
       channel: options.channel ?? null,
       memory: told,
       clock,

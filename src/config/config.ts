@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { isMap, isScalar, isSeq, LineCounter, parseDocument } from "yaml";
 import { ConfigError, messageOf } from "../core/errors.ts";
+import { isSecretVariable } from "../platform/handed-secrets.ts";
 import { homeAt, homeOf } from "../platform/home.ts";
 import { createRedactor } from "../platform/redact.ts";
 import { nearest, problemLines, shown } from "./problems.ts";
@@ -172,8 +173,7 @@ const misspelt = (variables: Variables): string[] =>
   });
 
 /** Also of variables that are not ours: what looks like a secret in our environment must not leave by our log. */
-const SECRET_VARIABLE = /TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API_?KEY|_KEY$|COOKIE/i;
 const secretsIn = (tree: Tree, variables: Variables): string[] => [
   ...leaves(tree).flatMap(({ path, value }) => (isSecretKey(path.join(".")) ? [String(value)] : [])),
-  ...[...variables].flatMap(([name, { value }]) => (SECRET_VARIABLE.test(name) ? [value] : [])),
+  ...[...variables].flatMap(([name, { value }]) => (isSecretVariable(name) ? [value] : [])),
 ];

@@ -189,12 +189,18 @@ export const schema = section({
           .optional(),
         args: z.array(z.string("must be text"), "must be a list").default([]),
         env: z.record(z.string(), z.string("must be text"), "must be a section").default({}),
+        /** Where a program starts; without one, in a directory of its own. */
+        cwd: text().startsWith("/", "must be an absolute path").optional(),
+        sandbox: yesNo().default(false),
+        network: yesNo().default(true),
         url: webAddress().optional(),
         headers: z.record(z.string(), z.string("must be text"), "must be a section").default({}),
-      }).refine(
-        ({ command, url }) => (command === undefined) !== (url === undefined),
-        "must have either command or url",
-      ),
+      })
+        .refine(
+          ({ command, url }) => (command === undefined) !== (url === undefined),
+          "must have either command or url",
+        )
+        .refine(({ command, sandbox }) => command !== undefined || !sandbox, "can have a sandbox only with command"),
       "must be a section: a name and its settings for each server",
     )
     .default({}),

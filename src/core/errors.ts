@@ -39,3 +39,7 @@ export class ConfigError extends Error {
 }
 
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** The system's name for what went wrong ("ENOENT"); empty: it has none. */
+export const codeOf = (error: unknown): string =>
+  error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";

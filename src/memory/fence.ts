@@ -1,5 +1,6 @@
 // Text from a memory on its way to a model: data, without control sequences and secrets, cut, and fenced so that it
 // cannot pass for anybody's words (SECURITY 17). And the way back: what is written never holds what was recalled.
+import { plain } from "../platform/data.ts";
 
 export type Part = { name: string; text: string };
 
@@ -49,11 +50,3 @@ export function cleaned(text: string, most: number, redact: (text: string) => st
   const whole = text.length > looked ? shown.slice(0, -LONGEST_SECRET) : shown;
   return cut(whole.replaceAll(/<(?=\s*\/?\s*(?:recalled|memory)\b)/gi, "&lt;").trim(), most);
 }
-
-const SEQUENCE =
-  /(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?|\x1b[ -/]*[0-~]?/g;
-// Controls, then what makes text look like other text: bidi marks and the invisible "tag" alphabet.
-export const UNSEEN = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\u{e0000}-\u{e007f}]/gu;
-
-export const plain = (text: string): string =>
-  text.replaceAll(/\r\n?/g, "\n").replaceAll(SEQUENCE, "").replaceAll(UNSEEN, "").toWellFormed();

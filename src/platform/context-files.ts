@@ -1,38 +1,74 @@
-// AGENTS.md and friends of the working directory: read for the model as data, never as configuration.
-import { open } from "node:fs/promises";
-import { join } from "node:path";
+// AGENTS.md and friends of the working directory: read for the model as data, never as configuration. The agent, or whoever
+// wrote the repository, can make them anything: a link to a private key, a pipe that nobody ever writes to.
+import { homedir } from "node:os";
+import { basename, join } from "node:path";
+import { codeOf, messageOf } from "../core/errors.ts";
+import type { Log } from "../core/ports.ts";
+import { NotConfined, readHead, realInside, within } from "./confined.ts";
+import { secretPlaces } from "./secret-places.ts";
 
 const NAMES = ["AGENTS.md", "CLAUDE.md", ".hermes.md", ".cursorrules"];
+/** What a link of such a name may lead to: `CLAUDE.md` is often a link to `AGENTS.md`. */
+const NOTES = /\.(?:md|mdc|mdx|txt)$|^\.cursorrules$/i;
 const LONGEST = 20_000;
 
 type ContextFile = { name: string; text: string };
+/** `home`: HERMES_HOME. */
+type Options = { cwd: string; home: string; now: () => number; log: Log };
 
 /** Read again only after a while: each model call asks for them, and looking for four files that are not there took 7 % of
  *  a run. */
 const KEPT_MS = 2_000;
 
-export function createContextFiles(cwd: string, now: () => number): () => Promise<ContextFile[]> {
+export function createContextFiles({ cwd, home, now, log }: Options): () => Promise<ContextFile[]> {
   let kept: { at: number; files: Promise<ContextFile[]> } | null = null;
+  const refused = new Set<string>();
+
+  async function read(): Promise<ContextFile[]> {
+    const found = await Promise.all(NAMES.map(async (name) => ({ name, text: await textOf(name) })));
+    const seen = new Set<string>();
+    // One is often a copy of, or a link to, another.
+    return found.filter(({ text }) => text.trim() !== "" && !seen.has(text) && seen.add(text));
+  }
+
+  async function textOf(name: string): Promise<string> {
+    try {
+      return await noteAt(name, cwd, home);
+    } catch (error) {
+      const why = messageOf(error);
+      if (!["ENOENT", "ENOTDIR"].includes(codeOf(error)) && !refused.has(why)) {
+        refused.add(why);
+        log("warn", "context_file.refused", { file: name, why });
+      }
+      return "";
+    }
+  }
+
   return () => {
-    if (!kept || Math.abs(now() - kept.at) > KEPT_MS) kept = { at: now(), files: read(cwd) };
+    if (!kept || Math.abs(now() - kept.at) > KEPT_MS) kept = { at: now(), files: read() };
     return kept.files;
   };
 }
 
-async function read(cwd: string): Promise<ContextFile[]> {
-  const found = await Promise.all(NAMES.map(async (name) => ({ name, text: await head(join(cwd, name)) })));
-  const seen = new Set<string>();
-  // One is often a copy of, or a link to, another.
-  return found.filter(({ text }) => text.trim() !== "" && !seen.has(text) && seen.add(text));
+async function noteAt(name: string, cwd: string, home: string): Promise<string> {
+  const path = join(cwd, name);
+  const real = await realInside(path, [cwd]);
+  const isLink = real !== join(await realInside(cwd, []), name);
+  if (isLink && (!NOTES.test(basename(real)) || (await isSecret(real, home))))
+    throw new NotConfined(`${path} leads to ${real}, which is not a file of notes.`);
+  const { bytes, stat } = await readHead(real, 4 * LONGEST);
+  if (stat.nlink > 1n)
+    throw new NotConfined(`${path} has a second name somewhere else (a hard link). Put a copy there.`);
+  const whole = Number(stat.size) <= bytes.length;
+  // A character that was cut in two at the end is left out.
+  const text = new TextDecoder().decode(bytes, { stream: !whole });
+  return text.length > LONGEST || !whole ? `${text.slice(0, LONGEST)}\n[… the rest is left out …]` : text;
 }
 
-async function head(path: string): Promise<string> {
-  try {
-    await using file = await open(path);
-    const { bytesRead, buffer } = await file.read(Buffer.alloc(LONGEST + 4), 0, LONGEST + 4, 0);
-    const text = buffer.subarray(0, bytesRead).toString("utf8");
-    return text.length > LONGEST ? `${text.slice(0, LONGEST)}\n[… the rest is left out …]` : text;
-  } catch {
-    return "";
-  }
+/** Credentials, or ours: a working directory may contain a home. */
+async function isSecret(real: string, home: string): Promise<boolean> {
+  if (real.split("/").includes(".ssh")) return true;
+  const places = [home, ...secretPlaces(homedir())];
+  const reals = await Promise.all(places.map((place) => realInside(place, []).catch(() => place)));
+  return reals.some((place) => within(place, real));
 }

@@ -35,6 +35,12 @@ export const homeOf = (env: NodeJS.ProcessEnv): Home => {
   return homeAt(resolve(named === "~" || named.startsWith("~/") ? join(user, named.slice(1)) : named));
 };
 
+/** For its owner only, with all that leads to it. */
+export function makeDir(dir: string): string {
+  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  return dir;
+}
+
 export const makeHome = (home: Home): void => {
   for (const dir of [home.dir, home.logs]) {
     mkdirSync(dir, { recursive: true, mode: 0o700 });

@@ -1,37 +1,51 @@
-// One owner on this machine for a secret that only one process may use. A socket, because the system takes it back however
-// the owner dies.
+// One owner on this machine for a secret that only one process may use. A transaction that never ends, in a file of its own:
+// the system takes it back however the owner dies. The file lies in a directory that only this user can enter: a name that
+// everybody can take (a socket in /tmp, an abstract one) would let any other user keep the gateway from starting.
 import { createHash } from "node:crypto";
-import { rmSync } from "node:fs";
-import { connect, createServer } from "node:net";
-import { tmpdir, userInfo } from "node:os";
+import { accessSync, chmodSync, constants, lstatSync } from "node:fs";
+import { homedir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { messageOf } from "../core/errors.ts";
+import { makeDir } from "./home.ts";
 
-/** Null: another process has it. */
-export async function lockToken(token: string): Promise<(() => void) | null> {
-  const name = `hermes-${userInfo().uid}-${createHash("sha256").update(token).digest("hex").slice(0, 32)}`;
-  // Linux has names without a file; elsewhere a file stays behind, and is taken over when nobody answers on it.
-  const path = process.platform === "linux" ? `\0${name}` : join(tmpdir(), `${name}.sock`);
-  const first = await listen(path);
-  if (first || process.platform === "linux" || (await answers(path))) return first;
-  rmSync(path, { force: true });
-  return listen(path);
+const SQLITE_BUSY = 5;
+
+/** The same for all homes of this user. */
+export const lockDir = (): string => join(homedir(), ".hermes", "locks");
+
+/** Null: another process has it. `home`: HERMES_HOME, for a machine whose user has no directory to write in (a container). */
+export function lockToken(token: string, home: string): (() => void) | null {
+  const dir = firstUsable([lockDir(), join(home, "locks")]);
+  const name = createHash("sha256").update(token).digest("hex").slice(0, 32);
+  const db = new DatabaseSync(join(dir, name), { timeout: 0 });
+  try {
+    db.exec("PRAGMA journal_mode = MEMORY; BEGIN IMMEDIATE");
+    return () => db.close();
+  } catch (error) {
+    db.close();
+    if (error instanceof Error && "errcode" in error && error.errcode === SQLITE_BUSY) return null;
+    throw error;
+  }
 }
 
-function listen(path: string): Promise<(() => void) | null> {
-  const server = createServer((socket) => socket.destroy());
-  server.unref();
-  return new Promise((resolve) => {
-    server.once("error", () => resolve(null));
-    server.listen(path, () => resolve(() => void server.close()));
-  });
+function firstUsable(dirs: readonly string[]): string {
+  const reasons: string[] = [];
+  for (const dir of dirs)
+    try {
+      return usable(dir);
+    } catch (error) {
+      reasons.push(`${dir}: ${messageOf(error)}`);
+    }
+  throw new Error(`There is no directory for locks. ${reasons.join("; ")}`);
 }
 
-const answers = (path: string): Promise<boolean> =>
-  new Promise((resolve) => {
-    const socket = connect(path);
-    socket.once("connect", () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.once("error", () => resolve(false));
-  });
+function usable(dir: string): string {
+  makeDir(dir);
+  const stat = lstatSync(dir);
+  if (!stat.isDirectory()) throw new Error("it is not a directory");
+  if (process.getuid && stat.uid !== process.getuid()) throw new Error("it belongs to another user");
+  if (stat.mode & 0o077) chmodSync(dir, 0o700);
+  accessSync(dir, constants.W_OK);
+  return dir;
+}

@@ -1,10 +1,10 @@
 // Skills on the disk. What lies in a workspace may be made to lead elsewhere, also while we look: a link is never
 // followed below a source, and what counts is where a file that was opened really is (SECURITY 11).
 import { isUtf8 } from "node:buffer";
-import { constants, type Dirent, existsSync } from "node:fs";
-import { type FileHandle, lstat, open, opendir, readlink, realpath } from "node:fs/promises";
+import type { Dirent } from "node:fs";
 import { join } from "node:path";
-import { messageOf } from "../core/errors.ts";
+import { codeOf, messageOf } from "../core/errors.ts";
+import { openDir, readHead, realInside, stampOf } from "../platform/confined.ts";
 import { type Header, headerOf, NAME } from "./header.ts";
 
 export type Found = Header & {
@@ -19,8 +19,6 @@ export type Look = {
 /** A hard link gives a file of somewhere else a name in the workspace; in the user's own directory it is meant. */
 export type Links = "hard links" | "no links";
 
-const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK, O_DIRECTORY } = constants;
-const PROC = existsSync("/proc/self/fd");
 export const MOST_SKILLS = 200;
 const MOST_BYTES = 100_000;
 /** `skills/tea/SKILL.md` and `skills/kitchen/tea/SKILL.md`. */
@@ -70,7 +68,7 @@ export function createLook(links: Links): (dir: string) => Promise<Look> {
       else note(found.why);
     }
 
-    const real = await realpath(dir).catch(orMissing);
+    const real = await realInside(dir, []).catch(orMissing);
     if (real === null) return { skills, notes };
     await visit(real, 1);
     read = now;
@@ -88,11 +86,6 @@ async function skillIn(folder: string, name: string, links: Links) {
   } catch (error) {
     return { skill: null, why: `${folder} is left out: ${messageOf(error)}` };
   }
-}
-
-async function stampOf(file: string): Promise<string | null> {
-  const stat = await lstat(file, { bigint: true }).catch(() => null);
-  return stat && `${stat.dev} ${stat.ino} ${stat.mtimeNs} ${stat.ctimeNs} ${stat.size}`;
 }
 
 /** The files of a skill's folder besides SKILL.md, as `skill_view` takes them. */
@@ -116,55 +109,27 @@ const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u;
 
 /** Throws an error that says what is wrong with it. */
 export async function readText(real: string, links: Links): Promise<string> {
-  await using file = await openReal(real, O_NONBLOCK);
-  const stat = await file.stat();
-  if (!stat.isFile()) throw new Error(`${real} is not a file.`);
-  if (links === "no links" && stat.nlink > 1)
-    throw new Error(`${real} has a second name somewhere else (a hard link). Put a copy there.`);
   // It may grow while it is read: one byte more tells.
-  const { buffer, bytesRead } = await file.read(Buffer.alloc(MOST_BYTES + 1), 0, MOST_BYTES + 1, 0);
-  if (bytesRead > MOST_BYTES) throw new Error(`${real} is larger than ${MOST_BYTES / 1_000} kB. Make it shorter.`);
-  const bytes = buffer.subarray(0, bytesRead);
+  const { bytes, stat } = await readHead(real, MOST_BYTES + 1).catch(orLink(real));
+  if (links === "no links" && stat.nlink > 1n)
+    throw new Error(`${real} has a second name somewhere else (a hard link). Put a copy there.`);
+  if (bytes.length > MOST_BYTES) throw new Error(`${real} is larger than ${MOST_BYTES / 1_000} kB. Make it shorter.`);
   if (!isUtf8(bytes)) throw new Error(`${real} is not UTF-8 text.`);
   return bytes.toString("utf8");
 }
 
 async function entriesIn(real: string): Promise<Dirent[]> {
-  await using handle = await openReal(real, O_DIRECTORY);
-  const entries: Dirent[] = [];
-  for await (const entry of await opendir(PROC ? `/proc/self/fd/${handle.fd}` : real)) {
-    entries.push(entry);
-    if (entries.length >= MOST_ENTRIES) break;
-  }
-  return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
+  await using dir = await openDir(real).catch(orLink(real));
+  return await dir.entries(MOST_ENTRIES);
 }
 
-/** Opens what is at this path, if the path is its real one. */
-async function openReal(real: string, flags: number): Promise<FileHandle> {
-  const handle = await open(real, O_RDONLY | O_NOFOLLOW | flags).catch((error: unknown) => {
-    throw codeOf(error) === "ELOOP" ? isLink(real) : error;
-  });
-  try {
-    if ((await placeOf(handle, real)) !== real) throw isLink(real);
-    return handle;
-  } catch (error) {
-    await handle.close();
-    throw error;
-  }
-}
-
-async function placeOf(handle: FileHandle, real: string): Promise<string | null> {
-  if (PROC) return await readlink(`/proc/self/fd/${handle.fd}`);
-  const [opened, there] = await Promise.all([handle.stat({ bigint: true }), lstat(real, { bigint: true })]);
-  return opened.ino === there.ino && opened.dev === there.dev ? await realpath(real) : null;
-}
-
-const isLink = (path: string) => new Error(`${path} leads elsewhere, and links are not followed.`);
+/** For `catch`: what a link to somewhere else is told as. */
+const orLink = (real: string) => (error: unknown) => {
+  throw codeOf(error) === "ELOOP" ? new Error(`${real} leads elsewhere, and links are not followed.`) : error;
+};
 
 /** For `catch`: null where there is nothing. */
 export function orMissing(error: unknown): null {
-  if (codeOf(error) === "ENOENT" || codeOf(error) === "ENOTDIR") return null;
+  if (["ENOENT", "ENOTDIR"].includes(codeOf(error))) return null;
   throw error;
 }
-
-const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : undefined);

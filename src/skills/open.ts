@@ -1,8 +1,8 @@
 // Where skills are kept: HERMES_HOME/skills, and the workspace's own once the user has trusted it.
-import { lstat, realpath } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "../core/errors.ts";
 import type { Clock, Log } from "../core/ports.ts";
+import { kindAt, realInside } from "../platform/confined.ts";
 import { createLook, type Look, orMissing } from "./disk.ts";
 import { createSkills, type Skills, type Source } from "./skills.ts";
 import { openTrust, type Trust } from "./trust.ts";
@@ -26,14 +26,14 @@ function inWorkspace(workspace: string, own: string, trust: Trust): () => Promis
   const places = IN_WORKSPACE.map((below) => ({ below, look: createLook("no links") }));
   return async () => {
     const look: Look = { skills: [], notes: [] };
-    const root = await realpath(workspace).catch(orMissing);
+    const root = await realInside(workspace, []).catch(orMissing);
     if (root === null) return look;
     // HERMES_HOME may be the workspace's .hermes: then these are the user's own.
-    const ownReal = await realpath(own).catch(orMissing);
+    const ownReal = await realInside(own, []).catch(orMissing);
     for (const { below, look: lookIn } of places) {
       const dir = join(root, below);
-      const real = await realpath(dir).catch(orMissing);
-      if (real === null || real === ownReal || !(await lstat(real)).isDirectory()) continue;
+      const real = await realInside(dir, []).catch(orMissing);
+      if (real === null || real === ownReal || (await kindAt(real)) !== "directory") continue;
       if (!(await isTrusted(trust, root, look.notes))) return look;
       if (real !== dir) {
         look.notes.push(`${dir} leads elsewhere, and links are not followed.`);

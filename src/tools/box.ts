@@ -1,6 +1,8 @@
 // What one command is put into: the sandbox with its session's network, and with the guards for what is there right now.
+
 import { randomBytes } from "node:crypto";
 import type { Log } from "../core/ports.ts";
+import { gitSettings } from "./env.ts";
 import { run } from "./exec.ts";
 import { createNetworks, type NetworkOptions } from "./networks.ts";
 import { createRepoWatch } from "./repos.ts";
@@ -24,7 +26,7 @@ export type Entered = {
 const NO_BOX: Entered = { sandbox: null, env: {}, refused: () => "", leave: () => Promise.resolve([]) };
 
 /** The configuration cannot be written in there, and a checkout of a remote's branch would want to. */
-const UNTRACKED = { GIT_CONFIG_COUNT: "1", GIT_CONFIG_KEY_0: "branch.autoSetupMerge", GIT_CONFIG_VALUE_0: "false" };
+const UNTRACKED = gitSettings({ "branch.autoSetupMerge": "false" });
 
 /** `sandbox` null: commands run as they are. */
 export function createBox({ sandbox, ...options }: Options & { sandbox: Sandbox | null }): Box {

@@ -1,11 +1,11 @@
 // The one door for processes of tools. A run settles when its process has exited (never on `close`: a grandchild may
 // hold the pipe for ever) and nothing it started is alive.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { accessSync, closeSync, constants, existsSync, statSync } from "node:fs";
+import { closeSync, existsSync, statSync } from "node:fs";
 import { constants as os } from "node:os";
-import { delimiter, join } from "node:path";
 import { Readable } from "node:stream";
 import { messageOf } from "../core/errors.ts";
+import { findProgram } from "../platform/programs.ts";
 import { childEnv, homeMark, isOfCall, marks, type Owner, ownerMark, ownerOf } from "./env.ts";
 import { type Limits, limitsInShell, type Over, watchTree } from "./limits.ts";
 import { joinArgs, makerArgs, type Netns, netnsOf, netnsStdio } from "./netns.ts";
@@ -121,7 +121,7 @@ function launch(command: Command, options: ExecOptions, out: Pipe | null): Child
   return spawn(program, args, {
     cwd: sandbox ? "/" : cwd,
     env: {
-      ...childEnv(process.env, options.pass),
+      ...childEnv(process.env, { pass: options.pass }),
       // Home is read-only in there, and so is what caches are kept in.
       ...(sandbox && { TMPDIR: "/tmp", XDG_CACHE_HOME: "/tmp/.cache", npm_config_cache: "/tmp/.npm" }),
       ...options.env,
@@ -306,7 +306,8 @@ function reportOf(child: ChildProcess): () => Promise<string> {
 const PS = ["axeww", "-o", "pid=,ppid=,pgid=,stat=,lstart=,command="];
 export const psTable: Table = () =>
   psRows(
-    spawnSync("ps", PS, { encoding: "utf8", maxBuffer: 1e8, env: { PATH: process.env.PATH, LC_ALL: "C" } }).stdout,
+    spawnSync(findProgram("ps") ?? "/bin/ps", PS, { cwd: "/", encoding: "utf8", maxBuffer: 1e8, env: { LC_ALL: "C" } })
+      .stdout,
   );
 const table = existsSync("/proc/self/stat") ? procTable : psTable;
 
@@ -316,44 +317,24 @@ const startOf = (pid: number | undefined): number => {
   return Date.now() - 2000; // `ps` knows whole seconds
 };
 
-const MKFIFO = "mkfifo";
 const newPipe = createPipes(
   (paths) =>
     new Promise((resolve) => {
-      const child = spawn(MKFIFO, ["-m", "600", ...paths], { stdio: "ignore" });
+      const mkfifo = findProgram("mkfifo");
+      if (!mkfifo) return resolve(false);
+      const child = spawn(mkfifo, ["-m", "600", ...paths], { cwd: "/", stdio: "ignore", env: {} });
       child.once("error", () => resolve(false));
       child.once("exit", (code) => resolve(code === 0));
     }),
 );
 
-const cached = new Map<string, string | null>();
-function find(program: string): string | null {
-  const known = cached.get(program);
-  if (known !== undefined) return known;
-  const places = [...(process.env.PATH ?? "").split(delimiter), "/usr/bin", "/bin"].filter((dir) =>
-    dir.startsWith("/"),
-  );
-  const found = places.map((dir) => join(dir, program)).find(isProgram) ?? null;
-  cached.set(program, found);
-  return found;
-}
-
-function isProgram(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 /** Without --norc, bash reads ~/.bashrc when its input is a socket, as rshd would want it. */
 const shell = () => {
-  const bash = find("bash");
+  const bash = findProgram("bash");
   return bash ? [bash, "--noprofile", "--norc"] : ["/bin/sh"];
 };
-const bubblewrap = () => find("bwrap");
-export const nsenter = () => find("nsenter") ?? "nsenter";
+export const bubblewrap = () => findProgram("bwrap");
+export const nsenter = () => findProgram("nsenter") ?? "nsenter";
 
 export type Probe = { usable: true } | { usable: false; why: string };
 

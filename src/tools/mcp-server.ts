@@ -1,18 +1,31 @@
 // One MCP server and its connection: made when there is something to connect to, made again when it is lost.
-import type { Client, JsonSchemaType, Tool as Offer, Transport } from "@modelcontextprotocol/client";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import type { Client, jsonSchemaValidator, Tool as Offer, Transport } from "@modelcontextprotocol/client";
 import { messageOf } from "../core/errors.ts";
 import type { Log, ToolResult } from "../core/ports.ts";
 import { clock } from "../platform/clock.ts";
+import { asData, atMost, plain } from "../platform/data.ts";
+import { makeDir } from "../platform/home.ts";
+import { secretPlaces } from "../platform/secret-places.ts";
 import { unlessAborted } from "./abort.ts";
-import { asData, atMost, plain } from "./data.ts";
 import { failed, ok } from "./define.ts";
+import { probeSandbox } from "./exec.ts";
+import { complaintOf } from "./mcp-arguments.ts";
+import { fetchCapped } from "./mcp-fetch.ts";
 import { createStdio, type Stdio } from "./mcp-stdio.ts";
+import type { Sandbox } from "./sandbox.ts";
 
 /** As in `mcp_servers`. */
 export type McpServer = {
   readonly command?: readonly string[] | undefined;
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** Where a program starts; without one, in a directory of its own. */
+  readonly cwd?: string | undefined;
+  /** Whether it runs in a sandbox, where it can write in that directory only, and whether it has a network there. */
+  readonly sandbox?: boolean;
+  readonly network?: boolean;
   readonly url?: string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
 };
@@ -30,7 +43,8 @@ type Connection = { client: Client; transport: Transport };
 export type LinkOptions = {
   name: string;
   server: McpServer;
-  cwd: string;
+  home: string;
+  roots: readonly string[];
   owner: string;
   log: Log;
   timeoutMs: number;
@@ -45,7 +59,7 @@ const BACKOFF_MS = { first: 500, most: 60_000 };
 const HEALTHY_MS = 10_000;
 const LONGEST_RESULT = 100_000;
 
-export function createLink({ name, server, cwd, owner, log, timeoutMs, onOffers }: LinkOptions): Link {
+export function createLink({ name, server, home, roots, owner, log, timeoutMs, onOffers }: LinkOptions): Link {
   const over = new AbortController();
   const first = Promise.withResolvers<void>();
   let up = Promise.withResolvers<Connection>();
@@ -93,14 +107,18 @@ export function createLink({ name, server, cwd, owner, log, timeoutMs, onOffers 
       transport = await transportOf(lib);
       client = new lib.Client(
         { name: "hermes-ts", version: "0.1.0" },
-        { listChanged: { tools: { onChanged: (_, tools) => void (tools && offer(tools)) } } },
+        {
+          listChanged: { tools: { onChanged: (_, tools) => void (tools && offer(tools)) } },
+          // By default the library runs a server's own patterns over what it says.
+          jsonSchemaValidator: UNCHECKED,
+        },
       );
       const onerror = (error: Error) => log("debug", "mcp.error", { server: name, error: messageOf(error) });
       Object.assign(client, { onclose: close, onerror });
       // One that never answers must not keep us from leaving.
       await unlessAborted(client.connect(transport, { timeout: CONNECT_MS }), over.signal);
       const { tools } = await unlessAborted(client.listTools(undefined, { timeout: CONNECT_MS }), over.signal);
-      await offer(tools);
+      offer(tools);
       up.resolve({ client, transport });
       first.resolve();
       await gone.promise;
@@ -117,16 +135,25 @@ export function createLink({ name, server, cwd, owner, log, timeoutMs, onOffers 
   async function transportOf(lib: typeof import("@modelcontextprotocol/client")): Promise<Transport> {
     const { command, args = [], env = {}, url, headers = {} } = server;
     if (url !== undefined)
-      return new lib.StreamableHTTPClientTransport(new URL(url), { requestInit: { headers: { ...headers } } });
+      return new lib.StreamableHTTPClientTransport(new URL(url), {
+        requestInit: { headers: { ...headers } },
+        fetch: fetchCapped,
+      });
     const onStderr = (text: string) => log("debug", "mcp.stderr", { server: name, text: plain(text).slice(0, 2_000) });
-    return createStdio({ command: [...(command ?? []), ...args], env, cwd, owner, onStderr }, lib.deserializeMessage);
+    // Not where the agent writes: what it puts there (`node_modules`, `.npmrc`) would run with the server's keys.
+    const cwd = server.cwd ?? makeDir(join(home, "mcp", folderOf(name)));
+    const how = { env, cwd, roots, owner, onStderr, sandbox: server.sandbox ? await sandboxFor(cwd) : null };
+    return createStdio({ command: [...(command ?? []), ...args], ...how }, lib.deserializeMessage);
   }
 
-  async function offer(tools: Offer[]): Promise<void> {
-    const { AjvJsonSchemaValidator } = await import("@modelcontextprotocol/client/validators/ajv");
-    const validator = new AjvJsonSchemaValidator();
-    onOffers(tools.map((offer) => ({ offer, complaint: complaintOf(() => validator.getValidator(schemaOf(offer))) })));
+  async function sandboxFor(cwd: string): Promise<Sandbox> {
+    const probe = await (probing ??= probeSandbox());
+    if (!probe.usable) throw new Error(`it must run in a sandbox (mcp_servers.${name}.sandbox), and ${probe.why}`);
+    return { writable: [cwd], hidden: [...secretPlaces(homedir()), home], hostNetwork: server.network ?? true };
   }
+
+  const offer = (tools: Offer[]) =>
+    onOffers(tools.map((offer) => ({ offer, complaint: complaintOf(offer.inputSchema) })));
 
   /** What stands before its words must not be its words. */
   const titleOf = (tool: string) => `MCP server "${name}", tool "${tool.replaceAll(/[^\w./-]/g, "_").slice(0, 64)}"`;
@@ -220,25 +247,16 @@ async function politely(transport: object): Promise<void> {
   await Promise.race([Promise.resolve(told).catch(() => {}), clock.sleep(1_000)]);
 }
 
-const schemaOf = (offer: Offer): JsonSchemaType => JSON.parse(JSON.stringify(offer.inputSchema));
+/** Once for all servers: two at the same time would end each other. */
+let probing: ReturnType<typeof probeSandbox> | null = null;
 
-type Check = (args: unknown) => { valid: boolean; errorMessage?: string | undefined };
+/** A name of the user's as the name of a directory. */
+const folderOf = (name: string) => encodeURIComponent(name).replace(/^\./, "%2E");
 
-/** A schema that cannot be compiled is left to the server to enforce. */
-function complaintOf(compile: () => Check): (args: unknown) => string | null {
-  let check: Check | null = null;
-  try {
-    check = compile();
-  } catch {
-    // as above
-  }
-  return (args) => {
-    const result = check?.(args);
-    return result === undefined || result.valid
-      ? null
-      : plain(result.errorMessage ?? "they do not fit").slice(0, 1_000);
-  };
-}
+const UNCHECKED: jsonSchemaValidator = {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what it is is for whoever reads it to find out
+  getValidator: () => (input) => ({ valid: true, data: input as never, errorMessage: undefined }),
+};
 
 type Content = Awaited<ReturnType<Client["callTool"]>>["content"][number];
 

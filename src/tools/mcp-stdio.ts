@@ -6,13 +6,17 @@ import { existsSync } from "node:fs";
 import type { Transport } from "@modelcontextprotocol/client";
 import { clock } from "../platform/clock.ts";
 import { childEnv, isOfCall, marks } from "./env.ts";
-import { psTable } from "./exec.ts";
+import { bubblewrap, psTable } from "./exec.ts";
+import { bwrapArgs, type Sandbox } from "./sandbox.ts";
 import { endTree, procTable } from "./tree.ts";
 
 export type StdioOptions = {
   command: readonly string[];
   env: Readonly<Record<string, string>>;
   cwd: string;
+  sandbox: Sandbox | null;
+  /** Where the agent may write. */
+  roots: readonly string[];
   /** `ownerHere(home)`: the next process of this home ends what we could not. */
   owner: string;
   onStderr(text: string): void;
@@ -37,10 +41,13 @@ export function createStdio(options: StdioOptions, parse: (line: string) => Mess
   let closing: Promise<void> | null = null;
 
   function start(): Promise<void> {
-    const [program = "", ...args] = options.command;
+    const { command, cwd, sandbox, roots, owner } = options;
+    const [program = "", ...args] = sandbox
+      ? [bubblewrap() ?? "bwrap", ...bwrapArgs(sandbox, cwd), ...command]
+      : command;
     const started = spawn(program, args, {
-      cwd: options.cwd,
-      env: { ...childEnv(process.env), ...options.env, ...marks(marker, options.owner) },
+      cwd: sandbox ? "/" : cwd,
+      env: { ...childEnv(process.env, { roots }), ...options.env, ...marks(marker, owner) },
       stdio: ["pipe", "pipe", "pipe"],
       detached: true,
     });

@@ -3,13 +3,16 @@
 import { createHash } from "node:crypto";
 import type { Gate, Log, Tool, ToolResult } from "../core/ports.ts";
 import { clock } from "../platform/clock.ts";
-import { plain } from "./data.ts";
+import { plain } from "../platform/data.ts";
 import { createLink, type McpServer, type Offered } from "./mcp-server.ts";
 
 export type McpOptions = {
   servers: Readonly<Record<string, McpServer>>;
-  /** Where stdio servers run, and `ownerHere(home)`, by which their leftovers are found. */
-  cwd: string;
+  /** HERMES_HOME: programs start in `mcp/<name>` there. */
+  home: string;
+  /** Where the agent may write: no program is looked up there. */
+  roots: readonly string[];
+  /** `ownerHere(home)`, by which leftovers of programs are found. */
   owner: string;
   log: Log;
   /** Decides about a tool that may change something; without it a person is asked. */
@@ -37,7 +40,7 @@ const MOST_TOOLS = 100; // of one server: each is in every prompt
 const LONGEST = { name: 64, description: 2_000, schema: 20_000 };
 
 export function createMcp(options: McpOptions): Mcp {
-  const { servers, cwd, owner, log, timeoutMs = TIMEOUT_MS } = options;
+  const { servers, home, roots, owner, log, timeoutMs = TIMEOUT_MS } = options;
   const offered = new Map<string, Tool[]>();
   // In the order of the configuration, whoever answered first; of two with one name ("a" + "b_c", "a_b" + "c") the first.
   const tools = () => {
@@ -64,7 +67,7 @@ export function createMcp(options: McpOptions): Mcp {
         log("info", "mcp.tools", { server: name, tools: some.length });
         options.onChange?.(tools());
       };
-      const link = createLink({ name, server, cwd, owner, log, timeoutMs, onOffers });
+      const link = createLink({ name, server, home, roots, owner, log, timeoutMs, onOffers });
       return [name, link];
     }),
   );

@@ -3,7 +3,7 @@
 import type { Dirent, Stats } from "node:fs";
 import { lstat, readdir, realpath } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
-import { openFile } from "./files/open.ts";
+import { openFile } from "../platform/confined.ts";
 
 export type Guard = {
   /** Directories with HEAD, objects and refs, each under a name that it loses when another takes its place or when it

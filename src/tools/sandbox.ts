@@ -2,9 +2,9 @@
 // places to write, a PID namespace of its own (the end of its first process is the end of all), not our network, and no way to more rights.
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, relative } from "node:path";
+import { secretPlaces } from "../platform/secret-places.ts";
 import { asOneself, type Netns } from "./netns.ts";
 import type { Guard } from "./repos.ts";
-import { secretPlaces } from "./secret-places.ts";
 import { toolchains } from "./toolchains.ts";
 
 export type Sandbox = {
@@ -20,6 +20,8 @@ export type Sandbox = {
   tmp?: string;
   /** Its network; without one, a new one that nobody else is in. Never this machine's own. */
   netns?: Netns | null | undefined;
+  /** The machine's own network: for a program that the user has configured, never for a command. */
+  hostNetwork?: boolean;
 };
 
 /** `empty`: nothing is there, and nothing can be put there. `link`: a link to `from`. */
@@ -86,11 +88,12 @@ export function bwrapArgs(sandbox: Sandbox, cwd: string): string[] {
   return [
     ...words("--unshare-pid --unshare-ipc --unshare-uts --die-with-parent --new-session"),
     ...words("--cap-drop ALL"), // started by root it would keep them all
-    ...(sandbox.netns ? asOneself(sandbox.netns) : ["--unshare-net"]),
+    ...(sandbox.netns ? asOneself(sandbox.netns) : words(sandbox.hostNetwork ? "" : "--unshare-net")),
     ...words("--ro-bind / / --proc /proc --dev /dev"),
     ...mounts.flatMap(({ at, kind, from }) => {
       if (kind === "link") return ["--symlink", from, at];
-      if (kind === "write" || kind === "read") return [kind === "write" ? "--bind" : "--ro-bind", from, at];
+      if (kind === "write" || kind === "read")
+        return [...placesFor(at, mounts), kind === "write" ? "--bind" : "--ro-bind", from, at];
       return kind === "empty" || isDir(from) ? ["--perms", "0755", "--tmpfs", at] : ["--ro-bind", "/dev/null", at];
     }),
     // After all of them: places to mount on had to be made. A write then fails, instead of being lost.
@@ -99,6 +102,14 @@ export function bwrapArgs(sandbox: Sandbox, cwd: string): string[] {
     cwd,
     "--",
   ];
+}
+
+/** What bubblewrap makes to mount on is open to all. In a /tmp of ours it stays there, so it is made before, for us only. */
+function placesFor(at: string, mounts: readonly Mount[]): string[] {
+  const tmp = mounts.find((mount) => mount.at === "/tmp" && mount.kind === "write");
+  if (!tmp || !isIn("/tmp")(at) || !isDir(at)) return [];
+  const names = relative("/tmp", at).split("/");
+  return names.flatMap((_, depth) => ["--perms", "0700", "--dir", join("/tmp", ...names.slice(0, depth + 1))]);
 }
 
 const words = (text: string) => text.split(/\s+/).filter((word) => word !== "");

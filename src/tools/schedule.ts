@@ -2,7 +2,7 @@
 // in it, the terminal all of them, and a scheduled turn only its own, which it may end but never multiply.
 import * as z from "zod";
 import type { Job, RunningJobs } from "../core/jobs.ts";
-import type { Clock, Tool, ToolCall, ToolResult } from "../core/ports.ts";
+import type { Clock, Gate, Tool, ToolCall, ToolResult } from "../core/ports.ts";
 import { defineTool, failed, ok } from "./define.ts";
 
 const args = z
@@ -44,8 +44,15 @@ type Args = z.output<typeof args>;
 const SCHEDULED = "agent:main:schedule:";
 const TERMINAL = "agent:main:terminal:";
 
-/** `jobs`: the scheduler works with the engine, which is made with its tools; so it is asked for when it is there. */
-export function createSchedule({ jobs, clock }: { jobs(): RunningJobs; clock: Clock }): Tool {
+type Options = {
+  /** The scheduler works with the engine, which is made with its tools; so it is asked for when it is there. */
+  jobs(): RunningJobs;
+  clock: Clock;
+  /** Of what a new job is to do; without it nobody is asked. */
+  judge?: (text: string, session: string) => Promise<Gate>;
+};
+
+export function createSchedule({ jobs, clock, judge }: Options): Tool {
   async function add(given: Args, { session, turn, call }: ToolCall): Promise<ToolResult> {
     const { text = "", name, cron, at, in: wait, zone, deliver, missed } = given;
     const talk = talkOf(session);
@@ -86,10 +93,14 @@ export function createSchedule({ jobs, clock }: { jobs(): RunningJobs; clock: Cl
       "besides its times). Nobody can be asked in such a turn. RunningJobs run while the gateway runs, at most once a minute.",
     args,
     repeatable: true,
-    judge: ({ action }, session) =>
-      session.startsWith(SCHEDULED) && ["add", "resume", "run"].includes(action)
-        ? { gate: "refuse", result: "Not run: a scheduled turn makes no jobs and starts none. It can end its own." }
-        : { gate: "run" },
+    judge: ({ action, text = "" }, session) => {
+      if (session.startsWith(SCHEDULED) && ["add", "resume", "run"].includes(action))
+        return {
+          gate: "refuse",
+          result: "Not run: a scheduled turn makes no jobs and starts none. It can end its own.",
+        };
+      return action === "add" && judge ? judge(text, session) : { gate: "run" };
+    },
     run(given, call) {
       const { action, id = "" } = given;
       if (action === "add") return add(given, call);

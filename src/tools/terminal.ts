@@ -8,8 +8,9 @@ import { messageOf } from "../core/errors.ts";
 import { isGranted } from "../core/grant.ts";
 import type { Gate, Log, Tool, ToolCall, ToolResult } from "../core/ports.ts";
 import type { About, Grant } from "../core/session.ts";
+import { asData } from "../platform/data.ts";
+import { pathWithout } from "../platform/programs.ts";
 import { createBox, type Entered, inside } from "./box.ts";
-import { pathWithout } from "./env.ts";
 import { ownerHere, type Result, run } from "./exec.ts";
 import { allowsHost, hostPattern, PRESETS } from "./hosts.ts";
 import { createKeptHosts } from "./kept-hosts.ts";
@@ -34,6 +35,8 @@ export type TerminalOptions = {
   home: string;
   /** Where a session begins. */
   workspace: string;
+  /** Other directories that commands may write. */
+  writable?: readonly string[];
   sandbox: Choice;
   policy: Policy;
   /** May this be typed into that background process? Without an opinion of its own: as a command, and never unasked outside a sandbox. */
@@ -99,7 +102,9 @@ export function createTerminal(options: TerminalOptions): Terminal {
   const workspace = realpathSync(options.workspace);
   const longest = Math.max(timeoutMs, LONGEST_TIMEOUT_MS);
   const owner = ownerHere(home);
-  const env = { PATH: pathWithout(workspace, process.env.PATH ?? "/usr/local/bin:/usr/bin:/bin") };
+  const env = {
+    PATH: pathWithout([workspace, ...(options.writable ?? [])], process.env.PATH ?? "/usr/local/bin:/usr/bin:/bin"),
+  };
   const places = createPlaces(home, log);
   const kept = createKeptHosts(join(home, "hosts.allow"), log);
   /** An approval holds only where a command would do the same as when it was asked for. */
@@ -392,9 +397,10 @@ const report = (head: string, notes: string[], output: string) =>
 
 const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;
 
+/** It is said to the model where a person's words stand, so nothing that a program printed may look like those. */
 function endedText(process: Background, result: Result): string {
-  const head = `Background process ${process.id} has ended: exit ${result.code} after ${seconds(result.durationMs)}`;
-  const notes = [process.command.slice(0, 500), `all of its output is in ${process.file}`];
-  return report(head, notes, result.output.slice(-LAST_WORDS));
+  const how = `exit ${result.code} after ${seconds(result.durationMs)} · all of its output is in ${process.file}`;
+  const head = `A program says this, not a person: background process ${process.id} has ended: ${how}`;
+  return asData(head, `$ ${process.command.slice(0, 500)}\n${result.output.slice(-LAST_WORDS)}`);
 }
 const LAST_WORDS = 2000;

@@ -6,9 +6,11 @@ import { ConfigError, messageOf, Refusal, type RefusalCode } from "../core/error
 import type { RunningJobs } from "../core/jobs.ts";
 import type { Clock, Log, Store, Tool } from "../core/ports.ts";
 import type { Runtime } from "../core/runtime.ts";
+import { distrustPrograms } from "../platform/programs.ts";
 import { createClarify } from "./clarify.ts";
 import { createDelegate } from "./delegate.ts";
 import { ownerHere, probeSandbox, run, sweepOrphans } from "./exec.ts";
+import { createExposure } from "./exposure.ts";
 import { bundledRipgrep } from "./files/ripgrep.ts";
 import { createFileTools } from "./files/tools.ts";
 import { openHomePolicy } from "./home-policy.ts";
@@ -51,7 +53,7 @@ export type ToolboxOptions = {
   };
   clarifyMs: number;
   mcpServers: McpOptions["servers"];
-  store: Pick<Store, "search">;
+  store: Pick<Store, "search" | "entries" | "summary">;
   /** The engine is made with its tools, so it is asked for when it is there. */
   runtime(): Runtime;
   /** Likewise. */
@@ -81,6 +83,7 @@ const PASSING: ReadonlySet<RefusalCode> = new Set(["store_unavailable", "inbox_f
 
 export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
   const { home, workspace, approvals, terminal, clock, log, runtime, store } = options;
+  distrustPrograms([workspace, ...terminal.writable]);
   const [swept, choice, rg] = await Promise.all([sweepOrphans(home), pickSandbox(options), bundledRipgrep()]);
   log("info", "orphans.swept", { ...swept });
   const policy = await openHomePolicy({
@@ -95,6 +98,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
   const shell = createTerminal({
     home,
     workspace,
+    writable: terminal.writable,
     sandbox: choice,
     policy,
     ...(approvals.mode === "off" && { judgeInput: () => ({ verdict: "allow" as const, reason: "asking is off" }) }),
@@ -110,6 +114,11 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
       allow: allowedHosts(terminal.network_allow),
     },
   });
+  const roots = [workspace, ...terminal.writable];
+  const exposure =
+    approvals.mode === "off"
+      ? undefined
+      : createExposure({ store, roots, home, display: escapeForDisplay, timeoutMs: approvals.timeoutMs });
   const own: Tool[] = [
     ...shell.tools,
     ...createFileTools({
@@ -124,18 +133,19 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
       display: escapeForDisplay,
       log,
     }),
-    createWebTool(),
+    createWebTool(exposure && { judge: exposure.judgeFetch }),
     createSessionSearch({ store, scopeOf }),
     createTodo(join(home, "todo")),
     createSkillView(options.skills),
     createClarify(options.clarifyMs),
     createDelegate({ runtime, clock, approvals: approvals.unattended }),
-    createSchedule({ jobs: options.jobs, clock }),
+    createSchedule({ jobs: options.jobs, clock, ...(exposure && { judge: exposure.judgeJob }) }),
   ];
   let all = own;
   const mcp = createMcp({
     servers: options.mcpServers,
-    cwd: workspace,
+    home,
+    roots,
     owner: ownerHere(home),
     log,
     approvalMs: approvals.timeoutMs,

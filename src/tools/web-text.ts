@@ -1,7 +1,7 @@
 // HTML as text that reads well: headings, lists, links, tables and code as in Markdown, nothing that a reader of the page
 // would not see.
 import { setImmediate } from "node:timers/promises";
-import { plain } from "./data.ts";
+import { plain } from "../platform/data.ts";
 
 /** Between pieces of this size others get their turn. */
 const PIECE = 32_768;

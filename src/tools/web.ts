@@ -7,15 +7,17 @@ import { pipeline, type Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import * as z from "zod";
 import { messageOf } from "../core/errors.ts";
-import type { Tool, ToolResult } from "../core/ports.ts";
+import type { Gate, Tool, ToolResult } from "../core/ports.ts";
+import { asData, atMost, plain } from "../platform/data.ts";
 import { unlessAborted } from "./abort.ts";
-import { asData, atMost, plain } from "./data.ts";
 import { defineTool, failed, ok } from "./define.ts";
 import { isInnerName, isPublic, isWebPort } from "./web-address.ts";
 import { readHtml, readJson } from "./web-text.ts";
 
 type Address = { address: string; family: number };
 export type WebOptions = {
+  /** Without it nobody is asked. */
+  judge?: (url: string, session: string) => Promise<Gate>;
   /** `host` or `host:port`, a name or an address, that may be fetched although it is not public. */
   allowHosts?: readonly string[];
   resolve?: (host: string) => Promise<Address[]>;
@@ -39,6 +41,7 @@ const HEADERS = {
 class Refused extends Error {}
 
 export function createWebTool(options: WebOptions = {}): Tool {
+  const { judge } = options;
   return defineTool({
     name: "web_fetch",
     description:
@@ -50,6 +53,7 @@ export function createWebTool(options: WebOptions = {}): Tool {
       raw: z.boolean().optional().describe("Give the source instead of readable text."),
     }),
     repeatable: true,
+    ...(judge && { judge: ({ url }, session) => judge(url, session) }),
     run: async ({ url, max_chars = CHARS.usual, raw = false }, { signal }) => {
       const limit = limitedBy(signal, options.timeoutMs ?? TIMEOUT_MS);
       try {

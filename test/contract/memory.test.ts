@@ -104,7 +104,14 @@ memoryContract("mcp", async () => {
     async open() {
       await stop();
       const servers = { notes: { url: server.url } };
-      const mcp = createMcp({ servers, cwd: place, owner: ownerHere(place), log: () => {}, startMs: 20_000 });
+      const mcp = createMcp({
+        servers,
+        home: place,
+        roots: [],
+        owner: ownerHere(place),
+        log: () => {},
+        startMs: 20_000,
+      });
       links.push(mcp);
       await mcp.ready;
       return createMcpMemory({

@@ -1,6 +1,6 @@
 // `hermes gateway` as real processes between a Telegram and a model provider of this machine: talked to, interrupted, asked,
 // killed, drained, restarted.
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ownerPid } from "../../src/store/sqlite.ts";
@@ -363,7 +363,7 @@ describe("a gateway that cannot start", () => {
       OPENAI_API_KEY: "k",
       LLM_MODEL: "fake-model",
     });
-    const second = other.start(["gateway", "--port", "0"]);
+    const second = other.start(["gateway", "--port", "0"], { HOME: place.dir }); // the same user, another home of ours
     expect(await second.exit).toBe(78);
     expect(second.stderr()).toContain("Another gateway on this machine uses the same Telegram token; stop it first.");
     other.clear();
@@ -377,25 +377,5 @@ describe("a gateway that cannot start", () => {
     expect(hermes.stderr()).toContain("TELEGRAM_BOT_TOKEN");
     expect(hermes.stderr()).not.toContain("1:wrong");
     expect(hermes.stdout()).not.toContain("ready");
-  });
-});
-
-describe("a service manager", () => {
-  it("is told when we are ready, that we are alive, and that we are leaving", async () => {
-    const bin = join(place.dir, "bin");
-    const told = join(place.dir, "told.txt");
-    mkdirSync(bin);
-    writeFileSync(join(bin, "systemd-notify"), `#!/bin/sh\necho "$@" >> '${told}'\n`);
-    chmodSync(join(bin, "systemd-notify"), 0o755);
-    const env = { NOTIFY_SOCKET: "/run/nobody", WATCHDOG_USEC: "400000", PATH: `${bin}:${process.env["PATH"]}` };
-    const hermes = await gateway(env);
-    const lines = () => (existsSync(told) ? readFileSync(told, "utf8").trim().split("\n") : []);
-    await expect
-      .poll(() => lines().filter((line) => line === "WATCHDOG=1").length, { timeout: 10_000 })
-      .toBeGreaterThan(2);
-    hermes.kill("SIGTERM");
-    expect(await hermes.exit).toBe(0);
-    await expect.poll(lines, { timeout: 10_000 }).toContain("STOPPING=1");
-    expect(lines()).toContain(`--ready MAINPID=${hermes.pid}`);
   });
 });

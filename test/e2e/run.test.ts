@@ -33,6 +33,33 @@ describe("hermes run", () => {
     expect(llm.requests).toHaveLength(1);
   });
 
+  const HOSTILE = ["a\x1b]52;c;eA==\x07b", "\tc\u009b31md", "\u202ee", "\x1b[", "2J\r\n"];
+
+  it("writes no control sequence of a model's, neither to a pipe nor as JSON; tabs and all else arrive", async () => {
+    llm.script([{ text: HOSTILE }, { text: HOSTILE }]);
+    const piped = run("hi");
+    expect(await piped.exit).toBe(0);
+    expect(piped.stdout()).toBe("ab\tcd\u202ee2J\n");
+    const json = run("--json", "hi");
+    expect(await json.exit).toBe(0);
+    expect(json.stdout()).not.toMatch(/[\x1b\x7f-\x9f]/);
+    const said = json
+      .stdout()
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    const deltas = said.flatMap(({ event, delta }) => (event === "message.delta" ? [delta] : []));
+    expect(deltas.join("")).toBe(HOSTILE.join(""));
+  });
+
+  it("shows nothing on a terminal that would drive it or turn its text around", async () => {
+    llm.script([{ text: HOSTILE, calls: [{ name: "todo", args: { x: "\x1b]0;title\x07" } }] }, { text: "done" }]);
+    const hermes = place.startOnTerminal(["run", "hi"]);
+    expect(await hermes.exit).toBe(0);
+    expect(hermes.stdout()).toContain("done");
+    expect(hermes.stdout()).not.toMatch(/[\x1b\x9b\u202e\x07]/);
+  });
+
   it("speaks Anthropic's format when that is what is configured", async () => {
     const hermes = place.start(["run", "hi"], {
       OPENAI_BASE_URL: "",

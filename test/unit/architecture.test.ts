@@ -37,7 +37,47 @@ describe("the source is a star around core", () => {
   });
 });
 
+describe("nothing outside the sandbox trusts a place that the agent may write", () => {
+  it("opens files, starts programs and looks up names only in the modules that are listed here with their reason", () => {
+    expect(breaches(unlistedDoors)).toEqual([]);
+  });
+
+  it("has no module in that list that does not need to be there", () => {
+    const opening = new Set(files.filter(({ source }) => doorsIn(source).length > 0).map(({ path }) => path));
+    expect(Object.keys(DOORS).filter((path) => !opening.has(path))).toEqual([]);
+  });
+});
+
 describe("the rules can fail", () => {
+  it.each([
+    'import { readFile } from "node:fs/promises";',
+    'import { type Dirent, openSync } from "node:fs";',
+    'import fs from "node:fs";',
+    'import * as fs from "fs";',
+    'import { promises } from "fs";',
+    'import { execFile } from "node:child_process";',
+    'const { readFileSync } = await import("node:fs");',
+    'export { readFile } from "fs/promises";',
+    'import { DatabaseSync } from "node:sqlite";',
+    'import { createRequire } from "node:module";',
+    'const fs = process.getBuiltinModule("fs");',
+    "const fs = process.binding(name);",
+  ])("a file opened, or a program started, past the confined opener: %s", (source) => {
+    expect(unlistedDoors("src/agent/act.ts", source)).toHaveLength(1);
+    expect(unlistedDoors("src/surfaces/terminal/attachments.ts", source)).toHaveLength(1);
+  });
+
+  it("but not on types and constants", () => {
+    const innocent = [
+      'import type { Dirent } from "node:fs";',
+      'import { constants } from "node:fs";',
+      'import { type Stats, constants as flags } from "node:fs";',
+      'import type { FileHandle } from "node:fs/promises";',
+      'import { openFile } from "../platform/confined.ts";',
+    ].join("\n");
+    expect(unlistedDoors("src/agent/act.ts", innocent)).toEqual([]);
+  });
+
   it.each([
     ["src/core/turn.ts", 'import { clock } from "../platform/clock.ts";'],
     ["src/core/turn.ts", 'import type { Engine } from "../engine/engine.ts";'],
@@ -143,6 +183,76 @@ function impurities(path: string, source: string): string[] {
   const worldly =
     /(?<![.\w$])(?:Date|setTimeout|setInterval|setImmediate|queueMicrotask|fetch|process|performance|crypto|require|globalThis|Math\.random|AbortSignal\.timeout|random(?:UUID|Bytes|Int|FillSync))\b/g;
   return [...codeOf(source).matchAll(worldly)].map(([word]) => `${path} uses ${word}`);
+}
+
+/** Who may open files by path or start programs, and why that trusts nothing that the agent may have put there. Anybody else
+ *  uses `platform/confined.ts`, `platform/programs.ts` or `tools/exec.ts`. */
+const DOORS: Readonly<Record<string, string>> = {
+  // The doors themselves.
+  "src/platform/confined.ts": "the confined opener",
+  "src/platform/programs.ts": "finds programs in the directories of the system, without opening anything",
+  "src/tools/exec.ts": "the one door for processes of tools: inside the sandbox, or asked about",
+  "src/tools/mcp-stdio.ts": "programs that the user configured, in a directory of ours or a sandbox",
+  // File tools: by paths below a directory that the confined opener has opened, or only to find where a path leads.
+  "src/tools/files/store.ts": "writes below an open directory",
+  "src/tools/files/confine.ts": "looks at paths without opening anything",
+  // HERMES_HOME and other places of the user's that the agent can never write.
+  "src/skills/trust.ts": "HERMES_HOME",
+  "src/config/config.ts": "HERMES_HOME",
+  "src/platform/home.ts": "HERMES_HOME",
+  "src/platform/logfile.ts": "HERMES_HOME",
+  "src/platform/token-lock.ts": "a directory of the user's that is checked first",
+  "src/compose/api.ts": "HERMES_HOME",
+  "src/compose/gateway.ts": "HERMES_HOME",
+  "src/commands/memory.ts": "HERMES_HOME",
+  "src/commands/chat.ts": "HERMES_HOME",
+  "src/memory/notebook.ts": "HERMES_HOME",
+  "src/store/sqlite.ts": "HERMES_HOME",
+  "src/store/sqlite-worker.ts": "HERMES_HOME",
+  "src/surfaces/cli/files.ts": "HERMES_HOME",
+  "src/surfaces/cli/doctor.ts": "HERMES_HOME",
+  "src/surfaces/cli/logs.ts": "HERMES_HOME",
+  "src/surfaces/cli/gateway.ts": "the user's own systemd units",
+  "src/surfaces/http/key.ts": "HERMES_HOME",
+  "src/surfaces/gateway/attachments.ts": "HERMES_HOME",
+  "src/surfaces/terminal/history.ts": "HERMES_HOME",
+  "src/tools/home-policy.ts": "HERMES_HOME",
+  "src/tools/todo.ts": "HERMES_HOME",
+  "src/tools/places.ts": "HERMES_HOME",
+  "src/tools/output.ts": "HERMES_HOME",
+  // What only looks, or what belongs to the system.
+  "src/surfaces/cli/answers.ts": "the terminal and its standard input",
+  "src/surfaces/terminal/run.ts": "its standard input",
+  "src/platform/handed-secrets.ts": "a descriptor that our launcher opened",
+  "src/tools/env.ts": "/proc and HERMES_HOME, without opening anything",
+  "src/tools/sandbox.ts": "looks at paths without opening anything",
+  "src/tools/terminal.ts": "looks at directories without opening anything",
+  "src/tools/tree.ts": "/proc",
+  "src/tools/pipes.ts": "pipes in a directory of our own that nobody else may enter",
+  "src/surfaces/terminal/screen/highlight.ts": "modules of this program, by their names",
+  // Programs of the system, by their absolute paths.
+  "src/surfaces/gateway/service.ts": "systemd-notify",
+  "src/surfaces/gateway/lifecycle.ts": "/bin/sh, which starts this program again",
+};
+
+function unlistedDoors(path: string, source: string): string[] {
+  return path in DOORS ? [] : doorsIn(source).map((name) => `${path} uses ${name}`);
+}
+
+/** Each way to open a file or to start a program that is not one of ours; types and constants are none. */
+function doorsIn(source: string): string[] {
+  const { code, strings } = scan(source);
+  const opening = /^(?:node:)?(?:fs|fs\/promises|child_process|cluster|module|sqlite)$/;
+  const named = /\b(?:import|export)\s+(type\s+)?([\w*${},\s]*?)\s*\bfrom\s*"(\d+)"|\bimport\s*(?:\(\s*)?"(\d+)"/g;
+  const imports = [...code.matchAll(named)].flatMap(([, type, names = "", from, direct]) => {
+    const module = strings[Number(from ?? direct)] ?? "";
+    if (!opening.test(module) || type) return [];
+    const list = /^\{(.*)\}$/s.exec(names.trim())?.[1]?.split(",") ?? ["all of it"];
+    const opens = list.map((name) => name.trim()).filter((name) => name && !/^(?:type\s|constants\b)/.test(name));
+    return opens.length > 0 ? [`${opens.join(", ")} of ${module}`] : [];
+  });
+  const others = code.match(/\bprocess\s*\.\s*(?:binding|dlopen|getBuiltinModule)\b/g) ?? [];
+  return [...imports, ...others];
 }
 
 function tooLong(path: string, source: string): string[] {

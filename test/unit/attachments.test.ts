@@ -1,10 +1,20 @@
 // Pictures in a typed message, with real files.
-import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { attachmentsIn, readImage } from "../../src/surfaces/terminal/attachments.ts";
+import { makePipes } from "../fakes/pipe.ts";
 
 const BYTES = {
   png: Buffer.from("\x89PNG\r\n\x1a\npicture", "latin1"),
@@ -89,7 +99,10 @@ describe("a picture is found", () => {
 
   it("and is told as what it is, not as what it is called", async () => {
     for (const [kind, bytes] of Object.entries(BYTES))
-      expect(await readImage(put("x.png", bytes))).toEqual({ mime: `image/${kind}`, data: bytes.toString("base64") });
+      expect(await readImage(put("x.png", bytes), [dir])).toEqual({
+        mime: `image/${kind}`,
+        data: bytes.toString("base64"),
+      });
   });
 
   it("in no time in a long text that is made to be hard", async () => {
@@ -127,6 +140,22 @@ describe("what cannot be sent is refused, by its name and with the reason", () =
     expect(await problem(`see ${put("empty.gif", Buffer.from(""))}`)).toContain("empty.gif: its content is not");
   });
 
+  it("one in the working directory that is a link out of it; a person's own links elsewhere are followed", async () => {
+    const work = join(dir, "work");
+    mkdirSync(work);
+    put("private.png");
+    symlinkSync(join(dir, "private.png"), join(work, "shot.png"));
+    await expect(attachmentsIn("see @shot.png", work)).rejects.toThrow(/shot.png is a link that leads out/);
+    symlinkSync(join(dir, "private.png"), join(dir, "mine.png"));
+    expect((await attachmentsIn("see @../mine.png", work)).images).toEqual([PNG]);
+  });
+
+  it("a pipe, without waiting for somebody to write to it", async () => {
+    makePipes(join(dir, "pipe.png"));
+    expect(await found("see @pipe.png")).toEqual([]);
+    await expect(readImage(join(dir, "pipe.png"), [dir])).rejects.toThrow(/not a regular file/);
+  });
+
   it("more of them than fit into one message", async () => {
     const names = Array.from({ length: 21 }, (_, i) => `p${i}.png`);
     for (const name of names) put(name);
@@ -140,7 +169,7 @@ describe("what cannot be sent is refused, by its name and with the reason", () =
   });
 
   it("a file that is not there, or of another kind, where it is asked for by itself", async () => {
-    await expect(readImage(join(dir, "gone.png"))).rejects.toThrow(/gone.png: cannot be read: ENOENT/);
-    await expect(readImage(put("notes.txt"))).rejects.toThrow(/notes.txt: only .png, .jpg/);
+    await expect(readImage(join(dir, "gone.png"), [])).rejects.toThrow(/gone.png: cannot be read: ENOENT/);
+    await expect(readImage(put("notes.txt"), [])).rejects.toThrow(/notes.txt: only .png, .jpg/);
   });
 });

@@ -202,11 +202,21 @@ describe("values", () => {
       args: ["-y", "files"],
       env: { A: "b" },
       headers: {},
+      sandbox: false,
+      network: true,
     });
-    yaml("mcp_servers:", "  both: {command: [npx], url: https://mcp.test}", "  neither:");
+    yaml(
+      "mcp_servers:",
+      "  both: {command: [npx], url: https://mcp.test}",
+      "  neither:",
+      "  far: {url: https://mcp.test, sandbox: true}",
+      "  near: {command: [npx], cwd: work}",
+    );
     expect(problems().map((line) => line.split(": ").slice(1).join(": "))).toEqual([
       "mcp_servers.both must have either command or url",
       "mcp_servers.neither must have either command or url",
+      "mcp_servers.far can have a sandbox only with command",
+      'mcp_servers.near.cwd must be an absolute path, not "work"',
     ]);
   });
 

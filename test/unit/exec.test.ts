@@ -5,6 +5,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   realpathSync,
   rmSync,
@@ -325,6 +326,15 @@ inSandbox.describe("the sandbox", () => {
     expect(existsSync("/tmp/kept")).toBe(false);
   });
 
+  it("makes the places that it mounts on in its /tmp for us only", async () => {
+    const tmp = join(dir, "tmp");
+    mkdirSync(tmp, { mode: 0o700 });
+    expect((await run("true", options({ sandbox: sandbox({ tmp }) }))).code).toBe(0);
+    const made = readdirSync(tmp, { recursive: true }).map((name) => join(tmp, String(name)));
+    expect(made).toContain(join(tmp, workspace.replace(/^\/tmp\//, "")));
+    expect(made.filter((path) => (statSync(path).mode & 0o077) !== 0)).toEqual([]);
+  });
+
   it("hides credentials and our own home, but shows what is meant to be read in there", async () => {
     const user = join(dir, "user");
     const hermes = join(user, "agent-home");
@@ -456,7 +466,9 @@ describe("output", () => {
 });
 
 it("passes no place where the agent could put a program of its own in front", () => {
-  expect(childEnv({ PATH: ".:/usr/bin::bin:/bin", HOME: "/h", LD_PRELOAD: "/x", LC_ALL: "C" })).toEqual({
+  const env = childEnv({ PATH: ".:/usr/bin::bin:/bin", HOME: "/h", LD_PRELOAD: "/x", LC_ALL: "C" });
+  const others = Object.entries(env).filter(([name]) => !name.startsWith("GIT_"));
+  expect(Object.fromEntries(others)).toEqual({
     PATH: "/usr/bin:/bin",
     HOME: "/h",
     LC_ALL: "C",

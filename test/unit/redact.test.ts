@@ -230,6 +230,36 @@ describe("fields", () => {
   });
 });
 
+describe("what was added, and nothing else", () => {
+  const redactor = createRedactor();
+  redactor.add("tok-9f8e7d6c5b4a");
+  redactor.add("tok-9f8e7d6c5b4a-longer");
+  redactor.add('with "quotes" 12345');
+
+  it("is hidden, as it is and in JSON, and the longer one whole", () => {
+    expect(redactor.known("a tok-9f8e7d6c5b4a-longer, tok-9f8e7d6c5b4a")).toBe("a [redacted], [redacted]");
+    expect(redactor.known(JSON.stringify({ a: 'with "quotes" 12345' }))).toBe('{"a":"[redacted]"}');
+  });
+
+  it("leaves alone what only looks like a secret, words and paths", () => {
+    const words = createRedactor();
+    for (const value of ["password", "correcthorsebattery", "/home/me/.ssh/id_rsa", "~/keys/mine.pem"])
+      words.add(value);
+    const text =
+      'password="hunter22" token=abc sk-proj-abcdefgh12345678 correcthorsebattery /home/me/.ssh/id_rsa ~/keys/mine.pem';
+    expect(words.known(text)).toBe(text);
+  });
+
+  it("in 5 MB and with 100 secrets takes no time that anybody notices", () => {
+    const many = createRedactor();
+    for (let n = 0; n < 100; n++) many.add(`secret-value-of-number-${n}-aaaaaaaa`);
+    const long = "secret-value-of-nobody aaaa ".repeat(180_000);
+    const before = performance.now();
+    expect(many.known(long)).toBe(long);
+    expect(performance.now() - before).toBeLessThan(2_000);
+  });
+});
+
 describe("hostile text", () => {
   it.each([
     ["addresses", `://${"a:".repeat(8000)}`],

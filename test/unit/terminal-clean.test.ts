@@ -1,7 +1,7 @@
 // What models and tools write cannot drive the terminal, and no line of it is lost.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { clean } from "../../src/surfaces/terminal/screen/clean.ts";
+import { clean } from "../../src/surfaces/terminal/clean.ts";
 
 const odd = fc.constantFrom(
   "\x1b",

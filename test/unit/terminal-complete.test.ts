@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createCompletion } from "../../src/surfaces/terminal/screen/complete.ts";
 import { makeTheme } from "../../src/surfaces/terminal/screen/theme.ts";
 import { pathsBelow } from "../../src/surfaces/terminal/screen/tree.ts";
+import { makePipes } from "../fakes/pipe.ts";
 
 const COMMANDS = [
   { name: "stop", argument: "[all]", description: "stop the turn", complete: ["all"] },
@@ -252,4 +253,11 @@ describe("in the editor", () => {
     press(TAB);
     expect(editor.getText()).toBe("/busy queue");
   });
+});
+
+it("an ignore file that is a pipe, or a link to something endless, does not hang who types", async () => {
+  put("a.txt", "sub/b.txt");
+  makePipes(join(dir, ".gitignore"));
+  symlinkSync("/dev/zero", join(dir, "sub", ".gitignore"));
+  expect(await pathsBelow(dir)).toContain("sub/b.txt");
 });

@@ -2,7 +2,7 @@
 import { Markdown } from "@earendil-works/pi-tui";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { clean } from "../../src/surfaces/terminal/screen/clean.ts";
+import { clean } from "../../src/surfaces/terminal/clean.ts";
 import { createPieces } from "../../src/surfaces/terminal/screen/pieces.ts";
 import { makeTheme } from "../../src/surfaces/terminal/screen/theme.ts";
 

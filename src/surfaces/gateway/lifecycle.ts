@@ -1,6 +1,9 @@
 // How the gateway's process begins, is asked to leave, and ends: always, in time, with the code its service manager reads.
 import { spawn } from "node:child_process";
+import { Writable } from "node:stream";
 import type { Log } from "../../core/ports.ts";
+import { handOver, SECRETS_FD } from "../../platform/handed-secrets.ts";
+import { findProgram } from "../../platform/programs.ts";
 
 /** sysexits.h: EX_TEMPFAIL asks a service manager to start us again. */
 const EXIT = { stopped: 0, failed: 1, restart: 75, second: 130 };
@@ -54,17 +57,27 @@ const WAIT_S = 600;
 /** In a session of its own, without our terminal: waits until we are gone, then starts the gateway again. */
 export function startAgain(pid: number, command: readonly string[], env: NodeJS.ProcessEnv): number {
   const script = `
+    sleep=$1; shift
     n=0
     while kill -0 ${pid} 2>/dev/null; do
       n=$((n + 1)); [ "$n" -gt ${WAIT_S * 10} ] && exit 1
-      sleep 0.1
+      "$sleep" 0.1
     done
     exec "$@"`;
-  const child = spawn("/bin/sh", ["-c", script, "hermes gateway restart", ...command], {
-    detached: true, // setsid
-    stdio: "ignore",
-    env,
-  });
+  const given = handOver(env);
+  const child = spawn(
+    "/bin/sh",
+    ["-c", script, "hermes gateway restart", findProgram("sleep") ?? "/bin/sleep", ...command],
+    {
+      detached: true, // setsid
+      stdio: [...Array.from({ length: SECRETS_FD }, () => "ignore" as const), "pipe"],
+      env: given.env,
+    },
+  );
+  const streams: readonly unknown[] = child.stdio;
+  const secrets = streams[SECRETS_FD];
+  // Nobody reads it before we are gone: it waits in the socket.
+  if (secrets instanceof Writable) secrets.on("error", () => {}).end(given.text);
   child.unref();
   return child.pid ?? 0;
 }

@@ -4,16 +4,21 @@ import { spawn } from "node:child_process";
 import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log } from "../../core/ports.ts";
 
-/** Node cannot speak to a datagram socket of the file system; systemd's own small program can. */
-const NOTIFY = "systemd-notify";
+/** `notify`: Node cannot speak to a datagram socket of the file system; systemd's own small program can. Null: it is not
+ *  there. */
+type Options = { env: NodeJS.ProcessEnv; notify: string | null; clock: Clock; log: Log };
 
-export function notifyService({ env, clock, log }: { env: NodeJS.ProcessEnv; clock: Clock; log: Log }): {
-  stopping(): void;
-} {
-  if (!env["NOTIFY_SOCKET"]) return { stopping: () => {} };
+export function notifyService({ env, notify, clock, log }: Options): { stopping(): void } {
+  const socket = env["NOTIFY_SOCKET"];
+  if (!socket) return { stopping: () => {} };
+  if (!notify) {
+    log("warn", "service.untold", { error: "systemd-notify is not installed" });
+    return { stopping: () => {} };
+  }
   const over = new AbortController();
   const tell = (...states: string[]) => {
-    const child = spawn(NOTIFY, states, { stdio: "ignore", env });
+    // Nothing of ours but the socket: our keys are in our environment.
+    const child = spawn(notify, states, { cwd: "/", stdio: "ignore", env: { NOTIFY_SOCKET: socket } });
     child.on("error", (error) => log("warn", "service.untold", { error: error.message }));
     child.unref();
   };
@@ -69,7 +74,7 @@ WatchdogSec=60
 UMask=0077
 NoNewPrivileges=yes
 ProtectSystem=strict
-ReadWritePaths=${quoted(home)} ${quoted(workspace)} /tmp
+ReadWritePaths=${quoted(home)} ${quoted(workspace)} -%h/.hermes/locks /tmp
 ProtectKernelTunables=yes
 ProtectKernelModules=yes
 ProtectControlGroups=yes

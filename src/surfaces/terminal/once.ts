@@ -2,6 +2,7 @@
 import { Refusal } from "../../core/errors.ts";
 import type { Runtime, Update } from "../../core/runtime.ts";
 import type { Entry, Image } from "../../core/session.ts";
+import { clean, withoutControls } from "./clean.ts";
 import { linePen } from "./plain.ts";
 import { createTeller } from "./tell.ts";
 
@@ -17,8 +18,10 @@ export type RunOptions = {
   quiet: boolean;
   /** What to say to a question that nobody is there to answer. */
   unattended: "deny" | "allow";
+  /** Neither gets to see a control sequence that a model or a tool wrote. `terminal`: what `out` writes to is one. */
   out(text: string): void;
   err(line: string): void;
+  terminal: boolean;
   /** Aborts: the turn is stopped and seen to its end. */
   stop: AbortSignal;
 };
@@ -27,7 +30,9 @@ const EXIT = { completed: 0, failed: 1, interrupted: 1, cancelled: 130 };
 
 /** Returns the exit code. */
 export async function runOnce(options: RunOptions): Promise<number> {
-  const { runtime, session, json, quiet, out, err, stop } = options;
+  const { runtime, session, json, quiet, terminal, stop } = options;
+  const out = (text: string) => options.out(terminal ? clean(text) : withoutControls(text));
+  const err = (line: string) => options.err(clean(line));
   const { key, prompt: text, model } = options;
   const receipt = await runtime.accept({
     session,
@@ -44,7 +49,7 @@ export async function runOnce(options: RunOptions): Promise<number> {
   stop.addEventListener("abort", abort);
   if (stop.aborted) abort();
   const show = json
-    ? (update: Update) => out(`${JSON.stringify(eventOf(update, turn))}\n`)
+    ? (update: Update) => options.out(`${jsonOf(eventOf(update, turn))}\n`)
     : createTeller(linePen(out, (line) => (quiet ? undefined : err(line))));
   const over = new AbortController();
   let ours = false; // the session may still be busy with an earlier turn
@@ -64,6 +69,10 @@ export async function runOnce(options: RunOptions): Promise<number> {
     stop.removeEventListener("abort", abort);
   }
 }
+
+/** JSON escapes control characters, but not those of the second set (U+009B begins a sequence like ESC [). */
+const jsonOf = (event: Record<string, unknown>): string =>
+  JSON.stringify(event).replaceAll(/[\x7f-\x9f]/g, (char) => `\\u00${char.charCodeAt(0).toString(16)}`);
 
 async function answer({ runtime, session, unattended, err }: RunOptions, entry: Extract<Entry, { kind: "asked" }>) {
   const allow = unattended === "allow" && entry.ask.kind === "approval";

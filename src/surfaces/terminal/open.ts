@@ -1,11 +1,11 @@
 // hermes chat: opens the runtime and the view, and sees to it that leaving always ends.
 import { randomBytes, randomUUID } from "node:crypto";
-import { writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { messageOf } from "../../core/errors.ts";
+import { codeOf, messageOf } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Mode, Usage } from "../../core/session.ts";
 import { clock } from "../../platform/clock.ts";
+import { createFile } from "../../platform/confined.ts";
 import { setDeadline } from "../../platform/deadline.ts";
 import { uncaught } from "../../platform/uncaught.ts";
 import { attachmentsIn } from "./attachments.ts";
@@ -32,6 +32,7 @@ export type Settings = {
     readonly approvals: { readonly unattended: "deny" | "allow" };
     readonly agent: { readonly exit_watchdog: number };
     readonly prices: Prices;
+    readonly terminal: { readonly cwd?: string | undefined; readonly writable: readonly string[] };
   };
   home: { readonly dir: string };
   endpoints: readonly { provider: string; model: string; because: string; context: number }[];
@@ -135,8 +136,8 @@ export async function openChat(options: ChatOptions): Promise<number> {
       newSession,
       newKey: randomUUID,
       now: clock.now,
-      imagesIn: async (text) => (await attachmentsIn(text, process.cwd())).images,
-      save,
+      imagesIn: async (text) => (await attachmentsIn(text, process.cwd(), rootsOf(opened))).images,
+      save: (file, text) => save(file, text, rootsOf(opened)),
       costOf: (name: string, usage: Usage) => costOf(config.prices, name, usage),
       leave: () => left.resolve(0),
     });
@@ -199,12 +200,17 @@ async function sessionOf(options: ChatOptions, running: Opened, view: View): Pro
 
 export const newSession = () => fullName(randomBytes(4).toString("hex"));
 
+/** Where the agent may write: a link in there is not followed for a person either. */
+export const rootsOf = ({ config }: Pick<Settings, "config">): string[] => [
+  config.terminal.cwd ?? process.cwd(),
+  ...config.terminal.writable,
+];
+
 /** Never over something that is there. */
-async function save(file: string, text: string): Promise<string> {
+async function save(file: string, text: string, roots: readonly string[]): Promise<string> {
   const path = resolve(file.replace(/^~(?=\/)/, process.env["HOME"] ?? "~"));
-  await writeFile(path, text, { flag: "wx", mode: 0o600 }).catch((error: unknown) => {
-    const exists = error instanceof Error && "code" in error && error.code === "EEXIST";
-    throw exists ? new Error(`${path} is there already: name another file.`) : error;
+  await createFile(path, roots, text).catch((error: unknown) => {
+    throw codeOf(error) === "EEXIST" ? new Error(`${path} is there already: name another file.`) : error;
   });
   return path;
 }

@@ -3,9 +3,9 @@
 import { createInterface } from "node:readline";
 import { choiceAnswer, choiceIn } from "../../core/choice.ts";
 import { messageOf } from "../../core/errors.ts";
+import { clean } from "./clean.ts";
 import type { Question } from "./facts.ts";
 import type { Surface } from "./open.ts";
-import { clean } from "./screen/clean.ts";
 import type { Talk } from "./talk.ts";
 import { lasting, MARK, type Pen, preview } from "./tell.ts";
 

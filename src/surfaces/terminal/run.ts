@@ -6,9 +6,10 @@ import { uncaught } from "../../platform/uncaught.ts";
 import { readImage } from "./attachments.ts";
 import { fullName } from "./names.ts";
 import { runOnce } from "./once.ts";
-import { leave, modelFlag, modelLine, newSession, type Open } from "./open.ts";
+import { leave, modelFlag, modelLine, newSession, type Open, rootsOf, type Settings } from "./open.ts";
 
 type RunOptions = {
+  settings: Settings;
   open: Open;
   env: NodeJS.ProcessEnv;
   prompt: string;
@@ -28,7 +29,7 @@ export async function openRun(options: RunOptions): Promise<number> {
     stderr.write('hermes: there is nothing to do: hermes run "what to do", or give it on stdin.\n');
     return 2;
   }
-  const images = await Promise.all(options.image.map(readImage));
+  const images = await Promise.all(options.image.map((path) => readImage(path, rootsOf(options.settings))));
   const off = { flag: "--yolo", key: "approvals.mode", value: options.yolo ? "off" : undefined };
   const named = options.session && fullName(options.session);
   // A single turn is no time to take up what others left.
@@ -63,6 +64,7 @@ export async function openRun(options: RunOptions): Promise<number> {
       quiet: options.quiet,
       unattended: options.yolo ? "allow" : running.config.approvals.unattended,
       out: (text) => void stdout.write(text),
+      terminal: stdout.isTTY,
       err: (line) => void stderr.write(`${line}\n`),
       stop: stop.signal,
     });

@@ -10,10 +10,11 @@ import { lstatSync, realpathSync } from "node:fs";
 import { lstat, readdir, realpath } from "node:fs/promises";
 import { homedir } from "node:os";
 import { basename, dirname, join, relative, resolve } from "node:path";
-import { secretPlaces } from "../secret-places.ts";
-import { chainOf, type File, idOf } from "./open.ts";
+import { codeOf } from "../../core/errors.ts";
+import { chainOf, type File, idOf, within } from "../../platform/confined.ts";
+import { secretPlaces } from "../../platform/secret-places.ts";
 import { plainName } from "./text.ts";
-import { codeOf, orNull, Trouble, troubleOf } from "./trouble.ts";
+import { orNull, Trouble, troubleOf } from "./trouble.ts";
 
 export type Access = "read" | "write";
 type Verdict = { is: "open"; real: string } | { is: "ask"; real: string; why: string } | { is: "no"; why: string };
@@ -111,9 +112,6 @@ export function createConfine(options: {
   const shown = (real: string) => plainName(within(workspace, real) ? relative(workspace, real) || "." : real);
   return { workspace, locate, forbidden, isSecretTwin, shown };
 }
-
-export const within = (dir: string, path: string): boolean =>
-  path === dir || path.startsWith(dir.endsWith("/") ? dir : `${dir}/`);
 
 /** Where a path leads, also if the last parts of it do not exist yet. */
 async function realOf(path: string): Promise<string> {

@@ -1,8 +1,7 @@
 // "Did you mean …?" for a path that is not there.
-import { readdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { openDir } from "../../platform/confined.ts";
 import type { Confine } from "./confine.ts";
-import { openDir } from "./open.ts";
 import { orNull } from "./trouble.ts";
 import { walk } from "./walk.ts";
 
@@ -33,7 +32,7 @@ async function siblings(real: string): Promise<string[]> {
   const opened = await orNull(openDir(real)).catch(() => null);
   if (!opened) return [];
   await using dir = opened;
-  return (await readdir(dir.at("."))).slice(0, MOST_SEEN);
+  return (await dir.entries(MOST_SEEN)).map(({ name }) => name);
 }
 
 /** Letters to change, add or leave out. */

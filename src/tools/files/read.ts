@@ -1,20 +1,20 @@
 // The `read_file` tool.
 import { createHash } from "node:crypto";
-import { readdir, stat } from "node:fs/promises";
 import * as z from "zod";
+import { codeOf } from "../../core/errors.ts";
 import type { Tool, ToolCall, ToolResult } from "../../core/ports.ts";
+import { type File, openDir, openFile } from "../../platform/confined.ts";
 import { defineTool, failed, ok } from "../define.ts";
 import { type Files, gateOf, Path, reach, settled } from "./common.ts";
 import { similar } from "./near.ts";
-import { type File, openDir, openFile } from "./open.ts";
 import { eachChunk, READ_WHOLE } from "./store.ts";
 import { count, HEAD_BYTES, kindOf, plain, plainName } from "./text.ts";
-import { codeOf } from "./trouble.ts";
 
 const LINES = 2_000;
 const LONGEST_LINE = 2_000;
 const LONGEST_TEXT = 100_000;
 const MOST_ENTRIES = 500;
+const MOST_SEEN = 100_000;
 
 const Args = z.strictObject({
   path: Path.describe("Relative to the workspace, or absolute."),
@@ -144,15 +144,10 @@ function report(name: string, offset: number, { lines, total, notes }: Seen): st
 
 async function list(real: string, name: string): Promise<ToolResult> {
   await using dir = await openDir(real);
-  const all = (await readdir(dir.at("."), { withFileTypes: true })).toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  const all = await dir.entries(MOST_SEEN);
   const lines: string[] = [];
   for (const entry of all.slice(0, MOST_ENTRIES)) {
-    const size = entry.isFile()
-      ? await stat(dir.at(entry.name)).then(
-          (s) => s.size,
-          () => null,
-        )
-      : null;
+    const size = entry.isFile() ? await dir.sizeOf(entry.name) : null;
     const mark = entry.isDirectory()
       ? "/"
       : entry.isSymbolicLink()

@@ -4,9 +4,10 @@ import { createHash, randomBytes } from "node:crypto";
 import type { BigIntStats } from "node:fs";
 import { type FileHandle, link, lstat, mkdir, open, rename, unlink } from "node:fs/promises";
 import { basename, dirname } from "node:path";
+import { codeOf } from "../../core/errors.ts";
+import { type Dir, idOf, openDir, openFile } from "../../platform/confined.ts";
 import type { Mark } from "./marks.ts";
-import { type Dir, idOf, openDir, openFile } from "./open.ts";
-import { codeOf, orNull, Trouble, troubleOf } from "./trouble.ts";
+import { orNull, Trouble, troubleOf } from "./trouble.ts";
 
 /** `bytes` null: remove it. `before` null: there must be nothing. */
 export type Change = { real: string; bytes: Buffer | null; before: BigIntStats | null };

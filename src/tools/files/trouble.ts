@@ -1,13 +1,11 @@
 // What went wrong with a file, in words that a model can act on.
-import { messageOf } from "../../core/errors.ts";
+import { codeOf, messageOf } from "../../core/errors.ts";
+import { NotConfined } from "../../platform/confined.ts";
 
 /** Said to the model as it is. */
 export class Trouble extends Error {
   override readonly name = "Trouble";
 }
-
-export const codeOf = (error: unknown): string =>
-  error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
 
 const WORDS: Record<string, string> = {
   ENOENT: "there is no such file or directory",
@@ -26,7 +24,7 @@ const WORDS: Record<string, string> = {
 };
 
 export const troubleOf = (error: unknown, path: string): string => {
-  if (error instanceof Trouble) return error.message;
+  if (error instanceof Trouble || error instanceof NotConfined) return error.message;
   const code = codeOf(error);
   return `${path}: ${WORDS[code] ?? messageOf(error)}${code ? ` (${code})` : ""}`;
 };

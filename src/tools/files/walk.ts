@@ -1,11 +1,9 @@
 // Every regular file below a directory, in order of the names. Links are not followed, and each directory is opened by
 // what it is: one that is swapped for a link while we walk is passed over.
 import type { Dirent } from "node:fs";
-import { readdir } from "node:fs/promises";
 import { join, relative } from "node:path";
-import { IGNORE_FILES, isIgnored, type Rules, readRules } from "../../platform/ignore.ts";
-import { within } from "./confine.ts";
-import { openDir, openFile } from "./open.ts";
+import { openDir, within } from "../../platform/confined.ts";
+import { IGNORE_FILES, isIgnored, type Rules, rulesIn } from "../../platform/ignore.ts";
 
 export type Walk = {
   /** Must not be looked into. */
@@ -20,7 +18,6 @@ export type Walk = {
 };
 export type Found = { real: string; path: string[] };
 
-const LARGEST_RULES = 262_144n;
 const DEEPEST = 100;
 
 export async function* walk(base: string, how: Walk): AsyncGenerator<Found> {
@@ -28,7 +25,7 @@ export async function* walk(base: string, how: Walk): AsyncGenerator<Found> {
   const above = namesOf(top, base);
   const stack: Rules[] = [];
   for (let depth = 0; depth < above.length && !how.all; depth++)
-    stack.push(...(await rulesIn(join(top, ...above.slice(0, depth)), depth)));
+    stack.push({ depth, rules: await rulesIn(join(top, ...above.slice(0, depth))) });
   yield* below(base, above, above.length, stack, how);
 }
 
@@ -37,9 +34,9 @@ const namesOf = (from: string, to: string) => relative(from, to).split("/").filt
 /** `names` lead from the top to this directory, `start` of them to where the walk began. */
 async function* below(dir: string, names: string[], start: number, above: Rules[], how: Walk): AsyncGenerator<Found> {
   how.signal.throwIfAborted();
-  const entries = await entriesOf(dir);
+  const entries = await entriesOf(dir, how.budget.entries + 1);
   const hasRules = !how.all && entries.some(({ name }) => IGNORE_FILES.includes(name));
-  const stack = hasRules ? [...above, ...(await rulesIn(dir, names.length))] : above;
+  const stack = hasRules ? [...above, { depth: names.length, rules: await rulesIn(dir) }] : above;
   for (const entry of entries) {
     if (how.budget.entries <= 0) return;
     how.budget.entries -= 1;
@@ -55,26 +52,11 @@ async function* below(dir: string, names: string[], start: number, above: Rules[
 }
 
 /** None where it cannot be read. */
-async function entriesOf(real: string): Promise<Dirent[]> {
+async function entriesOf(real: string, most: number): Promise<Dirent[]> {
   try {
     await using dir = await openDir(real);
-    const entries = await readdir(dir.at("."), { withFileTypes: true });
-    return entries.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+    return await dir.entries(most);
   } catch {
     return [];
   }
-}
-
-async function rulesIn(dir: string, depth: number): Promise<Rules[]> {
-  const rules: ReturnType<typeof readRules> = [];
-  for (const name of IGNORE_FILES) {
-    try {
-      await using file = await openFile(join(dir, name));
-      if (file.stat.isFile() && file.stat.size <= LARGEST_RULES)
-        rules.push(...readRules(await file.handle.readFile("utf8")));
-    } catch {
-      // none here
-    }
-  }
-  return rules.length > 0 ? [{ depth, rules }] : [];
 }

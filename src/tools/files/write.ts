@@ -2,6 +2,7 @@
 // session knows (after a crash it knows none) and refuses. Only `overwrite` writes again, and that is what it says.
 import * as z from "zod";
 import type { Tool, ToolCall, ToolResult } from "../../core/ports.ts";
+import { HIDDEN } from "../../platform/redact.ts";
 import { defineTool, failed, ok } from "../define.ts";
 import { Content, type Files, gateOf, Path, reach, settled } from "./common.ts";
 import { hashOf, isSame, type Mark } from "./marks.ts";
@@ -47,6 +48,11 @@ async function write(files: Files, { path, content, overwrite }: Args, call: Too
       const problem = problemWith(files.marks.get(session, real), now.mark);
       if (problem) return failed(`Not written: ${name} ${problem}, or call again with overwrite: true.`);
     }
+    if (now && !same && content.includes(HIDDEN))
+      return failed(
+        `Not written: the content has ${HIDDEN} in it, which stands for a secret that you were not shown and that would be lost. ` +
+          `Change the other parts of ${name} with patch.`,
+      );
     if (!same) await store([{ real, bytes, before: now?.stat ?? null }]);
     const after = await markOf(real, signal);
     if (after) files.marks.set(session, real, after.mark);

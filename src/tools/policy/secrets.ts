@@ -1,6 +1,6 @@
 // Paths whose content should not go to a model unasked. A courtesy, not a wall: whatever the user may read, a program
 // that runs as the user can read, too.
-import { secretPlaces } from "../secret-places.ts";
+import { secretPlaces } from "../../platform/secret-places.ts";
 import { absolute, LONGEST, matches } from "./paths.ts";
 import { oneOf, wordsOf } from "./table.ts";
 import type { Place } from "./types.ts";

@@ -7,7 +7,7 @@ import {
   CombinedAutocompleteProvider,
   fuzzyMatch,
 } from "@earendil-works/pi-tui";
-import { clean } from "./clean.ts";
+import { clean } from "../clean.ts";
 import { pathsBelow } from "./tree.ts";
 
 type Command = { name: string; argument?: string; description: string; complete?: readonly string[] };

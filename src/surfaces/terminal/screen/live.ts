@@ -1,8 +1,8 @@
 // What moves: the answer as it comes, tools at work, and the word that something is going on. It never grows beyond the
 // screen: a change above the screen's top would make the terminal be drawn anew.
 import { truncateToWidth } from "@earendil-works/pi-tui";
+import { clean, oneLine } from "../clean.ts";
 import { type Acted, lasting } from "../tell.ts";
-import { clean, oneLine } from "./clean.ts";
 import type { Theme } from "./theme.ts";
 import { drawn, type Look, toolLine } from "./transcript.ts";
 

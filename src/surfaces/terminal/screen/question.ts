@@ -3,8 +3,8 @@
 import { Key, matchesKey, truncateToWidth } from "@earendil-works/pi-tui";
 import { choiceAnswer, choiceIn } from "../../../core/choice.ts";
 import type { Answer } from "../../../core/runtime.ts";
+import { oneLine } from "../clean.ts";
 import type { Question as Asked } from "../facts.ts";
-import { oneLine } from "./clean.ts";
 import type { Theme } from "./theme.ts";
 
 export type Question = ReturnType<typeof createQuestion>;

@@ -1,10 +1,10 @@
 // The paths below a directory that a person may mean: nearest first, without what .gitignore names, never too many.
 import type { Dirent } from "node:fs";
-import { opendir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
-import { IGNORE_FILES, isIgnored, type Rules, readRules } from "../../../platform/ignore.ts";
-import { clean } from "./clean.ts";
+import { openDir, realInside } from "../../../platform/confined.ts";
+import { IGNORE_FILES, isIgnored, type Rules, rulesIn } from "../../../platform/ignore.ts";
+import { clean } from "../clean.ts";
 
 /** Looked at, not only found: a directory of a million files must not hold up who types. */
 const MOST_ENTRIES = 20_000;
@@ -18,10 +18,11 @@ type Place = { names: readonly string[]; above: readonly Rules[] };
 /** Relative, directories with a "/" at their end. */
 export async function pathsBelow(top: string): Promise<string[]> {
   const paths: string[] = [];
+  const root = await realInside(top, []).catch(() => top);
   const places: Place[] = [{ names: [], above: [] }];
   let left = MOST_ENTRIES;
   for (let place = places.shift(); place && left > 0; place = places.shift()) {
-    const dir = join(top, ...place.names);
+    const dir = join(root, ...place.names);
     const entries = await entriesOf(dir, left);
     left -= entries.length;
     const rules = entries.some(({ name }) => IGNORE_FILES.includes(name)) ? await rulesIn(dir) : [];
@@ -41,18 +42,10 @@ export async function pathsBelow(top: string): Promise<string[]> {
 }
 
 async function entriesOf(dir: string, most: number): Promise<Dirent[]> {
-  const entries: Dirent[] = [];
   try {
-    for await (const entry of await opendir(dir, { bufferSize: 256 })) if (entries.push(entry) >= most) break;
+    await using opened = await openDir(dir);
+    return await opened.entries(most);
   } catch {
-    // Not to be read by us: then it is passed over.
+    return []; // not to be read by us: then it is passed over
   }
-  return entries.toSorted((a, b) => (a.name < b.name ? -1 : 1));
-}
-
-async function rulesIn(dir: string): Promise<Rules["rules"]> {
-  const texts = await Promise.all(
-    IGNORE_FILES.map((name) => readFile(join(dir, name), "utf8").catch(() => "")), // mostly there is none
-  );
-  return readRules(texts.join("\n"));
 }

@@ -1,5 +1,5 @@
 // Text from models and tools, made safe for a terminal. Line by line: no line is joined, split or lost.
-import { printable } from "../../../platform/logline.ts";
+import { printable } from "../../platform/logline.ts";
 
 /** Colours, titles, clipboard writes (ECMA-48). One that is not ended ends with its line. */
 const SEQUENCES =
@@ -13,6 +13,10 @@ const TAB = "    ";
 
 export const clean = (text: string): string =>
   ODD.test(text) ? text.replace(SEQUENCES, "").replace(UNSEEN, shown) : text;
+
+/** For a pipe: it may end at a terminal too, or in a file, where everything else is to arrive as it was written. */
+export const withoutControls = (text: string): string =>
+  ODD.test(text) ? text.replace(SEQUENCES, "").replaceAll(/(?![\n\t])\p{Cc}/gu, "") : text;
 
 /** For a place where there is room for one line only. */
 export const oneLine = (text: string): string => clean(text).replaceAll(/\s+/g, " ").trim();

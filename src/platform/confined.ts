@@ -1,0 +1,144 @@
+// The one way in which this process opens what lies in a place that the agent may write (SECURITY, first rule): no link is
+// followed, nothing waits (a pipe, a device), what counts is where the opened file really is, and no more is read than was
+// asked for. A directory on the way may be swapped for a link between any look and any open; so the look that counts is at
+// what was opened. Linux says where an open file really is, and lets us work below an open directory
+// (/proc/self/fd/N/name), whatever happens to its path. Elsewhere the device and number of the file are compared, which
+// leaves a narrow window.
+import { type BigIntStats, constants, type Dirent, existsSync } from "node:fs";
+import { type FileHandle, lstat, open, opendir, readlink, realpath } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+
+const PROC = existsSync("/proc/self/fd");
+const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK, O_DIRECTORY } = constants;
+/** Somebody who replaces a file by rename all the time is met often; somebody who swaps links is not waited for. */
+const ATTEMPTS = 20;
+
+/** It is not opened, and `message` says why to whoever asked for it. */
+export class NotConfined extends Error {
+  override readonly name = "NotConfined";
+}
+
+export type File = AsyncDisposable & { handle: FileHandle; stat: BigIntStats };
+export type Dir = AsyncDisposable & {
+  real: string;
+  handle: FileHandle;
+  /** A path for this name in this very directory. */
+  at(name: string): string;
+  /** In order of their names; of more than `most`, any `most` of them. */
+  entries(most: number): Promise<Dirent[]>;
+  /** Of what has this name, not of what it may lead to; null: it is gone. */
+  sizeOf(name: string): Promise<number | null>;
+};
+
+/** Where a path really leads. One that is written as if it lay in a root must lie in a root. */
+export async function realInside(path: string, roots: readonly string[]): Promise<string> {
+  const written = resolve(path);
+  const real = await realpath(written);
+  const reals = await Promise.all(roots.map((root) => realpath(root).catch(() => resolve(root))));
+  const named = [...roots.map((root) => resolve(root)), ...reals].some((root) => within(root, written));
+  if (named && !reals.some((root) => within(root, real)))
+    throw new NotConfined(`${path} is a link that leads out of its directory, to ${real}.`);
+  return real;
+}
+
+/** For reading, by its real path. Regular files, and directories: `stat` tells. A pipe would wait for ever, a device may
+ *  do something. */
+export async function openFile(real: string): Promise<File> {
+  const handle = await openReal(real, O_RDONLY | O_NONBLOCK);
+  try {
+    const stat = await handle.stat({ bigint: true });
+    if (!stat.isFile() && !stat.isDirectory()) throw new NotConfined(`${real} is not a regular file.`);
+    return { handle, stat, [Symbol.asyncDispose]: () => handle.close() };
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+/** At most so many bytes from the beginning of a regular file. */
+export async function readHead(real: string, most: number): Promise<{ bytes: Buffer; stat: BigIntStats }> {
+  await using file = await openFile(real);
+  if (!file.stat.isFile()) throw new NotConfined(`${real} is not a regular file.`);
+  const size = Math.min(most, Math.max(Number(file.stat.size), 4_096)); // some file systems say 0 for what has content
+  const { bytesRead, buffer } = await file.handle.read(Buffer.alloc(size), 0, size, 0);
+  return { bytes: buffer.subarray(0, bytesRead), stat: file.stat };
+}
+
+export async function openDir(real: string): Promise<Dir> {
+  const handle = await openReal(real, O_RDONLY | O_DIRECTORY);
+  const base = PROC ? `/proc/self/fd/${handle.fd}` : real;
+  return {
+    real,
+    handle,
+    at: (name) => join(base, name),
+    entries: (most) => entriesOf(base, most),
+    sizeOf: (name) =>
+      lstat(join(base, name)).then(
+        ({ size }) => size,
+        () => null,
+      ),
+    [Symbol.asyncDispose]: () => handle.close(),
+  };
+}
+
+/** A new file, for its owner only, by the real path of its directory. Never over something that is there. */
+export async function createFile(path: string, roots: readonly string[], content: string): Promise<void> {
+  await using dir = await openDir(await realInside(dirname(resolve(path)), roots));
+  await using file = await open(dir.at(basename(path)), "wx", 0o600);
+  await file.writeFile(content);
+}
+
+async function entriesOf(base: string, most: number): Promise<Dirent[]> {
+  const entries: Dirent[] = [];
+  for await (const entry of await opendir(join(base, "."), { bufferSize: 256 })) if (entries.push(entry) >= most) break;
+  return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+async function openReal(real: string, flags: number): Promise<FileHandle> {
+  for (let attempt = 1; ; attempt++) {
+    const handle = await open(real, flags | O_NOFOLLOW);
+    const found = await placeOf(handle, real).catch(() => null);
+    if (found === real) return handle;
+    await handle.close();
+    const replaced = found === `${real} (deleted)`;
+    if (!replaced || attempt === ATTEMPTS)
+      throw new NotConfined(
+        `${real} leads elsewhere, and links are not followed (or it was changed while it was being opened). Nothing was read or written.`,
+      );
+  }
+}
+
+async function placeOf(handle: FileHandle, real: string): Promise<string | null> {
+  if (PROC) return await readlink(`/proc/self/fd/${handle.fd}`);
+  const [opened, there] = await Promise.all([handle.stat({ bigint: true }), lstat(real, { bigint: true })]);
+  return opened.ino === there.ino && opened.dev === there.dev ? await realpath(real) : null;
+}
+
+/** What is there, without opening or following it; null: nothing, or it cannot be seen. */
+export async function kindAt(path: string): Promise<"file" | "directory" | "other" | null> {
+  const stat = await lstat(path).catch(() => null);
+  if (stat === null) return null;
+  if (stat.isFile()) return "file";
+  return stat.isDirectory() ? "directory" : "other";
+}
+
+/** Changes whenever what is at this path does; null: there is nothing. Nothing is opened. */
+export async function stampOf(path: string): Promise<string | null> {
+  const stat = await lstat(path, { bigint: true }).catch(() => null);
+  return stat && `${stat.dev} ${stat.ino} ${stat.mtimeNs} ${stat.ctimeNs} ${stat.size}`;
+}
+
+/** Of this path and everything above it: device and number. Text alone misses a bind mount. */
+export async function chainOf(real: string): Promise<string[]> {
+  const chain: string[] = [];
+  for (let path = real; ; path = dirname(path)) {
+    const stat = await lstat(path, { bigint: true }).catch(() => null);
+    if (stat) chain.push(idOf(stat));
+    if (path === dirname(path)) return chain;
+  }
+}
+
+export const idOf = ({ dev, ino }: { dev: bigint; ino: bigint }): string => `${dev}:${ino}`;
+
+export const within = (dir: string, path: string): boolean =>
+  path === dir || path.startsWith(dir.endsWith("/") ? dir : `${dir}/`);

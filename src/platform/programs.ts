@@ -1,0 +1,66 @@
+// Programs of the system that we start ourselves (bash, bwrap, mkfifo, …): from the system's own directories, never from the
+// PATH that we were started with. A venv or direnv puts a directory of the workspace first in it, and whoever writes there
+// would have had his `mkfifo` run outside the sandbox, with our keys.
+import { accessSync, constants, realpathSync, statSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { within } from "./confined.ts";
+
+const PLACES = (
+  "/usr/local/sbin /usr/local/bin /usr/sbin /usr/bin /sbin /bin /opt/homebrew/bin " +
+  "/run/current-system/sw/bin /run/current-system/profile/bin"
+) // NixOS, Guix
+  .split(" ");
+
+let forbidden: readonly string[] = [];
+const known = new Map<string, string | null>();
+
+/** Where the agent may write: a system directory below one of these counts for nothing. */
+export function distrustPrograms(roots: readonly string[]): void {
+  forbidden = roots.flatMap((root) => [resolve(root), realOf(resolve(root))]);
+  known.clear();
+}
+
+/** Its absolute path; null: this machine has none that can be trusted. */
+export function findProgram(name: string): string | null {
+  const before = known.get(name);
+  if (before !== undefined) return before;
+  const found = PLACES.filter(isTrusted)
+    .map((dir) => join(dir, name))
+    .find((path) => isProgram(path) && !isForbidden(realOf(path)));
+  known.set(name, found ?? null);
+  return found ?? null;
+}
+
+/** A PATH without places where a file named `ls`, put there by the agent, would be run for `ls`. */
+export function pathWithout(roots: readonly string[], path: string): string {
+  const all = roots.flatMap((root) => [resolve(root), realOf(resolve(root))]);
+  const isIn = (place: string) => all.some((root) => within(root, place));
+  const kept = path.split(":").filter((place) => place.startsWith("/"));
+  return (all.length > 0 ? kept.filter((place) => !isIn(resolve(place)) && !isIn(realOf(place))) : kept).join(":");
+}
+
+/** Nobody but the system and we can put something there. */
+function isTrusted(dir: string): boolean {
+  const stat = statSync(dir, { throwIfNoEntry: false });
+  if (!stat?.isDirectory() || isForbidden(realOf(dir))) return false;
+  return (stat.mode & 0o022) === 0 && [0, process.getuid?.()].includes(stat.uid);
+}
+
+const isForbidden = (path: string) => forbidden.some((root) => within(root, path));
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
+}
+
+function realOf(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+}
