@@ -41,7 +41,9 @@ const LOADS: Record<string, RegExp> = { jq: /\b(?:import|include)\b/, yq: /\b(?:
 const LISTS = oneOf(
   "ls fd fdfind pwd basename dirname realpath readlink which date seq nproc uname whoami id hostname",
 );
-const FILTERS = oneOf("head tail sort uniq wc shuf grep egrep fgrep cat tac");
+const FILTERS = oneOf("head tail sort uniq wc shuf grep egrep fgrep rg cat tac");
+/** Options of grep and rg; behind these other letters stands their value. */
+const PRINTS_NAMES = /^-[^-efgmtdABCD]*[lLc]|^--files/;
 const GIT_LISTS = oneOf("ls-files ls-tree rev-parse merge-base branch symbolic-ref");
 
 export const findSecretReads = (
@@ -76,16 +78,19 @@ export const findSecretReads = (
     const given = givenBy(reached);
     if (unseen.length === 0 && !given) return null;
     const sources = given ?? sourcesOf(reached.simple, reading);
-    return !sources?.length || !sources.every(listsHarmless) ? UNSEEN : null;
+    return !sources?.length || !sources.every((source) => listsHarmless(source, source === reached.simple))
+      ? UNSEEN
+      : null;
   }
 
-  function listsHarmless(source: Simple): boolean {
+  /** `itself`: it runs the reader on what it finds. */
+  function listsHarmless(source: Simple, itself: boolean): boolean {
     const all = commands.filter(({ simple, by }) => simple === source && by === null);
     return (
       all.length > 0 &&
       all.every(
         ({ argv, place: where }) =>
-          isLister(argv, source) &&
+          (itself || isLister(argv, source)) &&
           !argv.some((word) => secret(word)) &&
           !(isWalk(argv) && roots(argv, where).some((root) => holdsSecrets(root, where))),
       )
@@ -164,19 +169,18 @@ const isReader = ({ argv }: Simple): boolean => /^(?:read|mapfile|readarray)$/.t
 
 /** Whether what it prints are names of files, or a choice among them. Text that is made or taken from a file may name any. */
 const isLister = ([program = "", ...args]: readonly string[], { piped, from, redirects }: Simple): boolean => {
-  const [sub = ""] = args.filter((arg) => !arg.startsWith("-"));
+  const sub = args.find((arg) => !arg.startsWith("-")) ?? "";
   if (redirects.some(({ operator }) => operator.startsWith("<"))) return program === "wc";
   if (LISTS.test(program)) return true;
   if (program === "echo") return !piped;
-  if (program === "find")
-    return !args.some((arg) => /^-(?:printf|exec)/.test(arg)) || args.some((arg) => arg === "-exec");
-  if (program === "rg" || /^[ef]?grep$/.test(program))
-    return from !== null || args.some((arg) => /^-[^-]*[lLc]|^--files/.test(arg));
+  if (program === "find") return !args.some((arg) => /^-(?:printf|exec)/.test(arg));
+  if (/^(?:rg|[ef]?grep)$/.test(program) && args.some((arg) => PRINTS_NAMES.test(arg))) return true;
   if (program === "git")
     return (
       GIT_LISTS.test(sub) || (sub === "diff" && args.includes("--name-only")) || (sub === "grep" && args.includes("-l"))
     );
-  return FILTERS.test(program) && from !== null;
+  // With a file it prints what is in it.
+  return FILTERS.test(program) && from !== null && operands(program, args).every((word) => word === "-");
 };
 
 /** The value of `--file=x` and `if=x`. */
