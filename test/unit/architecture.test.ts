@@ -217,6 +217,7 @@ const DOORS: Readonly<Record<string, string>> = {
   "src/surfaces/gateway/attachments.ts": "HERMES_HOME",
   "src/surfaces/terminal/history.ts": "HERMES_HOME",
   "src/tools/home-policy.ts": "HERMES_HOME",
+  "src/tools/kept-hosts.ts": "HERMES_HOME",
   "src/tools/todo.ts": "HERMES_HOME",
   "src/tools/places.ts": "HERMES_HOME",
   "src/tools/output.ts": "HERMES_HOME",
@@ -227,10 +228,14 @@ const DOORS: Readonly<Record<string, string>> = {
   "src/tools/env.ts": "/proc and HERMES_HOME, without opening anything",
   "src/tools/sandbox.ts": "looks at paths without opening anything",
   "src/tools/terminal.ts": "looks at directories without opening anything",
+  "src/tools/repos.ts": "looks at names and links; what is in a file it reads by the confined opener",
   "src/tools/tree.ts": "/proc",
+  "src/tools/limits.ts": "/proc",
+  "src/tools/netns.ts": "/proc",
   "src/tools/pipes.ts": "pipes in a directory of our own that nobody else may enter",
   "src/surfaces/terminal/screen/highlight.ts": "modules of this program, by their names",
   // Programs of the system, by their absolute paths.
+  "src/tools/networks.ts": "nsenter, with this program's own Node in /",
   "src/surfaces/gateway/service.ts": "systemd-notify",
   "src/surfaces/gateway/lifecycle.ts": "/bin/sh, which starts this program again",
 };
