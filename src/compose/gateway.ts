@@ -8,6 +8,7 @@ import type { Config } from "../config/schema.ts";
 import type { Chat, PairingDesk } from "../core/chat.ts";
 import { ConfigError } from "../core/errors.ts";
 import type { Channel, Notes } from "../core/ports.ts";
+import { textWithin } from "../platform/capped.ts";
 import { clock } from "../platform/clock.ts";
 import { setDeadline } from "../platform/deadline.ts";
 import { homeOf } from "../platform/home.ts";
@@ -229,6 +230,7 @@ export async function withPairing<T>(env: NodeJS.ProcessEnv, use: (desk: Pairing
 }
 
 const ANSWER_MS = 5_000;
+const LONGEST_ANSWER = 32_000_000;
 const placeOfGateway = z.object({ url: z.string() });
 
 /** The API of the gateway that owns this home; null: there is none that answers. */
@@ -249,7 +251,7 @@ export async function gatewayOf(env: NodeJS.ProcessEnv) {
         ...(body !== undefined && { body: JSON.stringify(body) }),
         signal: AbortSignal.timeout(ANSWER_MS),
       });
-      const given: unknown = await answer.json();
+      const given: unknown = JSON.parse(await textWithin(answer.body, LONGEST_ANSWER));
       if (answer.status === 404) return null;
       if (!answer.ok) throw new Error(`The gateway answers ${answer.status}: ${JSON.stringify(given).slice(0, 300)}`);
       return given;

@@ -180,6 +180,7 @@ export type FaultKind =
   | "stalled"
   | "incomplete"
   | "garbled"
+  | "oversized"
   | "auth"
   | "quota"
   | "bad_request"
