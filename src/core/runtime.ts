@@ -68,8 +68,9 @@ export type Status = {
 /** `cursor` names this place in the stream: following from it gives exactly the rest. */
 export type Update = { cursor: string } & (
   | { entry: Entry }
-  | { delta: string }
-  | { reset: true }
+  /** `at`: when it was written down; not there while it is live. */
+  | { delta: string; at?: number }
+  | { reset: true; at?: number }
   /** Not part of the record: what is going on just now; empty when it is over. */
   | { notice: string }
   /** Likewise: what the model thinks before it speaks. */

@@ -16,6 +16,7 @@ import { givenUp } from "./give-up.ts";
 import { createInflight } from "./inflight.ts";
 import { hold, muse, notice, release, say, wake } from "./live.ts";
 import { createSlots, type Slot } from "./slots.ts";
+import { wholeOf } from "./spoken.ts";
 
 export type Limits = {
   /** Turns that think or act at the same time, children not counted. */
@@ -143,7 +144,7 @@ export function createDispatch(world: World) {
       try {
         const row = slot.row ?? (await load(slot));
         const orphan = isOrphan(row) && !options.look;
-        const event = orphan ? takenUp(row) : make(row.state, slot.live?.text ?? "");
+        const event = orphan ? takenUp(row) : make(row.state, slot.live ? wholeOf(slot.live.text) : "");
         if (!event) return [];
         const [state, facts] = transition(row.state, event, { ...rules, leaving });
         if (state === row.state) return [];
@@ -261,6 +262,7 @@ export function createDispatch(world: World) {
   function adopt(slot: Slot, row: Row, entries: Entry[]) {
     if (slot.live && slot.live.step !== row.state.step) slot.live = null;
     slot.row = row;
+    slot.page = null;
     slot.recent.add(entries);
     if (slot.transcript) for (const entry of entries) extend(slot.transcript, entry);
     reconcile(slot);
@@ -330,7 +332,7 @@ export function createDispatch(world: World) {
 
   /** Null: it is worth another try. Behind words that somebody has seen nothing starts over. */
   function threw(slot: Slot, effect: Effect, error: unknown, tries: number): Event | null {
-    const said = "step" in effect && slot.live?.step === effect.step ? slot.live.text : "";
+    const said = "step" in effect && slot.live?.step === effect.step ? wholeOf(slot.live.text) : "";
     const last = tries >= TRIES || said !== "";
     const fields = { session: slot.key, key: effect.key, tries, error: messageOf(error) };
     log("error", last ? "effect.given_up" : "effect.threw", fields);

@@ -1,6 +1,7 @@
 // What is known of sessions, in memory: those at work, and the idle ones that were used last.
 import type { StoreFault } from "../core/errors.ts";
 import type { SessionRow } from "../core/ports.ts";
+import type { Entry } from "../core/session.ts";
 import type { Transcript } from "../core/transcript.ts";
 import type { Inflight } from "./inflight.ts";
 import type { Live } from "./live.ts";
@@ -25,6 +26,8 @@ export type Slot = {
   live: Live | null;
   transcript: Transcript | null;
   recent: Recent;
+  /** What was last read for late viewers; gone with the next entry, or the last of them. */
+  page: { after: number; upTo: number; entries: Promise<Entry[]> } | null;
   watchers: Set<() => void>;
 };
 
@@ -57,6 +60,7 @@ export function createSlots(warm: number, inflightOf: (slot: () => Slot) => Infl
       live: null,
       transcript: null,
       recent: createRecent(),
+      page: null,
       watchers: new Set(),
       inflight: inflightOf(() => slot),
     };
