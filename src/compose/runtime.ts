@@ -6,6 +6,7 @@ import { systemPrompt } from "../agent/prompt.ts";
 import { withTitles } from "../agent/title.ts";
 import { type Flag, loadConfig } from "../config/config.ts";
 import type { Config } from "../config/schema.ts";
+import { createBounded } from "../core/bounded.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Channel, Log, Model, Tool } from "../core/ports.ts";
 import type { Observe } from "../engine/dispatch.ts";
@@ -321,14 +322,11 @@ function joined(...lists: (() => readonly Tool[])[]): () => readonly Tool[] {
 
 /** Makes it once for each name, and forgets what was not asked for longest. */
 function keepLast<T>(most: number, make: (name: string) => T): (name: string) => T {
-  const kept = new Map<string, T>();
+  const kept = createBounded<{ made: T }>(most);
   return (name) => {
-    const found = kept.get(name) ?? make(name);
-    kept.delete(name);
-    kept.set(name, found);
-    const [oldest] = kept.keys();
-    if (kept.size > most && oldest !== undefined) kept.delete(oldest);
-    return found;
+    const known = kept.get(name) ?? { made: make(name) };
+    kept.set(name, known);
+    return known.made;
   };
 }
 

@@ -81,6 +81,7 @@ export function createDispatch(world: World) {
     all: slots,
     of: slotOf,
     evict,
+    weigh,
   } = createSlots(limits.warm, (slot) =>
     createInflight({
       clock,
@@ -265,6 +266,7 @@ export function createDispatch(world: World) {
     slot.page = null;
     slot.recent.add(entries);
     if (slot.transcript) for (const entry of entries) extend(slot.transcript, entry);
+    weigh(slot);
     reconcile(slot);
     wake(slot);
     if (entries.length) for (const observe of world.observers ?? []) shown(observe, slot, entries);
@@ -350,6 +352,7 @@ export function createDispatch(world: World) {
       const page = await (signal ? patiently(next, signal) : next());
       if (!page.length) throw new Error(`The journal of ${slot.key} ends at ${transcript.seq}, not at its state.`);
       for (const entry of page) if (entry.seq <= state.seq) extend(transcript, entry);
+      weigh(slot);
     }
   }
 

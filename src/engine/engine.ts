@@ -1,5 +1,6 @@
 // The runtime that surfaces use, a few lines each over `change`.
 import { createHash } from "node:crypto";
+import { createBounded } from "../core/bounded.ts";
 import { messageOf, Refusal, StoreFault } from "../core/errors.ts";
 import { foldRun, type Run } from "../core/run.ts";
 import type { AcceptRequest, Load, Receipt, Runtime, Status, Stopped, Update, Whereabouts } from "../core/runtime.ts";
@@ -38,12 +39,10 @@ export function createEngine(given: World): Engine {
   const { slots, slotOf, change, reconcile, history, read, quiet } = sessions;
   let draining = false;
   /** Where the turns are that were begun here, newest last. */
-  const homes = new Map<string, string>();
+  const homes = createBounded<string>(HOMES);
 
   function settled(receipt: Receipt): Receipt {
     homes.set(receipt.id, receipt.session);
-    const [oldest] = homes.keys();
-    if (homes.size > HOMES && oldest !== undefined) homes.delete(oldest);
     return receipt;
   }
 
