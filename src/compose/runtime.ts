@@ -26,6 +26,7 @@ import type { Scheduler } from "../schedule/scheduler.ts";
 import type { Skills } from "../skills/skills.ts";
 import { openSqlite } from "../store/sqlite.ts";
 import { routeOf } from "../surfaces/gateway/route.ts";
+import { TERMINAL } from "../surfaces/terminal/names.ts";
 
 export type Running = {
   engine: Engine;
@@ -253,8 +254,7 @@ export async function openRuntime(options: {
     hide: redactor.add,
     observers,
     scheduler,
-    newest: async () =>
-      (await store.sessions({ limit: 50 })).find((row) => row.session.includes(":terminal:"))?.session ?? null,
+    newest: async () => (await store.sessions({ prefix: TERMINAL, top: true, limit: 1 }))[0]?.session ?? null,
     defer: (close) =>
       parts.defer(async () => {
         await close();

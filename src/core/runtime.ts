@@ -1,5 +1,5 @@
 // All that a surface may use.
-import type { Announcement, Found, Notes, SessionPlace, SessionSummary } from "./ports.ts";
+import type { Announcement, Found, Notes, SessionPage, SessionSummary } from "./ports.ts";
 import type { Run } from "./run.ts";
 import type { Applied, Ask, Entry, Grant, Image, Input, Mode, Outcome, Phase, Reply, Scope, Task } from "./session.ts";
 
@@ -117,7 +117,7 @@ export interface Runtime {
   /** Entries and live text after `cursor` ("" is the beginning), until the signal aborts. */
   follow(session: string, cursor: string, signal: AbortSignal): AsyncGenerator<Update>;
 
-  sessions(page: { after?: SessionPlace; limit: number; top?: boolean; titled?: string }): Promise<SessionSummary[]>;
+  sessions(page: SessionPage): Promise<SessionSummary[]>;
   summary(session: string): Promise<SessionSummary | null>;
   search(query: string, within: { session?: string; limit: number }): Promise<Found[]>;
   /** Those with `seq > after`, in order. */

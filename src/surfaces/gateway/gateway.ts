@@ -133,10 +133,10 @@ export function createGateway(options: GatewayOptions): Gateway {
       ]);
     },
     async announceLeaving(why) {
-      const rows = await runtime.sessions({ limit: 1_000 });
+      const rows = await runtime.sessions({ limit: 1_000, active: true });
       const told = new Set<string>();
-      const sending = rows.map(async ({ session, active }) => {
-        const route = active ? await routeFor(session, notes) : null;
+      const sending = rows.map(async ({ session }) => {
+        const route = await routeFor(session, notes);
         const chat = route && chats.get(route.platform);
         if (!chat || !(await isRunning(session))) return;
         const { place } = route;
