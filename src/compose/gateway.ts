@@ -1,7 +1,6 @@
 // hermes gateway: runtime, chats and API in one process, from its start to its end.
 import { createHmac, randomBytes, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import * as z from "zod";
 import { type Flag, loadConfig } from "../config/config.ts";
 import type { Config } from "../config/schema.ts";
@@ -96,13 +95,14 @@ async function assemble(running: Running, version: string) {
     skills: () => skillLines(running.skills),
     left: (session, by) => running.memory.sessionEnded({ session, by }),
     progress: config.display.tool_progress,
-    files: join(home.dir, "attachments"),
+    files: home.attachments,
     sharedGroups: false,
     requestRestart: lifecycle.requestRestart,
   });
   // Before the store: what is being heard just now is noted there before its platform is told that it has arrived.
   running.defer(() => gateway.stopHearing().then(() => gateway.close()));
   observers.add(gateway.observe);
+  running.chores.add(gateway.tidy);
   observers.add(answerUnattended(engine, isUnattended, config.approvals.unattended, log));
   const more = channelRoutes(doors);
   const health = () => ({ channels: gateway.health() });

@@ -8,7 +8,7 @@ import { type Flag, loadConfig } from "../config/config.ts";
 import type { Config } from "../config/schema.ts";
 import { createBounded } from "../core/bounded.ts";
 import { messageOf } from "../core/errors.ts";
-import type { Channel, Log, Model, Tool } from "../core/ports.ts";
+import type { Channel, Log, Model, Store, Tool } from "../core/ports.ts";
 import type { Observe } from "../engine/dispatch.ts";
 import { createEngine, type Engine } from "../engine/engine.ts";
 import { createDemoModel } from "../llm/demo.ts";
@@ -19,8 +19,10 @@ import { clock } from "../platform/clock.ts";
 import { createContextFiles } from "../platform/context-files.ts";
 import { setDeadline } from "../platform/deadline.ts";
 import { type Home, homeOf, makeHome } from "../platform/home.ts";
+import { everyHour } from "../platform/hourly.ts";
 import { openLog } from "../platform/log.ts";
 import { createRedactor } from "../platform/redact.ts";
+import { createSweep, removeSessionDir } from "../platform/session-dirs.ts";
 import { logUncaught } from "../platform/uncaught.ts";
 import type { Scheduler } from "../schedule/scheduler.ts";
 import type { Skills } from "../skills/skills.ts";
@@ -43,6 +45,8 @@ export type Running = {
   /** Never shown again by `redact`. */
   hide(secret: string): void;
   scheduler: Scheduler;
+  /** What is done every hour while this runs. */
+  chores: Set<() => Promise<void>>;
   /** They see what happens in all sessions, once it is durable. */
   observers: Set<Observe>;
   /** The conversation of a terminal that was last talked in. */
@@ -204,6 +208,17 @@ export async function openRuntime(options: {
         );
       return stopped;
     },
+    /** With the files of its own and of the sessions that it made. */
+    async forget(session) {
+      const family = await familyOf(store, session);
+      const became = await engine.forget(session);
+      if (became !== "forgotten") return became;
+      for (const one of family)
+        await Promise.all([toolbox.forget(one), removeSessionDir(home.attachments, one)]).catch((error: unknown) =>
+          log("warn", "files.kept", { session: one, error: messageOf(error) }),
+        );
+      return became;
+    },
     async status(session) {
       const status = await engine.status(session);
       const suspended = memory.health().filter(({ state }) => state === "suspended");
@@ -234,13 +249,15 @@ export async function openRuntime(options: {
   });
   observers.add(scheduler.observe);
   const { runs_days } = config.retention;
-  const prune = () =>
-    void store
-      .prune("run_", clock.now() - runs_days * DAY_MS)
-      .catch((error: unknown) => log("warn", "prune.failed", { error: messageOf(error) }));
-  const daily = runs_days > 0 ? setInterval(prune, DAY_MS).unref() : undefined;
+  const sweepAttachments = createSweep(home.attachments);
+  const chores: Running["chores"] = new Set([
+    () => toolbox.sweep(clock.now()),
+    () => sweepAttachments(clock.now(), []),
+  ]);
+  if (runs_days > 0) chores.add(async () => void (await store.prune("run_", clock.now() - runs_days * DAY_MS)));
   const parts = opened.move();
   const running: Running = {
+    chores,
     engine: runtime,
     config,
     home,
@@ -260,7 +277,6 @@ export async function openRuntime(options: {
         await close();
       }),
     async close(drainMs, except) {
-      clearInterval(daily);
       await scheduler.close();
       const drained = await engine.drain(drainMs, except);
       await parts.disposeAsync();
@@ -276,7 +292,7 @@ export async function openRuntime(options: {
     throw error;
   }
   webhooks.start();
-  if (daily) prune(); // off the path of whatever is waiting to start
+  parts.defer(everyHour(chores, { clock, log })); // off the path of whatever is waiting to start
   return running;
 
   async function openTelemetry() {
@@ -318,6 +334,11 @@ function joined(...lists: (() => readonly Tool[])[]): () => readonly Tool[] {
     if (now.some((list, i) => list !== parts[i])) [parts, all] = [now, now.flat()];
     return all;
   };
+}
+
+async function familyOf(store: Pick<Store, "children">, session: string): Promise<string[]> {
+  const children = await store.children(session);
+  return [session, ...(await Promise.all(children.map((child) => familyOf(store, child)))).flat()];
 }
 
 /** Makes it once for each name, and forgets what was not asked for longest. */
