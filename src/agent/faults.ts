@@ -15,6 +15,8 @@ export const FAULTS: Record<FaultKind, Policy> = {
   stalled: { retry: true, fallback: true },
   incomplete: { retry: true, fallback: true },
   garbled: { retry: true, fallback: true },
+  /** Whoever did not come to an end will not the next time. */
+  oversized: { retry: false, fallback: true },
   auth: { retry: false, fallback: true },
   quota: { retry: false, fallback: true },
   bad_request: { retry: false, fallback: false },

@@ -3,11 +3,13 @@
 import type { Agent } from "undici";
 import { SendFault } from "../core/chat.ts";
 import type { Clock } from "../core/ports.ts";
+import { failAfter } from "../platform/capped.ts";
 
 type Asked = { method?: string; headers?: Record<string, string>; body?: string | null; signal?: AbortSignal | null };
 
 export type Calls = {
-  fetch(url: string, asked?: Asked): ReturnType<typeof import("undici").fetch>;
+  /** Of an answer's body, `most` bytes can be read. */
+  fetch(url: string, asked?: Asked, most?: number): Promise<Response>;
   /** Runs `call` with a signal that also ends it when no answer comes. Throws a SendFault if it need not begin at all. */
   within<T>(signal: AbortSignal, call: (signal: AbortSignal) => Promise<T>, limitMs?: number): Promise<T>;
   /** At most `most` bytes, counted while they come. */
@@ -18,17 +20,19 @@ type Loaded = { bytes: Uint8Array; mime: string };
 
 const ANSWER_MS = 30_000;
 const DOWNLOAD_MS = 300_000;
+/** What a platform answers is some kilobytes: a hundred messages, a list of people. */
+const LONGEST_ANSWER = 32_000_000;
 
 /** Loaded with the first call: undici takes 75 ms, and most processes talk to no platform. */
 export function openCalls(clock: Clock): Calls {
   let opening: ReturnType<typeof pool> | null = null;
   let closed = false;
 
-  const fetch: Calls["fetch"] = async (url, asked = {}) => {
+  const fetch: Calls["fetch"] = async (url, asked = {}, most = LONGEST_ANSWER) => {
     if (closed) throw new SendFault("no", "the connection was closed");
     opening ??= pool();
     const { fetch, agent } = await opening;
-    return fetch(url, { redirect: "error", ...asked, dispatcher: agent });
+    return failAfter(most, await fetch(url, { redirect: "error", ...asked, dispatcher: agent }));
   };
 
   const within: Calls["within"] = async (signal, call, limitMs = ANSWER_MS) => {
@@ -53,16 +57,9 @@ export function openCalls(clock: Clock): Calls {
     within,
     load: (url, headers, most, signal) => {
       const download = async (signal: AbortSignal): Promise<Loaded> => {
-        const answer = await fetch(url, { headers, signal });
-        if (!answer.ok || !answer.body) throw new Error(`the platform answered ${answer.status}`);
-        const chunks: Uint8Array[] = [];
-        let size = 0;
-        for await (const chunk of answer.body) {
-          size += chunk.length;
-          if (size > most) throw new Error(`the file has more than ${most} bytes`); // leaving the loop ends the download
-          chunks.push(chunk);
-        }
-        return { bytes: Buffer.concat(chunks), mime: answer.headers.get("content-type") ?? "" };
+        const answer = await fetch(url, { headers, signal }, most);
+        if (!answer.ok) throw new Error(`the platform answered ${answer.status}`);
+        return { bytes: await answer.bytes(), mime: answer.headers.get("content-type") ?? "" };
       };
       return within(signal, download, DOWNLOAD_MS);
     },

@@ -38,6 +38,8 @@ type Options = {
 
 /** Telegram closes connections that nobody uses; one that it closes under our hands looks like a lost message. */
 const IDLE_MS = 10_000;
+/** Bytes, decompressed. A hundred updates are the most that it gives at once. */
+const LONGEST_ANSWER = 32_000_000;
 
 export function openApi({ token, apiRoot, clock, answered }: Options): TelegramApi {
   const root = apiRoot.replace(/\/+$/, "");
@@ -54,7 +56,7 @@ export function openApi({ token, apiRoot, clock, answered }: Options): TelegramA
   /** Loaded with the first call: most people have no bot at Telegram. */
   async function library() {
     const { Api, GrammyError, HttpError } = await import("grammy");
-    const api = new Api(token, { apiRoot: root, baseFetchConfig: { agent, compress: true } });
+    const api = new Api(token, { apiRoot: root, baseFetchConfig: { agent, compress: true, size: LONGEST_ANSWER } });
     return { api, GrammyError, HttpError };
   }
 
@@ -67,7 +69,9 @@ export function openApi({ token, apiRoot, clock, answered }: Options): TelegramA
       answered();
       return answer;
     } catch (error) {
-      if (!(error instanceof GrammyError)) throw outage(error instanceof HttpError ? error.error : error);
+      const why = error instanceof HttpError ? error.error : error;
+      if (isTooLarge(why)) agent.destroy(); // its library says no to the rest, and reads on
+      if (!(error instanceof GrammyError)) throw outage(why);
       answered();
       throw refusal(error.error_code, error.description, error.parameters.retry_after);
     }
@@ -94,6 +98,8 @@ function theirs(signal: unknown): TheirSignal {
   return signal;
 }
 const isTheirs = (signal: unknown): signal is TheirSignal => signal instanceof AbortSignal;
+
+const isTooLarge = (error: unknown) => error instanceof Error && "type" in error && error.type === "max-size";
 
 function outage(error: unknown): TelegramFault {
   const { landed, message } = unanswered("Telegram", error);

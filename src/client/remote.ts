@@ -71,14 +71,16 @@ export function createRemoteRuntime({ url, key, log = () => {} }: Options): Runt
   }
 
   async function sessions(page: Parameters<Runtime["sessions"]>[0]): Promise<SessionSummary[]> {
-    const { limit, top = false, titled = "" } = page;
+    const { limit, top = false, active = false, titled = "", prefix = "" } = page;
     const rows: Row[] = [];
     let after = page.after && cursorOf(page.after);
     while (rows.length < limit) {
       const query = new URLSearchParams({
         limit: String(Math.min(limit - rows.length, MOST.sessions)),
         children: String(!top),
+        ...(active && { active: "true" }),
         ...(titled && { q: titled }),
+        ...(prefix && { prefix }),
         ...(after && { after }),
       });
       const { data, next } = await ask<List<Row>>("GET", `/api/sessions?${query.toString()}`);

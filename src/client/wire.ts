@@ -1,5 +1,6 @@
 // Requests and event streams to a hermes server, with nothing but `fetch`. A stream that breaks is taken up again where it
 // was; a request is sent again only where a second copy does no harm.
+import { cutAfter, failAfter, TooLarge } from "../platform/capped.ts";
 import { createSseParser, type Frame, type Heard } from "./sse.ts";
 
 export type Connection = {
@@ -44,6 +45,9 @@ const LATEST_MS = 5_000;
 /** Between the tries of one request: a server that restarts is back within these. */
 const AGAIN_MS = [250, 500, 1_000, 2_000];
 const SILENCE_MS = 60_000;
+/** Bytes of one answer that is no stream: a thousand entries of a journal, with pictures, are the largest. */
+const LONGEST_ANSWER = 256_000_000;
+const LONGEST_ERROR = 65_536;
 
 export function createWire({ url, key, fetch: given, silenceMs = SILENCE_MS }: Connection): Wire {
   const base = url.replace(/\/+$/, "");
@@ -70,7 +74,7 @@ export function createWire({ url, key, fetch: given, silenceMs = SILENCE_MS }: C
       try {
         const response = await call(method, path, more);
         if (!response.ok) throw await errorOf(response);
-        return parse(await textOf(response), response.status);
+        return parse(await textOf(failAfter(LONGEST_ANSWER, response)), response.status);
       } catch (error) {
         if (!again || wait === null || !isUnreachable(error)) throw error;
         await sleep(wait);
@@ -155,12 +159,13 @@ export function createWire({ url, key, fetch: given, silenceMs = SILENCE_MS }: C
 
   const textOf = (response: Response): Promise<string> =>
     response.text().catch((error: unknown) => {
+      if (error instanceof TooLarge) throw new HermesError(response.status, "too_large", `${base}: ${error.message}.`);
       throw unreachable(error);
     });
 
   async function errorOf(response: Response): Promise<HermesError> {
     const { status } = response;
-    const text = await textOf(response);
+    const text = await textOf(cutAfter(LONGEST_ERROR, response));
     try {
       const { error }: { error: { message: unknown; code?: unknown; param?: unknown } } = JSON.parse(text);
       return new HermesError(status, textOrNull(error.code), String(error.message), textOrNull(error.param));

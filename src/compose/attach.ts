@@ -10,6 +10,7 @@ import { listModels } from "../llm/list.ts";
 import { homeOf } from "../platform/home.ts";
 import { StoreInUse } from "../store/sqlite.ts";
 import { skillLines } from "../surfaces/cli/skills.ts";
+import { TERMINAL } from "../surfaces/terminal/names.ts";
 import { serve } from "./api.ts";
 import { gatewayOf } from "./gateway.ts";
 import { openRuntime, type Running } from "./runtime.ts";
@@ -88,8 +89,7 @@ async function attach({ env, flags = [] }: Parameters<typeof openRuntime>[0]): P
     engine,
     models: () => modelsOf(settings.endpoints),
     sandbox: `Attached to the gateway at ${gateway.url}: what runs goes on when you leave.`,
-    newest: async () =>
-      (await engine.sessions({ limit: 50 })).find((row) => row.session.includes(":terminal:"))?.session ?? null,
+    newest: async () => (await engine.sessions({ prefix: TERMINAL, top: true, limit: 1 }))[0]?.session ?? null,
     switched: () => {}, // the gateway's memories are its own business
     shell: shellOf(settings, env),
     skills: async () => "Ask the gateway's machine: hermes skills list\n",

@@ -1,13 +1,13 @@
 // hermes gateway: runtime, chats and API in one process, from its start to its end.
 import { createHmac, randomBytes, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import * as z from "zod";
 import { type Flag, loadConfig } from "../config/config.ts";
 import type { Config } from "../config/schema.ts";
 import type { Chat, PairingDesk } from "../core/chat.ts";
 import { ConfigError } from "../core/errors.ts";
 import type { Channel, Notes } from "../core/ports.ts";
+import { textWithin } from "../platform/capped.ts";
 import { clock } from "../platform/clock.ts";
 import { setDeadline } from "../platform/deadline.ts";
 import { homeOf } from "../platform/home.ts";
@@ -96,13 +96,14 @@ async function assemble(running: Running, version: string) {
     skills: () => skillLines(running.skills),
     left: (session, by) => running.memory.sessionEnded({ session, by }),
     progress: config.display.tool_progress,
-    files: join(home.dir, "attachments"),
+    files: home.attachments,
     sharedGroups: false,
     requestRestart: lifecycle.requestRestart,
   });
   // Before the store: what is being heard just now is noted there before its platform is told that it has arrived.
   running.defer(() => gateway.stopHearing().then(() => gateway.close()));
   observers.add(gateway.observe);
+  running.chores.add(gateway.tidy);
   observers.add(answerUnattended(engine, isUnattended, config.approvals.unattended, log));
   const more = channelRoutes(doors);
   const health = () => ({ channels: gateway.health() });
@@ -230,6 +231,7 @@ export async function withPairing<T>(env: NodeJS.ProcessEnv, use: (desk: Pairing
 }
 
 const ANSWER_MS = 5_000;
+const LONGEST_ANSWER = 32_000_000;
 const placeOfGateway = z.object({ url: z.string() });
 
 /** The API of the gateway that owns this home; null: there is none that answers. */
@@ -250,7 +252,7 @@ export async function gatewayOf(env: NodeJS.ProcessEnv) {
         ...(body !== undefined && { body: JSON.stringify(body) }),
         signal: AbortSignal.timeout(ANSWER_MS),
       });
-      const given: unknown = await answer.json();
+      const given: unknown = JSON.parse(await textWithin(answer.body, LONGEST_ANSWER));
       if (answer.status === 404) return null;
       if (!answer.ok) throw new Error(`The gateway answers ${answer.status}: ${JSON.stringify(given).slice(0, 300)}`);
       return given;

@@ -6,8 +6,9 @@ import { systemPrompt } from "../agent/prompt.ts";
 import { withTitles } from "../agent/title.ts";
 import { type Flag, loadConfig } from "../config/config.ts";
 import type { Config } from "../config/schema.ts";
+import { createBounded } from "../core/bounded.ts";
 import { messageOf } from "../core/errors.ts";
-import type { Channel, Log, Model, Tool } from "../core/ports.ts";
+import type { Channel, Log, Model, Store, Tool } from "../core/ports.ts";
 import type { Observe } from "../engine/dispatch.ts";
 import { createEngine, type Engine } from "../engine/engine.ts";
 import { createDemoModel } from "../llm/demo.ts";
@@ -18,13 +19,16 @@ import { clock } from "../platform/clock.ts";
 import { createContextFiles } from "../platform/context-files.ts";
 import { setDeadline } from "../platform/deadline.ts";
 import { type Home, homeOf, makeHome } from "../platform/home.ts";
+import { everyHour } from "../platform/hourly.ts";
 import { openLog } from "../platform/log.ts";
 import { createRedactor } from "../platform/redact.ts";
+import { createSweep, removeSessionDir } from "../platform/session-dirs.ts";
 import { logUncaught } from "../platform/uncaught.ts";
 import type { Scheduler } from "../schedule/scheduler.ts";
 import type { Skills } from "../skills/skills.ts";
 import { openSqlite } from "../store/sqlite.ts";
 import { routeOf } from "../surfaces/gateway/route.ts";
+import { TERMINAL } from "../surfaces/terminal/names.ts";
 
 export type Running = {
   engine: Engine;
@@ -41,6 +45,8 @@ export type Running = {
   /** Never shown again by `redact`. */
   hide(secret: string): void;
   scheduler: Scheduler;
+  /** What is done every hour while this runs. */
+  chores: Set<() => Promise<void>>;
   /** They see what happens in all sessions, once it is durable. */
   observers: Set<Observe>;
   /** The conversation of a terminal that was last talked in. */
@@ -203,6 +209,17 @@ export async function openRuntime(options: {
         );
       return stopped;
     },
+    /** With the files of its own and of the sessions that it made. */
+    async forget(session) {
+      const family = await familyOf(store, session);
+      const became = await engine.forget(session);
+      if (became !== "forgotten") return became;
+      for (const one of family)
+        await Promise.all([toolbox.forget(one), removeSessionDir(home.attachments, one)]).catch((error: unknown) =>
+          log("warn", "files.kept", { session: one, error: messageOf(error) }),
+        );
+      return became;
+    },
     async status(session) {
       const status = await engine.status(session);
       const suspended = memory.health().filter(({ state }) => state === "suspended");
@@ -233,13 +250,15 @@ export async function openRuntime(options: {
   });
   observers.add(scheduler.observe);
   const { runs_days } = config.retention;
-  const prune = () =>
-    void store
-      .prune("run_", clock.now() - runs_days * DAY_MS)
-      .catch((error: unknown) => log("warn", "prune.failed", { error: messageOf(error) }));
-  const daily = runs_days > 0 ? setInterval(prune, DAY_MS).unref() : undefined;
+  const sweepAttachments = createSweep(home.attachments);
+  const chores: Running["chores"] = new Set([
+    () => toolbox.sweep(clock.now()),
+    () => sweepAttachments(clock.now(), []),
+  ]);
+  if (runs_days > 0) chores.add(async () => void (await store.prune("run_", clock.now() - runs_days * DAY_MS)));
   const parts = opened.move();
   const running: Running = {
+    chores,
     engine: runtime,
     config,
     home,
@@ -253,14 +272,12 @@ export async function openRuntime(options: {
     hide: redactor.add,
     observers,
     scheduler,
-    newest: async () =>
-      (await store.sessions({ limit: 50 })).find((row) => row.session.includes(":terminal:"))?.session ?? null,
+    newest: async () => (await store.sessions({ prefix: TERMINAL, top: true, limit: 1 }))[0]?.session ?? null,
     defer: (close) =>
       parts.defer(async () => {
         await close();
       }),
     async close(drainMs, except) {
-      clearInterval(daily);
       await scheduler.close();
       const drained = await engine.drain(drainMs, except);
       await parts.disposeAsync();
@@ -276,7 +293,7 @@ export async function openRuntime(options: {
     throw error;
   }
   webhooks.start();
-  if (daily) prune(); // off the path of whatever is waiting to start
+  parts.defer(everyHour(chores, { clock, log })); // off the path of whatever is waiting to start
   return running;
 
   async function openTelemetry() {
@@ -320,16 +337,18 @@ function joined(...lists: (() => readonly Tool[])[]): () => readonly Tool[] {
   };
 }
 
+async function familyOf(store: Pick<Store, "children">, session: string): Promise<string[]> {
+  const children = await store.children(session);
+  return [session, ...(await Promise.all(children.map((child) => familyOf(store, child)))).flat()];
+}
+
 /** Makes it once for each name, and forgets what was not asked for longest. */
 function keepLast<T>(most: number, make: (name: string) => T): (name: string) => T {
-  const kept = new Map<string, T>();
+  const kept = createBounded<{ made: T }>(most);
   return (name) => {
-    const found = kept.get(name) ?? make(name);
-    kept.delete(name);
-    kept.set(name, found);
-    const [oldest] = kept.keys();
-    if (kept.size > most && oldest !== undefined) kept.delete(oldest);
-    return found;
+    const known = kept.get(name) ?? { made: make(name) };
+    kept.set(name, known);
+    return known.made;
   };
 }
 

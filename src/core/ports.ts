@@ -83,6 +83,18 @@ export type SessionSummary = {
 
 /** Where a list goes on: after this one. */
 export type SessionPlace = { updatedAt: number; session: string };
+export type SessionPage = {
+  after?: SessionPlace;
+  limit: number;
+  /** Without those that another session made. */
+  top?: boolean;
+  /** Only those at work. */
+  active?: boolean;
+  /** Only those with this in their title. */
+  titled?: string;
+  /** Only those whose key begins like this. */
+  prefix?: string;
+};
 
 /** The end of a turn that is still to be told to somebody. `dead`: given up, until somebody revives it. */
 export type Announcement = {
@@ -127,8 +139,8 @@ export interface Store {
   /** Sessions that were committed with `active`, oldest change first. */
   active(): Promise<{ session: string; updatedAt: number }[]>;
   children(parent: string): Promise<string[]>;
-  /** Newest change first. `top`: without those that another session made. `titled`: with this in their title. */
-  sessions(page: { after?: SessionPlace; limit: number; top?: boolean; titled?: string }): Promise<SessionSummary[]>;
+  /** Newest change first. */
+  sessions(page: SessionPage): Promise<SessionSummary[]>;
   /** Those in which a yes holds for the rest of the session. */
   granted(): Promise<string[]>;
   summary(session: string): Promise<SessionSummary | null>;
@@ -180,6 +192,7 @@ export type FaultKind =
   | "stalled"
   | "incomplete"
   | "garbled"
+  | "oversized"
   | "auth"
   | "quota"
   | "bad_request"

@@ -1,5 +1,5 @@
 // All that a surface may use.
-import type { Announcement, Found, Notes, SessionPlace, SessionSummary } from "./ports.ts";
+import type { Announcement, Found, Notes, SessionPage, SessionSummary } from "./ports.ts";
 import type { Run } from "./run.ts";
 import type { Applied, Ask, Entry, Grant, Image, Input, Mode, Outcome, Phase, Reply, Scope, Task } from "./session.ts";
 
@@ -68,8 +68,9 @@ export type Status = {
 /** `cursor` names this place in the stream: following from it gives exactly the rest. */
 export type Update = { cursor: string } & (
   | { entry: Entry }
-  | { delta: string }
-  | { reset: true }
+  /** `at`: when it was written down; not there while it is live. */
+  | { delta: string; at?: number }
+  | { reset: true; at?: number }
   /** Not part of the record: what is going on just now; empty when it is over. */
   | { notice: string }
   /** Likewise: what the model thinks before it speaks. */
@@ -116,7 +117,7 @@ export interface Runtime {
   /** Entries and live text after `cursor` ("" is the beginning), until the signal aborts. */
   follow(session: string, cursor: string, signal: AbortSignal): AsyncGenerator<Update>;
 
-  sessions(page: { after?: SessionPlace; limit: number; top?: boolean; titled?: string }): Promise<SessionSummary[]>;
+  sessions(page: SessionPage): Promise<SessionSummary[]>;
   summary(session: string): Promise<SessionSummary | null>;
   search(query: string, within: { session?: string; limit: number }): Promise<Found[]>;
   /** Those with `seq > after`, in order. */

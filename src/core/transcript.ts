@@ -198,6 +198,15 @@ const PER_IMAGE = 1_500;
 
 export const tokensIn = (text: string): number => Math.ceil(text.length / CHARACTERS) + PER_MESSAGE;
 
+/** Characters that it holds, pictures as they are. */
+export function weightOf({ tokens, messages, waiting }: Transcript): number {
+  let weight = tokens * CHARACTERS;
+  for (const message of messages) if (message.role === "user") weight += pictures(message.images);
+  for (const { text, images } of waiting.values()) weight += text.length + pictures(images);
+  return weight;
+}
+const pictures = (images: readonly Image[] = []) => images.reduce((sum, { data }) => sum + data.length, 0);
+
 export function tokensOf(message: Message): number {
   switch (message.role) {
     case "user":

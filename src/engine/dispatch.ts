@@ -16,6 +16,7 @@ import { givenUp } from "./give-up.ts";
 import { createInflight } from "./inflight.ts";
 import { hold, muse, notice, release, say, wake } from "./live.ts";
 import { createSlots, type Slot } from "./slots.ts";
+import { wholeOf } from "./spoken.ts";
 
 export type Limits = {
   /** Turns that think or act at the same time, children not counted. */
@@ -80,6 +81,7 @@ export function createDispatch(world: World) {
     all: slots,
     of: slotOf,
     evict,
+    weigh,
   } = createSlots(limits.warm, (slot) =>
     createInflight({
       clock,
@@ -143,7 +145,7 @@ export function createDispatch(world: World) {
       try {
         const row = slot.row ?? (await load(slot));
         const orphan = isOrphan(row) && !options.look;
-        const event = orphan ? takenUp(row) : make(row.state, slot.live?.text ?? "");
+        const event = orphan ? takenUp(row) : make(row.state, slot.live ? wholeOf(slot.live.text) : "");
         if (!event) return [];
         const [state, facts] = transition(row.state, event, { ...rules, leaving });
         if (state === row.state) return [];
@@ -261,8 +263,10 @@ export function createDispatch(world: World) {
   function adopt(slot: Slot, row: Row, entries: Entry[]) {
     if (slot.live && slot.live.step !== row.state.step) slot.live = null;
     slot.row = row;
+    slot.page = null;
     slot.recent.add(entries);
     if (slot.transcript) for (const entry of entries) extend(slot.transcript, entry);
+    weigh(slot);
     reconcile(slot);
     wake(slot);
     if (entries.length) for (const observe of world.observers ?? []) shown(observe, slot, entries);
@@ -330,7 +334,7 @@ export function createDispatch(world: World) {
 
   /** Null: it is worth another try. Behind words that somebody has seen nothing starts over. */
   function threw(slot: Slot, effect: Effect, error: unknown, tries: number): Event | null {
-    const said = "step" in effect && slot.live?.step === effect.step ? slot.live.text : "";
+    const said = "step" in effect && slot.live?.step === effect.step ? wholeOf(slot.live.text) : "";
     const last = tries >= TRIES || said !== "";
     const fields = { session: slot.key, key: effect.key, tries, error: messageOf(error) };
     log("error", last ? "effect.given_up" : "effect.threw", fields);
@@ -348,6 +352,7 @@ export function createDispatch(world: World) {
       const page = await (signal ? patiently(next, signal) : next());
       if (!page.length) throw new Error(`The journal of ${slot.key} ends at ${transcript.seq}, not at its state.`);
       for (const entry of page) if (entry.seq <= state.seq) extend(transcript, entry);
+      weigh(slot);
     }
   }
 

@@ -1,5 +1,6 @@
 // The runtime that surfaces use, a few lines each over `change`.
 import { createHash } from "node:crypto";
+import { createBounded } from "../core/bounded.ts";
 import { messageOf, Refusal, StoreFault } from "../core/errors.ts";
 import { foldRun, type Run } from "../core/run.ts";
 import type { AcceptRequest, Load, Receipt, Runtime, Status, Stopped, Update, Whereabouts } from "../core/runtime.ts";
@@ -8,7 +9,9 @@ import { titleOf } from "../core/title.ts";
 import { emptyTranscript, extend } from "../core/transcript.ts";
 import { unsaved } from "../core/turn.ts";
 import { createDispatch, type Limits, type Make, unavailable, type World } from "./dispatch.ts";
+import { sharingReads } from "./shared-reads.ts";
 import type { Slot } from "./slots.ts";
+import { lengthOf } from "./spoken.ts";
 import { follow } from "./stream.ts";
 
 export interface Engine extends Runtime {
@@ -24,21 +27,22 @@ export interface Engine extends Runtime {
 const HOMES = 10_000;
 /** Entries read at once. */
 const PAGE = 1_000;
+/** The same for somebody who watches, and may take long over them. */
+const VIEWED = 64;
 /** What memory gets at the end of a drain. */
 const MEMORY_MS = 5_000;
 
-export function createEngine(world: World): Engine {
+export function createEngine(given: World): Engine {
+  const world = { ...given, store: sharingReads(given.store) };
   const { store, clock, log, limits } = world;
   const sessions = createDispatch(world);
   const { slots, slotOf, change, reconcile, history, read, quiet } = sessions;
   let draining = false;
   /** Where the turns are that were begun here, newest last. */
-  const homes = new Map<string, string>();
+  const homes = createBounded<string>(HOMES);
 
   function settled(receipt: Receipt): Receipt {
     homes.set(receipt.id, receipt.session);
-    const [oldest] = homes.keys();
-    if (homes.size > HOMES && oldest !== undefined) homes.delete(oldest);
     return receipt;
   }
 
@@ -156,7 +160,7 @@ export function createEngine(world: World): Engine {
       inbox: inbox.map(({ id, mode }) => ({ id, mode, text: waiting.get(id)?.text ?? "" })),
       asking,
       parked,
-      said: slot.live?.text.length ?? 0,
+      said: slot.live ? lengthOf(slot.live.text) : 0,
       since: String(slot.since),
       held: sessions.waitsInLine(session),
       unsaved: unsaved(row.state, world.rules),
@@ -234,8 +238,7 @@ export function createEngine(world: World): Engine {
           ready: () => read(slot, true),
           seq: () => slot.row?.state.seq ?? 0,
           live: () => slot.live,
-          entries: async (after) =>
-            slot.recent.after(after) ?? sessions.patiently(() => store.entries(session, after, PAGE), signal),
+          entries: async (after) => slot.recent.after(after) ?? sessions.patiently(() => pageOf(slot, after), signal),
           watchers: slot.watchers,
         },
         cursor,
@@ -243,7 +246,20 @@ export function createEngine(world: World): Engine {
       );
     } finally {
       slot.viewers--;
+      if (!slot.viewers) slot.page = null;
     }
+  }
+
+  /** Of many who come late, the first one reads for all: 80 copies of an answer of 8 MB were most of 2 GB. */
+  function pageOf(slot: Slot, after: number): Promise<Entry[]> {
+    const upTo = slot.row?.state.seq ?? 0;
+    if (slot.page?.after === after && slot.page.upTo === upTo) return slot.page.entries;
+    const page = { after, upTo, entries: store.entries(slot.key, after, VIEWED) };
+    slot.page = page;
+    page.entries.catch(() => {
+      if (slot.page === page) slot.page = null;
+    });
+    return page.entries;
   }
 
   async function load(): Promise<Load> {

@@ -1,7 +1,9 @@
 // What is known of sessions, in memory: those at work, and the idle ones that were used last.
+import { createBounded } from "../core/bounded.ts";
 import type { StoreFault } from "../core/errors.ts";
 import type { SessionRow } from "../core/ports.ts";
-import type { Transcript } from "../core/transcript.ts";
+import type { Entry } from "../core/session.ts";
+import { type Transcript, weightOf } from "../core/transcript.ts";
 import type { Inflight } from "./inflight.ts";
 import type { Live } from "./live.ts";
 import { createRecent, type Recent } from "./recent.ts";
@@ -25,15 +27,24 @@ export type Slot = {
   live: Live | null;
   transcript: Transcript | null;
   recent: Recent;
+  /** What was last read for late viewers; gone with the next entry, or the last of them. */
+  page: { after: number; upTo: number; entries: Promise<Entry[]> } | null;
   watchers: Set<() => void>;
 };
 
 /** Looks at once for one to let go of: each new session and each piece of work that ends comes by. */
 const LOOKS = 16;
+/** Characters of the conversations that are kept of sessions at rest: 60 runs with a picture of 2 MB held 130 MB. */
+const MOST_TEXT = 32_000_000;
 
 /** `warm`: how many are kept, besides those in use. */
 export function createSlots(warm: number, inflightOf: (slot: () => Slot) => Inflight) {
   const slots = new Map<string, Slot>(); // the one not used for longest is first
+
+  /** Whose conversation can be read again. */
+  const resting = createBounded<Slot>(MOST_TEXT, (slot) => {
+    slot.transcript = null;
+  });
 
   function of(key: string): Slot {
     const slot = slots.get(key) ?? create(key);
@@ -57,6 +68,7 @@ export function createSlots(warm: number, inflightOf: (slot: () => Slot) => Infl
       live: null,
       transcript: null,
       recent: createRecent(),
+      page: null,
       watchers: new Set(),
       inflight: inflightOf(() => slot),
     };
@@ -71,11 +83,18 @@ export function createSlots(warm: number, inflightOf: (slot: () => Slot) => Infl
       const [key, slot] = oldest;
       slots.delete(key);
       if (inUse(slot)) slots.set(key, slot);
+      else resting.delete(key);
     }
   }
 
+  /** When its state or its transcript has changed. */
+  function weigh(slot: Slot): void {
+    if (slot.row?.state.turn || !slot.transcript) resting.delete(slot.key);
+    else resting.set(slot.key, slot, weightOf(slot.transcript));
+  }
+
   const all: ReadonlyMap<string, Slot> = slots;
-  return { all, of, evict };
+  return { all, of, evict, weigh };
 }
 
 const inUse = ({ row, pending, viewers, inflight }: Slot) =>

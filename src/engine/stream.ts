@@ -4,9 +4,11 @@
 //
 // A viewer pulls: one that is slow holds nothing back and fills nothing up.
 
+import { placeOf } from "../core/cursor.ts";
 import type { Update } from "../core/runtime.ts";
 import type { Entry } from "../core/session.ts";
-import { type Live, textFrom } from "./live.ts";
+import type { Live } from "./live.ts";
+import { lengthOf, nextIn, nextOf } from "./spoken.ts";
 
 const ALL = -1;
 /** Others can be written while a model call goes on. */
@@ -24,7 +26,7 @@ type Source = {
 };
 
 export async function* follow(source: Source, cursor: string, signal: AbortSignal): AsyncGenerator<Update> {
-  let { seq, chars, heard, noticed } = placeOf(cursor);
+  let { seq, chars, heard, noticed } = startOf(cursor);
   let step = -1;
   let shown = "";
   const at = () => (chars ? `${seq}.${chars}` : `${seq}`);
@@ -35,14 +37,14 @@ export async function* follow(source: Source, cursor: string, signal: AbortSigna
       for (const entry of await source.entries(seq)) {
         if (entry.seq > source.seq()) break; // on the disk already, but the text it replaces is still live
         const said = entry.kind === "thought" || entry.kind === "cut" ? entry.text : "";
-        if (chars < said.length) {
-          const delta = said.slice(chars);
-          chars = said.length;
-          yield { cursor: at(), delta };
+        while (chars < said.length) {
+          const delta = nextIn(said, chars);
+          chars += delta.length;
+          yield { cursor: at(), delta, at: entry.at };
           if (signal.aborted) return;
         }
         if (entry.kind === "restarted" && chars) {
-          yield { cursor: `${at()}+x`, reset: true };
+          yield { cursor: `${at()}+x`, reset: true, at: entry.at };
           chars = 0;
           if (signal.aborted) return;
         }
@@ -57,17 +59,16 @@ export async function* follow(source: Source, cursor: string, signal: AbortSigna
     const live = source.live();
     if (live && step !== -1 && live.step !== step) [heard, noticed] = [0, 0];
     if (live) ({ step } = live);
-    if (live && heard === ALL) heard = live.reasoning?.length ?? 0;
-    // Before the text: it was thought first.
-    const reasoning = heard === ALL ? "" : textFrom(live?.reasoning, live?.reasoningTail, heard);
+    if (live && heard === ALL) heard = lengthOf(live.reasoning);
+    const reasoning = live ? nextOf(live.reasoning, heard) : ""; // before the text: it was thought first
     if (reasoning) {
       heard += reasoning.length;
       yield { cursor: `${at()}+r${heard}`, reasoning };
       continue;
     }
-    if (live && live.text.length > chars) {
-      const delta = textFrom(live.text, live.tail, chars);
-      chars = live.text.length;
+    const delta = live ? nextOf(live.text, chars) : "";
+    if (delta) {
+      chars += delta.length;
       yield { cursor: at(), delta };
       continue;
     }
@@ -83,15 +84,12 @@ export async function* follow(source: Source, cursor: string, signal: AbortSigna
   }
 }
 
-/** A place is `<entry>.<characters>`. What is not part of the record stands aside of one: `+r` and how much was thought,
- *  `+n` and how many notices there were; `+x`: all of the text was taken back. */
-function placeOf(cursor: string): { seq: number; chars: number; heard: number; noticed: number } {
-  const [place = "", aside = ""] = cursor.split("+", 2);
-  const [seq = 0, chars = 0] = place.split(".").map(Number);
-  const count = (kind: string) => (aside.startsWith(kind) ? Number(aside.slice(1)) : 0);
+function startOf(cursor: string): { seq: number; chars: number; heard: number; noticed: number } {
+  const { seq, chars, aside, count } = placeOf(cursor) ?? { seq: 0, chars: 0, aside: "", count: 0 };
+  if (aside === "x") return { seq, chars: 0, heard: 0, noticed: 0 };
   // Who was told of words, or of a notice, was told of the thoughts before them.
-  const heard = chars || aside.startsWith("n") ? ALL : count("r");
-  return { seq, chars: aside === "x" ? 0 : chars, heard: aside === "x" ? 0 : heard, noticed: count("n") };
+  const heard = chars || aside === "n" ? ALL : count;
+  return { seq, chars, heard, noticed: aside === "n" ? count : 0 };
 }
 
 function woken(watchers: Set<() => void>, signal: AbortSignal): Promise<void> {

@@ -1,9 +1,10 @@
 // The models that an endpoint offers, by its own word. One question, bounded in time and size.
 import type { Fault } from "../core/ports.ts";
+import { textWithin } from "../platform/capped.ts";
 import { classify } from "./classify.ts";
 import type { Endpoint } from "./endpoint.ts";
 
-const LONGEST_LIST = 16 * 1024 * 1024;
+const LONGEST_LIST = 16_000_000;
 
 /** In alphabetical order. Never throws. */
 export async function listModels(endpoint: Endpoint, ms: number): Promise<string[] | Fault> {
@@ -24,7 +25,7 @@ async function ask({ provider, baseUrl, apiKey }: Endpoint, signal: AbortSignal)
   const bearer: Record<string, string> = apiKey ? { authorization: `Bearer ${apiKey}` } : {};
   const headers = anthropic ? { "x-api-key": apiKey, "anthropic-version": "2023-06-01" } : bearer;
   const response = await providerFetch(url, { headers, signal });
-  const body = parsed(await textOf(response));
+  const body = parsed(await textWithin(response.body, LONGEST_LIST));
   if (!response.ok) {
     const elsewhere = response.status < 400 && "it points to another address, and that is not followed";
     return classify({ statusCode: response.status, message: elsewhere || response.statusText, error: body });
@@ -32,16 +33,6 @@ async function ask({ provider, baseUrl, apiKey }: Endpoint, signal: AbortSignal)
   const ids = idsOf(body);
   if (ids) return ids;
   return { end: "fault", kind: "garbled", reason: `${url} answers, but not with a list of models` };
-}
-
-async function textOf({ body }: Response): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  for await (const chunk of body ?? []) {
-    text += decoder.decode(chunk, { stream: true });
-    if (text.length > LONGEST_LIST) throw new Error(`the list of models is over ${LONGEST_LIST} bytes`);
-  }
-  return text;
 }
 
 function parsed(text: string): unknown {

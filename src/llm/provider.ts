@@ -6,6 +6,11 @@ import { classify } from "./classify.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { toPrompt, toTools } from "./prompt.ts";
 
+/** Characters of text, thoughts and arguments in one answer: the longest that models give have a tenth of it. */
+const LONGEST_ANSWER = 16_000_000;
+/** What any other part counts: a call without arguments is kept as well. */
+const PART = 10_000;
+
 export function createModel(endpoint: Endpoint): Model {
   let library: Promise<LanguageModelV4> | null = null;
   return {
@@ -64,10 +69,13 @@ async function listen(
 ): Promise<ModelResult> {
   const calls: ProposedCall[] = [];
   let said = false;
+  let size = 0;
   let finish: Extract<LanguageModelV4StreamPart, { type: "finish" }> | null = null;
   for await (const part of stream) {
     if (signal.aborted) return { end: "aborted" };
     hear.alive();
+    size += "delta" in part ? part.delta.length : PART;
+    if (size > LONGEST_ANSWER) return { end: "fault", kind: "oversized", reason: TOO_LARGE }; // this ends the stream
     switch (part.type) {
       case "text-delta":
         said ||= part.delta !== "";
@@ -100,6 +108,8 @@ async function listen(
   if (!said && !calls.length) return incomplete("the answer was empty");
   return { end: "answer", calls, usage: usageOf(finish.usage) };
 }
+
+const TOO_LARGE = `the answer is larger than ${LONGEST_ANSWER / 1_000_000} MB`;
 
 /** What is not whole JSON (cut by a limit, or garbled) is never run, only reported back. */
 function argumentsOf(input: string): { args: unknown; bad?: string } {

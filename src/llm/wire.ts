@@ -1,8 +1,11 @@
 // HTTP to providers. Silence is judged by our own watchdog, so the library's timeouts are off; an answer can not
-// send us (and the key) to another host; and no line of a stream grows without end.
+// send us (and the key) to another host; and no event of a stream grows without end.
 import { Agent, type RequestInit, fetch as undiciFetch } from "undici";
+import { cutAfter } from "../platform/capped.ts";
 
-const LONGEST_LINE = 16 * 1024 * 1024;
+const LONGEST_EVENT = 16_000_000;
+/** What is wrong is said at the beginning. */
+const LONGEST_ERROR = 65_536;
 const CONNECT_MS = 10_000;
 
 const dispatcher = new Agent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: CONNECT_MS } });
@@ -12,25 +15,42 @@ export const providerFetch: typeof fetch = async (input, init) => {
   const options = { ...init, redirect: "manual", dispatcher };
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- Node's fetch and undici's own differ in name only
   const response = (await undiciFetch(url, options as RequestInit)) as unknown as Response;
-  if (!response.body || !response.ok) return response;
-  const { status, statusText, headers } = response;
-  const type = headers.get("content-type") ?? "";
+  if (!response.ok) return cutAfter(LONGEST_ERROR, response);
+  const type = response.headers.get("content-type") ?? "";
   // A web page is what a wrong address, a proxy or a captive portal answers with.
   if (type.includes("text/html")) throw new Error(`${url} answers with a web page; is the base URL right?`);
-  const body = type.includes("event-stream") ? response.body.pipeThrough(wellFormed()) : response.body;
-  return new Response(body, { status, statusText, headers });
+  const { body, status, statusText, headers } = response;
+  return new Response(body?.pipeThrough(wellFormed()) ?? null, { status, statusText, headers });
 };
 
-/** Bounded lines, and an end that lets the last event out also where the blank line behind it is missing. */
+/** Bounded events, and an end that lets the last one out also where the blank line behind it is missing. */
 function wellFormed(): TransformStream<Uint8Array, Uint8Array> {
-  let line = 0;
+  let size = 0; // of the event that is not over yet
+  let lineOver = true;
   return new TransformStream({
     transform(chunk, controller) {
-      const newline = chunk.lastIndexOf(10);
-      line = newline === -1 ? line + chunk.length : chunk.length - newline - 1;
-      if (line > LONGEST_LINE) controller.error(new Error(`a line of the answer is over ${LONGEST_LINE} bytes`));
+      const blank = lastBlankLine(chunk, lineOver);
+      size = blank < 0 ? size + chunk.length : chunk.length - blank;
+      lineOver = endsLine(chunk, chunk.length, lineOver);
+      if (size > LONGEST_EVENT) controller.error(new Error(`an event of the answer is over ${LONGEST_EVENT} bytes`));
       else controller.enqueue(chunk);
     },
     flush: (controller) => controller.enqueue(new TextEncoder().encode("\n\n")),
   });
 }
+
+/** Where the last blank line in it is; -1: there is none. */
+function lastBlankLine(chunk: Uint8Array, lineOver: boolean): number {
+  let at = chunk.lastIndexOf(LF);
+  while (at >= 0 && !endsLine(chunk, at, lineOver)) at = at > 0 ? chunk.lastIndexOf(LF, at - 1) : -1;
+  return at;
+}
+
+/** Whether a line is over before `at`; `before`: one was before the chunk. */
+function endsLine(chunk: Uint8Array, at: number, before: boolean): boolean {
+  const end = chunk[at - 1] === CR ? at - 1 : at;
+  return end > 0 ? chunk[end - 1] === LF : before;
+}
+
+const LF = 10;
+const CR = 13;

@@ -1,7 +1,8 @@
 // A memory of one's own, over HTTP: a few small JSON requests (docs/memory.md). Nothing of an answer is believed but
 // its text.
 import * as z from "zod";
-import { ConfigError } from "../core/errors.ts";
+import { ConfigError, messageOf } from "../core/errors.ts";
+import { textWithin } from "../platform/capped.ts";
 import { asData, plain } from "../platform/data.ts";
 import { cut } from "./fence.ts";
 import type { Handled, MemoryProvider, MemoryTool, Whose } from "./provider.ts";
@@ -45,7 +46,9 @@ export function createHttpMemory({ url, token }: Options): MemoryProvider {
     };
     const sent = body ? JSON.stringify(body) : null;
     const answer = await request(`${base}${path}`, { method, headers, body: sent, signal, dispatcher: agent });
-    const text = await textOf(answer.body, path);
+    const text = await textWithin(answer.body, MOST_BYTES).catch((error: unknown) => {
+      throw new Error(`${path}: ${messageOf(error)}`, { cause: error });
+    });
     if (answer.statusCode >= 200 && answer.statusCode < 300) return parsed(text, path);
     const elsewhere = answer.statusCode < 400 ? "; it points to another address, and that is not followed" : "";
     throw new Error(`${path}: HTTP ${answer.statusCode}${elsewhere} ${cut(plain(text).trim(), 200)}`.trim());
@@ -100,17 +103,6 @@ function addressOf(url: string): string {
 async function connections() {
   const { Agent, request } = await import("undici");
   return { agent: new Agent({ connections: 2, pipelining: 0, maxHeaderSize: 32_768 }), request };
-}
-
-async function textOf(body: AsyncIterable<Uint8Array>, path: string): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of body) {
-    size += chunk.length;
-    if (size > MOST_BYTES) throw new Error(`${path}: the answer is larger than ${MOST_BYTES / 1_000_000} MB`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
 }
 
 function parsed(text: string, path: string): unknown {

@@ -2,10 +2,10 @@
 //
 // The engine tells each writer of every turn, in order, until it is written, across crashes (agent/remember.ts).
 // Here each call waits in its provider's own line, within a limit; one that keeps failing is left alone for a while.
+import { createBounded } from "../core/bounded.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Clock, Log, Memory, Remembered, Tool } from "../core/ports.ts";
 import type { Message } from "../core/transcript.ts";
-import { keepIn } from "./bounded.ts";
 import { cleaned, cut, joined, type Part, withoutRecalled } from "./fence.ts";
 import { createLane, type Health } from "./lane.ts";
 import { createMember } from "./member.ts";
@@ -75,7 +75,7 @@ export function createMemory(options: Options): LongTermMemory {
   const { recall, systemBlock, written, atMost } = createRecall({ members, whoseOf, clock, log, redact, recallMs });
   const tools = createTools({ members, whoseOf, byOf, redact, wrote });
   /** The last turn of each session after which providers got ready for the next. */
-  const prefetched = new Map<string, string>();
+  const prefetched = createBounded<string>(MOST_SESSIONS);
   let closing: Promise<void> | null = null;
 
   /** A child says nothing of who began the turn that made it. */
@@ -116,7 +116,7 @@ export function createMemory(options: Options): LongTermMemory {
   /** Once after each turn, however many writers are told of it and however often. */
   function getReady({ session, turn, by, user }: Remembered): void {
     if (isChild(session) || prefetched.get(session) === turn) return;
-    keepIn(prefetched, session, turn, MOST_SESSIONS);
+    prefetched.set(session, turn);
     queuePrefetchAll(user, { session, by });
   }
 

@@ -1,8 +1,8 @@
 // What memory has to say to a turn: asked of all providers at once, waited for briefly. What comes too late is kept
 // for the next turn of that conversation.
+import { createBounded } from "../core/bounded.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Clock, Log } from "../core/ports.ts";
-import { keepIn } from "./bounded.ts";
 import { cleaned, joined, recalledBlock } from "./fence.ts";
 import type { Member } from "./member.ts";
 import type { Whose } from "./provider.ts";
@@ -31,8 +31,8 @@ const FRESH_MS = 10_000;
 export function createRecall({ members, whoseOf, clock, log, redact, recallMs }: Options) {
   /** One question of a conversation at a time: a provider that hangs is not asked the next one behind it. */
   const asking = new Map<string, Asking>();
-  const late = new Map<string, string>();
-  const recalled = new Map<string, Promise<string>>();
+  const late = createBounded<string>(MOST_KEPT);
+  const recalled = createBounded<Promise<string>>(MOST_KEPT);
 
   /** The same for the same turn, which makes many model calls. Never rejects. */
   function recall(about: Question, signal: AbortSignal): Promise<string> {
@@ -44,7 +44,7 @@ export function createRecall({ members, whoseOf, clock, log, redact, recallMs }:
       log("warn", "memory.recall_failed", { session: about.session, error: messageOf(error) });
       return "";
     });
-    keepIn(recalled, key, gathered, MOST_KEPT);
+    recalled.set(key, gathered);
     return gathered.finally(() => {
       if (signal.aborted) recalled.delete(key);
     });
@@ -61,7 +61,7 @@ export function createRecall({ members, whoseOf, clock, log, redact, recallMs }:
       const key = keyOf(member, whose);
       const { answer, since } = ask(member, key, about.text.slice(0, LONGEST.query), whose);
       const heard = (text: string) => {
-        if (over) return keepIn(late, key, text, MOST_KEPT);
+        if (over) return late.set(key, text);
         late.delete(key);
         found.set(key, text);
       };
@@ -94,7 +94,7 @@ export function createRecall({ members, whoseOf, clock, log, redact, recallMs }:
 
   // ── The system prompt ───────────────────────────────────────────────────────────────────────────────
 
-  const blocks = new Map<string, { text: string; at: number }>();
+  const blocks = createBounded<{ text: string; at: number }>(MOST_KEPT);
   const making = new Map<string, Asking>();
 
   /** The same until something is written, so that the provider of the model can keep the prompt. Never rejects. */
@@ -126,7 +126,7 @@ export function createRecall({ members, whoseOf, clock, log, redact, recallMs }:
       const text = joined(all, LONGEST.block);
       if (making.get(scope) !== one) return text; // something was written meanwhile
       making.delete(scope);
-      keepIn(blocks, scope, { text, at: clock.now() }, MOST_KEPT);
+      blocks.set(scope, { text, at: clock.now() });
       return text;
     });
     const one: Asking = { answer, since: clock.now() };

@@ -10,6 +10,8 @@ export type Home = {
   database: string;
   logs: string;
   log: string;
+  /** What came with messages, a directory for each session. */
+  attachments: string;
   /** Made by us when no key of the API is configured. */
   apiKey: string;
   /** Where the process that owns this home serves its API, while it does. */
@@ -23,6 +25,7 @@ export const homeAt = (dir: string): Home => ({
   database: join(dir, "hermes.db"),
   logs: join(dir, "logs"),
   log: join(dir, "logs", "hermes.log"),
+  attachments: join(dir, "attachments"),
   apiKey: join(dir, "api_key"),
   served: join(dir, "gateway.json"),
 });

@@ -80,14 +80,17 @@ function every(cron: string, zone: string): When | Refused {
   }
 }
 
-const MOMENT = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(Z|[+-]\d\d:\d\d)?$/;
+/** ISO 8601, as programs write it too: `2026-11-20T08:00:00.000Z`. */
+const MOMENT = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(\.\d{1,9})?(Z|[+-]\d\d:?\d\d)?$/;
 
 function once(moment: string, zone: string): When | Refused {
-  const [whole, date = "", time = "", seconds = ":00", offset = zone] = MOMENT.exec(moment.trim()) ?? [];
+  const [whole, date = "", time = "", seconds = ":00", part = "", offset = zone] =
+    MOMENT.exec(moment.trim().toUpperCase()) ?? [];
   if (!whole) return refused("invalid", `${JSON.stringify(moment)} is not a time. Write it as 2026-11-20T09:00.`);
-  const there = offset === "Z" ? "UTC" : offset;
+  const there = offset === "Z" ? "UTC" : offset.replace(/^([+-]\d\d)(\d\d)$/, "$1:$2");
   const at = instantOf(date, time, seconds, there);
-  return at === null ? refused("invalid", `There is no ${date} ${time} in ${there}. Choose another time.`) : { at };
+  if (at === null) return refused("invalid", `There is no ${date} ${time} in ${there}. Choose another time.`);
+  return { at: at + Number(part.slice(1, 4).padEnd(3, "0")) };
 }
 
 function fromNow(wait: string, now: number): When | Refused {

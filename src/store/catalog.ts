@@ -1,8 +1,8 @@
 // Lists for people and for those who want to be told: nothing here is part of a session's state.
 import type { DatabaseSync } from "node:sqlite";
-import type { Announcement, SessionPlace, SessionSummary } from "../core/ports.ts";
+import type { Announcement, SessionPage, SessionPlace, SessionSummary } from "../core/ports.ts";
 
-export type Page = { after: SessionPlace | null; limit: number; top: boolean; titled: string };
+export type Page = Required<Omit<SessionPage, "after">> & { after: SessionPlace | null };
 export type AnnouncementPage = { dead: boolean; after: number; limit: number };
 export type Next = Pick<Announcement, "attempts" | "due" | "error" | "dead"> | null;
 /** `value` is JSON. */
@@ -15,7 +15,8 @@ export function createCatalog(db: DatabaseSync) {
   const sql = {
     sessions: db.prepare(
       `SELECT ${columns} FROM session
-       WHERE (updated_at, key) < (?, ?) AND (? = 0 OR parent IS NULL) AND (? = '' OR instr(lower(title), lower(?)) > 0)
+       WHERE (updated_at, key) < (?, ?) AND (? = 0 OR parent IS NULL) AND (? = 0 OR active = 1)
+         AND (? = '' OR instr(lower(title), lower(?)) > 0) AND key >= ? AND key < ?
        ORDER BY updated_at DESC, key DESC LIMIT ?`,
     ),
     summary: db.prepare(`SELECT ${columns} FROM session WHERE key = ?`),
@@ -40,9 +41,10 @@ export function createCatalog(db: DatabaseSync) {
     later: db.prepare("UPDATE announcement SET attempts = ?, due = ?, error = ?, dead = ? WHERE id = ?"),
   };
   return {
-    sessions({ after, limit, top, titled }: Page): SessionSummary[] {
+    sessions({ after, limit, top, active, titled, prefix }: Page): SessionSummary[] {
       const { updatedAt, session } = after ?? { updatedAt: Number.MAX_SAFE_INTEGER, session: "" };
-      return sql.sessions.all(updatedAt, session, Number(top), titled, titled, limit).map(summaryOf);
+      const wanted = [Number(top), Number(active), titled, titled, prefix, `${prefix}${LAST}`];
+      return sql.sessions.all(updatedAt, session, ...wanted, limit).map(summaryOf);
     },
     summary(session: string): SessionSummary | null {
       const row = sql.summary.get(session);
@@ -62,7 +64,7 @@ export function createCatalog(db: DatabaseSync) {
     },
     notes: (prefix: string): NoteRow[] =>
       sql.notes
-        .all(prefix, `${prefix}\u{10ffff}`)
+        .all(prefix, `${prefix}${LAST}`)
         .map((row) => ({ key: String(row["key"]), value: String(row["value"]), at: Number(row["at"]) })),
     write(key: string, value: string | null, at: number): null {
       if (value === null) sql.erase.run(key);
@@ -76,6 +78,9 @@ export function createCatalog(db: DatabaseSync) {
     },
   };
 }
+
+/** Comes after all that may follow a prefix. */
+const LAST = "\u{10ffff}";
 
 type Row = Record<string, unknown>;
 

@@ -135,7 +135,8 @@ export async function openSqlite({ file, readOnly = false, maxPages }: SqliteOpt
     active: () => ask({ op: "active" }),
     children: (parent) => ask({ op: "children", parent }),
     granted: () => ask({ op: "granted" }),
-    sessions: ({ after = null, limit, top = false, titled = "" }) => ask({ op: "sessions", after, limit, top, titled }),
+    sessions: ({ after = null, limit, top = false, active = false, titled = "", prefix = "" }) =>
+      ask({ op: "sessions", after, limit, top, active, titled, prefix }),
     summary: (session) => ask({ op: "summary", session }),
     retitle: (session, title) => write({ op: "retitle", session, title }),
     forget: ({ session, epoch, version }) => write({ op: "forget", session, epoch, version }),

@@ -1,9 +1,10 @@
 // Where a session's commands leave things, below HERMES_HOME/terminal: long outputs, its /tmp, the directory it is in.
-import { createHash } from "node:crypto";
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { createBounded } from "../core/bounded.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Log } from "../core/ports.ts";
+import { createSweep, removeSessionDir, sessionDir } from "../platform/session-dirs.ts";
 
 type Place = { outputs: string; tmp: string };
 export type Places = {
@@ -11,19 +12,24 @@ export type Places = {
   cwd(session: string): string | null;
   /** Kept through restarts: what was approved for one directory must not run in another. */
   setCwd(session: string, cwd: string): void;
+  forget(session: string): Promise<void>;
+  /** Removes what nobody has used for long, a part of it each time; not of these sessions. */
+  sweep(now: number, inUse: readonly string[]): Promise<void>;
 };
 
-const KEPT_MS = 30 * 24 * 3600 * 1000;
+/** Of so many sessions the directory is remembered; of others it is read again. */
+const MOST_REMEMBERED = 1_000;
 
 export function createPlaces(home: string, log: Log): Places {
   const root = join(home, "terminal");
-  removeOld(root, log);
-  const inside = new Map<string, string>();
-  const dirOf = (session: string) => join(root, createHash("sha256").update(session).digest("hex").slice(0, 32));
+  const inside = createBounded<string>(MOST_REMEMBERED);
+  const dirOf = (session: string) => sessionDir(root, session);
 
   function of(session: string): Place {
     const [outputs = "", tmp = ""] = ["outputs", "tmp"].map((name) => join(dirOf(session), name));
     for (const dir of [outputs, tmp]) mkdirSync(dir, { recursive: true, mode: 0o700 });
+    const now = new Date();
+    utimesSync(dirOf(session), now, now); // it is in use, also where nothing new is written
     return { outputs, tmp };
   }
 
@@ -44,7 +50,16 @@ export function createPlaces(home: string, log: Log): Places {
     }
   }
 
-  return { of, cwd, setCwd };
+  return {
+    of,
+    cwd,
+    setCwd,
+    async forget(session) {
+      inside.delete(session);
+      await removeSessionDir(root, session);
+    },
+    sweep: createSweep(root),
+  };
 }
 
 function read(file: string): string | null {
@@ -54,18 +69,3 @@ function read(file: string): string | null {
     return null;
   }
 }
-
-function removeOld(root: string, log: Log): void {
-  try {
-    mkdirSync(root, { recursive: true, mode: 0o700 });
-    for (const name of readdirSync(root)) {
-      const dir = join(root, name);
-      const used = [dir, join(dir, "outputs"), join(dir, "tmp")].map((path) => changed(path));
-      if (Math.max(...used) < Date.now() - KEPT_MS) rmSync(dir, { recursive: true, force: true });
-    }
-  } catch (error) {
-    log("warn", "terminal.old_files_kept", { error: messageOf(error) });
-  }
-}
-
-const changed = (path: string) => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;

@@ -24,6 +24,10 @@ export type Processes = {
   start(session: string, command: string, how: StartOptions): Promise<Background | string>;
   list(session: string): Background[];
   get(session: string, id: string): Background | null;
+  /** The sessions in which something runs. */
+  busy(): string[];
+  /** Ends those of one session, and remembers none of them. */
+  forget(session: string): Promise<void>;
   /** Ends those of one session (`/stop all`). */
   endAll(session: string): Promise<void>;
   /** Ends everything that tools of this process have started. */
@@ -37,7 +41,8 @@ type StartOptions = Pick<ExecOptions, "cwd" | "sandbox" | "pass" | "env" | "limi
 };
 
 const MOST_RUNNING = 20;
-const MOST_REMEMBERED = 50;
+/** Finished ones, over all sessions: each holds up to 150 kB of its output. */
+const MOST_REMEMBERED = 100;
 
 export function createProcesses(options: {
   /** `ownerHere(home)` */
@@ -84,10 +89,11 @@ export function createProcesses(options: {
       left: running.done.then(onEnd),
     };
     all.set(id, process);
-    for (const old of others.filter((other) => !isRunning(other)).slice(0, -MOST_REMEMBERED)) all.delete(old.id);
     running.done
       .then((result) => {
         process.result = result;
+        const finished = [...all.values()].filter((other) => !isRunning(other));
+        for (const old of finished.slice(0, -MOST_REMEMBERED)) all.delete(old.id);
         if (result.survivors > 0) log("warn", "process.survived", { session, id, survivors: result.survivors });
         if (notify && open && !result.aborted) onComplete(process, result);
       })
@@ -99,6 +105,11 @@ export function createProcesses(options: {
     start: begin,
     list,
     get: (session, id) => list(session).find((process) => process.id === id) ?? null,
+    busy: () => [...all.values()].filter(isRunning).map(({ session }) => session),
+    async forget(session) {
+      await Promise.all(list(session).map(end));
+      for (const { id } of list(session)) all.delete(id);
+    },
     endAll: async (session) => void (await Promise.all(list(session).map(end))),
     close: async () => {
       open = false;

@@ -60,6 +60,10 @@ export type Terminal = {
   processes(session: string): readonly Background[];
   /** `/stop all` */
   endAll(session: string): Promise<void>;
+  /** The session is gone: its processes end, its files go. */
+  forget(session: string): Promise<void>;
+  /** Removes files of sessions that nobody has used for long, a part of them each time. */
+  sweep(now: number): Promise<void>;
   /** Ends everything. */
   close(): Promise<void>;
 };
@@ -315,6 +319,11 @@ export function createTerminal(options: TerminalOptions): Terminal {
     tools: [tool, createProcessTool(processes, judgeWrite)],
     processes: processes.list,
     endAll: processes.endAll,
+    async forget(session) {
+      await processes.forget(session);
+      await places.forget(session);
+    },
+    sweep: (now) => places.sweep(now, processes.busy()),
     close: async () => {
       await processes.close();
       await box.close();

@@ -23,7 +23,7 @@ import { type Choice, chooseSandbox } from "./sandbox.ts";
 import { createSchedule } from "./schedule.ts";
 import { createSessionSearch } from "./session-search.ts";
 import { createSkillView } from "./skill-view.ts";
-import { createTerminal } from "./terminal.ts";
+import { createTerminal, type Terminal } from "./terminal.ts";
 import { createTodo } from "./todo.ts";
 import { createWebTool } from "./web.ts";
 
@@ -72,6 +72,8 @@ export type Toolbox = {
   background(session: string): { id: string; command: string }[];
   /** Ends it. */
   endBackground(session: string): Promise<void>;
+  forget: Terminal["forget"];
+  sweep: Terminal["sweep"];
   callMcp: Mcp["call"];
   close(): Promise<void>;
 };
@@ -179,6 +181,8 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     sandbox: sandboxLine(choice),
     background: (session) => shell.processes(session).map(({ id, command }) => ({ id, command })),
     endBackground: shell.endAll,
+    forget: shell.forget,
+    sweep: shell.sweep,
     callMcp: mcp.call,
     async close() {
       closing.abort("closed");

@@ -8,6 +8,7 @@ import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import * as z from "zod";
 import { messageOf } from "../core/errors.ts";
 import type { Gate, Tool, ToolResult } from "../core/ports.ts";
+import { firstBytes } from "../platform/capped.ts";
 import { asData, atMost, plain } from "../platform/data.ts";
 import { unlessAborted } from "./abort.ts";
 import { defineTool, failed, ok } from "./define.ts";
@@ -84,7 +85,7 @@ function limitedBy(signal: AbortSignal, timeoutMs: number) {
 
 // ── Fetching ──────────────────────────────────────────────────────────────────────────────────────────
 
-type Page = { url: URL; status: number; type: string; charset: string; bytes: Buffer; cut: boolean };
+type Page = { url: URL; status: number; type: string; charset: string; bytes: Uint8Array; cut: boolean };
 
 async function fetchPage(start: string, options: WebOptions, signal: AbortSignal): Promise<Page> {
   let url = parsed(start, undefined);
@@ -165,19 +166,9 @@ const only =
     else done(null, first?.address ?? "", first?.family);
   };
 
-async function bytesOf(body: Readable, encoding: string, most: number): Promise<{ bytes: Buffer; cut: boolean }> {
+function bytesOf(body: Readable, encoding: string, most: number): Promise<{ bytes: Uint8Array; cut: boolean }> {
   const decoder = decoderOf(encoding);
-  const stream = decoder ? pipeline(body, decoder, () => {}) : body;
-  const pieces: Buffer[] = [];
-  let size = 0;
-  // Leaving the loop early destroys the stream, and with it the connection: the rest of a bomb is never made.
-  for await (const piece of stream) {
-    if (!Buffer.isBuffer(piece)) continue;
-    pieces.push(piece);
-    size += piece.length;
-    if (size > most) return { bytes: Buffer.concat(pieces).subarray(0, most), cut: true };
-  }
-  return { bytes: Buffer.concat(pieces), cut: false };
+  return firstBytes(decoder ? pipeline(body, decoder, () => {}) : body, most);
 }
 
 function decoderOf(encoding: string) {
@@ -216,9 +207,10 @@ async function shown(
   return (status < 400 ? ok : failed)(asData(head, `${title}${atMost(page.text, most)}`));
 }
 
-function decoded(bytes: Buffer, charset: string, type: string): string {
+function decoded(bytes: Uint8Array, charset: string, type: string): string {
   const declared = /<meta[^>]{0,200}charset\s*=\s*["']?([\w-]{1,40})/i;
-  const found = charset || (isHtml(type) ? declared.exec(bytes.toString("latin1", 0, 2048))?.[1] : "");
+  const found =
+    charset || (isHtml(type) ? declared.exec(new TextDecoder("latin1").decode(bytes.subarray(0, 2048)))?.[1] : "");
   try {
     return new TextDecoder(found || "utf-8").decode(bytes);
   } catch {

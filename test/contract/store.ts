@@ -332,6 +332,22 @@ export function storeContract(name: string, place: () => () => Promise<Store>) {
         expect(await keys({ top: true })).toEqual(["c", "a"]);
         expect(await keys({ top: true, titled: "garden" })).toEqual(["a"]);
       });
+
+      test("sessions by the beginning of their key, and those at work", async () => {
+        await store.commit(commitOf("a:x", 0, { at: 1, active: true }));
+        await store.commit(commitOf("a:y", 0, { at: 2 }));
+        await store.commit(commitOf("a:x/child", 0, { at: 3, parent: "a:x", active: true }));
+        await store.commit(commitOf("a_x", 0, { at: 4 }));
+        await store.commit(commitOf("a:😀", 0, { at: 5 }));
+        const keys = async (page: Omit<Parameters<Store["sessions"]>[0], "limit">, limit = 9) =>
+          (await store.sessions({ limit, ...page })).map(({ session }) => session);
+        expect(await keys({ prefix: "a:" })).toEqual(["a:😀", "a:x/child", "a:y", "a:x"]);
+        expect(await keys({ prefix: "a:x" })).toEqual(["a:x/child", "a:x"]);
+        expect(await keys({ prefix: "a:", top: true }, 2)).toEqual(["a:😀", "a:y"]);
+        expect(await keys({ active: true })).toEqual(["a:x/child", "a:x"]);
+        expect(await keys({ prefix: "a:x", active: true, top: true })).toEqual(["a:x"]);
+        expect(await keys({ prefix: "%" })).toEqual([]);
+      });
     });
 
     describe("a title", () => {

@@ -52,6 +52,17 @@ async function viewer(api: TestApi, id: string, after = "") {
   };
   return { next, until, leave: () => response.body?.cancel().catch(() => {}) ?? stream.return(undefined) };
 }
+/** Of a session, from there on, up to and with the first of one of these kinds. */
+async function updates(api: TestApi, after: string, ...kinds: string[]): Promise<{ cursor: string }[]> {
+  const response = await api.call("GET", "/api/sessions/s/events", undefined, after ? { "Last-Event-ID": after } : {});
+  expect(response.status).toBe(200);
+  const seen: { cursor: string }[] = [];
+  for await (const { data } of frames(response)) {
+    if (data) seen.push(JSON.parse(data));
+    if (kinds.some((kind) => kind in (seen.at(-1) ?? {}))) break;
+  }
+  return seen;
+}
 const ASK: Gate = { gate: "ask", kind: "approval", text: "may I?", choices: ["once", "deny"], timeoutMs: 60_000 };
 
 /** A run in which everything happens, up to its end. */
@@ -119,6 +130,15 @@ describe("a stream", () => {
       { event: "run.completed", output: "Done, 👋🏽\n\nall of it.", usage: { total_tokens: 6 } },
     ]);
     judge(id, seen, seen);
+  });
+
+  it("that is told later has the times at which it happened: none is later than the one of its end", async () => {
+    const { api, id } = await eventful();
+    const ended = (await api.entry("s", "ended", id)).at;
+    while (Date.now() <= ended + 5) await calm();
+    const times = (await whole(api, id)).map(({ data }) => data["timestamp"] as number);
+    expect(times).toEqual(times.toSorted((a, b) => a - b));
+    expect(times.at(-1)).toBe(ended / 1_000);
   });
 
   it("shows no reasoning unless it is enabled", async () => {
@@ -197,12 +217,7 @@ describe("a stream", () => {
   });
 });
 
-/** What follows; a text has the time at which it is told. */
-const rest = (seen: readonly Frame[], place: string) =>
-  seen.slice(seen.findIndex(({ id }) => id === place) + 1).map(({ id, data }) => {
-    const timestamp = data.event === "message.delta" ? expect.any(Number) : data["timestamp"];
-    return { id, data: { ...data, timestamp } };
-  });
+const rest = (seen: readonly Frame[], place: string) => seen.slice(seen.findIndex(({ id }) => id === place) + 1);
 
 // ── Viewers ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -461,6 +476,21 @@ describe("a server that is killed in the middle of a run", () => {
     expect(names(joined)).toEqual(["run.started", "message.delta", "message.reset", "message.delta", "run.completed"]);
     expect(joined.at(-2)?.data["delta"]).toBe("I have said it");
     expect(names(await whole(again, id))).toEqual(["run.started", "message.delta", "run.completed"]);
+  });
+
+  it("takes every id that it gave in a session's stream, also that of a text that was taken back", async () => {
+    const api = await start();
+    const id = await api.run({ input: "x", session_id: "s" });
+    (await api.model.next()).say("I was about to say");
+    const before = await updates(api, "", "delta");
+    const again = await restart(api);
+    const after = await updates(again, before.at(-1)?.cursor ?? "", "reset");
+    const cursor = after.at(-1)?.cursor ?? "";
+    expect(cursor).toMatch(/\+x$/);
+    (await again.model.next()).answer("I have said it");
+    await again.ended("s", id);
+    const [next] = await updates(again, cursor, "delta", "entry");
+    expect(next).toMatchObject({ entry: { kind: "restarted" } });
   });
 
   it("tells a viewer who comes back only after the end the same", async () => {

@@ -224,6 +224,9 @@ describe.each<[string, (api: TestApi) => Runtime]>([
     const all = await api.engine.sessions({ limit: 10 });
     expect(await runtime.sessions({ limit: 10 })).toEqual(all);
     expect(await runtime.sessions({ limit: 2 })).toEqual(all.slice(0, 2));
+    const prefix = all[0]?.session ?? "";
+    expect(await runtime.sessions({ limit: 10, prefix })).toEqual(await api.engine.sessions({ limit: 10, prefix }));
+    expect(await runtime.sessions({ limit: 10, active: true })).toEqual(all.filter(({ active }) => active));
     const [first] = all;
     if (first) expect(await runtime.sessions({ limit: 10, after: first })).toEqual(all.slice(1));
     const top = await runtime.sessions({ limit: 10, top: true });

@@ -2,6 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { openSqlite } from "../../src/store/sqlite.ts";
 import { makePlace, type Place } from "../fakes/hermes.ts";
 import { type FakeLlm, startFakeLlm } from "../fakes/llm/server.ts";
 
@@ -99,6 +100,22 @@ describe("hermes run", () => {
     const said = JSON.stringify(llm.requests[1]?.body);
     expect(said).toContain("first");
     expect(said).toContain("second");
+  });
+
+  it("continues the newest conversation of the terminal with -c, however many others are newer", async () => {
+    await run("--session", "talk", "first").exit;
+    const store = await openSqlite({ file: join(place.home, "hermes.db") });
+    const { state } = (await store.load("agent:main:terminal:dm:talk")) ?? {};
+    if (!state) throw new Error("The first conversation was not kept.");
+    const epoch = await store.claim();
+    for (let n = 0; n < 60; n++) {
+      const at = Date.now() + 1_000;
+      const change = { session: `run_${n}`, epoch, version: 0, state, active: false, parent: null, at };
+      await store.commit({ ...change, entries: [], accepted: [], taken: [] });
+    }
+    await store.close();
+    await run("-c", "second").exit;
+    expect(llm.requests[1]?.messages.map(({ role }) => role)).toEqual(["user", "assistant", "user"]);
   });
 
   it("a provider's refusal is said, once, and exits with 1", async () => {

@@ -1,9 +1,10 @@
 // The agent acts: real commands, real files, real processes, against a provider on this machine. Whatever is stopped or killed,
 // nothing is left running, nothing is done twice, and every call has its result (the provider refuses anything else).
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openRuntime } from "../../src/compose/runtime.ts";
+import { sessionDir } from "../../src/platform/session-dirs.ts";
 import { makePlace, type Place } from "../fakes/hermes.ts";
 import { type FakeLlm, type LlmRequest, startFakeLlm } from "../fakes/llm/server.ts";
 
@@ -284,5 +285,46 @@ describe("kill -9", () => {
     expect(readFileSync(join(place.dir, "log.txt"), "utf8")).toBe("asked\n");
     second.hangUp();
     await second.exit;
+  });
+});
+
+describe("files of sessions", () => {
+  const open = () => openRuntime({ env: place.env(), logToStderr: false, mine: () => true });
+  const roots = () => ["terminal", "attachments"].map((name) => join(place.home, name));
+  function kept(session: string, daysAgo = 0): string[] {
+    return roots().map((root) => {
+      const dir = sessionDir(root, session);
+      mkdirSync(dir, { recursive: true });
+      const at = Date.now() / 1_000 - daysAgo * 86_400;
+      utimesSync(dir, at, at);
+      return dir;
+    });
+  }
+
+  it("go with their session, and with the sessions that it made", async () => {
+    const { engine, close } = await open();
+    await engine.create({ session: "s", title: "" });
+    await engine.create({ session: "other", title: "" });
+    const child = { session: "s/child/1", source: "t", key: "1", text: "hi", mode: "queue", reply: "pull" } as const;
+    const { id } = await engine.accept({ ...child, parent: "s" });
+    for (const leave = new AbortController(); !leave.signal.aborted; )
+      for await (const update of engine.follow(child.session, "", leave.signal))
+        if ("entry" in update && update.entry.kind === "ended" && update.entry.turn === id) leave.abort();
+    const [gone, stays] = [[...kept("s"), ...kept("s/child/1")], kept("other")];
+    expect(await engine.forget("s")).toBe("forgotten");
+    expect(gone.filter((path) => existsSync(path))).toEqual([]);
+    expect(stays.filter((path) => existsSync(path))).toEqual(stays);
+    await close(0);
+  });
+
+  it("that nobody has used for 30 days go while the program runs", async () => {
+    const [old, young] = [kept("old", 31), kept("young", 29)];
+    const { close, chores } = await open();
+    await until(() => old.every((path) => !existsSync(path)));
+    expect(young.filter((path) => existsSync(path))).toEqual(young);
+    const later = kept("later", 31);
+    for (const chore of chores) await chore();
+    expect(later.filter((path) => existsSync(path))).toEqual([]);
+    await close(0);
   });
 });

@@ -10,7 +10,10 @@ import { type Asked, type Booted, type BootOptions, bootEngine, type Desk, scrip
 
 export const KEY = "test-key-0123456789-abcdefghij";
 
-export type StartOptions = Pick<BootOptions, "tools" | "disk" | "limits" | "rules" | "announce" | "modelNamed"> & {
+export type StartOptions = Pick<
+  BootOptions,
+  "tools" | "disk" | "between" | "limits" | "rules" | "announce" | "modelNamed"
+> & {
   settings?: Partial<Settings>;
   server?: Partial<Pick<ApiOptions, "origins" | "names" | "rateLimit" | "key" | "host" | "more">>;
   /** False: as while the runtime still starts. */

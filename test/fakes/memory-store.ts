@@ -8,6 +8,7 @@ import type {
   InputRow,
   Note,
   Notes,
+  SessionPage,
   SessionRow,
   SessionSummary,
   Store,
@@ -93,9 +94,10 @@ export function createMemoryStore(): MemoryStore {
   const isBefore = (a: Kept, b: { updatedAt: number; session: string }) =>
     a.updatedAt < b.updatedAt || (a.updatedAt === b.updatedAt && a.session < b.session);
 
-  function summaries({ after, limit, top = false, titled = "" }: Parameters<Store["sessions"]>[0]): SessionSummary[] {
+  function summaries({ after, limit, top = false, active = false, titled = "", prefix = "" }: SessionPage) {
     return [...sessions.values()]
       .filter((kept) => !after || isBefore(kept, after))
+      .filter((kept) => kept.session.startsWith(prefix) && (kept.active || !active))
       .filter(({ parent, title }) => !(top && parent) && title.toLowerCase().includes(titled.toLowerCase()))
       .sort((a, b) => (isBefore(a, b) ? 1 : -1))
       .slice(0, limit)

@@ -167,8 +167,8 @@ export const MUTANTS: Mutant[] = [
     "world.clock.sleep(1e9,",
   ]),
   bug("a viewer that comes back starts the text over", "engine/stream.ts", [
-    `const [seq = 0, chars = 0] = place.split(".").map(Number);`,
-    `const [seq = 0] = place.split(".").map(Number); const chars = 0;`,
+    "return { seq, chars, heard,",
+    "return { seq, chars: 0, heard,",
   ]),
   bug("text of a dead call is kept", "engine/stream.ts", [
     `if (entry.kind === "restarted" && chars) {`,

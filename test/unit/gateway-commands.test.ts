@@ -32,6 +32,17 @@ describe("conversations of a chat", () => {
     expect(await ask(running, "/resume 9")).toContain("/sessions lists them");
   });
 
+  it("are listed and gone back to, however many others were talked in since", async () => {
+    const running = await bootGateway();
+    await talk(running, "the cat is grey", "Noted.");
+    await ask(running, "/new");
+    await talk(running, "who is grey?", "Nobody.");
+    for (let n = 0; n < 201; n++) await running.engine.create({ session: `api:${n}`, title: "" });
+    for (let n = 0; n < 201; n++) await running.engine.create({ session: `${ANNAS}9#${n}`, title: "another's" });
+    expect(await ask(running, "/sessions")).toBe("▸ 2. who is grey?\n  1. the cat is grey");
+    expect(await ask(running, "/resume 1")).toContain("the cat is grey");
+  });
+
   it("lose their last turn by /undo, and do it over by /retry; nothing is deleted", async () => {
     const running = await bootGateway();
     await talk(running, "one", "1");

@@ -2,11 +2,12 @@
 // waits, with what is attached to it, and only from people we know.
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Attachment } from "../../src/core/chat.ts";
 import { StoreFault } from "../../src/core/errors.ts";
 import type { Store } from "../../src/core/ports.ts";
+import { sessionDir } from "../../src/platform/session-dirs.ts";
 import { ANNA, BEN, dm } from "../fakes/chat/local.ts";
 import { ANNAS, bootGateway, type TestGateway } from "../fakes/gateway.ts";
 import { calm } from "../fakes/scripted.ts";
@@ -293,8 +294,9 @@ describe("an attachment", () => {
   const PNG = { kind: "photo", name: "p.png", mime: "image/png" } as const;
 
   async function heard(text: string, attachments: Attachment[]) {
-    const files = place();
-    const running = await bootGateway({ files });
+    const root = place();
+    const files = sessionDir(root, ANNAS);
+    const running = await bootGateway({ files: root });
     await running.chat.say(text, { attachments });
     const { request } = await running.model.next();
     const last = request.messages.at(-1);
@@ -306,7 +308,8 @@ describe("an attachment", () => {
     const [path] = readdirSync(files).map((name) => join(files, name));
     expect(last.text).toBe(`read this\n[attached file: ${path} text/plain]`);
     expect(readFileSync(path ?? "", "utf8")).toBe("bytes");
-    expect([statSync(path ?? "").mode & 0o777, statSync(files).mode & 0o777]).toEqual([0o600, 0o700]);
+    const modes = [path ?? "", files, dirname(files)].map((one) => statSync(one).mode & 0o777);
+    expect(modes).toEqual([0o600, 0o700, 0o700]);
   });
 
   it.each(["../../etc/passwd", "/etc/passwd", "..", "a/b\0c", "x".repeat(500), "-rf", ".bashrc"])(

@@ -282,11 +282,9 @@ describe("after the restart", () => {
       },
     });
     const days = (n: number) => before.clock.now() - n * 86_400_000;
-    await before.next({ between: aged(days(1.9)) });
-    await calm();
+    await (await before.next({ between: aged(days(1.9)) })).gateway.tidy();
     expect(before.disk.notes.list("")).toHaveLength(kept.length + old.length + 1);
-    await before.next({ between: aged(days(2.1)) });
-    await calm();
+    await (await before.next({ between: aged(days(2.1)) })).gateway.tidy();
     expect(before.disk.notes.list("").map(({ key }) => key)).toEqual(kept.toSorted());
   });
 

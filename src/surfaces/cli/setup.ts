@@ -52,6 +52,7 @@ const ADVICE: Record<FaultKind, string> = {
   stalled: "It is slow, or still loading the model: try again.",
   incomplete: "It answers, but not as it should: is this a chat model?",
   garbled: "It answers, but not as it should: is the address right? It often ends in /v1.",
+  oversized: "It answers without end: is this a chat model?",
   too_long: "The model takes too little text to be of use here: choose one with a larger window.",
   filtered: "The provider refuses to answer: choose another model.",
 };

@@ -9,7 +9,7 @@ import type { Image, Mode } from "../../core/session.ts";
 import { type Access, asRecord } from "./access.ts";
 import { BESIDE } from "./outbox.ts";
 import type { Questions } from "./questions.ts";
-import { generationOf, personOf } from "./route.ts";
+import { generation, generationOf, personOf } from "./route.ts";
 import type { Sessions } from "./sessions.ts";
 
 export type Typed = { name: string; rest: string };
@@ -84,8 +84,7 @@ export function createCommands(options: {
 
   /** Tasks beside this conversation that are at work. */
   async function beside(key: string) {
-    const rows = await runtime.sessions({ limit: 200 });
-    const tasks = rows.filter(({ session, active }) => active && session.startsWith(BESIDE));
+    const tasks = await runtime.sessions({ prefix: BESIDE, active: true, limit: 200 });
     const found = await Promise.all(
       tasks.map(async ({ session, title }) => {
         const mine = asRecord(await notes.get(`route/${session}`))?.["to"] === key;
@@ -222,9 +221,9 @@ export function createCommands(options: {
     sessions: {
       description: "conversations of this chat",
       async run({ key, session }) {
-        const rows = (await runtime.sessions({ limit: 200, top: true })).filter(
-          (row) => row.session.split("#")[0] === key,
-        );
+        const first = await runtime.summary(key);
+        const later = await runtime.sessions({ prefix: `${key}#`, top: true, limit: 20 });
+        const rows = [...later, ...(first ? [first] : [])].sort((a, b) => b.updatedAt - a.updatedAt);
         if (!rows.length) return "There are none yet.";
         return rows
           .slice(0, 20)
@@ -240,10 +239,7 @@ export function createCommands(options: {
       idle: true,
       async run({ key, rest }) {
         const wanted = Number(rest || Number.NaN);
-        const rows = (await runtime.sessions({ limit: 200, top: true })).filter(
-          (row) => row.session.split("#")[0] === key,
-        );
-        const found = rows.find((row) => generationOf(row.session) === wanted);
+        const found = Number.isInteger(wanted) ? await runtime.summary(generation(key, wanted)) : null;
         if (!found) return "Which one? /sessions lists them.";
         await sessions.resume(key, found.session);
         return `▸ ${found.title || "(no title)"}`;

@@ -47,6 +47,8 @@ export type Gateway = {
   /** Hears nothing more; answers still go out. */
   stopHearing(): Promise<void>;
   health(): ReturnType<Chat["health"]>[];
+  /** Forgets notes of messages that nobody brings again, a part of them each time. */
+  tidy(): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -56,6 +58,8 @@ const NOTICE = {
 };
 /** What was noted of messages that nobody brings again after so long. */
 const FORGET_MS = 2 * 86_400_000;
+/** Of each kind in one go: what is left goes in an hour. */
+const MOST_FORGOTTEN = 1_000;
 const NOTICE_MS = 5_000;
 
 export function createGateway(options: GatewayOptions): Gateway {
@@ -118,7 +122,6 @@ export function createGateway(options: GatewayOptions): Gateway {
     observe: show.observe,
     async start() {
       const tidied = show.tidy();
-      void forgetOld().catch((error: unknown) => log("warn", "notes.unforgotten", { error: messageOf(error) }));
       await Promise.all([
         tidied,
         ...options.chats.map(async (chat) => {
@@ -133,10 +136,10 @@ export function createGateway(options: GatewayOptions): Gateway {
       ]);
     },
     async announceLeaving(why) {
-      const rows = await runtime.sessions({ limit: 1_000 });
+      const rows = await runtime.sessions({ limit: 1_000, active: true });
       const told = new Set<string>();
-      const sending = rows.map(async ({ session, active }) => {
-        const route = active ? await routeFor(session, notes) : null;
+      const sending = rows.map(async ({ session }) => {
+        const route = await routeFor(session, notes);
         const chat = route && chats.get(route.platform);
         if (!chat || !(await isRunning(session))) return;
         const { place } = route;
@@ -153,6 +156,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       await Promise.allSettled(options.chats.map((chat) => chat.stop()));
     },
     health: () => options.chats.map((chat) => chat.health()),
+    tidy,
     async close() {
       questions.close();
       await Promise.all([show.close(), tell.settled(NOTICE_MS)]);
@@ -166,10 +170,10 @@ export function createGateway(options: GatewayOptions): Gateway {
     return turn !== null && !held;
   }
 
-  async function forgetOld() {
+  async function tidy() {
     for (const prefix of ["did/", "out/", "edit/", "live/", "tries/", "refused/", `route/${BESIDE}`]) {
       const old = (await notes.list(prefix)).filter(({ at }) => at > 0 && clock.now() - at > FORGET_MS);
-      await Promise.all(old.map(({ key }) => notes.set(key, undefined)));
+      for (const { key } of old.slice(0, MOST_FORGOTTEN)) await notes.set(key, undefined);
     }
   }
 }

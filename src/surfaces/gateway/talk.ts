@@ -6,6 +6,7 @@ import { Refusal } from "../../core/errors.ts";
 import type { Clock, Notes } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Applied, Image, Mode } from "../../core/session.ts";
+import { sessionDir } from "../../platform/session-dirs.ts";
 import { type Access, asRecord } from "./access.ts";
 import { keepAttachments } from "./attachments.ts";
 import { type Commands, commandIn, type Typed } from "./commands.ts";
@@ -128,7 +129,7 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
       const { place, from } = message;
       const key = keyOf(message);
       if (await isTaken(message)) return; // its files are here already
-      const { images, lines } = await keepAttachments(message.attachments, options.files, newKey);
+      const { images, lines } = await keepAttachments(message.attachments, sessionDir(options.files, session), newKey);
       const text = [said, ...lines].filter(Boolean).join("\n");
       if (!text.trim()) return;
       const request = { session, source: platform, key, text, mode, by: personOf(platform, from) };
@@ -171,7 +172,11 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
       try {
         // The new one is there before the old one goes: a crash between them loses neither.
         if (!(await runtime.whereabouts(id))) {
-          const { images, lines } = await keepAttachments(message.attachments, options.files, newKey);
+          const { images, lines } = await keepAttachments(
+            message.attachments,
+            sessionDir(options.files, session),
+            newKey,
+          );
           await runtime.accept({
             session,
             source: platform,

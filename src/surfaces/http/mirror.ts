@@ -1,6 +1,7 @@
 // The runtime over HTTP, method by method and unchanged, so that a terminal elsewhere can work as if it were here. Like the
 // runtime, and unlike the routes for people, it says false where nothing was to be done, and takes sessions that are still new.
 import * as z from "zod";
+import { placeOf } from "../../core/cursor.ts";
 import type { AcceptRequest } from "../../core/runtime.ts";
 import { parse } from "./body.ts";
 import { problem } from "./problem.ts";
@@ -281,9 +282,9 @@ async function checkCursor({ runtime }: Api, session: string, after: string): Pr
       "A session's id has 1 to 512 characters, none of them a control character.",
     );
   if (after === "") return;
-  const [, seq = ""] = /^(\d{1,15})(?:\.\d{1,15})?(?:\+[rn]\d{1,15})?$/.exec(after) ?? [];
+  const place = placeOf(after);
   const newest = (await runtime.summary(session))?.entries ?? 0;
-  if (seq !== "" && Number(seq) <= newest) return;
+  if (place && place.seq <= newest) return;
   const text = `There is no event ${JSON.stringify(after.slice(0, 50))} in this session; start without it.`;
   throw problem(410, "event_id_unknown", text);
 }

@@ -1,7 +1,7 @@
 // /api/sessions: list, search, make, read, rename, fork, delete, and talk in a session.
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import * as z from "zod";
-import type { SessionPlace, SessionSummary } from "../../core/ports.ts";
+import type { SessionPage, SessionPlace, SessionSummary } from "../../core/ports.ts";
 import type { Receipt, Runtime } from "../../core/runtime.ts";
 import { isOver, watchTurn, whileWaiting } from "./answer.ts";
 import { parse } from "./body.ts";
@@ -40,6 +40,8 @@ const listQuery = z.object({
   after: z.string().optional(),
   q: z.string().trim().max(1_000).default(""),
   children: yes,
+  active: yes,
+  prefix: z.string().max(512).default(""),
 });
 const saidQuery = z.object({ after: z.coerce.number().min(0).default(0), limit: limit(100), full: yes });
 
@@ -63,11 +65,14 @@ export function sessionRoutes(api: Api): Route[] {
         after: "`next` of the page before",
         q: "Find this: in titles first, then in what was said",
         children: "true: also those that other sessions made",
+        active: "true: only those at work",
+        prefix: "Only those whose id begins like this",
       },
       answers: { 200: "A page", 400: "Not a page of this list" },
       async handle({ query }) {
-        const { after, children, ...page } = parse(listQuery, Object.fromEntries(query));
-        const listed = await list(runtime, { ...page, place: placeIn(after), top: children === "false" });
+        const { after, q, limit, children, active, prefix } = parse(listQuery, Object.fromEntries(query));
+        const which = { top: children === "false", active: active === "true", prefix };
+        const listed = await list(runtime, { place: placeIn(after), limit, q, which });
         const next = listed.next && cursorOf(listed.next);
         return ok({ object: "list", data: listed.rows.map(shown), has_more: next !== null, next });
       },
@@ -265,20 +270,24 @@ const shown = ({ session, title, parent, createdAt, updatedAt, active, entries, 
 
 /** Behind this session, or behind so many of those in which it was said. */
 type Place = SessionPlace | { said: number };
-type Page = { place: Place | null; limit: number; q: string; top: boolean };
+type Which = Required<Pick<SessionPage, "top" | "active" | "prefix">>;
+type Page = { place: Place | null; limit: number; q: string; which: Which };
 
-async function list(runtime: Runtime, { place, limit, q, top }: Page): Promise<{ rows: Listed[]; next: Place | null }> {
+async function list(
+  runtime: Runtime,
+  { place, limit, q, which }: Page,
+): Promise<{ rows: Listed[]; next: Place | null }> {
   const said = place && "said" in place ? place.said : null;
   const after = place && "session" in place ? { after: place } : {};
   const titled = q ? { titled: q } : {};
-  const rows = said === null ? await runtime.sessions({ ...after, ...titled, limit: limit + 1, top }) : [];
+  const rows = said === null ? await runtime.sessions({ ...after, ...titled, ...which, limit: limit + 1 }) : [];
   if (rows.length > limit) {
     const page = rows.slice(0, limit);
     const last = page.at(-1);
     return { rows: page, next: last ? { updatedAt: last.updatedAt, session: last.session } : null };
   }
   if (!q) return { rows, next: null };
-  const all = await saidIn(runtime, q, top);
+  const all = await saidIn(runtime, q, which);
   const upTo = (said ?? 0) + limit - rows.length;
   return { rows: [...rows, ...all.slice(said ?? 0, upTo)], next: upTo < all.length ? { said: upTo } : null };
 }
@@ -287,7 +296,7 @@ async function list(runtime: Runtime, { place, limit, q, top }: Page): Promise<{
 const HITS = 200;
 
 /** Sessions in which it was said, best match first, without those that have it in their title. */
-async function saidIn(runtime: Runtime, q: string, top: boolean): Promise<Listed[]> {
+async function saidIn(runtime: Runtime, q: string, { top, active, prefix }: Which): Promise<Listed[]> {
   const snippets = new Map<string, string>();
   for (const { session, text } of await runtime.search(q, { limit: HITS }))
     if (!snippets.has(session)) snippets.set(session, text);
@@ -297,8 +306,10 @@ async function saidIn(runtime: Runtime, q: string, top: boolean): Promise<Listed
       return summary && { ...summary, snippet };
     }),
   );
-  const isOther = ({ title, parent }: Listed) => !lower(title).includes(lower(q)) && !(top && parent);
-  return rows.filter((row) => row !== null).filter(isOther);
+  const isOther = ({ title }: Listed) => !lower(title).includes(lower(q));
+  const isWanted = (row: Listed) =>
+    !(top && row.parent) && (row.active || !active) && row.session.startsWith(prefix) && isOther(row);
+  return rows.filter((row) => row !== null).filter(isWanted);
 }
 
 /** Only A to Z, as SQLite compares titles: one that it does not find must not be left out here. */

@@ -18,7 +18,7 @@ type Options = {
   last?: string;
 };
 
-/** A reader that takes this much in time is slow, not gone. */
+/** Characters. A reader that takes this much in time is slow, not gone. */
 const PIECE = 65_536;
 
 const HEADERS = {
@@ -43,12 +43,7 @@ export async function stream(
   response.flushHeaders();
   let quietSince = clock.now();
 
-  const write = async (text: string): Promise<void> => {
-    if (text.length <= PIECE) return push(text);
-    const bytes = Buffer.from(text);
-    for (let at = 0; at < bytes.length && !gone.signal.aborted; at += PIECE) await push(bytes.subarray(at, at + PIECE));
-  };
-  const push = async (piece: string | Uint8Array): Promise<void> => {
+  const push = async (piece: string): Promise<void> => {
     quietSince = clock.now();
     if (gone.signal.aborted || response.write(piece)) return;
     const taken = new AbortController();
@@ -63,19 +58,22 @@ export async function stream(
   const beat = async () => {
     while (!gone.signal.aborted) {
       await clock.sleep(Math.max(0, quietSince + heartbeatMs - clock.now()), gone.signal);
-      if (!gone.signal.aborted && clock.now() - quietSince >= heartbeatMs) await write(": keepalive\n\n");
+      if (!gone.signal.aborted && clock.now() - quietSince >= heartbeatMs) await push(": keepalive\n\n");
     }
   };
   const beating = beat();
   let whole = false;
   try {
     for await (const frame of open(gone.signal)) {
-      await write(encode(frame));
+      for (const piece of encode(frame)) {
+        await push(piece);
+        if (gone.signal.aborted) break;
+      }
       if (gone.signal.aborted) break;
     }
     whole = !gone.signal.aborted;
   } catch (error) {
-    if (!gone.signal.aborted) await write(`: ${messageOf(error).replaceAll(/\s+/g, " ")}\n\n`);
+    if (!gone.signal.aborted) await push(`: ${messageOf(error).replaceAll(/\s+/g, " ")}\n\n`);
   }
   gone.abort("over");
   await beating;
@@ -86,8 +84,42 @@ export async function stream(
   return whole;
 }
 
-function encode({ id, event, data }: Frame): string {
+/** In pieces, each made when the one before it was taken: many readers may be slow over a long frame. */
+function* encode({ id, event, data }: Frame): Generator<string> {
   const name = event === undefined ? "" : `event: ${event}\n`;
   const place = id === undefined ? "" : `id: ${id}\n`;
-  return `${place}${name}data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`;
+  let piece = `${place}${name}data: `;
+  for (const next of typeof data === "string" ? [data] : jsonOf(data)) {
+    if (piece.length + next.length > PIECE) {
+      yield piece;
+      piece = "";
+    }
+    piece += next;
+  }
+  yield `${piece}\n\n`;
+}
+
+/** What JSON.stringify gives, a long text of it in pieces. Halves of a character are escaped, and whole again when read. */
+function* jsonOf(value: unknown): Generator<string> {
+  if (typeof value === "string" && value.length > PIECE) {
+    yield '"';
+    for (let at = 0; at < value.length; at += PIECE) yield JSON.stringify(value.slice(at, at + PIECE)).slice(1, -1);
+    yield '"';
+  } else if (Array.isArray(value)) {
+    yield "[";
+    for (const [index, item] of value.entries()) {
+      if (index) yield ",";
+      yield* jsonOf(item ?? null);
+    }
+    yield "]";
+  } else if (typeof value === "object" && value !== null) {
+    let between = "{";
+    for (const [key, item] of Object.entries(value)) {
+      if (item === undefined) continue;
+      yield `${between}${JSON.stringify(key)}:`;
+      yield* jsonOf(item);
+      between = ",";
+    }
+    yield between === "{" ? "{}" : "}";
+  } else yield JSON.stringify(value);
 }

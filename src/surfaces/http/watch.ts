@@ -1,6 +1,7 @@
 // The events of one run, from any place on. An id is `<place in the session>-<tag of the run>`, and exactly what follows it
 // is sent: also to a viewer that comes late, or again after the server was restarted (I20).
 import { createHash } from "node:crypto";
+import { placeOf } from "../../core/cursor.ts";
 import { Refusal } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Entry } from "../../core/session.ts";
@@ -18,32 +19,40 @@ type Watching = {
   now(): number;
 };
 /** Where a viewer is: behind this cursor, and behind so many events of the entry that comes next. */
-type Place = { cursor: string; seq: number; chars: number; told: number };
+type Viewed = { cursor: string; seq: number; chars: number; told: number };
 
 export async function* watchRun(
   { runtime, run, session, joined, showReasoning, now }: Watching,
   after: string,
   signal: AbortSignal,
 ): AsyncGenerator<{ id: string; event: Told }> {
-  const known = await runtime.turn(run);
-  const [first] = known;
-  if (!first) return;
   const tag = tagOf(run);
-  const place = placeOf(after, tag) ?? { cursor: String(first.seq - 1), seq: first.seq - 1, chars: 0, told: 0 };
   const reporter = createReporter({ id: run, session, showReasoning }, (child) => runOf(runtime, child));
   const event = (told: RunEvent, timestamp: number): Told => ({ ...told, run_id: run, timestamp });
   // What a steer joined goes on as its own.
   let turn = joined ?? run;
-  const past = turn === run ? known : [...known, ...(await runtime.turn(turn))];
   let ours = false;
-  for (const entry of past) {
-    if (entry.seq > place.seq) break;
-    if (entry.turn !== turn && entry.turn !== run) continue;
-    reporter.skip(entry);
-    if (isOver(entry)) return; // it had all of it
-    ours = isOurs(entry, run, ours);
+
+  /** What it has had already. Apart from the rest: whoever is slow must not hold all that was read here. */
+  async function takeUp(): Promise<Viewed | null> {
+    const known = await runtime.turn(run);
+    const [first] = known;
+    if (!first) return null;
+    const place = viewedOf(after, tag) ?? { cursor: String(first.seq - 1), seq: first.seq - 1, chars: 0, told: 0 };
+    const past = turn === run ? known : [...known, ...(await runtime.turn(turn))];
+    for (const entry of past) {
+      if (entry.seq > place.seq) break;
+      if (entry.turn !== turn && entry.turn !== run) continue;
+      reporter.skip(entry);
+      if (isOver(entry)) return null; // it had all of it
+      ours = isOurs(entry, run, ours);
+    }
+    if (!ours) turn = run;
+    return place;
   }
-  if (!ours) turn = run;
+
+  const place = await takeUp();
+  if (!place) return;
   let { cursor, told } = place;
 
   for await (const update of runtime.follow(session, cursor, signal)) {
@@ -51,8 +60,9 @@ export async function* watchRun(
       cursor = update.cursor;
       if (!ours) continue;
       const id = `${cursor}-${tag}`;
-      if ("delta" in update) yield { id, event: event({ event: "message.delta", delta: update.delta }, now()) };
-      if ("reset" in update) yield { id, event: event({ event: "message.reset" }, now()) };
+      const at = "at" in update && update.at !== undefined ? update.at / 1_000 : now();
+      if ("delta" in update) yield { id, event: event({ event: "message.delta", delta: update.delta }, at) };
+      if ("reset" in update) yield { id, event: event({ event: "message.reset" }, at) };
       if ("notice" in update) yield { id, event: event({ event: "run.notice", text: update.notice }, now()) };
       if ("reasoning" in update && showReasoning)
         yield { id, event: event({ event: "reasoning.delta", text: update.reasoning }, now()) };
@@ -92,7 +102,7 @@ export async function checkPlace(runtime: Runtime, run: string, session: string,
       "event_id_unknown",
       `There is no event ${JSON.stringify(after.slice(0, 50))} ${why}; start without it.`,
     );
-  const place = placeOf(after, tagOf(run));
+  const place = viewedOf(after, tagOf(run));
   if (place === undefined) throw gone("of this run");
   if (place === null) return;
   const known = await runtime.turn(run);
@@ -117,13 +127,12 @@ const bare = (cursor: string) => cursor.split("+", 1)[0] ?? "";
 const tagOf = (run: string) => createHash("sha256").update(run).digest("hex").slice(0, 8);
 
 /** Null: from the beginning. Undefined: not an id of this run. */
-function placeOf(after: string, tag: string): Place | null | undefined {
+function viewedOf(after: string, tag: string): Viewed | null | undefined {
   if (after === "") return null;
-  const [, place = "", seq = "", chars = "", aside = "", of] =
-    /^((\d{1,15})(?:\.(\d{1,15}))?)(\+(?:[ern]\d{1,15}|x))?(?:-([0-9a-f]{8}))?$/.exec(after) ?? [];
-  if (!place || (of && of !== tag)) return undefined;
-  const told = aside.startsWith("+e") ? Number(aside.slice(2)) : 0;
-  return { cursor: told ? place : place + aside, seq: Number(seq), chars: Number(chars), told };
+  const [, cursor = "", told = 0, of = tag] = /^(.*?)(?:\+e(\d{1,15}))?(?:-([0-9a-f]{8}))?$/.exec(after) ?? [];
+  const place = placeOf(cursor);
+  if (!place || of !== tag) return undefined;
+  return { cursor, seq: place.seq, chars: place.chars, told: Number(told) };
 }
 
 const isOver = (entry: Entry) => entry.kind === "ended" || entry.kind === "withdrawn";

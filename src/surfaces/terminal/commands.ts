@@ -8,7 +8,7 @@ import type { Mode } from "../../core/session.ts";
 import { allEntries, exportJson, exportMarkdown } from "./export.ts";
 import type { Facts, Question } from "./facts.ts";
 import { findSession } from "./find.ts";
-import { shortName } from "./names.ts";
+import { isTerminal, shortName, TERMINAL } from "./names.ts";
 import type { TalkOptions } from "./talk.ts";
 import type { View } from "./view.ts";
 
@@ -273,7 +273,12 @@ export async function pickSession(
   view: Pick<View, "choose" | "say">,
   now: number,
 ): Promise<string | null> {
-  const rows = await runtime.sessions({ limit: 200, top: true });
+  const [own, all] = await Promise.all([
+    runtime.sessions({ limit: 200, top: true, prefix: TERMINAL }),
+    runtime.sessions({ limit: 200, top: true }),
+  ]);
+  // Those of the terminal, however many others are newer.
+  const rows = [...own, ...all.filter(({ session }) => !isTerminal(session))].sort((a, b) => b.updatedAt - a.updatedAt);
   if (!rows.length) {
     view.say("There are no conversations yet.");
     return null;

@@ -1,5 +1,5 @@
 // What conversations of the terminal are called.
-const TERMINAL = "agent:main:terminal:dm:";
+export const TERMINAL = "agent:main:terminal:dm:";
 
 export const isTerminal = (session: string): boolean => session.startsWith(TERMINAL);
 /** Conversations of the terminal go by their last part. */
