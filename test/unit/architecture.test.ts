@@ -201,6 +201,7 @@ const DOORS: Readonly<Record<string, string>> = {
   "src/config/config.ts": "HERMES_HOME",
   "src/platform/home.ts": "HERMES_HOME",
   "src/platform/logfile.ts": "HERMES_HOME",
+  "src/platform/session-dirs.ts": "HERMES_HOME",
   "src/platform/token-lock.ts": "a directory of the user's that is checked first",
   "src/compose/api.ts": "HERMES_HOME",
   "src/compose/gateway.ts": "HERMES_HOME",
