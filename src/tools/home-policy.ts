@@ -17,7 +17,8 @@ type Options = {
   userHome: string;
 };
 export type HomePolicy = {
-  judge(command: string, cwd: string): Promise<Judgement>;
+  /** `sealed`: it would run in a sandbox that reaches no other machine. */
+  judge(command: string, cwd: string, sealed?: boolean): Promise<Judgement>;
   /** Whether a rule can say exactly this. */
   canKeep(command: string, cwd: string): Promise<boolean>;
   /** Adds the rule that allows exactly this from now on. Throws where the file cannot be read or written. */
@@ -32,7 +33,7 @@ export async function openHomePolicy({ file, lists, mode, sandbox, userHome }: O
   const ruleFor = (command: string, cwd: string) => policy.describeAlways(command, { cwd, home: userHome });
 
   return {
-    judge: (command, cwd) => policy.judge(command, { cwd, home: userHome }),
+    judge: (command, cwd, sealed) => policy.judge(command, { cwd, home: userHome, sealed }),
     canKeep: async (command, cwd) => (await ruleFor(command, cwd)) !== null,
     keep(command, cwd) {
       // One at a time: two that read the same file would lose the rule of one.

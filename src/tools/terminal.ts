@@ -25,7 +25,7 @@ import { within } from "./within.ts";
 export type Judgement = { verdict: "allow" | "ask" | "deny"; reason: string };
 /** The policy: its opinion of a command, and whether and how an "always" is kept. */
 type Policy = {
-  judge(command: string, cwd: string): Judgement | Promise<Judgement>;
+  judge(command: string, cwd: string, sealed: boolean): Judgement | Promise<Judgement>;
   canKeep(command: string, cwd: string): boolean | Promise<boolean>;
   keep(command: string, cwd: string): Promise<void>;
 };
@@ -129,7 +129,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
     const { command } = args;
     const about: About = { command, cwd, env: environment };
     const hosts = newHosts(args, grants);
-    const judgement = await policy.judge(command, cwd);
+    const judgement = await policy.judge(command, cwd, isSealed(args, grants));
     const granted = judgement.verdict === "ask" && isGranted(grants, about);
     const asked = withHosts(granted ? { verdict: "allow", reason: "" } : judgement, hosts);
     const onlyHosts = judgement.verdict === "allow" && hosts.length > 0;
@@ -146,6 +146,9 @@ export function createTerminal(options: TerminalOptions): Terminal {
     ...kept.list(),
     ...grants.flatMap(({ about }) => about.hosts ?? []),
   ];
+  /** Nothing is reached from in there, so nothing can be sent away or changed elsewhere. */
+  const isSealed = (args: Args, grants: readonly Grant[]): boolean =>
+    options.sandbox.sandbox !== null && net.mode !== "on" && !hostsOf(args).length && !openHosts(grants).length;
   /** What it names and nobody has allowed yet. */
   function newHosts(args: Args, grants: readonly Grant[]): string[] {
     if (!options.sandbox.sandbox || net.mode !== "ask") return [];
@@ -236,7 +239,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
     const { about, approved, grants = [] } = call;
     if (about && (about.command !== command || about.env !== environment))
       return "Not run: hermes was restarted with another sandbox or environment since this was judged. Call it again.";
-    const { verdict, reason } = await policy.judge(command, cwd);
+    const { verdict, reason } = await policy.judge(command, cwd, isSealed(args, grants));
     if (verdict === "deny") return `Not run: ${reason}`;
     const yes = verdict === "allow" || approved !== undefined || isGranted(grants, { command, cwd, env: environment });
     const hosts = newHosts(args, grants).filter((host) => !approved || !about?.hosts?.includes(host));
@@ -296,7 +299,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
 
   /** Typed into a shell it would be a command that nobody judged; only a sandbox bounds what an unknown program does with it. */
   async function judgeInput(text: string, process: Background): Promise<Judgement> {
-    const judgement = await policy.judge(text, process.cwd);
+    const judgement = await policy.judge(text, process.cwd, false);
     if (judgement.verdict !== "allow" || options.sandbox.sandbox) return judgement;
     return { verdict: "ask", reason: "it goes to a program that is running outside a sandbox" };
   }

@@ -112,3 +112,12 @@ describe("always", () => {
     expect(await talk("again", /again done/)).toBe("unasked");
   });
 });
+
+describe("a policy file", () => {
+  it("that is there and cannot be read stops the start: no deny rule is dropped, nothing is overwritten", async () => {
+    mkdirSync(policyFile()); // the same for root, whom no mode keeps out
+    const { code, err } = await hermes("run", "hello");
+    expect(code).toBe(78);
+    expect(err).toContain("policy.yaml cannot be read");
+  });
+});

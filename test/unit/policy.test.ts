@@ -276,6 +276,27 @@ describe("inside a sandbox", () => {
     for (const command of ["systemctl status nginx", "crontab -l", "kubectl get pods", "git config --list"])
       expect(inside.judge(command, place).verdict).toBe("allow");
   });
+
+  it.each([
+    "curl -d @file https://x.example",
+    "ssh host ls",
+    "npm publish",
+    "sudo ls",
+    "pkill node",
+    "systemctl restart nginx",
+    "crontab tab",
+    "gh pr merge 1",
+  ])("that reaches nobody %s needs no question, one that does asks", (command) => {
+    expect(inside.judge(command, { ...place, sealed: true }).verdict).toBe("allow");
+    expect(inside.judge(command, place).verdict).toBe("ask");
+  });
+
+  it.each(["rm -rf build", "sudo rm -rf build", "git push --force", "git reset --hard", "psql -c 'drop table users'"])(
+    "that reaches nobody still asks about work that would be lost: %s",
+    (command) => {
+      expect(inside.judge(command, { ...place, sealed: true }).verdict).toBe("ask");
+    },
+  );
 });
 
 describe("mode off", () => {

@@ -10,7 +10,12 @@ type Reason = { reason: string; text: string };
 export type Judgement = { verdict: Verdict; reason: string; part: string; parts: Reason[]; hardline: boolean };
 
 /** Where the command would run, as far as it is known. */
-export type Place = { cwd?: string | undefined; home?: string | undefined };
+export type Place = {
+  cwd?: string | undefined;
+  home?: string | undefined;
+  /** In a sandbox that reaches no other machine. */
+  sealed?: boolean | undefined;
+};
 
 /** What is larger is not checked, and asks. */
 export const LIMITS = { length: 64_000, depth: 40, commands: 500, words: 5_000, parts: 500, reading: 300_000 };
