@@ -259,7 +259,7 @@ describe("what is heard", () => {
     await ears.texts(1);
     const [file] = ears.messages[0]?.attachments ?? [];
     expect(file?.size).toBe(0);
-    await expect(file?.load(4_999, never)).rejects.toThrow("more than 4999 bytes");
+    await expect(file?.load(4_999, never)).rejects.toThrow("larger than 4999 bytes");
     expect(await file?.load(5_000, never)).toHaveLength(5_000);
   });
 });
