@@ -55,8 +55,9 @@ export async function think(agent: Agent, effect: EffectOf<"think">, cx: Perform
         const calls = await Promise.all(
           result.calls.map((call, i) => propose(agent, call, i, cx.session, history.grants)),
         );
-        const thought = { step, text: said, reasoning, calls, usage: result.usage, model: model.name };
-        return { type: "thought", ...thought, ...(recalled && { recalled }) };
+        const { usage, replay, refused } = result;
+        const kept = { ...(replay && { replay }), ...(refused && { refused }), ...(recalled && { recalled }) };
+        return { type: "thought", step, text: said, reasoning, calls, usage, model: model.name, ...kept };
       }
       fault = result.end === "fault" ? result : { end: "fault", kind: "network", reason: "aborted, not by us" };
       agent.breaker.failed(model, fault.kind);

@@ -8,6 +8,8 @@ import type {
   Grant,
   ModelOptions,
   Outcome,
+  Refused,
+  Replay,
   Scope,
   Session,
   Usage,
@@ -179,7 +181,7 @@ export type ToolSpec = { name: string; description: string; schema: Record<strin
 export type ProposedCall = { tool: string; args: unknown; bad?: string };
 /** How one call ended; its text is what was heard. Always one of these; a model port never throws. */
 export type ModelResult =
-  | { end: "answer"; calls: ProposedCall[]; usage: Usage }
+  | { end: "answer"; calls: ProposedCall[]; usage: Usage; replay?: Replay; refused?: Refused }
   | Fault
   /** Ours: the signal fired. Never a fault, never retried (I12). */
   | { end: "aborted" };

@@ -64,6 +64,23 @@ export type Proposal = { tool: string; args: unknown; repeatable: boolean; alone
   | { gate: "ask"; ask: Ask }
   | { gate: "refuse"; result: string }
 );
+/** What an answer was made of, in order, with what its maker wants back beside each part: signatures, encrypted reasoning,
+ *  ids. Nobody else can read it, and it is given to nobody else. */
+export type Replay = {
+  /** Endpoint and model. */
+  maker: string;
+  parts: ReplayPart[];
+  /** Of the answer as a whole. */
+  meta?: Meta;
+};
+/** `length`: so many of the next characters of the thought's reasoning, or of its text. A call is the next one, under the
+ *  id that its maker gave it. */
+export type ReplayPart =
+  | { type: "reasoning" | "text"; length: number; meta?: Meta }
+  | { type: "call"; id: string; meta?: Meta };
+export type Meta = Readonly<Record<string, unknown>>;
+/** What a maker refused to be sent, and answered without. */
+export type Refused = { maker: string; what: ("pictures" | "reasoning")[] };
 export type CallStatus = "asking" | "waiting" | "running" | "done";
 export type Call = {
   id: string;
@@ -130,6 +147,8 @@ export type Event =
       calls: Proposal[];
       usage: Usage;
       model: string;
+      replay?: Replay;
+      refused?: Refused;
       /** What memory had to say to the message that began the turn. */
       recalled?: string;
     }
@@ -168,6 +187,8 @@ export type Fact =
       calls: { id: string; tool: string; args: unknown; about?: About }[];
       usage: Usage;
       model: string;
+      replay?: Replay;
+      refused?: Refused;
       recalled?: string;
     }
   | { kind: "compacted"; summary: string; upTo: number }

@@ -1,13 +1,15 @@
 // The journal of a session, as a model sees it: a fold over its entries, so a new entry costs the same
 // however many there were before it.
-import type { About, CallOutcome, Entry, Grant, Image, Input, Scope } from "./session.ts";
+import type { About, CallOutcome, Entry, Grant, Image, Input, Refused, Replay, Scope } from "./session.ts";
 
 type ToolUse = { id: string; tool: string; args: unknown };
 /** A call that has no result yet, with what it is about and how far its yes goes. */
 type PendingCall = ToolUse & { about?: About; approved?: Scope };
 export type Message =
-  | { role: "user"; text: string; images?: Image[] }
-  | { role: "assistant"; text: string; calls: ToolUse[] }
+  /** `unseen`: makers of models that refused its pictures. */
+  | { role: "user"; text: string; images?: Image[]; unseen?: string[] }
+  /** `reasoning` is there for whoever it is replayed to. */
+  | { role: "assistant"; text: string; calls: ToolUse[]; reasoning?: string; replay?: Replay }
   | { role: "tool"; call: string; tool: string; outcome: CallOutcome; text: string };
 
 export type Transcript = {
@@ -113,16 +115,20 @@ export function extend(transcript: Transcript, entry: Entry): void {
       if (!transcript.unread) push({ role: "assistant", text: NO_ANSWER[ending], calls: [] });
       break;
     }
-    case "thought":
+    case "thought": {
+      const { text, reasoning = "", replay } = entry;
+      if (entry.refused) leaveOut(transcript, entry.refused);
       for (const call of entry.calls) calls.set(call.id, { ...call });
       // An empty assistant message is refused by strict providers and says nothing.
-      if (entry.text || entry.calls.length)
+      if (text || entry.calls.length)
         push({
           role: "assistant",
-          text: entry.text,
+          text,
           calls: entry.calls.map(({ id, tool, args }) => ({ id, tool, args })),
+          ...(replay && { reasoning, replay }),
         });
       break;
+    }
     case "asked": {
       const call = calls.get(entry.call);
       if (call && entry.ask.about) call.about = entry.ask.about;
@@ -176,6 +182,18 @@ export function messagesOfTurn({ messages, seqs, begun }: Transcript, recalled: 
   return messages.with(at, { ...message, text: [...notes, message.text].join("\n\n") });
 }
 
+/** What was refused once would be refused again, with everything that is sent beside it. */
+function leaveOut(transcript: Transcript, { maker, what }: Refused): void {
+  const { messages } = transcript;
+  for (const [at, message] of messages.entries()) {
+    if (message.role === "user" && message.images && what.includes("pictures"))
+      messages[at] = { ...message, unseen: [...new Set([...(message.unseen ?? []), maker])] };
+    if (message.role === "assistant" && message.replay?.maker === maker && what.includes("reasoning"))
+      messages[at] = { role: "assistant", text: message.text, calls: message.calls };
+  }
+  transcript.tokens = messages.reduce((sum, message) => sum + tokensOf(message), 0);
+}
+
 /** The first `gone` messages become these. */
 function replace(transcript: Transcript, gone: number, by: Message[], seqOf: (index: number) => number): void {
   const { messages, seqs } = transcript;
@@ -214,7 +232,7 @@ export function tokensOf(message: Message): number {
     case "assistant":
       return message.calls.reduce(
         (sum, { args }) => sum + tokensIn(JSON.stringify(args) ?? ""),
-        tokensIn(message.text),
+        tokensIn(message.text + (message.reasoning ?? "")),
       );
     case "tool":
       return tokensIn(message.text);

@@ -154,6 +154,8 @@ function reduce(s: Session, e: Event, cx: Context): Session {
         })),
         usage: e.usage,
         model: e.model,
+        ...(e.replay && { replay: e.replay }),
+        ...(e.refused && { refused: e.refused }),
         ...(e.recalled && { recalled: e.recalled }),
       });
       e.calls.forEach((proposal, i) => {

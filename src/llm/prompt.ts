@@ -1,91 +1,228 @@
 // Our messages in the shape that the providers take.
-import type { LanguageModelV4CallOptions, LanguageModelV4Message, LanguageModelV4Prompt } from "@ai-sdk/provider";
+import type {
+  LanguageModelV4CallOptions,
+  LanguageModelV4FilePart,
+  LanguageModelV4Message,
+  LanguageModelV4Prompt,
+  LanguageModelV4TextPart,
+  SharedV4ProviderOptions,
+} from "@ai-sdk/provider";
 import type { ModelRequest } from "../core/ports.ts";
+import type { Meta, Refused, Replay } from "../core/session.ts";
 import type { Message } from "../core/transcript.ts";
+import type { Dialect } from "./dialect.ts";
+import type { Endpoint } from "./endpoint.ts";
+import { trueType } from "./picture.ts";
+import { commonSchema } from "./schema.ts";
+
+/** Whom a prompt is for. `without`: what it refused of the same request a moment ago. */
+export type Reader = {
+  provider: Endpoint["provider"];
+  maker: string;
+  dialect: Dialect;
+  without: Refused["what"];
+};
+type Assistant = Extract<Message, { role: "assistant" }>;
+type User = Extract<Message, { role: "user" }>;
+type AssistantContent = Extract<LanguageModelV4Message, { role: "assistant" }>["content"];
+type Calls = Extract<AssistantContent[number], { type: "tool-call" }>[];
 
 /** Anthropic keeps what stands before these marks for the next call; others ignore them. */
 const KEEP = { anthropic: { cacheControl: { type: "ephemeral" } } };
+/** Between results and the next message where the model must speak: short, since models imitate what they said. */
+const NOTED = "Noted.";
+/** Where the reasoning of another model, or of one that did not think, would have to be. */
+const NO_REASONING = "…";
+/** Google's own word for a call whose signature is not at hand. */
+const UNSIGNED = "skip_thought_signature_validator";
 
-export function toPrompt({ system, messages }: Pick<ModelRequest, "system" | "messages">): LanguageModelV4Prompt {
+export function toPrompt(
+  { system, messages }: Pick<ModelRequest, "system" | "messages">,
+  reader: Reader,
+): LanguageModelV4Prompt {
   const prompt: LanguageModelV4Prompt = [];
   if (system) prompt.push({ role: "system", content: system, providerOptions: KEEP });
-  for (const message of messages) add(prompt, message);
+  const idOf = idsFor(reader);
+  for (const message of messages) {
+    const next = converted(message, reader, idOf);
+    if (next) add(prompt, next, reader);
+  }
   const last = prompt.at(-1);
-  if (last && last.role !== "system") last.providerOptions = KEEP;
+  if (last && last.role !== "system") last.providerOptions = { ...last.providerOptions, ...KEEP };
   return prompt;
 }
 
-function add(prompt: LanguageModelV4Prompt, message: Message) {
-  const next = converted(message);
+function add(prompt: LanguageModelV4Prompt, next: LanguageModelV4Message, { dialect }: Reader): void {
   const last = prompt.at(-1);
   // A turn that was stopped before it answered leaves two user messages in a row; strict providers want one.
-  if (last?.role === "user" && next.role === "user") {
-    const [before, after] = [last.content.at(-1), next.content[0]];
-    // Some local servers join the parts of a message with nothing between them.
-    if (before?.type === "text" && after?.type === "text") after.text = `\n\n${after.text}`;
-    last.content.push(...next.content);
-  } else if (last?.role === "tool" && next.role === "tool") last.content.push(...next.content);
+  if (last?.role === "user" && next.role === "user") last.content = joined(last.content, next.content);
+  else if (last?.role === "tool" && next.role === "tool") last.content.push(...next.content);
   else if (last?.role === "assistant" && next.role === "assistant") last.content.push(...next.content);
+  else if (last?.role === "tool" && next.role === "user" && dialect === "mistral")
+    prompt.push({ role: "assistant", content: [{ type: "text", text: NOTED }] }, next);
   else prompt.push(next);
 }
 
-function converted(message: Message): LanguageModelV4Message {
+/** One text where there can be one: some servers know no lists, and others put nothing between the parts of one. */
+function joined(before: UserParts, after: UserParts): UserParts {
+  const [last, first] = [before.at(-1), after[0]];
+  if (last?.type !== "text" || first?.type !== "text") return [...before, ...after];
+  return [...before.slice(0, -1), { type: "text", text: `${last.text}\n\n${first.text}` }, ...after.slice(1)];
+}
+type UserParts = (LanguageModelV4TextPart | LanguageModelV4FilePart)[];
+
+function converted(message: Message, reader: Reader, idOf: IdOf): LanguageModelV4Message | null {
   switch (message.role) {
-    case "user": {
-      const images = (message.images ?? []).map(({ mime, data }) => ({
-        type: "file" as const,
-        mediaType: mime,
-        data: { type: "data" as const, data },
-      }));
-      return { role: "user", content: [{ type: "text", text: message.text }, ...images] };
-    }
+    case "user":
+      return { role: "user", content: userParts(message, reader) };
     case "assistant":
-      return {
-        role: "assistant",
-        content: [
-          ...(message.text ? [{ type: "text" as const, text: message.text }] : []),
-          ...message.calls.map(({ id, tool, args }) => ({
-            type: "tool-call" as const,
-            toolCallId: id,
-            toolName: named(tool),
-            // What could not be read as arguments is told as none: the result says what was wrong.
-            input: typeof args === "object" && args !== null && !Array.isArray(args) ? args : {},
-          })),
-        ],
-      };
+      return assistant(message, reader, idOf);
     case "tool": {
-      const value = message.text || "(no output)";
+      const value = message.text.trim() ? message.text : "(no output)";
       const output =
         message.outcome === "ok" ? { type: "text" as const, value } : { type: "error-text" as const, value };
-      return {
-        role: "tool",
-        content: [{ type: "tool-result", toolCallId: message.call, toolName: named(message.tool), output }],
-      };
+      const toolCallId = idOf.result(message.call);
+      return { role: "tool", content: [{ type: "tool-result", toolCallId, toolName: named(message.tool), output }] };
     }
   }
+}
+
+function userParts({ text, images = [], unseen = [] }: User, { maker, without }: Reader): UserParts {
+  const hidden = without.includes("pictures") || unseen.includes(maker);
+  const left =
+    hidden && images.length ? `[${images.length} of the user's pictures: this model does not take them]` : "";
+  const words = [text, left].filter((line) => line.trim()).join("\n\n");
+  const pictures = (hidden ? [] : images).map(
+    ({ mime, data }): LanguageModelV4FilePart => ({
+      type: "file",
+      mediaType: trueType(data) ?? mime,
+      data: { type: "data", data },
+    }),
+  );
+  // A text of nothing is refused, also beside pictures.
+  if (!words && pictures.length) return pictures;
+  return [{ type: "text", text: words || "(an empty message)" }, ...pictures];
+}
+
+/** Null: nothing is left of it that may be said. */
+function assistant(message: Assistant, reader: Reader, idOf: IdOf): LanguageModelV4Message | null {
+  const replay = replayFor(message, reader);
+  const metas = replay?.parts.filter((part) => part.type === "call") ?? [];
+  const calls = message.calls.map(({ id, tool, args }, i): Calls[number] => ({
+    type: "tool-call",
+    toolCallId: idOf.call(id, metas[i]?.id),
+    toolName: named(tool),
+    // What could not be read as arguments is told as none: the result says what was wrong.
+    input: typeof args === "object" && args !== null && !Array.isArray(args) ? args : {},
+    // A signature is of a call as it was made.
+    ...(named(tool) === tool && optionsOf(metas[i]?.meta)),
+  }));
+  const inOrder = replay && reader.provider !== "openai-compatible";
+  const content: AssistantContent = inOrder ? replayed(message, replay, calls) : [...textPart(message.text), ...calls];
+  if (!content.some(({ type }) => type !== "reasoning")) return null;
+  if (reader.dialect === "gemini") sign(calls);
+  const fields = reader.provider === "openai-compatible" ? fieldsOf(message, replay, reader.dialect) : {};
+  return {
+    role: "assistant",
+    content,
+    ...optionsOf(Object.keys(fields).length ? { openaiCompatible: fields } : undefined),
+  };
+}
+
+/** Only to its maker, and only whole. */
+function replayFor({ text, reasoning = "", calls, replay }: Assistant, { maker, without }: Reader): Replay | null {
+  if (replay?.maker !== maker || without.includes("reasoning")) return null;
+  const length = (type: string) =>
+    replay.parts.reduce((sum, part) => sum + (part.type === type && "length" in part ? part.length : 0), 0);
+  const proposed = replay.parts.filter(({ type }) => type === "call").length;
+  return length("text") === text.length && length("reasoning") === reasoning.length && proposed === calls.length
+    ? replay
+    : null;
+}
+
+function replayed({ text, reasoning = "" }: Assistant, { parts }: Replay, calls: Calls): AssistantContent {
+  const rest = { text, reasoning, calls: [...calls] };
+  return parts.flatMap((part): AssistantContent => {
+    if (part.type === "call") return rest.calls.splice(0, 1);
+    const piece = rest[part.type].slice(0, part.length);
+    rest[part.type] = rest[part.type].slice(part.length);
+    if (part.type === "text") return textPart(piece, part.meta);
+    return [{ type: "reasoning", text: piece, ...optionsOf(part.meta) }];
+  });
+}
+
+/** Beside a call, or around reasoning, a text of nothing is refused. */
+const textPart = (text: string, meta?: Meta): LanguageModelV4TextPart[] =>
+  text.trim() ? [{ type: "text", text, ...optionsOf(meta) }] : [];
+
+const optionsOf = (meta: Meta | undefined): { providerOptions?: SharedV4ProviderOptions } =>
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what the library gave is what it takes
+  meta ? { providerOptions: meta as SharedV4ProviderOptions } : {};
+
+function sign(calls: Calls): void {
+  const [first] = calls;
+  if (first && !JSON.stringify(first.providerOptions ?? {}).includes("thoughtSignature"))
+    first.providerOptions = { google: { thoughtSignature: UNSIGNED } };
+}
+
+/** Reasoning in the field that it came in: OpenAI-compatible servers have no common one. */
+function fieldsOf({ text, reasoning, calls }: Assistant, replay: Replay | null, dialect: Dialect): Meta {
+  const { field, details } = replay?.meta ?? {};
+  if (dialect === "groq") return {};
+  if (Array.isArray(details)) return { reasoning_details: details };
+  if (reasoning && field === "content") {
+    const thinking = { type: "thinking", thinking: [{ type: "text", text: reasoning }] };
+    return { content: [thinking, ...textPart(text)] };
+  }
+  if (reasoning && typeof field === "string") return { [field]: reasoning };
+  const wanted = calls.length && (dialect === "deepseek" || dialect === "kimi");
+  return wanted ? { reasoning_content: NO_REASONING } : {};
+}
+
+type IdOf = { call(id: string, own: string | undefined): string; result(id: string): string };
+
+/** Ids are made here, by place, so that the same conversation always has the same ones and no two are alike, whatever was
+ *  forked or given to us. A maker gets its own ids back: some hide signatures in them. */
+function idsFor({ dialect }: Reader): IdOf {
+  const ids = new Map<string, string>();
+  const taken = new Set<string>();
+  let made = 0;
+  const make = () => `call${(made++).toString(36).padStart(5, "0")}`;
+  return {
+    call(id, own) {
+      let next = make();
+      if (own && dialect !== "mistral" && !taken.has(own)) next = own;
+      while (taken.has(next)) next = make();
+      taken.add(next);
+      ids.set(id, next);
+      return next;
+    },
+    result: (id) => ids.get(id) ?? make(),
+  };
 }
 
 /** Models make names up; one that providers do not take would fail this call and every later one. */
 const named = (tool: string) => tool.replaceAll(/[^\w-]/g, "_").slice(0, LONGEST_NAME) || "unknown";
 const LONGEST_NAME = 64;
 
-/** A conversation that has calls in it must name tools, also where none may be called: Anthropic refuses it otherwise. */
+/** What may be called. A conversation with calls in it must name tools even if there are none: Anthropic refuses it
+ *  otherwise. */
 export function toTools({
   tools,
   final,
   messages,
 }: ModelRequest): Pick<LanguageModelV4CallOptions, "tools" | "toolChoice"> {
-  const used = messages.flatMap((message) =>
-    message.role === "assistant" ? message.calls.map((call) => named(call.tool)) : [],
-  );
-  const gone = [...new Set(used)].filter((name) => !tools.some((tool) => tool.name === name));
-  const all = [
-    ...tools,
-    ...gone.map((name) => ({ name, description: "Not there any more.", schema: { type: "object" } })),
-  ];
-  if (!all.length) return {};
+  const used = messages.flatMap((message) => (message.role === "assistant" ? message.calls : []));
+  if (!tools.length && !used.length) return {};
+  const names = [...new Set(used.map((call) => named(call.tool)))];
+  const gone = names.map((name) => ({ name, description: "Not there any more.", schema: {} }));
   return {
-    tools: all.map(({ name, description, schema }) => ({ type: "function", name, description, inputSchema: schema })),
+    tools: (tools.length ? tools : gone).map(({ name, description, schema }) => ({
+      type: "function",
+      name,
+      description,
+      inputSchema: commonSchema(schema),
+    })),
     ...((final || !tools.length) && { toolChoice: { type: "none" } }),
   };
 }

@@ -1,10 +1,15 @@
 // One model call over one of the three wire formats: streaming in, exactly one end out.
 import type { LanguageModelV4, LanguageModelV4StreamPart } from "@ai-sdk/provider";
-import type { Hear, Model, ModelRequest, ModelResult, ProposedCall } from "../core/ports.ts";
-import type { Usage } from "../core/session.ts";
+import type { Fault, Hear, Model, ModelRequest, ModelResult, ProposedCall } from "../core/ports.ts";
+import type { Refused, Usage } from "../core/session.ts";
 import { classify } from "./classify.ts";
+import { dialectOf, makerOf } from "./dialect.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { toPrompt, toTools } from "./prompt.ts";
+import { extras, noteAnswer } from "./replay.ts";
+import { withoutUnledThinking } from "./thinking.ts";
+
+type Stream = ReadableStream<LanguageModelV4StreamPart>;
 
 /** Characters of text, thoughts and arguments in one answer: the longest that models give have a tenth of it. */
 const LONGEST_ANSWER = 16_000_000;
@@ -12,29 +17,76 @@ const LONGEST_ANSWER = 16_000_000;
 const PART = 10_000;
 
 export function createModel(endpoint: Endpoint): Model {
+  const { provider, model, context, baseUrl } = endpoint;
+  const maker = makerOf(endpoint);
+  const dialect = dialectOf(endpoint);
   let library: Promise<LanguageModelV4> | null = null;
+
+  async function ask(request: ModelRequest, without: Refused["what"], signal: AbortSignal): Promise<Stream | Fault> {
+    try {
+      library ??= load(endpoint);
+      const { stream } = await (await library).doStream({
+        prompt: toPrompt(request, { provider, maker, dialect, without }),
+        ...toTools(request),
+        ...settingsOf(request),
+        abortSignal: signal,
+        // So that the provider finds what it has cached of this session.
+        providerOptions: { openai: { promptCacheKey: request.session.slice(0, 64), store: false } },
+      });
+      return stream;
+    } catch (error) {
+      return classify(error);
+    }
+  }
+
+  /** A request that is refused is made again without what may be to blame: it stands in the conversation, so it would be
+   *  refused for ever. */
+  async function open(
+    request: ModelRequest,
+    signal: AbortSignal,
+  ): Promise<{ stream: Stream; refused?: Refused } | Fault> {
+    const first = await ask(request, [], signal);
+    if (!("end" in first)) return { stream: first };
+    for (const what of suspects(request, maker, first)) {
+      if (signal.aborted) break;
+      const stream = await ask(request, what, signal);
+      if (!("end" in stream)) return { stream, refused: { maker, what } };
+    }
+    return first;
+  }
+
   return {
-    name: `${endpoint.provider}:${endpoint.model}`,
-    context: endpoint.context,
-    local: /^https?:\/\/(localhost|127\.|\[::1\]|10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.)/.test(endpoint.baseUrl),
+    name: `${provider}:${model}`,
+    context,
+    local: /^https?:\/\/(localhost|127\.|\[::1\]|10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.)/.test(baseUrl),
     async call(request, hear, signal) {
+      const opened = await open(request, signal);
+      if ("end" in opened) return signal.aborted ? { end: "aborted" } : opened;
       try {
-        library ??= load(endpoint);
-        const { stream } = await (await library).doStream({
-          prompt: toPrompt(request),
-          ...toTools(request),
-          ...settingsOf(request),
-          abortSignal: signal,
-          // So that the provider finds what it has cached of this session.
-          providerOptions: { openai: { promptCacheKey: request.session.slice(0, 64), store: false } },
-        });
-        return await listen(stream, hear, signal);
+        const result = await listen(opened.stream, maker, hear, signal);
+        return result.end === "answer" && opened.refused ? { ...result, refused: opened.refused } : result;
       } catch (error) {
         return signal.aborted ? { end: "aborted" } : classify(error);
       }
     },
   };
 }
+
+/** What to leave out, one after the other: what the refusal speaks of first. */
+function suspects({ messages }: ModelRequest, maker: string, { kind, reason }: Fault): Refused["what"][] {
+  if (kind !== "bad_request" && kind !== "filtered" && !NO_PICTURES.test(reason)) return [];
+  const pictures = messages.some((m) => m.role === "user" && m.images?.length && !m.unseen?.includes(maker));
+  const reasoning = messages.some((m) => m.role === "assistant" && m.replay?.maker === maker);
+  const all: Refused["what"] = [
+    ...(reasoning ? ["reasoning" as const] : []),
+    ...(pictures ? ["pictures" as const] : []),
+  ];
+  if (/imag|vision|picture|modal/i.test(reason)) all.reverse();
+  return all.map((_, i) => all.slice(0, i + 1));
+}
+
+/** Also where it comes as an error of the server: llama.cpp, 500, "image input is not supported". */
+const NO_PICTURES = /image.{0,40}(not support|unsupported)|(not support|unsupported).{0,40}image/i;
 
 function settingsOf({ options = {} }: ModelRequest) {
   const { temperature, topP, maxTokens, effort } = options;
@@ -47,27 +99,34 @@ function settingsOf({ options = {} }: ModelRequest) {
 }
 
 /** Loaded with the first call: nothing that only shows help or reads a file waits for it. */
-async function load({ provider, model, baseUrl, apiKey }: Endpoint): Promise<LanguageModelV4> {
+async function load(endpoint: Endpoint): Promise<LanguageModelV4> {
+  const { provider, model, baseUrl, apiKey } = endpoint;
   const { providerFetch } = await import("./wire.ts");
   const settings = { baseURL: baseUrl.replace(/\/+$/, ""), apiKey, fetch: providerFetch };
   switch (provider) {
     case "openai":
       return (await import("@ai-sdk/openai")).createOpenAI(settings).responses(model);
-    case "anthropic":
-      return (await import("@ai-sdk/anthropic")).createAnthropic(settings)(model);
+    case "anthropic": {
+      const led: typeof fetch = (input, init) =>
+        providerFetch(
+          input,
+          typeof init?.body === "string" ? { ...init, body: withoutUnledThinking(init.body) } : init,
+        );
+      return (await import("@ai-sdk/anthropic")).createAnthropic({ ...settings, fetch: led })(model);
+    }
     default: {
       const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
-      return createOpenAICompatible({ ...settings, name: "compatible", includeUsage: true })(model);
+      // Mistral tells its usage without being asked, and refuses to be asked.
+      const includeUsage = dialectOf(endpoint) !== "mistral";
+      const more = { name: "compatible", includeUsage, metadataExtractor: extras };
+      return createOpenAICompatible({ ...settings, ...more })(model);
     }
   }
 }
 
-async function listen(
-  stream: ReadableStream<LanguageModelV4StreamPart>,
-  hear: Hear,
-  signal: AbortSignal,
-): Promise<ModelResult> {
+async function listen(stream: Stream, maker: string, hear: Hear, signal: AbortSignal): Promise<ModelResult> {
   const calls: ProposedCall[] = [];
+  const answer = noteAnswer(maker);
   let said = false;
   let size = 0;
   let finish: Extract<LanguageModelV4StreamPart, { type: "finish" }> | null = null;
@@ -76,6 +135,7 @@ async function listen(
     hear.alive();
     size += "delta" in part ? part.delta.length : PART;
     if (size > LONGEST_ANSWER) return { end: "fault", kind: "oversized", reason: TOO_LARGE }; // this ends the stream
+    answer.hear(part);
     switch (part.type) {
       case "text-delta":
         said ||= part.delta !== "";
@@ -106,7 +166,8 @@ async function listen(
     return incomplete(`the answer ended with "${finish.finishReason.raw ?? reason}"`);
   if (reason === "tool-calls" && !calls.length) return incomplete("the answer promised tool calls and had none");
   if (!said && !calls.length) return incomplete("the answer was empty");
-  return { end: "answer", calls, usage: usageOf(finish.usage) };
+  const replay = answer.replay(finish);
+  return { end: "answer", calls, usage: usageOf(finish.usage), ...(replay && { replay }) };
 }
 
 const TOO_LARGE = `the answer is larger than ${LONGEST_ANSWER / 1_000_000} MB`;

@@ -142,14 +142,18 @@ function order({ messages, thinking }: Request): Problem[] {
   }
   for (const { at, ids, why } of unpaired(steps)) wrong.push(problem(PAIRING[why](at, ids.join(", "))));
 
-  const [asked, answered] = list.slice(-2);
-  const first = asked?.blocks[0]?.type;
-  const inLoop = answered?.blocks[0]?.type === "tool_result";
-  if (thinking?.type === "enabled" && inLoop && first !== "thinking" && first !== "redacted_thinking")
+  // A loop is all that the model did since the user last spoke; with a budget for thinking it begins with a thought.
+  const results = (said: Said | undefined) =>
+    said?.role === "user" && said.blocks.some((b) => b.type === "tool_result");
+  const began = list.findLastIndex((said) => said.role === "user" && !results(said)) + 1;
+  const first = list[began]?.blocks[0]?.type;
+  if (thinking?.type === "enabled" && results(list.at(-1)) && first !== "thinking" && first !== "redacted_thinking")
     wrong.push(
       problem(
-        `messages.${list.length - 2}.content.0.type: Expected \`thinking\` or \`redacted_thinking\`, but found \`${first}\`. ` +
-          "When `thinking` is enabled, a final `assistant` message must start with a thinking block.",
+        `messages.${began}.content.0.type: Expected \`thinking\` or \`redacted_thinking\`, but found \`${first}\`. ` +
+          "When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost " +
+          "set of `tool_use` and `tool_result` blocks). We recommend you include thinking blocks from previous turns. To avoid " +
+          "this requirement, disable `thinking`.",
       ),
     );
   return wrong;

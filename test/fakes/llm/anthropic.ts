@@ -44,11 +44,14 @@ function frames(answer: Answer, wording: Wording): Frame[] {
       event("frame", "content_block_stop", { index }),
     ];
   };
-  const thoughts = answer.reasoning.map((thinking) => ({
-    part: "reasoning" as const,
-    delta: { type: "thinking_delta", thinking },
-  }));
-  const signed = { type: "signature_delta", signature: signatureOf(answer.reasoning.join("")) };
+  const thought = (pieces: string[]) => {
+    if (!pieces.length) return [];
+    const signed = { type: "signature_delta", signature: signatureOf(pieces.join("")) };
+    return block({ type: "thinking", thinking: "", signature: "" }, [
+      ...pieces.map((thinking) => ({ part: "reasoning" as const, delta: { type: "thinking_delta", thinking } })),
+      { part: "frame", delta: signed },
+    ]);
+  };
   const texts = answer.text.map((text) => ({ part: "text" as const, delta: { type: "text_delta", text } }));
   const json = (part: Part, partial_json: string) => ({ part, delta: { type: "input_json_delta", partial_json } });
 
@@ -58,10 +61,10 @@ function frames(answer: Answer, wording: Wording): Frame[] {
     event("frame", "message_start", {
       message: { ...message, usage: { ...inputUsage(answer), output_tokens: 1, service_tier: "standard" } },
     }),
-    ...(thoughts.length > 0
-      ? block({ type: "thinking", thinking: "", signature: "" }, [...thoughts, { part: "frame", delta: signed }])
-      : []),
+    ...(answer.redacted ? block({ type: "redacted_thinking", data: answer.redacted }, []) : []),
+    ...thought(answer.reasoning),
     ...(texts.length > 0 ? block({ type: "text", text: "" }, texts) : []),
+    ...thought(answer.afterthought),
     ...arrange(
       answer.calls.map(({ id, name, args }) =>
         block({ type: "tool_use", id, name, input: {} }, [

@@ -10,7 +10,11 @@ const imagePart = z.strictObject({
   image_url: z.strictObject({ url: imageUrl, detail: z.enum(["auto", "low", "high"]).optional() }),
 });
 const texts = z.union([said, z.array(textPart).min(1)]);
-const callId = z.string().regex(/^[a-zA-Z0-9_-]{1,40}$/, "must have 1 to 40 letters, digits, '_' or '-'");
+const thinkingPart = z.strictObject({
+  type: z.literal("thinking"),
+  thinking: z.array(z.strictObject({ type: z.literal("text"), text: said })).min(1),
+});
+const callId = z.string().regex(/^[a-zA-Z0-9_.:-]{1,40}$/, "must have 1 to 40 letters, digits, '_' or '-'");
 
 const message = z.discriminatedUnion("role", [
   z.strictObject({ role: z.enum(["system", "developer"]), content: texts, name: z.string().optional() }),
@@ -22,8 +26,11 @@ const message = z.discriminatedUnion("role", [
   z.strictObject({
     role: z.literal("assistant"),
     // Some send "" beside calls, and all accept it.
-    content: nullable(z.union([z.string(), z.array(textPart)])),
+    content: nullable(z.union([z.string(), z.array(z.discriminatedUnion("type", [textPart, thinkingPart]))])),
+    // Of these each dialect knows some; `rules` refuses the others.
     reasoning_content: z.string().optional(),
+    reasoning: z.string().optional(),
+    reasoning_details: z.array(z.looseObject({ type: z.string() })).optional(),
     refusal: nullable(z.string()),
     name: z.string().optional(),
     tool_calls: z
@@ -32,6 +39,7 @@ const message = z.discriminatedUnion("role", [
           id: callId,
           type: z.literal("function"),
           function: z.strictObject({ name: toolName, arguments: argumentsJson }),
+          extra_content: z.strictObject({ google: z.strictObject({ thought_signature: said }) }).optional(),
         }),
       )
       .min(1)
@@ -94,11 +102,13 @@ const request = z.strictObject({
   store: nullable(z.boolean()),
   metadata,
 });
-type Request = z.infer<typeof request>;
+export type ChatRequest = z.infer<typeof request>;
+type Request = ChatRequest;
 
-export function checkChat(body: unknown): Checked {
+/** `rules`: what this server wants beyond what all of them do. */
+export function checkChat(body: unknown, rules: (data: ChatRequest) => Problem[]): Checked {
   const { success, data, error } = request.safeParse(body);
-  if (success) return { problems: [...order(data), ...toolProblems(data)], read: read(data) };
+  if (success) return { problems: [...rules(data), ...order(data), ...toolProblems(data)], read: read(data) };
   const problems = shapeProblems(misfits(error), (path) => `Unrecognized request argument supplied: ${path}`);
   return { problems, read: nothingRead() };
 }
@@ -171,13 +181,28 @@ function read({ model, stream, stream_options, messages, tools = [] }: Request):
         name: f.name,
         args: parsed(f.arguments),
       }));
-      return [{ role: "assistant", text: plain(m.content), reasoning: m.reasoning_content ?? "", calls }];
+      return [{ role: "assistant", text: plain(m.content), reasoning: reasoningOf(m), calls }];
     }),
     tools: tools.map(({ function: f }) => ({ name: f.name, description: f.description ?? "", schema: f.parameters })),
   };
 }
 
-type Content = string | null | undefined | (z.infer<typeof textPart> | z.infer<typeof imagePart>)[];
+type Assistant = Extract<Request["messages"][number], { role: "assistant" }>;
+const reasoningOf = ({ content, reasoning_content, reasoning, reasoning_details = [] }: Assistant): string =>
+  reasoning_content ??
+  reasoning ??
+  [
+    ...reasoning_details.map(({ text }) => (typeof text === "string" ? text : "")),
+    ...(Array.isArray(content) ? content : []).flatMap((p) =>
+      p.type === "thinking" ? p.thinking.map(({ text }) => text) : [],
+    ),
+  ].join("");
+
+type Content =
+  | string
+  | null
+  | undefined
+  | (z.infer<typeof textPart> | z.infer<typeof imagePart> | z.infer<typeof thinkingPart>)[];
 const parts = (content: Content) => (Array.isArray(content) ? content : []);
 const plain = (content: Content): string =>
   typeof content === "string"

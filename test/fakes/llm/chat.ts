@@ -1,19 +1,25 @@
 // OpenAI-compatible chat completions: the answers.
 import { checkChat } from "./chat-request.ts";
+import { DIALECTS, type Dialect } from "./dialects.ts";
 import { complaint, told } from "./openai.ts";
 import type { Answer, Finish } from "./reply.ts";
 import { arrange, type Frame, type Part, pieces, type Wire, type Wording } from "./wire.ts";
 
-export const chat: Wire = {
+export const chatOf = (dialect: Dialect): Wire => ({
   format: "chat",
   path: "/v1/chat/completions",
-  callId: "call_",
-  check: checkChat,
-  frames,
+  callId: dialect.callId,
+  check: (body) => checkChat(body, dialect.rules),
+  frames: (answer, wording) => frames(answer, wording, dialect),
   whole,
-  failure: told("chat"),
+  failure: (failure, wording, problem) => {
+    const ours = problem && dialect.refusal?.(problem);
+    if (!ours) return told("chat")(failure, wording, problem);
+    return { status: ours.status, headers: {}, body: JSON.stringify(ours.body) };
+  },
   errorFrame: (failure) => ({ part: "frame", data: JSON.stringify({ error: complaint("chat", failure).error }) }),
-};
+});
+export const chat: Wire = chatOf(DIALECTS.openai);
 
 const FINISH = { stop: "stop", length: "length", calls: "tool_calls", filter: "content_filter" };
 const reason = (finish: Finish | null) =>
@@ -36,7 +42,7 @@ const head = (object: string, { read, id }: Wording) => ({
   system_fingerprint: "fp_fake",
 });
 
-function frames(answer: Answer, wording: Wording): Frame[] {
+function frames(answer: Answer, wording: Wording, dialect: Dialect): Frame[] {
   const common = head("chat.completion.chunk", wording);
   const usage = wording.read.usage ? { usage: null } : {};
   const frame = (part: Part, delta: object, finish_reason: string | null = null): Frame => ({
@@ -45,17 +51,28 @@ function frames(answer: Answer, wording: Wording): Frame[] {
   });
   const call = (index: number, of: object) => ({ tool_calls: [{ index, ...of }] });
   const calls = answer.calls.map(({ id, name, args }, index) => [
-    frame("frame", call(index, { id, type: "function", function: { name, arguments: "" } })),
+    frame(
+      "frame",
+      call(index, {
+        id,
+        type: "function",
+        function: { name, arguments: "" },
+        ...dialect.call?.({ name, args }, index),
+      }),
+    ),
     ...pieces(args).map((piece) => frame("arguments", call(index, { function: { arguments: piece } }))),
   ]);
+  const thought = (pieces: string[], nth: number) =>
+    (pieces.length ? dialect.reasoning(pieces, nth) : []).map((delta) => frame("reasoning", delta));
   const last = { ...common, choices: [], usage: usageOf(answer) };
   return [
     frame("frame", { role: "assistant", content: "", refusal: null }),
-    ...answer.reasoning.map((piece) => frame("reasoning", { content: null, reasoning_content: piece })),
+    ...thought(answer.reasoning, 0),
     ...answer.text.map((content) => frame("text", { content })),
+    ...thought(answer.afterthought, 1),
     ...arrange(calls, answer.interleave),
     ...(answer.finish ? [frame("finish", {}, reason(answer.finish))] : []),
-    ...(wording.read.usage ? [{ part: "finish" as const, data: JSON.stringify(last) }] : []),
+    ...(wording.read.usage || dialect.usage ? [{ part: "finish" as const, data: JSON.stringify(last) }] : []),
     { part: "done", data: "[DONE]" },
   ];
 }

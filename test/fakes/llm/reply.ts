@@ -54,8 +54,12 @@ export type Fault =
   | "done-twice";
 
 export type Reply = {
+  /** Reasoning that nobody may read, before all else. Only Anthropic has it. */
+  redacted?: string;
   reasoning?: Chunks;
   text?: Chunks;
+  /** More reasoning, between the text and the calls. */
+  afterthought?: Chunks;
   calls?: Call[];
   /** The arguments of all calls take turns, a piece each. */
   interleave?: boolean;
@@ -74,8 +78,10 @@ export type Reply = {
 
 /** A reply with nothing left to decide: what a wire format puts into its own words. */
 export type Answer = {
+  redacted: string;
   reasoning: string[];
   text: string[];
+  afterthought: string[];
   calls: { id: string; name: string; args: string }[];
   interleave: boolean;
   usage: Usage;
@@ -91,7 +97,9 @@ export function answerOf(reply: Reply, callId: () => string): Answer {
     args: typeof args === "string" ? args : JSON.stringify(args),
   }));
   return {
+    redacted: reply.redacted ?? "",
     reasoning: chunksOf(reply.reasoning),
+    afterthought: chunksOf(reply.afterthought),
     text: faultOf(reply, "longLine") ? [LONG_LINE] : chunksOf(reply.text),
     calls,
     interleave: reply.interleave ?? false,

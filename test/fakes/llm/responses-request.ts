@@ -1,4 +1,5 @@
 // What OpenAI Responses is sent. Nothing is stored here, so a request must bring its whole transcript.
+import { createHash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { z } from "zod";
 import { imageUrl, metadata, nullable, parameterProblems, shapeProblems, toolName } from "./openai.ts";
@@ -162,6 +163,15 @@ function order({ input, previous_response_id: previous, store }: Request): Probl
           : `Item with id '${item.id}' not found.`,
         at,
       );
+    if (
+      item.type === "reasoning" &&
+      item.encrypted_content !== encrypted(item.summary.map(({ text }) => text).join(""))
+    )
+      add(
+        `The encrypted content for item ${item.id} could not be verified. Reason: Encrypted content could not be decrypted or parsed.`,
+        at,
+        "invalid_encrypted_content",
+      );
     if (item.type === "reasoning" && !spokenByModel(items[at + 1]))
       add(`Item '${item.id ?? at}' of type 'reasoning' was provided without its required following item.`, at);
     if (item.type === "message" && item.role !== "user" && item.role !== "assistant" && at > 0)
@@ -176,6 +186,9 @@ function order({ input, previous_response_id: previous, store }: Request): Probl
     add("There is no user message.", 0);
   return wrong;
 }
+
+/** Bound to the summary, so that an item that comes back changed is found out. */
+export const encrypted = (summary: string): string => createHash("sha256").update(summary).digest("base64");
 
 const spokenByModel = (item: Item | undefined) =>
   item?.type === "reasoning" ||

@@ -1,7 +1,7 @@
 // OpenAI Responses: the answers.
 import { complaint, told } from "./openai.ts";
 import type { Answer, Failure, Finish } from "./reply.ts";
-import { checkResponses } from "./responses-request.ts";
+import { checkResponses, encrypted } from "./responses-request.ts";
 import { arrange, type Frame, type Part, pieces, type Wire, type Wording } from "./wire.ts";
 
 export const responses: Wire = {
@@ -57,12 +57,23 @@ const response = ({ read, id }: Wording, rest: object) => ({
 });
 
 /** What the answer is made of, as it is when it is done. */
-function outputOf({ reasoning, text, calls }: Answer, { id }: Wording) {
-  const thought = { id: id("rs_"), type: "reasoning" as const, summary: [summary(reasoning.join(""))] };
+function outputOf({ reasoning, text, afterthought, calls }: Answer, { id }: Wording) {
+  const thought = (pieces: string[]) =>
+    pieces.length
+      ? [
+          {
+            id: id("rs_"),
+            type: "reasoning" as const,
+            summary: [summary(pieces.join(""))],
+            encrypted_content: encrypted(pieces.join("")),
+          },
+        ]
+      : [];
   const message = { id: id("msg_"), type: "message" as const, status: "completed", role: "assistant" };
   return [
-    ...(reasoning.length > 0 ? [{ ...thought, encrypted_content: "fake" }] : []),
+    ...thought(reasoning),
     ...(text.length > 0 ? [{ ...message, content: [said(text.join(""))] }] : []),
+    ...thought(afterthought),
     ...calls.map((call) => ({
       id: id("fc_"),
       type: "function_call" as const,
@@ -106,11 +117,12 @@ function itemFrames(item: Item, output_index: number, answer: Answer): Unnumbere
   ];
   switch (item.type) {
     case "reasoning": {
-      const text = answer.reasoning.join("");
+      const text = item.summary.map((part) => part.text).join("");
+      const pieces = [answer.reasoning, answer.afterthought].find((one) => one.join("") === text) ?? [text];
       const here = { ...at, summary_index: 0 };
       return between({ summary: [] }, [
         frame("frame", "reasoning_summary_part.added", { ...here, part: summary("") }),
-        ...answer.reasoning.map((delta) => frame("reasoning", "reasoning_summary_text.delta", { ...here, delta })),
+        ...pieces.map((delta) => frame("reasoning", "reasoning_summary_text.delta", { ...here, delta })),
         frame("frame", "reasoning_summary_text.done", { ...here, text }),
         frame("frame", "reasoning_summary_part.done", { ...here, part: summary(text) }),
       ]);

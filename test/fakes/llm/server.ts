@@ -3,7 +3,8 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { anthropic } from "./anthropic.ts";
-import { chat } from "./chat.ts";
+import { chatOf } from "./chat.ts";
+import { DIALECTS } from "./dialects.ts";
 import type { Point, Reply } from "./reply.ts";
 import { responses } from "./responses.ts";
 import { type Sending, send, tell } from "./send.ts";
@@ -61,16 +62,16 @@ type FakeLlmOptions = {
   models?: string[];
   /** False: requests are answered and forgotten, for those who ask for hours. */
   remembers?: boolean;
+  /** Whose chat completions these are. */
+  dialect?: keyof typeof DIALECTS;
 };
 
-const WIRES: Wire[] = [chat, responses, anthropic];
 const PLAIN: Reply = { text: "Hello from the fake model." };
 
-export async function startFakeLlm({
-  apiKey,
-  models = ["fake-model"],
-  remembers = true,
-}: FakeLlmOptions = {}): Promise<FakeLlm> {
+export async function startFakeLlm(options: FakeLlmOptions = {}): Promise<FakeLlm> {
+  const { apiKey, models = ["fake-model"], remembers = true, dialect = "openai" } = options;
+  const chat = chatOf(DIALECTS[dialect]);
+  const wires: Wire[] = [chat, responses, anthropic];
   const requests: LlmRequest[] = [];
   const others: string[] = [];
   const violations: string[] = [];
@@ -117,7 +118,7 @@ export async function startFakeLlm({
       others.push(`${request.method} ${path}: closed before it was all here`);
       return;
     }
-    const wire = WIRES.find((wire) => wire.path === path && request.method === "POST");
+    const wire = wires.find((wire) => wire.path === path && request.method === "POST");
     if (!wire) return other(request, response, path);
 
     const { seen, held } = journal(wire, request, response, raw, gone.signal);

@@ -24,7 +24,7 @@ export type Message =
   | { role: "tool"; call: string; text: string };
 
 /** What a provider would complain about; as a bad request unless `failure` says otherwise. */
-export type Problem = { message: string; param?: string; code?: string; failure?: Failure };
+export type Problem = { message: string; param?: string; code?: string; type?: string; failure?: Failure };
 export type Checked = { problems: Problem[]; read: Read };
 
 /** `id` never gives the same twice. */

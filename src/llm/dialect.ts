@@ -1,0 +1,41 @@
+// Servers that speak the same format and yet do not take the same requests. By their published rules and their refusals.
+import type { Endpoint } from "./endpoint.ts";
+
+export type Dialect =
+  /** Calls have ids of nine letters and digits, also its own ones; after a tool speaks the model, not the user. */
+  | "mistral"
+  /** The first call of each answer carries a signature. */
+  | "gemini"
+  /** Answers that call tools carry the reasoning before them. */
+  | "deepseek"
+  /** The same as DeepSeek. */
+  | "kimi"
+  /** Unknown fields are refused, also the one that reasoning came in. */
+  | "groq"
+  | "plain";
+
+/** Whoever serves a model adds rules of its own, so the host decides before the name of the model does. */
+const HOSTS: [Dialect, RegExp][] = [
+  ["groq", /(^|\.)groq\.com$/],
+  ["mistral", /(^|\.)mistral\.ai$/],
+  ["gemini", /(^|\.)googleapis\.com$/],
+  ["deepseek", /(^|\.)deepseek\.com$/],
+  ["kimi", /(^|\.)(moonshot\.(ai|cn)|kimi\.(com|ai))$/],
+];
+const MODELS: [Dialect, RegExp][] = [
+  ["mistral", /mistral|mixtral|ministral|magistral|devstral|codestral|pixtral/i],
+  ["gemini", /(^|\/)gemini-/i],
+  ["deepseek", /deepseek/i],
+  ["kimi", /kimi|moonshot/i],
+];
+
+export function dialectOf({ provider, model, baseUrl }: Pick<Endpoint, "provider" | "model" | "baseUrl">): Dialect {
+  if (provider !== "openai-compatible") return "plain";
+  const { hostname = "" } = URL.parse(baseUrl) ?? {};
+  const fits = (rows: [Dialect, RegExp][], text: string) => rows.find(([, pattern]) => pattern.test(text))?.[0];
+  return fits(HOSTS, hostname) ?? fits(MODELS, model) ?? "plain";
+}
+
+/** Who made an answer: reasoning and signatures are of use to the same model at the same place only. */
+export const makerOf = ({ provider, model, baseUrl }: Pick<Endpoint, "provider" | "model" | "baseUrl">): string =>
+  `${provider}:${model}@${URL.parse(baseUrl)?.host ?? ""}`;

@@ -1,0 +1,112 @@
+// What an answer was made of, noted while it comes in, so that its maker can be given it again.
+import type { MetadataExtractor } from "@ai-sdk/openai-compatible";
+import type { JSONObject, LanguageModelV4StreamPart } from "@ai-sdk/provider";
+import type { Meta, Replay, ReplayPart } from "../core/session.ts";
+
+/** Of one answer, in characters. What is longer is not kept: half of it would be refused. */
+const LONGEST = 512 * 1024;
+
+type Spoken = Extract<ReplayPart, { length: number }> & { of: string };
+type Noted = Spoken | Extract<ReplayPart, { type: "call" }>;
+
+export function noteAnswer(maker: string) {
+  const noted: Noted[] = [];
+  let whole = true;
+
+  function spoken(type: Spoken["type"], part: { id: string; delta?: string; providerMetadata?: Meta }, begins = false) {
+    const mine = noted.filter((one): one is Spoken => one.type === type);
+    const known = begins ? undefined : mine.findLast(({ of }) => of === part.id);
+    const at: Spoken = known ?? { type, of: part.id, length: 0 };
+    if (!known) noted.push(at);
+    // Parts are cut out of one text by their lengths, so one must be over before the next begins.
+    else if (part.delta && known !== mine.at(-1)) whole = false;
+    at.length += part.delta?.length ?? 0;
+    if (part.providerMetadata) at.meta = merged(at.meta, part.providerMetadata);
+  }
+
+  return {
+    hear(part: LanguageModelV4StreamPart): void {
+      switch (part.type) {
+        case "reasoning-start":
+          return spoken("reasoning", part, true);
+        case "reasoning-delta":
+        case "reasoning-end":
+          return spoken("reasoning", part);
+        case "text-start":
+          return spoken("text", part, true);
+        case "text-delta":
+        case "text-end":
+          return spoken("text", part);
+        case "tool-call":
+          noted.push({
+            type: "call",
+            id: part.toolCallId,
+            ...(part.providerMetadata && { meta: part.providerMetadata }),
+          });
+      }
+    },
+    /** Null: there is nothing that anybody would want back. */
+    replay(finish: Extract<LanguageModelV4StreamPart, { type: "finish" }>): Replay | null {
+      const parts = noted.flatMap((part): ReplayPart[] => {
+        if (part.type === "call") return [part];
+        const { type, length, meta } = part;
+        return length || meta ? [{ type, length, ...(meta && { meta }) }] : [];
+      });
+      const meta = finish.providerMetadata?.[EXTRA];
+      const replay = { maker, parts, ...(meta && { meta }) };
+      const worthIt = parts.some(({ type }) => type !== "text");
+      return whole && worthIt && JSON.stringify(replay).length <= LONGEST ? replay : null;
+    },
+  };
+}
+
+/** Of one part it comes in pieces: an id at its start, a signature at its end. */
+function merged(before: Meta = {}, after: Meta): Meta {
+  const all: Record<string, unknown> = { ...before };
+  for (const [key, value] of Object.entries(after))
+    all[key] = isObject(value) ? { ...toObject(all[key]), ...value } : value;
+  return all;
+}
+
+const EXTRA = "replay";
+
+/** What the library for OpenAI-compatible servers leaves out: in which field reasoning came, and OpenRouter's details. */
+export const extras: MetadataExtractor = {
+  extractMetadata: async () => undefined,
+  createStreamExtractor: () => {
+    const details: JSONObject[] = [];
+    let field: string | null = null;
+    return {
+      processChunk(chunk) {
+        const [choice] = toList(toObject(chunk)["choices"]);
+        const delta = toObject(toObject(choice)["delta"]);
+        if (typeof delta["reasoning_content"] === "string") field ??= "reasoning_content";
+        else if (typeof delta["reasoning"] === "string") field ??= "reasoning";
+        else if (Array.isArray(delta["content"])) field ??= "content";
+        for (const detail of toList(delta["reasoning_details"])) if (isObject(detail)) addDetail(details, detail);
+      },
+      buildMetadata: () =>
+        field || details.length
+          ? { [EXTRA]: { ...(field && { field }), ...(details.length && { details }) } }
+          : undefined,
+    };
+  },
+};
+
+/** A block comes in pieces that have its type and index; its signature comes last. */
+function addDetail(details: JSONObject[], piece: JSONObject): void {
+  const last = details.at(-1);
+  const same = last && last["type"] === piece["type"] && last["index"] === piece["index"];
+  if (!same || piece["type"] === "reasoning.encrypted") return void details.push({ ...piece });
+  for (const [key, value] of Object.entries(piece)) {
+    const grows = (key === "text" || key === "summary") && typeof value === "string";
+    if (grows) last[key] = `${last[key] ?? ""}${value}`;
+    else if (value !== null && value !== undefined) last[key] = value;
+  }
+}
+
+const toObject = (value: unknown): Record<string, unknown> => (isObject(value) ? value : {});
+const toList = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+/** All of this was JSON. */
+const isObject = (value: unknown): value is JSONObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value);

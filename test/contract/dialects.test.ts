@@ -1,0 +1,329 @@
+// The same stories over every dialect: the real engine and the real model port against servers that refuse what the real
+// ones refuse. Nothing that happens in a conversation may make a later request of it unacceptable.
+import { afterEach, describe, expect, it } from "vitest";
+import type { Model, Tool } from "../../src/core/ports.ts";
+import type { Entry } from "../../src/core/session.ts";
+import { createModel } from "../../src/llm/provider.ts";
+import { clock } from "../../src/platform/clock.ts";
+import { DIALECTS } from "../fakes/llm/dialects.ts";
+import type { Reply } from "../fakes/llm/reply.ts";
+import { type FakeLlm, type LlmRequest, startFakeLlm } from "../fakes/llm/server.ts";
+import { type Booted, type BootOptions, bootEngine } from "../fakes/scripted.ts";
+
+type Row = {
+  name: string;
+  provider: "openai-compatible" | "openai" | "anthropic";
+  model: string;
+  dialect?: keyof typeof DIALECTS;
+  /** It gets its reasoning back. */
+  replays: boolean;
+  /** It takes pictures. */
+  sees: boolean;
+};
+const chatRow = (dialect: keyof typeof DIALECTS, more: Partial<Row> = {}): Row => ({
+  name: dialect,
+  provider: "openai-compatible",
+  model: DIALECTS[dialect].model,
+  dialect,
+  replays: true,
+  sees: true,
+  ...more,
+});
+const ROWS: Row[] = [
+  { name: "anthropic", provider: "anthropic", model: "claude-sonnet-4-5", replays: true, sees: true },
+  { name: "openai responses", provider: "openai", model: "gpt-5.1", replays: true, sees: true },
+  chatRow("openai"),
+  chatRow("gemini", { replays: false }), // it shows no reasoning; its signatures are judged by the server
+  chatRow("deepseek"),
+  chatRow("kimi"),
+  chatRow("mistral"),
+  chatRow("openrouter"),
+  chatRow("llama.cpp", { sees: false }),
+  chatRow("vllm", { sees: false }),
+  chatRow("ollama"),
+];
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+describe.each(ROWS)("$name", (row) => {
+  it("thoughts and calls in a loop, and a turn after it", async () => {
+    const { say, script, requests } = await begin(row);
+    script(uses("first", "one"), uses("second", "two"), { reasoning: "third", text: "done" });
+    expect(await say("go")).toBe("completed");
+    script({ reasoning: "fourth", text: "again" });
+    expect(await say("and now?")).toBe("completed");
+    if (row.replays)
+      expect(requests().map((request) => said(request))).toEqual([
+        [],
+        ["first"],
+        ["first", "second"],
+        ["first", "second", "third"],
+      ]);
+  });
+
+  it("thoughts between words and calls", async () => {
+    const { say, script, requests } = await begin(row);
+    script({ reasoning: "first", text: "let me look", afterthought: "second", calls: [call("one")] }, { text: "done" });
+    expect(await say("go")).toBe("completed");
+    if (row.replays) expect(said(requests().at(-1)).join("")).toBe("firstsecond");
+  });
+
+  it("a model that does not think", async () => {
+    const { say, script } = await begin(row);
+    script({ text: " \n", calls: [call("one")] }, { calls: [call("two")] }, { text: "done" });
+    // What says that it thinks and does not is none of the real ones that want the thought back.
+    if (row.name === "anthropic") expect(await say("go", { options: {} })).toBe("completed");
+    else expect(await say("go")).toBe("completed");
+    script({ text: "again" });
+    expect(await say("and now?")).toBe("completed");
+  });
+
+  it("parallel calls", async () => {
+    const { say, script } = await begin(row);
+    script({ reasoning: "all at once", calls: ["a", "b", "c"].map((name) => call(name)) }, { text: "done" });
+    expect(await say("go")).toBe("completed");
+    script({ text: "again" });
+    expect(await say("and now?")).toBe("completed");
+  });
+
+  it("a call that it made up, and one that cannot be read", async () => {
+    const { say, script, requests } = await begin(row);
+    const odd = [
+      { name: "no.such tool 🙂", args: {} },
+      { name: "look", args: "{" },
+    ];
+    script({ reasoning: "well", calls: odd }, { text: "I see" });
+    expect(await say("go")).toBe("completed");
+    expect(
+      requests()
+        .at(-1)
+        ?.tools.map(({ name }) => name),
+    ).toEqual(["look"]);
+  });
+
+  it("pictures, one of another type than it says", async () => {
+    const { say, script, requests, llm } = await begin(row);
+    script({ text: "a cat" }, { text: "still a cat" });
+    const images = [
+      { mime: "image/jpeg", data: PNG },
+      { mime: "image/png", data: PNG },
+    ];
+    expect(await say("what is this?", { images })).toBe("completed");
+    const refusals = llm.violations.splice(0).length;
+    expect(await say("sure?")).toBe("completed");
+    const shown = requests()
+      .at(-1)
+      ?.messages.flatMap((m) => (m.role === "user" ? m.images : []));
+    if (row.sees) expect(shown).toEqual([`data:image/png;base64,${PNG}`, `data:image/png;base64,${PNG}`]);
+    else {
+      expect([refusals, shown]).toEqual([1, []]);
+      expect(JSON.stringify(requests().at(-1)?.messages)).toContain("2 of the user's pictures");
+    }
+  });
+
+  it("a stop while a tool runs, and on from there", async () => {
+    const { say, send, script, engine, entry, held } = await begin(row);
+    script(uses("first", "hold"));
+    const turn = await send("go");
+    await held();
+    await engine.stop({ session: "s", turn });
+    expect((await entry("s", "ended", turn)).outcome).toBe("cancelled");
+    script(uses("second", "two"), { reasoning: "third", text: "done" });
+    expect(await say("go on")).toBe("completed");
+  });
+
+  it("a stop while it speaks, and on from there", async () => {
+    const { say, send, script, engine, entry, llm } = await begin(row);
+    script(uses("first", "one"), { reasoning: "half", text: "half a", hold: new Promise(() => {}) });
+    const turn = await send("go");
+    await llm.nextRequest();
+    await (await llm.nextRequest()).holding;
+    await engine.stop({ session: "s", turn });
+    expect((await entry("s", "ended", turn)).outcome).toBe("cancelled");
+    script(uses("second", "two"), { reasoning: "third", text: "done" });
+    expect(await say("go on")).toBe("completed");
+  });
+
+  it("two messages in a row, since the first was never answered", async () => {
+    const { say, send, script, engine, entry, llm } = await begin(row);
+    script({ text: "never", hold: new Promise(() => {}), holdAt: "accepted" });
+    const turn = await send("go");
+    await (await llm.nextRequest()).holding;
+    await engine.stop({ session: "s", turn });
+    await entry("s", "ended", turn);
+    script({ text: "yes" });
+    expect(await say("go on")).toBe("completed");
+  });
+
+  it("a steer between a call and the next thought", async () => {
+    const { send, script, entry, held, release } = await begin(row);
+    script(uses("first", "hold"), uses("second", "two"), { reasoning: "third", text: "done" });
+    const turn = await send("go");
+    await held();
+    await send("rather so", { mode: "steer" });
+    release();
+    expect((await entry("s", "ended", turn)).outcome).toBe("completed");
+  });
+
+  it("a crash between a call and its result", async () => {
+    const first = await begin(row);
+    first.script(uses("first", "hold"), uses("second", "two"), { reasoning: "third", text: "done" });
+    const turn = await first.send("go");
+    await first.held();
+    first.kill();
+    const second = await boot(row, first.llm, { disk: first.disk });
+    expect((await second.entry("s", "ended", turn)).outcome).toBe("completed");
+    expect(first.llm.violations).toEqual([]);
+  });
+
+  it("a fork of it, and on in both", async () => {
+    const { say, script, engine } = await begin(row);
+    script(uses("first", "one"), { reasoning: "second", text: "done" });
+    expect(await say("go")).toBe("completed");
+    expect(await engine.fork({ from: "s", session: "f", title: "" })).toBe("forked");
+    for (const session of ["f", "s"]) {
+      script(uses("third", "two"), { reasoning: "fourth", text: "done" });
+      expect(await say("on", { session })).toBe("completed");
+    }
+  });
+
+  it("a summary inside a loop", async () => {
+    const { say, script, requests } = await begin(row, { context: 2_000 });
+    const long = { reasoning: "so long", text: "word ".repeat(300), calls: [call("long")] };
+    script((request) => {
+      if (request.system.startsWith("You write the summary")) return { text: "It was long." };
+      return JSON.stringify(request.messages).includes("It was long.") ? { text: "done" } : long;
+    });
+    expect(await say("go")).toBe("completed");
+    expect(requests().some(({ system }) => system.startsWith("You write the summary"))).toBe(true);
+  });
+
+  it("a loop that another model began", async () => {
+    const other = await startFakeLlm();
+    closing.push(() => other.close());
+    const guest = modelAt({ ...chatRow("openai"), model: "another" }, other);
+    const { say, send, script, held, kill, disk, llm } = await begin(row, { modelNamed: () => guest });
+    other.script([
+      { reasoning: "foreign", text: "hm", calls: [call("one")] },
+      { reasoning: "foreign too", text: "done" },
+    ]);
+    expect(await say("go", { model: "another" })).toBe("completed");
+    script({ text: "mine now" });
+    expect(await say("you?")).toBe("completed");
+    // And in the middle of it: the process that knew the other one is gone.
+    other.script({ reasoning: "foreign", calls: [call("hold")] });
+    const turn = await send("again", { model: "another" });
+    await held();
+    kill();
+    script({ reasoning: "and now I", text: "done" });
+    const second = await boot(row, llm, { disk, modelNamed: () => null });
+    expect((await second.entry("s", "ended", turn)).outcome).toBe("completed");
+  });
+});
+
+describe("what is refused once is left out from then on", () => {
+  const row = chatRow("groq");
+
+  it("reasoning, by a server that does not know the field it came in itself", async () => {
+    const { say, script, llm, journal } = await begin(row);
+    script(uses("first", "one"), { text: "done" });
+    expect(await say("go")).toBe("completed");
+    expect(llm.violations.splice(0)).toEqual([expect.stringContaining("property 'reasoning' is unsupported")]);
+    expect(thoughts(journal("s")).map(({ refused }) => refused?.what)).toEqual([undefined, ["reasoning"]]);
+    script({ text: "again" });
+    expect(await say("and now?")).toBe("completed");
+    expect(llm.violations).toEqual([]);
+  });
+});
+
+// ── A conversation ────────────────────────────────────────────────────────────────────────────────────
+
+const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const call = (name: string) => ({ name: "look", args: { name } });
+const uses = (reasoning: string, name: string): Reply => ({
+  reasoning,
+  text: `I look at ${name}`,
+  calls: [call(name)],
+});
+const thoughts = (entries: Entry[]) => entries.flatMap((entry) => (entry.kind === "thought" ? [entry] : []));
+
+/** The reasoning in a request, answer by answer. */
+const said = (request: LlmRequest | undefined): string[] =>
+  (request?.messages ?? []).flatMap((m) => (m.role === "assistant" && m.reasoning ? [m.reasoning] : []));
+
+const modelAt = ({ provider, model }: Row, llm: FakeLlm, context = 100_000): Model =>
+  createModel({ provider, model, baseUrl: llm.url, apiKey: "key", context, because: "" });
+
+/** Looks at things: `hold` is looked at until somebody lets go, `long` says a lot. */
+function lookTool() {
+  const begun = Promise.withResolvers<void>();
+  const free = Promise.withResolvers<void>();
+  const tool: Tool = {
+    name: "look",
+    description: "Looks at something.",
+    schema: {
+      type: "object",
+      properties: { name: { type: "string" } },
+      required: ["name"],
+      additionalProperties: false,
+    },
+    repeatable: true,
+    judge: () => ({ gate: "run" }),
+    async run(args, { signal }) {
+      const { name } = args as { name: string };
+      if (name !== "hold") return { ok: true, text: name === "long" ? "seen ".repeat(300) : "" };
+      begun.resolve();
+      const gone = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+      await Promise.race([free.promise, gone]);
+      return { ok: true, text: "held" };
+    },
+  };
+  return { tool, held: () => begun.promise, release: () => free.resolve() };
+}
+
+type Begun = Booted & ReturnType<typeof lookTool>;
+async function boot(
+  row: Row,
+  llm: FakeLlm,
+  { context, ...more }: BootOptions & { context?: number } = {},
+): Promise<Begun> {
+  const look = lookTool();
+  look.release();
+  const held = lookTool();
+  const { tool } = more.disk ? look : held;
+  const booted = await bootEngine({
+    clock,
+    model: modelAt(row, llm, context),
+    tools: [tool],
+    limits: { text: 10_000 },
+    rules: { iterations: 12 },
+    ...more,
+  });
+  closing.push(() => booted.kill());
+  return { ...booted, ...held, tool };
+}
+
+async function begin(row: Row, more: BootOptions & { context?: number } = {}) {
+  const llm = await startFakeLlm({ ...(row.dialect && { dialect: row.dialect }), models: [row.model] });
+  closing.push(
+    () => llm.close(),
+    () => expect(llm.violations).toEqual([]),
+  );
+  const booted = await boot(row, llm, more);
+  const send = async (text: string, given: Parameters<Booted["send"]>[2] = {}) =>
+    (await booted.send(given.session ?? "s", text, { options: { effort: "low" }, ...given })).id;
+  return {
+    ...booted,
+    llm,
+    send,
+    say: async (text: string, given: Parameters<Booted["send"]>[2] = {}) =>
+      (await booted.entry(given.session ?? "s", "ended", await send(text, given))).outcome,
+    script: (...replies: [(request: LlmRequest) => Reply] | Reply[]) => {
+      for (const reply of replies) llm.script(reply as Reply);
+    },
+    requests: () => llm.requests,
+  };
+}
