@@ -8,8 +8,8 @@ type PendingCall = ToolUse & { about?: About; approved?: Scope };
 export type Message =
   /** `unseen`: makers of models that refused its pictures. */
   | { role: "user"; text: string; images?: Image[]; unseen?: string[] }
-  /** `reasoning` is there for whoever it is replayed to. */
-  | { role: "assistant"; text: string; calls: ToolUse[]; reasoning?: string; replay?: Replay }
+  /** `cut`: it was stopped, or its connection failed. `reasoning` is there for whoever it is replayed to. */
+  | { role: "assistant"; text: string; calls: ToolUse[]; cut?: true; reasoning?: string; replay?: Replay }
   | { role: "tool"; call: string; tool: string; outcome: CallOutcome; text: string };
 
 export type Transcript = {
@@ -40,7 +40,6 @@ const UNREAD_RESULTS =
   "[System note: Your previous turn was interrupted before you could process the last tool result(s). " +
   "Please finish processing those results and summarize what was accomplished, then address the user's new message below.]";
 const SUMMARY = "[Summary of the conversation so far, written to save room. Go on from here.]";
-const CUT = "[cut off here: the turn was stopped or its connection failed]";
 /** On the assistant's side, for the model only. Without it what a person took back and what they said next run together. */
 const NO_ANSWER = {
   stopped: "[stopped by the user before an answer]",
@@ -146,7 +145,7 @@ export function extend(transcript: Transcript, entry: Entry): void {
       transcript.grants = transcript.grants.filter(({ call }) => call !== entry.call);
       break;
     case "cut":
-      push({ role: "assistant", text: `${entry.text}\n${CUT}`, calls: [] });
+      push({ role: "assistant", text: entry.text, calls: [], cut: true });
       break;
     case "acted": {
       const tool = calls.get(entry.call)?.tool ?? "";
@@ -232,9 +231,13 @@ export function tokensOf(message: Message): number {
     case "assistant":
       return message.calls.reduce(
         (sum, { args }) => sum + tokensIn(JSON.stringify(args) ?? ""),
-        tokensIn(message.text + (message.reasoning ?? "")),
+        tokensIn(message.text) + replayTokens(message),
       );
     case "tool":
       return tokensIn(message.text);
   }
 }
+
+/** What is encrypted is about as long as what it hides. */
+const replayTokens = ({ reasoning = "", replay }: Extract<Message, { role: "assistant" }>): number =>
+  replay ? Math.ceil((reasoning.length + JSON.stringify(replay).length) / CHARACTERS) : 0;

@@ -18,13 +18,13 @@ export type Dialect =
 const HOSTS: [Dialect, RegExp][] = [
   ["groq", /(^|\.)groq\.com$/],
   ["mistral", /(^|\.)mistral\.ai$/],
-  ["gemini", /(^|\.)googleapis\.com$/],
   ["deepseek", /(^|\.)deepseek\.com$/],
   ["kimi", /(^|\.)(moonshot\.(ai|cn)|kimi\.(com|ai))$/],
 ];
 const MODELS: [Dialect, RegExp][] = [
   ["mistral", /mistral|mixtral|ministral|magistral|devstral|codestral|pixtral/i],
-  ["gemini", /(^|\/)gemini-/i],
+  // From 3 on, by the names that Google and LiteLLM give it; OpenRouter does it itself.
+  ["gemini", /^(models\/|gemini\/)?gemini-(?![12]\b)/i],
   ["deepseek", /deepseek/i],
   ["kimi", /kimi|moonshot/i],
 ];
@@ -39,3 +39,7 @@ export function dialectOf({ provider, model, baseUrl }: Pick<Endpoint, "provider
 /** Who made an answer: reasoning and signatures are of use to the same model at the same place only. */
 export const makerOf = ({ provider, model, baseUrl }: Pick<Endpoint, "provider" | "model" | "baseUrl">): string =>
   `${provider}:${model}@${URL.parse(baseUrl)?.host ?? ""}`;
+
+/** OpenRouter keeps nothing for Anthropic's models unless the request asks for it. */
+export const asksToKeep = ({ model, baseUrl }: Pick<Endpoint, "model" | "baseUrl">): boolean =>
+  /(^|\.)openrouter\.ai$/.test(URL.parse(baseUrl)?.hostname ?? "") && /^~?anthropic\//.test(model);

@@ -29,6 +29,8 @@ type Calls = Extract<AssistantContent[number], { type: "tool-call" }>[];
 
 /** Anthropic keeps what stands before these marks for the next call; others ignore them. */
 const KEEP = { anthropic: { cacheControl: { type: "ephemeral" } } };
+/** On the user's side: models imitate what stands on their own. */
+const CUT = "[Your last answer was cut off: the turn was stopped or its connection failed.]";
 /** Between results and the next message where the model must speak: short, since models imitate what they said. */
 const NOTED = "Noted.";
 /** Where the reasoning of another model, or of one that did not think, would have to be. */
@@ -43,14 +45,18 @@ export function toPrompt(
   const prompt: LanguageModelV4Prompt = [];
   if (system) prompt.push({ role: "system", content: system, providerOptions: KEEP });
   const idOf = idsFor(reader);
-  for (const message of messages) {
-    const next = converted(message, reader, idOf);
+  for (const [i, message] of messages.entries()) {
+    const before = messages[i - 1];
+    const cut = before?.role === "assistant" && before.cut;
+    const next = converted(cut && message.role === "user" ? noted(message) : message, reader, idOf);
     if (next) add(prompt, next, reader);
   }
   const last = prompt.at(-1);
   if (last && last.role !== "system") last.providerOptions = { ...last.providerOptions, ...KEEP };
   return prompt;
 }
+
+const noted = (message: User): User => ({ ...message, text: `${CUT}\n\n${message.text}` });
 
 function add(prompt: LanguageModelV4Prompt, next: LanguageModelV4Message, { dialect }: Reader): void {
   const last = prompt.at(-1);

@@ -3,7 +3,7 @@ import type { LanguageModelV4, LanguageModelV4StreamPart } from "@ai-sdk/provide
 import type { Fault, Hear, Model, ModelRequest, ModelResult, ProposedCall } from "../core/ports.ts";
 import type { Refused, Usage } from "../core/session.ts";
 import { classify } from "./classify.ts";
-import { dialectOf, makerOf } from "./dialect.ts";
+import { asksToKeep, dialectOf, makerOf } from "./dialect.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { toPrompt, toTools } from "./prompt.ts";
 import { extras, noteAnswer } from "./replay.ts";
@@ -31,7 +31,10 @@ export function createModel(endpoint: Endpoint): Model {
         ...settingsOf(request),
         abortSignal: signal,
         // So that the provider finds what it has cached of this session.
-        providerOptions: { openai: { promptCacheKey: request.session.slice(0, 64), store: false } },
+        providerOptions: {
+          openai: { promptCacheKey: request.session.slice(0, 64), store: false },
+          ...(asksToKeep(endpoint) && { compatible: { cache_control: { type: "ephemeral" } } }),
+        },
       });
       return stream;
     } catch (error) {
@@ -81,8 +84,8 @@ function suspects({ messages }: ModelRequest, maker: string, { kind, reason }: F
     ...(reasoning ? ["reasoning" as const] : []),
     ...(pictures ? ["pictures" as const] : []),
   ];
-  if (/imag|vision|picture|modal/i.test(reason)) all.reverse();
-  return all.map((_, i) => all.slice(0, i + 1));
+  const likely = /imag|vision|picture|modal/i.test(reason) ? all.toReversed() : all;
+  return likely.map((_, i) => likely.slice(0, i + 1));
 }
 
 /** Also where it comes as an error of the server: llama.cpp, 500, "image input is not supported". */

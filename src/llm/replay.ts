@@ -43,6 +43,9 @@ export function noteAnswer(maker: string) {
             id: part.toolCallId,
             ...(part.providerMetadata && { meta: part.providerMetadata }),
           });
+          return;
+        default:
+          return;
       }
     },
     /** Null: there is nothing that anybody would want back. */
@@ -99,8 +102,9 @@ function addDetail(details: JSONObject[], piece: JSONObject): void {
   const same = last && last["type"] === piece["type"] && last["index"] === piece["index"];
   if (!same || piece["type"] === "reasoning.encrypted") return void details.push({ ...piece });
   for (const [key, value] of Object.entries(piece)) {
-    const grows = (key === "text" || key === "summary") && typeof value === "string";
-    if (grows) last[key] = `${last[key] ?? ""}${value}`;
+    const before = last[key];
+    const grows = (key === "text" || key === "summary") && typeof before === "string" && typeof value === "string";
+    if (grows) last[key] = before + value;
     else if (value !== null && value !== undefined) last[key] = value;
   }
 }

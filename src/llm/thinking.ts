@@ -7,8 +7,8 @@ type Said = { role?: unknown; content?: unknown };
 /** As the body is sent: only the library knows whether a model thinks with a budget or as it sees fit. */
 export function withoutUnledThinking(body: string): string {
   if (!body.includes('"thinking":{"type":"enabled"')) return body;
-  const { thinking, ...rest }: { thinking?: unknown; messages?: Said[] } = JSON.parse(body);
-  return leads(rest.messages ?? []) ? body : JSON.stringify(rest);
+  const request: { thinking?: unknown; messages?: Said[] } = JSON.parse(body);
+  return leads(request.messages ?? []) ? body : JSON.stringify({ ...request, thinking: undefined });
 }
 
 /** The loop begins with the first answer behind the last message that is no result. */

@@ -29,8 +29,15 @@ const chatRow = (dialect: keyof typeof DIALECTS, more: Partial<Row> = {}): Row =
   sees: true,
   ...more,
 });
+const ANTHROPIC: Row = {
+  name: "anthropic",
+  provider: "anthropic",
+  model: "claude-sonnet-4-5",
+  replays: true,
+  sees: true,
+};
 const ROWS: Row[] = [
-  { name: "anthropic", provider: "anthropic", model: "claude-sonnet-4-5", replays: true, sees: true },
+  ANTHROPIC,
   { name: "openai responses", provider: "openai", model: "gpt-5.1", replays: true, sees: true },
   chatRow("openai"),
   chatRow("gemini", { replays: false }), // it shows no reasoning; its signatures are judged by the server
@@ -45,7 +52,7 @@ const ROWS: Row[] = [
 
 const closing: (() => unknown)[] = [];
 afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
+  for (const close of closing.splice(0).toReversed()) await close();
 });
 
 describe.each(ROWS)("$name", (row) => {
@@ -74,9 +81,7 @@ describe.each(ROWS)("$name", (row) => {
   it("a model that does not think", async () => {
     const { say, script } = await begin(row);
     script({ text: " \n", calls: [call("one")] }, { calls: [call("two")] }, { text: "done" });
-    // What says that it thinks and does not is none of the real ones that want the thought back.
-    if (row.name === "anthropic") expect(await say("go", { options: {} })).toBe("completed");
-    else expect(await say("go")).toBe("completed");
+    expect(await say("go")).toBe("completed");
     script({ text: "again" });
     expect(await say("and now?")).toBe("completed");
   });
@@ -237,6 +242,60 @@ describe("what is refused once is left out from then on", () => {
     expect(await say("and now?")).toBe("completed");
     expect(llm.violations).toEqual([]);
   });
+
+  it("reasoning whose signature does not hold any more, and nothing else of the answer", async () => {
+    const { say, script, requests } = await begin(ANTHROPIC);
+    const body = JSON.stringify({
+      type: "error",
+      error: {
+        type: "invalid_request_error",
+        message: "messages.1.content.0: Invalid `signature` in `thinking` block",
+      },
+    });
+    script(uses("first", "one"), { fault: { status: 400, body } }, { text: "done" });
+    expect(await say("go")).toBe("completed");
+    expect(requests().map(said)).toEqual([[], ["first"], []]);
+    script({ reasoning: "second", text: "again" }, { text: "and again" });
+    expect(await say("and now?")).toBe("completed");
+    expect(await say("and now?")).toBe("completed");
+    expect(requests().slice(3).map(said)).toEqual([[], ["second"]]);
+  });
+
+  it("what was refused for another reason is told as it was, and nothing is taken from the conversation", async () => {
+    const { send, entry, say, script, requests, journal } = await begin(ANTHROPIC);
+    const refused: Reply = {
+      fault: { status: 400, body: '{"type":"error","error":{"type":"x","message":"no such beta"}}' },
+    };
+    script(uses("first", "one"), refused, refused);
+    const turn = await send("go");
+    expect(await entry("s", "failed", turn)).toMatchObject({ reason: expect.stringContaining("no such beta") });
+    script({ text: "fine again" });
+    expect(await say("and now?")).toBe("completed");
+    expect(said(requests().at(-1))).toEqual(["first"]);
+    expect(thoughts(journal("s")).some(({ refused }) => refused)).toBe(false);
+  });
+});
+
+describe("thinking of Anthropic", () => {
+  const blocks = (request: LlmRequest | undefined) =>
+    request?.body as { thinking?: unknown; messages: { content: { type: string; data?: string }[] }[] };
+
+  it("that nobody may read goes back too, in its place", async () => {
+    const { say, script, requests } = await begin(ANTHROPIC);
+    script({ redacted: "secret", reasoning: "open", text: "hm", calls: [call("one")] }, { text: "done" });
+    expect(await say("go")).toBe("completed");
+    const [, answer] = blocks(requests().at(-1)).messages;
+    expect(answer?.content.map(({ type }) => type)).toEqual(["redacted_thinking", "thinking", "text", "tool_use"]);
+    expect(answer?.content[0]?.data).toBe("secret");
+  });
+
+  it("is left out of a loop that began without it, and only of that", async () => {
+    const { say, script, requests } = await begin(ANTHROPIC);
+    script({ calls: [call("one")] }, { calls: [call("two")] }, { text: "done" }, { text: "again" });
+    expect(await say("go")).toBe("completed");
+    expect(await say("and now?")).toBe("completed");
+    expect(requests().map((request) => blocks(request).thinking !== undefined)).toEqual([true, false, false, true]);
+  });
 });
 
 // ── A conversation ────────────────────────────────────────────────────────────────────────────────────
@@ -322,7 +381,7 @@ async function begin(row: Row, more: BootOptions & { context?: number } = {}) {
     say: async (text: string, given: Parameters<Booted["send"]>[2] = {}) =>
       (await booted.entry(given.session ?? "s", "ended", await send(text, given))).outcome,
     script: (...replies: [(request: LlmRequest) => Reply] | Reply[]) => {
-      for (const reply of replies) llm.script(reply as Reply);
+      for (const reply of replies) llm.script(reply);
     },
     requests: () => llm.requests,
   };

@@ -1,6 +1,7 @@
 // The journal as a model sees it.
 import { describe, expect, it } from "vitest";
-import type { CallOutcome, Entry, Fact, Outcome } from "../../src/core/session.ts";
+
+import type { CallOutcome, Entry, Fact, Outcome, Refused, Replay } from "../../src/core/session.ts";
 import { emptyTranscript, extend, type Message, messagesOfTurn, type Transcript } from "../../src/core/transcript.ts";
 
 const NOTE = /^\[System note: Your previous turn was interrupted before you could process the last tool result\(s\)\./;
@@ -32,6 +33,19 @@ const thought = (turn: string, text: string, ...calls: string[]): Told => [
     text,
     calls: calls.map((id) => ({ id, tool: `tool of ${id}`, args: { of: id } })),
     usage: { input: 1, output: 1 },
+  },
+];
+const thinking = (turn: string, reasoning: string, replay?: Replay, refused?: Refused): Told => [
+  turn,
+  {
+    kind: "thought",
+    model: "m",
+    text: "so",
+    reasoning,
+    calls: [],
+    usage: { input: 1, output: 1 },
+    ...(replay && { replay }),
+    ...(refused && { refused }),
   },
 ];
 const acted = (turn: string, call: string, outcome: CallOutcome = "ok"): Told => [
@@ -75,10 +89,31 @@ describe("a journal as messages", () => {
     ]);
   });
 
-  it("keeps text that was cut, and marks it", () => {
+  it("keeps text that was cut as it was said, and that it was cut", () => {
     const [, said] = messages(...starts("a"), cut("a", "half a sent"), ended("a"));
-    expect(said).toMatchObject({ role: "assistant", calls: [] });
-    expect(said?.text).toMatch(/^half a sent\n\[cut off here/);
+    expect(said).toEqual({ role: "assistant", text: "half a sent", calls: [], cut: true });
+  });
+
+  it("keeps what an answer's maker wants back, and counts it", () => {
+    const replay = { maker: "m@h", parts: [{ type: "reasoning" as const, length: 400 }] };
+    const thinks = thinking("a", "x".repeat(400), replay);
+    expect(messages(...starts("a"), thinks)[1]).toMatchObject({ text: "so", reasoning: "x".repeat(400), replay });
+    expect(read(...starts("a"), thinks).tokens - read(...starts("a"), thought("a", "so")).tokens).toBeGreaterThan(100);
+  });
+
+  it("leaves out what was refused, for whoever refused it", () => {
+    const [mine, theirs] = ["mine", "theirs"].map((maker) => ({ maker, parts: [] }));
+    const images = [{ mime: "image/png", data: "AA==" }];
+    const input = { id: "a", text: "look", mode: "queue", reply: "pull", images } as const;
+    const told: Told[] = [
+      ["a", { kind: "accepted", input: { ...input, images }, applied: "queue" }],
+      began("a"),
+      thinking("a", "hm", mine),
+      thinking("a", "ah", theirs),
+      thinking("a", "oh", mine, { maker: "mine", what: ["reasoning", "pictures"] }),
+    ];
+    expect(messages(...told)).toMatchObject([{ images, unseen: ["mine"] }, {}, { replay: theirs }, { replay: mine }]);
+    expect(messages(...told)[1]).toEqual({ role: "assistant", text: "so", calls: [] });
   });
 
   it.each<CallOutcome>(["ok", "error", "denied", "cancelled", "unknown", "skipped"])(

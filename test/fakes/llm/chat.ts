@@ -1,6 +1,6 @@
 // OpenAI-compatible chat completions: the answers.
 import { checkChat } from "./chat-request.ts";
-import { DIALECTS, type Dialect } from "./dialects.ts";
+import type { Dialect } from "./dialects.ts";
 import { complaint, told } from "./openai.ts";
 import type { Answer, Finish } from "./reply.ts";
 import { arrange, type Frame, type Part, pieces, type Wire, type Wording } from "./wire.ts";
@@ -19,7 +19,6 @@ export const chatOf = (dialect: Dialect): Wire => ({
   },
   errorFrame: (failure) => ({ part: "frame", data: JSON.stringify({ error: complaint("chat", failure).error }) }),
 });
-export const chat: Wire = chatOf(DIALECTS.openai);
 
 const FINISH = { stop: "stop", length: "length", calls: "tool_calls", filter: "content_filter" };
 const reason = (finish: Finish | null) =>

@@ -250,23 +250,12 @@ function thoughtSignature({ name, args }: { name: string; args: string }): strin
   return createHash("sha256").update(`${name} ${same}`).digest("base64");
 }
 
-const SCHEMA_WORDS = new Set([
-  ...[
-    "type",
-    "format",
-    "title",
-    "description",
-    "nullable",
-    "enum",
-    "default",
-    "items",
-    "properties",
-    "required",
-    "anyOf",
-  ],
-  ...["minItems", "maxItems", "minimum", "maximum", "minLength", "maxLength", "pattern", "minProperties"],
-  ...["maxProperties", "propertyOrdering", "example"],
-]);
+const SCHEMA_WORDS = new Set(
+  (
+    "type format title description nullable enum default items properties required anyOf minItems maxItems minimum " +
+    "maximum minLength maxLength pattern minProperties maxProperties propertyOrdering example"
+  ).split(" "),
+);
 
 function unknownWords({ tools = [] }: ChatRequest): Problem[] {
   const look = (schema: unknown, path: string): Problem[] => {
