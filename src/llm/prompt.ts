@@ -173,12 +173,14 @@ function sign(calls: Calls): void {
 
 /** Reasoning in the field that it came in: OpenAI-compatible servers have no common one. */
 function fieldsOf({ text, reasoning, calls }: Assistant, replay: Replay | null, dialect: Dialect): Meta {
-  const { field, details } = replay?.meta ?? {};
+  const { field, signature, details } = replay?.meta ?? {};
   if (dialect === "groq") return {};
   if (Array.isArray(details)) return { reasoning_details: details };
   if (reasoning && field === "content") {
-    const thinking = { type: "thinking", thinking: [{ type: "text", text: reasoning }] };
-    return { content: [thinking, ...textPart(text)] };
+    const thinking = [{ type: "text", text: reasoning }];
+    return {
+      content: [{ type: "thinking", thinking, ...(signature !== undefined && { signature }) }, ...textPart(text)],
+    };
   }
   if (reasoning && typeof field === "string") return { [field]: reasoning };
   const wanted = calls.length && (dialect === "deepseek" || dialect === "kimi");

@@ -79,6 +79,7 @@ export const extras: MetadataExtractor = {
   createStreamExtractor: () => {
     const details: JSONObject[] = [];
     let field: string | null = null;
+    let signature: string | null = null;
     return {
       processChunk(chunk) {
         const [choice] = toList(toObject(chunk)["choices"]);
@@ -86,11 +87,15 @@ export const extras: MetadataExtractor = {
         if (typeof delta["reasoning_content"] === "string") field ??= "reasoning_content";
         else if (typeof delta["reasoning"] === "string") field ??= "reasoning";
         else if (Array.isArray(delta["content"])) field ??= "content";
+        for (const { signature: signed } of toList(delta["content"]).map(toObject))
+          if (typeof signed === "string") signature = signed;
         for (const detail of toList(delta["reasoning_details"])) if (isObject(detail)) addDetail(details, detail);
       },
       buildMetadata: () =>
         field || details.length
-          ? { [EXTRA]: { ...(field && { field }), ...(details.length && { details }) } }
+          ? {
+              [EXTRA]: { ...(field && { field }), ...(signature && { signature }), ...(details.length && { details }) },
+            }
           : undefined,
     };
   },

@@ -72,7 +72,7 @@ const memory: Memory = {
 };
 
 /** All but what was said. */
-const fixed = ({ messages: _, input: __, ...rest }: Body): Body => rest;
+const fixed = (body: Body): Body => ({ ...body, messages: undefined, input: undefined });
 
 /** Without the marks that say where the beginning ends: they move on with it. */
 function messagesOf({ messages, input }: Body): Body[] {

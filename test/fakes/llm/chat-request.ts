@@ -13,6 +13,8 @@ const texts = z.union([said, z.array(textPart).min(1)]);
 const thinkingPart = z.strictObject({
   type: z.literal("thinking"),
   thinking: z.array(z.strictObject({ type: z.literal("text"), text: said })).min(1),
+  signature: nullable(z.string()),
+  closed: z.boolean().optional(),
 });
 const callId = z.string().regex(/^[a-zA-Z0-9_.:-]{1,40}$/, "must have 1 to 40 letters, digits, '_' or '-'");
 

@@ -49,18 +49,19 @@ function frames(answer: Answer, wording: Wording, dialect: Dialect): Frame[] {
     data: JSON.stringify({ ...common, choices: [{ index: 0, delta, logprobs: null, finish_reason }], ...usage }),
   });
   const call = (index: number, of: object) => ({ tool_calls: [{ index, ...of }] });
-  const calls = answer.calls.map(({ id, name, args }, index) => [
-    frame(
-      "frame",
-      call(index, {
-        id,
-        type: "function",
-        function: { name, arguments: "" },
-        ...dialect.call?.({ name, args }, index),
-      }),
-    ),
-    ...pieces(args).map((piece) => frame("arguments", call(index, { function: { arguments: piece } }))),
-  ]);
+  const calls = answer.calls.map(({ id, name, args }, index) => {
+    const begun = (json: string) => ({
+      id,
+      type: "function",
+      function: { name, arguments: json },
+      ...dialect.call?.({ name, args }, index),
+    });
+    if (dialect.wholeCalls) return [frame("arguments", call(index, begun(args)))];
+    return [
+      frame("frame", call(index, begun(""))),
+      ...pieces(args).map((piece) => frame("arguments", call(index, { function: { arguments: piece } }))),
+    ];
+  });
   const thought = (pieces: string[], nth: number) =>
     (pieces.length ? dialect.reasoning(pieces, nth) : []).map((delta) => frame("reasoning", delta));
   const last = { ...common, choices: [], usage: usageOf(answer) };

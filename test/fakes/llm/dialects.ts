@@ -14,6 +14,8 @@ export type Dialect = {
   reasoning(pieces: string[], nth: number): object[];
   /** What stands beside a call. */
   call?(call: { name: string; args: string }, index: number): object;
+  /** A call comes in one piece. */
+  wholeCalls?: boolean;
   /** A stream ends with its usage, also if nobody asked for it. */
   usage?: boolean;
   /** What it wants beyond what all of them do. */
@@ -40,13 +42,14 @@ export const DIALECTS = {
       ...calls(request).flatMap(({ id }) =>
         /^[a-zA-Z0-9_-]{1,40}$/.test(id)
           ? []
-          : [problem(`Invalid 'tool_calls[0].id': ${id} must have letters, digits, '_' or '-' only.`)],
+          : [problem(`Invalid 'tool_calls[0].id': ${id} must have 1 to 40 letters, digits, '_' or '-'.`)],
       ),
     ],
   },
   gemini: {
     model: "gemini-3-pro-preview",
     callId: "function-call-",
+    wholeCalls: true,
     // It thinks and does not show it; what it wants back is beside the first call.
     reasoning: () => [],
     call: (call, index) =>
@@ -98,6 +101,7 @@ export const DIALECTS = {
   mistral: {
     model: "magistral-medium-latest",
     callId: "",
+    wholeCalls: true,
     usage: true,
     reasoning: (pieces) =>
       pieces.map((text) => ({ content: [{ type: "thinking", thinking: [{ type: "text", text }] }] })),
