@@ -6,20 +6,25 @@ import type { Meta, Replay, ReplayPart } from "../core/session.ts";
 /** Of one answer, in characters. What is longer is not kept: half of it would be refused. */
 const LONGEST = 512 * 1024;
 
-type Spoken = Extract<ReplayPart, { length: number }> & { of: string };
-type Noted = Spoken | Extract<ReplayPart, { type: "call" }>;
+type Spoken = Extract<ReplayPart, { length: number }>;
 
 export function noteAnswer(maker: string) {
-  const noted: Noted[] = [];
+  const noted: ReplayPart[] = [];
+  const known = new Map<string, Spoken>();
+  const last: { [type in Spoken["type"]]?: Spoken } = {};
   let whole = true;
 
   function spoken(type: Spoken["type"], part: { id: string; delta?: string; providerMetadata?: Meta }, begins = false) {
-    const mine = noted.filter((one): one is Spoken => one.type === type);
-    const known = begins ? undefined : mine.findLast(({ of }) => of === part.id);
-    const at: Spoken = known ?? { type, of: part.id, length: 0 };
-    if (!known) noted.push(at);
+    const key = `${type} ${part.id}`;
+    const before = begins ? undefined : known.get(key);
+    const at: Spoken = before ?? { type, length: 0 };
+    if (!before) {
+      noted.push(at);
+      known.set(key, at);
+      last[type] = at;
+    }
     // Parts are cut out of one text by their lengths, so one must be over before the next begins.
-    else if (part.delta && known !== mine.at(-1)) whole = false;
+    if (part.delta && at !== last[type]) whole = false;
     at.length += part.delta?.length ?? 0;
     if (part.providerMetadata) at.meta = merged(at.meta, part.providerMetadata);
   }
@@ -50,15 +55,12 @@ export function noteAnswer(maker: string) {
     },
     /** Null: there is nothing that anybody would want back. */
     replay(finish: Extract<LanguageModelV4StreamPart, { type: "finish" }>): Replay | null {
-      const parts = noted.flatMap((part): ReplayPart[] => {
-        if (part.type === "call") return [part];
-        const { type, length, meta } = part;
-        return length || meta ? [{ type, length, ...(meta && { meta }) }] : [];
-      });
+      const parts = noted.filter((part) => part.type === "call" || part.length || part.meta);
       const meta = finish.providerMetadata?.[EXTRA];
       const replay = { maker, parts, ...(meta && { meta }) };
-      const worthIt = parts.some(({ type }) => type !== "text");
-      return whole && worthIt && JSON.stringify(replay).length <= LONGEST ? replay : null;
+      const thought = parts.reduce((sum, part) => sum + (part.type === "reasoning" ? part.length : 0), 0);
+      const fits = thought + JSON.stringify(replay).length <= LONGEST;
+      return whole && fits && parts.some(({ type }) => type !== "text") ? replay : null;
     },
   };
 }

@@ -150,6 +150,9 @@ describe("reasoning", () => {
     const long = noteAnswer("me");
     long.hear({ type: "tool-call", toolCallId: "x".repeat(600_000), toolName: "look", input: "{}" });
     expect(long.replay(finish)).toBeNull();
+    const endless = noteAnswer("me");
+    for (let i = 0; i < 600; i++) endless.hear({ type: "reasoning-delta", id: "1", delta: "x".repeat(1_000) });
+    expect(endless.replay(finish)).toBeNull();
   });
 });
 
