@@ -125,7 +125,7 @@ function assistant(message: Assistant, reader: Reader, idOf: IdOf): LanguageMode
   }));
   const inOrder = replay && reader.provider !== "openai-compatible";
   const content: AssistantContent = inOrder ? replayed(message, replay, calls) : [...textPart(message.text), ...calls];
-  if (!content.some(({ type }) => type !== "reasoning")) return null;
+  if (!content.length) return null;
   if (reader.dialect === "gemini") sign(calls);
   const fields = reader.provider === "openai-compatible" ? fieldsOf(message, replay, reader.dialect) : {};
   return {
@@ -148,13 +148,15 @@ function replayFor({ text, reasoning = "", calls, replay }: Assistant, { maker, 
 
 function replayed({ text, reasoning = "" }: Assistant, { parts }: Replay, calls: Calls): AssistantContent {
   const rest = { text, reasoning, calls: [...calls] };
-  return parts.flatMap((part): AssistantContent => {
+  const content = parts.flatMap((part): AssistantContent => {
     if (part.type === "call") return rest.calls.splice(0, 1);
     const piece = rest[part.type].slice(0, part.length);
     rest[part.type] = rest[part.type].slice(part.length);
     if (part.type === "text") return textPart(piece, part.meta);
     return [{ type: "reasoning", text: piece, ...optionsOf(part.meta) }];
   });
+  // A thought that led to nothing may not stand last.
+  return content.slice(0, content.findLastIndex(({ type }) => type !== "reasoning") + 1);
 }
 
 /** Beside a call, or around reasoning, a text of nothing is refused. */
@@ -173,9 +175,9 @@ function sign(calls: Calls): void {
 
 /** Reasoning in the field that it came in: OpenAI-compatible servers have no common one. */
 function fieldsOf({ text, reasoning, calls }: Assistant, replay: Replay | null, dialect: Dialect): Meta {
-  const { field, signature, details } = replay?.meta ?? {};
+  const { field, signature, blocks } = replay?.meta ?? {};
   if (dialect === "groq") return {};
-  if (Array.isArray(details)) return { reasoning_details: details };
+  if (typeof blocks === "object") return { ...blocks };
   if (reasoning && field === "content") {
     const thinking = [{ type: "text", text: reasoning }];
     return {

@@ -75,11 +75,16 @@ function merged(before: Meta = {}, after: Meta): Meta {
 
 const EXTRA = "replay";
 
-/** What the library for OpenAI-compatible servers leaves out: in which field reasoning came, and OpenRouter's details. */
+/** Lists of blocks that are wanted back as they came: of OpenRouter, and of LiteLLM before Anthropic. */
+const BLOCKS = ["reasoning_details", "thinking_blocks"];
+/** What grows with each piece of a block. */
+const GROWING = new Set(["text", "summary", "thinking"]);
+
+/** What the library for OpenAI-compatible servers leaves out: in which field reasoning came, and such blocks. */
 export const extras: MetadataExtractor = {
   extractMetadata: async () => undefined,
   createStreamExtractor: () => {
-    const details: JSONObject[] = [];
+    const blocks: Record<string, JSONObject[]> = {};
     let field: string | null = null;
     let signature: string | null = null;
     return {
@@ -91,26 +96,27 @@ export const extras: MetadataExtractor = {
         else if (Array.isArray(delta["content"])) field ??= "content";
         for (const { signature: signed } of toList(delta["content"]).map(toObject))
           if (typeof signed === "string") signature = signed;
-        for (const detail of toList(delta["reasoning_details"])) if (isObject(detail)) addDetail(details, detail);
+        for (const name of BLOCKS)
+          for (const piece of toList(delta[name]).filter(isObject)) addPiece((blocks[name] ??= []), piece);
       },
-      buildMetadata: () =>
-        field || details.length
-          ? {
-              [EXTRA]: { ...(field && { field }), ...(signature && { signature }), ...(details.length && { details }) },
-            }
-          : undefined,
+      buildMetadata() {
+        const some = Object.keys(blocks).length > 0;
+        if (!field && !some) return undefined;
+        return { [EXTRA]: { ...(field && { field }), ...(signature && { signature }), ...(some && { blocks }) } };
+      },
     };
   },
 };
 
-/** A block comes in pieces that have its type and index; its signature comes last. */
-function addDetail(details: JSONObject[], piece: JSONObject): void {
-  const last = details.at(-1);
+/** A block comes in pieces of its type and index; its signature comes last. */
+function addPiece(blocks: JSONObject[], piece: JSONObject): void {
+  const last = blocks.at(-1);
   const same = last && last["type"] === piece["type"] && last["index"] === piece["index"];
-  if (!same || piece["type"] === "reasoning.encrypted") return void details.push({ ...piece });
+  const over = piece["type"] === "reasoning.encrypted" || (last?.["signature"] && !piece["signature"]);
+  if (!same || over) return void blocks.push({ ...piece });
   for (const [key, value] of Object.entries(piece)) {
     const before = last[key];
-    const grows = (key === "text" || key === "summary") && typeof before === "string" && typeof value === "string";
+    const grows = GROWING.has(key) && typeof before === "string" && typeof value === "string";
     if (grows) last[key] = before + value;
     else if (value !== null && value !== undefined) last[key] = value;
   }

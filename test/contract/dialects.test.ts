@@ -45,6 +45,7 @@ const ROWS: Row[] = [
   chatRow("kimi"),
   chatRow("mistral"),
   chatRow("openrouter"),
+  chatRow("litellm"),
   chatRow("llama.cpp", { sees: false }),
   chatRow("vllm", { sees: false }),
   chatRow("ollama"),

@@ -135,6 +135,13 @@ describe("reasoning", () => {
     expect(kinds({ ...answer, calls: [] })).toEqual(["text"]);
   });
 
+  it("that led to nothing is not sent: OpenAI and Anthropic refuse an answer that ends with it", () => {
+    expect(kinds({ ...answer, calls: [], replay: { ...replay, parts: replay.parts.slice(0, 3) } })).toEqual([
+      "reasoning",
+      "text",
+    ]);
+  });
+
   it("alone, with nothing said, is not sent", () => {
     const alone: Message = { ...answer, text: "  ", calls: [], replay: { ...replay, parts: replay.parts.slice(0, 3) } };
     expect(kinds(alone)).toEqual([]);

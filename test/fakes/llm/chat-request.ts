@@ -33,6 +33,9 @@ const message = z.discriminatedUnion("role", [
     reasoning_content: z.string().optional(),
     reasoning: z.string().optional(),
     reasoning_details: z.array(z.looseObject({ type: z.string() })).optional(),
+    thinking_blocks: z
+      .array(z.strictObject({ type: z.literal("thinking"), thinking: z.string(), signature: z.string() }))
+      .optional(),
     refusal: nullable(z.string()),
     name: z.string().optional(),
     tool_calls: z
@@ -190,11 +193,18 @@ function read({ model, stream, stream_options, messages, tools = [] }: Request):
 }
 
 type Assistant = Extract<Request["messages"][number], { role: "assistant" }>;
-const reasoningOf = ({ content, reasoning_content, reasoning, reasoning_details = [] }: Assistant): string =>
+const reasoningOf = ({
+  content,
+  reasoning_content,
+  reasoning,
+  reasoning_details = [],
+  thinking_blocks = [],
+}: Assistant): string =>
   reasoning_content ??
   reasoning ??
   [
     ...reasoning_details.map(({ text }) => (typeof text === "string" ? text : "")),
+    ...thinking_blocks.map(({ thinking }) => thinking),
     ...(Array.isArray(content) ? content : []).flatMap((p) =>
       p.type === "thinking" ? p.thinking.map(({ text }) => text) : [],
     ),

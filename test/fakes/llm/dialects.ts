@@ -26,7 +26,8 @@ export type Dialect = {
 
 type Message = ChatRequest["messages"][number];
 type Assistant = Extract<Message, { role: "assistant" }>;
-type Field = "reasoning_content" | "reasoning" | "reasoning_details" | "thinking" | "extra_content";
+const FIELDS = ["reasoning_content", "reasoning", "reasoning_details", "thinking_blocks"] as const;
+type Field = (typeof FIELDS)[number] | "thinking" | "extra_content";
 
 const inField = (field: string) => (pieces: string[]) => pieces.map((piece) => ({ content: null, [field]: piece }));
 
@@ -161,6 +162,33 @@ export const DIALECTS = {
       return { status: 400, body: { error, user_id: "user_fake" } };
     },
   },
+  /** Before Anthropic. */
+  litellm: {
+    model: "claude-sonnet-4-5",
+    callId: "toolu_",
+    reasoning: (pieces) => [
+      ...pieces.map((thinking) => ({
+        content: "",
+        reasoning_content: thinking,
+        thinking_blocks: [{ type: "thinking", thinking, signature: "" }],
+      })),
+      {
+        content: "",
+        reasoning_content: "",
+        thinking_blocks: [{ type: "thinking", thinking: "", signature: signatureOf(pieces.join("")) }],
+      },
+    ],
+    rules: (request) =>
+      assistants(request).flatMap(({ at, message: { thinking_blocks = [] } }) =>
+        thinking_blocks.every(({ thinking, signature }) => signature === signatureOf(thinking))
+          ? []
+          : [problem(`messages.${at}.content.0: Invalid \`signature\` in \`thinking\` block`)],
+      ),
+    refusal: ({ message }) => ({
+      status: 400,
+      body: { error: { message: `litellm.BadRequestError: AnthropicException - ${message}`, type: null, code: "400" } },
+    }),
+  },
   "llama.cpp": {
     model: "gemma-3-12b-it",
     callId: "",
@@ -206,9 +234,7 @@ function unknownFields(
   refuse: (at: number, field: Field) => Problem,
 ): Problem[] {
   const has = (message: Assistant): Field[] => [
-    ...(["reasoning_content", "reasoning", "reasoning_details"] as const).filter(
-      (field) => message[field] !== undefined,
-    ),
+    ...FIELDS.filter((field) => message[field] !== undefined),
     ...(Array.isArray(message.content) && message.content.some(({ type }) => type === "thinking")
       ? ["thinking" as const]
       : []),
