@@ -153,6 +153,17 @@ describe.each(ROWS)("$name", (row) => {
     expect(await say("go on")).toBe("completed");
   });
 
+  it("a message that interrupts a loop", async () => {
+    const { send, script, entry, held } = await begin(row);
+    script(uses("first", "one"), uses("second", "hold"));
+    const turn = await send("go");
+    await held();
+    script(uses("third", "two"), { reasoning: "fourth", text: "done" });
+    const next = await send("no, this", { mode: "interrupt" });
+    expect((await entry("s", "ended", turn)).outcome).toBe("interrupted");
+    expect((await entry("s", "ended", next)).outcome).toBe("completed");
+  });
+
   it("two messages in a row, since the first was never answered", async () => {
     const { say, send, script, engine, entry, llm } = await begin(row);
     script({ text: "never", hold: new Promise(() => {}), holdAt: "accepted" });
