@@ -7,7 +7,7 @@ import { asksToKeep, dialectOf, makerOf } from "./dialect.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { toPrompt, toTools } from "./prompt.ts";
 import { extras, noteAnswer } from "./replay.ts";
-import { withoutUnledThinking } from "./thinking.ts";
+import { withoutUnledThinking } from "./thinking-budget.ts";
 
 type Stream = ReadableStream<LanguageModelV4StreamPart>;
 
