@@ -135,15 +135,14 @@ function assistant(message: Assistant, reader: Reader, idOf: IdOf): LanguageMode
   };
 }
 
-/** Only to its maker, and only whole. */
-function replayFor({ text, reasoning = "", calls, replay }: Assistant, { maker, without }: Reader): Replay | null {
-  if (replay?.maker !== maker || without.includes("reasoning")) return null;
+/** Only to its maker, and only whole. OpenAI-compatible servers know no order of parts: they get the reasoning as one. */
+function replayFor({ text, reasoning = "", calls, replay }: Assistant, reader: Reader): Replay | null {
+  if (replay?.maker !== reader.maker || reader.without.includes("reasoning")) return null;
   const length = (type: string) =>
     replay.parts.reduce((sum, part) => sum + (part.type === type && "length" in part ? part.length : 0), 0);
+  const inParts = length("text") === text.length && length("reasoning") === reasoning.length;
   const proposed = replay.parts.filter(({ type }) => type === "call").length;
-  return length("text") === text.length && length("reasoning") === reasoning.length && proposed === calls.length
-    ? replay
-    : null;
+  return proposed === calls.length && (inParts || reader.provider === "openai-compatible") ? replay : null;
 }
 
 function replayed({ text, reasoning = "" }: Assistant, { parts }: Replay, calls: Calls): AssistantContent {

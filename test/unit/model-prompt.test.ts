@@ -135,6 +135,17 @@ describe("reasoning", () => {
     expect(kinds({ ...answer, calls: [] })).toEqual(["text"]);
   });
 
+  it("is one text for a server that knows no parts, however it came", () => {
+    const meta = { field: "reasoning_content" };
+    const [, said] = prompt([user("go"), { ...answer, text: "so on", replay: { ...replay, meta } }], {
+      provider: "openai-compatible",
+    });
+    expect(said).toMatchObject({
+      content: [{ type: "text", text: "so on" }, { toolCallId: "c" }],
+      providerOptions: { openaiCompatible: { reasoning_content: "onemore" } },
+    });
+  });
+
   it("that led to nothing is not sent: OpenAI and Anthropic refuse an answer that ends with it", () => {
     expect(kinds({ ...answer, calls: [], replay: { ...replay, parts: replay.parts.slice(0, 3) } })).toEqual([
       "reasoning",
