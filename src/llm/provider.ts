@@ -1,10 +1,15 @@
 // One model call over one of the three wire formats: streaming in, exactly one end out.
 import type { LanguageModelV4, LanguageModelV4StreamPart } from "@ai-sdk/provider";
-import type { Hear, Model, ModelRequest, ModelResult, ProposedCall } from "../core/ports.ts";
+import type { Fault, FaultKind, Hear, Model, ModelRequest, ModelResult, ProposedCall } from "../core/ports.ts";
 import type { Usage } from "../core/session.ts";
 import { classify } from "./classify.ts";
 import type { Endpoint } from "./endpoint.ts";
+import { listModels } from "./list.ts";
 import { toPrompt, toTools } from "./prompt.ts";
+import { splitThinking } from "./thinking.ts";
+
+/** A list that does not come in this time is not waited for. */
+const LIST_MS = 5_000;
 
 /** Characters of text, thoughts and arguments in one answer: the longest that models give have a tenth of it. */
 const LONGEST_ANSWER = 16_000_000;
@@ -12,15 +17,26 @@ const LONGEST_ANSWER = 16_000_000;
 const PART = 10_000;
 
 export function createModel(endpoint: Endpoint): Model {
-  let library: Promise<LanguageModelV4> | null = null;
+  let library: Promise<Library> | null = null;
+  let { context, guessed = false } = endpoint;
+  /** Beside the first call, which does not wait for it: the calls after it fit. */
+  async function learnWindow() {
+    guessed = false;
+    const offers = await listModels(endpoint, LIST_MS);
+    const told = Array.isArray(offers) ? offers.find(({ id }) => id === endpoint.model)?.context : undefined;
+    if (told) context = told;
+  }
   return {
     name: `${endpoint.provider}:${endpoint.model}`,
-    context: endpoint.context,
+    get context() {
+      return context;
+    },
     local: /^https?:\/\/(localhost|127\.|\[::1\]|10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.)/.test(endpoint.baseUrl),
     async call(request, hear, signal) {
       try {
         library ??= load(endpoint);
-        const { stream } = await (await library).doStream({
+        if (guessed) void learnWindow();
+        const { stream } = await (await library)(hear.alive).doStream({
           prompt: toPrompt(request),
           ...toTools(request),
           ...settingsOf(request),
@@ -28,7 +44,7 @@ export function createModel(endpoint: Endpoint): Model {
           // So that the provider finds what it has cached of this session.
           providerOptions: { openai: { promptCacheKey: request.session.slice(0, 64), store: false } },
         });
-        return await listen(stream, hear, signal);
+        return await listen(stream, hear, signal, endpoint.provider === "openai-compatible");
       } catch (error) {
         return signal.aborted ? { end: "aborted" } : classify(error);
       }
@@ -46,18 +62,25 @@ function settingsOf({ options = {} }: ModelRequest) {
   };
 }
 
+/** One for each call, which hears of every sign of life of its own answer. */
+type Library = (alive: () => void) => LanguageModelV4;
+
 /** Loaded with the first call: nothing that only shows help or reads a file waits for it. */
-async function load({ provider, model, baseUrl, apiKey }: Endpoint): Promise<LanguageModelV4> {
-  const { providerFetch } = await import("./wire.ts");
-  const settings = { baseURL: baseUrl.replace(/\/+$/, ""), apiKey, fetch: providerFetch };
+async function load({ provider, model, baseUrl, apiKey }: Endpoint): Promise<Library> {
+  const { streamFetch } = await import("./wire.ts");
+  const settings = (alive: () => void) => ({ baseURL: baseUrl, apiKey, fetch: streamFetch(alive) });
   switch (provider) {
-    case "openai":
-      return (await import("@ai-sdk/openai")).createOpenAI(settings).responses(model);
-    case "anthropic":
-      return (await import("@ai-sdk/anthropic")).createAnthropic(settings)(model);
+    case "openai": {
+      const { createOpenAI } = await import("@ai-sdk/openai");
+      return (alive) => createOpenAI(settings(alive)).responses(model);
+    }
+    case "anthropic": {
+      const { createAnthropic } = await import("@ai-sdk/anthropic");
+      return (alive) => createAnthropic(settings(alive))(model);
+    }
     default: {
       const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
-      return createOpenAICompatible({ ...settings, name: "compatible", includeUsage: true })(model);
+      return (alive) => createOpenAICompatible({ ...settings(alive), name: "compatible", includeUsage: true })(model);
     }
   }
 }
@@ -66,11 +89,17 @@ async function listen(
   stream: ReadableStream<LanguageModelV4StreamPart>,
   hear: Hear,
   signal: AbortSignal,
+  mixed: boolean,
 ): Promise<ModelResult> {
   const calls: ProposedCall[] = [];
   let said = false;
   let size = 0;
-  let finish: Extract<LanguageModelV4StreamPart, { type: "finish" }> | null = null;
+  let finish: Finish | null = null;
+  const say = (text: string) => {
+    said = true;
+    hear.text(text);
+  };
+  const words = mixed ? splitThinking({ text: say, reasoning: hear.reasoning }) : { text: say, end: () => {} };
   for await (const part of stream) {
     if (signal.aborted) return { end: "aborted" };
     hear.alive();
@@ -78,8 +107,7 @@ async function listen(
     if (size > LONGEST_ANSWER) return { end: "fault", kind: "oversized", reason: TOO_LARGE }; // this ends the stream
     switch (part.type) {
       case "text-delta":
-        said ||= part.delta !== "";
-        if (part.delta) hear.text(part.delta);
+        if (part.delta) words.text(part.delta);
         break;
       case "reasoning-delta":
         if (part.delta) hear.reasoning(part.delta);
@@ -97,19 +125,36 @@ async function listen(
     }
   }
   if (signal.aborted) return { end: "aborted" };
-  const reason = finish?.finishReason.unified;
-  const incomplete = (why: string): ModelResult => ({ end: "fault", kind: "incomplete", reason: why });
-  if (!finish || !reason) return incomplete("the answer ended without saying so");
-  if (reason === "content-filter" && !said)
-    return { end: "fault", kind: "filtered", reason: "the provider's filter stopped the answer" };
-  if (reason === "error" || reason === "interrupted" || reason === "other")
-    return incomplete(`the answer ended with "${finish.finishReason.raw ?? reason}"`);
-  if (reason === "tool-calls" && !calls.length) return incomplete("the answer promised tool calls and had none");
-  if (!said && !calls.length) return incomplete("the answer was empty");
-  return { end: "answer", calls, usage: usageOf(finish.usage) };
+  words.end();
+  return finish ? endOf(finish, said, calls) : fault("incomplete", "the answer ended without saying so");
 }
 
 const TOO_LARGE = `the answer is larger than ${LONGEST_ANSWER / 1_000_000} MB`;
+
+type Finish = Extract<LanguageModelV4StreamPart, { type: "finish" }>;
+
+function endOf({ finishReason, usage: told }: Finish, said: boolean, calls: ProposedCall[]): ModelResult {
+  const { unified: reason, raw } = finishReason;
+  const usage = usageOf(told);
+  const whole = said || calls.length > 0;
+  if (reason === "content-filter" && !whole) return fault("filtered", "the provider's filter stopped the answer");
+  if (reason === "length" && !whole)
+    return {
+      ...fault("exhausted", "the model used up its output tokens before it said anything"),
+      spent: usage.output,
+    };
+  // A reason that we do not know is a reason all the same; none, or one that names a failure, is not.
+  if (reason === "error" || reason === "interrupted" || (reason === "other" && (raw === undefined || BROKEN.test(raw))))
+    return fault("incomplete", `the answer ended with "${raw ?? reason}"`);
+  if (reason === "tool-calls" && !calls.length)
+    return fault("incomplete", "the answer promised tool calls and had none");
+  if (!whole) return fault("incomplete", `the answer was empty${raw && raw !== "stop" ? ` (${raw})` : ""}`);
+  const endedBy = reason === "length" ? "length" : reason === "content-filter" ? "filter" : undefined;
+  return { end: "answer", calls, usage, ...(endedBy && { endedBy }) };
+}
+
+const BROKEN = /error|abort|cancel|interrupt/i;
+const fault = (kind: FaultKind, reason: string): Fault => ({ end: "fault", kind, reason });
 
 /** What is not whole JSON (cut by a limit, or garbled) is never run, only reported back. */
 function argumentsOf(input: string): { args: unknown; bad?: string } {
@@ -123,8 +168,15 @@ function argumentsOf(input: string): { args: unknown; bad?: string } {
   }
 }
 
-function usageOf(usage: Extract<LanguageModelV4StreamPart, { type: "finish" }>["usage"]): Usage {
-  const { inputTokens, outputTokens } = usage;
+function usageOf({ inputTokens, outputTokens, raw }: Finish["usage"]): Usage {
   const cached = inputTokens.cacheRead;
-  return { input: inputTokens.total ?? 0, output: outputTokens.total ?? 0, ...(cached && { cached }) };
+  const { reasoning } = outputTokens;
+  const cost = raw?.["cost"]; // OpenRouter's, in dollars
+  return {
+    input: inputTokens.total ?? 0,
+    output: outputTokens.total ?? 0,
+    ...(cached && { cached }),
+    ...(reasoning && { reasoning }),
+    ...(typeof cost === "number" && cost > 0 && { cost }),
+  };
 }
