@@ -1,32 +1,34 @@
-// Endpoints that went silent again and again are left alone for a while: each further try costs minutes.
-import type { Clock, FaultKind, Model } from "../core/ports.ts";
+// An endpoint that was given up for another one is left alone for a while, each time for twice as long: every further try
+// costs somebody seconds.
+import type { Clock, Model } from "../core/ports.ts";
 
-const STALLS = 3;
-const REST_MS = 60_000;
+const FIRST_REST_MS = 60_000;
+const LONGEST_REST_MS = 3_600_000;
 
 export type Breaker = {
-  /** Those that may be asked, in order; all of them when every one is resting. */
-  order(models: readonly Model[]): readonly Model[];
+  /** It is being left alone. */
   resting(model: Model): boolean;
-  failed(model: Model, kind: FaultKind): void;
+  /** It was given up, and has not answered since. */
+  doubtful(model: Model): boolean;
+  /** It is given up for another one. */
+  rest(model: Model): void;
   answered(model: Model): void;
 };
 
 export function createBreaker(clock: Clock): Breaker {
   // By endpoint, not by name: the same model may be served in two places.
-  const stalls = new WeakMap<Model, { count: number; until: number }>();
-  const resting = (model: Model) => (stalls.get(model)?.until ?? 0) > clock.now();
+  const rests = new WeakMap<Model, { ms: number; since: number }>();
   return {
-    resting,
-    order(models) {
-      const awake = models.filter((model) => !resting(model));
-      return awake.length ? awake : models;
+    resting(model) {
+      const rest = rests.get(model);
+      const passed = rest ? clock.now() - rest.since : 0;
+      return rest !== undefined && passed >= 0 && passed < rest.ms; // before its beginning: the clock was set back
     },
-    failed(model, kind) {
-      if (kind !== "stalled") return;
-      const count = (stalls.get(model)?.count ?? 0) + 1;
-      stalls.set(model, { count, until: count >= STALLS ? clock.now() + REST_MS : 0 });
+    doubtful: (model) => rests.has(model),
+    rest(model) {
+      const ms = Math.min(LONGEST_REST_MS, (rests.get(model)?.ms ?? FIRST_REST_MS / 2) * 2);
+      rests.set(model, { ms, since: clock.now() });
     },
-    answered: (model) => void stalls.delete(model),
+    answered: (model) => void rests.delete(model),
   };
 }

@@ -1,7 +1,7 @@
 // A reply to a chat that must be pushed to, under a key that stays the same however often it is sent.
 import { messageOf } from "../core/errors.ts";
 import type { Performing } from "../core/ports.ts";
-import { compactedText } from "../core/run.ts";
+import { compactedText, endedByText } from "../core/run.ts";
 import type { Entry, Event } from "../core/session.ts";
 import type { Agent, EffectOf } from "./agent.ts";
 
@@ -30,7 +30,8 @@ export async function deliver(agent: Agent, effect: EffectOf<"deliver">, cx: Per
 }
 
 function replyOf(entry: Entry | undefined): string {
-  if (entry?.kind === "thought") return entry.text;
+  if (entry?.kind === "thought")
+    return [entry.text, entry.endedBy && endedByText(entry.endedBy)].filter(Boolean).join("\n\n");
   if (entry?.kind === "failed") return entry.reason;
   return entry?.kind === "compacted" ? compactedText(entry.upTo) : "";
 }

@@ -1,31 +1,37 @@
 // One step of thought: a model call with its retries and fallbacks, and the judgement of what it wants to do.
 import { messageOf } from "../core/errors.ts";
-import type { Fault, Gate, Model, ModelRequest, Performing, ProposedCall, Tool } from "../core/ports.ts";
-import type { Event, Grant, Proposal } from "../core/session.ts";
+import type { Gate, ModelRequest, ModelResult, Performing, ProposedCall, Tool } from "../core/ports.ts";
+import type { Event, Grant, ModelOptions, Proposal } from "../core/session.ts";
 import { messagesOfTurn } from "../core/transcript.ts";
 import type { Agent, EffectOf } from "./agent.ts";
-import { CROWDED, requestTokens } from "./context.ts";
-import { ATTEMPTS, FAULTS, waitMs } from "./faults.ts";
+import { attempt, modelsFor } from "./attempts.ts";
+import { canShorten } from "./compact.ts";
+import { CROWDED, fitted, fixedTokens, squeezed } from "./context.ts";
+import { FAULTS, MOST_BREAKS } from "./faults.ts";
 import { staleMs, watchedCall } from "./watchdog.ts";
 
 /** Calls of one answer that are looked at; a model that wants more has lost its way. */
 const MOST_CALLS = 64;
 
 export async function think(agent: Agent, effect: EffectOf<"think">, cx: Performing): Promise<Event | null> {
-  const { step } = effect;
+  const { step, final, turn, tight, breaks } = effect;
   const history = await cx.history();
-  const { final, turn } = effect;
   const { tools } = agent;
-  const { text, by, options } = history.begun;
+  const { text, by, options, attended = false } = history.begun;
   const about = { session: cx.session, turn, text, ...(by && { by }) };
   const recalled = (await agent.memory?.recall(about, cx.signal)) ?? "";
-  const messages = messagesOfTurn(history, recalled);
   const system = await agent.system(cx.session, history.begun);
-  const request: ModelRequest = { session: cx.session, system, messages, tools, final, ...(options && { options }) };
-  const tokens = requestTokens(request.system, history, tools);
   const models = modelsFor(agent, effect.model);
-  const window = models[0]?.context ?? 0;
-  if (tokens > window * CROWDED && !effect.tight) return { type: "crowded", step };
+  const [first] = models;
+  if (!first) return { type: "failed", step, reason: "No model is configured.", said: "" };
+  const fixed = fixedTokens(system, tools);
+  const room = first.context * CROWDED - fixed;
+  let fit = fitted(history, first.context);
+  if (fit.tokens > room && !tight && canShorten(history, first)) return { type: "crowded", step };
+  if (fit.tokens > room) fit = squeezed(history, first.context, room);
+  if (fit.tokens > room && !tight) return { type: "crowded", step }; // it will say that nothing can be done
+  const messages = messagesOfTurn({ ...history, messages: fit.messages }, recalled);
+  const request: ModelRequest = { session: cx.session, system, messages, tools, final, ...(options && { options }) };
 
   let said = "";
   let reasoning = "";
@@ -42,44 +48,44 @@ export async function think(agent: Agent, effect: EffectOf<"think">, cx: Perform
       cx.muse(text);
     },
   };
-  let fault: Fault = { end: "fault", kind: "bad_request", reason: "No model is configured." };
-  for (const model of models) {
-    for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
-      if (!(await cx.owned()) || cx.signal.aborted) return null;
+  const ended = await attempt({
+    agent,
+    cx,
+    models,
+    attended,
+    breaks,
+    spoke: () => said !== "",
+    ask: (model, limit) => {
       reasoning = "";
-      const stale = agent.staleMs ?? staleMs(tokens, model.local);
-      const result = await watchedCall({ clock: agent.clock, model, request, staleMs: stale }, hear, cx.signal);
-      if (cx.signal.aborted) return null; // whatever it ended with: that was us (I12)
-      if (result.end === "answer") {
-        agent.breaker.answered(model);
-        const calls = await Promise.all(
-          result.calls.map((call, i) => propose(agent, call, i, cx.session, history.grants)),
-        );
-        const { usage, replay, refused } = result;
-        const kept = { ...(replay && { replay }), ...(refused && { refused }), ...(recalled && { recalled }) };
-        return { type: "thought", step, text: said, reasoning, calls, usage, model: model.name, ...kept };
-      }
-      fault = result.end === "fault" ? result : { end: "fault", kind: "network", reason: "aborted, not by us" };
-      agent.breaker.failed(model, fault.kind);
-      agent.log("warn", "model.fault", { session: cx.session, model: model.name, attempt, ...fault });
-      if (said) break; // what a person has seen cannot be taken back: nothing starts over behind it
-      if (fault.kind === "too_long" && !effect.tight) return { type: "crowded", step };
-      if (!FAULTS[fault.kind].retry || attempt === ATTEMPTS) break;
-      if (agent.breaker.resting(model) && model !== models.at(-1)) break;
-      const wait = waitMs(attempt, agent.random(), fault.retryAfter);
-      cx.notice(`${fault.reason}. Trying again in ${Math.ceil(wait / 1_000)} s (${attempt} of ${ATTEMPTS - 1}).`);
-      await agent.clock.sleep(wait, cx.signal);
-    }
-    if (said || !FAULTS[fault.kind].fallback) break;
-    if (model !== models.at(-1)) cx.notice(`${model.name} does not answer (${fault.reason}). Trying the next one.`);
+      const larger = limit === undefined ? request : { ...request, options: { ...options, maxTokens: limit } };
+      const stale = agent.staleMs ?? staleMs(fixed + fit.tokens, model.local);
+      const call = { clock: agent.clock, model, request: larger, staleMs: stale };
+      return watchedCall(call, hear, cx.signal).then((end) => ownLimit(end, options));
+    },
+  });
+  if (!ended) return null;
+  const { model, result } = ended;
+  if (result.end === "answer") {
+    const calls = await Promise.all(result.calls.map((call, i) => propose(agent, call, i, cx.session, history.grants)));
+    const { usage, endedBy, replay, refused } = result;
+    const thought = { step, text: said, reasoning, calls, usage, model: model.name };
+    const kept = { ...(endedBy && { endedBy }), ...(replay && { replay }), ...(refused && { refused }) };
+    return { type: "thought", ...thought, ...kept, ...(recalled && { recalled }) };
   }
-  return { type: "failed", step, reason: fault.reason, said };
+  const { kind, reason } = result;
+  const retract = said ? { retract: reason } : {};
+  if ((kind === "too_long" || kind === "empty") && !tight) return { type: "crowded", step, ...retract };
+  const again = FAULTS[kind].attended !== null || FAULTS[kind].fallback;
+  if (!said || !again || breaks >= MOST_BREAKS) return { type: "failed", step, reason, said };
+  // No tool has run, so nothing is done twice: the words are taken back, and it is begun again.
+  if (breaks > 0 && models.length > 1) agent.breaker.rest(model);
+  return { type: "broke", step, reason };
 }
 
-/** Whom to ask, in order. */
-export function modelsFor(agent: Agent, name: string | undefined): readonly Model[] {
-  const named = name ? agent.modelNamed(name) : null;
-  return agent.breaker.order(named ? [named, ...agent.models.slice(1)] : agent.models);
+/** A limit that whoever asked has set is theirs: it is not raised. */
+function ownLimit(end: ModelResult, { maxTokens }: ModelOptions = {}): ModelResult {
+  if (end.end !== "fault" || end.kind !== "exhausted" || maxTokens === undefined) return end;
+  return { end: "fault", kind: "bad_request", reason: `${end.reason} (${maxTokens} tokens, as was asked for)` };
 }
 
 async function propose(

@@ -73,7 +73,7 @@ async function outlook() {
       return chooseEndpoints({ ...config, model }).map((endpoint) => ({
         ...endpoint,
         list: (ms: number) => listModels(endpoint, ms),
-        open: () => createModel(endpoint),
+        open: () => createModel({ ...endpoint, guessed: false }), // whoever asks here lists them too
       }));
     };
     return { ...loaded, endpoints };

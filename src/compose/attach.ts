@@ -76,7 +76,12 @@ async function serveOpened(running: Running) {
 async function modelsOf(endpoints: readonly Endpoint[]): Promise<string[]> {
   const [first] = endpoints;
   const offered = first ? await listModels(first, LIST_MS) : [];
-  return [...new Set([...endpoints.map(({ model }) => model), ...(Array.isArray(offered) ? offered : [])])];
+  return [
+    ...new Set([
+      ...endpoints.map(({ model }) => model),
+      ...(Array.isArray(offered) ? offered.map(({ id }) => id) : []),
+    ]),
+  ];
 }
 
 async function attach({ env, flags = [] }: Parameters<typeof openRuntime>[0]): Promise<Opened> {

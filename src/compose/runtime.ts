@@ -107,7 +107,7 @@ export async function openRuntime(options: {
     const [endpoint = primary] = provider
       ? chooseEndpoints({ ...config, model: { ...config.model, provider: providerOf(provider), default: model } })
       : [];
-    return modelOf({ ...endpoint, model });
+    return modelOf({ ...endpoint, model, guessed: true });
   };
   const named = keepLast(MODELS, modelNamed);
   const cwd = config.terminal.cwd ?? process.cwd();
@@ -314,6 +314,9 @@ export async function abandon({ close, config, log }: Running): Promise<void> {
 /** A provider may repeat our key in its error, and that goes into the journal and to clients. */
 const discreet = (model: Model, redact: (text: string) => string): Model => ({
   ...model,
+  get context() {
+    return model.context; // it may be learnt
+  },
   async call(...given) {
     const result = await model.call(...given);
     return result.end === "fault" ? { ...result, reason: redact(result.reason) } : result;

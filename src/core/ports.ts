@@ -3,6 +3,7 @@ import type {
   About,
   Delivery,
   Effect,
+  EndedBy,
   Entry,
   Event,
   Grant,
@@ -181,25 +182,35 @@ export type ToolSpec = { name: string; description: string; schema: Record<strin
 export type ProposedCall = { tool: string; args: unknown; bad?: string };
 /** How one call ended; its text is what was heard. Always one of these; a model port never throws. */
 export type ModelResult =
-  | { end: "answer"; calls: ProposedCall[]; usage: Usage; replay?: Replay; refused?: Refused }
+  | { end: "answer"; calls: ProposedCall[]; usage: Usage; endedBy?: EndedBy; replay?: Replay; refused?: Refused }
   | Fault
   /** Ours: the signal fired. Never a fault, never retried (I12). */
   | { end: "aborted" };
-/** `retryAfter`: milliseconds the provider asked for. */
-export type Fault = { end: "fault"; kind: FaultKind; reason: string; retryAfter?: number };
+/** `retryAfter`: milliseconds the provider asked for. `spent`: output tokens that were used up. */
+export type Fault = { end: "fault"; kind: FaultKind; reason: string; retryAfter?: number; spent?: number };
 export type FaultKind =
   | "network"
   | "unavailable"
   | "rate_limited"
   | "stalled"
   | "incomplete"
+  /** Not even the beginning of an answer: what some servers do with a request that is too long. */
+  | "empty"
   | "garbled"
   | "oversized"
+  /** All of its output tokens went into reasoning. */
+  | "exhausted"
   | "auth"
   | "quota"
   | "bad_request"
   | "too_long"
   | "filtered";
+/** A model by the word of its server. The window is in tokens, the price in dollars for a million of them. */
+export type Offer = {
+  id: string;
+  context?: number;
+  price?: { input: number; output: number; cached?: number } | undefined;
+};
 /** What comes in while a call runs. `alive`: a sign of life that is nothing to show. */
 export type Hear = { text(text: string): void; reasoning(text: string): void; alive(): void };
 export interface Model {

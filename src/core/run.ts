@@ -1,5 +1,6 @@
 // A turn as its client sees it: a fold over its entries, so that status and events can never disagree (I20).
-import type { Entry, Outcome, Usage } from "./session.ts";
+import type { EndedBy, Entry, Outcome, Usage } from "./session.ts";
+import { usagePlus } from "./usage.ts";
 
 export type RunStatus = "queued" | "running" | "waiting_for_approval" | "stopping" | Outcome;
 export type Run = {
@@ -9,6 +10,8 @@ export type Run = {
   output: string;
   error: string | null;
   usage: Usage;
+  /** What ended the last text before its model did. */
+  endedBy?: EndedBy;
   /** Who answered last; before that, who was asked for. */
   model: string | null;
   /** The turn that this one, as a steer, became a part of. */
@@ -45,6 +48,12 @@ export const compactedText = (upTo: number): string =>
     ? "The conversation so far is now a summary for the model; nothing was deleted."
     : "There was nothing to shorten.";
 
+/** For a person, behind the answer that it is about. */
+export const endedByText = (endedBy: EndedBy): string =>
+  endedBy === "length"
+    ? "[cut off: the model reached its limit of output]"
+    : "[cut off: the provider's filter stopped the answer here]";
+
 /** In place. */
 export function takeEntry(run: Run, entry: Entry): void {
   run.updatedAt = entry.at;
@@ -58,7 +67,9 @@ export function takeEntry(run: Run, entry: Entry): void {
     case "thought":
       run.output = entry.text;
       run.model = entry.model;
-      run.usage = { input: run.usage.input + entry.usage.input, output: run.usage.output + entry.usage.output };
+      run.usage = usagePlus(run.usage, entry.usage);
+      if (entry.endedBy) run.endedBy = entry.endedBy;
+      else delete run.endedBy;
       break;
     case "compacted":
       run.output = compactedText(entry.upTo);

@@ -14,6 +14,8 @@ export type AcceptRequest = {
   reply: Reply;
   /** Who said it. */
   by?: string;
+  /** Somebody waits for the answer: trouble with the model is not waited out for hours. */
+  attended?: boolean;
   images?: Image[];
   model?: string;
   task?: Task;

@@ -20,6 +20,8 @@ export type Input = {
   /** Where it came from: a platform, the API, a schedule. */
   source?: string;
   by?: string;
+  /** Somebody waits for the answer: trouble with the model is not waited out for hours. */
+  attended?: boolean;
   images?: Image[];
   /** Which model is to answer, if not the configured one. */
   model?: string;
@@ -110,6 +112,8 @@ export type Turn = {
   thoughts: number;
   /** The conversation was made shorter for the model call in flight: no use in trying that again. */
   tight: boolean;
+  /** How often the answer in the making was begun again because its stream broke after words. */
+  breaks?: number;
   /** Restarts since a tool last finished or an answer was there: progress forgives them, a crash loop makes none. */
   recoveries: number;
 };
@@ -149,11 +153,14 @@ export type Event =
       model: string;
       replay?: Replay;
       refused?: Refused;
+      endedBy?: EndedBy;
       /** What memory had to say to the message that began the turn. */
       recalled?: string;
     }
-  /** The conversation does not fit into the model's window. */
-  | { type: "crowded"; step: number }
+  /** The conversation does not fit into the model's window. `retract`: why the words so far do not count. */
+  | { type: "crowded"; step: number; retract?: string }
+  /** The stream broke after words: they do not count, and the answer is begun again. */
+  | { type: "broke"; step: number; reason: string }
   /** Up to that entry, the model is shown this instead. `upTo` 0: there was nothing to shorten. */
   | { type: "compacted"; step: number; summary: string; upTo: number }
   | { type: "acted"; step: number; call: string; outcome: CallOutcome; text: string }
@@ -166,8 +173,10 @@ export type Event =
   /** A new process owns the session: whatever the old one had in flight is dead. */
   | { type: "restarted"; resume: boolean };
 
-/** In tokens; `cached` ones are part of `input`. */
-export type Usage = { input: number; output: number; cached?: number };
+/** What ended an answer before its model did: the limit of output tokens, or the provider's filter. */
+export type EndedBy = "length" | "filter";
+/** In tokens; `cached` ones are part of `input`, `reasoning` of `output`. `cost`: in dollars, where the server says it. */
+export type Usage = { input: number; output: number; cached?: number; reasoning?: number; cost?: number };
 export type Delivery = "sent" | "maybe" | "undelivered";
 
 /** What an entry of the journal says. */
@@ -189,6 +198,7 @@ export type Fact =
       model: string;
       replay?: Replay;
       refused?: Refused;
+      endedBy?: EndedBy;
       recalled?: string;
     }
   | { kind: "compacted"; summary: string; upTo: number }
@@ -201,6 +211,8 @@ export type Fact =
   /** What the model had said when its turn was stopped or its call failed. */
   | { kind: "cut"; text: string }
   | { kind: "failed"; reason: string }
+  /** What the model had said of this answer was taken back: it is begun again. */
+  | { kind: "retracted"; reason: string }
   | { kind: "stopping"; outcome: Outcome; by: string }
   | { kind: "abandoned"; key: string }
   | { kind: "restarted"; attempt: number }
@@ -213,7 +225,17 @@ export type Entry = { seq: number; turn: string; at: number } & Fact;
 export type NewEntry = { seq: number; turn: string } & Fact;
 
 export type Effect =
-  | { key: string; do: "think"; turn: string; step: number; final: boolean; tight: boolean; model?: string }
+  | {
+      key: string;
+      do: "think";
+      turn: string;
+      step: number;
+      final: boolean;
+      tight: boolean;
+      /** How often it was begun again already. */
+      breaks: number;
+      model?: string;
+    }
   | { key: string; do: "compact"; turn: string; step: number; asked: boolean; model?: string }
   | { key: string; do: "act"; turn: string; step: number; call: string }
   | { key: string; do: "ask"; turn: string; call: string; until: number }

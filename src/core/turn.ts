@@ -59,7 +59,7 @@ export const unsaved = (s: Session, rules: Rules): string[] =>
 
 function turnWork(
   s: Session,
-  { id: turn, phase, thoughts, recoveries, tight, model, task }: Turn,
+  { id: turn, phase, thoughts, recoveries, tight, breaks = 0, model, task }: Turn,
   rules: Rules,
 ): Effect[] {
   const { step } = s;
@@ -73,6 +73,7 @@ function turnWork(
           step,
           final: thoughts >= rules.iterations,
           tight,
+          breaks,
           ...(model && { model }),
         },
       ];
@@ -141,7 +142,7 @@ function reduce(s: Session, e: Event, cx: Context): Session {
       const calls = e.calls.map((proposal, i): Call => accepted(proposal, callId(turn.id, s.step, i)));
       // An answer is progress: what it took to make it does not count against its delivery.
       const recoveries = calls.length ? turn.recoveries : 0;
-      const thought = { ...turn, thoughts: turn.thoughts + 1, tight: false, recoveries };
+      const thought = { ...turn, thoughts: turn.thoughts + 1, tight: false, recoveries, breaks: 0 };
       const from = cx.note(turn.id, {
         kind: "thought",
         text: e.text,
@@ -156,6 +157,7 @@ function reduce(s: Session, e: Event, cx: Context): Session {
         model: e.model,
         ...(e.replay && { replay: e.replay }),
         ...(e.refused && { refused: e.refused }),
+        ...(e.endedBy && { endedBy: e.endedBy }),
         ...(e.recalled && { recalled: e.recalled }),
       });
       e.calls.forEach((proposal, i) => {
@@ -201,7 +203,12 @@ function reduce(s: Session, e: Event, cx: Context): Session {
       return { ...s, grants: s.grants.filter((call) => call !== e.call) };
     case "crowded":
       if (!turn || phase?.at !== "thinking" || turn.tight) return s;
+      if (e.retract) cx.note(turn.id, { kind: "retracted", reason: e.retract });
       return { ...s, step: s.step + 1, turn: { ...turn, phase: { at: "compacting" } } };
+    case "broke":
+      if (!turn || phase?.at !== "thinking") return s;
+      cx.note(turn.id, { kind: "retracted", reason: e.reason });
+      return { ...s, step: s.step + 1, turn: { ...turn, breaks: (turn.breaks ?? 0) + 1 } };
     case "compacted": {
       if (!turn || phase?.at !== "compacting") return s;
       const from = cx.note(turn.id, { kind: "compacted", summary: e.summary, upTo: e.upTo });

@@ -48,7 +48,19 @@ export function createEngine(given: World): Engine {
 
   async function accept(request: AcceptRequest): Promise<Receipt> {
     const id = turnId(request.source, request.key);
-    const { session = id, reply, by, into, images, model, task, instructions, history: past, options } = request;
+    const {
+      session = id,
+      reply,
+      by,
+      attended,
+      into,
+      images,
+      model,
+      task,
+      instructions,
+      history: past,
+      options,
+    } = request;
     validate({ ...request, session }, limits);
     const text = request.text.toWellFormed(); // a provider refuses half a character, and would refuse it for ever
     const all = [session, text, request.mode, reply, into, images, model, task, instructions, past, options];
@@ -67,6 +79,7 @@ export function createEngine(given: World): Engine {
       const given = {
         source: request.source,
         ...(by && { by }),
+        ...(attended && { attended }),
         ...(images && { images }),
         ...(model && { model }),
         ...(task && { task }),

@@ -12,7 +12,7 @@ import { lengthOf, nextIn, nextOf } from "./spoken.ts";
 
 const ALL = -1;
 /** Others can be written while a model call goes on. */
-const ENDS_CALL = new Set<Entry["kind"]>(["thought", "cut", "failed", "restarted", "stopping", "ended"]);
+const ENDS_CALL = new Set<Entry["kind"]>(["thought", "cut", "failed", "retracted", "restarted", "stopping", "ended"]);
 
 type Source = {
   /** False: nothing more will come from here. */
@@ -43,7 +43,7 @@ export async function* follow(source: Source, cursor: string, signal: AbortSigna
           yield { cursor: at(), delta, at: entry.at };
           if (signal.aborted) return;
         }
-        if (entry.kind === "restarted" && chars) {
+        if ((entry.kind === "restarted" || entry.kind === "retracted") && chars) {
           yield { cursor: `${at()}+x`, reset: true, at: entry.at };
           chars = 0;
           if (signal.aborted) return;

@@ -1,81 +1,179 @@
 // What went wrong with a model call, in one of a few kinds. What is done about a kind is decided in agent/faults.ts.
-
 import { messageOf } from "../core/errors.ts";
 import type { Fault, FaultKind } from "../core/ports.ts";
 
-/** Everything that is known about a failure, whichever library it came from. */
+/** Everything that is known about a failure, whichever library it came from and in whatever shape. */
 type Symptom = {
   status?: number;
-  code?: string;
-  type?: string;
-  body: string;
+  /** Every code and type that was named, each one word. */
+  names: string[];
+  /** All that was said, and the part of it for a person. */
+  words: string;
   message: string;
   retryAfter?: number;
 };
 
 /** The table: the first row that fits names the kind. */
 const ROWS: { kind: FaultKind; fits: (s: Symptom) => boolean }[] = [
-  { kind: "too_long", fits: (s) => !between(s, 500, 599) && TOO_LONG.test(`${s.code} ${s.body} ${s.message}`) },
-  {
-    kind: "quota",
-    fits: (s) => s.status === 402 || /insufficient_quota|billing|credit balance/i.test(`${s.code} ${s.type} ${s.body}`),
-  },
-  {
-    kind: "auth",
-    fits: (s) => s.status === 401 || s.status === 403 || /authentication_error|permission_error/.test(`${s.type}`),
-  },
-  { kind: "rate_limited", fits: (s) => s.status === 429 || /rate_limit/.test(`${s.type} ${s.code}`) },
-  {
-    kind: "unavailable",
-    fits: (s) => s.status === 408 || s.status === 409 || s.status === 425 || between(s, 500, 599),
-  },
-  {
-    kind: "unavailable",
-    fits: (s) => /overloaded|server_error|api_error|internal_error|timeout/i.test(`${s.type} ${s.code}`),
-  },
-  { kind: "bad_request", fits: (s) => between(s, 300, 499) || /invalid_request/.test(`${s.type}`) },
-  { kind: "bad_request", fits: (s) => /CERT|SELF_SIGNED|ERR_TLS|ERR_INVALID_URL/.test(`${s.code}`) },
+  // By its name only: servers that are merely busy speak of billing and quota too ("Upgrade at …/settings/billing").
+  { kind: "quota", fits: (s) => s.status === 402 || named(s, QUOTA) || NO_CREDIT.test(s.words) },
+  // Whatever it says: "too many tokens" means too many in this minute here, and a shorter conversation is no cure.
+  { kind: "rate_limited", fits: (s) => s.status === 429 },
+  { kind: "too_long", fits: (s) => s.status === 413 || named(s, OVERFLOW) },
+  { kind: "rate_limited", fits: (s) => named(s, /rate_limit|resource_exhausted|^1302$|^1305$/i) },
+  { kind: "too_long", fits: (s) => mayOverflow(s) && TOO_LONG.test(s.words) },
+  { kind: "filtered", fits: (s) => named(s, FILTERED) },
+  // The model wrote a call that its server could not read: it may do better the next time.
+  { kind: "garbled", fits: (s) => named(s, /^tool_use_failed$/) },
+  { kind: "auth", fits: (s) => is(s, 401, 403) || named(s, /^(authentication_error|permission_error)$/) },
+  { kind: "unavailable", fits: (s) => is(s, 408, 409, 425) || (s.status ?? 0) >= 500 },
+  { kind: "unavailable", fits: (s) => named(s, /overloaded|server_error|api_error|internal_error|timeout/i) },
+  { kind: "bad_request", fits: (s) => (s.status ?? 0) >= 300 || named(s, /^invalid_request/) },
+  { kind: "bad_request", fits: (s) => named(s, /CERT|SELF_SIGNED|ERR_TLS|ERR_INVALID_URL/) },
+  { kind: "empty", fits: (s) => named(s, /^EMPTY_STREAM$/) },
   { kind: "incomplete", fits: (s) => /without a finish reason/i.test(s.message) },
-  { kind: "network", fits: (s) => /^(E[A-Z]+|UND_ERR_\w+)$/.test(`${s.code}`) },
+  { kind: "network", fits: (s) => named(s, /^(E[A-Z]+|UND_ERR_\w+)$/) },
   {
     kind: "network",
     fits: (s) => /terminated|fetch failed|socket hang up|other side closed|cannot connect/i.test(s.message),
   },
   { kind: "garbled", fits: () => true },
 ];
-const TOO_LONG =
-  /context_length_exceeded|context length|context window|maximum context|prompt is too long|too many tokens|exceeds the (model's )?(maximum|context)|input is too long/i;
-const between = ({ status = 0 }: Symptom, low: number, high: number) => status >= low && status <= high;
+
+const QUOTA =
+  /^(insufficient_quota|exceeded_current_quota_error|billing_error|billing_hard_limit_reached|billing_not_active|insufficient_balance|arrearage|1113)$/i;
+/** Anthropic has no name for it: 400, invalid_request_error. */
+const NO_CREDIT = /your credit balance is too low/i;
+const FILTERED = /^(content_filter|content_policy_violation|data_?inspection_?failed|1301)$/i;
+const OVERFLOW =
+  /^(context_length_exceeded|exceed_context_size_error|context_exceeded|model_max_prompt_tokens_exceeded|request_too_large|string_above_max_length|1261)$/;
+/** What servers without a name for it say. 500 is llama.cpp's own; those of a proxy are about something else. */
+const TOO_LONG = new RegExp(
+  [
+    "context length",
+    "context window",
+    "context size",
+    "context limit", // input length and `max_tokens` exceed context limit
+    "maximum context",
+    "maximum prompt length",
+    "maximum model length",
+    "context shift is disabled",
+    "prompt is too long",
+    "input is too long",
+    "too many tokens",
+    "(prompt|request|input|conversation) (is )?too large for model",
+    "exceeds? (the )?(max|maximum)( input)? length",
+    "model max length exceeded",
+    "exceeded model token limit",
+    "token count .{0,40}exceeds",
+    "range of input length should be",
+    "`inputs` (tokens|must have less)",
+    "exceeds the model's (maximum|context)",
+    "reduce the length of the (messages|input|prompt)",
+  ].join("|"),
+  "i",
+);
+
+const is = ({ status = 0 }: Symptom, ...statuses: number[]) => statuses.includes(status);
+const mayOverflow = ({ status = 0 }: Symptom) => [0, 200, 400, 422, 500].includes(status);
+const named = ({ names }: Symptom, pattern: RegExp) => names.some((name) => pattern.test(name));
+
+const LONGEST_REASON = 500;
+const LONGEST_BODY = 20_000;
 
 export function classify(error: unknown): Fault {
   const symptom = symptomOf(error);
   const kind = ROWS.find((row) => row.fits(symptom))?.kind ?? "garbled";
   const { status, message, retryAfter } = symptom;
-  const reason = `${status && status >= 300 ? `HTTP ${status}: ` : ""}${message || "the provider failed without saying why"}`;
-  return { end: "fault", kind, reason: reason.slice(0, 500), ...(retryAfter !== undefined && { retryAfter }) };
+  const reason = `${status ? `HTTP ${status}: ` : ""}${message || "the provider failed without saying why"}`;
+  return {
+    end: "fault",
+    kind,
+    reason: reason.slice(0, LONGEST_REASON),
+    ...(retryAfter !== undefined && { retryAfter }),
+  };
 }
 
-/** Providers wrap what happened in an error of theirs, with the cause inside, or send it as plain data in the stream. */
+/** Libraries wrap what happened in an error of theirs, with the cause inside; servers send it as a body of any shape, or
+ *  as data in the stream. */
 function symptomOf(error: unknown): Symptom {
-  const layers: Record<string, unknown>[] = [];
-  for (let at: unknown = error; isObject(at) && layers.length < 6; at = at["cause"] ?? at["error"] ?? at["data"])
-    layers.push(at);
-  const first = (key: string) =>
-    layers.map((layer) => layer[key]).find((value) => value !== undefined && value !== null);
-  const status = Number(first("statusCode") ?? first("status_code") ?? Number.NaN);
-  const code = first("code");
-  const headers = first("responseHeaders");
-  const retryAfter = isObject(headers) ? waitOf(headers) : undefined;
-  const types = layers.map((layer) => layer["type"]).filter((type) => typeof type === "string" && type !== "error");
-  const text = layers.map((layer) => layer["message"]).findLast((message) => typeof message === "string" && message);
+  const layers = layersOf(error);
+  const all = (key: string) =>
+    layers.map((layer) => layer[key]).filter((value) => value !== undefined && value !== null);
+  const names = ["code", "type", "status", "error_type"].flatMap(all).filter(isName).map(String);
+  // Inside a stream that began well, and behind HTTP 200, the number of the error is in its `code`.
+  const statuses = ["statusCode", "status_code", "status", "code"].flatMap(all).map(Number);
+  const status = statuses.find((one) => Number.isInteger(one) && one >= 300 && one <= 599);
+  const headers = all("responseHeaders").find(isObject);
+  const said = [...new Set(layers.flatMap(saidIn))];
+  const words = [...said, ...(layers.length ? [] : [messageOf(error)])].join("\n").slice(0, LONGEST_BODY);
+  const retryAfter = (headers && waitOf(headers)) ?? waitIn(words);
   return {
-    ...(Number.isInteger(status) && { status }),
-    ...((typeof code === "string" || typeof code === "number") && { code: String(code) }),
-    ...(types.length > 0 && { type: types.join(" ") }),
+    ...(status !== undefined && { status }),
     ...(retryAfter !== undefined && { retryAfter }),
-    body: textOf(first("responseBody")).slice(0, 10_000),
-    message: textOf(text) || messageOf(error),
+    names,
+    words,
+    message: said.at(-1) ?? messageOf(error),
   };
+}
+
+const isName = (value: unknown) => (typeof value === "string" && /^\S{1,80}$/.test(value)) || typeof value === "number";
+
+/** From the outside in, so that the last that says something is nearest to what happened. */
+function layersOf(error: unknown): Record<string, unknown>[] {
+  const layers: Record<string, unknown>[] = [];
+  const add = (value: unknown) => {
+    const read = typeof value === "string" ? parsed(value) : value;
+    if (Array.isArray(read)) return read.slice(0, 3).forEach(add);
+    if (!isObject(read) || layers.includes(read) || layers.length >= MOST_LAYERS) return;
+    layers.push(read);
+    // What did not fit a library's schema is what the server said; the cause is only how it did not fit.
+    for (const key of INNER) if (key !== "cause" || read["value"] === undefined) add(read[key]);
+  };
+  add(error);
+  return layers;
+}
+const MOST_LAYERS = 16;
+/** OpenRouter hands on in `metadata.raw` what the provider behind it said; FastAPI's `detail` may be a list. */
+const INNER = [
+  "cause",
+  "data",
+  "value",
+  "text",
+  "responseBody",
+  "response",
+  "error",
+  "errors",
+  "detail",
+  "metadata",
+  "raw",
+];
+
+/** What a layer says for people. Text that is JSON is a layer of its own, unless nothing in it can be told. */
+function saidIn(layer: Record<string, unknown>): string[] {
+  return ["message", "msg", "error", "detail", "raw", "responseBody"].flatMap((key) => {
+    const text = layer[key];
+    if (typeof text !== "string" || !text.trim()) return [];
+    const read = parsed(text);
+    if (read === undefined) return [plain(text)];
+    return key === "responseBody" && !layersOf(read).flatMap(saidIn).length ? [text.trim()] : [];
+  });
+}
+
+/** The text of a web page: its headings say what a proxy means. */
+function plain(text: string): string {
+  if (!/^\s*</.test(text)) return text.trim();
+  const bare = text.replaceAll(/<(script|style|title)\b[\s\S]*?<\/\1\s*>|<[^>]*>/gi, " ");
+  return bare.replaceAll(/\s+/g, " ").trim() || "a web page";
+}
+
+function parsed(text: string): unknown {
+  if (text.length > LONGEST_BODY || !/^\s*[[{"]/.test(text)) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** `Retry-After` in milliseconds: seconds or a date; nonsense counts as absent. */
@@ -86,10 +184,17 @@ function waitOf(headers: Record<string, unknown>): number | undefined {
   if (typeof value !== "string" || !value.trim()) return undefined;
   const seconds = Number(value);
   if (Number.isFinite(seconds)) return Math.max(0, seconds * 1_000);
-  const sent = Date.parse(textOf(headers["date"]));
+  const sent = Date.parse(String(headers["date"]));
   const date = Date.parse(value);
   return Number.isNaN(date) ? undefined : Math.max(0, date - (Number.isNaN(sent) ? Date.now() : sent));
 }
 
-const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
+/** "Please try again in 7m12.5s": where there is no header. */
+function waitIn(words: string): number | undefined {
+  const [, hours = 0, minutes = 0, seconds = 0, ms = 0] =
+    /(?:try again|retry) in (?=\d)(?:(\d+)h)?(?:(\d+)m(?!s))?(?:([\d.]+)s\b)?(?:([\d.]+)ms)?/i.exec(words) ?? [];
+  const wait = ((Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1_000 + Number(ms);
+  return wait > 0 ? Math.ceil(wait) : undefined;
+}
+
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;

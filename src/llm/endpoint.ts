@@ -9,6 +9,8 @@ export type Endpoint = {
   apiKey: string;
   /** Tokens of input and output together. */
   context: number;
+  /** That is a guess: the server may know better. */
+  guessed?: boolean;
   /** For a person: what was chosen, and why. */
   because: string;
 };
@@ -53,7 +55,8 @@ export function chooseEndpoints(settings: ModelSettings): Endpoint[] {
     api_key: model.api_key,
   });
   const fallbacks = settings.fallback_providers.map((fallback) => choose(settings, fallback));
-  return [{ ...primary, context: model.context_length ?? primary.context }, ...fallbacks];
+  const { context_length: context } = model;
+  return [context ? { ...primary, context, guessed: false } : primary, ...fallbacks];
 }
 
 type Wanted = {
@@ -67,10 +70,11 @@ function choose({ providers }: ModelSettings, wanted: Wanted): Endpoint {
   const { openai, openrouter, anthropic } = providers;
   const made = (provider: Provider, baseUrl: string, apiKey: string | undefined, model: string, because: string) => ({
     provider,
-    baseUrl,
+    baseUrl: addressOf(provider, baseUrl),
     apiKey: wanted.api_key ?? apiKey ?? "",
     model,
     context: DEFAULT_CONTEXT[provider],
+    ...(provider !== "demo" && { guessed: true }),
     because,
   });
   const ofOpenAi = (because: string) => {
@@ -117,6 +121,17 @@ function choose({ providers }: ModelSettings, wanted: Wanted): Endpoint {
   if (openai.api_key || wanted.api_key) return ofOpenAi("there is an OpenAI key");
   return demo("no key and no base URL is set");
 }
+
+/** As the provider's library wants it, whether it was given with `/v1`, without, or with the path of a call. Some serve
+ *  nothing under `/v1`. */
+function addressOf(provider: Provider, given: string): string {
+  const bare = given.replace(/\/+$/, "").replace(/\/(chat\/completions|messages|responses)$/, "");
+  if (provider === "demo" || /\/v\d\w*$/.test(bare)) return bare;
+  if (provider === "anthropic") return `${bare}/v1`; // ANTHROPIC_BASE_URL is given without it
+  const host = /^https?:\/\/([^/]+)$/i.exec(bare)?.[1];
+  return host && !NO_V1.test(host) ? `${bare}/v1` : bare;
+}
+const NO_V1 = /^(api\.perplexity\.ai|api\.githubcopilot\.com|models\.inference\.ai\.azure\.com)$/i;
 
 /** Servers of one's own have no default model that we could know. */
 function named({ model }: Wanted): string {

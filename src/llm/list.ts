@@ -1,5 +1,6 @@
-// The models that an endpoint offers, by its own word. One question, bounded in time and size.
-import type { Fault } from "../core/ports.ts";
+// The models that an endpoint offers, by its own word, with their windows and prices where it says them. One question,
+// bounded in time and size.
+import type { Fault, Offer } from "../core/ports.ts";
 import { textWithin } from "../platform/capped.ts";
 import { classify } from "./classify.ts";
 import type { Endpoint } from "./endpoint.ts";
@@ -7,8 +8,8 @@ import type { Endpoint } from "./endpoint.ts";
 const LONGEST_LIST = 16_000_000;
 
 /** In alphabetical order. Never throws. */
-export async function listModels(endpoint: Endpoint, ms: number): Promise<string[] | Fault> {
-  if (endpoint.provider === "demo") return [endpoint.model];
+export async function listModels(endpoint: Endpoint, ms: number): Promise<Offer[] | Fault> {
+  if (endpoint.provider === "demo") return [{ id: endpoint.model }];
   const signal = AbortSignal.timeout(ms);
   try {
     return await ask(endpoint, signal);
@@ -18,10 +19,10 @@ export async function listModels(endpoint: Endpoint, ms: number): Promise<string
   }
 }
 
-async function ask({ provider, baseUrl, apiKey }: Endpoint, signal: AbortSignal): Promise<string[] | Fault> {
+async function ask({ provider, baseUrl, apiKey }: Endpoint, signal: AbortSignal): Promise<Offer[] | Fault> {
   const { providerFetch } = await import("./wire.ts");
   const anthropic = provider === "anthropic";
-  const url = `${baseUrl.replace(/\/+$/, "")}/models${anthropic ? "?limit=1000" : ""}`;
+  const url = `${baseUrl}/models${anthropic ? "?limit=1000" : ""}`;
   const bearer: Record<string, string> = apiKey ? { authorization: `Bearer ${apiKey}` } : {};
   const headers = anthropic ? { "x-api-key": apiKey, "anthropic-version": "2023-06-01" } : bearer;
   const response = await providerFetch(url, { headers, signal });
@@ -30,8 +31,8 @@ async function ask({ provider, baseUrl, apiKey }: Endpoint, signal: AbortSignal)
     const elsewhere = response.status < 400 && "it points to another address, and that is not followed";
     return classify({ statusCode: response.status, message: elsewhere || response.statusText, error: body });
   }
-  const ids = idsOf(body);
-  if (ids) return ids;
+  const offers = offersOf(body);
+  if (offers) return offers;
   return { end: "fault", kind: "garbled", reason: `${url} answers, but not with a list of models` };
 }
 
@@ -43,11 +44,44 @@ function parsed(text: string): unknown {
   }
 }
 
-function idsOf(body: unknown): string[] | null {
-  if (!isObject(body) || !Array.isArray(body["data"])) return null;
-  const models: unknown[] = body["data"];
-  const ids = models.flatMap((model) => (isObject(model) && typeof model["id"] === "string" ? [model["id"]] : []));
-  return [...new Set(ids)].sort();
+/** Most have it in `data`; some send the bare list. */
+function offersOf(body: unknown): Offer[] | null {
+  const models: unknown = isObject(body) && !Array.isArray(body) ? body["data"] : body;
+  if (!Array.isArray(models)) return null;
+  const offers = new Map<string, Offer>();
+  for (const model of models) {
+    if (!isObject(model) || typeof model["id"] !== "string") continue;
+    const context = windowOf(model);
+    const price = priceOf(model["pricing"]);
+    offers.set(model["id"], { id: model["id"], ...(context && { context }), ...(price && { price }) });
+  }
+  return [...offers.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/** What it was started with (`meta.n_ctx`, `max_model_len`, `loaded_context_length`) before what the model could do. */
+function windowOf(model: Record<string, unknown>): number | undefined {
+  const meta = isObject(model["meta"]) ? model["meta"] : {};
+  const told = [
+    meta["n_ctx"],
+    model["max_model_len"],
+    model["loaded_context_length"],
+    model["context_length"],
+    model["max_input_tokens"],
+    model["context_window"],
+    model["max_context_length"],
+  ];
+  return told.map(Number).find((tokens) => Number.isInteger(tokens) && tokens >= SMALLEST_WINDOW);
+}
+const SMALLEST_WINDOW = 256;
+
+/** OpenRouter's, in dollars for one token. */
+function priceOf(pricing: unknown): Offer["price"] {
+  if (!isObject(pricing)) return undefined;
+  const perMillion = (value: unknown) => Number((Number(value ?? Number.NaN) * 1_000_000).toPrecision(6));
+  const [input, output] = [perMillion(pricing["prompt"]), perMillion(pricing["completion"])];
+  const cached = perMillion(pricing["input_cache_read"]);
+  if (!(input >= 0 && output >= 0)) return undefined; // also NaN, and -1 for "it depends"
+  return { input, output, ...(cached >= 0 && { cached }) };
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;

@@ -1,15 +1,20 @@
 // One model call over one of the three wire formats: streaming in, exactly one end out.
 import type { LanguageModelV4, LanguageModelV4StreamPart } from "@ai-sdk/provider";
-import type { Fault, Hear, Model, ModelRequest, ModelResult, ProposedCall } from "../core/ports.ts";
+import type { Fault, FaultKind, Hear, Model, ModelRequest, ModelResult, ProposedCall } from "../core/ports.ts";
 import type { Refused, Usage } from "../core/session.ts";
 import { classify } from "./classify.ts";
 import { asksToKeep, dialectOf, makerOf } from "./dialect.ts";
 import type { Endpoint } from "./endpoint.ts";
+import { listModels } from "./list.ts";
 import { toPrompt, toTools } from "./prompt.ts";
 import { extras, noteAnswer } from "./replay.ts";
+import { splitThinking } from "./thinking.ts";
 import { withoutUnledThinking } from "./thinking-budget.ts";
 
 type Stream = ReadableStream<LanguageModelV4StreamPart>;
+
+/** A list that does not come in this time is not waited for. */
+const LIST_MS = 5_000;
 
 /** Characters of text, thoughts and arguments in one answer: the longest that models give have a tenth of it. */
 const LONGEST_ANSWER = 16_000_000;
@@ -17,15 +22,26 @@ const LONGEST_ANSWER = 16_000_000;
 const PART = 10_000;
 
 export function createModel(endpoint: Endpoint): Model {
-  const { provider, model, context, baseUrl } = endpoint;
+  const { provider, model, baseUrl } = endpoint;
   const maker = makerOf(endpoint);
   const dialect = dialectOf(endpoint);
-  let library: Promise<LanguageModelV4> | null = null;
+  let library: Promise<Library> | null = null;
+  let { context, guessed = false } = endpoint;
 
-  async function ask(request: ModelRequest, without: Refused["what"], signal: AbortSignal): Promise<Stream | Fault> {
+  /** Beside the first call, which does not wait for it: the calls after it fit. */
+  async function learnWindow() {
+    guessed = false;
+    const offers = await listModels(endpoint, LIST_MS);
+    const told = Array.isArray(offers) ? offers.find(({ id }) => id === model)?.context : undefined;
+    if (told) context = told;
+  }
+
+  type Asked = { request: ModelRequest; alive: () => void; signal: AbortSignal };
+  async function ask({ request, alive, signal }: Asked, without: Refused["what"]): Promise<Stream | Fault> {
     try {
       library ??= load(endpoint);
-      const { stream } = await (await library).doStream({
+      if (guessed) void learnWindow();
+      const { stream } = await (await library)(alive).doStream({
         prompt: toPrompt(request, { provider, maker, dialect, without }),
         ...toTools(request),
         ...settingsOf(request),
@@ -44,15 +60,12 @@ export function createModel(endpoint: Endpoint): Model {
 
   /** A request that is refused is made again without what may be to blame: it stands in the conversation, so it would be
    *  refused for ever. */
-  async function open(
-    request: ModelRequest,
-    signal: AbortSignal,
-  ): Promise<{ stream: Stream; refused?: Refused } | Fault> {
-    const first = await ask(request, [], signal);
+  async function open(asked: Asked): Promise<{ stream: Stream; refused?: Refused } | Fault> {
+    const first = await ask(asked, []);
     if (!("end" in first)) return { stream: first };
-    for (const what of suspects(request, maker, first)) {
-      if (signal.aborted) break;
-      const stream = await ask(request, what, signal);
+    for (const what of suspects(asked.request, maker, first)) {
+      if (asked.signal.aborted) break;
+      const stream = await ask(asked, what);
       if (!("end" in stream)) return { stream, refused: { maker, what } };
     }
     return first;
@@ -60,13 +73,15 @@ export function createModel(endpoint: Endpoint): Model {
 
   return {
     name: `${provider}:${model}`,
-    context,
+    get context() {
+      return context;
+    },
     local: /^https?:\/\/(localhost|127\.|\[::1\]|10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.)/.test(baseUrl),
     async call(request, hear, signal) {
-      const opened = await open(request, signal);
+      const opened = await open({ request, alive: hear.alive, signal });
       if ("end" in opened) return signal.aborted ? { end: "aborted" } : opened;
       try {
-        const result = await listen(opened.stream, maker, hear, signal);
+        const result = await listen(opened.stream, { maker, mixed: provider === "openai-compatible" }, hear, signal);
         return result.end === "answer" && opened.refused ? { ...result, refused: opened.refused } : result;
       } catch (error) {
         return signal.aborted ? { end: "aborted" } : classify(error);
@@ -101,38 +116,54 @@ function settingsOf({ options = {} }: ModelRequest) {
   };
 }
 
+/** One for each call, which hears of every sign of life of its own answer. */
+type Library = (alive: () => void) => LanguageModelV4;
+
 /** Loaded with the first call: nothing that only shows help or reads a file waits for it. */
-async function load(endpoint: Endpoint): Promise<LanguageModelV4> {
+async function load(endpoint: Endpoint): Promise<Library> {
   const { provider, model, baseUrl, apiKey } = endpoint;
-  const { providerFetch } = await import("./wire.ts");
-  const settings = { baseURL: baseUrl.replace(/\/+$/, ""), apiKey, fetch: providerFetch };
+  const { streamFetch } = await import("./wire.ts");
+  const settings = (alive: () => void) => ({ baseURL: baseUrl, apiKey, fetch: streamFetch(alive) });
   switch (provider) {
-    case "openai":
-      return (await import("@ai-sdk/openai")).createOpenAI(settings).responses(model);
+    case "openai": {
+      const { createOpenAI } = await import("@ai-sdk/openai");
+      return (alive) => createOpenAI(settings(alive)).responses(model);
+    }
     case "anthropic": {
-      const led: typeof fetch = (input, init) =>
-        providerFetch(
-          input,
-          typeof init?.body === "string" ? { ...init, body: withoutUnledThinking(init.body) } : init,
-        );
-      return (await import("@ai-sdk/anthropic")).createAnthropic({ ...settings, fetch: led })(model);
+      const { createAnthropic } = await import("@ai-sdk/anthropic");
+      return (alive) => {
+        const sent = streamFetch(alive);
+        const led: typeof fetch = (input, init) =>
+          sent(input, typeof init?.body === "string" ? { ...init, body: withoutUnledThinking(init.body) } : init);
+        return createAnthropic({ ...settings(alive), fetch: led })(model);
+      };
     }
     default: {
       const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
       // Mistral tells its usage without being asked, and refuses to be asked.
       const includeUsage = dialectOf(endpoint) !== "mistral";
       const more = { name: "compatible", includeUsage, metadataExtractor: extras };
-      return createOpenAICompatible({ ...settings, ...more })(model);
+      return (alive) => createOpenAICompatible({ ...settings(alive), ...more })(model);
     }
   }
 }
 
-async function listen(stream: Stream, maker: string, hear: Hear, signal: AbortSignal): Promise<ModelResult> {
+async function listen(
+  stream: Stream,
+  { maker, mixed }: { maker: string; mixed: boolean },
+  hear: Hear,
+  signal: AbortSignal,
+): Promise<ModelResult> {
   const calls: ProposedCall[] = [];
   const answer = noteAnswer(maker);
   let said = false;
   let size = 0;
-  let finish: Extract<LanguageModelV4StreamPart, { type: "finish" }> | null = null;
+  let finish: Finish | null = null;
+  const say = (text: string) => {
+    said = true;
+    hear.text(text);
+  };
+  const words = mixed ? splitThinking({ text: say, reasoning: hear.reasoning }) : { text: say, end: () => {} };
   for await (const part of stream) {
     if (signal.aborted) return { end: "aborted" };
     hear.alive();
@@ -141,8 +172,7 @@ async function listen(stream: Stream, maker: string, hear: Hear, signal: AbortSi
     answer.hear(part);
     switch (part.type) {
       case "text-delta":
-        said ||= part.delta !== "";
-        if (part.delta) hear.text(part.delta);
+        if (part.delta) words.text(part.delta);
         break;
       case "reasoning-delta":
         if (part.delta) hear.reasoning(part.delta);
@@ -160,20 +190,39 @@ async function listen(stream: Stream, maker: string, hear: Hear, signal: AbortSi
     }
   }
   if (signal.aborted) return { end: "aborted" };
-  const reason = finish?.finishReason.unified;
-  const incomplete = (why: string): ModelResult => ({ end: "fault", kind: "incomplete", reason: why });
-  if (!finish || !reason) return incomplete("the answer ended without saying so");
-  if (reason === "content-filter" && !said)
-    return { end: "fault", kind: "filtered", reason: "the provider's filter stopped the answer" };
-  if (reason === "error" || reason === "interrupted" || reason === "other")
-    return incomplete(`the answer ended with "${finish.finishReason.raw ?? reason}"`);
-  if (reason === "tool-calls" && !calls.length) return incomplete("the answer promised tool calls and had none");
-  if (!said && !calls.length) return incomplete("the answer was empty");
+  words.end();
+  if (!finish) return fault("incomplete", "the answer ended without saying so");
+  const end = endOf(finish, said, calls);
   const replay = answer.replay(finish);
-  return { end: "answer", calls, usage: usageOf(finish.usage), ...(replay && { replay }) };
+  return end.end === "answer" && replay ? { ...end, replay } : end;
 }
 
 const TOO_LARGE = `the answer is larger than ${LONGEST_ANSWER / 1_000_000} MB`;
+
+type Finish = Extract<LanguageModelV4StreamPart, { type: "finish" }>;
+
+function endOf({ finishReason, usage: told }: Finish, said: boolean, calls: ProposedCall[]): ModelResult {
+  const { unified: reason, raw } = finishReason;
+  const usage = usageOf(told);
+  const whole = said || calls.length > 0;
+  if (reason === "content-filter" && !whole) return fault("filtered", "the provider's filter stopped the answer");
+  if (reason === "length" && !whole)
+    return {
+      ...fault("exhausted", "the model used up its output tokens before it said anything"),
+      spent: usage.output,
+    };
+  // A reason that we do not know is a reason all the same; none, or one that names a failure, is not.
+  if (reason === "error" || reason === "interrupted" || (reason === "other" && (raw === undefined || BROKEN.test(raw))))
+    return fault("incomplete", `the answer ended with "${raw ?? reason}"`);
+  if (reason === "tool-calls" && !calls.length)
+    return fault("incomplete", "the answer promised tool calls and had none");
+  if (!whole) return fault("incomplete", `the answer was empty${raw && raw !== "stop" ? ` (${raw})` : ""}`);
+  const endedBy = reason === "length" ? "length" : reason === "content-filter" ? "filter" : undefined;
+  return { end: "answer", calls, usage, ...(endedBy && { endedBy }) };
+}
+
+const BROKEN = /error|abort|cancel|interrupt/i;
+const fault = (kind: FaultKind, reason: string): Fault => ({ end: "fault", kind, reason });
 
 /** What is not whole JSON (cut by a limit, or garbled) is never run, only reported back. */
 function argumentsOf(input: string): { args: unknown; bad?: string } {
@@ -187,8 +236,15 @@ function argumentsOf(input: string): { args: unknown; bad?: string } {
   }
 }
 
-function usageOf(usage: Extract<LanguageModelV4StreamPart, { type: "finish" }>["usage"]): Usage {
-  const { inputTokens, outputTokens } = usage;
+function usageOf({ inputTokens, outputTokens, raw }: Finish["usage"]): Usage {
   const cached = inputTokens.cacheRead;
-  return { input: inputTokens.total ?? 0, output: outputTokens.total ?? 0, ...(cached && { cached }) };
+  const { reasoning } = outputTokens;
+  const cost = raw?.["cost"]; // OpenRouter's, in dollars
+  return {
+    input: inputTokens.total ?? 0,
+    output: outputTokens.total ?? 0,
+    ...(cached && { cached }),
+    ...(reasoning && { reasoning }),
+    ...(typeof cost === "number" && cost > 0 && { cost }),
+  };
 }

@@ -19,25 +19,53 @@ export const providerFetch: typeof fetch = async (input, init) => {
   const type = response.headers.get("content-type") ?? "";
   // A web page is what a wrong address, a proxy or a captive portal answers with.
   if (type.includes("text/html")) throw new Error(`${url} answers with a web page; is the base URL right?`);
-  const { body, status, statusText, headers } = response;
-  return new Response(body?.pipeThrough(wellFormed()) ?? null, { status, statusText, headers });
+  return response;
 };
 
-/** Bounded events, and an end that lets the last one out also where the blank line behind it is missing. */
-function wellFormed(): TransformStream<Uint8Array, Uint8Array> {
+/** For an answer that streams. `alive` hears of every chunk: a ping, or a comment, is a sign of life too. */
+export const streamFetch =
+  (alive: () => void): typeof fetch =>
+  async (input, init) => {
+    const response = await providerFetch(input, init);
+    if (!response.ok) return response;
+    const { body, status, statusText, headers } = response;
+    return new Response(body?.pipeThrough(wellFormed(alive)) ?? null, { status, statusText, headers });
+  };
+
+/** Bounded events, an end that lets the last one out also where the blank line behind it is missing, and an error where
+ *  there was none at all: a body in JSON behind HTTP 200, or nothing. */
+function wellFormed(alive: () => void): TransformStream<Uint8Array, Uint8Array> {
+  const decoder = new TextDecoder();
   let size = 0; // of the event that is not over yet
   let lineOver = true;
+  let events = false;
+  let head = "";
   return new TransformStream({
     transform(chunk, controller) {
+      alive();
       const blank = lastBlankLine(chunk, lineOver);
       size = blank < 0 ? size + chunk.length : chunk.length - blank;
       lineOver = endsLine(chunk, chunk.length, lineOver);
-      if (size > LONGEST_EVENT) controller.error(new Error(`an event of the answer is over ${LONGEST_EVENT} bytes`));
-      else controller.enqueue(chunk);
+      if (size > LONGEST_EVENT)
+        return controller.error(new Error(`an event of the answer is over ${LONGEST_EVENT} bytes`));
+      if (!events && head.length < LONGEST_ERROR) {
+        head = (head + decoder.decode(chunk, { stream: true })).replaceAll(NO_DATA, "");
+        events = /^data:/m.test(head);
+      }
+      controller.enqueue(chunk);
     },
-    flush: (controller) => controller.enqueue(new TextEncoder().encode("\n\n")),
+    flush(controller) {
+      if (events || head.length >= LONGEST_ERROR) return controller.enqueue(new TextEncoder().encode("\n\n"));
+      // llama.cpp had lines of its own for errors.
+      const responseBody = head.replace(/^error:/, "").trim();
+      const said = responseBody ? "it answered with something else than a stream" : "it answered with an empty stream";
+      const code = responseBody ? "NO_STREAM" : "EMPTY_STREAM";
+      controller.error(Object.assign(new Error(said), { code, responseBody }));
+    },
   });
 }
+/** Whole lines of a stream that carry nothing. */
+const NO_DATA = /^(?::.*|event:.*|id:.*|retry:.*)?\r?\n/gm;
 
 /** Where the last blank line in it is; -1: there is none. */
 function lastBlankLine(chunk: Uint8Array, lineOver: boolean): number {

@@ -132,6 +132,7 @@ function partsOf(entries: readonly Entry[], telling: Telling): Span[] {
       case "joined":
       case "abandoned":
       case "restarted":
+      case "retracted":
       case "parked":
       case "revoked":
         break;

@@ -194,13 +194,48 @@ describe("a stream", () => {
     const id = await api.run({ input: "x" });
     const asked = await api.model.next();
     asked.say("so far");
-    asked.fault("the line broke");
+    asked.fault("it does not like the request", "bad_request");
     await api.ended(id, id);
     expect((await whole(api, id)).map(({ data }) => data)).toMatchObject([
       { event: "run.started" },
       { event: "message.delta", delta: "so far" },
-      { event: "run.failed", error: "the line broke" },
+      { event: "run.failed", error: "it does not like the request" },
     ]);
+  });
+
+  it("of a run whose model broke off takes its words back, and a viewer that comes back then gets exactly the rest", async () => {
+    const api = await start();
+    const id = await api.run({ input: "x" });
+    const { until } = await viewer(api, id);
+    const asked = await api.model.next();
+    asked.say("so far");
+    const before = await until("message.delta");
+    asked.fault("the line broke");
+    (await api.model.next()).answer("whole");
+    const seen = [...before, ...(await until("run.completed"))];
+    const told = seen.filter(({ data }) => data["event"] !== "run.notice");
+    expect(told.map(({ data }) => data)).toMatchObject([
+      { event: "run.started" },
+      { event: "message.delta", delta: "so far" },
+      { event: "message.reset" },
+      { event: "message.delta", delta: "whole" },
+      { event: "run.completed", output: "whole" },
+    ]);
+    const [, , reset] = told;
+    const rest = await whole(api, id, reset?.id ?? "");
+    expect(rest.map(({ data }) => data)).toMatchObject([
+      { event: "message.delta", delta: "whole" },
+      { event: "run.completed" },
+    ]);
+    const [, words] = told;
+    const again = await whole(api, id, words?.id ?? "");
+    expect(again.map(({ data }) => data)).toMatchObject([
+      { event: "message.reset" },
+      { event: "message.delta", delta: "whole" },
+      { event: "run.completed" },
+    ]);
+    const late = await whole(api, id);
+    expect(late.map(({ data }) => data["event"])).toEqual(["run.started", "message.delta", "run.completed"]);
   });
 
   it("says that it lives when nothing happens", async () => {

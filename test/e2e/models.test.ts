@@ -182,6 +182,6 @@ describe("a list of models", () => {
   it("has each name once, in order, and nothing that is not a name", async () => {
     const data = [{ id: "b" }, { id: "a" }, { id: "b" }, { id: 3 }, null, "c"];
     await serve((_, response) => response.end(JSON.stringify({ data })));
-    expect(await listModels(endpoint, 5_000)).toEqual(["a", "b"]);
+    expect(await listModels(endpoint, 5_000)).toEqual([{ id: "a" }, { id: "b" }]);
   });
 });

@@ -56,6 +56,24 @@ describe("a chat completion", () => {
     expect(await engine.run(runOf(data.id))).toMatchObject({ status: "completed", output: "Hello." });
   });
 
+  it.each([
+    ["length", "length"],
+    ["filter", "content_filter"],
+  ] as const)("that was cut short (%s) says so", async (endedBy, finish) => {
+    const { client, model } = await start();
+    for (const stream of [false, true]) {
+      const asking = client.chat.completions.create({ ...ask("hi"), stream });
+      const asked = await model.next();
+      asked.say("Hel");
+      asked.end({ end: "answer", calls: [], usage: { input: 2, output: 1 }, endedBy });
+      const answer = await asking;
+      const reasons: unknown[] = [];
+      if ("choices" in answer) reasons.push(answer.choices[0]?.finish_reason);
+      else for await (const { choices } of answer) reasons.push(choices[0]?.finish_reason);
+      expect(reasons.at(-1)).toBe(finish);
+    }
+  });
+
   it("shows the model the history, the system's words and the options that the client sent", async () => {
     const { client, model } = await start();
     const asking = client.chat.completions.create({
@@ -262,7 +280,7 @@ describe("a streamed chat completion", () => {
       for await (const chunk of stream) text += chunk.choices[0]?.delta.content ?? "";
     };
     const error = await refused(read());
-    expect(error).toMatchObject({ code: "run_failed", message: expect.stringContaining("The provider went away") });
+    expect(error).toMatchObject({ code: "connection_lost" }); // it would begin again, but nothing can be taken back
     expect(text).toBe("Hel");
 
     const response = await call("POST", "/v1/chat/completions", { ...ask("again"), stream: true });

@@ -1,7 +1,7 @@
 // /v1/responses through OpenAI's own SDK, and where that hides something, through plain fetch.
 import OpenAI, { APIError, BadRequestError, NotFoundError } from "openai";
 import type { ResponseStreamEvent } from "openai/resources/responses/responses";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { turnId } from "../../src/engine/engine.ts";
 import { frames, KEY, type StartOptions, startApi, type TestApi } from "../fakes/api.ts";
 import { scriptedTool } from "../fakes/scripted.ts";
@@ -158,12 +158,27 @@ describe("a response", () => {
     expect(remove.all).toEqual([]);
   });
 
+  it("that was cut short is incomplete, and says why", async () => {
+    const { client, model } = await start();
+    const asking = client.responses.create({ model: "hermes-agent", input: "hi" });
+    const asked = await model.next();
+    asked.say("Hel");
+    const usage = { input: 9, output: 5, cached: 4, reasoning: 3 };
+    asked.end({ end: "answer", calls: [], usage, endedBy: "length" });
+    expect(await asking).toMatchObject({
+      status: "incomplete",
+      incomplete_details: { reason: "max_output_tokens" },
+      output_text: "Hel",
+      usage: { input_tokens_details: { cached_tokens: 4 }, output_tokens_details: { reasoning_tokens: 3 } },
+    });
+  });
+
   it("that failed says why, and is not an error of the request", async () => {
     const { client, model } = await start();
     const asking = client.responses.create({ model: "hermes-agent", input: "hi" });
     const asked = await model.next();
     asked.say("Hel");
-    asked.fault("The provider went away");
+    asked.fault("The provider went away", "bad_request");
     const response = await asking;
     expect(response).toMatchObject({
       status: "failed",
@@ -303,12 +318,30 @@ describe("a streamed response", () => {
     const stream = client.responses.stream({ model: "hermes-agent", input: "hi" });
     const asked = await model.next();
     asked.say("Hel");
-    asked.fault("The provider went away");
+    asked.fault("The provider went away", "bad_request");
     expect(await stream.finalResponse()).toMatchObject({
       status: "failed",
       error: { message: "The provider went away" },
       output_text: "Hel",
     });
+  });
+
+  it("whose model breaks off after words ends with an error, and is read later", async () => {
+    const { client, model } = await start();
+    const stream = await client.responses.create({ model: "hermes-agent", input: "hi", stream: true });
+    const asked = await model.next();
+    asked.say("Hel");
+    asked.fault("The line broke");
+    let id = "";
+    const read = async () => {
+      for await (const event of stream) if (event.type === "response.created") ({ id } = event.response);
+    };
+    await expect(read()).rejects.toMatchObject({
+      message: expect.stringContaining("connection to the model was lost"),
+    });
+    (await model.next()).answer("Hello");
+    await vi.waitFor(async () => expect((await client.responses.retrieve(id)).status).toBe("completed"));
+    expect((await client.responses.retrieve(id)).output_text).toBe("Hello");
   });
 
   it("goes on without its reader, and is read again from its beginning", async () => {

@@ -83,7 +83,13 @@ describe.each<[string, (api: TestApi) => Runtime]>([
 
   it("keeps who said it, pictures, model and instructions", async () => {
     const { api, runtime } = await open();
-    const given = { by: "ann", images: [{ mime: "image/png", data: "AAAA" }], model: "m", instructions: "be brief" };
+    const given = {
+      by: "ann",
+      attended: true,
+      images: [{ mime: "image/png", data: "AAAA" }],
+      model: "m",
+      instructions: "be brief",
+    };
     await runtime.accept(input("s", "look", given));
     expect((await api.entry("s", "accepted")).input).toMatchObject({ text: "look", ...given });
   });

@@ -88,7 +88,7 @@ describe("hermes setup by flags", () => {
       "model:",
       "  # the usual",
       "  default: old/model # was slow",
-      "  context_length: 32000",
+      "  stale_timeout: 300",
       "",
       "# people",
       "gateway:",
@@ -101,7 +101,7 @@ describe("hermes setup by flags", () => {
       "model:",
       "  # the usual",
       "  default: fake-model # was slow",
-      "  context_length: 32000",
+      "  stale_timeout: 300",
       "  provider: openai-compatible",
       `  base_url: ${llm.url}`,
       "",
@@ -112,6 +112,24 @@ describe("hermes setup by flags", () => {
     ]);
     expect(read(".env")).toBe(`# secrets\nTELEGRAM_BOT_TOKEN=abc\nOPENAI_API_KEY=${KEY}\nOTHER=1\n`);
     for (const name of ["config.yaml", ".env"]) expect(statSync(file(name)).mode & 0o777).toBe(0o600);
+  });
+
+  it("keeps the window and the prices that the server says, and no window of another model", async () => {
+    await llm.close();
+    const pricing = { prompt: "0.000001", completion: "0.000002" };
+    llm = await startFakeLlm({
+      apiKey: KEY,
+      models: [{ id: "large-1.5", context_length: 65_536, pricing }, "zebra-1"],
+    });
+    write("config.yaml", "model: {default: old/model, context_length: 32000}");
+    write(".env", `OPENAI_API_KEY=${KEY}`);
+    const at = `--provider openai-compatible --base-url ${llm.url}`;
+    expect(await setup(`${at} --model large-1.5 --yes`).exit).toBe(0);
+    expect(read("config.yaml")).toContain("context_length: 65536");
+    expect(read("config.yaml")).toContain("prices:\n  large-1.5:\n    input: 1\n    output: 2\n");
+    expect(await setup(`${at} --model zebra-1 --yes`).exit).toBe(0);
+    expect(read("config.yaml")).not.toContain("context_length");
+    await expectWorks();
   });
 
   it("takes `model: some/model` for what it means, and a section with nothing in it", async () => {

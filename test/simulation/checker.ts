@@ -4,6 +4,9 @@ import type { Commit } from "../../src/core/ports.ts";
 import type { Applied, Entry } from "../../src/core/session.ts";
 import type { Message } from "../../src/core/transcript.ts";
 
+/** What a model says that cannot be reached. */
+export const NO_ROUTE = "no route";
+
 export class Violation extends Error {
   override readonly name = "Violation";
   readonly invariant: string;
@@ -48,7 +51,12 @@ type SessionSeen = {
   before: { outcome: string; stopped: boolean } | null;
   /** The entry up to which a summary stands for the conversation. */
   summarised: number;
+  /** How often the words of the answer in the making were taken back. */
+  retracted: number;
 };
+
+/** Three for streams that broke, one for a conversation that turned out too long. */
+const MOST_RETRACTED = 4;
 
 export function createChecker(inboxLimit: number, recoveries: number) {
   const sessions = new Map<string, SessionSeen>();
@@ -56,6 +64,8 @@ export function createChecker(inboxLimit: number, recoveries: number) {
   const texts = new Map<string, string>();
   const taken = new Map<string, string>();
   const withdrawn = new Set<string>();
+  /** Turns that somebody waits for. */
+  const attended = new Set<string>();
   const outcome = new Map<string, string>();
   const abandoned = new Set<string>();
   /** Filled by the client before it asks. */
@@ -77,6 +87,7 @@ export function createChecker(inboxLimit: number, recoveries: number) {
       answered: false,
       before: null,
       summarised: 0,
+      retracted: 0,
     };
     sessions.set(session, empty);
     return empty;
@@ -112,6 +123,7 @@ export function createChecker(inboxLimit: number, recoveries: number) {
         must(!accepted.has(e.input.id), "I3", () => `${e.input.id} accepted twice`);
         accepted.set(e.input.id, session);
         if (!e.input.task) texts.set(e.input.id, e.input.text);
+        if (e.input.attended) attended.add(e.input.id);
         const waiting = { id: e.input.id, applied: e.applied, seq: e.seq };
         if (e.applied === "interrupt") interrupt(s.queue, waiting);
         else s.queue.push(waiting);
@@ -165,6 +177,7 @@ export function createChecker(inboxLimit: number, recoveries: number) {
         }
         if (!e.calls.length) s.attempts = 0; // progress
         s.answered = !e.calls.length;
+        s.retracted = 0;
         break;
       case "asked":
         call(e.call).asked = true;
@@ -185,6 +198,15 @@ export function createChecker(inboxLimit: number, recoveries: number) {
         must(!call(e.call).done, "I13", () => `${e.call} has two results`);
         call(e.call).done = true;
         if (call(e.call).started && (e.outcome === "ok" || e.outcome === "error")) s.attempts = 0; // progress
+        break;
+      case "retracted":
+        own();
+        s.retracted++;
+        must(s.retracted <= MOST_RETRACTED, "I23", () => `${e.turn} is begun again for time ${s.retracted}`);
+        break;
+      case "failed":
+        own();
+        must(attended.has(e.turn) || e.reason !== NO_ROUTE, "§7", () => `${e.turn} gives up, and nobody waits`);
         break;
       case "stopping":
         own();
@@ -227,6 +249,7 @@ export function createChecker(inboxLimit: number, recoveries: number) {
         if (texts.has(e.turn)) s.before = { outcome: e.outcome, stopped: s.stopping !== null };
         s.live = null;
         s.stopping = null;
+        s.retracted = 0;
         s.calls.clear();
         s.ended.push(e.turn);
         outcome.set(e.turn, e.outcome);
@@ -264,6 +287,7 @@ export function createChecker(inboxLimit: number, recoveries: number) {
     accepted,
     taken,
     withdrawn,
+    attended,
     outcome,
     abandoned,
     call: (session: string, id: string) => sessions.get(session)?.calls.get(id),

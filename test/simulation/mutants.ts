@@ -15,7 +15,7 @@ export const MUTANTS: Mutant[] = [
     [`if ("step" in e && e.step !== s.step) return s; // T2`, ""],
     // The engine drops it too: T2 is for the one that slips through.
     [`if (flight.state === "dying") return`, `if (flight.state === "dying" && !event) return`, "engine/inflight.ts"],
-    ["if (cx.signal.aborted) return null; // whatever it ended with: that was us (I12)", "", "agent/think.ts"],
+    ["if (cx.signal.aborted) return null; // whatever it ended with: that was us (I12)", "", "agent/attempts.ts"],
   ),
   bug("a turn ends before its work is dead", "core/turn.ts", [
     "if (!alive.length) return end(s, turn, outcome, cx);",
@@ -171,27 +171,35 @@ export const MUTANTS: Mutant[] = [
     "return { seq, chars: 0, heard,",
   ]),
   bug("text of a dead call is kept", "engine/stream.ts", [
-    `if (entry.kind === "restarted" && chars) {`,
-    "if (chars < 0) {",
+    `if ((entry.kind === "restarted" || entry.kind === "retracted") && chars) {`,
+    `if (entry.kind === "retracted" && chars) {`,
+  ]),
+  bug("words of a stream that broke are kept", "engine/stream.ts", [
+    ` || entry.kind === "retracted") && chars`,
+    ") && chars",
   ]),
 
   // The effects
   bug(
     "a retry of our own abort",
-    "agent/think.ts",
+    "agent/attempts.ts",
     ["if (!(await cx.owned()) || cx.signal.aborted) return null;", ""],
     [`  if (signal.aborted) return { end: "aborted" };\n`, "", "agent/watchdog.ts"],
     ["    if (cx.signal.aborted) return null; // whatever it ended with: that was us (I12)\n", ""],
   ),
-  bug(
-    "a retry behind visible text",
-    "agent/think.ts",
-    ["if (said) break;", ""],
-    ["if (said || !FAULTS", "if (!FAULTS"],
-  ),
+  bug("a retry behind visible text", "agent/attempts.ts", ["    if (wanted.spoke()) return last;\n", ""]),
+  bug("a stream that breaks is begun again for ever", "agent/faults.ts", ["MOST_BREAKS = 3;", "MOST_BREAKS = 1_000;"]),
+  bug("somebody is kept waiting for a night", "agent/faults.ts", [
+    "network: { attended: { ms: 2 * MINUTE_MS }",
+    "network: { attended: { ms: DEADLINE_MS }",
+  ]),
+  bug("given up after minutes, though nobody waits", "agent/faults.ts", [
+    "unattended: { ms: DEADLINE_MS }",
+    "unattended: { ms: 2 * MINUTE_MS }",
+  ]),
   bug("a retry of what cannot succeed", "agent/faults.ts", [
-    "auth: { retry: false, fallback: true }",
-    "auth: { retry: true, fallback: true }",
+    "auth: { ...NONE, fallback: true }",
+    "auth: { attended: { tries: 3 }, unattended: { tries: 3 }, fallback: true }",
   ]),
   bug(
     "cancellation shared between calls",
@@ -204,8 +212,8 @@ export const MUTANTS: Mutant[] = [
     "",
   ]),
   bug("a summary without end", "agent/compact.ts", [
-    "if (!model || cut === 0 || upTo <= history.summarised) {",
-    "if (!model) {",
+    "return at === 0 || upTo <= history.summarised ? null : { at, upTo };",
+    "return { at, upTo };",
   ]),
   bug("a tool that threw is run again", "agent/act.ts", [
     "return { ok: false, text: `The tool failed: ${messageOf(error)}` };",

@@ -6,6 +6,7 @@ const FAULTS = [
   "model.refuses", // a fault that is not retryable
   "model.cut", // a fault after text
   "model.hangs", // says nothing more until it is aborted
+  "model.outage", // nothing can be reached, for minutes
   "model.down", // the first endpoint never answers: the fallback does
   "model.late", // answers all the same when it is aborted
   "model.deaf", // takes longer than the grace to die

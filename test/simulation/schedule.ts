@@ -33,6 +33,7 @@ const UNDELIVERED_MS = 30_000;
 const STORE_WAIT_MS = 5_000;
 /** I26: in which a session that is at rest answers for itself. */
 const MOMENT_MS = 1_000;
+const DOWN_MS = 1_800_000;
 /** Memory may be in the longest of its waits when the faults stop. */
 const MEMORY_REST_MS = 300_000;
 
@@ -58,6 +59,7 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
       draining: false,
       worked: new Set(),
       thinking: new Map(),
+      since: new Map(),
       spoke: new Set(),
       signals: new Map(),
       refused: new Map(),
@@ -90,6 +92,7 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
         self.signals.set(cx.session, cx.signal);
         self.refused.set(cx.session, new Set());
         self.thinking.set(cx.session, effect.turn);
+        self.since.set(cx.session, scheduler.now());
         self.spoke.delete(cx.session);
       }
       if (effect.do === "think" || effect.do === "compact" || effect.do === "act") {
@@ -185,7 +188,9 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
       case "say": {
         const reply = action.push ? "push" : "pull";
         const n = said.length;
-        return say({ session, source: "test", key: `${n}`, text: `<${session}>${n}`, mode: action.mode, reply });
+        const attended = action.pick < 0.5;
+        const text = `<${session}>${n}`;
+        return say({ session, source: "test", key: `${n}`, text, mode: action.mode, reply, attended });
       }
       case "redeliver": {
         const again = choose(said);
@@ -334,7 +339,10 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
     // A dead channel takes its whole patience for each reply, a dead endpoint or a defect for each thought.
     const slow = Number(world.down) + Number(world.broken) + Number(world.defective);
     const patience = slow * said.length * UNDELIVERED_MS;
-    const rested = runUntil(resting, scheduler.now() + REST_MS + patience);
+    // Where the other endpoint has said no for good, the dead one is waited for as long as the table says.
+    const alone = world.broken && plan.faults.includes("model.refuses") ? DOWN_MS : 0;
+    const well = Math.max(scheduler.now(), world.outage.until);
+    const rested = runUntil(resting, well + REST_MS + patience + alone);
     must(rested, "I24", () => keys.map((s) => `${s}: ${checker.live(s)} +${checker.waiting(s)}`).join(", "));
     const told = (s: string, by: string) => world.remembered.get(`${by} ${s}`)?.length ?? 0;
     const writers = fake.WRITERS.filter((by) => !(world.gone && by === fake.GONE));
@@ -380,6 +388,7 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
   /** Every cause has ended: every session can be read, takes a message and answers it, and can be deleted (I26). */
   function wellAgain() {
     const { engine } = process;
+    world.outage = { from: 0, until: 0 };
     runUntil(() => false, scheduler.now() + STORE_WAIT_MS);
     for (const session of keys) {
       const say = {

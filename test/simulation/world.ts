@@ -4,7 +4,7 @@ import { StoreFault } from "../../src/core/errors.ts";
 import type { Channel, Clock, FaultKind, Memory, Model, ModelResult, Store, Tool } from "../../src/core/ports.ts";
 import { hasWork } from "../../src/core/turn.ts";
 import { createMemoryStore } from "../fakes/memory-store.ts";
-import { type Checker, createChecker, must, validate } from "./checker.ts";
+import { type Checker, createChecker, must, NO_ROUTE, validate } from "./checker.ts";
 import type { Fault, Plan } from "./plan.ts";
 import { createRandom, createScheduler, type Owner, type Random, type Scheduler } from "./scheduler.ts";
 
@@ -15,6 +15,9 @@ export const STALE_MS = 5_000;
 /** Small, so that conversations outgrow it. */
 const CONTEXT = 400;
 const FAULT_RATE = 0.2;
+const OUTAGE_MS = { least: 70_000, most: 400_000 };
+/** How long somebody who waits is kept waiting for the network, and what the last try may take. */
+const PATIENCE_MS = 120_000 + 30_000;
 
 export type Process = Owner & {
   /** Another one has claimed the store. */
@@ -22,8 +25,9 @@ export type Process = Owner & {
   draining: boolean;
   /** Turns that worked here. */
   worked: Set<string>;
-  /** The turn that thinks in a session, by what its executor was told. */
+  /** The turn that thinks in a session, by what its executor was told, and since when. */
   thinking: Map<string, string>;
+  since: Map<string, number>;
   /** Sessions whose model call has said something. */
   spoke: Set<string>;
   /** Endpoints that said no for good to this effect of a session. */
@@ -44,6 +48,10 @@ export type World = {
   skew: number;
   /** The first endpoint never answers. */
   broken: boolean;
+  /** No endpoint can be reached between these times; both 0: they always can. */
+  outage: { from: number; until: number };
+  /** While there are faults, every answer breaks off. */
+  fragile: boolean;
   /** No reply ever gets through. */
   down: boolean;
   /** One memory is never told of anything. */
@@ -76,6 +84,8 @@ export function createWorld(plan: Plan, runMicrotasks: () => void, trace: World[
     skew: 0,
     trace,
     broken: faults.has("model.down"),
+    outage: { from: 0, until: 0 },
+    fragile: faults.has("model.cut") && random() < 0.3,
     down: faults.has("channel.down"),
     gone: faults.has("memory.gone"),
     defective: faults.has("agent.broken"),
@@ -90,6 +100,10 @@ export function createWorld(plan: Plan, runMicrotasks: () => void, trace: World[
     },
     chance: (fault) => faults.has(fault) && world.stormy && random() < FAULT_RATE,
   };
+  if (faults.has("model.outage")) {
+    const from = world.scheduler.now() + random() * 5_000;
+    world.outage = { from, until: from + OUTAGE_MS.least + random() * (OUTAGE_MS.most - OUTAGE_MS.least) };
+  }
   return world;
 }
 
@@ -260,16 +274,24 @@ export function modelOf(world: World, process: Process, name: "first" | "second"
           if (over) return;
           if (world.chance("model.hangs")) return;
           if (chunks-- > 0) {
-            process.spoke.add(session);
+            if (tools.length) process.spoke.add(session); // nobody sees a summary being written
             heard = scheduler.now();
             hear.text(`<${session}>${chunks} `);
-            if (world.chance("model.cut")) return fault("reset after text", "incomplete");
+            if (world.chance("model.cut") || (world.fragile && world.stormy))
+              return fault("reset after text", "incomplete");
             return later();
           }
           finish({ end: "answer", calls: tools.length && !final ? calls() : [], usage: { input: 1, output: 1 } });
         };
         const later = () => void scheduler.add(process, "model", delay(random, 60), next);
-        if (name === "first" && world.broken) failing("down", "unavailable");
+        const { from, until } = world.outage;
+        const now = scheduler.now();
+        if (now >= from && now < until) {
+          const waited = now - Math.max(from, process.since.get(session) ?? now);
+          const attended = checker.attended.has(turn);
+          must(!attended || waited < PATIENCE_MS, "§7", () => `${turn} lets somebody wait for ${waited} ms`);
+          failing(NO_ROUTE, "network");
+        } else if (name === "first" && world.broken) failing("down", "unavailable");
         else if (world.chance("model.fault")) failing("reset", random() < 0.5 ? "network" : "rate_limited");
         else if (world.chance("model.refuses")) {
           process.refused.get(session)?.add(name);

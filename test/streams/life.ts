@@ -107,7 +107,7 @@ function speak(world: World, { say, muse, fault, answer }: Asked, random: Random
   const dice = random();
   if (dice < 0.25) muse(`⟨${world.sign()}⟩ hm, ${words()}`);
   else if (dice < 0.65) say(words());
-  else if (dice < 0.67) fault("the line is bad", "network");
+  else if (dice < 0.72) fault("the line is bad", pick(random, ["network", "incomplete", "too_long"]));
   else {
     const calls = Array.from({ length: Math.floor(random() * 4) }, () => ({
       tool: pick(random, TOOLS),

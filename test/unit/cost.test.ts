@@ -22,6 +22,11 @@ it("counts what was read from the cache as a part of what was read, at its own p
   expect(costOf(PRICES, "anthropic:claude-x", usage)).toBeCloseTo(0.6 * 3 + 0.4 * 0.3 + 0.1 * 15, 10);
 });
 
+it("takes the server's word for it, where it has one", () => {
+  expect(costOf(PRICES, "claude-x", { input: 1_000_000, output: 0, cost: 0.5 })).toBe(0.5);
+  expect(costOf(PRICES, "unknown", { input: 1, output: 1, cost: 0.25 })).toBe(0.25);
+});
+
 it("counts it like the rest where it has no price of its own", () => {
   expect(costOf(PRICES, "shared", { input: 1_000_000, output: 500_000, cached: 1_000_000 })).toBe(3);
 });

@@ -148,6 +148,25 @@ describe("a provider that is named", () => {
   });
 });
 
+describe("an address", () => {
+  it.each<[ModelSettings["model"]["provider"], string, string]>([
+    ["openai-compatible", "http://127.0.0.1:8080", "http://127.0.0.1:8080/v1"],
+    ["openai-compatible", "http://127.0.0.1:8080/", "http://127.0.0.1:8080/v1"],
+    ["openai-compatible", "http://127.0.0.1:8080/v1/", "http://127.0.0.1:8080/v1"],
+    ["openai-compatible", "http://127.0.0.1:8080/v1/chat/completions", "http://127.0.0.1:8080/v1"],
+    ["openai-compatible", "https://api.z.ai/api/paas/v4", "https://api.z.ai/api/paas/v4"],
+    ["openai-compatible", "https://example.test/v1beta/openai/", "https://example.test/v1beta/openai"],
+    ["openai-compatible", "https://api.perplexity.ai", "https://api.perplexity.ai"],
+    ["openai", "https://api.openai.com", "https://api.openai.com/v1"],
+    ["openai", "https://api.openai.com/v1/responses", "https://api.openai.com/v1"],
+    ["anthropic", "https://api.anthropic.com", "https://api.anthropic.com/v1"],
+    ["anthropic", "https://api.deepseek.com/anthropic", "https://api.deepseek.com/anthropic/v1"],
+    ["anthropic", "https://api.anthropic.com/v1/messages", "https://api.anthropic.com/v1"],
+  ])("of %s may be given as %s", (provider, base_url, baseUrl) => {
+    expect(primary({ provider, base_url, default: "m" })?.baseUrl).toBe(baseUrl);
+  });
+});
+
 describe("what cannot work is an error that names the key to set", () => {
   it.each<[string, Model, Providers, RegExp]>([
     ["a base URL without a model", { base_url: OWN }, {}, /model\.default is not set/],
@@ -191,6 +210,7 @@ describe("model.context_length", () => {
     const fallback_providers = [{ provider: "anthropic" as const, model: "m" }];
     const chosen = chooseEndpoints(settings({ context_length: 32_000 }, every, { fallback_providers }));
     expect(chosen.map(({ context }) => context)).toEqual([32_000, 200_000]);
+    expect(chosen.map(({ guessed }) => guessed)).toEqual([false, true]);
     expect(primary({}, openrouter)?.context).toBe(128_000);
   });
 });

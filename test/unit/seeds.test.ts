@@ -138,8 +138,8 @@ describe("seed 001: the cascading abort", () => {
     const model = scriptedModel(FORCED);
     const clock = handClock();
     const { engine, send } = await bootEngine({ model, clock });
-    const { id } = await send("s", "hi");
-    for (let i = 0; i < 4; i++) {
+    const { id } = await send("s", "hi", { attended: true });
+    while ((await engine.run(id))?.status === "running") {
       (await model.next()).end(FORCED);
       await clock.pass(10_000);
     }

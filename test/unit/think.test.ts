@@ -17,20 +17,23 @@ function noticesOf({ engine }: Booted, session = "s"): string[] {
 }
 
 describe("fallbacks", () => {
-  it("are asked in order, each after the one before is exhausted, and the answer says whose it is", async () => {
+  it("are asked in order, each after some 15 s of trouble with the one before, and the answer says whose it is", async () => {
     const clock = handClock();
     const [first, second, third] = [model("first"), model("second"), model("third")];
     const booted = await bootEngine({ clock, model: first, fallbacks: [second, third] });
     const { id } = await booted.send("s", "hi");
-    for (let attempt = 0; attempt < 4; attempt++) {
+    const began = clock.now();
+    while (!second.all.length) {
       (await first.next()).fault("reset");
-      expect(second.all).toHaveLength(0);
-      await clock.pass(5_000);
+      await calm();
+      if (!second.all.length) await clock.pass(8_000);
     }
+    expect(clock.now() - began).toBeLessThanOrEqual(40_000); // our steps are coarse
+    expect(first.all.length).toBeGreaterThan(2);
     (await second.next()).fault("wrong key", "auth"); // no use in asking again
     (await third.next()).answer("here");
     expect(await booted.ended("s", id)).toBe("completed");
-    expect([first, second, third].map((one) => one.all.length)).toEqual([4, 1, 1]);
+    expect([second, third].map((one) => one.all.length)).toEqual([1, 1]);
     expect(await booted.entry("s", "thought")).toMatchObject({ text: "here", model: "third" });
   });
 
@@ -64,19 +67,6 @@ describe("fallbacks", () => {
     expect(await engine.run(id)).toMatchObject({ status: "failed", error: "no" });
   });
 
-  it("are not asked behind what a person has seen", async () => {
-    const clock = handClock();
-    const [first, second] = [model("first"), model("second")];
-    const { engine, send } = await bootEngine({ clock, model: first, fallbacks: [second] });
-    const { id } = await send("s", "hi");
-    const call = await first.next();
-    call.say("so far");
-    call.fault("reset");
-    await clock.pass(600_000);
-    expect([first.all.length, second.all.length]).toEqual([1, 0]);
-    expect(await engine.run(id)).toMatchObject({ status: "failed", output: "so far" });
-  });
-
   it("are not asked when we stop, whatever the aborted call ends with", async () => {
     const first = scriptedModel({ end: "fault", kind: "network", reason: "socket closed" });
     const second = model("second");
@@ -102,7 +92,7 @@ describe("fallbacks", () => {
 });
 
 describe("a notice", () => {
-  it("says why, how long and which try it is; the first word takes it back", async () => {
+  it("says what, when the next try is and until when; the first word takes it back", async () => {
     const clock = handClock();
     const first = model("first");
     const booted = await bootEngine({ clock, model: first });
@@ -110,7 +100,7 @@ describe("a notice", () => {
     await booted.send("s", "hi");
     (await first.next()).end({ end: "fault", kind: "rate_limited", reason: "slow down", retryAfter: 20_000 });
     await calm();
-    expect(notices).toEqual(["slow down. Trying again in 21 s (1 of 3)."]);
+    expect(notices).toEqual(["Trying again in 21 s, for up to 60 min: slow down"]);
     await clock.pass(21_000);
     const call = await first.next();
     expect(notices).toHaveLength(1); // it is not over before something has come
@@ -143,7 +133,7 @@ describe("a notice", () => {
     await clock.pass(1_000);
     end(await first.next());
     await calm();
-    expect(notices).toEqual([expect.stringContaining("Trying again"), ""]);
+    expect(notices).toEqual([expect.stringMatching(/trying again/i), ""]);
   });
 
   it("is taken back by a stop, and by nothing else that waits", async () => {
@@ -168,7 +158,7 @@ describe("many sessions whose provider is busy", () => {
     const first = model("first");
     let n = 0;
     const random = () => (n++ * 0.618_034) % 1;
-    const booted = await bootEngine({ clock, model: first, random, limits: { turns: 20 } });
+    const booted = await bootEngine({ clock, model: first, random, limits: { turns: 20 }, staleMs: 3_600_000 });
     const sessions = Array.from({ length: 20 }, (_, i) => `s${i}`);
     const notices = sessions.map((session) => noticesOf(booted, session));
     const turns = await Promise.all(sessions.map((session) => booted.send(session, "hi")));
@@ -176,10 +166,10 @@ describe("many sessions whose provider is busy", () => {
       (await first.next()).end({ end: "fault", kind: "rate_limited", reason: "busy", retryAfter });
     await calm();
     const began = clock.now();
-    const back = async (until: number) => {
+    const back = async (until: number, step = 100) => {
       const times: number[] = [];
       while (clock.now() - began < until) {
-        await clock.pass(100);
+        await clock.pass(step);
         while (times.length < first.all.length - 20) times.push(clock.now() - began);
       }
       return times;
@@ -189,12 +179,12 @@ describe("many sessions whose provider is busy", () => {
 
   it.each([
     [20_000, 20_000, 22_000],
-    [3_600_000, 60_000, 66_000], // nobody waits an hour, and they do not all come back after the same minute
+    [3_600_000, 3_600_000, 3_960_000], // and they do not all come back at the same moment
   ])("and asks for %d ms come back from %d ms on, spread out to %d", async (retryAfter, from, to) => {
     const { notices, back } = await busy(retryAfter);
     for (const told of notices)
-      expect(told).toEqual([expect.stringMatching(/^busy\. Trying again in \d\d s \(1 of 3\)/)]);
-    const times = await back(to + 1_000);
+      expect(told).toEqual([expect.stringMatching(/^Trying again in \d\d (s|min), for up to 60 min: busy/)]);
+    const times = await back(to + 1_000, from / 200);
     expect(times).toHaveLength(20);
     expect(Math.min(...times)).toBeGreaterThanOrEqual(from);
     expect(Math.max(...times)).toBeLessThanOrEqual(to);
@@ -223,51 +213,40 @@ describe("an endpoint that goes silent", () => {
     return { ...booted, clock, first, stall };
   }
 
-  it("three times is left for the next one, at once and for the turns of the next minute", async () => {
+  it("is left for the next one at once, and for the turns of the next minute", async () => {
     const second = model("second");
     const { first, stall, clock, send, ended } = await silent([second]);
     const one = await send("s", "one");
-    for (let n = 0; n < 3; n++) {
-      await stall();
-      await clock.pass(n < 2 ? 5_000 : 0);
-    }
+    await stall();
     (await second.next()).answer("here");
     await ended("s", one.id);
     const two = await send("s", "two");
     (await second.next()).answer("still here");
     await ended("s", two.id);
-    expect(first.all).toHaveLength(3);
+    expect(first.all).toHaveLength(1);
     await clock.pass(60_000);
     await send("s", "three");
     (await first.next()).answer("back again");
   });
 
-  it("and is the only one is asked four times, and by the next turn again", async () => {
-    const { stall, clock, send, engine, first } = await silent([]);
-    const { id } = await send("s", "hi");
-    for (let n = 0; n < 4; n++) {
-      await stall();
-      await clock.pass(5_000);
-    }
-    expect(await engine.run(id)).toMatchObject({ status: "failed", error: "first sent nothing for 80 s" });
-    await send("s", "again");
-    (await first.next()).answer("here");
-  });
-
-  it("twice and then answers is forgiven", async () => {
-    const second = model("second");
-    const { first, stall, clock, send, ended } = await silent([second]);
-    for (let turn = 0; turn < 3; turn++) {
-      const { id } = await send("s", "hi");
-      for (let n = 0; n < 2; n++) {
+  it.each([
+    [true, 3],
+    [false, 5],
+  ])(
+    "and is the only one (somebody waits: %s) is asked %d times, and by the next turn again",
+    async (attended, tries) => {
+      const { stall, clock, send, engine, first } = await silent([]);
+      const { id } = await send("s", "hi", { attended });
+      for (let n = 0; n < tries; n++) {
         await stall();
-        await clock.pass(5_000);
+        await clock.pass(30_000);
       }
-      (await first.next()).answer("sorry");
-      expect(await ended("s", id)).toBe("completed");
-    }
-    expect(second.all).toHaveLength(0);
-  });
+      expect(await engine.run(id)).toMatchObject({ status: "failed", error: "first sent nothing for 80 s" });
+      expect(first.all).toHaveLength(tries);
+      await send("s", "again");
+      (await first.next()).answer("here");
+    },
+  );
 
   it("because we stopped it is not blamed, however often", async () => {
     const second = model("second");
@@ -356,9 +335,13 @@ describe("a conversation that grows too long", () => {
   ])("goes on with a note of what was left out where its summary %s", async (_, spoil) => {
     const { clock, send, ended, small, logs } = await grown();
     const { id } = await send("s", `the question ${words(200)}`);
-    const summary = await small.next();
-    await spoil(summary, clock.pass);
-    const call = await small.next();
+    let call = await small.next();
+    for (let tries = 0; isSummary(call); tries++) {
+      expect(tries).toBeLessThan(6);
+      await spoil(call, clock.pass);
+      await clock.pass(30_000);
+      call = await small.next();
+    }
     expect(call.request.messages[0]?.text).toContain("(2 earlier messages are left out here.)");
     expect(call.request.messages[1]?.text).toContain("the question");
     call.answer("the answer");

@@ -125,6 +125,7 @@ function brief(e: NewEntry): string {
     case "thought":
     case "compacted":
     case "failed":
+    case "retracted":
     case "parked":
       return `${e.kind} ${e.turn}`;
   }

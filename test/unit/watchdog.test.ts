@@ -132,63 +132,48 @@ it.each([
 });
 
 describe("the breaker", () => {
-  const two = () => [scriptedModel(), scriptedModel()] as const;
-  const stall = (breaker: ReturnType<typeof createBreaker>, model: ReturnType<typeof scriptedModel>, times: number) => {
-    for (let n = 0; n < times; n++) breaker.failed(model, "stalled");
-  };
-
-  it("leaves an endpoint alone for a minute after the third stall", async () => {
+  it("leaves an endpoint alone for a minute, and then each time for twice as long, up to an hour", async () => {
     const clock = handClock();
     const breaker = createBreaker(clock);
-    const [first, second] = two();
-    stall(breaker, first, 2);
-    expect(breaker.order([first, second])).toEqual([first, second]);
-    stall(breaker, first, 1);
-    expect(breaker.order([first, second])).toEqual([second]);
-    await clock.pass(60_000);
-    expect(breaker.order([first, second])).toEqual([first, second]);
-  });
-
-  it("gives it one more try then: another stall, and it rests again", async () => {
-    const clock = handClock();
-    const breaker = createBreaker(clock);
-    const [first, second] = two();
-    stall(breaker, first, 3);
-    await clock.pass(60_000);
-    stall(breaker, first, 1);
-    expect(breaker.order([first, second])).toEqual([second]);
+    const model = scriptedModel();
+    expect(breaker.resting(model)).toBe(false);
+    for (const minutes of [1, 2, 4, 8, 16, 32, 60, 60]) {
+      breaker.rest(model);
+      await clock.pass(minutes * 60_000 - 1);
+      expect(breaker.resting(model)).toBe(true);
+      await clock.pass(1);
+      expect(breaker.resting(model)).toBe(false);
+      expect(breaker.doubtful(model)).toBe(true);
+    }
   });
 
   it("forgets everything with an answer", async () => {
-    const breaker = createBreaker(handClock());
-    const [first, second] = two();
-    stall(breaker, first, 2);
-    breaker.answered(first);
-    stall(breaker, first, 2);
-    expect(breaker.order([first, second])).toEqual([first, second]);
-  });
-
-  it("counts nothing but stalls", () => {
-    const breaker = createBreaker(handClock());
-    const [first, second] = two();
-    for (const kind of ["network", "unavailable", "rate_limited", "auth"] as const)
-      for (let n = 0; n < 5; n++) breaker.failed(first, kind);
-    expect(breaker.order([first, second])).toEqual([first, second]);
+    const clock = handClock();
+    const breaker = createBreaker(clock);
+    const model = scriptedModel();
+    breaker.rest(model);
+    breaker.rest(model);
+    breaker.answered(model);
+    expect([breaker.resting(model), breaker.doubtful(model)]).toEqual([false, false]);
+    breaker.rest(model);
+    await clock.pass(60_000);
+    expect(breaker.resting(model)).toBe(false);
   });
 
   it("knows endpoints apart that serve a model of the same name", () => {
     const breaker = createBreaker(handClock());
-    const [here, there] = two();
+    const [here, there] = [scriptedModel(), scriptedModel()];
     expect(here.name).toBe(there.name);
-    stall(breaker, here, 3);
-    expect(breaker.order([here, there])).toEqual([there]);
+    breaker.rest(here);
+    expect([breaker.resting(here), breaker.resting(there)]).toEqual([true, false]);
   });
 
-  it("leaves nobody without an endpoint: when all of them rest, all are asked", () => {
-    const breaker = createBreaker(handClock());
-    const [first, second] = two();
-    stall(breaker, first, 3);
-    stall(breaker, second, 3);
-    expect(breaker.order([first, second])).toEqual([first, second]);
+  it("is not fooled into an hour by a clock that is set back", () => {
+    const clock = handClock();
+    const breaker = createBreaker(clock);
+    const model = scriptedModel();
+    breaker.rest(model);
+    clock.set(-3_600_000);
+    expect(breaker.resting(model)).toBe(false);
   });
 });

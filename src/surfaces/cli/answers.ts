@@ -1,6 +1,7 @@
 // What `hermes setup` is told, and what that makes of the two files.
 import { readFileSync } from "node:fs";
 import { ConfigError, messageOf } from "../../core/errors.ts";
+import type { Offer } from "../../core/ports.ts";
 import type { Home } from "../../platform/home.ts";
 import { type Changes, editEnv, editYaml } from "./files.ts";
 
@@ -15,6 +16,8 @@ export type Answers = {
   model: string;
   /** Empty: as it is. */
   key: string;
+  /** What the server says of the model. */
+  offer?: Offer;
   /** Absent: as they are. */
   guards?: Guards;
 };
@@ -43,7 +46,8 @@ export function draftsOf(home: Home, vendors: Vendors, current: Current, answers
   ]);
 }
 
-function changesOf(vendors: Vendors, current: Current, { provider, baseUrl, model, key, guards }: Answers): Changes {
+function changesOf(vendors: Vendors, current: Current, answers: Answers): Changes {
+  const { provider, baseUrl, model, key, guards, offer } = answers;
   const changes: Changes = { "model.provider": provider === "openrouter" ? "openai-compatible" : provider };
   if (provider !== "demo") {
     const usual = (provider === "anthropic" || provider === "openai") && baseUrl === vendors[provider].baseUrl;
@@ -52,6 +56,10 @@ function changesOf(vendors: Vendors, current: Current, { provider, baseUrl, mode
     changes["model.base_url"] = usual ? undefined : baseUrl;
     // A key in config.yaml is stronger than .env, and belongs to the server that it was for.
     if (key || moved) changes["model.api_key"] = undefined;
+    // A window belongs to the model that it was for.
+    if (offer?.context) changes["model.context_length"] = offer.context;
+    else if (moved || current.endpoint?.model !== model) changes["model.context_length"] = undefined;
+    if (offer?.price) changes[`prices.${model}`] = { ...offer.price };
   }
   if (guards && guards.approvals !== current.guards.approvals) changes["approvals.mode"] = guards.approvals;
   if (guards && guards.sandbox !== current.guards.sandbox) changes["terminal.sandbox"] = guards.sandbox;

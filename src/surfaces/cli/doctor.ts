@@ -122,8 +122,13 @@ const checkModel = async ([primary, ...others]: Endpoint[], online: boolean): Pr
   if (primary.provider === "demo") return { check, status: "warn", says, fix: "choose a real one: hermes setup" };
   if (!online) return { check, status: "ok", says };
   const found = await primary.list(ONLINE_MS);
-  if (Array.isArray(found))
-    return { check, status: "ok", says: `${says}; it answers and offers ${found.length} models` };
+  if (Array.isArray(found)) {
+    const answers = `${says}; it answers and offers ${found.length} models`;
+    const window = found.find(({ id }) => id === primary.model)?.context;
+    if (!window || window >= primary.context || primary.guessed) return { check, status: "ok", says: answers };
+    const larger = `model.context_length is ${primary.context}, but the server says ${window}`;
+    return { check, status: "warn", says: `${answers}; ${larger}`, fix: `set model.context_length to ${window}` };
+  }
   return { check, status: "fail", says: `${says}; ${found.reason}`, fix: "hermes setup" };
 };
 

@@ -5,17 +5,18 @@ import { isDeepStrictEqual, parseEnv } from "node:util";
 import { type Document, isMap, isScalar, parseDocument } from "yaml";
 import { ConfigError } from "../../core/errors.ts";
 
-/** Dotted keys, a section and a name; undefined takes one out. */
-export type Changes = Record<string, string | undefined>;
+/** By a section, a dot and a name; undefined takes one out. */
+export type Changes = Record<string, string | number | Record<string, number> | undefined>;
 
 export function editYaml(source: string, changes: Changes): string {
   // Discord's ids are larger than a double can hold.
   const document = parseDocument(source, { intAsBigInt: true });
   let changed = false;
   for (const [key, value] of Object.entries(changes)) {
-    const path = key.split(".");
-    const [section = ""] = path;
-    if (document.getIn(path) === value) continue;
+    const [, section = "", name = ""] = /^([^.]+)\.(.+)$/.exec(key) ?? []; // names of models have dots in them
+    const path = [section, name];
+    const before: unknown = document.getIn(path);
+    if ((typeof before === "bigint" ? Number(before) : before) === value) continue;
     if (value !== undefined) makeSection(document, section);
     if (value === undefined) document.deleteIn(path);
     else document.setIn(path, value);

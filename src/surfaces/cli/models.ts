@@ -1,6 +1,6 @@
 // hermes models: which endpoint answers and why, what comes after it, and what else it offers.
 import { ConfigError } from "../../core/errors.ts";
-import type { Fault, Model } from "../../core/ports.ts";
+import type { Fault, Model, Offer } from "../../core/ports.ts";
 import { printable } from "../../platform/logline.ts";
 
 export type Endpoint = {
@@ -9,8 +9,9 @@ export type Endpoint = {
   baseUrl: string;
   apiKey: string;
   context: number;
+  guessed?: boolean;
   because: string;
-  list(ms: number): Promise<string[] | Fault>;
+  list(ms: number): Promise<Offer[] | Fault>;
   open(): Model;
 };
 
@@ -39,16 +40,24 @@ export async function showModels(options: ModelsOptions): Promise<number> {
   const found = primary.provider === "demo" ? [] : await primary.list(LIST_MS);
   const listed = Array.isArray(found);
   if (json) {
-    const models = listed ? { models: found } : { error: { kind: found.kind, reason: found.reason } };
+    const models = listed
+      ? { models: found.map(({ id }) => id), ...windowsOf(found) }
+      : { error: { kind: found.kind, reason: found.reason } };
     const report = { model: shown(primary), fallbacks: fallbacks.map(shown), ...models };
     await say(`${JSON.stringify(report, null, 2)}\n`);
   } else if (listed && found.length > 0) {
-    const mark = (name: string) => `${name === primary.model ? "*" : " "} ${printable(name)}\n`;
+    const mark = ({ id, context }: Offer) =>
+      `${id === primary.model ? "*" : " "} ${printable(id)}${context ? `  (${context} tokens)` : ""}\n`;
     await say(`\n${found.length} models at ${primary.baseUrl}:\n${found.map(mark).join("")}`);
   }
   if (problem) complain(redact(problem.message));
   if (!listed) complain(redact(`The models at ${primary.baseUrl} cannot be listed: ${printable(found.reason)}`));
   return problem ? 78 : listed ? 0 : 1;
+}
+
+function windowsOf(offers: readonly Offer[]) {
+  const told = offers.flatMap(({ id, context }) => (context ? [[id, context] as const] : []));
+  return told.length ? { context_lengths: Object.fromEntries(told) } : {};
 }
 
 /** Whoever has not named a model yet is here to see which there are. */

@@ -92,7 +92,7 @@ export function openPrompts({ vendors, flags, clean, primaryOf }: Desk) {
     log.step(clean(`Asking ${endpoint.baseUrl} what it offers …`));
     const found = await endpoint.list(LIST_MS);
     if (!Array.isArray(found)) teller.warn(`It does not say: ${found.reason}`);
-    const names = [...new Set([...(usual ? [usual] : []), ...(Array.isArray(found) ? found : [])])];
+    const names = [...new Set([...(usual ? [usual] : []), ...(Array.isArray(found) ? found.map(({ id }) => id) : [])])];
     const chosen =
       Array.isArray(found) && names.length > 0
         ? answered(

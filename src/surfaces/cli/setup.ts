@@ -42,6 +42,7 @@ export type Teller = Record<"step" | "success" | "warn", (text: string) => void>
 
 /** A local server may have to load the model first. */
 const TEST_MS = 60_000;
+const LIST_MS = 10_000;
 const ADVICE: Record<FaultKind, string> = {
   auth: "The key was refused: check that it is whole, and meant for this provider.",
   quota: "The account has no credit left, or the key has a limit: see the provider's site.",
@@ -51,6 +52,8 @@ const ADVICE: Record<FaultKind, string> = {
   unavailable: "The provider has trouble of its own: try again in a minute.",
   stalled: "It is slow, or still loading the model: try again.",
   incomplete: "It answers, but not as it should: is this a chat model?",
+  empty: "It answers, but with nothing at all: is this a chat model?",
+  exhausted: "It thinks longer than its limit of output tokens allows: raise the limit at the server.",
   garbled: "It answers, but not as it should: is the address right? It often ends in /v1.",
   oversized: "It answers without end: is this a chat model?",
   too_long: "The model takes too little text to be of use here: choose one with a larger window.",
@@ -82,9 +85,10 @@ export async function setUp(options: SetupOptions): Promise<number> {
     if (typeof answers === "string") return refuse(answers);
     const line = (text: string) => void process.stdout.write(`${clean(text)}\n`);
     const teller = { step: line, success: line, warn: line };
-    const failure = await tryOut(options, answers, lookAt(answers), teller);
+    const outlook = lookAt(answers);
+    const failure = await tryOut(options, answers, outlook, teller);
     if (failure) return refuse(`${clean(failure)}\nNothing was changed.`, 1);
-    save(options, current, answers, teller);
+    save(options, current, await withOffer(answers, outlook), teller);
     return 0;
   }
 
@@ -92,11 +96,12 @@ export async function setUp(options: SetupOptions): Promise<number> {
   const prompts = openPrompts({ vendors, flags, clean, primaryOf: (answers) => primaryOf(lookAt(answers)) });
   let answers = await prompts.ask(current);
   while (answers) {
-    const failure = await tryOut(options, answers, lookAt(answers), prompts.teller);
+    const outlook = lookAt(answers);
+    const failure = await tryOut(options, answers, outlook, prompts.teller);
     const next = failure ? await prompts.askWhatNow(failure) : "save";
     if (next === "leave") break;
     if (next === "save") {
-      save(options, current, answers, prompts.teller);
+      save(options, current, failure ? answers : await withOffer(answers, outlook), prompts.teller);
       return prompts.end("Start with: hermes", 0);
     }
     answers = await prompts.ask(current, answers);
@@ -159,7 +164,8 @@ async function tryOut(
 ): Promise<string | undefined> {
   if (provider === "demo") return undefined;
   const endpoint = primaryOf(outlook);
-  if (endpoint.model !== model || endpoint.baseUrl !== baseUrl || (key && endpoint.apiKey !== key)) {
+  const elsewhere = !endpoint.baseUrl.startsWith(baseUrl.replace(/\/+$/, "")); // it may have got its /v1
+  if (endpoint.model !== model || elsewhere || (key && endpoint.apiKey !== key)) {
     const ours = [home.config, `${home.env}: ${KEY_OF[provider]}`];
     const stronger = outlook.settings.filter(
       ({ key, from }) => /^(model|providers)\./.test(key) && !ours.some((place) => from.startsWith(place)),
@@ -180,6 +186,14 @@ async function tryOut(
   if (result.end === "fault") return `It does not work: ${result.reason.replace(/\.$/, "")}. ${ADVICE[result.kind]}`;
   teller.success(`It works: answered in ${((performance.now() - began) / 1_000).toFixed(1)} s.`);
   return undefined;
+}
+
+/** With the window and the price of the model, where its server says them. */
+async function withOffer(answers: Answers, outlook: Outlook): Promise<Answers> {
+  if (answers.provider === "demo") return answers;
+  const found = await primaryOf(outlook).list(LIST_MS);
+  const offer = Array.isArray(found) ? found.find(({ id }) => id === answers.model) : undefined;
+  return offer ? { ...answers, offer } : answers;
 }
 
 function save({ home, vendors }: SetupOptions, current: Current, answers: Answers, teller: Teller): void {

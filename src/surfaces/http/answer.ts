@@ -134,7 +134,8 @@ export type Output = {
   /** Live text. */
   hear(delta: string): ItemEvent[];
   take(entry: Entry): ItemEvent[];
-  about(): { input: Input | null; cached: number };
+  /** What it answers. */
+  input(): Input | null;
 };
 
 /** A turn item by item, with what is told as each of them grows: the same for one who watches and one who reads later. */
@@ -144,7 +145,6 @@ export function createOutput(run: string): Output {
   const running = new Map<string, Placed>();
   let speech: (Placed & { text: string }) | null = null;
   let input: Input | null = null;
-  let cached = 0;
 
   function add(prefix: string, fields: Fields): Placed & { added: ItemEvent } {
     const at = items.length;
@@ -226,7 +226,6 @@ export function createOutput(run: string): Output {
         return [];
       case "thought":
         for (const call of entry.calls) proposed.set(call.id, call);
-        cached += entry.usage.cached ?? 0;
         return say(entry.text, "completed", entry.calls.length ? "commentary" : "final_answer");
       case "cut":
         return say(entry.text, "incomplete", "final_answer");
@@ -239,7 +238,7 @@ export function createOutput(run: string): Output {
     }
   }
 
-  return { items, hear, take, about: () => ({ input, cached }) };
+  return { items, hear, take, input: () => input };
 }
 
 const partOf = (text: string) => ({ type: "output_text", text, annotations: [], logprobs: [] });

@@ -20,7 +20,7 @@ import {
   whileWaiting,
 } from "./answer.ts";
 import { messages, readConversation } from "./conversation.ts";
-import { createReporter, type RunEvent } from "./events.ts";
+import { createReporter, finishOf, type RunEvent } from "./events.ts";
 import { envelope, type Problem, problem } from "./problem.ts";
 import { type Api, ok, problemOf, type Route, route, streamed } from "./route.ts";
 import type { Frame } from "./sse.ts";
@@ -109,6 +109,7 @@ function requestOf(api: Api, body: Body, headers: IncomingHttpHeaders): Paramete
   return {
     ...(session && { session }),
     text,
+    attended: true, // on the line
     mode: api.settings.busyMode,
     ...(images.length && { images }),
     ...(history.length && !session && { history }), // a session knows what was said in it
@@ -138,7 +139,10 @@ async function* chunks(api: Api, asked: Asked, signal: AbortSignal): AsyncGenera
   try {
     for await (const { update, run } of watchTurn(api, turn, signal)) {
       const head = headOf(run, model);
-      const chunk = (delta: Record<string, string>, finish_reason: "stop" | null = null): Frame => {
+      const chunk = (
+        delta: Record<string, string>,
+        finish_reason: ReturnType<typeof finishOf> | null = null,
+      ): Frame => {
         const choices = [{ index: 0, delta, logprobs: null, finish_reason }];
         return { data: { ...head, object: "chat.completion.chunk", choices, ...(withUsage && { usage: null }) } };
       };
@@ -165,7 +169,7 @@ async function* chunks(api: Api, asked: Asked, signal: AbortSignal): AsyncGenera
         yield { data: envelope(endProblem(run)) };
         return true;
       }
-      yield chunk({}, "stop");
+      yield chunk({}, finishOf(run));
       if (withUsage) yield { data: { ...head, object: "chat.completion.chunk", choices: [], usage: usageOf(run) } };
       yield { data: "[DONE]" };
       return true;
@@ -201,7 +205,7 @@ const completionOf = (run: Run, model: string) => ({
       index: 0,
       message: { role: "assistant", content: run.output, refusal: null },
       logprobs: null,
-      finish_reason: "stop",
+      finish_reason: finishOf(run),
     },
   ],
   usage: usageOf(run),
@@ -211,6 +215,8 @@ const usageOf = ({ usage }: Run) => ({
   prompt_tokens: usage.input,
   completion_tokens: usage.output,
   total_tokens: usage.input + usage.output,
+  ...(usage.cached !== undefined && { prompt_tokens_details: { cached_tokens: usage.cached } }),
+  ...(usage.reasoning !== undefined && { completion_tokens_details: { reasoning_tokens: usage.reasoning } }),
 });
 
 /** Clients that take it for a chunk see one without choices. A field named `error` would make OpenAI's end the stream. */

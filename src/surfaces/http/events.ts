@@ -107,6 +107,10 @@ export function createReporter({ id, session, showReasoning }: Reporting, childR
 
 const choiceOf = ({ allow, scope = "once" }: { allow: boolean; scope?: Scope }): string => (allow ? scope : "deny");
 
+/** In OpenAI's words. */
+export const finishOf = ({ endedBy }: Run): "stop" | "length" | "content_filter" =>
+  endedBy ? ({ length: "length", filter: "content_filter" } as const)[endedBy] : "stop";
+
 export const usageOf = ({ usage }: Run) => ({
   input_tokens: usage.input,
   output_tokens: usage.output,
@@ -141,7 +145,7 @@ function endOf(run: Run, by: string): RunEvent {
   const event = `run.${run.status}`;
   switch (run.status) {
     case "completed":
-      return { event, output: run.output, usage: usageOf(run) };
+      return { event, output: run.output, usage: usageOf(run), ...(run.endedBy && { finish_reason: finishOf(run) }) };
     case "failed":
       return { event, error: run.error ?? "The run failed." };
     case "interrupted":

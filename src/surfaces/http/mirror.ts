@@ -23,6 +23,7 @@ const messageBody = z.looseObject({
   key: z.string().optional(),
   mode: z.enum(["interrupt", "queue", "steer"]),
   by,
+  attended: z.boolean().optional(),
   images: z.array(image).max(MOST_IMAGES).optional(),
   model: z.string().min(1).max(200).optional(),
   task: z.enum(["compress"]).optional(),
@@ -84,7 +85,7 @@ export function mirrorRoutes(api: Api): Route[] {
       body: messageBody,
       answers: ACCEPTED,
       handle({ params: { id }, body, headers }) {
-        const { text, mode, images, model, task, instructions, into } = body;
+        const { text, mode, attended, images, model, task, instructions, into } = body;
         const said = body.by ?? sessionKeyOf(headers);
         return accept({
           ...(id !== undefined && { session: id }),
@@ -92,6 +93,7 @@ export function mirrorRoutes(api: Api): Route[] {
           text,
           mode,
           ...(said && { by: said }),
+          ...(attended && { attended }),
           ...(images?.length && { images: images.map(({ mime, data }) => ({ mime, data })) }),
           ...(model && { model }),
           ...(task && { task }),

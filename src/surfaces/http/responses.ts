@@ -229,6 +229,7 @@ function requestOf(api: Api, body: Body): Parameters<typeof begin>[2] {
   const options = wantedOf({ temperature, top_p, tokens: max_output_tokens, effort: reasoning?.effort });
   const name = typeof conversation === "string" ? conversation : conversation?.id;
   return {
+    ...(!body.background && { attended: true }), // on the line
     ...(name && { session: `${CONVERSATION}${name}` }),
     ...(previous && { previous, apart: body.store === false }),
     text,
@@ -299,28 +300,35 @@ const STATUS: Record<Run["status"], string> = {
   interrupted: "incomplete",
 };
 
+/** Why an answer that came to its end is not whole. */
+function cutShortOf({ status, endedBy }: Run): { reason: string } | null {
+  if (status !== "completed" || !endedBy) return null;
+  return { reason: endedBy === "length" ? "max_output_tokens" : "content_filter" };
+}
+
 type Made = { run: Run; session: string; output: Output; given: Given };
 
 function responseOf(api: Api, { run, session, output, given }: Made): Record<string, unknown> {
-  const { input, cached } = output.about();
+  const input = output.input();
   const { options = {}, instructions = null } = input ?? {};
   const conversation = session.startsWith(CONVERSATION) ? { id: session.slice(CONVERSATION.length) } : null;
   const { usage, error } = run;
+  const cutShort = cutShortOf(run);
   return {
     id: idOf(run),
     object: "response",
     created_at: Math.floor(run.createdAt / 1_000),
-    completed_at: run.status === "completed" ? Math.floor(run.updatedAt / 1_000) : null,
-    status: STATUS[run.status],
+    completed_at: run.status === "completed" && !cutShort ? Math.floor(run.updatedAt / 1_000) : null,
+    status: cutShort ? "incomplete" : STATUS[run.status],
     error: run.status === "failed" ? { code: "server_error", message: error ?? "The run failed." } : null,
-    incomplete_details: run.status === "interrupted" ? { reason: "interrupted" } : null,
+    incomplete_details: cutShort ?? (run.status === "interrupted" ? { reason: "interrupted" } : null),
     output: output.items,
     usage: isOver(run)
       ? {
           input_tokens: usage.input,
-          input_tokens_details: { cached_tokens: cached, cache_write_tokens: 0 },
+          input_tokens_details: { cached_tokens: usage.cached ?? 0, cache_write_tokens: 0 },
           output_tokens: usage.output,
-          output_tokens_details: { reasoning_tokens: 0 },
+          output_tokens_details: { reasoning_tokens: usage.reasoning ?? 0 },
           total_tokens: usage.input + usage.output,
         }
       : null,
@@ -371,7 +379,7 @@ async function* events(api: Api, turn: Turn, given: Given, signal: AbortSignal):
       if (entry.kind === "began" || (entry.kind === "joined" && entry.input === turn.id))
         yield told("response.in_progress");
       yield* made.map(frame);
-      if (isOver(run)) return void (yield told(END[run.status] ?? "response.incomplete"));
+      if (isOver(run)) return void (yield told((!cutShortOf(run) && END[run.status]) || "response.incomplete"));
     }
     if (!signal.aborted) yield wrong(unfinished(turn));
   } catch (error) {

@@ -5,7 +5,7 @@ import type { Run } from "../../core/run.ts";
 import type { Ask, Entry } from "../../core/session.ts";
 import { isOver } from "./answer.ts";
 import { type Conversation, message, messages, readConversation, toHistory } from "./conversation.ts";
-import { lastEventOf, usageOf } from "./events.ts";
+import { finishOf, lastEventOf, usageOf } from "./events.ts";
 import { problem } from "./problem.ts";
 import { type Api, ok, type Route, route, streamed } from "./route.ts";
 import {
@@ -256,6 +256,7 @@ async function statusOf(api: Api, run: Run & { session: string }): Promise<Recor
     last_event: lastEventOf(entries),
     ...(run.joined && { joined: run.joined }),
     ...(run.status === "completed" && { output: run.output, usage: usageOf(run) }),
+    ...(run.status === "completed" && run.endedBy && { finish_reason: finishOf(run) }),
     ...(run.status === "failed" && { error: run.error }),
     ...(run.asking.length && { approval: askedIn(entries, run.asking) }),
   };

@@ -219,7 +219,7 @@ export function sessionRoutes(api: Api): Route[] {
     const { instructions, mode } = body;
     const model = modelOf(api, body.model);
     const more = { ...(instructions && { instructions }), ...(model && { model }) };
-    return begin(api, headers, { session, text, mode: mode ?? settings.busyMode, ...more });
+    return begin(api, headers, { session, text, attended: true, mode: mode ?? settings.busyMode, ...more });
   }
 
   /** Waits for the end of the run, also through a drain. */

@@ -118,6 +118,7 @@ export function createTally(give: (sample: Sample) => void): (entry: Entry) => v
       case "forked":
       case "moved":
       case "cut":
+      case "retracted":
       case "abandoned":
       case "delivered":
       case "revoked":

@@ -118,7 +118,7 @@ export async function checkPlace(runtime: Runtime, run: string, session: string,
 /** How much was said in the model call that was under way at that entry. */
 async function saidBehind(runtime: Runtime, session: string, seq: number): Promise<number> {
   const rest = await runtime.entries(session, seq, 1_000);
-  const end = rest.find(({ kind }) => kind === "thought" || kind === "cut" || kind === "restarted");
+  const end = rest.find(({ kind }) => ["thought", "cut", "restarted", "retracted"].includes(kind));
   if (!end) return (await runtime.status(session)).said;
   return end.kind === "thought" || end.kind === "cut" ? end.text.length : Number.POSITIVE_INFINITY; // taken back since
 }

@@ -1,4 +1,4 @@
-// What a model call cost, by the prices that are configured.
+// What model calls cost: by the word of their server, else by the prices that are configured.
 import type { Usage } from "../../core/session.ts";
 
 /** In US dollars for a million tokens, by the name of the model. */
@@ -9,7 +9,8 @@ export type Prices = Readonly<
 const MILLION = 1_000_000;
 
 /** In US dollars; null: nobody has said what it costs. */
-export function costOf(prices: Prices, model: string, { input, output, cached = 0 }: Usage): number | null {
+export function costOf(prices: Prices, model: string, { input, output, cached = 0, cost }: Usage): number | null {
+  if (cost !== undefined) return cost;
   const price = priceOf(prices, model);
   if (!price) return null;
   const again = Math.min(cached, input);

@@ -3,6 +3,7 @@
 import type { Runtime } from "../../core/runtime.ts";
 import type { CallOutcome, Entry, Input, Usage } from "../../core/session.ts";
 import type { Message } from "../../core/transcript.ts";
+import { usagePlus } from "../../core/usage.ts";
 
 type Named = { key: string; title: string };
 type Use = { id: string; tool: string; args: unknown; outcome?: CallOutcome; result?: string };
@@ -48,11 +49,11 @@ export function exportJson({ key, title }: Named, entries: readonly Entry[], at:
 
 // ── What was said ─────────────────────────────────────────────────────────────────────────────────────
 
-function conversation(entries: readonly Entry[]): { said: Said[]; waiting: number; usage: Required<Usage> } {
+function conversation(entries: readonly Entry[]): { said: Said[]; waiting: number; usage: Usage } {
   const said: Said[] = [];
   const waiting = new Map<string, { input: Input; at: number }>();
   const uses = new Map<string, Use>();
-  const usage = { input: 0, output: 0, cached: 0 };
+  let usage: Usage = { input: 0, output: 0, cached: 0 };
 
   const answered = (at: number, text: string, calls: readonly Use[], more: { model?: string; usage?: Usage } = {}) => {
     if (!text && !calls.length) return;
@@ -92,9 +93,7 @@ function conversation(entries: readonly Entry[]): { said: Said[]; waiting: numbe
       }
       case "thought":
         answered(at, entry.text, entry.calls, { model: entry.model, usage: entry.usage });
-        usage.input += entry.usage.input;
-        usage.output += entry.usage.output;
-        usage.cached += entry.usage.cached ?? 0;
+        usage = usagePlus(usage, entry.usage);
         break;
       case "acted":
         acted(entry.call, entry.outcome, entry.text);

@@ -1,6 +1,7 @@
 // What a terminal always shows of a session: what runs, waits and is asked, and what it has cost so far.
 import type { Status } from "../../core/runtime.ts";
 import type { Entry, Mode, Usage } from "../../core/session.ts";
+import { usagePlus } from "../../core/usage.ts";
 
 export type Question = Status["asking"][number];
 export type Facts = {
@@ -59,15 +60,9 @@ export function after(facts: Facts, entry: Entry): Facts {
   }
 }
 
-export function added(spent: readonly Spent[], model: string, { input, output, cached = 0 }: Usage): Spent[] {
-  const before = spent.find((one) => one.model === model) ?? { model, calls: 0, input: 0, output: 0, cached: 0 };
-  const now = {
-    model,
-    calls: before.calls + 1,
-    input: before.input + input,
-    output: before.output + output,
-    cached: (before.cached ?? 0) + cached,
-  };
+export function added(spent: readonly Spent[], model: string, usage: Usage): Spent[] {
+  const before = spent.find((one) => one.model === model) ?? { model, calls: 0, input: 0, output: 0 };
+  const now = { model, calls: before.calls + 1, ...usagePlus(before, usage) };
   return [...spent.filter((one) => one.model !== model), now];
 }
 

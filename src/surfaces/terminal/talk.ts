@@ -161,6 +161,7 @@ export function createTalk(options: TalkOptions) {
       text: whole,
       mode: facts.mode,
       reply: "pull",
+      attended: true,
       ...(chosenModel && { model: chosenModel }),
       ...(images.length && { images }),
       ...more,

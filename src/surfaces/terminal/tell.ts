@@ -1,4 +1,5 @@
 // What happens in a session, told in order to whoever shows it: plain lines, a screen, or `hermes run`.
+import { endedByText } from "../../core/run.ts";
 import type { Update } from "../../core/runtime.ts";
 import type { Ask, CallOutcome, Entry, Input, Outcome } from "../../core/session.ts";
 
@@ -50,6 +51,7 @@ export function createTeller(pen: Pen, inputs = new Map<string, Input>()) {
       case "thought":
         for (const { id, tool, args } of e.calls) calls.set(id, { id, tool, args, at: e.at });
         pen.settled();
+        if (e.endedBy) pen.aside(endedByText(e.endedBy));
         break;
       case "started": {
         const call = { ...callOf(e.call), at: e.at };
@@ -84,6 +86,9 @@ export function createTeller(pen: Pen, inputs = new Map<string, Input>()) {
         break;
       case "restarted":
         pen.aside(`Taken up again after a restart (attempt ${e.attempt}).`);
+        break;
+      case "retracted":
+        pen.aside(`${e.reason}. The answer is begun again.`);
         break;
       case "parked":
         pen.aside("Held after too many crashes: say something to go on.");

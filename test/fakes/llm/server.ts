@@ -59,7 +59,8 @@ export type FakeLlm = {
 type FakeLlmOptions = {
   /** Any other key is answered with 401. */
   apiKey?: string;
-  models?: string[];
+  /** Their names, or all that is said of each. */
+  models?: (string | { id: string; [field: string]: unknown })[];
   /** False: requests are answered and forgotten, for those who ask for hours. */
   remembers?: boolean;
   /** Whose chat completions these are. */
@@ -201,12 +202,14 @@ export async function startFakeLlm(options: FakeLlmOptions = {}): Promise<FakeLl
       return tell(wire.failure("not-found", { id }), cx);
     }
     if (apiKey !== undefined && keyOf(request) !== apiKey) return tell(wire.failure("auth", { id }), cx);
-    const data = models.map((id) =>
+    const named = models.map((model) => (typeof model === "string" ? { id: model } : model));
+    const data = named.map((model) =>
       ofAnthropic
-        ? { type: "model", id, display_name: id, created_at: "2026-01-01T00:00:00Z" }
-        : { id, object: "model", created: 1767225600, owned_by: "fake" },
+        ? { type: "model", display_name: model.id, created_at: "2026-01-01T00:00:00Z", ...model }
+        : { object: "model", created: 1767225600, owned_by: "fake", ...model },
     );
-    const page = ofAnthropic ? { has_more: false, first_id: models[0], last_id: models.at(-1) } : { object: "list" };
+    const ends = { first_id: named[0]?.id, last_id: named.at(-1)?.id };
+    const page = ofAnthropic ? { has_more: false, ...ends } : { object: "list" };
     return tell({ status: 200, headers: {}, body: JSON.stringify({ ...page, data }) }, cx);
   }
 
