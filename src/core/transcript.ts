@@ -178,8 +178,12 @@ export function extend(transcript: Transcript, entry: Entry): void {
 /** What a model is shown in the turn that runs. Before the message that began it stands what is for this turn only: what
  *  memory has to say, and that results are to be read first. Not in the system prompt, and not in the transcript: a
  *  provider keeps what stays the same, and a later turn differs from that message on only. */
-export function messagesOfTurn({ messages, seqs, begun }: Transcript, recalled: string): readonly Message[] {
-  const notes = [recalled, begun.unread ? UNREAD_RESULTS : ""].filter(Boolean);
+export function messagesOfTurn(
+  { messages, seqs, begun, summarised }: Transcript,
+  recalled: string,
+): readonly Message[] {
+  const unread = begun.unread && begun.seq > summarised; // else those results are in the summary
+  const notes = [recalled, unread ? UNREAD_RESULTS : ""].filter(Boolean);
   const at = notes.length ? seqs.lastIndexOf(begun.seq) : -1;
   const message = messages[at];
   if (message?.role !== "user") return messages;

@@ -373,7 +373,7 @@ describe("viewers", () => {
     (await api.model.next()).fault("the line is bad");
     const first = await viewer(api, id);
     const notice = (await first.until("run.notice")).at(-1);
-    expect(notice?.data["text"]).toMatch(/the line is bad.*again/);
+    expect(notice?.data["text"]).toMatch(/again.*the line is bad/);
     const second = await viewer(api, id, notice?.id);
     (await api.model.next()).answer("back");
     const seen = await second.until("run.completed");

@@ -141,6 +141,7 @@ describe("a journal as messages", () => {
       ["a", { kind: "failed", reason: "no" }],
       ["a", { kind: "stopping", outcome: "cancelled", by: "" }],
       ["a", { kind: "abandoned", key: "think:1" }],
+      ["a", { kind: "retracted", reason: "the line broke" }],
       ["a", { kind: "restarted", attempt: 1 }],
       ["a", { kind: "parked" }],
       ["a", { kind: "delivered", how: "sent" }],
@@ -227,6 +228,14 @@ describe("auto-continue after a restart (seed 002)", () => {
       const told = [...interrupted.slice(0, -1), stopping("a", outcome), ended("a", outcome), ...starts("b")];
       expect(noted(shown(...told))).toEqual([]);
     }
+  });
+
+  it("no note where the message that it stands before is in a summary by now", () => {
+    const told = [...interrupted, ...starts("b"), thought("b", "", "c4"), acted("b", "c4")];
+    const upTo = read(...interrupted, ...starts("b")).seq;
+    const all = shown(...told, ["b", { kind: "compacted", summary: "they worked", upTo }]);
+    expect(all[0]?.text).toContain("they worked");
+    expect(noted(all)).toEqual([]);
   });
 
   it("one note for many results", () => {
