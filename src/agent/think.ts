@@ -75,10 +75,11 @@ export async function think(agent: Agent, effect: EffectOf<"think">, cx: Perform
   const { kind, reason } = result;
   const retract = said ? { retract: reason } : {};
   if ((kind === "too_long" || kind === "empty") && !tight) return { type: "crowded", step, ...retract };
-  const again = FAULTS[kind].attended !== null || FAULTS[kind].fallback;
+  const same = FAULTS[kind].attended === null; // by the same endpoint it would end like this again
+  const again = !same || (FAULTS[kind].fallback && models.length > 1);
   if (!said || !again || breaks >= MOST_BREAKS) return { type: "failed", step, reason, said };
   // No tool has run, so nothing is done twice: the words are taken back, and it is begun again.
-  if (breaks > 0 && models.length > 1) agent.breaker.rest(model);
+  if ((same || breaks > 0) && models.length > 1) agent.breaker.rest(model);
   return { type: "broke", step, reason };
 }
 

@@ -318,6 +318,20 @@ describe("a stream that breaks after words", () => {
     expect(await booted.engine.run(id)).toMatchObject({ status: "failed", output: "so f" });
   });
 
+  it("because it would not end is begun by another endpoint, or not at all", async () => {
+    for (const fallbacks of [[], [model("second")]]) {
+      const { clock, first, booted, id } = await begun(fallbacks);
+      const call = await first.next();
+      call.say("on and on");
+      call.fault("larger than 16 MB", "oversized");
+      await clock.pass(2_000);
+      const [second] = fallbacks;
+      if (second) (await second.next()).answer("whole");
+      expect(await booted.ended("s", id)).toBe(second ? "completed" : "failed");
+      expect(first.all).toHaveLength(1);
+    }
+  });
+
   it("twice goes to the fallback", async () => {
     const second = model("second");
     const { clock, first, booted, id } = await begun([second]);
