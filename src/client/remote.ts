@@ -156,6 +156,8 @@ export function createRemoteRuntime({ url, key, log = () => {} }: Options): Runt
         post(`${pathOf(from)}/fork`, { id: session, title: title || null, through }).then(() => "forked"),
         { session_exists: "taken", session_not_found: "unknown", run_not_found: "unknown" },
       ),
+    restoreFiles: async ({ session, turn }) =>
+      (await post<{ text: string }>(`${pathOf(session)}/restore-files`, { turn })).text,
     forget: async (session) =>
       instead<"forgotten" | "busy" | "unknown">(
         ask("DELETE", pathOf(session)).then(() => "forgotten"),

@@ -195,7 +195,7 @@ export async function openRuntime(options: {
       log,
     }),
   });
-  /** The engine's, and what only the tools know: processes in the background. */
+  /** The engine's, and what only the tools know: processes in the background, and files. */
   const runtime: Engine = {
     ...engine,
     async stop(stop) {
@@ -208,6 +208,10 @@ export async function openRuntime(options: {
           log("error", "background.unended", { session: stop.session, error: messageOf(error) }),
         );
       return stopped;
+    },
+    async restoreFiles(what) {
+      const { turn } = await engine.status(what.session);
+      return turn ? "Files were not brought back: stop the turn first." : toolbox.restoreFiles(what);
     },
     /** With the files of its own and of the sessions that it made. */
     async forget(session) {

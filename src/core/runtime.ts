@@ -134,6 +134,9 @@ export interface Runtime {
     session: string;
     title: string;
   }): Promise<"forked" | "unknown" | "taken">;
+  /** Brings the files of the workspace back to before that turn, or (without one) to before the last time that this was done in
+   *  the session; those that were changed since are left alone. What came of it, for people. */
+  restoreFiles(what: { session: string; turn?: string | undefined }): Promise<string>;
   /** Forgets it with everything in it, unless it is at work. */
   forget(session: string): Promise<"forgotten" | "busy" | "unknown">;
   announcements(page: { dead: boolean; after: number; limit: number }): Promise<Announcement[]>;

@@ -360,6 +360,7 @@ export function createEngine(given: World): Engine {
     retitle: (session, title) => store.retitle(session, title),
     create,
     fork,
+    restoreFiles: () => Promise.resolve("Files were not brought back: there are no tools that change any."),
     forget,
     announcements: (page) => store.announcements(page),
     announced: (id, next) => store.announced(id, next),

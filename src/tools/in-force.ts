@@ -1,8 +1,9 @@
 // For `hermes doctor`: what holds a command here, what does not, and the one thing that mends it.
-import { canJoin, openNetns } from "./exec.ts";
+import { findProgram } from "../platform/programs.ts";
+import { canJoin, openNetns, run } from "./exec.ts";
 import { type Limits, USUAL_LIMITS } from "./limits.ts";
 import { closeNetns } from "./netns.ts";
-import type { Choice } from "./sandbox.ts";
+import type { Choice, Sandbox } from "./sandbox.ts";
 
 /** `fix` is there where something is missing. */
 export type InForce = { check: string; says: string; fix?: string };
@@ -10,14 +11,36 @@ type Terminal = { network: "off" | "ask" | "on"; network_allow: readonly string[
 
 export async function inForce(choice: Choice, terminal: Terminal): Promise<InForce[]> {
   const limits = { ...USUAL_LIMITS, ...(terminal.memory && { memoryBytes: terminal.memory * 2 ** 20 }) };
-  if (choice.sandbox === null) return [without(choice), limited(limits, false)];
+  if (choice.sandbox === null) return [without(choice), limited(limits, false), NO_UNDO];
   const roots = choice.sandbox.writable.join(", ");
   return [
     { check: "sandbox", says: `commands write to ${roots} and a /tmp of their own; home directories are hidden` },
     await network(terminal),
     limited(limits, true),
     { check: "git", says: "hooks and configuration of repositories are read-only inside" },
+    await undo(choice.sandbox),
   ];
+}
+
+const NO_UNDO: InForce = {
+  check: "undo",
+  says: "/undo does not bring files back: snapshots of the workspace are taken in the sandbox only",
+  fix: "mend the sandbox",
+};
+
+async function undo(sandbox: Sandbox): Promise<InForce> {
+  const [workspace = "/"] = sandbox.writable;
+  const check = "undo";
+  if (!findProgram("git"))
+    return { check, says: "/undo does not bring files back: git is not installed", fix: "apt install git" };
+  const how = { cwd: workspace, sandbox, marker: `probe-${process.pid}`, timeoutMs: 5_000 };
+  const { code } = await run(["git", "rev-parse", "--show-toplevel"], how);
+  if (code === 0) return { check, says: "/undo brings back files of the workspace that git does not ignore" };
+  return {
+    check,
+    says: `/undo does not bring files back: ${workspace} is in no git repository that commands can see`,
+    fix: "git init, or name the repository that it is in in terminal.readable",
+  };
 }
 
 function without({ why, refuse }: Extract<Choice, { sandbox: null }>): InForce {

@@ -114,7 +114,7 @@ async function modulesOf(dir: string, depth = 4): Promise<string[]> {
 
 /** The repository that a root is a linked worktree of, wherever it is. Only where that says so too: the root itself
  *  could name any directory. */
-async function linkedRepo(root: string): Promise<string | null> {
+export async function linkedRepo(root: string): Promise<string | null> {
   const [, named = ""] = /^gitdir: (.+)\n?$/.exec(await textOf(join(root, ".git"))) ?? [];
   if (!isAbsolute(named)) return null;
   const place = await realpath(named).catch(() => "");

@@ -57,6 +57,8 @@ export type TerminalOptions = {
 };
 export type Terminal = {
   tools: Tool[];
+  /** What a command of the session is put into. */
+  enter(session: string): Promise<Entered>;
   processes(session: string): readonly Background[];
   /** `/stop all` */
   endAll(session: string): Promise<void>;
@@ -320,6 +322,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
     );
   return {
     tools: [tool, createProcessTool(processes, judgeWrite)],
+    enter: (session) => box.enter(session, places.of(session), []),
     processes: processes.list,
     endAll: processes.endAll,
     async forget(session) {

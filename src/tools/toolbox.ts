@@ -23,6 +23,7 @@ import { type Choice, chooseSandbox } from "./sandbox.ts";
 import { createSchedule } from "./schedule.ts";
 import { createSessionSearch } from "./session-search.ts";
 import { createSkillView } from "./skill-view.ts";
+import { createSnapshots, type Snapshots } from "./snapshots.ts";
 import { createTerminal, type Terminal } from "./terminal.ts";
 import { createTodo } from "./todo.ts";
 import { createWebTool } from "./web.ts";
@@ -53,7 +54,7 @@ export type ToolboxOptions = {
   };
   clarifyMs: number;
   mcpServers: McpOptions["servers"];
-  store: Pick<Store, "search" | "entries" | "summary">;
+  store: Pick<Store, "search" | "entries" | "summary" | "notes">;
   /** The engine is made with its tools, so it is asked for when it is there. */
   runtime(): Runtime;
   /** Likewise. */
@@ -72,6 +73,8 @@ export type Toolbox = {
   background(session: string): { id: string; command: string }[];
   /** Ends it. */
   endBackground(session: string): Promise<void>;
+  /** Brings files back to before a turn. */
+  restoreFiles: Snapshots["restore"];
   forget: Terminal["forget"];
   sweep: Terminal["sweep"];
   callMcp: Mcp["call"];
@@ -116,6 +119,18 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
       allow: allowedHosts(terminal.network_allow),
     },
   });
+  const owner = ownerHere(home);
+  const snapshots = createSnapshots({
+    home,
+    workspace,
+    choice,
+    notes: store.notes,
+    enter: shell.enter,
+    display: escapeForDisplay,
+    owner,
+    clock,
+    log,
+  });
   const roots = [workspace, ...terminal.writable];
   const exposure =
     approvals.mode === "off"
@@ -129,9 +144,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
       home,
       outputsOf: (session) => places.of(session).outputs,
       ripgrep:
-        rg === null
-          ? null
-          : (args, how) => run([rg, ...args], { ...how, ...SEARCH, marker: randomUUID(), owner: ownerHere(home) }),
+        rg === null ? null : (args, how) => run([rg, ...args], { ...how, ...SEARCH, marker: randomUUID(), owner }),
       display: escapeForDisplay,
       log,
     }),
@@ -142,13 +155,13 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     createClarify(options.clarifyMs),
     createDelegate({ runtime, clock, approvals: approvals.unattended }),
     createSchedule({ jobs: options.jobs, clock, ...(exposure && { judge: exposure.judgeJob }) }),
-  ];
+  ].map(snapshots.around);
   let all = own;
   const mcp = createMcp({
     servers: options.mcpServers,
     home,
     roots,
-    owner: ownerHere(home),
+    owner,
     log,
     approvalMs: approvals.timeoutMs,
     ...(approvals.mode === "off" && { gate: () => ({ gate: "run" as const }) }),
@@ -181,11 +194,17 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     sandbox: sandboxLine(choice),
     background: (session) => shell.processes(session).map(({ id, command }) => ({ id, command })),
     endBackground: shell.endAll,
-    forget: shell.forget,
-    sweep: shell.sweep,
+    restoreFiles: snapshots.restore,
+    async forget(session) {
+      await Promise.all([shell.forget(session), snapshots.forget(session)]);
+    },
+    async sweep(now) {
+      await Promise.all([shell.sweep(now), snapshots.sweep(now)]);
+    },
     callMcp: mcp.call,
     async close() {
       closing.abort("closed");
+      await snapshots.close();
       await Promise.all([shell.close(), mcp.close(), policy.close()]);
     },
   };

@@ -1,4 +1,5 @@
 // hermes chat on a real terminal: what helps with typing, commands of one's own, and going from one conversation to another.
+import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,6 +9,9 @@ import { alive, eventually, holds, rests, typed } from "../fakes/chat-screen.ts"
 import { makePlace, type Place } from "../fakes/hermes.ts";
 import { type FakeLlm, startFakeLlm } from "../fakes/llm/server.ts";
 import { onTerminal, type Screen, startShell } from "../fakes/pty.ts";
+import { needs } from "../needs.ts";
+
+const boxed = await needs("sandbox", "git");
 
 let llm: FakeLlm;
 let place: Place;
@@ -310,6 +314,31 @@ describe("conversations", () => {
     expect(["❯ one", "The first answer.", "❯ two", "The second answer."].map((line) => count(second, line))).toEqual([
       1, 1, 1, 1,
     ]);
+  });
+
+  boxed.it("are taken back with what they did to files, and that is taken back too", async () => {
+    const work = join(place.dir, "work");
+    mkdirSync(work);
+    execFileSync("git", ["init", "-q"], { cwd: work });
+    writeFileSync(join(work, "edited"), "as it was\n");
+    configure(`terminal: { cwd: ${JSON.stringify(work)} }`);
+    const screen = await chat();
+    const command = "echo turn > edited; echo turn > made";
+    llm.script([{ calls: [{ name: "terminal", args: { command } }] }, { text: "Changed." }]);
+    send(screen, "change it");
+    await screen.shows("Changed.");
+    await rests(screen);
+    const files = () =>
+      ["edited", "made"].map((name) => existsSync(join(work, name)) && readFileSync(join(work, name), "utf8"));
+    expect(files()).toEqual(["turn\n", "turn\n"]);
+    send(screen, "/undo");
+    await screen.shows("Files brought back: edited. Files removed: made.");
+    expect(files()).toEqual(["as it was\n", false]);
+    await holds(screen, "change it");
+    screen.key("ctrl+u");
+    send(screen, "/undo files");
+    await screen.shows("Files brought back: edited, made.");
+    expect(files()).toEqual(["turn\n", "turn\n"]);
   });
 
   it("are left, tried again, taken back and branched; nothing of them is lost", async () => {

@@ -229,6 +229,7 @@ const DOORS: Readonly<Record<string, string>> = {
   "src/tools/env.ts": "/proc and HERMES_HOME, without opening anything",
   "src/tools/sandbox.ts": "looks at paths without opening anything",
   "src/tools/terminal.ts": "looks at directories without opening anything",
+  "src/tools/work-tree.ts": "makes the directory below HERMES_HOME in which git works, inside the sandbox",
   "src/tools/repos.ts": "looks at names and links; what is in a file it reads by the confined opener",
   "src/tools/tree.ts": "/proc",
   "src/tools/limits.ts": "/proc",

@@ -39,7 +39,7 @@ it("a background process that ends while the store fails is told of once the sto
     approvals: { mode: "off", timeoutMs: 10_000, allow: [], deny: [], unattended: "deny" },
     clarifyMs: 10_000,
     mcpServers: {},
-    store: { search: async () => [], entries: async () => [], summary: async () => null },
+    store: { search: async () => [], entries: async () => [], summary: async () => null, notes: engine.notes },
     runtime: () => engine,
     jobs: () => {
       throw new Error("There are none.");

@@ -3,7 +3,7 @@ import type { Person, Place } from "../../core/chat.ts";
 import { choiceAnswer } from "../../core/choice.ts";
 import { grantsCommand } from "../../core/grant.ts";
 import type { Notes } from "../../core/ports.ts";
-import { rewind } from "../../core/rewind.ts";
+import { rewind, undo } from "../../core/rewind.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Image, Mode } from "../../core/session.ts";
 import { type Access, asRecord } from "./access.ts";
@@ -78,9 +78,6 @@ export function createCommands(options: {
     const chosen = await notes.get(modelName(session));
     return typeof chosen === "string" ? chosen : undefined;
   }
-
-  const undo = async ({ key, session }: Asked) =>
-    (await rewind(runtime, session, () => sessions.renew(key)))?.undone ?? null;
 
   /** Tasks beside this conversation that are at work. */
   async function beside(key: string) {
@@ -195,18 +192,20 @@ export function createCommands(options: {
       description: "do the last message over again",
       once: "look",
       idle: true,
-      async run(asked) {
-        const last = await undo(asked);
+      async run({ key, session }) {
+        const last = (await rewind(runtime, session, () => sessions.renew(key)))?.undone;
         return last ? { text: last.text, mode: "queue", images: last.images ?? [] } : "There is nothing to do again.";
       },
     },
     undo: {
-      description: "take back the last message and its answer",
+      description: "take back the last message, its answer and what it did to files; files: the files as before that",
       once: "look",
       idle: true,
-      async run(asked) {
-        const last = await undo(asked);
-        return last ? `↩️ Taken back: ${last.text.slice(0, 200)}` : "There is nothing to undo.";
+      async run({ key, session, rest }) {
+        if (rest.toLowerCase() === "files") return runtime.restoreFiles({ session });
+        const back = await undo(runtime, session, () => sessions.renew(key));
+        if (!back) return "There is nothing to undo.";
+        return `↩️ Taken back: ${back.undone.text.slice(0, 200)}\n${back.files}`.trim();
       },
     },
     title: {

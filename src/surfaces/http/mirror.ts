@@ -39,6 +39,7 @@ const answerBody = z.looseObject({
   by,
 });
 const moveBody = z.looseObject({ to: z.int().min(0) });
+const restoreBody = z.looseObject({ turn: z.string().min(1).max(100).optional() });
 const entriesQuery = z.object({
   after: z.coerce.number().int().min(0).default(0),
   limit: z.coerce.number().int().min(1).max(1_000).default(100),
@@ -199,6 +200,18 @@ export function mirrorRoutes(api: Api): Route[] {
       answers: { 200: "Whether it moved" },
       async handle({ params: { id = "", input = "" }, body: { to } }) {
         return ok({ moved: await runtime.move(id, input, to) });
+      },
+    }),
+
+    route({
+      method: "POST",
+      path: "/api/sessions/:id/restore-files",
+      tag: "terminal",
+      summary: "Bring files back to before a run, or to before the last time that this was done here",
+      body: restoreBody,
+      answers: { 200: "What came of it, in words" },
+      async handle({ params: { id = "" }, body: { turn } }) {
+        return ok({ text: await runtime.restoreFiles({ session: id, turn }) });
       },
     }),
 

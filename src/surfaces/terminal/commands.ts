@@ -2,7 +2,7 @@
 
 import { choiceAnswer } from "../../core/choice.ts";
 import { grantsCommand } from "../../core/grant.ts";
-import { rewind } from "../../core/rewind.ts";
+import { rewind, undo } from "../../core/rewind.ts";
 import type { AcceptRequest, Answer, Runtime } from "../../core/runtime.ts";
 import type { Mode } from "../../core/session.ts";
 import { allEntries, exportJson, exportMarkdown } from "./export.ts";
@@ -159,14 +159,18 @@ export const COMMANDS: readonly Command[] = [
   },
   {
     name: "undo",
-    description: "go back to before your last message; it comes back into the editor",
+    argument: "[files]",
+    description: "go back to before your last message, with the files; files: take that back for the files",
     idle: true,
-    async run({ view, runtime, facts, newSession, open }) {
+    complete: ["files"],
+    async run({ view, runtime, facts, newSession, open }, rest) {
       const { session } = facts();
-      const back = await rewind(runtime, session, newSession);
+      if (rest === "files") return view.say(await runtime.restoreFiles({ session }));
+      const back = await undo(runtime, session, newSession);
       if (!back) return view.say("There is nothing to undo.");
       await open(back.session, `Back to before your last message. All of it stays as ${shortName(session)}.`);
       view.draft(back.undone.text);
+      if (back.files) view.say(back.files);
     },
   },
   {

@@ -1,0 +1,415 @@
+// What a turn did to the files of a workspace, and /undo, which brings them back. Real git, real sandbox, real store.
+import { execFileSync } from "node:child_process";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { join, relative } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import type { Notes, Store, Tool } from "../../src/core/ports.ts";
+import { openSqlite } from "../../src/store/sqlite.ts";
+import { ownerHere } from "../../src/tools/exec.ts";
+import { createFileTools } from "../../src/tools/files/tools.ts";
+import { chooseSandbox } from "../../src/tools/sandbox.ts";
+import { createSnapshots, type Snapshots } from "../../src/tools/snapshots.ts";
+import { sandboxed } from "../fakes/sandboxed.ts";
+import { needs } from "../needs.ts";
+
+const boxed = await needs("sandbox", "git");
+const box = sandboxed();
+const at = (...parts: string[]) => join(box.workspace, ...parts);
+const text = (path: string) => readFileSync(at(path), "utf8");
+const write = (path: string, content: string) => writeFileSync(at(path), content);
+/** As the user outside. */
+const git = (...args: string[]) =>
+  execFileSync("git", ["-c", "user.name=n", "-c", "user.email=e@e", ...args], {
+    cwd: box.workspace,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { PATH: process.env.PATH, HOME: box.user },
+  });
+
+let store: Store;
+let now = 1_000;
+const open: Snapshots[] = [];
+beforeEach(async () => {
+  store = await openSqlite({ file: join(box.home, "state.db") });
+});
+afterEach(async () => {
+  for (const snapshots of open.splice(0)) await snapshots.close();
+  await store.close();
+});
+
+type Made = Partial<Parameters<typeof createSnapshots>[0]>;
+/** As in a process that has just started. */
+function start(more: Made = {}, workspace = box.workspace) {
+  const { home, user } = box;
+  const writable = [workspace];
+  const homes = { hermes: home, user };
+  const readable = [box.workspace]; // where the repository is, also for a directory in it
+  const choice = chooseSandbox({ mode: "required", probe: { usable: true }, writable, readable, homes });
+  const terminal = box.terminal({ writable, readable }, { workspace });
+  const snapshots = createSnapshots({
+    home,
+    workspace,
+    choice,
+    notes: store.notes,
+    enter: terminal.enter,
+    display: (text) => text,
+    owner: ownerHere(home),
+    clock: { now: () => now++, sleep: () => Promise.resolve() },
+    log: (_, event, data) => void box.logged.push({ event, data }),
+    ...more,
+  });
+  open.push(snapshots);
+  const files = createFileTools({
+    workspace,
+    roots: [],
+    home,
+    outputsOf: () => join(home, "outputs"),
+    ripgrep: null,
+    display: (text) => text,
+    log: () => {},
+  });
+  const call = (tool: Tool, args: unknown, turn: string) =>
+    snapshots.around(tool).run(args, { session: "s", turn, call: "c", signal: new AbortController().signal });
+  return {
+    ...snapshots,
+    sh: (command: string, turn = "t1") => call(terminal.tool, { command }, turn),
+    use: (name: string, args: unknown, turn = "t1") =>
+      call(files.find((tool) => tool.name === name) ?? expect.fail(name), args, turn),
+    undo: (turn = "t1") => snapshots.restore({ session: "s", turn }),
+    redo: () => snapshots.restore({ session: "s" }),
+  };
+}
+
+/** Every file below, with what it holds and may. */
+function everything(dir: string): Record<string, string> {
+  const all = readdirSync(dir, { recursive: true, withFileTypes: true });
+  const files = all.filter((entry) => !entry.isDirectory()).map((entry) => join(entry.parentPath, entry.name));
+  return Object.fromEntries(
+    files.map((path) => {
+      const stat = statSync(path, { throwIfNoEntry: false });
+      const held = stat ? readFileSync(path, "latin1") : readlinkSync(path);
+      return [relative(dir, path), `${stat?.mode} ${stat?.mtimeMs} ${held}`];
+    }),
+  );
+}
+
+const isObject = (path: string | Buffer) => /objects\/..\/[0-9a-f]{38}$/.test(String(path));
+
+function repository(): void {
+  git("init", "-q", "-b", "main");
+  write(".gitignore", "*.log\nbuild/\n");
+  for (const name of ["edited", "deleted", "kept"]) write(name, `${name} as it was\n`);
+  git("add", "-A");
+  git("commit", "-qm", "first");
+}
+
+boxed.describe("/undo", () => {
+  beforeEach(repository);
+
+  it("brings back what was edited and deleted, removes what was made, and says so", async () => {
+    write("untracked", "untracked as it was\n");
+    const { sh, undo } = start();
+    await sh("echo more >> edited; rm deleted untracked; mkdir -p a/b; echo new > a/b/made");
+    const said = await undo();
+    expect(text("edited")).toBe("edited as it was\n");
+    expect(text("deleted")).toBe("deleted as it was\n");
+    expect(text("untracked")).toBe("untracked as it was\n");
+    expect(existsSync(at("a"))).toBe(false);
+    expect(said).toBe(
+      "Files brought back: deleted, edited, untracked. Files removed: a/b/made. /undo files takes this back.",
+    );
+  });
+
+  it("undoes what write_file and patch did, over all calls of the turn", async () => {
+    const { use, undo } = start();
+    await use("write_file", { path: "made", content: "new\n" });
+    await use("patch", { edits: [{ path: "edited", old_text: "as it was", new_text: "changed" }] });
+    await use("patch", { edits: [{ path: "kept", old_text: "as it was", new_text: "changed" }] });
+    await undo();
+    expect([existsSync(at("made")), text("edited"), text("kept")]).toEqual([
+      false,
+      "edited as it was\n",
+      "kept as it was\n",
+    ]);
+  });
+
+  it("leaves alone what was changed after the turn, and names it", async () => {
+    const { sh, undo, close } = start();
+    await sh("echo turn >> edited; echo turn >> kept; echo turn > made");
+    await close();
+    write("kept", "mine\n");
+    write("made", "mine now\n");
+    const said = await undo();
+    expect([text("edited"), text("kept"), text("made")]).toEqual(["edited as it was\n", "mine\n", "mine now\n"]);
+    expect(said).toContain("Left as they are, since somebody else may have changed them: kept, made.");
+  });
+
+  it("does not touch what is ignored", async () => {
+    write("x.log", "before\n");
+    const { sh, undo } = start();
+    await sh("echo after > x.log; mkdir build; echo b > build/out; echo turn >> edited");
+    await undo();
+    expect([text("x.log"), text("build/out"), text("edited")]).toEqual(["after\n", "b\n", "edited as it was\n"]);
+  });
+
+  it("can be undone, and that too", async () => {
+    const { sh, undo, redo } = start();
+    await sh("echo turn >> edited; rm deleted; echo turn > made");
+    await undo();
+    expect(await redo()).toBe("Files brought back: edited, made. Files removed: deleted. /undo files takes this back.");
+    expect([text("edited"), existsSync(at("deleted")), text("made")]).toEqual([
+      "edited as it was\nturn\n",
+      false,
+      "turn\n",
+    ]);
+    await redo();
+    expect([text("edited"), existsSync(at("deleted")), existsSync(at("made"))]).toEqual([
+      "edited as it was\n",
+      true,
+      false,
+    ]);
+  });
+
+  it("takes back one turn after another", async () => {
+    const { sh, undo } = start();
+    await sh("echo one >> edited", "t1");
+    await sh("echo two >> edited", "t2");
+    await undo("t2");
+    expect(text("edited")).toBe("edited as it was\none\n");
+    await undo("t1");
+    expect(text("edited")).toBe("edited as it was\n");
+  });
+
+  it("works after a restart, also one in the middle of the turn", async () => {
+    const first = start();
+    await first.sh("echo one >> edited");
+    await first.close();
+    const second = start();
+    await second.sh("echo two >> edited");
+    await second.close();
+    await start().undo();
+    expect(text("edited")).toBe("edited as it was\n");
+  });
+
+  it("leaves files alone where hermes was killed before it saw what the turn had left", async () => {
+    const dying: Notes = {
+      ...store.notes,
+      get: (key) => store.notes.get(key),
+      list: (prefix) => store.notes.list(prefix),
+      set: async (key, value) => {
+        if (!(value instanceof Object && "after" in value)) await store.notes.set(key, value);
+      },
+    };
+    const { sh, close } = start({ notes: dying });
+    await sh("echo turn >> edited");
+    await close();
+    expect(await start().undo()).toBe("Left as they are, since somebody else may have changed them: edited.");
+    expect(text("edited")).toBe("edited as it was\nturn\n");
+  });
+
+  it("keeps bytes, modes, links and names exactly, whatever attributes say", async () => {
+    write(".gitattributes", "* text=auto eol=lf\n*.id ident\n");
+    write("crlf.txt", "a\r\nb\n");
+    write("x.id", "$Id: mine $\n");
+    write("run", "#!/bin/sh\n");
+    chmodSync(at("run"), 0o755);
+    symlinkSync("nowhere", at("link"));
+    const odd = ["-rf", "ä ö.txt", 'quo"te\\', "new\nline", "tab\there"];
+    for (const name of odd) write(name, `${name}\n`);
+    git("add", "-A");
+    const { sh, undo } = start();
+    await sh("rm -- ./*; ln -s elsewhere link; echo > crlf.txt");
+    const said = await undo();
+    expect([text("crlf.txt"), text("x.id"), statSync(at("run")).mode & 0o111]).toEqual([
+      "a\r\nb\n",
+      "$Id: mine $\n",
+      0o111,
+    ]);
+    expect(readlinkSync(at("link"))).toBe("nowhere");
+    expect(odd.map((name) => text(name))).toEqual(odd.map((name) => `${name}\n`));
+    expect(said).toContain("ä ö.txt");
+  });
+
+  it("gives a directory back its place, and a file", async () => {
+    mkdirSync(at("dir"));
+    write("dir/in", "in\n");
+    const { sh, undo } = start();
+    await sh("rm -r dir; echo > dir; rm kept; mkdir kept; echo > kept/in");
+    await undo();
+    expect([text("dir/in"), text("kept")]).toEqual(["in\n", "kept as it was\n"]);
+  });
+
+  it("in the middle of a merge brings back the file with its conflict", async () => {
+    git("checkout", "-qb", "other");
+    write("edited", "theirs\n");
+    git("commit", "-qam", "theirs");
+    git("checkout", "-q", "main");
+    write("edited", "ours\n");
+    git("commit", "-qam", "ours");
+    expect(() => git("merge", "other")).toThrow("Command failed");
+    const before = text("edited");
+    const { sh, undo } = start();
+    await sh("echo resolved > edited");
+    await undo();
+    expect(text("edited")).toBe(before);
+    expect(git("status", "--short")).toContain("UU edited");
+  });
+
+  it("works in a directory of a repository, and touches only that", async () => {
+    mkdirSync(at("sub"));
+    write("sub/.gitignore", "ignored\n");
+    write("sub/in", "in\n");
+    const { sh, undo } = start({}, at("sub"));
+    await sh("echo turn >> in; echo > x.log; echo > made");
+    write("edited", "mine\n");
+    expect(await undo()).toContain("sub/in");
+    expect([text("sub/in"), text("edited"), existsSync(at("sub/made")), existsSync(at("sub/x.log"))]).toEqual([
+      "in\n",
+      "mine\n",
+      false,
+      true,
+    ]);
+  });
+
+  it("says why not where there is no snapshot", async () => {
+    expect(await start().undo("another")).toBe("Files were not brought back: there is no snapshot of that turn.");
+    rmSync(at(".git"), { recursive: true });
+    const { sh, undo } = start();
+    expect((await sh("echo turn >> edited")).text).not.toContain("snapshot");
+    expect(await undo()).toBe("Files were not brought back: no git repository.");
+    const choice = { sandbox: null, why: "bubblewrap is not installed", refuse: false } as const;
+    expect(await start({ choice }).undo()).toBe(
+      "Files were not brought back: snapshots need a sandbox, and bubblewrap is not installed.",
+    );
+  });
+});
+
+boxed.describe("a snapshot", () => {
+  beforeEach(repository);
+
+  it("writes nothing into the repository, neither does bringing files back", async () => {
+    write("untracked", "u\n");
+    const before = everything(at(".git"));
+    const { sh, undo, redo } = start();
+    await sh("echo turn >> edited; echo turn > made");
+    await undo();
+    await redo();
+    expect(everything(at(".git"))).toEqual(before);
+    expect(git("status", "--short")).toBe(" M edited\n?? made\n?? untracked\n");
+  });
+
+  it("runs nothing that the repository names", async () => {
+    const evil = join(box.dir, "evil");
+    writeFileSync(evil, `#!/bin/sh\ntouch ${at("ran")} ${box.dir}/ran /tmp/ran; cat\n`);
+    chmodSync(evil, 0o755);
+    for (const key of ["core.fsmonitor", "filter.x.clean", "filter.x.smudge", "filter.x.process", "diff.x.textconv"])
+      git("config", key, evil);
+    git("config", "core.hooksPath", box.dir);
+    writeFileSync(join(box.dir, "post-index-change"), readFileSync(evil));
+    chmodSync(join(box.dir, "post-index-change"), 0o755);
+    write(".gitattributes", "* filter=x diff=x\n");
+    const { use, undo } = start();
+    await use("write_file", { path: "edited", content: "turn\n", overwrite: true });
+    await undo();
+    expect(text("edited")).toBe("edited as it was\n");
+    expect([existsSync(at("ran")), existsSync(join(box.dir, "ran"))]).toEqual([false, false]);
+  });
+
+  it("leaves out files over 20 MB", async () => {
+    const { sh, undo } = start();
+    write("large", "");
+    truncateSync(at("large"), 20 * 2 ** 20 + 1);
+    await sh("rm large; echo turn >> edited");
+    expect(await undo()).not.toContain("large");
+    expect([text("edited"), existsSync(at("large"))]).toEqual(["edited as it was\n", false]);
+  });
+
+  it("of too much is not taken; the model is told once in a session, and the log", async () => {
+    for (let i = 0; i < 11; i++) {
+      write(`large${i}`, "");
+      truncateSync(at(`large${i}`), 20 * 2 ** 20);
+    }
+    const { sh, undo } = start();
+    const note = "[no snapshot of the workspace, so /undo will not bring files back: more than 200 MB";
+    expect((await sh("echo turn >> edited")).text.startsWith(note)).toBe(true);
+    expect((await sh("true")).text).not.toContain("snapshot");
+    expect((await sh("true", "t2")).text).not.toContain("snapshot");
+    expect(box.logged).toContainEqual({ event: "snapshot.none", data: expect.objectContaining({ session: "s" }) });
+    expect(await undo()).toContain("more than 200 MB");
+  });
+
+  it("that takes too long is given up, and the next one is not disturbed", async () => {
+    const { sh } = start({ takeMs: 1 });
+    expect((await sh("echo turn >> edited")).text).toContain("it takes longer than 0.001 s");
+    const next = start();
+    await next.sh("echo two >> edited", "t2");
+    await next.undo("t2");
+    expect(text("edited")).toBe("edited as it was\nturn\n");
+  });
+
+  it("is one of the last 50, and what nobody needs any more goes from the disk", async () => {
+    const { sh, sweep, undo, close } = start();
+    await sh("echo only in the old ones > gone", "old");
+    await sh("rm gone", "second");
+    await close();
+    const notes = await store.notes.list("snapshot/");
+    const { key, value } = notes.find((note) => note.key.endsWith("/second")) ?? expect.fail("no note");
+    const { after } = Object(value);
+    for (let i = 0; i < 50; i++)
+      await store.notes.set(key.replace("second", `n${i}`), { session: "s", before: after, after, at: 5_000 + i });
+    now = 6_000;
+    write("new", "only in the newest\n");
+    await sh("rm new", "newest");
+    await close();
+    expect(await store.notes.list("snapshot/")).toHaveLength(50);
+    expect(await undo("old")).toBe("Files were not brought back: there is no snapshot of that turn.");
+    const objects = () => readdirSync(join(box.home, "snapshots"), { recursive: true }).filter(isObject).length;
+    const before = objects();
+    await sweep(now);
+    expect(objects()).toBeLessThan(before);
+    await undo("newest");
+    expect(text("new")).toBe("only in the newest\n");
+  });
+
+  it("is forgotten with its session", async () => {
+    const { sh, forget, close } = start();
+    await sh("echo turn >> edited");
+    await close();
+    await forget("another");
+    expect(await store.notes.list("snapshot/")).toHaveLength(1);
+    await forget("s");
+    expect(await store.notes.list("snapshot/")).toEqual([]);
+  });
+
+  it("goes past repositories in the workspace", async () => {
+    git("init", "-q", "empty");
+    git("init", "-q", "nested");
+    git("-C", "nested", "commit", "-q", "--allow-empty", "-m", "x");
+    write("nested/file", "nested\n");
+    const { sh, undo } = start();
+    await sh("echo turn >> nested/file; echo turn >> edited");
+    await undo();
+    expect([text("nested/file"), text("edited")]).toEqual(["nested\nturn\n", "edited as it was\n"]);
+  });
+});
+
+boxed.it("in a linked worktree is one of that", async () => {
+  repository();
+  git("worktree", "add", "-q", join(box.dir, "linked"));
+  const { sh, undo } = start({}, join(box.dir, "linked"));
+  await sh("echo turn >> edited");
+  expect(await undo()).toContain("brought back: edited");
+  expect(readFileSync(join(box.dir, "linked", "edited"), "utf8")).toBe("edited as it was\n");
+});
