@@ -177,6 +177,7 @@ export function createSnapshots(options: {
             ...tool,
             async run(args, call) {
               const note = await begin(call);
+              if (call.signal.aborted) return { ok: false, text: "Not run: the turn was stopped." };
               try {
                 const result = await tool.run(args, call);
                 return { ...result, text: note + result.text };

@@ -155,33 +155,40 @@ git config core.fsyncMethod batch
 git config core.untrackedCache false
 git config core.splitIndex false
 mkdir -p "$1/info" "$1/objects/info"
-printf '%s\\n' "$objects" > "$1/objects/info/alternates"
-crlf=$(unset GIT_DIR GIT_WORK_TREE GIT_CONFIG_GLOBAL GIT_CONFIG_NOSYSTEM; git config core.autocrlf || :)
-if [ -f "$index" ] && [ "$crlf" != true ]; then
+if [ -f "$index" ]; then
   cp -p "$index" "$1/index"
-  git ls-files -z -- ':(top,exclude,attr:!filter !ident !eol !working-tree-encoding)' > "$1/converted" &&
-    git update-index -z --force-remove --stdin < "$1/converted" || rm -f "$1/index"
+  text=':(top,exclude,attr:!text)'
+  case $(unset GIT_DIR GIT_WORK_TREE GIT_CONFIG_GLOBAL GIT_CONFIG_NOSYSTEM; git config core.autocrlf) in true | input) text=.;; esac
+  { git ls-files -- ':(top,exclude,attr:!filter !ident !eol !working-tree-encoding)' > "$1/converted" &&
+    git ls-files --eol -- "$text" > "$1/ends" &&
+    sed -n -e 's:^[^ ]* *w/crlf [^\\t]*\\t::p' -e 's:^[^ ]* *w/mixed [^\\t]*\\t::p' "$1/ends" >> "$1/converted" &&
+    git update-index --force-remove --stdin < "$1/converted"; } || rm -f "$1/index"
 fi
 echo '* -text !eol !filter !ident !working-tree-encoding' > "$1/info/attributes"
 `;
 
-/** Files up to 20 MB (in blocks of 512 bytes), 200 MB in all. Names get a `./`, so that none is an option. Where nothing has
- *  changed, four processes are enough. */
+/** Files up to 20 MB (in blocks of 512 bytes), 200 MB in all, that can be read. Names get a `./`, so that none is an option.
+ *  Where nothing has changed, four processes are enough. An object that the repository lent may be gone from it by now, and then
+ *  all files are read. */
 const TAKE = `
+look() {
+  git ls-files -z -d > "$1/gone"
+  git ls-files -z -o -m --exclude-standard > "$1/other"
+  if [ -s "$1/gone" ]; then git update-index -z --force-remove --stdin < "$1/gone"; fi
+  if [ -s "$1/other" ]; then
+    xargs -0 sh -c 'for f; do if [ -h "$f" ] || [ -r "$f" ]; then printf "./%s\\0" "$f"; fi; done' sh < "$1/other" |
+      xargs -0 -r sh -c 'find "$@" -maxdepth 0 "(" -type l -o -type f -size -40961 ")" -print0 || :' sh > "$1/new"
+    xargs -0 -r stat -c %s < "$1/new" |
+      { sum=0; while read -r size; do sum=$((sum + size)); done; [ $sum -le 200000000 ]; } || exit ${TOO_MUCH}
+    git update-index -z --add --remove --replace --stdin < "$1/new"
+  fi
+}
 if [ ! -f "$1/info/attributes" ]; then ${BEGIN}
 fi
+printf '%s\\n' "$objects" > "$1/objects/info/alternates"
 if [ -f "$exclude" ] && [ "$exclude" -nt "$1/info/exclude" ]; then head -c 1000000 "$exclude" > "$1/info/exclude"; fi
-git ls-files -z -d > "$1/gone"
-git ls-files -z -o -m --exclude-standard > "$1/other"
-if [ -s "$1/gone" ]; then git update-index -z --force-remove --stdin < "$1/gone"; fi
-if [ -s "$1/other" ]; then
-  xargs -0 printf './%s\\0' < "$1/other" |
-    { xargs -0 sh -c 'exec find "$@" -maxdepth 0 "(" -type l -o -type f -size -40961 ")" -print0' sh || :; } > "$1/new"
-  xargs -0 -r stat -c %s < "$1/new" |
-    { sum=0; while read -r size; do sum=$((sum + size)); done; [ $sum -le 200000000 ]; } || exit ${TOO_MUCH}
-  git update-index -z --add --remove --replace --stdin < "$1/new"
-fi
-git write-tree
+look "$1"
+git write-tree || { rm -f "$1/index"; look "$1"; git write-tree; }
 `;
 
 const CHANGE = `

@@ -11,6 +11,7 @@ import {
   statSync,
   symlinkSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { join, relative } from "node:path";
@@ -242,6 +243,28 @@ boxed.describe("/undo", () => {
     expect(said).toContain("ä ö.txt");
   });
 
+  it.each([
+    ["text=auto", () => write(".gitattributes", "* text=auto\n")],
+    ["core.autocrlf", () => git("config", "core.autocrlf", "input")],
+    [
+      "a filter",
+      () => {
+        write(".gitattributes", "* filter=x\n");
+        git("config", "filter.x.clean", "tr -d '\\r'");
+      },
+    ],
+  ])("keeps line ends that git keeps in another way: %s", async (_, convert) => {
+    convert();
+    write("crlf", "a\r\nb\r\n");
+    utimesSync(at("crlf"), 1_000, 1_000); // older than the index, so that git believes it
+    git("add", "-A");
+    expect(git("cat-file", "-p", ":crlf")).toBe("a\nb\n");
+    const { sh, undo } = start();
+    await sh("rm crlf");
+    await undo();
+    expect(text("crlf")).toBe("a\r\nb\r\n");
+  });
+
   it("gives a directory back its place, and a file", async () => {
     mkdirSync(at("dir"));
     write("dir/in", "in\n");
@@ -391,6 +414,39 @@ boxed.describe("a snapshot", () => {
     expect(await store.notes.list("snapshot/")).toHaveLength(1);
     await forget("s");
     expect(await store.notes.list("snapshot/")).toEqual([]);
+  });
+
+  it("is taken again from the beginning where the repository was made anew", async () => {
+    const { sh, undo, close } = start();
+    await sh("true");
+    await close();
+    rmSync(at(".git"), { recursive: true });
+    git("init", "-q");
+    await sh("echo turn >> edited", "t2");
+    expect(await undo("t2")).toContain("brought back: edited");
+    expect(text("edited")).toBe("edited as it was\n");
+  });
+
+  it("goes past files that cannot be read, pipes and sockets", async () => {
+    write("secret", "s\n");
+    chmodSync(at("secret"), 0);
+    execFileSync("mkfifo", [at("pipe")]);
+    const { sh, undo } = start();
+    await sh("echo turn >> edited");
+    expect(await undo()).toContain("brought back: edited");
+  });
+
+  it("is not followed by the call when the turn was stopped meanwhile", async () => {
+    const { tool } = box.terminal();
+    const { around } = start();
+    const stop = new AbortController();
+    const result = around(tool).run(
+      { command: "echo turn >> edited" },
+      { session: "s", turn: "t1", call: "c", signal: stop.signal },
+    );
+    stop.abort();
+    expect(await result).toEqual({ ok: false, text: "Not run: the turn was stopped." });
+    expect(text("edited")).toBe("edited as it was\n");
   });
 
   it("goes past repositories in the workspace", async () => {
