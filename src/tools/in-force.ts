@@ -3,6 +3,7 @@ import { findProgram } from "../platform/programs.ts";
 import { canJoin, openNetns, run } from "./exec.ts";
 import { type Limits, USUAL_LIMITS } from "./limits.ts";
 import { closeNetns } from "./netns.ts";
+import { linkedRepo } from "./repos.ts";
 import type { Choice, Sandbox } from "./sandbox.ts";
 
 /** `fix` is there where something is missing. */
@@ -31,10 +32,12 @@ const NO_UNDO: InForce = {
 async function undo(sandbox: Sandbox): Promise<InForce> {
   const [workspace = "/"] = sandbox.writable;
   const check = "undo";
-  if (!findProgram("git"))
-    return { check, says: "/undo does not bring files back: git is not installed", fix: "apt install git" };
-  const how = { cwd: workspace, sandbox, marker: `probe-${process.pid}`, timeoutMs: 5_000 };
-  const { code } = await run(["git", "rev-parse", "--show-toplevel"], how);
+  const git = findProgram("git");
+  if (!git) return { check, says: "/undo does not bring files back: git is not installed", fix: "apt install git" };
+  const linked = await linkedRepo(workspace);
+  const seeing = { ...sandbox, readable: [...(sandbox.readable ?? []), ...(linked ? [linked] : [])] };
+  const how = { cwd: workspace, sandbox: seeing, marker: `probe-${process.pid}`, timeoutMs: 5_000 };
+  const { code } = await run([git, "rev-parse", "--show-toplevel"], how);
   if (code === 0) return { check, says: "/undo brings back files of the workspace that git does not ignore" };
   return {
     check,

@@ -1,5 +1,5 @@
 // The program as a person starts it: bin/hermes, a real process, a fresh HERMES_HOME.
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import {
   chmodSync,
@@ -24,10 +24,12 @@ import { createRedactor } from "../../src/platform/redact.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import { probeSandbox } from "../../src/tools/exec.ts";
 import { bootEngine, handClock } from "../fakes/scripted.ts";
+import { needs } from "../needs.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const hermes = join(root, "bin", "hermes");
 const probe = await probeSandbox();
+const boxed = await needs("sandbox", "git");
 
 let dir: string;
 let home: string;
@@ -365,7 +367,8 @@ describe("hermes doctor", () => {
       .split("\n")
       .map((line) => line.split(/\s+/).slice(0, 2).join(" "));
     const held = probe.usable ? ["✓ sandbox", "✓ network", "✓ limits", "✓ git"] : ["! sandbox", "✓ limits"];
-    expect(names).toEqual(["✓ node", "✓ home", "✓ config", "! model", "✓ database", ...held, "✓ disk", "✓ logs"]);
+    const rest = ["! undo", "✓ disk", "✓ logs"];
+    expect(names).toEqual(["✓ node", "✓ home", "✓ config", "! model", "✓ database", ...held, ...rest]);
     expect(existsSync(home)).toBe(false);
   });
 
@@ -381,6 +384,15 @@ describe("hermes doctor", () => {
       /network .*hosts are asked for, git without a question[^]*limits .*512 MB/,
     );
     expect(await held("network: false")).toMatch(/network .*no host is reached/);
+  });
+
+  boxed.it("says whether /undo brings files back, and what mends it", async () => {
+    const work = join(dir, "work");
+    mkdirSync(work);
+    makeHome({ "config.yaml": `terminal: { cwd: ${work} }` });
+    expect((await run(["doctor"])).stdout).toMatch(/! undo .*is in no git repository that commands can see → git init/);
+    execFileSync("git", ["init", "-q"], { cwd: work });
+    expect((await run(["doctor"])).stdout).toMatch(/✓ undo .*brings back files/);
   });
 
   it("shows where each value came from, and no secret", async () => {
