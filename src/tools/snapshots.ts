@@ -200,11 +200,11 @@ export function createSnapshots(options: {
       inOrder(async () => {
         const treesLeft = async () => (await list()).flatMap(({ kept }) => [kept.before, kept.after ?? []].flat());
         const trees = await treesLeft();
+        await sweepOthers(now, trees.length > 0 ? [workspace] : []);
         if (trees.length > 0 && (await tree.keepOnly(trees)) > MOST_KB) {
           await drop(FEW);
           await tree.keepOnly(await treesLeft());
         }
-        await sweepOthers(now, trees.length > 0 ? [workspace] : []);
       }),
     close: () => inOrder(async () => {}),
   };

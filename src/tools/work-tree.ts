@@ -129,14 +129,16 @@ const SHORT: Record<string, string> = { a: "\x07", b: "\b", t: "\t", n: "\n", v:
 // ── Scripts: $1 is our directory ──────────────────────────────────────────────────────────────────────
 
 /** What git says goes to a file, and is told only when it fails. A lock that is there was left by one that was ended. The
- *  repository may be hostile: no file that it makes us copy is larger than 200 MB. */
+ *  repository may be hostile: no file that it makes us copy is larger than 200 MB (in blocks of 512
+ *  bytes). */
 const ENTER = `
 set -eu
 program=$1; shift
+dir=$1
 git() { "$program" "$@"; }
-exec 2>"$1/said"
-trap 'code=$?; [ $code = 0 ] || tail -c 500 "$1/said"' EXIT
-ulimit -f 200000
+exec 2>"$dir/said"
+trap 'code=$?; [ $code = 0 ] || tail -c 500 "$dir/said"' EXIT
+ulimit -f 400000
 if [ -e "$1/index.lock" ]; then rm -f "$1"/*.lock; fi
 asked="--show-object-format --show-toplevel --git-path objects --git-path index --git-path info/exclude"
 found=$(git rev-parse --path-format=absolute $asked) || exit ${NO_REPOSITORY}
@@ -169,8 +171,9 @@ echo '* -text !eol !filter !ident !working-tree-encoding' > "$1/info/attributes"
 
 /** Files up to 20 MB (in blocks of 512 bytes), 200 MB in all, that can be read. Names get a `./`, so that none is an option.
  *  Where nothing has changed, four processes are enough. An object that the repository lent may be gone from it by now, and then
- *  all files are read. */
+ *  all files are read; the same for an index that git cannot use, the next time. */
 const TAKE = `
+trap 'code=$?; case $code in 0 | ${TOO_MUCH}) ;; *) tail -c 500 "$dir/said"; rm -f "$dir/index";; esac' EXIT
 look() {
   git ls-files -z -d > "$1/gone"
   git ls-files -z -o -m --exclude-standard > "$1/other"
@@ -199,7 +202,7 @@ git write-tree
 `;
 
 const KEEP = `
-dir=$1; shift
+shift
 for tree; do
   shift
   if git cat-file -e "$tree"; then set -- "$@" "$tree"; fi

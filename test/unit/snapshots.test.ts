@@ -427,6 +427,17 @@ boxed.describe("a snapshot", () => {
     expect(text("edited")).toBe("edited as it was\n");
   });
 
+  it("that is damaged on the disk spoils one turn at most", async () => {
+    const { sh, undo, close } = start();
+    await sh("true");
+    await close();
+    const [dir = ""] = readdirSync(join(box.home, "snapshots"));
+    writeFileSync(join(box.home, "snapshots", dir, "index"), "damaged");
+    await sh("true", "t2");
+    await sh("echo turn >> edited", "t3");
+    expect(await undo("t3")).toContain("brought back: edited");
+  });
+
   it("goes past files that cannot be read, pipes and sockets", async () => {
     write("secret", "s\n");
     chmodSync(at("secret"), 0);
