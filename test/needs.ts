@@ -23,6 +23,8 @@ const NEEDS = {
     const probe = await probeSandbox();
     return probe.usable ? "" : `no sandbox: ${probe.why}`;
   },
+  /** Where the environment of a process can be read. */
+  proc: async () => (process.platform === "linux" ? "" : "no /proc"),
   root: async () => (process.getuid?.() === 0 ? "" : "not root"),
   tmpfs: program("unshare", ["--mount", "mount", "-t", "tmpfs", "none", "/mnt"], "no tmpfs can be mounted"),
 } satisfies Record<string, Lack>;

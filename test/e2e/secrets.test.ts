@@ -1,10 +1,11 @@
 // What other processes of the same user can see of a gateway's secrets, from its start through a restart.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect } from "vitest";
 import { ownerPid } from "../../src/store/sqlite.ts";
 import { makePlace, type Place } from "../fakes/hermes.ts";
 import { type FakeLlm, startFakeLlm } from "../fakes/llm/server.ts";
+import { needs } from "../needs.ts";
 
 const KEY = "canary-api-0123456789abcdef0123456789abcdef";
 let llm: FakeLlm;
@@ -40,7 +41,7 @@ async function answers(): Promise<void> {
   expect(llm.requests.at(-1)?.headers["authorization"]).toBe("Bearer sk-canary-model");
 }
 
-it.skipIf(process.platform !== "linux")(
+(await needs("proc")).it(
   "they are in the environment of none of its processes, and it has them all the same",
   async () => {
     const hermes = place.start(["gateway", "--port", "0"]);

@@ -7,14 +7,15 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Log, ToolResult } from "../../src/core/ports.ts";
-import { ownerHere, probeSandbox } from "../../src/tools/exec.ts";
+import { ownerHere } from "../../src/tools/exec.ts";
 import { createMcp, type Mcp, type McpOptions, namesFor } from "../../src/tools/mcp.ts";
 import type { McpServer } from "../../src/tools/mcp-server.ts";
 import { procTable } from "../../src/tools/tree.ts";
 import { serveFakeMcp } from "../fakes/mcp-server.ts";
+import { needs } from "../needs.ts";
 
 const SERVER = join(import.meta.dirname, "../fakes/mcp-server.ts");
-const hasSandbox = (await probeSandbox()).usable;
+const boxed = await needs("sandbox");
 let dir: string;
 let owner: string;
 const open: Mcp[] = [];
@@ -246,7 +247,7 @@ describe("a program", () => {
     expect(noted()).toEqual([]);
   });
 
-  describe.skipIf(!hasSandbox)("in a sandbox", () => {
+  boxed.describe("in a sandbox", () => {
     test("writes in its own directory only, and does not see ours", async () => {
       writeFileSync(join(dir, "api_key"), "canary");
       const { call } = await connect({ fake: { ...stdio(), sandbox: true } });

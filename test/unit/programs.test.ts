@@ -16,6 +16,7 @@ import { clock } from "../../src/platform/clock.ts";
 import { distrustPrograms, findProgram, pathWithout } from "../../src/platform/programs.ts";
 import { notifyService } from "../../src/surfaces/gateway/service.ts";
 import { run } from "../../src/tools/exec.ts";
+import { needs } from "../needs.ts";
 
 let dir = "";
 const canary = () => join(dir, "canary");
@@ -75,7 +76,7 @@ it("commands have a PATH without the places that they may write, by whatever nam
   expect(pathWithout([join(dir, "x"), join(dir, "other")], "/usr/bin:/a/..:/bin")).toBe("/usr/bin:/a/..:/bin");
 });
 
-describe.skipIf(!findProgram("git"))("git in a repository that somebody else wrote", () => {
+(await needs("git")).describe("git in a repository that somebody else wrote", () => {
   const evil = () => `touch '${canary()}'; false`;
   const git = (command: string, where = dir) => shell(`cd '${where}' && git ${command}`);
 
