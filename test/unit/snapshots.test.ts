@@ -333,21 +333,23 @@ boxed.describe("a snapshot", () => {
     expect(git("status", "--short")).toBe(" M edited\n?? made\n?? untracked\n");
   });
 
-  it("runs nothing that the repository names", async () => {
-    const evil = join(box.dir, "evil");
-    writeFileSync(evil, `#!/bin/sh\ntouch ${at("ran")} ${box.dir}/ran /tmp/ran; cat\n`);
+  it("runs nothing that the repository names, not even in the sandbox", async () => {
+    mkdirSync(at("hooks"));
+    const evil = at("hooks/post-index-change");
+    // Where it could write: beside the snapshots, and in the workspace while files are brought back.
+    writeFileSync(evil, `#!/bin/sh\ntouch ${at("ran")} "$GIT_DIR/ran"; cat\n`);
     chmodSync(evil, 0o755);
-    for (const key of ["core.fsmonitor", "filter.x.clean", "filter.x.smudge", "filter.x.process", "diff.x.textconv"])
+    write(".gitattributes", "* diff=x\nedited filter=x\nkept filter=y\n");
+    git("add", "-A");
+    for (const key of ["core.fsmonitor", "filter.x.clean", "filter.x.smudge", "filter.y.process", "diff.x.textconv"])
       git("config", key, evil);
-    git("config", "core.hooksPath", box.dir);
-    writeFileSync(join(box.dir, "post-index-change"), readFileSync(evil));
-    chmodSync(join(box.dir, "post-index-change"), 0o755);
-    write(".gitattributes", "* filter=x diff=x\n");
+    git("config", "core.hooksPath", at("hooks"));
     const { use, undo } = start();
-    await use("write_file", { path: "edited", content: "turn\n", overwrite: true });
+    for (const path of ["edited", "kept"]) await use("write_file", { path, content: "turn\n", overwrite: true });
     await undo();
-    expect(text("edited")).toBe("edited as it was\n");
-    expect([existsSync(at("ran")), existsSync(join(box.dir, "ran"))]).toEqual([false, false]);
+    expect([text("edited"), text("kept")]).toEqual(["edited as it was\n", "kept as it was\n"]);
+    const made = readdirSync(box.dir, { recursive: true }).map(String);
+    expect(made.filter((path) => path.endsWith("/ran"))).toEqual([]);
   });
 
   it("leaves out files over 20 MB", async () => {
@@ -441,8 +443,8 @@ boxed.describe("a snapshot", () => {
   it("goes past files that cannot be read, pipes and sockets", async () => {
     write("secret", "s\n");
     chmodSync(at("secret"), 0);
-    execFileSync("mkfifo", [at("pipe")]);
     const { sh, undo } = start();
+    await sh("mkfifo pipe", "t0");
     await sh("echo turn >> edited");
     expect(await undo()).toContain("brought back: edited");
   });
