@@ -192,6 +192,7 @@ export const schema = section({
         /** Where a program starts; without one, in a directory of its own. */
         cwd: text().startsWith("/", "must be an absolute path").optional(),
         sandbox: yesNo().default(false),
+        readable: texts(),
         network: yesNo().default(true),
         url: webAddress().optional(),
         headers: z.record(z.string(), z.string("must be text"), "must be a section").default({}),

@@ -25,6 +25,8 @@ export type McpServer = {
   readonly cwd?: string | undefined;
   /** Whether it runs in a sandbox, where it can write in that directory only, and whether it has a network there. */
   readonly sandbox?: boolean;
+  /** What it may read there although it lies in something hidden: a program of its own in /tmp. */
+  readonly readable?: readonly string[];
   readonly network?: boolean;
   readonly url?: string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
@@ -149,7 +151,8 @@ export function createLink({ name, server, home, roots, owner, log, timeoutMs, o
   async function sandboxFor(cwd: string): Promise<Sandbox> {
     const probe = await (probing ??= probeSandbox());
     if (!probe.usable) throw new Error(`it must run in a sandbox (mcp_servers.${name}.sandbox), and ${probe.why}`);
-    return { writable: [cwd], hidden: [...secretPlaces(homedir()), home], hostNetwork: server.network ?? true };
+    const { readable = [], network = true } = server;
+    return { writable: [cwd], readable, hidden: [...secretPlaces(homedir()), home], hostNetwork: network };
   }
 
   const offer = (tools: Offer[]) =>

@@ -203,6 +203,7 @@ describe("values", () => {
       env: { A: "b" },
       headers: {},
       sandbox: false,
+      readable: [],
       network: true,
     });
     yaml(

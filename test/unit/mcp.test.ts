@@ -31,6 +31,8 @@ afterEach(async () => {
   expect(left).toEqual([]); // after every test: nothing that a server started is alive
 });
 
+/** Where this program lies: in /tmp it would be hidden. */
+const ROOT = join(import.meta.dirname, "../..");
 const stdio = (...args: string[]): McpServer => ({ command: [process.execPath], args: [SERVER, ...args] });
 const notes = () => join(dir, "notes");
 const noted = () => (existsSync(notes()) ? readFileSync(notes(), "utf8").trim().split("\n") : []);
@@ -250,7 +252,7 @@ describe("a program", () => {
   boxed.describe("in a sandbox", () => {
     test("writes in its own directory only, and does not see ours", async () => {
       writeFileSync(join(dir, "api_key"), "canary");
-      const { call } = await connect({ fake: { ...stdio(), sandbox: true } });
+      const { call } = await connect({ fake: { ...stdio(), sandbox: true, readable: [ROOT] } });
       expect((await call("mcp_fake_put", { path: "made" })).ok).toBe(true);
       expect(existsSync(join(dir, "mcp", "fake", "made"))).toBe(true);
       expect((await call("mcp_fake_put", { path: join(import.meta.dirname, "made") })).ok).toBe(false);
@@ -261,7 +263,7 @@ describe("a program", () => {
       const http = createServer((_, response) => void response.end()).listen(0, "127.0.0.1");
       await new Promise((resolve) => http.once("listening", resolve));
       const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}/`;
-      const server = { ...stdio(), sandbox: true };
+      const server = { ...stdio(), sandbox: true, readable: [ROOT] };
       const { call } = await connect({ on: server, off: { ...server, network: false } });
       expect((await call("mcp_on_dial", { url })).text).toContain("\n200\n");
       expect((await call("mcp_off_dial", { url })).ok).toBe(false);
@@ -269,7 +271,7 @@ describe("a program", () => {
     });
 
     test("ends with us, and so does what it left running", async () => {
-      const { mcp, call } = await connect({ fake: { ...stdio(), sandbox: true } });
+      const { mcp, call } = await connect({ fake: { ...stdio(), sandbox: true, readable: [ROOT] } });
       expect((await call("mcp_fake_leave")).ok).toBe(true);
       await mcp.close();
       expect(procTable().filter((row) => !row.dead && row.environ()?.includes(owner))).toEqual([]);
