@@ -11,6 +11,9 @@ import { makeDir } from "./home.ts";
 
 const SQLITE_BUSY = 5;
 
+/** A database that nobody refers to is collected, closed, and its lock with it: an owner who dropped `unlock` lost the token so. */
+const held = new Set<DatabaseSync>();
+
 /** The same for all homes of this user. */
 export const lockDir = (): string => join(homedir(), ".hermes", "locks");
 
@@ -21,7 +24,10 @@ export function lockToken(token: string, home: string): (() => void) | null {
   const db = new DatabaseSync(join(dir, name), { timeout: 0 });
   try {
     db.exec("PRAGMA journal_mode = MEMORY; BEGIN IMMEDIATE");
-    return () => db.close();
+    held.add(db);
+    return () => {
+      if (held.delete(db)) db.close();
+    };
   } catch (error) {
     db.close();
     if (error instanceof Error && "errcode" in error && error.errcode === SQLITE_BUSY) return null;

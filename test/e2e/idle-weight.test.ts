@@ -12,10 +12,16 @@ const MB = 1_000_000;
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
 
-function held(): number {
-  collect();
-  const { heapUsed, external } = process.memoryUsage();
-  return heapUsed + external;
+/** External memory is given back after a collection, not in it: one collection alone saw between 52 and 78 MB here. */
+async function held(): Promise<number> {
+  let least = Number.POSITIVE_INFINITY;
+  for (let look = 0; look < 5; look++) {
+    collect();
+    await new Promise(setImmediate);
+    const { heapUsed, external } = process.memoryUsage();
+    least = Math.min(least, heapUsed + external);
+  }
+  return least;
 }
 
 it("60 runs with a picture of 2 MB each, all over, leave little behind, and go on with their pictures", async () => {
@@ -30,14 +36,14 @@ it("60 runs with a picture of 2 MB each, all over, leave little behind, and go o
       { type: "image_url", image_url: { url: `data:image/png;base64,${picture(n)}` } },
     ],
   });
-  const before = held();
+  const before = await held();
   for (let n = 0; n < 60; n++) {
     const id = await api.run({ input: [see(n)], session_id: `s${n}` });
     (await api.model.next()).answer("seen");
     (api.model.all as unknown[])[n] = null; // the desk would keep what it was asked
     await api.ended(`s${n}`, id);
   }
-  expect(held() - before).toBeLessThan(60 * MB);
+  expect((await held()) - before).toBeLessThan(60 * MB);
 
   await api.run({ input: "and now?", session_id: "s0" });
   const [first] = (await api.model.next()).request.messages;

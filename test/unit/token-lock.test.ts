@@ -31,16 +31,24 @@ afterEach(() => {
   rmSync(user, { recursive: true, force: true });
 });
 
+const children = new Set<ReturnType<typeof spawn>>();
+afterEach(() => {
+  for (const child of children) child.kill("SIGKILL");
+});
+
 const MODULE = new URL("../../src/platform/token-lock.ts", import.meta.url).href;
 
 /** Another process, with another HERMES_HOME, that says whether it got the lock and stays. */
 function other(token: string) {
   const script = `
     const { lockToken } = await import(${JSON.stringify(MODULE)});
-    console.log(lockToken(${JSON.stringify(token)}, ${JSON.stringify(join(user, "other"))}) ? "mine" : "taken");
+    const got = lockToken(${JSON.stringify(token)}, ${JSON.stringify(join(user, "other"))}) ? "mine" : "taken";
+    setTimeout(() => (gc(), setImmediate(() => console.log(got)))); // who drops what unlocks still has the lock
     setInterval(() => {}, 1000);`;
-  const args = ["--disable-warning=ExperimentalWarning", "--input-type=module", "-e", script];
+  const args = ["--disable-warning=ExperimentalWarning", "--expose-gc", "--input-type=module", "-e", script];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+  children.add(child);
+  child.once("exit", () => children.delete(child));
   const said = once(child.stdout, "data").then(([data]) => String(data).trim());
   const kill = async () => {
     child.kill("SIGKILL");
