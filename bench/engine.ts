@@ -5,7 +5,7 @@ import { createBreaker } from "../src/agent/breaker.ts";
 import type { Commit, Model, Store } from "../src/core/ports.ts";
 import { createEngine, type Engine, turnId } from "../src/engine/engine.ts";
 import { clock } from "../src/platform/clock.ts";
-import { openSqlite } from "../src/store/sqlite.ts";
+import { openSqlite } from "../src/store/sqlite/sqlite.ts";
 
 export const FILE = "store.db";
 const QUESTION = "What is the weather like in Lisbon, and what should I take along? ".repeat(2);

@@ -6,10 +6,10 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { openNetns, probeSandbox, run } from "../src/tools/exec.ts";
-import { closeNetns } from "../src/tools/netns.ts";
-import { chooseSandbox, type Sandbox } from "../src/tools/sandbox.ts";
-import { createTerminal } from "../src/tools/terminal.ts";
+import { closeNetns } from "../src/tools/sandbox/netns.ts";
+import { chooseSandbox, type Sandbox } from "../src/tools/sandbox/sandbox.ts";
+import { openNetns, probeSandbox, run } from "../src/tools/shell/exec.ts";
+import { createTerminal } from "../src/tools/shell/terminal.ts";
 import { marked, SHAPES } from "../test/fakes/shapes.ts";
 import { type Figure, median, percentile, report } from "./figure.ts";
 

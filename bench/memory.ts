@@ -12,7 +12,7 @@ import type { MemoryProvider } from "../src/memory/provider.ts";
 import { createSessionsMemory } from "../src/memory/sessions.ts";
 import { clock } from "../src/platform/clock.ts";
 import { createRedactor } from "../src/platform/redact.ts";
-import { openSqlite } from "../src/store/sqlite.ts";
+import { openSqlite } from "../src/store/sqlite/sqlite.ts";
 import { type Figure, median, percentile, report } from "./figure.ts";
 
 const quick = process.argv.includes("--quick");

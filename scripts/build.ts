@@ -8,9 +8,9 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const dir = `${root}dist`;
 /** Files that are run by themselves, in a thread. */
 const THREADS = {
-  "sqlite-worker": "src/store/sqlite-worker.ts",
+  "sqlite-worker": "src/store/sqlite/sqlite-worker.ts",
   "match-worker": "src/tools/files/match-worker.ts",
-  "judge-worker": "src/tools/policy/judge-worker.ts",
+  "judge-worker": "src/policy/judge-worker.ts",
 };
 
 const began = performance.now();
@@ -42,5 +42,5 @@ async function build() {
     ],
   });
   await bundle.write({ dir, format: "esm", minify: { compress: true, mangle: false, codegen: false } });
-  cpSync(`${root}src/store/migrations`, `${dir}/migrations`, { recursive: true });
+  cpSync(`${root}src/store/sqlite/migrations`, `${dir}/migrations`, { recursive: true });
 }

@@ -2,7 +2,7 @@
 // reason in its name, and the last lines of the suite (not-tested.ts) say how many there were of each.
 import { spawnSync } from "node:child_process";
 import { describe, it } from "vitest";
-import { probeSandbox } from "../src/tools/exec.ts";
+import { probeSandbox } from "../src/tools/shell/exec.ts";
 
 /** Why it is not there; empty: it is. */
 type Lack = () => Promise<string>;

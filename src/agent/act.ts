@@ -1,6 +1,6 @@
 // One tool call that was recorded as running.
 import { messageOf } from "../core/errors.ts";
-import type { Performing, ToolResult } from "../core/ports.ts";
+import type { EffectContext, ToolResult } from "../core/ports.ts";
 import type { Event, Grant } from "../core/session.ts";
 import type { Transcript } from "../core/transcript.ts";
 import type { Agent, EffectOf } from "./agent.ts";
@@ -8,7 +8,7 @@ import type { Agent, EffectOf } from "./agent.ts";
 /** Characters of one result that a model gets to see; tools keep the rest where it can be read. */
 const LONGEST_RESULT = 200_000;
 
-export async function act(agent: Agent, effect: EffectOf<"act">, cx: Performing): Promise<Event | null> {
+export async function act(agent: Agent, effect: EffectOf<"act">, cx: EffectContext): Promise<Event | null> {
   const { calls, grants } = await cx.history();
   const use = calls.get(effect.call);
   if (!(await cx.owned()) || cx.signal.aborted) return null;
@@ -27,7 +27,7 @@ async function run(
   use: Use | undefined,
   grants: readonly Grant[],
   { turn, call }: EffectOf<"act">,
-  { session, signal }: Performing,
+  { session, signal }: EffectContext,
 ): Promise<ToolResult> {
   const tool = agent.tools.find((t) => t.name === use?.tool);
   if (!tool || !use) return { ok: false, text: `Not run: the tool "${use?.tool}" is not there any more.` };

@@ -1,9 +1,9 @@
 // A question waits for its answer; silence is a no.
-import type { Performing } from "../core/ports.ts";
+import type { EffectContext } from "../core/ports.ts";
 import type { Event } from "../core/session.ts";
 import type { Agent, EffectOf } from "./agent.ts";
 
-export async function ask({ clock }: Agent, effect: EffectOf<"ask">, cx: Performing): Promise<Event | null> {
+export async function ask({ clock }: Agent, effect: EffectOf<"ask">, cx: EffectContext): Promise<Event | null> {
   // In a loop: the wall clock may have been set back meanwhile.
   while (clock.now() < effect.until && !cx.signal.aborted) await clock.sleep(effect.until - clock.now(), cx.signal);
   if (cx.signal.aborted) return null;

@@ -1,13 +1,13 @@
 // The loop of attempts at one answer: over the endpoints, as patient as the table of faults says. Every wait is told, and
 // ends at once when it is stopped; our own abort is none of its business (I12).
-import type { Fault, Model, ModelResult, Performing } from "../core/ports.ts";
+import type { EffectContext, Fault, Model, ModelResult } from "../core/ports.ts";
 import type { Agent } from "./agent.ts";
 import { FALLBACK_MS, FAULTS, patience, waitMs } from "./faults.ts";
 
 type Answer = Extract<ModelResult, { end: "answer" }>;
 type Wanted = {
   agent: Agent;
-  cx: Performing;
+  cx: EffectContext;
   /** The first is asked first; the others when it fails. */
   models: readonly Model[];
   /** Somebody waits for the answer. */

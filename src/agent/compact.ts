@@ -1,13 +1,13 @@
 // The older part of a conversation becomes a summary. The journal keeps every entry; only what the model is shown
 // changes. It is asked for as patiently as an answer. Where the model is out of reach, nothing is shortened; where it only
 // does not manage to write one, a note of what was left out stands for it.
-import type { FaultKind, Model, ModelResult, Performing } from "../core/ports.ts";
+import type { EffectContext, FaultKind, Model, ModelResult } from "../core/ports.ts";
 import type { Event } from "../core/session.ts";
 import { CHARACTERS, type Message, type Transcript, tokensOf } from "../core/transcript.ts";
 import type { Agent, EffectOf } from "./agent.ts";
-import { askAside } from "./aside.ts";
 import { attempt, modelsFor } from "./attempts.ts";
 import { fitted } from "./context.ts";
+import { askAside } from "./side-call.ts";
 
 /** What stays word for word: of the window, or of the conversation where that is less. The window is what we believe
  *  it to be; a provider that says "too long" knows better. */
@@ -30,7 +30,7 @@ const ANSWERED: ModelResult = { end: "answer", calls: [], usage: { input: 0, out
 /** It is not about the summary: the answer would have failed with it too. */
 const OUT_OF_REACH = new Set<FaultKind>(["network", "unavailable", "rate_limited", "auth", "quota"]);
 
-export async function compact(agent: Agent, effect: EffectOf<"compact">, cx: Performing): Promise<Event | null> {
+export async function compact(agent: Agent, effect: EffectOf<"compact">, cx: EffectContext): Promise<Event | null> {
   const { step } = effect;
   const models = modelsFor(agent, effect.model);
   const [first] = models;

@@ -1,13 +1,13 @@
 // A reply to a chat that must be pushed to, under a key that stays the same however often it is sent.
 import { messageOf } from "../core/errors.ts";
-import type { Performing } from "../core/ports.ts";
+import type { EffectContext } from "../core/ports.ts";
 import { compactedText, endedByText } from "../core/run.ts";
 import type { Entry, Event } from "../core/session.ts";
 import type { Agent, EffectOf } from "./agent.ts";
 
 const WAITS_MS = [1_000, 5_000, 20_000];
 
-export async function deliver(agent: Agent, effect: EffectOf<"deliver">, cx: Performing): Promise<Event | null> {
+export async function deliver(agent: Agent, effect: EffectOf<"deliver">, cx: EffectContext): Promise<Event | null> {
   const { turn, step, from } = effect;
   const [entry] = await cx.journal.entries(cx.session, from - 1, 1);
   const text = replyOf(entry);

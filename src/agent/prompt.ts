@@ -1,5 +1,5 @@
 // The system prompt, from its parts. What comes from files is data, fenced and named; it cannot speak for us.
-import { asData, fenced } from "../platform/data.ts";
+import { asData, fenced } from "../platform/fence.ts";
 
 export type PromptParts = {
   /** Where the agent is talked to: changes how it should write. */

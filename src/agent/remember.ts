@@ -1,13 +1,13 @@
 // One ended turn into memory: off the turn's path, in turn order, tried until it is written.
 import { messageOf } from "../core/errors.ts";
-import type { Performing, Remembered } from "../core/ports.ts";
+import type { EffectContext, Remembered } from "../core/ports.ts";
 import type { Entry, Event } from "../core/session.ts";
 import type { Agent, EffectOf } from "./agent.ts";
 
 const PAGE = 200;
 const WAITS_MS = [1_000, 5_000, 30_000, 120_000];
 
-export async function remember(agent: Agent, effect: EffectOf<"remember">, cx: Performing): Promise<Event | null> {
+export async function remember(agent: Agent, effect: EffectOf<"remember">, cx: EffectContext): Promise<Event | null> {
   const ended = await nextEnded(effect.after, cx);
   const written: Event = { type: "remembered", by: effect.by, after: effect.after, upTo: ended.seq };
   if (!agent.memory) return written;
@@ -28,7 +28,7 @@ export async function remember(agent: Agent, effect: EffectOf<"remember">, cx: P
 
 type Ended = Extract<Entry, { kind: "ended" }>;
 
-async function nextEnded(after: number, cx: Performing): Promise<Ended> {
+async function nextEnded(after: number, cx: EffectContext): Promise<Ended> {
   for (let seq = after; ; ) {
     const page = await cx.journal.entries(cx.session, seq, PAGE);
     const ended = page.find((entry) => entry.kind === "ended");
@@ -39,7 +39,7 @@ async function nextEnded(after: number, cx: Performing): Promise<Ended> {
   }
 }
 
-async function recall(ended: Ended, cx: Performing): Promise<Remembered> {
+async function recall(ended: Ended, cx: EffectContext): Promise<Remembered> {
   const entries = await cx.journal.turn(ended.turn);
   const user: string[] = [];
   let assistant = "";

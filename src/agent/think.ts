@@ -1,6 +1,6 @@
 // One step of thought: a model call with its retries and fallbacks, and the judgement of what it wants to do.
 import { messageOf } from "../core/errors.ts";
-import type { Gate, ModelRequest, ModelResult, Performing, ProposedCall, Tool } from "../core/ports.ts";
+import type { EffectContext, Gate, ModelRequest, ModelResult, ProposedCall, Tool } from "../core/ports.ts";
 import type { Event, Grant, ModelOptions, Proposal } from "../core/session.ts";
 import { messagesOfTurn } from "../core/transcript.ts";
 import type { Agent, EffectOf } from "./agent.ts";
@@ -13,7 +13,7 @@ import { staleMs, watchedCall } from "./watchdog.ts";
 /** Calls of one answer that are looked at; a model that wants more has lost its way. */
 const MOST_CALLS = 64;
 
-export async function think(agent: Agent, effect: EffectOf<"think">, cx: Performing): Promise<Event | null> {
+export async function think(agent: Agent, effect: EffectOf<"think">, cx: EffectContext): Promise<Event | null> {
   const { step, final, turn, tight, breaks } = effect;
   const history = await cx.history();
   const { tools } = agent;
@@ -41,11 +41,11 @@ export async function think(agent: Agent, effect: EffectOf<"think">, cx: Perform
       if (cx.signal.aborted) return;
       if (!said) cx.notice("");
       said += text;
-      cx.say(text);
+      cx.emitText(text);
     },
     reasoning: (text: string) => {
       reasoning += text;
-      cx.muse(text);
+      cx.emitReasoning(text);
     },
   };
   const ended = await attempt({

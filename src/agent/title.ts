@@ -1,10 +1,11 @@
 // Titles by the model. A conversation is called after its first message; once its first turn is over, the model is asked
 // for something better. It is done as one more writer of the memory, so it is off the turn's path, is taken up again
 // after a restart, and is bounded. Whatever goes wrong, the old title stays and nobody asks again.
+
 import { messageOf } from "../core/errors.ts";
 import type { Clock, Log, Memory, Model, Remembered, Store } from "../core/ports.ts";
 import { titleOf } from "../core/title.ts";
-import { askAside } from "./aside.ts";
+import { askAside } from "./side-call.ts";
 
 type Options = { model: Model; store: Pick<Store, "summary" | "retitle">; clock: Clock; log: Log };
 

@@ -79,7 +79,7 @@ export function addChat(program: Command): void {
     .option("--json", "for programs", false)
     .action(async ({ limit, json }: { limit: number; json: boolean }) => {
       const { listSessions } = await import("../surfaces/terminal/sessions.ts");
-      const { openSqlite } = await import("../store/sqlite.ts");
+      const { openSqlite } = await import("../store/sqlite/sqlite.ts");
       const { existsSync } = await import("node:fs");
       const file = homeOf(env).database;
       if (!existsSync(file)) return print(json ? "" : "There are no conversations yet.\n");

@@ -23,7 +23,7 @@ export function addMemory(program: Command): void {
     .option("--json", "for programs", false)
     .action(async (words: string[], options: { scope?: string; limit: number; json: boolean }) => {
       const { searchMemory } = await import("../surfaces/cli/memory.ts");
-      const { openSqlite } = await import("../store/sqlite.ts");
+      const { openSqlite } = await import("../store/sqlite/sqlite.ts");
       const { existsSync } = await import("node:fs");
       const file = homeOf(env).database;
       const store = existsSync(file) ? await openSqlite({ file, readOnly: true }) : null;

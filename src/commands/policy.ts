@@ -17,8 +17,8 @@ export function addPolicy(program: Command): void {
         .option("--sandbox", "as it is inside a sandbox", false)
         .action(async (command: string | undefined, { stdin, sandbox }: { stdin: boolean; sandbox: boolean }) => {
           const { checkPolicy } = await import("../surfaces/cli/policy.ts");
-          const { openHomePolicy } = await import("../tools/home-policy.ts");
-          const { escapeOnLine } = await import("../tools/policy/display.ts");
+          const { openHomePolicy } = await import("../policy/home-policy.ts");
+          const { escapeOnLine } = await import("../policy/display.ts");
           const { loadConfig } = await import("../config/config.ts");
           const { createInterface } = await import("node:readline");
           const { homedir } = await import("node:os");

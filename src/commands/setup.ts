@@ -51,7 +51,7 @@ export function addSetup(program: Command): void {
         look: await outlook(),
         sandbox: whereCommandsRun,
         openStore: async (file) => {
-          const { openSqlite } = await import("../store/sqlite.ts");
+          const { openSqlite } = await import("../store/sqlite/sqlite.ts");
           return openSqlite({ file, readOnly: true });
         },
       });
@@ -63,7 +63,7 @@ export function addSetup(program: Command): void {
 async function outlook() {
   const { loadConfig } = await import("../config/config.ts");
   const { chooseEndpoints } = await import("../llm/endpoint.ts");
-  const { listModels } = await import("../llm/list.ts");
+  const { listModels } = await import("../llm/model-list.ts");
   const { createModel } = await import("../llm/provider.ts");
   return (drafts: ReadonlyMap<string, string> = new Map()) => {
     const loaded = loadConfig({ env, drafts });
@@ -82,7 +82,7 @@ async function outlook() {
 
 async function whereCommandsRun() {
   const { loadConfig } = await import("../config/config.ts");
-  const { inForce } = await import("../tools/in-force.ts");
+  const { inForce } = await import("../tools/sandbox/in-force.ts");
   const { pickSandbox } = await import("../tools/toolbox.ts");
   try {
     const { terminal } = loadConfig({ env }).config;

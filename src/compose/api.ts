@@ -5,8 +5,8 @@ import type { PairingDesk } from "../core/chat.ts";
 import type { Notes } from "../core/ports.ts";
 import { clock } from "../platform/clock.ts";
 import { createAccess } from "../surfaces/gateway/access.ts";
-import type { ServedApi } from "../surfaces/http/api.ts";
-import type { Route } from "../surfaces/http/route.ts";
+import type { ServedApi } from "../surfaces/http/server/api.ts";
+import type { Route } from "../surfaces/http/server/route.ts";
 import type { Running } from "./runtime.ts";
 
 /** What answers that are under way when we leave may take. */
@@ -20,12 +20,12 @@ export async function serve(
 ): Promise<ServedApi & { keyFile: string | null }> {
   const { engine, config, home, endpoints, log, tools, redact, observers } = running;
   const { api_server: server } = config.gateway;
-  const { apiKey, requireStrongKey } = await import("../surfaces/http/key.ts");
-  const { serveApi } = await import("../surfaces/http/api.ts");
-  const { jobRoutes } = await import("../surfaces/http/jobs.ts");
-  const { createMetrics, metricsRoutes } = await import("../surfaces/http/metrics.ts");
-  const { pairingRoutes } = await import("../surfaces/http/pairing.ts");
-  const { skillRoutes } = await import("../surfaces/http/skills.ts");
+  const { apiKey, requireStrongKey } = await import("../surfaces/http/server/key.ts");
+  const { serveApi } = await import("../surfaces/http/server/api.ts");
+  const { jobRoutes } = await import("../surfaces/http/runtime/jobs.ts");
+  const { createMetrics, metricsRoutes } = await import("../surfaces/http/server/metrics.ts");
+  const { pairingRoutes } = await import("../surfaces/http/runtime/pairing.ts");
+  const { skillRoutes } = await import("../surfaces/http/runtime/skills.ts");
   requireStrongKey({ host: server.host, configured: server.key });
   const { key, file: keyFile } = apiKey({ configured: server.key, file: home.apiKey });
   running.hide(key);

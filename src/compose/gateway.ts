@@ -14,14 +14,14 @@ import { homeOf } from "../platform/home.ts";
 import { findProgram } from "../platform/programs.ts";
 import { lockToken } from "../platform/token-lock.ts";
 import { uncaught } from "../platform/uncaught.ts";
-import { ownerPid } from "../store/sqlite.ts";
+import { ownerPid } from "../store/sqlite/sqlite.ts";
 import { type CronJobs, remoteJobs } from "../surfaces/cli/cron.ts";
 import { skillLines } from "../surfaces/cli/skills.ts";
 import { createGateway } from "../surfaces/gateway/gateway.ts";
 import { createLifecycle, leaveTo } from "../surfaces/gateway/lifecycle.ts";
 import { notifyService } from "../surfaces/gateway/service.ts";
 import { answerUnattended } from "../surfaces/gateway/unattended.ts";
-import { channelRoutes, type Door } from "../surfaces/http/channels.ts";
+import { channelRoutes, type Door } from "../surfaces/http/runtime/channels.ts";
 import { pairingDesk, serve } from "./api.ts";
 import { abandon, deliversBy, openRuntime, type Running } from "./runtime.ts";
 
@@ -142,7 +142,7 @@ async function openChats(running: Running, doors: Map<string, Door>): Promise<Ch
     running.defer(unlock);
   };
   if (telegram.token) {
-    const { createTelegram } = await import("../chats/telegram.ts");
+    const { createTelegram } = await import("../chats/telegram/telegram.ts");
     lock("Telegram", telegram.token);
     const { token, api_root: apiRoot, webhook_url: url } = telegram;
     let receive: Door = async () => ({ status: 503, body: {} });
@@ -155,14 +155,14 @@ async function openChats(running: Running, doors: Map<string, Door>): Promise<Ch
     chats.push(createTelegram({ ...common, token, apiRoot, ...(url && { webhook: { url, secret, listen } }) }));
   }
   if (discord.token) {
-    const { createDiscord } = await import("../chats/discord.ts");
+    const { createDiscord } = await import("../chats/discord/discord.ts");
     lock("Discord", discord.token);
     const { token, api_root: apiRoot } = discord;
     const marks = marksIn(engine.notes, "discord");
     chats.push(createDiscord({ ...common, token, marks, ...(apiRoot && { apiRoot }) }));
   }
   if (slack.bot_token && slack.app_token) {
-    const { createSlack } = await import("../chats/slack.ts");
+    const { createSlack } = await import("../chats/slack/slack.ts");
     lock("Slack", slack.bot_token);
     const { bot_token: botToken, app_token: appToken, api_root: apiRoot } = slack;
     chats.push(createSlack({ ...common, botToken, appToken, ...(apiRoot && { apiRoot }) }));
@@ -197,7 +197,7 @@ const pairedList = z.object({
 export async function withJobs<T>(env: NodeJS.ProcessEnv, use: (jobs: CronJobs) => Promise<T>): Promise<T> {
   const remote = await gatewayOf(env);
   if (remote) return use(remoteJobs(remote));
-  const { openSqlite } = await import("../store/sqlite.ts");
+  const { openSqlite } = await import("../store/sqlite/sqlite.ts");
   const { openJobs } = await import("../schedule/jobs.ts");
   const { config } = loadConfig({ env });
   const store = await openSqlite({ file: homeOf(env).database });
@@ -221,7 +221,7 @@ export async function withPairing<T>(env: NodeJS.ProcessEnv, use: (desk: Pairing
         (await ask("DELETE", `/api/pairing/${platform}/${encodeURIComponent(id)}`)) !== null,
     });
   }
-  const { openSqlite } = await import("../store/sqlite.ts");
+  const { openSqlite } = await import("../store/sqlite/sqlite.ts");
   const store = await openSqlite({ file: homeOf(env).database });
   try {
     return await use(pairingDesk(store.notes));

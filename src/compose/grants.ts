@@ -15,7 +15,7 @@ export type GrantDesk = Pick<Runtime, "granted" | "grants" | "revoke">;
 export async function withGrants<T>(env: NodeJS.ProcessEnv, use: (desk: GrantDesk) => Promise<T>): Promise<T> {
   const remote = await gatewayOf(env);
   if (remote) return use(createRemoteRuntime({ url: remote.url, key: remote.key }));
-  const { openSqlite } = await import("../store/sqlite.ts");
+  const { openSqlite } = await import("../store/sqlite/sqlite.ts");
   const store = await openSqlite({ file: homeOf(env).database });
   try {
     return await use(deskOver(store));

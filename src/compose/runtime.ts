@@ -26,7 +26,7 @@ import { createSweep, removeSessionDir } from "../platform/session-dirs.ts";
 import { logUncaught } from "../platform/uncaught.ts";
 import type { Scheduler } from "../schedule/scheduler.ts";
 import type { Skills } from "../skills/skills.ts";
-import { openSqlite } from "../store/sqlite.ts";
+import { openSqlite } from "../store/sqlite/sqlite.ts";
 import { routeOf } from "../surfaces/gateway/route.ts";
 import { TERMINAL } from "../surfaces/terminal/names.ts";
 

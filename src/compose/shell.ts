@@ -22,7 +22,7 @@ export function createShell({ cwd, env, home }: { cwd: string; env: NodeJS.Proce
     Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
   );
   return async (command, print, signal) => {
-    const { ownerHere, run } = await import("../tools/exec.ts");
+    const { ownerHere, run } = await import("../tools/shell/exec.ts");
     let printed = false;
     const { code, output, stragglers, survivors } = await run(command, {
       cwd,

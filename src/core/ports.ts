@@ -286,19 +286,19 @@ export interface Channel {
 // ── Effects ───────────────────────────────────────────────────────────────────────────────────────────
 
 /** What an executor gets. */
-export type Performing = {
+export type EffectContext = {
   session: string;
   signal: AbortSignal;
   history(): Promise<Transcript>;
   journal: Pick<Store, "entries" | "turn">;
   /** Adds to the live text of this model call. */
-  say(text: string): void;
+  emitText(text: string): void;
   /** Adds to its live reasoning. */
-  muse(text: string): void;
+  emitReasoning(text: string): void;
   /** What a viewer should know now and nobody later: a wait, a retry. Empty takes it back. */
   notice(text: string): void;
   /** False once another process has taken over: asked before anything that cannot be taken back (I21). */
   owned(): Promise<boolean>;
 };
 /** Does one piece of work and says what came of it in one event; null when it was aborted. */
-export type Perform = (effect: Effect, cx: Performing) => Promise<Event | null>;
+export type Perform = (effect: Effect, cx: EffectContext) => Promise<Event | null>;

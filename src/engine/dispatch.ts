@@ -7,16 +7,16 @@
 // E4  A result is never dropped because the store is in trouble; an input that cannot be stored is
 //     refused by name, and nothing of it stays.                                                      (I1, I23)
 import { messageOf, Refusal, StoreFault } from "../core/errors.ts";
-import type { Clock, Commit, Log, Perform, Performing, Store, Verdict } from "../core/ports.ts";
+import type { Clock, Commit, EffectContext, Log, Perform, Store, Verdict } from "../core/ports.ts";
 import { type Effect, type Entry, type Event, fresh, type Rules, type Session } from "../core/session.ts";
 import { emptyTranscript, extend, type Transcript } from "../core/transcript.ts";
 import { hasWork, transition, unsaved, work } from "../core/turn.ts";
 import { createGate } from "./gate.ts";
 import { givenUp } from "./give-up.ts";
 import { createInflight } from "./inflight.ts";
-import { hold, muse, notice, release, say, wake } from "./live.ts";
+import { addReasoning, addText, hold, notice, release, wake } from "./live.ts";
+import { wholeOf } from "./live-text.ts";
 import { createSlots, type Slot } from "./slots.ts";
-import { wholeOf } from "./spoken.ts";
 
 export type Limits = {
   /** Turns that think or act at the same time, children not counted. */
@@ -310,7 +310,7 @@ export function createDispatch(world: World) {
   }
 
   function run(slot: Slot, effect: Effect, signal: AbortSignal): Promise<Event | null> {
-    const cx: Performing = {
+    const cx: EffectContext = {
       session: slot.key,
       signal,
       history: () => history(slot, signal),
@@ -319,11 +319,11 @@ export function createDispatch(world: World) {
         turn: (id) => patiently(() => store.turn(id), signal),
       },
       owned: () => owned(signal),
-      say: (text) => {
-        if (!signal.aborted && "step" in effect) say(slot, effect.step, text);
+      emitText: (text) => {
+        if (!signal.aborted && "step" in effect) addText(slot, effect.step, text);
       },
-      muse: (text) => {
-        if (!signal.aborted && "step" in effect) muse(slot, effect.step, text);
+      emitReasoning: (text) => {
+        if (!signal.aborted && "step" in effect) addReasoning(slot, effect.step, text);
       },
       notice: (text) => {
         if (!signal.aborted && "step" in effect) notice(slot, effect.step, text);

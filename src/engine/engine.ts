@@ -9,9 +9,9 @@ import { titleOf } from "../core/title.ts";
 import { emptyTranscript, extend } from "../core/transcript.ts";
 import { unsaved } from "../core/turn.ts";
 import { createDispatch, type Limits, type Make, unavailable, type World } from "./dispatch.ts";
+import { lengthOf } from "./live-text.ts";
 import { sharingReads } from "./shared-reads.ts";
 import type { Slot } from "./slots.ts";
-import { lengthOf } from "./spoken.ts";
 import { follow } from "./stream.ts";
 
 export interface Engine extends Runtime {

@@ -1,6 +1,7 @@
 // The words of the model call in flight. They are a view: the entry that ends the call holds all of them (E3).
+
+import { add, type Spoken, silence } from "./live-text.ts";
 import type { Slot } from "./slots.ts";
-import { add, type Spoken, silence } from "./spoken.ts";
 
 /** `held`: said while the end of that call was being written. */
 export type Live = {
@@ -13,7 +14,7 @@ export type Live = {
 };
 type Speaker = Pick<Slot, "row" | "live" | "watchers">;
 
-export function say(slot: Speaker, step: number, text: string): void {
+export function addText(slot: Speaker, step: number, text: string): void {
   if ((slot.row?.state.step ?? step) !== step || (slot.live?.step ?? step) !== step) return;
   slot.live ??= begun(step);
   if (slot.live.held === undefined) add(slot.live.text, text);
@@ -21,7 +22,7 @@ export function say(slot: Speaker, step: number, text: string): void {
   wake(slot);
 }
 
-export function muse(slot: Speaker, step: number, text: string): void {
+export function addReasoning(slot: Speaker, step: number, text: string): void {
   if (slot.row?.state.step !== step || slot.live?.held !== undefined) return;
   slot.live ??= begun(step);
   add(slot.live.reasoning, text);

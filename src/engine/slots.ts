@@ -5,8 +5,8 @@ import type { SessionRow } from "../core/ports.ts";
 import type { Entry } from "../core/session.ts";
 import { type Transcript, weightOf } from "../core/transcript.ts";
 import type { Inflight } from "./inflight.ts";
+import { createRecent, type Recent } from "./journal-tail.ts";
 import type { Live } from "./live.ts";
-import { createRecent, type Recent } from "./recent.ts";
 
 export type Slot = {
   key: string;

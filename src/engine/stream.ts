@@ -8,7 +8,7 @@ import { placeOf } from "../core/cursor.ts";
 import type { Update } from "../core/runtime.ts";
 import type { Entry } from "../core/session.ts";
 import type { Live } from "./live.ts";
-import { lengthOf, nextIn, nextOf } from "./spoken.ts";
+import { lengthOf, nextIn, nextOf } from "./live-text.ts";
 
 const ALL = -1;
 /** Others can be written while a model call goes on. */

@@ -12,7 +12,7 @@ import type { Meta, Refused, Replay } from "../core/session.ts";
 import type { Message } from "../core/transcript.ts";
 import type { Dialect } from "./dialect.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { trueType } from "./picture.ts";
+import { trueType } from "./image-type.ts";
 import { commonSchema } from "./schema.ts";
 
 /** Whom a prompt is for. `without`: what it refused of the same request a moment ago. */

@@ -5,10 +5,10 @@ import type { Refused, Usage } from "../core/session.ts";
 import { classify } from "./classify.ts";
 import { asksToKeep, dialectOf, makerOf } from "./dialect.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { listModels } from "./list.ts";
+import { listModels } from "./model-list.ts";
 import { toPrompt, toTools } from "./prompt.ts";
 import { extras, noteAnswer } from "./replay.ts";
-import { splitThinking } from "./thinking.ts";
+import { splitThinking } from "./think-tags.ts";
 import { withoutUnledThinking } from "./thinking-budget.ts";
 
 type Stream = ReadableStream<LanguageModelV4StreamPart>;

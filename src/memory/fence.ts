@@ -1,6 +1,6 @@
 // Text from a memory on its way to a model: data, without control sequences and secrets, cut, and fenced so that it
 // cannot pass for anybody's words (SECURITY 17). And the way back: what is written never holds what was recalled.
-import { plain } from "../platform/data.ts";
+import { plain } from "../platform/fence.ts";
 
 export type Part = { name: string; text: string };
 

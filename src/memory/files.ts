@@ -1,7 +1,7 @@
 // The memory that is built in: notes that the agent keeps and a person can read and change. All of them are in every
 // system prompt, so they are short.
 import * as z from "zod";
-import { plain, UNSEEN } from "../platform/data.ts";
+import { plain, UNSEEN } from "../platform/fence.ts";
 import { type Notebook, TARGETS, type Target } from "./notebook.ts";
 import { type Change, count, entriesOf, lengthOf, Unfit } from "./notes.ts";
 import type { Handled, MemoryProvider, MemoryTool } from "./provider.ts";

@@ -3,7 +3,7 @@
 import * as z from "zod";
 import { ConfigError, messageOf } from "../core/errors.ts";
 import { textWithin } from "../platform/capped.ts";
-import { asData, plain } from "../platform/data.ts";
+import { asData, plain } from "../platform/fence.ts";
 import { cut } from "./fence.ts";
 import type { Handled, MemoryProvider, MemoryTool, Whose } from "./provider.ts";
 

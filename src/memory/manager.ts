@@ -9,10 +9,10 @@ import type { Message } from "../core/transcript.ts";
 import { cleaned, cut, joined, type Part, withoutRecalled } from "./fence.ts";
 import { createLane, type Health } from "./lane.ts";
 import { createMember } from "./member.ts";
-import { createTools } from "./offered.ts";
 import type { MemoryProvider, MemoryWrite, Whose } from "./provider.ts";
 import { type About, createRecall } from "./recall.ts";
 import { isChild, parentTurnOf, scopeOf, talkOf } from "./scope.ts";
+import { createTools } from "./tools.ts";
 import { isTrivial } from "./trivial.ts";
 
 type Options = {

@@ -1,7 +1,7 @@
 // The `session_search` tool: what was said in earlier conversations, of those that this one may see.
 import * as z from "zod";
 import type { Found, Store, Tool } from "../core/ports.ts";
-import { asData } from "../platform/data.ts";
+import { asData } from "../platform/fence.ts";
 import { defineTool, failed, ok } from "./define.ts";
 
 export type SessionSearchOptions = {

@@ -1,7 +1,7 @@
 // The `skill_view` tool: a skill whose line is in the prompt, as a whole.
 import * as z from "zod";
 import type { Tool } from "../core/ports.ts";
-import { asData } from "../platform/data.ts";
+import { asData } from "../platform/fence.ts";
 import { defineTool, failed, ok } from "./define.ts";
 
 /** `createSkills` */

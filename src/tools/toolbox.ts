@@ -7,26 +7,26 @@ import type { RunningJobs } from "../core/jobs.ts";
 import type { Clock, Log, Store, Tool } from "../core/ports.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { distrustPrograms } from "../platform/programs.ts";
+import { escapeForDisplay } from "../policy/display.ts";
+import { openHomePolicy } from "../policy/home-policy.ts";
 import { createClarify } from "./clarify.ts";
 import { createDelegate } from "./delegate.ts";
-import { ownerHere, probeSandbox, run, sweepOrphans } from "./exec.ts";
 import { createExposure } from "./exposure.ts";
 import { bundledRipgrep } from "./files/ripgrep.ts";
 import { createFileTools } from "./files/tools.ts";
-import { openHomePolicy } from "./home-policy.ts";
-import { hostPattern, PRESETS } from "./hosts.ts";
-import { USUAL_LIMITS } from "./limits.ts";
-import { createMcp, type Mcp, type McpOptions } from "./mcp.ts";
-import { createPlaces } from "./places.ts";
-import { escapeForDisplay } from "./policy/display.ts";
-import { type Choice, chooseSandbox } from "./sandbox.ts";
+import { createMcp, type Mcp, type McpOptions } from "./mcp/tools.ts";
+import { hostPattern, PRESETS } from "./sandbox/hosts.ts";
+import { type Choice, chooseSandbox } from "./sandbox/sandbox.ts";
 import { createSchedule } from "./schedule.ts";
 import { createSessionSearch } from "./session-search.ts";
+import { ownerHere, probeSandbox, run, sweepOrphans } from "./shell/exec.ts";
+import { USUAL_LIMITS } from "./shell/limits.ts";
+import { createPlaces } from "./shell/session-dirs.ts";
+import { createTerminal, type Terminal } from "./shell/terminal.ts";
 import { createSkillView } from "./skill-view.ts";
-import { createSnapshots, type Snapshots } from "./snapshots.ts";
-import { createTerminal, type Terminal } from "./terminal.ts";
+import { createSnapshots, type Snapshots } from "./snapshots/snapshots.ts";
 import { createTodo } from "./todo.ts";
-import { createWebTool } from "./web.ts";
+import { createWebTool } from "./web/fetch.ts";
 
 export type ToolboxOptions = {
   /** HERMES_HOME */

@@ -1,4 +1,4 @@
-import { createDiscord } from "../../src/chats/discord.ts";
+import { createDiscord } from "../../src/chats/discord/discord.ts";
 import { startFakeDiscord } from "../fakes/chat/discord.ts";
 import type { Rig, Spot } from "./chat.ts";
 

@@ -1,5 +1,5 @@
 import { request } from "undici";
-import { createSlack } from "../../src/chats/slack.ts";
+import { createSlack } from "../../src/chats/slack/slack.ts";
 import type { Chat, Place } from "../../src/core/chat.ts";
 import { startFakeSlack } from "../fakes/chat/slack.ts";
 import type { Rig, Spot } from "./chat.ts";

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { get, type IncomingMessage } from "node:http";
-import { createTelegram } from "../../src/chats/telegram.ts";
+import { createTelegram } from "../../src/chats/telegram/telegram.ts";
 import { startFakeTelegram } from "../fakes/chat/telegram.ts";
 import type { Rig, Spot } from "./chat.ts";
 

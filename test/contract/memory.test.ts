@@ -16,9 +16,9 @@ import { createMcpMemory } from "../../src/memory/mcp.ts";
 import { openNotebook } from "../../src/memory/notebook.ts";
 import type { MemoryProvider, Whose } from "../../src/memory/provider.ts";
 import { createSessionsMemory } from "../../src/memory/sessions.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
-import { ownerHere } from "../../src/tools/exec.ts";
-import { createMcp, namesFor } from "../../src/tools/mcp.ts";
+import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
+import { createMcp, namesFor } from "../../src/tools/mcp/tools.ts";
+import { ownerHere } from "../../src/tools/shell/exec.ts";
 import { memoryContract } from "./memory.ts";
 import { commitOf, entryOf } from "./store.ts";
 

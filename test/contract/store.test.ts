@@ -4,7 +4,7 @@ import { join } from "node:path";
 import * as fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
 import type { Store } from "../../src/core/ports.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { asStore, createMemoryStore } from "../fakes/memory-store.ts";
 import { commitOf, entryOf, stateOf, storeContract } from "./store.ts";
 

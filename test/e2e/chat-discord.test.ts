@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { WebSocketServer } from "ws";
-import { createDiscord } from "../../src/chats/discord.ts";
+import { createDiscord } from "../../src/chats/discord/discord.ts";
 import type { Chat, Place } from "../../src/core/chat.ts";
 import { ConfigError } from "../../src/core/errors.ts";
 import type { Clock, Log } from "../../src/core/ports.ts";

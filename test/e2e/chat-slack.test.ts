@@ -1,8 +1,8 @@
 // What is special about Slack: its own libraries over a fake Slack. What all platforms share is in test/contract/chat.ts.
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { openCalls } from "../../src/chats/calls.ts";
-import { createSlack } from "../../src/chats/slack.ts";
-import { attachmentsOf } from "../../src/chats/slack-hear.ts";
+import { openCalls } from "../../src/chats/shared/calls.ts";
+import { attachmentsOf } from "../../src/chats/slack/inbound.ts";
+import { createSlack } from "../../src/chats/slack/slack.ts";
 import type { Chat, Place } from "../../src/core/chat.ts";
 import { ConfigError } from "../../src/core/errors.ts";
 import type { Clock } from "../../src/core/ports.ts";

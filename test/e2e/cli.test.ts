@@ -21,8 +21,8 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import pkg from "../../package.json" with { type: "json" };
 import { openLog } from "../../src/platform/log.ts";
 import { createRedactor } from "../../src/platform/redact.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
-import { probeSandbox } from "../../src/tools/exec.ts";
+import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
+import { probeSandbox } from "../../src/tools/shell/exec.ts";
 import { bootEngine, handClock } from "../fakes/scripted.ts";
 import { needs } from "../needs.ts";
 

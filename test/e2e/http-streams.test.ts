@@ -72,7 +72,7 @@ async function eventful() {
   const api = await start({ tools: [look, danger], settings: { showReasoning: true } });
   const id = await api.run({ input: "go", session_id: "s" });
   const first = await api.model.next();
-  first.muse("what could I look at?");
+  first.reason("what could I look at?");
   first.answer("I look. ", { tool: "look", args: { path: "here" } }, { tool: "danger", args: { command: "rm x" } });
   await api.entry("s", "asked");
   await api.json("POST", `/v1/runs/${id}/steer`, { text: "mind the gap" });
@@ -146,7 +146,7 @@ describe("a stream", () => {
     const id = await api.run({ input: "x" });
     const { until } = await viewer(api, id);
     const asked = await api.model.next();
-    asked.muse("secretly, ");
+    asked.reason("secretly, ");
     asked.answer("openly");
     const seen = await until("run.completed");
     expect(names(seen)).toEqual(["run.started", "message.delta", "run.completed"]);
@@ -350,10 +350,10 @@ describe("viewers", () => {
     const api = await start({ settings: { showReasoning: true } });
     const id = await api.run({ input: "x" });
     const asked = await api.model.next();
-    asked.muse("first I think, ");
+    asked.reason("first I think, ");
     const first = await viewer(api, id);
     const thought = (await first.until("reasoning.delta")).at(-1);
-    asked.muse("then I think again, ");
+    asked.reason("then I think again, ");
     const second = await viewer(api, id, thought?.id);
     expect((await second.next()).data).toMatchObject({ event: "reasoning.delta", text: "then I think again, " });
     asked.say("and now I speak");

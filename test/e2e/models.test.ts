@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Endpoint } from "../../src/llm/endpoint.ts";
-import { listModels } from "../../src/llm/list.ts";
+import { listModels } from "../../src/llm/model-list.ts";
 import { makePlace, type Place } from "../fakes/hermes.ts";
 import { type FakeLlm, startFakeLlm } from "../fakes/llm/server.ts";
 

@@ -160,7 +160,7 @@ describe.each<[string, (api: TestApi) => Runtime]>([
     const updates = runtime.follow("s", "", leave.signal);
     await runtime.accept(input("s", "hello"));
     await until(updates, "began");
-    (await api.model.next()).muse("hmm");
+    (await api.model.next()).reason("hmm");
     expect((await updates.next()).value).toMatchObject({ reasoning: "hmm" });
     leave.abort();
     await updates.return(undefined);

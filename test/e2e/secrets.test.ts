@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect } from "vitest";
-import { ownerPid } from "../../src/store/sqlite.ts";
+import { ownerPid } from "../../src/store/sqlite/sqlite.ts";
 import { makePlace, type Place } from "../fakes/hermes.ts";
 import { type FakeLlm, startFakeLlm } from "../fakes/llm/server.ts";
 import { needs } from "../needs.ts";

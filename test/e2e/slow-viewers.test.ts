@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { KEY, startApi, type TestApi } from "../fakes/api.ts";
 import { type Frame, look } from "../streams/viewer.ts";
 

@@ -1,7 +1,7 @@
 // What a person sees on a real terminal when the model is in trouble.
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { makePlace, type Place } from "../fakes/hermes.ts";
 import { type FakeLlm, startFakeLlm } from "../fakes/llm/server.ts";
 import { onTerminal, type Screen } from "../fakes/pty.ts";

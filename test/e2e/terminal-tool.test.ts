@@ -15,9 +15,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Gate, Tool, ToolCall } from "../../src/core/ports.ts";
-import { ownerHere, probeSandbox } from "../../src/tools/exec.ts";
-import { type Choice, chooseSandbox } from "../../src/tools/sandbox.ts";
-import { createTerminal, type Judgement, type Terminal, type TerminalOptions } from "../../src/tools/terminal.ts";
+import { type Choice, chooseSandbox } from "../../src/tools/sandbox/sandbox.ts";
+import { ownerHere, probeSandbox } from "../../src/tools/shell/exec.ts";
+import { createTerminal, type Judgement, type Terminal, type TerminalOptions } from "../../src/tools/shell/terminal.ts";
 import { marked, until } from "../fakes/shapes.ts";
 import { needs } from "../needs.ts";
 

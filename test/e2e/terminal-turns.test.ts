@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createRemoteRuntime } from "../../src/client/remote.ts";
 import type { Entry } from "../../src/core/session.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { eventually, holds, rests, toolsOf, typed } from "../fakes/chat-screen.ts";
 import { makePlace, type Place, program } from "../fakes/hermes.ts";
 import { type FakeLlm, type LlmRequest, startFakeLlm } from "../fakes/llm/server.ts";

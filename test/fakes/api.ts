@@ -3,8 +3,8 @@ import { randomUUID } from "node:crypto";
 import type { Runtime } from "../../src/core/runtime.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { clock } from "../../src/platform/clock.ts";
-import { type ApiOptions, type ServedApi, serveApi } from "../../src/surfaces/http/api.ts";
-import type { Route, Settings } from "../../src/surfaces/http/route.ts";
+import { type ApiOptions, type ServedApi, serveApi } from "../../src/surfaces/http/server/api.ts";
+import type { Route, Settings } from "../../src/surfaces/http/server/route.ts";
 import type { MemoryStore } from "./memory-store.ts";
 import { type Asked, type Booted, type BootOptions, bootEngine, type Desk, scriptedModel } from "./scripted.ts";
 

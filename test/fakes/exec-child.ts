@@ -2,7 +2,7 @@
 //   exec-child.ts hold <home> <marker> [sandbox]     runs a command that never ends, says "ready"
 //   exec-child.ts gigabyte <file> <marker> [sandbox] takes 1 GB of output, says how its memory grew
 //   exec-child.ts plain <dir> <marker>               runs something short
-import { ownerHere, run } from "../../src/tools/exec.ts";
+import { ownerHere, run } from "../../src/tools/shell/exec.ts";
 
 const [what, place = "", marker = "", boxed] = process.argv.slice(2);
 const sandbox = boxed ? { writable: [], hidden: [] } : null;

@@ -16,7 +16,7 @@ import type {
 } from "../../src/core/ports.ts";
 import type { Entry } from "../../src/core/session.ts";
 import { hasWork } from "../../src/core/turn.ts";
-import { phrasesOf, snippetOf, textOf } from "../../src/store/search.ts";
+import { phrasesOf, snippetOf, textOf } from "../../src/store/sqlite/search.ts";
 
 type Kept = SessionRow & { title: string; active: boolean; entries: Entry[] };
 type Sync<T> = {

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect } from "vitest";
 import type { Tool, ToolCall } from "../../src/core/ports.ts";
-import { ownerHere, probeSandbox } from "../../src/tools/exec.ts";
-import { chooseSandbox } from "../../src/tools/sandbox.ts";
-import { createTerminal, type TerminalOptions } from "../../src/tools/terminal.ts";
+import { chooseSandbox } from "../../src/tools/sandbox/sandbox.ts";
+import { ownerHere, probeSandbox } from "../../src/tools/shell/exec.ts";
+import { createTerminal, type TerminalOptions } from "../../src/tools/shell/terminal.ts";
 import { marked } from "./shapes.ts";
 
 const probe = await probeSandbox();

@@ -58,7 +58,7 @@ export type Asked = {
   request: ModelRequest;
   signal: AbortSignal;
   say(text: string): void;
-  muse(text: string): void;
+  reason(text: string): void;
   /** A sign of life that is nothing to show. */
   alive(): void;
   end(result: ModelResult): void;
@@ -79,14 +79,14 @@ export function scriptedModel(
     context: 1_000_000,
     local: false,
     ...more,
-    call: (request, { text: say, reasoning: muse, alive }, signal) =>
+    call: (request, { text: say, reasoning: reason, alive }, signal) =>
       new Promise((end) => {
         if (onAbort) signal.addEventListener("abort", () => end(onAbort));
         desk.put({
           request: { ...request, messages: [...request.messages] },
           signal,
           say,
-          muse,
+          reason,
           alive,
           end,
           answer: (text, ...calls) => {

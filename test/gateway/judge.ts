@@ -1,7 +1,7 @@
 // What must hold after a storm, from the journal of the gateway and from what the platform holds. The judge knows what was
 // said and the contract; nothing here asks the gateway.
 import type { Entry } from "../../src/core/session.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { splitMarkdown } from "../../src/surfaces/gateway/split.ts";
 import type { FakeTelegram } from "../fakes/chat/telegram.ts";
 import type { Talk } from "./storm.ts";

@@ -3,7 +3,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { openSqlite, ownerPid } from "../../src/store/sqlite.ts";
+import { openSqlite, ownerPid } from "../../src/store/sqlite/sqlite.ts";
 import { type FakeTelegram, startFakeTelegram } from "../fakes/chat/telegram.ts";
 import { makePlace, type Place } from "../fakes/hermes.ts";
 import type { Reply } from "../fakes/llm/reply.ts";

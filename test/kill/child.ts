@@ -11,7 +11,7 @@ import type { Log, Model, Store, Tool } from "../../src/core/ports.ts";
 import type { Session } from "../../src/core/session.ts";
 import { createEngine } from "../../src/engine/engine.ts";
 import { clock } from "../../src/platform/clock.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { validate } from "../simulation/checker.ts";
 import { type Command, INBOX, JOURNALS, type Line, RECOVERIES, roundsOf, STORE, type ToolName } from "./wire.ts";
 

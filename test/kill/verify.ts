@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Store } from "../../src/core/ports.ts";
 import type { Entry } from "../../src/core/session.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { type Checker, createChecker, must } from "../simulation/checker.ts";
 import type { Client } from "./client.ts";
 import { INBOX, JOURNALS, type Ran, RECOVERIES, type Remembered, type Sent, STORE, type ToolName } from "./wire.ts";

@@ -1,6 +1,6 @@
 // Makes commands, judges each, and runs those that are allowed: none may take long to judge, change anything, run anything
 // planted, or print a secret.
-import { createPolicy } from "../../src/tools/policy/policy.ts";
+import { createPolicy } from "../../src/policy/policy.ts";
 import { createRandom } from "../simulation/scheduler.ts";
 import { generate } from "./generate.ts";
 import { openJail } from "./jail.ts";

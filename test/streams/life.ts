@@ -103,9 +103,9 @@ async function act(world: World, random: Random, runs: readonly string[]): Promi
 }
 
 const TOOLS = ["look", "danger", "delegate_task", "nothing"];
-function speak(world: World, { say, muse, fault, answer }: Asked, random: Random, words: () => string): void {
+function speak(world: World, { say, reason, fault, answer }: Asked, random: Random, words: () => string): void {
   const dice = random();
-  if (dice < 0.25) muse(`⟨${world.sign()}⟩ hm, ${words()}`);
+  if (dice < 0.25) reason(`⟨${world.sign()}⟩ hm, ${words()}`);
   else if (dice < 0.65) say(words());
   else if (dice < 0.72) fault("the line is bad", pick(random, ["network", "incomplete", "too_long"]));
   else {

@@ -1,10 +1,10 @@
 // Whatever answers us may answer without end: each of these bodies is given up at a limit, counted after decompression.
 import { afterEach, describe, expect, test } from "vitest";
-import { openCalls } from "../../src/chats/calls.ts";
-import { openApi } from "../../src/chats/telegram-api.ts";
+import { openCalls } from "../../src/chats/shared/calls.ts";
+import { openApi } from "../../src/chats/telegram/api.ts";
 import { createClient } from "../../src/client/client.ts";
 import type { ModelRequest } from "../../src/core/ports.ts";
-import { listModels } from "../../src/llm/list.ts";
+import { listModels } from "../../src/llm/model-list.ts";
 import { createModel } from "../../src/llm/provider.ts";
 import { clock } from "../../src/platform/clock.ts";
 import { type Flooding, startFlood } from "../fakes/flood.ts";

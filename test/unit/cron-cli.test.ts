@@ -13,7 +13,7 @@ import {
   remoteJobs,
   runJob,
 } from "../../src/surfaces/cli/cron.ts";
-import { jobRoutes } from "../../src/surfaces/http/jobs.ts";
+import { jobRoutes } from "../../src/surfaces/http/runtime/jobs.ts";
 import { KEY, startApi, type TestApi } from "../fakes/api.ts";
 import { asStore, createMemoryStore } from "../fakes/memory-store.ts";
 

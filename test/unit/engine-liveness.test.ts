@@ -269,7 +269,7 @@ describe("work that throws", () => {
       (real: Perform): Perform =>
       (effect, cx) => {
         if (effect.do !== "think") return real(effect, cx);
-        cx.say("half a ");
+        cx.emitText("half a ");
         return Promise.reject(new Error("a defect"));
       };
     const { send, journal } = await bootEngine({ model, clock, perform });

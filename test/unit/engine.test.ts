@@ -504,7 +504,7 @@ describe("what is only for the moment", () => {
   it("costs what is new of it, however much was thought before: no more than text does", async () => {
     const model = scriptedModel();
     const { engine, send } = await bootEngine({ model });
-    const took = async (session: string, tell: "say" | "muse") => {
+    const took = async (session: string, tell: "say" | "reason") => {
       await send(session, "hi");
       const call = await model.next();
       const leave = new AbortController();
@@ -521,7 +521,7 @@ describe("what is only for the moment", () => {
       return performance.now() - began;
     };
     const text = await took("text", "say");
-    expect(await took("thoughts", "muse")).toBeLessThan(500 + 5 * text);
+    expect(await took("thoughts", "reason")).toBeLessThan(500 + 5 * text);
   });
 
   it("has a place of its own in the stream, from which exactly the rest follows", async () => {
@@ -530,9 +530,9 @@ describe("what is only for the moment", () => {
     await booted.engine.accept(request());
     const call = await model.next();
     const first = watch(booted);
-    call.muse("hm");
+    call.reason("hm");
     await calm();
-    call.muse(", so");
+    call.reason(", so");
     call.say("Good");
     await calm();
     const thoughts = first.seen.filter((update) => "reasoning" in update);

@@ -16,11 +16,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createCleaner } from "../../src/tools/clean.ts";
-import { childEnv, isOfCall } from "../../src/tools/env.ts";
-import { type ExecOptions, ownerHere, probeSandbox, psTable, run, start, sweepOrphans } from "../../src/tools/exec.ts";
-import { chooseSandbox, type Sandbox } from "../../src/tools/sandbox.ts";
-import { endTree } from "../../src/tools/tree.ts";
+import { chooseSandbox, type Sandbox } from "../../src/tools/sandbox/sandbox.ts";
+import { createCleaner } from "../../src/tools/shell/clean.ts";
+import { childEnv, isOfCall } from "../../src/tools/shell/env.ts";
+import {
+  type ExecOptions,
+  ownerHere,
+  probeSandbox,
+  psTable,
+  run,
+  start,
+  sweepOrphans,
+} from "../../src/tools/shell/exec.ts";
+import { endTree } from "../../src/tools/shell/tree.ts";
 import { marked, SHAPES, until } from "../fakes/shapes.ts";
 import { needs } from "../needs.ts";
 
@@ -291,7 +299,7 @@ describe("after a kill -9 of ours", () => {
     const home = join(dir, "home");
     mkdirSync(home);
     const owner = ownerHere(home).replace(/:\d+:\d+$/, ":999999999:1;");
-    const script = `import { sweepOrphans } from ${JSON.stringify(fileURLToPath(new URL("../../src/tools/exec.ts", import.meta.url)))};
+    const script = `import { sweepOrphans } from ${JSON.stringify(fileURLToPath(new URL("../../src/tools/shell/exec.ts", import.meta.url)))};
       console.log(JSON.stringify(await sweepOrphans(${JSON.stringify(home)})));`;
     const child = spawnSync(
       "bash",

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Store } from "../../src/core/ports.ts";
 import { type Fact, fresh } from "../../src/core/session.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { createExposure } from "../../src/tools/exposure.ts";
 
 const CHAT = "agent:main:telegram:dm:1";

@@ -26,13 +26,13 @@ import { array, assert, boolean, constantFrom, pre, property, tuple } from "fast
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Gate, Tool, ToolResult } from "../../src/core/ports.ts";
 import { globOf } from "../../src/platform/glob.ts";
+import { escapeForDisplay } from "../../src/policy/display.ts";
 import type { RunProgram } from "../../src/tools/files/common.ts";
 import { parseDiff } from "../../src/tools/files/diff.ts";
 import { applyEdit } from "../../src/tools/files/edits.ts";
-import { createMarks } from "../../src/tools/files/marks.ts";
 import { bundledRipgrep, toRust } from "../../src/tools/files/ripgrep.ts";
+import { createMarks } from "../../src/tools/files/seen.ts";
 import { createFileTools, type FileToolsOptions } from "../../src/tools/files/tools.ts";
-import { escapeForDisplay } from "../../src/tools/policy/display.ts";
 import { needs } from "../needs.ts";
 
 const SECRET = "SECRET outside";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { clock } from "../../src/platform/clock.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { findSession } from "../../src/surfaces/terminal/find.ts";
 import { fullName } from "../../src/surfaces/terminal/names.ts";
 import { listSessions } from "../../src/surfaces/terminal/sessions.ts";

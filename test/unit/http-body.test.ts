@@ -5,8 +5,8 @@ import { type AddressInfo, connect, Socket } from "node:net";
 import * as fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import * as z from "zod";
-import { BODY_LIMIT, parse, readJson } from "../../src/surfaces/http/body.ts";
-import { envelope, Problem } from "../../src/surfaces/http/problem.ts";
+import { BODY_LIMIT, parse, readJson } from "../../src/surfaces/http/server/body.ts";
+import { envelope, Problem } from "../../src/surfaces/http/server/problem.ts";
 
 type Outcome = { value: unknown } | { problem: Problem };
 

@@ -21,9 +21,9 @@ import { join } from "node:path";
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ConfigError } from "../../src/core/errors.ts";
-import { createGuard, createRateLimit, securityHeaders } from "../../src/surfaces/http/guard.ts";
-import { apiKey, requireStrongKey } from "../../src/surfaces/http/key.ts";
-import { envelope, Problem, problem } from "../../src/surfaces/http/problem.ts";
+import { createGuard, createRateLimit, securityHeaders } from "../../src/surfaces/http/server/guard.ts";
+import { apiKey, requireStrongKey } from "../../src/surfaces/http/server/key.ts";
+import { envelope, Problem, problem } from "../../src/surfaces/http/server/problem.ts";
 import { handClock } from "../fakes/scripted.ts";
 import { needs } from "../needs.ts";
 
@@ -605,7 +605,7 @@ describe("the key of a new installation", () => {
 
   it("is the same for all who start at the same moment", async () => {
     const program = `
-      import { apiKey } from ${JSON.stringify(new URL("../../src/surfaces/http/key.ts", import.meta.url).href)};
+      import { apiKey } from ${JSON.stringify(new URL("../../src/surfaces/http/server/key.ts", import.meta.url).href)};
       process.stdout.write("ready\\n");
       for await (const _ of process.stdin);
       process.stdout.write(JSON.stringify(apiKey({ file: ${JSON.stringify(file)} })));`;

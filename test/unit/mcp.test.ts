@@ -7,10 +7,10 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Log, ToolResult } from "../../src/core/ports.ts";
-import { ownerHere } from "../../src/tools/exec.ts";
-import { createMcp, type Mcp, type McpOptions, namesFor } from "../../src/tools/mcp.ts";
-import type { McpServer } from "../../src/tools/mcp-server.ts";
-import { procTable } from "../../src/tools/tree.ts";
+import type { McpServer } from "../../src/tools/mcp/server.ts";
+import { createMcp, type Mcp, type McpOptions, namesFor } from "../../src/tools/mcp/tools.ts";
+import { ownerHere } from "../../src/tools/shell/exec.ts";
+import { procTable } from "../../src/tools/shell/tree.ts";
 import { serveFakeMcp } from "../fakes/mcp-server.ts";
 import { needs } from "../needs.ts";
 

@@ -1,7 +1,7 @@
 // What never runs: each kind by its plain form, by every carrier, by every disguise; and what only looks like it.
 import { describe, expect, it } from "vitest";
-import { createPolicy } from "../../src/tools/policy/policy.ts";
-import { parseRules } from "../../src/tools/policy/rules.ts";
+import { createPolicy } from "../../src/policy/policy.ts";
+import { parseRules } from "../../src/policy/rules.ts";
 
 const place = { cwd: "/home/me/project", home: "/home/me" };
 // The mode in which nothing else stands in the way, with a rule that would allow it.

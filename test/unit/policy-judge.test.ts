@@ -1,7 +1,7 @@
 // Judging in a thread: it has a deadline, and one command that overruns it costs no other anything.
 import { afterEach, describe, expect, it } from "vitest";
-import { openJudge } from "../../src/tools/policy/judge.ts";
-import { parseRules } from "../../src/tools/policy/rules.ts";
+import { openJudge } from "../../src/policy/judge.ts";
+import { parseRules } from "../../src/policy/rules.ts";
 
 const place = { cwd: "/home/me/project", home: "/home/me" };
 /** With so many rules, many commands take seconds and one takes none. */

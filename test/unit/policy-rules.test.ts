@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ConfigError } from "../../src/core/errors.ts";
-import { createPolicy } from "../../src/tools/policy/policy.ts";
-import { addRule, parseRules, rulesOf } from "../../src/tools/policy/rules.ts";
+import { createPolicy } from "../../src/policy/policy.ts";
+import { addRule, parseRules, rulesOf } from "../../src/policy/rules.ts";
 
 const place = { cwd: "/home/me/project", home: "/home/me" };
 const policyOf = async (text: string, options: { mode?: "manual" | "off"; sandbox?: boolean } = {}) =>

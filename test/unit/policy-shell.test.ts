@@ -2,9 +2,9 @@
 import { execFileSync } from "node:child_process";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { loadParser } from "../../src/tools/policy/parser.ts";
-import { readScript } from "../../src/tools/policy/reading.ts";
-import { isHarmlessAwk, isHarmlessSed } from "../../src/tools/policy/scripts.ts";
+import { loadParser } from "../../src/policy/parser.ts";
+import { readScript } from "../../src/policy/reading.ts";
+import { isHarmlessAwk, isHarmlessSed } from "../../src/policy/scripts.ts";
 
 const parse = await loadParser();
 

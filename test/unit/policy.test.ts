@@ -6,10 +6,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { escapeForDisplay, escapeOnLine } from "../../src/policy/display.ts";
+import { createPolicy } from "../../src/policy/policy.ts";
+import { LIMITS } from "../../src/policy/types.ts";
 import { checkPolicy } from "../../src/surfaces/cli/policy.ts";
-import { escapeForDisplay, escapeOnLine } from "../../src/tools/policy/display.ts";
-import { createPolicy } from "../../src/tools/policy/policy.ts";
-import { LIMITS } from "../../src/tools/policy/types.ts";
 import { everyday, rows, secretReads } from "../policy-fuzz/corpora.ts";
 
 const place = { cwd: "/home/me/project", home: "/home/me" };

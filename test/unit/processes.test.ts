@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { ownerHere } from "../../src/tools/exec.ts";
-import { createProcesses } from "../../src/tools/processes.ts";
+import { ownerHere } from "../../src/tools/shell/exec.ts";
+import { createProcesses } from "../../src/tools/shell/processes.ts";
 
 it("of finished processes the last hundred are remembered, over all sessions, and of a forgotten session none", async () => {
   const dir = mkdtempSync(join(tmpdir(), "hermes-processes-"));

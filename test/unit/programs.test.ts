@@ -15,7 +15,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { clock } from "../../src/platform/clock.ts";
 import { distrustPrograms, findProgram, pathWithout } from "../../src/platform/programs.ts";
 import { notifyService } from "../../src/surfaces/gateway/service.ts";
-import { run } from "../../src/tools/exec.ts";
+import { run } from "../../src/tools/shell/exec.ts";
 import { needs } from "../needs.ts";
 
 let dir = "";

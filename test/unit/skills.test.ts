@@ -25,7 +25,7 @@ import { openSkills } from "../../src/skills/open.ts";
 import { createSkills, type Skills, type Source } from "../../src/skills/skills.ts";
 import { openTrust, type Trust } from "../../src/skills/trust.ts";
 import { listSkills, showSkill, skillLines, trustSkills, untrustSkills } from "../../src/surfaces/cli/skills.ts";
-import { skillRoutes } from "../../src/surfaces/http/skills.ts";
+import { skillRoutes } from "../../src/surfaces/http/runtime/skills.ts";
 import { createSkillView } from "../../src/tools/skill-view.ts";
 import { makePipes } from "../fakes/pipe.ts";
 

@@ -17,11 +17,11 @@ import {
 import { join, relative } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import type { Notes, Store, Tool } from "../../src/core/ports.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
-import { ownerHere } from "../../src/tools/exec.ts";
+import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { createFileTools } from "../../src/tools/files/tools.ts";
-import { chooseSandbox } from "../../src/tools/sandbox.ts";
-import { createSnapshots, type Snapshots } from "../../src/tools/snapshots.ts";
+import { chooseSandbox } from "../../src/tools/sandbox/sandbox.ts";
+import { ownerHere } from "../../src/tools/shell/exec.ts";
+import { createSnapshots, type Snapshots } from "../../src/tools/snapshots/snapshots.ts";
 import { sandboxed } from "../fakes/sandboxed.ts";
 import { needs } from "../needs.ts";
 

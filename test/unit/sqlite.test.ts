@@ -22,11 +22,11 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ConfigError, StoreFault } from "../../src/core/errors.ts";
 import type { Store } from "../../src/core/ports.ts";
 import { fresh } from "../../src/core/session.ts";
-import { openSqlite, type SqliteOptions, StoreInUse } from "../../src/store/sqlite.ts";
+import { openSqlite, type SqliteOptions, StoreInUse } from "../../src/store/sqlite/sqlite.ts";
 import { commitOf, entryOf, stateOf } from "../contract/store.ts";
 
-const STORE = new URL("../../src/store/sqlite.ts", import.meta.url).href;
-const MIGRATIONS = new URL("../../src/store/migrations/", import.meta.url);
+const STORE = new URL("../../src/store/sqlite/sqlite.ts", import.meta.url).href;
+const MIGRATIONS = new URL("../../src/store/sqlite/migrations/", import.meta.url);
 const SCHEMA = new URL("../../src/store/schema.sql", import.meta.url);
 
 let dir: string;

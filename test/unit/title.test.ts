@@ -7,7 +7,7 @@ import { withTitles } from "../../src/agent/title.ts";
 import { openRuntime } from "../../src/compose/runtime.ts";
 import type { Memory, Store } from "../../src/core/ports.ts";
 import { titleOf } from "../../src/core/title.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { startFakeLlm } from "../fakes/llm/server.ts";
 import { bootEngine, calm, type HandClock, handClock, scriptedMemory, scriptedModel } from "../fakes/scripted.ts";
 
@@ -134,7 +134,7 @@ describe("a conversation", () => {
     const endless = await titles.next();
     for (let s = 0; s < 60; s++) {
       expect(endless.signal.aborted).toBe(false);
-      endless.muse("hm");
+      endless.reason("hm");
       await clock.pass(1_000);
     }
     expect(endless.signal.aborted).toBe(true);

@@ -4,10 +4,10 @@ import { createServer, type IncomingMessage, type RequestListener, type Server, 
 import type { AddressInfo, Socket } from "node:net";
 import { brotliCompressSync, createGzip, gzipSync } from "node:zlib";
 import { afterEach, describe, expect, test } from "vitest";
-import { asData, plain } from "../../src/platform/data.ts";
-import { createWebTool, type WebOptions } from "../../src/tools/web.ts";
-import { isPublic } from "../../src/tools/web-address.ts";
-import { readHtml, readJson } from "../../src/tools/web-text.ts";
+import { asData, plain } from "../../src/platform/fence.ts";
+import { isPublic } from "../../src/tools/web/address.ts";
+import { createWebTool, type WebOptions } from "../../src/tools/web/fetch.ts";
+import { readHtml, readJson } from "../../src/tools/web/text.ts";
 
 const servers: Server[] = [];
 afterEach(() => {

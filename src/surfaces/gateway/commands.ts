@@ -1,9 +1,10 @@
 // Slash commands of a chat. Each is a few lines over the runtime; those that change the conversation wait for its turn to end.
+
+import { choiceAnswer } from "../../conversation/choice.ts";
+import { rewind, undo } from "../../conversation/rewind.ts";
 import type { Person, Place } from "../../core/chat.ts";
-import { choiceAnswer } from "../../core/choice.ts";
 import { grantsCommand } from "../../core/grant.ts";
 import type { Notes } from "../../core/ports.ts";
-import { rewind, undo } from "../../core/rewind.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Image, Mode } from "../../core/session.ts";
 import { type Access, asRecord } from "./access.ts";

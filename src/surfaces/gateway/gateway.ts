@@ -7,12 +7,12 @@ import type { Runtime } from "../../core/runtime.ts";
 import type { Entry, Mode } from "../../core/session.ts";
 import { type Access, createAccess, type Lists } from "./access.ts";
 import { createCommands } from "./commands.ts";
+import { createTalk } from "./inbound.ts";
+import { createTell } from "./notices.ts";
 import { BESIDE, createOutbox, routeFor } from "./outbox.ts";
+import { createShow } from "./progress.ts";
 import { createQuestions } from "./questions.ts";
 import { createSessions } from "./sessions.ts";
-import { createShow } from "./show.ts";
-import { createTalk } from "./talk.ts";
-import { createTell } from "./tell.ts";
 
 export type GatewayOptions = {
   runtime: Runtime;

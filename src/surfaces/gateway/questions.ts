@@ -2,15 +2,15 @@
 // admin; where it is configured so, approvals are for admins only), and also after a restart: what it stands for is noted before it is shown. So does an answer in words: it is for
 // the question that waited when it came, also if the platform brings it again when another one does.
 
+import { choiceAnswer, choiceIn } from "../../conversation/choice.ts";
 import type { Button, Chat, Person, Place, Pressed } from "../../core/chat.ts";
-import { choiceAnswer, choiceIn } from "../../core/choice.ts";
 import type { Clock, Log, Notes } from "../../core/ports.ts";
 import type { Answer, Runtime, Status } from "../../core/runtime.ts";
 import { type Access, asRecord } from "./access.ts";
+import type { Tell } from "./notices.ts";
 import { faultOf } from "./outbox.ts";
 import { personOf } from "./route.ts";
 import { splitMarkdown } from "./split.ts";
-import type { Tell } from "./tell.ts";
 
 export type Question = Status["asking"][number];
 export type Questions = ReturnType<typeof createQuestions>;

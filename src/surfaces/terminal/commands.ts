@@ -1,8 +1,8 @@
 // The slash commands of a terminal. Each is a few lines over the runtime.
 
-import { choiceAnswer } from "../../core/choice.ts";
+import { choiceAnswer } from "../../conversation/choice.ts";
+import { rewind, undo } from "../../conversation/rewind.ts";
 import { grantsCommand } from "../../core/grant.ts";
-import { rewind, undo } from "../../core/rewind.ts";
 import type { AcceptRequest, Answer, Runtime } from "../../core/runtime.ts";
 import type { Mode } from "../../core/session.ts";
 import { allEntries, exportJson, exportMarkdown } from "./export.ts";

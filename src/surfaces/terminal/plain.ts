@@ -1,13 +1,13 @@
 // The talk in plain lines: for pipes, dumb terminals and screen readers. Nothing is drawn over, nothing moves, and every
 // line says in words what it is.
 import { createInterface } from "node:readline";
-import { choiceAnswer, choiceIn } from "../../core/choice.ts";
+import { choiceAnswer, choiceIn } from "../../conversation/choice.ts";
 import { messageOf } from "../../core/errors.ts";
 import { clean } from "./clean.ts";
 import type { Question } from "./facts.ts";
 import type { Surface } from "./open.ts";
 import type { Talk } from "./talk.ts";
-import { lasting, MARK, type Pen, preview } from "./tell.ts";
+import { lasting, MARK, type Pen, preview } from "./updates.ts";
 
 type Io = { input: NodeJS.ReadableStream; output: NodeJS.WritableStream & { isTTY?: boolean }; now(): number };
 

@@ -5,8 +5,8 @@ import { text as readAll } from "node:stream/consumers";
 import { uncaught } from "../../platform/uncaught.ts";
 import { readImage } from "./attachments.ts";
 import { fullName } from "./names.ts";
-import { runOnce } from "./once.ts";
 import { leave, modelFlag, modelLine, newSession, type Open, rootsOf, type Settings } from "./open.ts";
+import { runOnce } from "./run-turn.ts";
 
 type RunOptions = {
   settings: Settings;

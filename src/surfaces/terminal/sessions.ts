@@ -1,4 +1,5 @@
 // hermes sessions: what was talked about, newest first.
+
 import type { Store } from "../../core/ports.ts";
 import { titleOf } from "../../core/title.ts";
 import { printable } from "../../platform/logline.ts";

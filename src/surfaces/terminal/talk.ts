@@ -7,7 +7,7 @@ import { COMMANDS, commandIn, type Desk } from "./commands.ts";
 import { fenced } from "./export.ts";
 import { added, after, type Facts, type Question } from "./facts.ts";
 import { shortName } from "./names.ts";
-import { createTeller } from "./tell.ts";
+import { createTeller } from "./updates.ts";
 import type { View } from "./view.ts";
 
 export type TalkOptions = {

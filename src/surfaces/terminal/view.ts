@@ -1,6 +1,6 @@
 // What a conversation is shown on: the screen, or plain lines.
 import type { Facts } from "./facts.ts";
-import type { Pen } from "./tell.ts";
+import type { Pen } from "./updates.ts";
 
 export type Choice = { value: string; label: string; description?: string };
 

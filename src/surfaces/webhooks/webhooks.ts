@@ -7,7 +7,7 @@ import type { Announcement, Clock, Log, Random } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Entry } from "../../core/session.ts";
 import { openPost, type Post } from "../../platform/post.ts";
-import { backoff, letterOf, type Verdict, verdictOf } from "./letter.ts";
+import { backoff, letterOf, type Verdict, verdictOf } from "./payload.ts";
 
 type Options = {
   runtime: Pick<Runtime, "announcements" | "announced" | "run">;

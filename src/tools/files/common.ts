@@ -4,7 +4,7 @@ import type { Gate, Log, ToolResult } from "../../core/ports.ts";
 import { failed } from "../define.ts";
 import type { Access, Confine } from "./confine.ts";
 import type { Locked } from "./locks.ts";
-import type { Marks } from "./marks.ts";
+import type { Marks } from "./seen.ts";
 import { plain } from "./text.ts";
 import { Trouble, troubleOf } from "./trouble.ts";
 

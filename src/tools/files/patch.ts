@@ -10,7 +10,7 @@ import { Content, type Files, gateOf, Path, reach, settled } from "./common.ts";
 import type { Confine } from "./confine.ts";
 import { type FilePatch, parseDiff } from "./diff.ts";
 import { applyEdit } from "./edits.ts";
-import { hashOf, isSame, type Mark } from "./marks.ts";
+import { hashOf, isSame, type Mark } from "./seen.ts";
 import { type Change, store } from "./store.ts";
 import { count, decode, plain } from "./text.ts";
 import { orNull, Trouble, troubleOf } from "./trouble.ts";

@@ -6,8 +6,8 @@ import type { Tool, ToolCall, ToolResult } from "../../core/ports.ts";
 import { type File, openDir, openFile } from "../../platform/confined.ts";
 import { defineTool, failed, ok } from "../define.ts";
 import { type Files, gateOf, Path, reach, settled } from "./common.ts";
-import { similar } from "./near.ts";
 import { eachChunk, READ_WHOLE } from "./store.ts";
+import { similar } from "./suggest.ts";
 import { count, HEAD_BYTES, kindOf, plain, plainName } from "./text.ts";
 
 const LINES = 2_000;

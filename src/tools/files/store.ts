@@ -6,7 +6,7 @@ import { type FileHandle, link, lstat, mkdir, open, rename, unlink } from "node:
 import { basename, dirname } from "node:path";
 import { codeOf } from "../../core/errors.ts";
 import { type Dir, idOf, openDir, openFile } from "../../platform/confined.ts";
-import type { Mark } from "./marks.ts";
+import type { Mark } from "./seen.ts";
 import { orNull, Trouble, troubleOf } from "./trouble.ts";
 
 /** `bytes` null: remove it. `before` null: there must be nothing. */

@@ -3,10 +3,10 @@ import type { Log, Tool } from "../../core/ports.ts";
 import type { Files, RunProgram } from "./common.ts";
 import { createConfine } from "./confine.ts";
 import { createLocks } from "./locks.ts";
-import { createMarks } from "./marks.ts";
 import { createPatch } from "./patch.ts";
 import { createReadFile } from "./read.ts";
 import { createSearchFiles } from "./search.ts";
+import { createMarks } from "./seen.ts";
 import { createWriteFile } from "./write.ts";
 
 export type FileToolsOptions = {

@@ -5,7 +5,7 @@ import type { Tool, ToolCall, ToolResult } from "../../core/ports.ts";
 import { HIDDEN } from "../../platform/redact.ts";
 import { defineTool, failed, ok } from "../define.ts";
 import { Content, type Files, gateOf, Path, reach, settled } from "./common.ts";
-import { hashOf, isSame, type Mark } from "./marks.ts";
+import { hashOf, isSame, type Mark } from "./seen.ts";
 import { markOf, store } from "./store.ts";
 import { count, linesIn } from "./text.ts";
 

@@ -2,7 +2,7 @@
 // screen: a change above the screen's top would make the terminal be drawn anew.
 import { truncateToWidth } from "@earendil-works/pi-tui";
 import { clean, oneLine } from "../clean.ts";
-import { type Acted, lasting } from "../tell.ts";
+import { type Acted, lasting } from "../updates.ts";
 import type { Theme } from "./theme.ts";
 import { drawn, type Look, toolLine } from "./transcript.ts";
 

@@ -1,7 +1,7 @@
 // The choices of what the agent asks, above the editor. Nothing is chosen before the person has
 // moved to it, so that an Enter meant for the editor never allows anything.
 import { Key, matchesKey, truncateToWidth } from "@earendil-works/pi-tui";
-import { choiceAnswer, choiceIn } from "../../../core/choice.ts";
+import { choiceAnswer, choiceIn } from "../../../conversation/choice.ts";
 import type { Answer } from "../../../core/runtime.ts";
 import { oneLine } from "../clean.ts";
 import type { Question as Asked } from "../facts.ts";

@@ -6,7 +6,7 @@ import { COMMANDS } from "../commands.ts";
 import type { Facts } from "../facts.ts";
 import { openHistory } from "../history.ts";
 import type { Settings, Surface } from "../open.ts";
-import { type Acted, lasting } from "../tell.ts";
+import { type Acted, lasting } from "../updates.ts";
 import { createChooser } from "./choose.ts";
 import { createCompletion } from "./complete.ts";
 import { createFrame, drawnBy } from "./frame.ts";

@@ -5,7 +5,7 @@ import { oneLine } from "../clean.ts";
 import { bareName } from "../cost.ts";
 import type { Facts } from "../facts.ts";
 import { shortName } from "../names.ts";
-import { lasting } from "../tell.ts";
+import { lasting } from "../updates.ts";
 import type { Theme } from "./theme.ts";
 
 type Bar = {

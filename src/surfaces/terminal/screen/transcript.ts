@@ -1,7 +1,7 @@
 // The parts of the transcript. Once there, one only changes with the width, the theme or what is unfolded.
 import { type Component, Markdown, truncateToWidth, visibleWidth, wrapTextWithAnsi } from "@earendil-works/pi-tui";
 import { clean, oneLine } from "../clean.ts";
-import { type Acted, lasting, MARK, preview } from "../tell.ts";
+import { type Acted, lasting, MARK, preview } from "../updates.ts";
 import { highlight, looksLikeDiff } from "./highlight.ts";
 import type { Paint, Theme } from "./theme.ts";
 

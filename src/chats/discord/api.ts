@@ -1,0 +1,76 @@
+// Discord's REST API: asked once, never again by itself, and what a refusal means for a message.
+import type { RESTOptions, RouteLike } from "discord.js";
+import { z } from "zod";
+import { SendFault } from "../../core/chat.ts";
+import { type Calls, unanswered } from "../shared/calls.ts";
+
+type Asked = { body?: unknown; query?: URLSearchParams; auth?: boolean };
+export type Api = {
+  options: Partial<RESTOptions>;
+  /** Throws what discord.js throws; see `faultOf`. */
+  ask(verb: Verb, route: RouteLike, asked: Asked, signal: AbortSignal): Promise<unknown>;
+};
+type Verb = "get" | "post" | "put" | "patch" | "delete";
+
+/** Longer than ours, which counts. */
+const TIMEOUT_MS = 60_000;
+
+export function openApi(given: {
+  token: string;
+  apiRoot: string | undefined;
+  calls: Calls;
+  /** Discord has answered. */
+  alive(): void;
+}): Api {
+  const { token, apiRoot, calls, alive } = given;
+  const options: Partial<RESTOptions> = {
+    ...(apiRoot !== undefined && { api: apiRoot.replace(/\/+$/, "") }),
+    retries: 0,
+    timeout: TIMEOUT_MS,
+    offset: 0,
+    // It would wait by itself, and nobody could tell it to stop.
+    rejectOnRateLimit: () => true,
+    makeRequest: async (url, { method = "GET", headers, body, signal }) => {
+      const answer = await calls.fetch(url, {
+        method,
+        headers: headersShape.parse(headers),
+        body: typeof body === "string" ? body : null,
+        signal: signal ?? null,
+      });
+      alive();
+      return answer;
+    },
+  };
+  let loading: Promise<import("discord.js").REST> | null = null;
+  const load = async () => {
+    const { REST } = await import("discord.js");
+    return new REST(options);
+  };
+  return {
+    options,
+    ask: (verb, route, asked, signal) =>
+      calls.within(signal, async (signal) => {
+        loading ??= load();
+        const rest = await loading;
+        // It forgets the token when Discord refuses it once.
+        return rest.setToken(token)[verb](route, { ...asked, signal });
+      }),
+  };
+}
+
+const headersShape = z.record(z.string(), z.string());
+
+/** What it means for a message that a call failed. */
+export function faultOf(error: unknown): SendFault {
+  if (!(error instanceof Error)) return unanswered("Discord", error);
+  if ("retryAfter" in error && typeof error.retryAfter === "number")
+    return new SendFault("no", "Discord asks us to wait.", Math.max(0, error.retryAfter));
+  if (!("status" in error) || typeof error.status !== "number") return unanswered("Discord", error);
+  if (error.status >= 500) return new SendFault("unknown", `Discord answered ${error.status}.`);
+  const refused = `Discord refused it: ${error.message} (${error.status}, ${codeOf(error) ?? "no code"}).`;
+  // Another token may be set; nothing else makes these right.
+  return new SendFault(error.status === 401 ? "no" : "never", refused);
+}
+
+export const codeOf = (error: unknown): number | undefined =>
+  error instanceof Error && "code" in error && typeof error.code === "number" ? error.code : undefined;

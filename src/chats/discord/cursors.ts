@@ -1,0 +1,87 @@
+// How far each channel was heard, for the process after this one: Discord keeps nothing for a client that is away.
+import { messageOf } from "../../core/errors.ts";
+import type { Clock, Log } from "../../core/ports.ts";
+import type { Lanes } from "../shared/lanes.ts";
+
+type Mark = { channel: string; message: string };
+
+/** Where marks are kept. A mark is the newest message of its channel that was taken, with all before it. */
+export type Marks = {
+  list(): Promise<Mark[]>;
+  set(channel: string, message: string): Promise<void>;
+};
+
+/** A busy channel is not a write for each of its messages. What a crash leaves unwritten is heard twice and taken once. */
+const EVERY_MS = 1_000;
+
+export type Marking = ReturnType<typeof openMarks>;
+
+export function openMarks(options: { marks: Marks | undefined; lanes: Lanes; clock: Clock; log: Log }) {
+  const { marks, lanes, clock, log } = options;
+  const unwritten = new Map<string, string>();
+  const writers = new Map<string, Promise<void>>();
+  const limits = new Map<string, string>();
+  const stopping = new AbortController();
+
+  async function write(channel: string, to: Marks): Promise<void> {
+    for (let message = unwritten.get(channel); message !== undefined; message = unwritten.get(channel)) {
+      unwritten.delete(channel);
+      await to
+        .set(channel, message)
+        .catch((error: unknown) =>
+          log("warn", "chat.unmarked", { platform: "discord", channel, error: messageOf(error) }),
+        );
+      await clock.sleep(EVERY_MS, stopping.signal);
+    }
+    writers.delete(channel);
+  }
+
+  function limit(channel: string, message: string): void {
+    const lowest = limits.get(channel);
+    if (!lowest || isNewer(lowest, message)) limits.set(channel, message);
+  }
+
+  return {
+    /** Those of the channels where something was said last, so many of them; oldest first. */
+    async load(most: number): Promise<Mark[]> {
+      try {
+        const all = ((await marks?.list()) ?? []).toSorted((a, b) => (isNewer(a.message, b.message) ? 1 : -1));
+        if (all.length > most) log("warn", "chat.gap", { platform: "discord", channels: all.length, looksInto: most });
+        return all.slice(-most);
+      } catch (error) {
+        log("error", "chat.gap", { platform: "discord", error: messageOf(error) });
+        return [];
+      }
+    },
+    taken(channel: string, message: string): void {
+      const most = limits.get(channel);
+      if (!marks || (most && !isNewer(most, message))) return;
+      unwritten.set(channel, message);
+      if (!writers.has(channel)) writers.set(channel, write(channel, marks));
+    },
+    /** In the lane of its channel. While this is not taken, no mark goes as far as `from`, whatever is taken after it: when
+     *  we stop, it is given up, and what waits behind it may be taken all the same. */
+    async inTurn(channel: string, from: () => string, take: () => Promise<void>): Promise<void> {
+      let failed = false;
+      const isTaken = await lanes.add(channel, async () => {
+        if (failed) limits.delete(channel);
+        try {
+          await take();
+        } catch (error) {
+          failed = true;
+          limit(channel, from());
+          throw error;
+        }
+      });
+      if (!isTaken) limit(channel, from());
+    },
+    /** Resolves when all marks are kept. */
+    async stop(): Promise<void> {
+      stopping.abort();
+      await Promise.all(writers.values());
+    },
+  };
+}
+
+/** Numbers too large for a double, as text. */
+export const isNewer = (a: string, b: string) => a.length > b.length || (a.length === b.length && a > b);

@@ -1,0 +1,174 @@
+// Discord: its gateway brings what people say, its REST API takes what we say.
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import type { Button, Chat, ChatHealth, Ears, Place, Said } from "../../core/chat.ts";
+import type { Clock, Log, Random } from "../../core/ports.ts";
+import { openCalls } from "../shared/calls.ts";
+import { openLanes } from "../shared/lanes.ts";
+import { openAnswers } from "./answers.ts";
+import { codeOf, faultOf, openApi } from "./api.ts";
+import { type Marks, openMarks } from "./cursors.ts";
+import { openGateway } from "./gateway.ts";
+import { openInbound } from "./intake.ts";
+import { discordMarkdown, LONGEST } from "./markdown.ts";
+
+type Options = {
+  token: string;
+  apiRoot?: string;
+  /** Without it, what is said while no process listens is not heard. */
+  marks?: Marks;
+  clock: Clock;
+  log: Log;
+  random: Random;
+};
+type Hearing = { stop(): Promise<void>; close(): Promise<void> };
+
+const platform = "discord";
+/** Five in five seconds for a channel, and what we send counts as well. */
+const EDIT_EVERY_MS = 1_500;
+const UNKNOWN_MESSAGE = 10_008;
+/** What Discord has room for. */
+const ROWS = 5;
+const BUTTONS = 5;
+const LABEL = 80;
+const NONCE = 25;
+
+export function createDiscord({ token, apiRoot, marks: kept, clock, log, random }: Options): Chat {
+  const health: ChatHealth = { platform, connected: false, heardAt: null, error: "" };
+  const alive = () => {
+    health.heardAt = clock.now();
+  };
+  const calls = openCalls(clock);
+  const api = openApi({ token, apiRoot, calls, alive });
+  const never = new AbortController().signal;
+  let hearing: Hearing | null = null;
+
+  async function start(ears: Ears): Promise<void> {
+    const lanes = openLanes({ platform, clock, random, log });
+    const marks = openMarks({ marks: kept, lanes, clock, log });
+    const inbound = openInbound({ api, calls, lanes, marks, clock, log, ears });
+    const answers = openAnswers({ api, lanes, clock, log, ears });
+    const gateway = openGateway({
+      token,
+      rest: api.options,
+      clock,
+      random,
+      log,
+      alive,
+      listen: (on, events) => {
+        inbound.listen(on, events);
+        answers.listen(on, events);
+      },
+      ready: inbound.ready,
+      changed: (connected, error) => {
+        if (connected) alive();
+        if (connected && !health.connected) log("info", "chat.connected", { platform });
+        Object.assign(health, { connected, error });
+      },
+    });
+    hearing = {
+      stop: async () => {
+        inbound.stop();
+        await Promise.all([lanes.stop(), answers.stop()]);
+        await Promise.all([gateway.stop(), marks.stop()]);
+      },
+      close: async () => {
+        inbound.stop();
+        void lanes.stop();
+        await Promise.all([gateway.stop(), marks.stop()]);
+      },
+    };
+    await inbound.load();
+    await gateway.start();
+  }
+
+  async function send(place: Place, said: Said, key: string, signal: AbortSignal): Promise<string> {
+    const { replyTo } = said;
+    // Sent twice under one nonce, the second gives the message that the first made.
+    const once = { nonce: nonceOf(place, key), enforce_nonce: true };
+    const reply = replyTo && { message_reference: { message_id: replyTo, fail_if_not_exists: false } };
+    const body = { ...bodyOf(said), ...once, ...reply };
+    const message = await told(api.ask("post", `${channelOf(place)}/messages`, { body }, signal));
+    return sentShape.parse(message).id;
+  }
+
+  async function edit(place: Place, message: string, said: Said, signal: AbortSignal): Promise<void> {
+    await told(api.ask("patch", messageOf(place, message), { body: bodyOf(said) }, signal));
+  }
+
+  async function remove(place: Place, message: string, signal: AbortSignal): Promise<void> {
+    await api.ask("delete", messageOf(place, message), {}, signal).catch((error: unknown) => {
+      if (codeOf(error) !== UNKNOWN_MESSAGE) throw faultOf(error);
+    });
+  }
+
+  async function typing(place: Place): Promise<void> {
+    await api.ask("post", `${channelOf(place)}/typing`, {}, never).catch(() => {});
+  }
+
+  async function offer(commands: Parameters<Chat["offer"]>[0]): Promise<void> {
+    const options = [{ type: 3, name: "text", description: "What else there is to say" }];
+    const body = commands.map((command) => ({ ...command, options }));
+    try {
+      const { id } = sentShape.parse(await api.ask("get", "/applications/@me", {}, never));
+      await api.ask("put", `/applications/${id}/commands`, { body }, never);
+    } catch (error) {
+      log("warn", "chat.unoffered", { platform, error: faultOf(error).message });
+    }
+  }
+
+  return {
+    platform,
+    longest: LONGEST,
+    editEveryMs: EDIT_EVERY_MS,
+    start,
+    stop: async () => hearing?.stop(),
+    send,
+    edit,
+    remove,
+    typing,
+    offer,
+    health: () => ({ ...health }),
+    close: async () => {
+      await hearing?.close();
+      await calls.close();
+    },
+  };
+}
+
+async function told<T>(asked: Promise<T>): Promise<T> {
+  try {
+    return await asked;
+  } catch (error) {
+    throw faultOf(error);
+  }
+}
+
+const channelOf = ({ chat, thread = chat }: Place) => `/channels/${encodeURIComponent(thread)}` as const;
+const messageOf = (place: Place, message: string) =>
+  `${channelOf(place)}/messages/${encodeURIComponent(message)}` as const;
+
+/** An edit without buttons takes them away. Whatever the text names, it calls nobody. */
+const bodyOf = ({ text, buttons = [] }: Said) => ({
+  content: discordMarkdown(text),
+  components: rowsOf(buttons),
+  allowed_mentions: { parse: [] },
+});
+
+const rowsOf = (rows: Button[][]) =>
+  rows
+    .flatMap((row) => chunks(row, BUTTONS))
+    .slice(0, ROWS)
+    .map((row) => ({
+      type: 1,
+      components: row.map(({ label, data }) => ({ type: 2, style: 2, label: label.slice(0, LABEL), custom_id: data })),
+    }));
+
+const chunks = <T>(list: T[], size: number): T[][] =>
+  Array.from({ length: Math.ceil(list.length / size) }, (_, at) => list.slice(at * size, (at + 1) * size));
+
+/** With its place: Discord looks for a nonce in all that we said. */
+const nonceOf = ({ chat, thread = "" }: Place, key: string) =>
+  createHash("sha256").update([chat, thread, key].join("\n")).digest("base64url").slice(0, NONCE);
+
+const sentShape = z.object({ id: z.string() });

@@ -1,0 +1,75 @@
+// From Discord's messages and interactions to what the gateway hears.
+import type { APIAttachment, APIChatInputApplicationCommandInteraction, APIMessage, APIUser } from "discord.js";
+import type { Attachment, Heard, Person, Place } from "../../core/chat.ts";
+import type { Calls } from "../shared/calls.ts";
+
+export type Me = {
+  id: string;
+  /** Whether it is the role that Discord made for this bot: people who type its name often pick that one. */
+  isMyRole(guild: string, role: string): boolean;
+};
+
+/** A message and a reply; there are forty more, from "has joined" on. */
+const SAID = new Set<number>([0, 19]);
+const VOICE_MESSAGE = 1 << 13;
+const THREADS = new Set([10, 11, 12]);
+
+/** Not ours, no other program's, no "has joined". */
+export const isSaid = ({ author, type, webhook_id }: APIMessage): boolean =>
+  !author.bot && !author.system && webhook_id === undefined && SAID.has(type);
+
+export function heardOf(message: APIMessage, guild: string | undefined, place: Place, me: Me, calls: Calls): Heard {
+  const { id, author, content, mentions, mention_roles, referenced_message, flags = 0, attachments } = message;
+  const myRoles = guild === undefined ? [] : mention_roles.filter((role) => me.isMyRole(guild, role));
+  const addressed =
+    place.kind === "dm" ||
+    mentions.some((user) => user.id === me.id) ||
+    referenced_message?.author.id === me.id ||
+    myRoles.length > 0;
+  const names = new Map(mentions.map((user) => [user.id, nameOf(user)]));
+  return {
+    message: id,
+    place,
+    from: personOf(author),
+    text: content
+      .replace(/^\s*<@([!&]?)(\d+)>[\s,:]*/, (all, kind, who) => {
+        const meant = kind === "&" ? myRoles.includes(who) : who === me.id;
+        return meant ? "" : all;
+      })
+      .replaceAll(/<@!?(\d+)>/g, (all, who) => (names.has(who) ? `@${names.get(who)}` : all)),
+    attachments: attachments.map((one) => attachmentOf(one, (flags & VOICE_MESSAGE) > 0, calls)),
+    addressed,
+  };
+}
+
+function attachmentOf(file: APIAttachment, voice: boolean, calls: Calls): Attachment {
+  const { filename, content_type: mime = "application/octet-stream", size, url } = file;
+  return {
+    kind: voice ? "voice" : mime.startsWith("image/") ? "photo" : "file",
+    name: filename,
+    mime,
+    size,
+    load: async (most, signal) => {
+      if (size > most) throw new Error(`${filename} has ${size} bytes; ${most} are allowed`);
+      return (await calls.load(url, {}, most, signal)).bytes;
+    },
+  };
+}
+
+type Channel = { id: string; type: number; parent_id?: string | null | undefined };
+
+export function placeOf({ id, type, parent_id }: Channel, guild: string | undefined): Place {
+  if (guild === undefined) return { kind: "dm", chat: id };
+  if (THREADS.has(type) && parent_id) return { kind: "thread", chat: parent_id, thread: id };
+  return { kind: "channel", chat: id };
+}
+
+export const personOf = (user: APIUser): Person => ({ id: user.id, name: nameOf(user) });
+
+const nameOf = ({ global_name, username }: APIUser) => global_name ?? username;
+
+/** As if it had been typed. */
+export function commandText({ data }: APIChatInputApplicationCommandInteraction): string {
+  const given = (data.options ?? []).flatMap((option) => ("value" in option ? [String(option.value)] : []));
+  return [`/${data.name}`, ...given].join(" ");
+}

@@ -1,0 +1,94 @@
+// Calls to a platform: one pool of connections that can be ended, a limit on every wait, and what a failure says about
+// whether the call has arrived.
+import type { Agent } from "undici";
+import { SendFault } from "../../core/chat.ts";
+import type { Clock } from "../../core/ports.ts";
+import { failAfter } from "../../platform/capped.ts";
+
+type Asked = { method?: string; headers?: Record<string, string>; body?: string | null; signal?: AbortSignal | null };
+
+export type Calls = {
+  /** Of an answer's body, `most` bytes can be read. */
+  fetch(url: string, asked?: Asked, most?: number): Promise<Response>;
+  /** Runs `call` with a signal that also ends it when no answer comes. Throws a SendFault if it need not begin at all. */
+  within<T>(signal: AbortSignal, call: (signal: AbortSignal) => Promise<T>, limitMs?: number): Promise<T>;
+  /** At most `most` bytes, counted while they come. */
+  load(url: string, headers: Record<string, string>, most: number, signal: AbortSignal): Promise<Loaded>;
+  close(): Promise<void>;
+};
+type Loaded = { bytes: Uint8Array; mime: string };
+
+const ANSWER_MS = 30_000;
+const DOWNLOAD_MS = 300_000;
+/** What a platform answers is some kilobytes: a hundred messages, a list of people. */
+const LONGEST_ANSWER = 32_000_000;
+
+/** Loaded with the first call: undici takes 75 ms, and most processes talk to no platform. */
+export function openCalls(clock: Clock): Calls {
+  let opening: ReturnType<typeof pool> | null = null;
+  let closed = false;
+
+  const fetch: Calls["fetch"] = async (url, asked = {}, most = LONGEST_ANSWER) => {
+    if (closed) throw new SendFault("no", "the connection was closed");
+    opening ??= pool();
+    const { fetch, agent } = await opening;
+    return failAfter(most, await fetch(url, { redirect: "error", ...asked, dispatcher: agent }));
+  };
+
+  const within: Calls["within"] = async (signal, call, limitMs = ANSWER_MS) => {
+    if (signal.aborted) throw new SendFault("no", "it was no longer wanted");
+    const cut = new AbortController();
+    const done = new AbortController();
+    const abort = () => cut.abort();
+    signal.addEventListener("abort", abort);
+    void clock.sleep(limitMs, done.signal).then(() => {
+      if (!done.signal.aborted) abort();
+    });
+    try {
+      return await call(cut.signal);
+    } finally {
+      signal.removeEventListener("abort", abort);
+      done.abort("done"); // with a reason: without one, each makes an exception and its stack
+    }
+  };
+
+  return {
+    fetch,
+    within,
+    load: (url, headers, most, signal) => {
+      const download = async (signal: AbortSignal): Promise<Loaded> => {
+        const answer = await fetch(url, { headers, signal }, most);
+        if (!answer.ok) throw new Error(`the platform answered ${answer.status}`);
+        return { bytes: await answer.bytes(), mime: answer.headers.get("content-type") ?? "" };
+      };
+      return within(signal, download, DOWNLOAD_MS);
+    },
+    async close() {
+      closed = true;
+      await (await opening)?.agent.destroy();
+    },
+  };
+}
+
+async function pool(): Promise<{ agent: Agent; fetch: typeof import("undici").fetch }> {
+  const { Agent, fetch } = await import("undici");
+  return { agent: new Agent({ connections: 16 }), fetch };
+}
+
+/** Of a call that got no answer. A connection that was never made carried nothing. */
+export function unanswered(platform: string, error: unknown): SendFault {
+  if (error instanceof SendFault) return error;
+  const code = codeOf(error);
+  const landed = NOT_SENT.test(code) ? "no" : "unknown";
+  // By its code: a message may hold the address, and with it a secret.
+  return new SendFault(landed, `${platform} did not answer${code && ` (${code})`}.`);
+}
+
+const NOT_SENT =
+  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_(CONNECT_TIMEOUT|DESTROYED|CLOSED)|.*CERT.*)$/;
+
+function codeOf(error: unknown): string {
+  if (!(error instanceof Error)) return "";
+  if ("code" in error && typeof error.code === "string") return error.code;
+  return codeOf(error.cause);
+}

@@ -1,0 +1,58 @@
+// What platforms tell us, in its order: one thing at a time for a place, side by side for different ones. What is not taken
+// is tried again with growing pauses, and what follows in its place waits behind it.
+import { messageOf } from "../../core/errors.ts";
+import type { Clock, Log, Random } from "../../core/ports.ts";
+import { pause } from "./pause.ts";
+
+export type Lanes = {
+  /** True once it was taken; false: it was not and will not be, because we stop or too much waits there already. */
+  add(place: string, take: () => Promise<void>): Promise<boolean>;
+  /** How much is being taken there, or waits. */
+  waiting(place: string): number;
+  /** Nothing more is let in; what waits has one more try. Resolves when all is quiet. */
+  stop(): Promise<void>;
+};
+
+const MOST_WAITING = 1_000;
+const LONGEST_PAUSE_MS = 30_000;
+
+export function openLanes(options: { platform: string; clock: Clock; random: Random; log: Log }): Lanes {
+  const { platform, clock, random, log } = options;
+  const lanes = new Map<string, { end: Promise<unknown>; waiting: number }>();
+  const stopping = new AbortController();
+
+  async function taken(take: () => Promise<void>): Promise<boolean> {
+    for (let attempt = 0; ; attempt++) {
+      try {
+        await take();
+        return true;
+      } catch (error) {
+        log("warn", "chat.untaken", { platform, attempt, error: messageOf(error) });
+      }
+      await clock.sleep(pause(attempt, random, { most: LONGEST_PAUSE_MS }), stopping.signal);
+      if (stopping.signal.aborted) return false;
+    }
+  }
+
+  return {
+    async add(place, take) {
+      const lane = lanes.get(place) ?? { end: Promise.resolve(), waiting: 0 };
+      if (stopping.signal.aborted || lane.waiting >= MOST_WAITING) return false;
+      lanes.set(place, lane);
+      lane.waiting += 1;
+      const mine = lane.end.then(() => taken(take));
+      lane.end = mine;
+      try {
+        return await mine;
+      } finally {
+        lane.waiting -= 1;
+        if (lane.waiting === 0) lanes.delete(place);
+      }
+    },
+    waiting: (place) => lanes.get(place)?.waiting ?? 0,
+    async stop() {
+      stopping.abort();
+      await Promise.all([...lanes.values()].map(({ end }) => end));
+    },
+  };
+}

@@ -1,0 +1,65 @@
+// A connection that is made again whenever it is over, with growing pauses, until it is no longer wanted.
+import { ConfigError, messageOf } from "../../core/errors.ts";
+import type { Clock, Log, Random } from "../../core/ports.ts";
+import { pause } from "./pause.ts";
+
+export type Kept = {
+  /** Resolves when a connection stands or has failed for now; rejects with a ConfigError when none ever will. */
+  start(): Promise<void>;
+  /** Resolves when nothing of it is left. */
+  stop(): Promise<void>;
+};
+/** Why a connection is over. `final`: to try again soon would change nothing. */
+export type End = { why: string; final: boolean };
+
+type Options = {
+  platform: string;
+  clock: Clock;
+  random: Random;
+  log: Log;
+  /** One connection, until it is over or the signal says so. It tells whenever it begins to stand, or not to. */
+  connect(tell: (standing: boolean) => void, signal: AbortSignal): Promise<End>;
+  /** `error` is empty while it is connected, and when it is not wanted. */
+  changed(connected: boolean, error: string): void;
+};
+
+const SLOW = { first: 60_000, most: 600_000 };
+
+export function keep({ platform, clock, random, log, connect, changed }: Options): Kept {
+  const over = new AbortController();
+  const first = Promise.withResolvers<void>();
+  let kept: Promise<void> = Promise.resolve();
+
+  async function run(): Promise<void> {
+    let failures = 0;
+    for (let begun = false; !over.signal.aborted; begun = true) {
+      let stood = false;
+      const end = await connect((standing) => {
+        stood ||= standing;
+        changed(standing, standing ? "" : "The connection was lost.");
+        first.resolve();
+      }, over.signal).catch((error: unknown): End => ({ why: messageOf(error), final: false }));
+      if (over.signal.aborted) return;
+      changed(false, end.why);
+      log(end.final ? "error" : "warn", "chat.disconnected", { platform, error: end.why });
+      if (end.final && !begun && !stood) return first.reject(new ConfigError(end.why));
+      first.resolve();
+      failures = stood ? 0 : failures;
+      await clock.sleep(pause(failures, random, end.final ? SLOW : {}), over.signal);
+      failures += 1;
+    }
+  }
+
+  return {
+    start: () => {
+      kept = run();
+      return first.promise;
+    },
+    async stop() {
+      over.abort();
+      await kept;
+      first.resolve();
+      changed(false, "");
+    },
+  };
+}

@@ -1,0 +1,191 @@
+// What Slack tells us, brought to the ears, and acknowledged when they have taken it. What is not acknowledged within three
+// seconds comes again, also while it is still being taken, and a mention comes twice anyway: by its name it is one.
+import type { Ears, Heard, Person, Place } from "../../core/chat.ts";
+import { messageOf } from "../../core/errors.ts";
+import type { Clock, Log } from "../../core/ports.ts";
+import type { Calls } from "../shared/calls.ts";
+import type { Lanes } from "../shared/lanes.ts";
+import { recent } from "../shared/recent.ts";
+import { type Api, reasonOf } from "./api.ts";
+import {
+  attachmentsOf,
+  type Command,
+  commandBody,
+  type Event,
+  eventBody,
+  isDirect,
+  isOurs,
+  isSaid,
+  type Me,
+  type Message,
+  nameIn,
+  names,
+  type Press,
+  placeOf,
+  plainText,
+  pressBody,
+} from "./inbound.ts";
+import type { Envelope } from "./socket.ts";
+
+type Options = {
+  token: string;
+  apiRoot: string;
+  api: Api;
+  calls: Calls;
+  lanes: Lanes;
+  clock: Clock;
+  log: Log;
+  ears: Ears;
+  me(): Me;
+};
+
+const MOST_MESSAGES = 5_000;
+const MOST_PEOPLE = 2_000;
+/** A press must be acknowledged within three seconds, or the person is told that it failed. */
+const PRESS_MS = 2_000;
+
+export function openInbound({ token, apiRoot, api, calls, lanes, clock, log, ears, me }: Options) {
+  const taken = recent(MOST_MESSAGES);
+  const ours = recent(MOST_MESSAGES);
+  const underWay = new Map<string, Promise<boolean>>();
+  const people = new Map<string, string>();
+  const pressing = new Set<Promise<void>>();
+  const never = new AbortController().signal;
+  let stopped = false;
+
+  function came({ type, body, ack: acknowledge }: Envelope): void {
+    if (stopped) return; // it comes again, to whoever follows us
+    const ack = () => {
+      // The connection may be gone; then it comes again, and is known.
+      acknowledge().catch((error: unknown) =>
+        log("debug", "chat.unacknowledged", { platform: "slack", error: messageOf(error) }),
+      );
+    };
+    const event = type === "events_api" ? eventBody.safeParse(body).data : undefined;
+    const press = type === "interactive" ? pressBody.safeParse(body).data : undefined;
+    const command = type === "slash_commands" ? commandBody.safeParse(body).data : undefined;
+    if (event) return told(event.event, event.event_id, ack);
+    if (command) return commanded(command, ack);
+    if (!press) return ack();
+    const answered = pressed(press, ack).catch((error: unknown) =>
+      log("warn", "chat.unanswered", { platform: "slack", error: messageOf(error) }),
+    );
+    pressing.add(answered);
+    void answered.then(() => pressing.delete(answered));
+  }
+
+  function told(event: Event, id: string, ack: () => void): void {
+    const { type, subtype, channel, ts, message, previous_message, deleted_ts } = event;
+    if (channel === undefined || (type !== "message" && type !== "app_mention")) return ack();
+    if (subtype === "message_deleted" && deleted_ts !== undefined)
+      return forgotten(channel, { ts: deleted_ts, ...previous_message }, id, ack);
+    if (subtype === "message_changed" && message?.subtype === "tombstone")
+      return forgotten(channel, { ...previous_message, ts: message.ts }, id, ack);
+    if (subtype === "message_changed") {
+      // A preview of a link that Slack has added is no edit.
+      if (!message || !isSaid(message, me()) || message.text === previous_message?.text) return ack();
+      return once(id, placeOf(channel, message), async (place) => ears.edited(await heardOf(message, place)), ack);
+    }
+    if (ts === undefined) return ack();
+    const said = { ...event, ts };
+    if (isOurs(said, me())) ours.add(`${channel} ${ts}`);
+    if (!isSaid(said, me())) return ack();
+    once(`${channel} ${ts}`, placeOf(channel, said), async (place) => ears.heard(await heardOf(said, place)), ack);
+  }
+
+  function forgotten(channel: string, message: Message, id: string, ack: () => void): void {
+    if (message.user !== undefined && !isSaid(message, me())) return ack();
+    once(id, placeOf(channel, message), (place) => ears.deleted(place, message.ts), ack);
+  }
+
+  /** Whatever comes under the same name is taken once, and each time acknowledged when it was. */
+  function once(name: string, place: Place, take: (place: Place) => Promise<void>, ack: () => void): void {
+    if (taken.has(name)) return ack();
+    const begun = underWay.get(name) ?? lanes.add(`${place.chat} ${place.thread ?? ""}`, () => take(place));
+    underWay.set(name, begun);
+    void begun.then((done) => {
+      underWay.delete(name);
+      if (!done) return;
+      taken.add(name);
+      ack();
+    });
+  }
+
+  async function heardOf(message: Message, place: Place): Promise<Heard> {
+    const { ts, user = "", text, thread_ts, parent_user_id } = message;
+    const words = text ?? "";
+    const replied =
+      place.thread !== undefined && (parent_user_id === me().user || ours.has(`${place.chat} ${thread_ts}`));
+    return {
+      message: ts,
+      place,
+      from: await personOf(user),
+      text: await plainText(words, me(), nameOf),
+      attachments: attachmentsOf(message, { token, apiRoot, calls }),
+      addressed: isDirect(place.chat) || names(words, me().user) || replied,
+    };
+  }
+
+  function commanded({ command, text, user_id, channel_id, trigger_id }: Command, ack: () => void): void {
+    const take = async (place: Place) =>
+      ears.heard({
+        message: trigger_id,
+        place,
+        from: await personOf(user_id),
+        text: `${command} ${text}`.trim(),
+        attachments: [],
+        addressed: true,
+      });
+    once(trigger_id, placeOf(channel_id, { ts: "" }), take, ack);
+  }
+
+  async function pressed({ user, channel, message, actions, response_url }: Press, ack: () => void): Promise<void> {
+    const data = actions[0]?.value;
+    if (data === undefined) return ack();
+    const done = new AbortController();
+    try {
+      const from = await personOf(user.id);
+      const answered = ears.pressed({ data, place: placeOf(channel.id, message), from, message: message.ts });
+      await Promise.race([answered, clock.sleep(PRESS_MS, done.signal)]);
+      ack();
+      const text = await answered;
+      if (text) await calls.within(never, (signal) => show(response_url, text, signal));
+    } finally {
+      done.abort();
+    }
+  }
+
+  const show = (address: string, text: string, signal: AbortSignal) =>
+    calls.fetch(address, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ response_type: "ephemeral", replace_original: false, text }),
+      signal,
+    });
+
+  const personOf = async (id: string): Promise<Person> => ({ id, name: await nameOf(id) });
+
+  /** An event holds ids only. Whoever cannot be asked about is called by theirs. */
+  async function nameOf(user: string): Promise<string> {
+    const known = people.get(user);
+    if (known !== undefined) return known;
+    const found = await api
+      .ask("users.info", { user }, never)
+      .then(nameIn, (error: unknown) => reasonOf(error) && user);
+    if (found === undefined) return user;
+    if (people.size >= MOST_PEOPLE) people.clear();
+    people.set(user, found);
+    return found;
+  }
+
+  return {
+    came,
+    /** A message that we have sent. */
+    sent: (channel: string, ts: string): void => ours.add(`${channel} ${ts}`),
+    /** Takes no more; resolves when what was being taken is over. */
+    async stop(): Promise<void> {
+      stopped = true;
+      await Promise.all([lanes.stop(), ...pressing]);
+    },
+  };
+}

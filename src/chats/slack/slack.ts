@@ -1,0 +1,157 @@
+// Slack: Socket Mode brings what people say, the Web API takes what we say.
+import { z } from "zod";
+import type { Button, Chat, ChatHealth, Ears, Place, Said } from "../../core/chat.ts";
+import type { Clock, Log, Random } from "../../core/ports.ts";
+import { openCalls } from "../shared/calls.ts";
+import { openLanes } from "../shared/lanes.ts";
+import { faultOf, openApi, reasonOf } from "./api.ts";
+import type { Me } from "./inbound.ts";
+import { openInbound } from "./intake.ts";
+import { sections, slackMrkdwn } from "./mrkdwn.ts";
+import { openSocket } from "./socket.ts";
+
+type Options = { botToken: string; appToken: string; apiRoot?: string; clock: Clock; log: Log; random: Random };
+type Hearing = { sent(channel: string, ts: string): void; stop(): Promise<void>; close(): Promise<void> };
+
+const platform = "slack";
+/** Of the 4,000 that Slack shows well, and takes in an edit. */
+const LONGEST = 3_900;
+const MOST_TEXT = { send: 40_000, edit: 4_000 };
+/** About fifty a minute. */
+const EDIT_EVERY_MS = 1_500;
+/** What Slack has room for in a block. */
+const SECTION = 3_000;
+const BUTTONS = 25;
+const LABEL = 75;
+
+export function createSlack(options: Options): Chat {
+  const { botToken, appToken, apiRoot = "https://slack.com/api/", clock, log, random } = options;
+  const health: ChatHealth = { platform, connected: false, heardAt: null, error: "" };
+  const alive = () => {
+    health.heardAt = clock.now();
+  };
+  const calls = openCalls(clock);
+  const api = openApi({ token: botToken, apiRoot, calls, alive });
+  let hearing: Hearing | null = null;
+
+  async function start(ears: Ears): Promise<void> {
+    let me: Me = { user: "", bot: "" };
+    const lanes = openLanes({ platform, clock, random, log });
+    const common = { apiRoot, api, calls, clock, log };
+    const inbound = openInbound({ ...common, token: botToken, lanes, ears, me: () => me });
+    const socket = openSocket({
+      ...common,
+      appToken,
+      random,
+      alive,
+      introduce: async (signal) => {
+        if (me.user) return;
+        const { user_id: user, bot_id: bot } = selfShape.parse(await api.ask("auth.test", {}, signal));
+        me = { user, bot };
+      },
+      came: (envelope) => {
+        alive();
+        inbound.came(envelope);
+      },
+      changed: (connected, error) => {
+        if (connected) alive();
+        if (connected && !health.connected) log("info", "chat.connected", { platform });
+        Object.assign(health, { connected, error });
+      },
+    });
+    hearing = {
+      sent: inbound.sent,
+      stop: async () => {
+        await inbound.stop();
+        await socket.stop();
+      },
+      close: async () => {
+        void inbound.stop();
+        await socket.stop();
+      },
+    };
+    await socket.start();
+  }
+
+  async function send(place: Place, said: Said, _key: string, signal: AbortSignal): Promise<string> {
+    const { chat: channel, thread = said.replyTo } = place;
+    const where = { channel, ...(thread && IS_TS.test(thread) && { thread_ts: thread }) };
+    const quiet = { unfurl_links: false, unfurl_media: false };
+    const sent = await written("chat.postMessage", { ...where, ...quiet }, contentOf(said, MOST_TEXT.send), signal);
+    const { ts } = sentShape.parse(sent);
+    hearing?.sent(channel, ts);
+    return ts;
+  }
+
+  async function edit({ chat: channel }: Place, ts: string, said: Said, signal: AbortSignal): Promise<void> {
+    await written("chat.update", { channel, ts }, contentOf(said, MOST_TEXT.edit), signal);
+  }
+
+  /** Blocks that Slack does not take are left out: the words are in the text as well. */
+  async function written(
+    method: Writing,
+    where: object,
+    { text, blocks }: Content,
+    signal: AbortSignal,
+  ): Promise<unknown> {
+    try {
+      // None in an edit take away those that are there.
+      const shown = (blocks.length > 0 || method === "chat.update") && { blocks };
+      return await api.ask(method, { ...where, text, ...shown }, signal);
+    } catch (error) {
+      if (reasonOf(error) !== "invalid_blocks" || blocks.length === 0) throw faultOf(error);
+      log("warn", "chat.unformatted", { platform });
+      return written(method, where, { text, blocks: [] }, signal);
+    }
+  }
+
+  async function remove({ chat: channel }: Place, ts: string, signal: AbortSignal): Promise<void> {
+    await api.ask("chat.delete", { channel, ts }, signal).catch((error: unknown) => {
+      if (reasonOf(error) !== "message_not_found") throw faultOf(error);
+    });
+  }
+
+  return {
+    platform,
+    longest: LONGEST,
+    editEveryMs: EDIT_EVERY_MS,
+    start,
+    stop: async () => hearing?.stop(),
+    send,
+    edit,
+    remove,
+    typing: async () => {}, // Slack shows it for people only
+    offer: async () => {}, // its commands are made in the settings of the app
+    health: () => ({ ...health }),
+    close: async () => {
+      await hearing?.close();
+      await calls.close();
+    },
+  };
+}
+
+type Writing = "chat.postMessage" | "chat.update";
+type Content = { text: string; blocks: object[] };
+
+/** In blocks only where there are buttons, or where the text alone has no room. */
+function contentOf({ text, buttons = [] }: Said, most: number): Content {
+  const mrkdwn = slackMrkdwn(text);
+  if (buttons.length === 0 && mrkdwn.length <= most) return { text: mrkdwn, blocks: [] };
+  const words = sections(mrkdwn, SECTION).map((text) => ({ type: "section", text: { type: "mrkdwn", text } }));
+  return { text: mrkdwn.slice(0, most), blocks: [...words, ...buttons.map(rowOf)] };
+}
+
+const rowOf = (row: Button[], at: number) => ({
+  type: "actions",
+  elements: row.slice(0, BUTTONS).map(({ label, data }, index) => ({
+    type: "button",
+    text: { type: "plain_text", text: label.slice(0, LABEL), emoji: true },
+    action_id: `${at}.${index}`,
+    value: data,
+  })),
+});
+
+/** How Slack names a message. A command from its menu has another name, and cannot be replied to. */
+const IS_TS = /^\d+\.\d+$/;
+const sentShape = z.object({ ts: z.string() });
+const selfShape = z.object({ user_id: z.string(), bot_id: z.string().default("") });

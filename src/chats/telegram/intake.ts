@@ -1,0 +1,116 @@
+// Updates on their way in. Telegram forgets what is below an offset, so the offset never moves past one that is not taken;
+// until then Telegram brings it with every poll, and it is told once.
+import type { Update } from "grammy/types";
+import type { Ears, Heard, Place } from "../../core/chat.ts";
+import { messageOf } from "../../core/errors.ts";
+import type { Clock, Log, Random } from "../../core/ports.ts";
+import { openLanes } from "../shared/lanes.ts";
+import { recent } from "../shared/recent.ts";
+import { albumOf, joined, type Reader, type Told, toldOf } from "./inbound.ts";
+
+export type Intake = {
+  /** What is known already is left alone. True once all are taken; false: we stopped before. */
+  add(updates: readonly Update[]): Promise<boolean>;
+  /** The first that is not taken. Undefined: nothing has come yet. */
+  offset(): number | undefined;
+  /** Resolves when everything is taken. */
+  idle(): Promise<void>;
+  /** What is being heard is finished; the rest is let go, and comes again to whoever asks next. */
+  stop(): Promise<void>;
+};
+
+type Options = {
+  clock: Clock;
+  log: Log;
+  random: Random;
+  ears: Ears;
+  reader: Reader;
+  /** Shows the person for a moment what came of a press. */
+  answer(query: string, text: string): void;
+};
+
+const PLATFORM = "telegram";
+/** A poll or a post that was on its way brings again what was taken meanwhile; a batch has a hundred. */
+const REMEMBERED = 1_000;
+
+export function createIntake({ clock, log, random, ears, reader, answer }: Options): Intake {
+  const lanes = openLanes({ platform: PLATFORM, clock, log, random });
+  const underWay = new Map<number, Promise<void>>();
+  const untaken = new Set<number>();
+  const taken = recent(REMEMBERED);
+  let stopped = false;
+  let last: number | undefined;
+
+  async function add(updates: readonly Update[]): Promise<boolean> {
+    const fresh = updates.filter(({ update_id: id }) => !underWay.has(id) && !taken.has(String(id)));
+    for (const group of grouped(fresh)) enter(group);
+    last = updates.at(-1)?.update_id ?? last;
+    await Promise.all(updates.flatMap(({ update_id: id }) => underWay.get(id) ?? []));
+    return updates.every(({ update_id: id }) => !untaken.has(id));
+  }
+
+  function enter(group: Update[]): void {
+    const ids = group.map(({ update_id: id }) => id);
+    const told = read(group);
+    const telling = told ? lanes.add(laneOf(told), () => tell(told)) : Promise.resolve(true);
+    const settled = telling.then((isTaken) => {
+      for (const id of ids) {
+        underWay.delete(id);
+        if (!isTaken) continue;
+        untaken.delete(id);
+        taken.add(String(id));
+      }
+    });
+    for (const id of ids) {
+      untaken.add(id);
+      underWay.set(id, settled);
+    }
+  }
+
+  /** One that cannot be read is let go: it would come for ever. */
+  function read(group: Update[]): Told | undefined {
+    try {
+      const told = group.flatMap((update) => toldOf(update, reader) ?? []);
+      const [first, ...rest] = told.flatMap((one): Heard[] => (one.kind === "heard" ? [one.heard] : []));
+      return first ? { kind: "heard", heard: joined([first, ...rest]) } : told[0];
+    } catch (error) {
+      log("error", "chat.unreadable", { platform: PLATFORM, update: group[0]?.update_id, error: messageOf(error) });
+      return undefined;
+    }
+  }
+
+  async function tell(told: Told): Promise<void> {
+    if (stopped) throw new Error("We hear nothing more; Telegram keeps it.");
+    if (told.kind === "pressed") answer(told.query, await ears.pressed(told.pressed));
+    else await (told.kind === "heard" ? ears.heard(told.heard) : ears.edited(told.heard));
+  }
+
+  return {
+    add,
+    offset: () => (untaken.size > 0 ? Math.min(...untaken) : last === undefined ? undefined : last + 1),
+    async idle() {
+      await Promise.all(underWay.values());
+    },
+    stop() {
+      stopped = true;
+      return lanes.stop();
+    },
+  };
+}
+
+/** Of an album what came together; everything else alone. */
+function grouped(updates: readonly Update[]): Update[][] {
+  const groups: Update[][] = [];
+  for (const update of updates) {
+    const album = albumOf(update);
+    const same = album && groups.find(([first]) => first && albumOf(first) === album);
+    if (same) same.push(update);
+    else groups.push([update]);
+  }
+  return groups;
+}
+
+function laneOf(told: Told): string {
+  const { chat, thread = "" }: Place = told.kind === "pressed" ? told.pressed.place : told.heard.place;
+  return `${chat} ${thread}`;
+}

@@ -1,0 +1,259 @@
+// Telegram, by long polling or by webhook. We poll ourselves: grammy's own loop confirms a batch before it is durable.
+import type { Update } from "grammy/types";
+import {
+  type Button,
+  type Chat,
+  type ChatHealth,
+  type Ears,
+  type Place,
+  type Said,
+  SendFault,
+} from "../../core/chat.ts";
+import { messageOf } from "../../core/errors.ts";
+import type { Clock, Log, Random } from "../../core/ports.ts";
+import { type End, keep } from "../shared/reconnect.ts";
+import { openApi, TelegramFault } from "./api.ts";
+import { rendered } from "./html.ts";
+import type { Reader } from "./inbound.ts";
+import { createIntake, type Intake } from "./intake.ts";
+import { hookOf, type Receive } from "./webhook.ts";
+
+export type TelegramOptions = {
+  token: string;
+  apiRoot?: string | undefined;
+  /** Telegram comes to us, at `url`, instead of being asked. */
+  webhook?: Webhook | undefined;
+  clock: Clock;
+  log: Log;
+  random: Random;
+};
+/** `listen` is given what answers the posts to `url`; no port is opened here. */
+type Webhook = { url: string; secret: string; listen(receive: Receive): void };
+
+const PLATFORM = "telegram";
+const API_ROOT = "https://api.telegram.org";
+const ALLOWED = ["message", "edited_message", "callback_query"] as const;
+const MOST_UPDATES = 100;
+const POLL_SECONDS = 30;
+/** A poll that takes longer than it may is dead, whatever TCP says. */
+const GRACE_MS = 15_000;
+/** While something is not taken yet, a poll returns it at once: so often we look for what else there is. */
+const LOOK_MS = 1_000;
+const WATCH_MS = 60_000;
+const CONFLICT_MS = 30_000;
+const CONFIRM_MS = 3_000;
+const SHOW_MS = 5_000;
+/** An answer to a press is cut there by Telegram. */
+const LONGEST_ANSWER = 200;
+
+export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log, random }: TelegramOptions): Chat {
+  const health: ChatHealth = { platform: PLATFORM, connected: false, heardAt: null, error: "" };
+  const api = openApi({ token, apiRoot, clock, answered });
+  const line = keep({ platform: PLATFORM, clock, log, random, connect, changed });
+  const offered = new Set<string>();
+  const reader: Reader = { me: { id: 0, username: "" }, offered, load: api.load };
+  let intake: Intake | null = null;
+  let confirmed: number | undefined;
+
+  function answered() {
+    health.heardAt = clock.now();
+  }
+  function changed(connected: boolean, error: string) {
+    if (connected && !health.connected) log("info", "chat.connected", { platform: PLATFORM });
+    Object.assign(health, { connected, error });
+  }
+
+  // ── Hearing ─────────────────────────────────────────────────────────────────────────────────────────
+
+  async function start(ears: Ears): Promise<void> {
+    if (webhook) webhook.listen(hookOf(webhook.secret, { clock, take }));
+    intake = createIntake({ clock, log, random, ears, reader, answer });
+    await line.start();
+  }
+
+  async function connect(tell: (standing: boolean) => void, signal: AbortSignal): Promise<End> {
+    try {
+      reader.me = await api.call((library, cut) => library.getMe(cut), { signal });
+      if (webhook) await hang(webhook, signal);
+      // A webhook that somebody left there would keep everything from us.
+      else await api.call((library, cut) => library.deleteWebhook({}, cut), { signal });
+      if (!webhook) void intake?.add(await ask(0, { signal }));
+      tell(true);
+      while (true) await (webhook ? watch(webhook, signal) : poll(signal));
+    } catch (error) {
+      const fault = error instanceof TelegramFault ? error : new TelegramFault(0, "unknown", messageOf(error));
+      const end = endOf(fault);
+      const wait = fault.code === 409 ? CONFLICT_MS : fault.retryAfter;
+      if (wait !== undefined && !signal.aborted) {
+        tell(false);
+        changed(false, end.why);
+        await clock.sleep(wait, signal);
+      }
+      return end;
+    }
+  }
+
+  async function poll(signal: AbortSignal): Promise<void> {
+    void intake?.add(await ask(POLL_SECONDS, { signal, ms: POLL_SECONDS * 1_000 + GRACE_MS }));
+    const enough = new AbortController();
+    const end = () => enough.abort();
+    signal.addEventListener("abort", end);
+    await Promise.race([intake?.idle(), clock.sleep(signal.aborted ? 0 : LOOK_MS, enough.signal)]);
+    signal.removeEventListener("abort", end);
+    end();
+  }
+
+  async function ask(timeout: number, limits: { signal?: AbortSignal; ms?: number }): Promise<Update[]> {
+    const offset = intake?.offset();
+    const asked = { limit: MOST_UPDATES, timeout, allowed_updates: ALLOWED, ...(offset !== undefined && { offset }) };
+    const updates = await api.call((library, cut) => library.getUpdates(asked, cut), limits);
+    confirmed = offset;
+    return updates;
+  }
+
+  function answer(query: string, text: string): void {
+    const shown = { text: text.slice(0, LONGEST_ANSWER) };
+    const sending = api.call((library, cut) => library.answerCallbackQuery(query, shown, cut), { ms: SHOW_MS });
+    sending.catch((error: unknown) => log("debug", "chat.press_unanswered", said(error)));
+  }
+
+  // ── Webhook ─────────────────────────────────────────────────────────────────────────────────────────
+
+  async function take(update: Update): Promise<boolean> {
+    answered();
+    return intake ? intake.add([update]) : false;
+  }
+
+  async function hang({ url, secret }: Webhook, signal: AbortSignal): Promise<void> {
+    const asked = { secret_token: secret, allowed_updates: ALLOWED };
+    await api.call((library, cut) => library.setWebhook(url, asked, cut), { signal });
+  }
+
+  /** Whether Telegram still knows where we are, and reaches us. */
+  async function watch(hook: Webhook, signal: AbortSignal): Promise<void> {
+    await clock.sleep(WATCH_MS, signal);
+    const info = await api.call((library, cut) => library.getWebhookInfo(cut), { signal });
+    if (info.url !== hook.url) await hang(hook, signal);
+    const missed = (info.last_error_date ?? 0) * 1_000 > clock.now() - 2 * WATCH_MS;
+    changed(true, missed ? `Telegram cannot reach ${hook.url}: ${info.last_error_message}` : "");
+  }
+
+  // ── Saying ──────────────────────────────────────────────────────────────────────────────────────────
+
+  /** As it should look; as plain text where Telegram cannot read our formatting, or it has become too long. */
+  async function formatted<T>({ text, buttons = [] }: Said, write: (version: Version) => Promise<T>): Promise<T> {
+    const { html, text: plain } = rendered(text);
+    const keyboard = buttons.length > 0 && { reply_markup: { inline_keyboard: buttons.map(keysOf) } };
+    const options = { link_preview_options: { is_disabled: true }, ...keyboard };
+    try {
+      return await write({ text: html, options: { ...options, parse_mode: "HTML" } });
+    } catch (error) {
+      if (!(error instanceof TelegramFault && UNFORMATTED.test(error.message))) throw error;
+      log("warn", "chat.unformatted", said(error));
+      return write({ text: plain, options });
+    }
+  }
+
+  return {
+    platform: PLATFORM,
+    longest: 4_096,
+    editEveryMs: 2_000,
+    start,
+
+    async stop() {
+      await Promise.all([line.stop(), intake?.stop()]);
+      // So that the next process is not told once more what was taken just now.
+      if (!webhook && intake?.offset() !== confirmed) await ask(0, { ms: CONFIRM_MS }).catch(() => {});
+    },
+
+    async send(place, said, _key, signal) {
+      const { chat, thread } = numbersOf(place);
+      const reply = said.replyTo && {
+        reply_parameters: { message_id: Number(said.replyTo), allow_sending_without_reply: true },
+      };
+      const { message_id } = await formatted(said, ({ text, options }) =>
+        api.call((library, cut) => library.sendMessage(chat, text, { ...options, ...thread, ...reply }, cut), {
+          signal,
+        }),
+      );
+      return String(message_id);
+    },
+
+    async edit(place, message, said, signal) {
+      const { chat } = numbersOf(place);
+      await formatted(said, ({ text, options }) =>
+        api.call((library, cut) => library.editMessageText(chat, Number(message), text, options, cut), { signal }),
+      ).catch(unless(/message is not modified/));
+    },
+
+    async remove(place, message, signal) {
+      const { chat } = numbersOf(place);
+      await api
+        .call((library, cut) => library.deleteMessage(chat, Number(message), cut), { signal })
+        .catch(unless(/message to delete not found/));
+    },
+
+    async typing(place) {
+      try {
+        const { chat, thread } = numbersOf(place);
+        await api.call((library, cut) => library.sendChatAction(chat, "typing", thread, cut), { ms: SHOW_MS });
+      } catch (error) {
+        log("debug", "chat.typing_failed", said(error));
+      }
+    },
+
+    async offer(commands) {
+      const shown = commands
+        .filter(({ name }) => /^[a-z0-9_]{1,32}$/.test(name))
+        .map(({ name, description }) => ({ command: name, description: description.slice(0, 256) || name }));
+      for (const { name } of commands) offered.add(name);
+      try {
+        await api.call((library, cut) => library.setMyCommands(shown.slice(0, 100), {}, cut));
+      } catch (error) {
+        log("warn", "chat.offer_failed", said(error));
+      }
+    },
+
+    health: () => ({ ...health }),
+
+    async close() {
+      void intake?.stop();
+      await Promise.all([line.stop(), api.close()]);
+    },
+  };
+}
+
+type Version = { text: string; options: { parse_mode?: "HTML"; link_preview_options: { is_disabled: boolean } } };
+
+const UNFORMATTED = /can't parse entities|is too long|TOO_LONG|is empty|non-empty/;
+
+const keysOf = (row: Button[]) => row.map(({ label, data }) => ({ text: label, callback_data: data }));
+
+const said = (error: unknown) => ({ platform: PLATFORM, error: messageOf(error) });
+
+const unless = (harmless: RegExp) => (error: unknown) => {
+  if (!(error instanceof SendFault && harmless.test(error.message))) throw error;
+};
+
+function endOf({ code, message }: TelegramFault): End {
+  // 404 is what a token gets that cannot be one.
+  if (code === 401 || code === 404)
+    return {
+      why: "Telegram does not know this bot's token. Set TELEGRAM_BOT_TOKEN to the one that @BotFather shows.",
+      final: true,
+    };
+  if (code === 409)
+    return {
+      why: "Another process polls this bot: two cannot. Stop the other one, or give this one a bot of its own.",
+      final: false,
+    };
+  return { why: message, final: false };
+}
+
+function numbersOf({ kind, chat, thread }: Place) {
+  const numbers = [chat, ...(kind === "thread" ? [thread] : [])].map(Number);
+  const [id, topic] = numbers;
+  if (id === undefined || !numbers.every(Number.isSafeInteger))
+    throw new SendFault("never", "Telegram has no such chat: its names are numbers.");
+  return { chat: id, thread: topic === undefined ? {} : { message_thread_id: topic } };
+}

@@ -1,0 +1,56 @@
+// Telegram's posts to us. Whoever does not know the secret learns nothing; a post is answered with 200 once it is taken, and
+// brought again by Telegram until then.
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { Update } from "grammy/types";
+import { ConfigError } from "../../core/errors.ts";
+import type { Clock } from "../../core/ports.ts";
+
+/** One request as it came, and what to answer. */
+export type Receive = (
+  raw: Uint8Array,
+  headers: Readonly<Record<string, string | string[] | undefined>>,
+) => Promise<{ status: number; body: Record<string, unknown> }>;
+
+const HEADER = "x-telegram-bot-api-secret-token";
+/** Telegram hangs up after a minute. */
+const PATIENCE_MS = 50_000;
+
+/** `take`: false when it was not taken. */
+export function hookOf(
+  secret: string,
+  { clock, take }: { clock: Clock; take(update: Update): Promise<boolean> },
+): Receive {
+  if (!/^[\w-]{16,256}$/.test(secret))
+    throw new ConfigError(
+      "The secret of Telegram's webhook needs 16 to 256 letters, digits, - and _: anybody could post to us without it.",
+    );
+  const wanted = digest(secret);
+  return async (raw, headers) => {
+    const given = headers[HEADER];
+    if (typeof given !== "string" || !timingSafeEqual(digest(given), wanted))
+      return refused(401, "The secret is wrong.");
+    const update = updateOf(raw);
+    if (!update) return refused(400, "This is no update.");
+    const enough = new AbortController();
+    const late = clock.sleep(PATIENCE_MS, enough.signal).then(() => false);
+    const taken = await Promise.race([take(update), late]);
+    enough.abort();
+    return taken ? { status: 200, body: {} } : refused(503, "Not taken yet; bring it again.");
+  };
+}
+
+const digest = (text: string) => createHash("sha256").update(text).digest();
+const refused = (status: number, error: string) => ({ status, body: { error } });
+
+function updateOf(raw: Uint8Array): Update | undefined {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(raw).toString("utf8"));
+    return isUpdate(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Only Telegram knows the secret: of its own words the number is enough to go by. */
+const isUpdate = (value: unknown): value is Update =>
+  typeof value === "object" && value !== null && "update_id" in value && Number.isSafeInteger(value.update_id);

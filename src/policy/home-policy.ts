@@ -1,0 +1,68 @@
+// The policy of this home: the rules of the configuration and those of HERMES_HOME/policy.yaml, a file that a person can read
+// and change. "Always" adds a rule to it.
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { ConfigError, messageOf } from "../core/errors.ts";
+import { openJudge } from "./judge.ts";
+import { addRule, parseRules, rulesOf } from "./rules.ts";
+import type { Judgement, Mode } from "./types.ts";
+
+type Options = {
+  /** HERMES_HOME/policy.yaml */
+  file: string;
+  /** From the configuration. */
+  lists: { allow: readonly string[]; deny: readonly string[] };
+  mode: Mode;
+  sandbox: boolean;
+  userHome: string;
+};
+export type HomePolicy = {
+  /** `sealed`: it would run in a sandbox that reaches no other machine. */
+  judge(command: string, cwd: string, sealed?: boolean): Promise<Judgement>;
+  /** Whether a rule can say exactly this. */
+  canKeep(command: string, cwd: string): Promise<boolean>;
+  /** Adds the rule that allows exactly this from now on. Throws where the file cannot be read or written. */
+  keep(command: string, cwd: string): Promise<void>;
+  close(): Promise<void>;
+};
+
+export async function openHomePolicy({ file, lists, mode, sandbox, userHome }: Options): Promise<HomePolicy> {
+  const load = async () => [...(await rulesOf(lists)), ...(await parseRules(read(file), file))];
+  const policy = await openJudge({ rules: await load(), mode, sandbox });
+  let keeping: Promise<unknown> = Promise.resolve();
+  const ruleFor = (command: string, cwd: string) => policy.describeAlways(command, { cwd, home: userHome });
+
+  return {
+    judge: (command, cwd, sealed) => policy.judge(command, { cwd, home: userHome, sealed }),
+    canKeep: async (command, cwd) => (await ruleFor(command, cwd)) !== null,
+    keep(command, cwd) {
+      // One at a time: two that read the same file would lose the rule of one.
+      const kept = keeping.then(async () => {
+        const rule = await ruleFor(command, cwd);
+        if (!rule) return;
+        mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+        writeFileSync(`${file}.new`, addRule(read(file), rule), { mode: 0o600 });
+        renameSync(`${file}.new`, file);
+        await policy.setRules(await load());
+      });
+      keeping = kept.catch(() => {});
+      return kept;
+    },
+    async close() {
+      await keeping;
+      await policy.close();
+    },
+  };
+}
+
+/** Only "it is not there" means that there are no rules: anything else would drop what the user forbids. */
+function read(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return "";
+    throw new ConfigError(
+      `${file} cannot be read (${messageOf(error)}): mend it, or move it away to go on without rules`,
+    );
+  }
+}

@@ -1,0 +1,125 @@
+// Decides about a shell command: allow, ask or deny. In this order: what never runs, the user's deny rules, the
+// user's allow rules, our own judgement. Everything here is computed from the text; nothing is run or looked up.
+import { ConfigError } from "../core/errors.ts";
+import { covered, findDangers } from "./dangerous.ts";
+import { escapeOnLine } from "./display.ts";
+import { findHardline } from "./hardline.ts";
+import { type Allowed, type Finding, findHarms } from "./harmless.ts";
+import { loadParser } from "./parser.ts";
+import { createReader, type Parser, tooLong } from "./reading.ts";
+import { allows, allowsExactly, denies, type NewRule, type Rule } from "./rules.ts";
+import { findSecretReads } from "./secret-reads.ts";
+import type { Judgement, Mode, Place } from "./types.ts";
+
+export type PolicyOptions = {
+  rules: readonly Rule[];
+  mode: Mode;
+  /** Whether commands run inside one. */
+  sandbox: boolean;
+};
+export type Policy = {
+  judge(command: string, place?: Place): Judgement;
+  /** The rule that lets exactly this command run unasked in exactly this directory; null: there is nothing to allow. */
+  describeAlways(command: string, place?: Place): NewRule | null;
+};
+
+/** Throws a ConfigError where an example of a rule does not come out as written. */
+export const createPolicy = async ({ rules, mode, sandbox }: PolicyOptions): Promise<Policy> => {
+  const parse = await loadParser();
+  const judge = judgeWith(parse, rules, mode, sandbox);
+  const asWritten = judgeWith(parse, rules, "manual", false);
+  for (const { from, effect, text, within, examples } of rules)
+    for (const { command, verdict } of examples) {
+      const found = asWritten(command, { cwd: within ?? undefined });
+      if (found.verdict !== verdict)
+        throw new ConfigError(
+          `${from}: the rule "${effect}: ${text}" says ${verdict} for ${escapeOnLine(command)}, ` +
+            `but it comes out as ${found.verdict}: ${found.reason}`,
+        );
+    }
+  return {
+    judge,
+    describeAlways: (command, place = {}) => {
+      const { cwd } = place;
+      // What is too long is never looked at, so it would still ask.
+      if (cwd === undefined || tooLong(command) || judge(command, place).verdict !== "ask") return null;
+      return { effect: "allow_exact", text: command, within: cwd };
+    },
+  };
+};
+
+type Judge = Policy["judge"];
+
+const judgeWith =
+  (parse: Parser, rules: readonly Rule[], mode: Mode, sandbox: boolean): Judge =>
+  (command, place = {}) => {
+    try {
+      return weigh(command, place, parse, rules, mode, sandbox);
+    } catch {
+      // Whatever the parser stumbles over was not understood.
+      return unjudged("this command could not be checked", command, mode);
+    }
+  };
+
+/** What could not be judged at all: asked about, or refused where nobody is asked. */
+export const unjudged = (reason: string, command: string, mode: Mode): Judgement =>
+  verdictOf(mode === "off" ? "deny" : "ask", [{ reason, part: command.slice(0, 80) }]);
+
+const weigh = (
+  command: string,
+  place: Place,
+  parse: Parser,
+  rules: readonly Rule[],
+  mode: Mode,
+  sandbox: boolean,
+): Judgement => {
+  const long = tooLong(command);
+  if (long) return unjudged(long.reason, command, mode);
+  const read = createReader(parse);
+  const { hardline, reach } = findHardline(command, place, read);
+  if (hardline) return { ...verdictOf("deny", [hardline]), hardline: true };
+  for (const reached of reach.commands) {
+    const rule = reached.guess ? undefined : rules.find((rule) => denies(rule, reached.argv));
+    if (rule)
+      return verdictOf("deny", [
+        { reason: rule.reason ?? `your rule "deny: ${rule.text}" forbids it`, part: reached.part },
+      ]);
+  }
+  if (rules.some((rule) => allowsExactly(rule, command, place.cwd))) return allowed("you allowed exactly this, here");
+  if (mode === "off") {
+    const unread = reach.doubts.find(({ level }) => level === "unreadable");
+    if (unread)
+      return verdictOf("deny", [{ reason: `${unread.reason}, so nothing can be ruled out`, part: unread.source }]);
+    return allowed("asking is switched off");
+  }
+  const byRule: Allowed = (argv, cwd) => rules.some((rule) => allows(rule, argv, cwd));
+  const reading = read(command);
+  const harms = findHarms(reading, place, byRule);
+  if (!sandbox) harms.push(...findSecretReads(reach, reading, place, (reached) => covered(reached, byRule)));
+  if (harms.length === 0) return allowed("everything in it only looks, or is allowed by your rules");
+  const asked = sandbox ? findDangers(reach, place, byRule) : harms;
+  return asked.length > 0 ? verdictOf("ask", asked) : allowed("its effects stay inside the sandbox");
+};
+
+const allowed = (reason: string): Judgement => ({ ...verdictOf("allow", [{ reason, part: "" }]), parts: [] });
+
+/** The first finding decides. */
+const verdictOf = (verdict: Judgement["verdict"], findings: readonly Finding[]): Judgement => {
+  const [first = { reason: "", part: "" }] = findings;
+  const parts = findings
+    .slice(0, 10 * MOST_PARTS)
+    .map(({ reason, part }) => ({ reason: sentence(reason), text: part.trim().slice(0, LONGEST_PART) }));
+  const unique = new Map(parts.map((one) => [`${one.reason}\n${one.text}`, one]));
+  return {
+    verdict,
+    reason: sentence(first.reason),
+    part: first.part.trim(),
+    parts: [...unique.values()].slice(0, MOST_PARTS),
+    hardline: false,
+  };
+};
+const MOST_PARTS = 20;
+const LONGEST_PART = 1_000;
+
+const sentence = (text: string): string =>
+  `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;

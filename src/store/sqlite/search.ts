@@ -1,0 +1,115 @@
+// Finding again what was said. The index is brought up to date by whoever searches, a bounded piece at a time; where
+// it ends is its last row number, so there is nothing else to keep in step.
+import type { DatabaseSync } from "node:sqlite";
+import type { Fact } from "../../core/session.ts";
+
+export type FoundRow = { session: string; seq: number; turn: string; at: number; fact: string };
+export type Search = {
+  /** Takes in the next entries; false: there are no more. */
+  index(limit: number): boolean;
+  find(query: string, session: string | null, limit: number): FoundRow[];
+  /** Before the session's entries go. */
+  forget(session: string): void;
+  /** A transaction was undone: look again where the index ends. */
+  reset(): void;
+};
+
+export function createSearch(db: DatabaseSync): Search {
+  // Not before they are used: a damaged index must not keep anybody from opening the file.
+  let prepared: Statements | null = null;
+  const sql = () => (prepared ??= prepare(db));
+  let upTo: number | null = null;
+
+  function index(limit: number): boolean {
+    upTo ??= Number(sql().last.get()?.rowid ?? 0);
+    const rows = sql().next.all(upTo, limit);
+    for (const { rowid, fact } of rows) {
+      const text = saidIn(String(fact));
+      if (text) sql().add.run(Number(rowid), text);
+      upTo = Number(rowid);
+    }
+    return rows.length === limit;
+  }
+
+  function find(query: string, session: string | null, limit: number): FoundRow[] {
+    const phrases = phrasesOf(query).map(quoted);
+    if (phrases.length === 0) return [];
+    const ask = (how: string) => sql().match.all(phrases.join(how), session, limit).map(rowOf);
+    const all = ask(" AND ");
+    return all.length > 0 || phrases.length === 1 ? all : ask(" OR ");
+  }
+
+  return {
+    index,
+    find,
+    forget: (session) => {
+      sql().drop.run(session);
+      upTo = null; // SQLite gives the highest row numbers again once they are free
+    },
+    reset: () => {
+      upTo = null;
+    },
+  };
+}
+
+type Statements = ReturnType<typeof prepare>;
+
+function prepare(db: DatabaseSync) {
+  return {
+    last: db.prepare("SELECT rowid FROM said ORDER BY rowid DESC LIMIT 1"),
+    next: db.prepare("SELECT rowid, fact FROM entry WHERE rowid > ? ORDER BY rowid LIMIT ?"),
+    add: db.prepare("INSERT INTO said (rowid, text) VALUES (?, ?)"),
+    drop: db.prepare("DELETE FROM said WHERE rowid IN (SELECT rowid FROM entry WHERE session = ?)"),
+    // `;` follows `:`, so the range is every key that begins with the given one and a colon.
+    match: db.prepare(
+      `SELECT e.session, e.seq, e.turn, e.at, e.fact FROM said JOIN entry e ON e.rowid = said.rowid
+       WHERE said MATCH ?1 AND (?2 IS NULL OR e.session = ?2 OR (e.session >= ?2 || ':' AND e.session < ?2 || ';'))
+       ORDER BY bm25(said), said.rowid DESC LIMIT ?3`,
+    ),
+  };
+}
+
+const rowOf = ({ session, seq, turn, at, fact }: Record<string, unknown>): FoundRow => {
+  return { session: String(session), seq: Number(seq), turn: String(turn), at: Number(at), fact: String(fact) };
+};
+
+/** A damaged entry is `check`'s to report, not a reason to find nothing any more. */
+function saidIn(json: string): string {
+  try {
+    return textOf(JSON.parse(json));
+  } catch {
+    return "";
+  }
+}
+
+/** What a person or a model said in it; empty: nothing. What tools print is not said by anybody. */
+export function textOf(fact: Fact): string {
+  if (fact.kind === "accepted") return fact.input.task ? "" : fact.input.text;
+  return fact.kind === "thought" || fact.kind === "cut" ? fact.text : "";
+}
+
+const MOST_PHRASES = 32;
+
+/** Words, and what stands in double quotes as one phrase: letters and digits only, so it is never syntax. */
+export const phrasesOf = (query: string): string[] =>
+  [...query.matchAll(/"([^"]*)"|[^"\s]+/g)]
+    .flatMap(([whole, phrase]) => (phrase === undefined ? wordsOf(whole) : [wordsOf(phrase).join(" ")]))
+    .filter((phrase) => phrase !== "")
+    .slice(0, MOST_PHRASES);
+
+const wordsOf = (text: string): string[] => text.match(/[\p{L}\p{N}\p{Co}\p{M}]+/gu) ?? [];
+
+/** A longer word also finds what begins with it: `deploy` finds "deployed". */
+const quoted = (phrase: string) => (phrase.length > 2 ? `"${phrase}"*` : `"${phrase}"`);
+
+const AROUND = 200;
+
+/** The part of a text around the first of the phrases. */
+export function snippetOf(text: string, query: string): string {
+  const low = text.toLowerCase();
+  const places = phrasesOf(query).map((phrase) => low.indexOf(phrase.toLowerCase()));
+  const at = Math.max(0, Math.min(...places.filter((place) => place >= 0), text.length));
+  const from = at === text.length || at < AROUND ? 0 : at - AROUND / 2;
+  const part = text.slice(from, from + 2 * AROUND).toWellFormed();
+  return `${from > 0 ? "…" : ""}${part.trim()}${from + 2 * AROUND < text.length ? "…" : ""}`;
+}

@@ -1,0 +1,250 @@
+// From what a chat platform tells us to an accepted input, and the short answers on the way. When `heard` resolves, what was
+// said is durable; when it rejects, nothing was taken and the platform brings it again. What is brought twice is done once.
+
+import { SCOPES } from "../../conversation/choice.ts";
+import type { Chat, Ears, Heard, Place } from "../../core/chat.ts";
+import { Refusal } from "../../core/errors.ts";
+import type { Clock, Notes } from "../../core/ports.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import type { Applied, Image, Mode } from "../../core/session.ts";
+import { sessionDir } from "../../platform/session-dirs.ts";
+import { type Access, asRecord } from "./access.ts";
+import { keepAttachments } from "./attachments.ts";
+import { type Commands, commandIn, type Typed } from "./commands.ts";
+import type { Tell } from "./notices.ts";
+import { type Decision, type Questions, thanks } from "./questions.ts";
+import { personOf, sessionKey } from "./route.ts";
+import type { Sessions } from "./sessions.ts";
+
+export type TalkOptions = {
+  runtime: Runtime;
+  access: Access;
+  sessions: Sessions;
+  questions: Questions;
+  commands: Commands;
+  tell: Tell;
+  notes: Notes;
+  clock: Clock;
+  newKey(): string;
+  /** Where attachments are kept. */
+  files: string;
+  /** Groups where all share one session. */
+  sharedGroups: boolean;
+};
+
+const ACK: Record<Applied, string> = {
+  began: "",
+  interrupt: "⚡ Interrupting current task. I'll respond to your message shortly.",
+  queue: "⏳ Queued for the next turn. I'll respond once the current task finishes.",
+  steer: "⏩ Steered into current run. Your message arrives after the next tool call.",
+};
+const DRAINING = {
+  fresh: "⏳ Gateway is restarting and is not accepting new work right now.",
+  busy: "⏳ Gateway is restarting. Your message is queued for the next turn.",
+};
+/** Somebody who types three lines is told once. */
+const ACK_AGAIN_MS = 3_000;
+
+/** The same for a message that is edited or brought again. */
+const keyOf = ({ place, message }: Pick<Heard, "place" | "message">) =>
+  [place.chat, place.thread ?? "", message].join("/");
+
+export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
+  const { runtime, access, sessions, questions, commands, tell, notes, clock, newKey } = options;
+  const acked = new Map<string, number>();
+
+  return (chat) => {
+    const { platform } = chat;
+    const say = (place: Place, text: string, key: string) => {
+      if (text) void tell.say(chat, place, { text: fitting(text, chat.longest) }, key);
+    };
+    const onceOf = (message: Heard) => `did/${platform}/${keyOf(message)}`;
+    const isTaken = async (message: Heard) =>
+      (await runtime.whereabouts(runtime.idOf(platform, keyOf(message)))) !== null;
+
+    async function heard(message: Heard): Promise<void> {
+      const { place, from } = message;
+      if (!(await access.mayTalk(platform, place, from))) return stranger(message);
+      if (!message.addressed) return;
+      await access.noteAdmin(platform, place, from);
+      const key = sessionKey(platform, place, from, options.sharedGroups);
+      const session = await sessions.current(key);
+      const before = await notes.get(onceOf(message));
+      if (before === "done") return;
+      try {
+        const command = commandIn(message.text);
+        if (command) return await obey(message, command, key, session, before !== undefined);
+        if (await isTaken(message)) return; // an "ok" that began a turn is no answer to what that turn asks
+        if (await answer(message, session, answerOf(before))) return;
+        await accept(message, session, message.text, await commands.modeOf(key, platform));
+      } catch (error) {
+        const words = error instanceof Refusal ? refusalText(error) : null;
+        if (words === null) throw error; // the store's trouble: it must be brought again
+        await notes.set(onceOf(message), "done");
+        say(place, words, `no.${keyOf(message)}`);
+      }
+    }
+
+    /** `twice`: a crash caught it once. */
+    async function obey(message: Heard, command: Typed, key: string, session: string, twice: boolean): Promise<void> {
+      const { place, from } = message;
+      const once = onceOf(message);
+      const caught = twice && commands.once(command.name);
+      if (caught === "look") say(place, caughtText(command.name), `caught.${keyOf(message)}`);
+      if (caught) return notes.set(once, "done");
+      await notes.set(once, "begun");
+      try {
+        const done = await commands.run({ ...command, platform, place, from, key, session, message: keyOf(message) });
+        if (typeof done === "string") say(place, done, `did.${keyOf(message)}`);
+        else await accept(message, await sessions.current(key), done.text, done.mode, done.images);
+      } catch (error) {
+        await notes.set(once, undefined); // it failed as a whole: brought again it is done anew
+        throw error;
+      }
+      await notes.set(once, "done");
+    }
+
+    /** Whether it was one. Noted first: brought again, it is no answer to whatever is asked by then. */
+    async function answer(message: Heard, session: string, before: Decision | null): Promise<boolean> {
+      const { place, from, text } = message;
+      const given = before ?? (await questions.answerIn(platform, from, session, text));
+      if (!given) return false;
+      if (typeof given === "string") {
+        await notes.set(onceOf(message), "done");
+        say(place, given, `answer.${keyOf(message)}`);
+        return true;
+      }
+      if (!before) await notes.set(onceOf(message), given);
+      const first = await questions.decide(platform, from, given);
+      if (first) say(place, thanks(given), `answer.${keyOf(message)}`);
+      return true;
+    }
+
+    async function accept(
+      message: Heard,
+      session: string,
+      said: string,
+      mode: Mode,
+      more: readonly Image[] = [],
+    ): Promise<void> {
+      const { place, from } = message;
+      const key = keyOf(message);
+      if (await isTaken(message)) return; // its files are here already
+      const { images, lines } = await keepAttachments(message.attachments, sessionDir(options.files, session), newKey);
+      const text = [said, ...lines].filter(Boolean).join("\n");
+      if (!text.trim()) return;
+      const request = { session, source: platform, key, text, mode, by: personOf(platform, from) };
+      const shown = [...more, ...images];
+      const model = await commands.modelOf(session);
+      const { applied, replayed } = await runtime.accept({
+        ...request,
+        reply: "push",
+        ...(model && { model }),
+        ...(shown.length && { images: shown }),
+      });
+      if (!replayed) acknowledge(place, session, applied, key);
+    }
+
+    function acknowledge(place: Place, session: string, applied: Applied, key: string) {
+      const words = applied !== "began" && runtime.draining() ? DRAINING.busy : ACK[applied];
+      const name = `${session} ${words}`;
+      if (clock.now() - (acked.get(name) ?? 0) < ACK_AGAIN_MS) return;
+      if (acked.size >= 1_000) acked.clear();
+      acked.set(name, clock.now());
+      say(place, words, `ack.${key}`);
+    }
+
+    async function stranger({ place, from, text, message }: Heard): Promise<void> {
+      const words = (await access.pair(platform, place, from, text)) ?? (await access.refusal(platform, place, from));
+      if (words) say(place, words, `stranger.${place.chat}.${message}`);
+    }
+
+    /** Only what still waits is changed: what has begun was said as it was said. */
+    async function edited(message: Heard): Promise<void> {
+      const { place, from } = message;
+      if (!(await access.mayTalk(platform, place, from)) || !message.addressed) return;
+      const waits = await waiting(place, message.message);
+      const command = commandIn(message.text);
+      const said = command && ["queue", "steer"].includes(command.name) ? command.rest : message.text;
+      if (!waits || !said.trim() || said === waits.text) return;
+      const { session, index } = waits;
+      const again = `${keyOf(message)}~${runtime.idOf(waits.id, said)}`; // the same when it is brought again
+      const id = runtime.idOf(platform, again);
+      try {
+        // The new one is there before the old one goes: a crash between them loses neither.
+        if (!(await runtime.whereabouts(id))) {
+          const { images, lines } = await keepAttachments(
+            message.attachments,
+            sessionDir(options.files, session),
+            newKey,
+          );
+          await runtime.accept({
+            session,
+            source: platform,
+            key: again,
+            text: [said, ...lines].join("\n"),
+            mode: waits.mode === "steer" ? "steer" : "queue",
+            reply: "push",
+            by: personOf(platform, from),
+            ...(images.length && { images }),
+          });
+        }
+        const old = await runtime.withdraw(session, waits.id);
+        if (!old) return void (await runtime.withdraw(session, id));
+        await notes.set(editName(message), again);
+        await runtime.move(session, id, index);
+      } catch (error) {
+        const words = error instanceof Refusal ? refusalText(error) : null;
+        if (words === null) throw error;
+        say(place, words, `no.${again}`);
+      }
+    }
+
+    async function deleted(place: Place, message: string): Promise<void> {
+      const waits = await waiting(place, message);
+      if (waits) await runtime.withdraw(waits.session, waits.id);
+    }
+
+    const editName = (message: Pick<Heard, "place" | "message">) => `edit/${platform}/${keyOf(message)}`;
+
+    /** The input that a message became, while it waits; also after it was edited. */
+    async function waiting(place: Place, message: string) {
+      const edit = await notes.get(editName({ place, message }));
+      const id = runtime.idOf(platform, typeof edit === "string" ? edit : keyOf({ place, message }));
+      const session = (await runtime.run(id))?.session;
+      if (session === undefined) return null;
+      const { inbox } = await runtime.status(session);
+      const index = inbox.findIndex((input) => input.id === id);
+      const input = inbox[index];
+      return input ? { ...input, session, index } : null;
+    }
+
+    return { heard, edited, deleted, pressed: (press) => questions.pressed(platform, press) };
+  };
+}
+
+const fitting = (text: string, longest: number) => (text.length > longest ? `${text.slice(0, longest - 1)}…` : text);
+
+const caughtText = (name: string) =>
+  `⚠️ I was restarted in the middle of \`/${name}\`. Look, and say it again if it is not done.`;
+
+function answerOf(note: unknown): Decision | null {
+  const { session, call, allow, text, scope } = asRecord(note) ?? {};
+  return typeof session === "string" && typeof call === "string" && typeof text === "string"
+    ? { session, call, allow: allow === true, text, scope: SCOPES.find((one) => one === scope) ?? "once" }
+    : null;
+}
+
+/** Null: nothing that the person can do anything about now. */
+function refusalText({ code, message }: Refusal): string | null {
+  switch (code) {
+    case "draining":
+      return DRAINING.fresh;
+    case "inbox_full":
+    case "text_too_long":
+    case "empty_text":
+      return `⚠️ ${message}`;
+    default:
+      return null;
+  }
+}

@@ -1,0 +1,213 @@
+// What a chat sees of a turn while it runs: that we are at work, one message that is edited as tools run and words come, and
+// the questions it asks. Only a view: the answer itself goes through the outbox.
+import type { Chat, Place } from "../../core/chat.ts";
+import { messageOf } from "../../core/errors.ts";
+import type { Clock, Log, Notes } from "../../core/ports.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import type { Entry } from "../../core/session.ts";
+import { asRecord } from "./access.ts";
+import type { Tell } from "./notices.ts";
+import { routeFor } from "./outbox.ts";
+import { createView, liveName, type View } from "./progress-message.ts";
+import type { Questions } from "./questions.ts";
+
+type Options = {
+  runtime: Runtime;
+  chats: ReadonlyMap<string, Chat>;
+  notes: Notes;
+  questions: Questions;
+  tell: Tell;
+  clock: Clock;
+  log: Log;
+  /** Which tool calls are shown. */
+  progress: "off" | "new" | "all" | "verbose";
+};
+export type Show = {
+  observe(session: string, entries: readonly Entry[]): void;
+  /** Messages of turns that ended while nobody was there to say so. */
+  tidy(): Promise<void>;
+  /** No more edits of this turn's message: its answer takes the place. */
+  freeze(turn: string): Promise<void>;
+  close(): Promise<void>;
+};
+
+type Watched = {
+  session: string;
+  turn: string;
+  /** The last entry that was shown, and whether a stop was among them. */
+  seen: { seq: number; stopping: boolean };
+  signal: AbortSignal;
+  view: View;
+  /** What each tool call is shown as. */
+  calls: Map<string, string>;
+  chat: Chat;
+  place: Place;
+};
+
+const TYPING_MS = 4_000;
+const LONGEST_WAIT_MS = 30_000;
+const MARKS = { cancelled: "⏹ Stopped.", interrupted: "⚡ Interrupted." };
+const CUT_OFF = "⚠️ I was restarted in the middle of this, and it does not go on by itself. Say something to go on.";
+
+export function createShow(options: Options): Show {
+  const { runtime, chats, notes, questions, tell, clock, log, progress } = options;
+  const views = new Map<string, { over: AbortController; settled: Promise<void> }>();
+  /** Turns that are over, of those that are watched. */
+  const ended = new Set<string>();
+  const frozen = new Set<string>();
+
+  function observe(session: string, entries: readonly Entry[]) {
+    for (const { kind, turn, seq } of entries) {
+      if (kind === "began" || kind === "restarted") open(session, turn, seq - 1);
+      if (kind !== "ended") continue;
+      frozen.delete(turn);
+      if (views.has(turn)) ended.add(turn);
+    }
+  }
+
+  function open(session: string, turn: string, after: number) {
+    if (views.has(turn) || frozen.has(turn)) return;
+    const over = new AbortController();
+    const settled = insist(session, turn, after, over.signal).finally(() => {
+      views.delete(turn);
+      ended.delete(turn);
+    });
+    views.set(turn, { over, settled });
+  }
+
+  /** A turn that nobody sees asks for approvals in vain: it is watched again as long as it goes on. Never rejects. */
+  async function insist(session: string, turn: string, after: number, signal: AbortSignal): Promise<void> {
+    const seen = { seq: after, stopping: false };
+    for (let tries = 0; !signal.aborted; tries++) {
+      try {
+        return await watch(session, turn, seen, signal);
+      } catch (error) {
+        log("warn", "view.failed", { session, turn, tries, error: messageOf(error) });
+        if (ended.has(turn)) return;
+        await clock.sleep(Math.min(LONGEST_WAIT_MS, 1_000 * 2 ** tries), signal);
+      }
+    }
+  }
+
+  async function watch(session: string, turn: string, seen: Watched["seen"], signal: AbortSignal) {
+    const route = await routeFor(session, notes);
+    const chat = route && chats.get(route.platform);
+    const before = route ? await runtime.turn(turn) : [];
+    const [first] = before;
+    // A turn of an API client in the same conversation is shown to that client.
+    if (!chat || first?.kind !== "accepted" || first.input.reply !== "push") return;
+    const { place } = route;
+    const { asking } = await runtime.status(session);
+    await questions.settleOld(chat, place, session, asking);
+    for (const question of asking) questions.ask(chat, place, session, turn, question);
+    const view = createView({ chat, place, turn, notes, tell, clock, log });
+    const typing = keepTyping(chat, place);
+    try {
+      const calls = new Map(before.flatMap((entry) => linesOf(entry)));
+      const outcome = await follow({ session, turn, seen, signal, view, calls, chat, place });
+      typing.abort("over");
+      if (outcome === "cancelled" || outcome === "interrupted") await view.end(MARKS[outcome]);
+      if (outcome === "cut off" && !(await view.end(CUT_OFF)))
+        void tell.say(chat, place, { text: CUT_OFF }, `cut.${turn}`);
+    } finally {
+      typing.abort("over");
+      await view.close();
+    }
+  }
+
+  async function follow({ session, turn, seen, signal, view, calls, chat, place }: Watched) {
+    const line = (call: string, mark: string) => {
+      if (progress !== "off") view.line(call, `${mark} ${calls.get(call) ?? "tool"}`);
+    };
+    for await (const update of runtime.follow(session, String(seen.seq), signal)) {
+      if ("delta" in update) view.say(update.delta);
+      else if ("reset" in update) view.unsay();
+      else if ("notice" in update) view.notice(update.notice);
+      if (!("entry" in update) || update.entry.turn !== turn) continue;
+      const { entry } = update;
+      switch (entry.kind) {
+        case "thought":
+          for (const [call, words] of linesOf(entry)) calls.set(call, words);
+          if (entry.calls.length) view.unsay();
+          break;
+        case "asked":
+          questions.ask(chat, place, session, turn, { call: entry.call, ...entry.ask });
+          break;
+        case "decided":
+          await questions.settle(chat, place, session, entry.call, `${entry.allow ? "✅" : "❌"} ${entry.text}`);
+          break;
+        case "started":
+          line(entry.call, "⚙️");
+          break;
+        case "acted":
+          await questions.settle(chat, place, session, entry.call, "It is over.");
+          line(entry.call, entry.outcome === "ok" ? "✓" : "✗");
+          break;
+        case "stopping":
+          seen.stopping = true;
+          break;
+        case "ended":
+          return entry.outcome === "interrupted" && !seen.stopping ? "cut off" : entry.outcome;
+        default:
+          break;
+      }
+      seen.seq = entry.seq;
+    }
+    return null;
+  }
+
+  function keepTyping(chat: Chat, place: Place): AbortController {
+    const over = new AbortController();
+    const type = async () => {
+      while (!over.signal.aborted) {
+        await chat.typing(place);
+        await clock.sleep(TYPING_MS, over.signal);
+      }
+    };
+    type().catch((error: unknown) => log("debug", "view.untyped", { error: messageOf(error) }));
+    return over;
+  }
+
+  async function tidy() {
+    for (const { key, value } of await notes.list(liveName(""))) {
+      const run = await runtime.run(key.slice(liveName("").length));
+      const route = run && (await routeFor(run.session, notes));
+      const chat = route && chats.get(route.platform);
+      const message = asRecord(value)?.["message"];
+      if (!chat || typeof message !== "string" || !(run.status === "cancelled" || run.status === "interrupted"))
+        continue;
+      void tell.edit(chat, route.place, message, { text: MARKS[run.status] });
+      await notes.set(key, undefined);
+    }
+  }
+
+  async function freeze(turn: string) {
+    frozen.add(turn);
+    const view = views.get(turn);
+    view?.over.abort("frozen");
+    await view?.settled;
+  }
+
+  return {
+    observe,
+    tidy,
+    freeze,
+    async close() {
+      for (const { over } of views.values()) over.abort("closed");
+      await Promise.all(Array.from(views.values(), ({ settled }) => settled));
+    },
+  };
+}
+
+const PREVIEW = 80;
+
+const linesOf = (entry: Entry): [string, string][] =>
+  entry.kind === "thought" ? entry.calls.map(({ id, tool, args }) => [id, lineOf(tool, args)]) : [];
+
+function lineOf(tool: string, args: unknown): string {
+  const values: unknown[] = typeof args === "object" && args !== null ? Object.values(args) : [];
+  const first = values.find((value) => typeof value === "string") ?? "";
+  const line = first.replaceAll(/[\s`]+/g, " ").trim();
+  const preview = line.length > PREVIEW ? `${line.slice(0, PREVIEW - 1)}…` : line;
+  return preview ? `${tool}: \`${preview}\`` : tool;
+}

@@ -1,0 +1,180 @@
+// What a client of a run is told: each entry of its turn as the events of the wire contract. Kept small, because every
+// viewer has one: a thousand of them hold no texts.
+import { newRun, type Run, takeEntry } from "../../../core/run.ts";
+import type { Entry, Scope } from "../../../core/session.ts";
+
+export type RunEvent = { event: string; [field: string]: unknown };
+type Use = { tool: string; preview: string; command: string; goals: string[]; startedAt: number };
+type Reporting = {
+  /** The run as its client knows it. */
+  id: string;
+  session: string;
+  showReasoning: boolean;
+};
+/** A child's end is read when it is told. */
+export type ChildRun = (session: string) => Promise<Run | null>;
+
+export type Reporter = {
+  /** Takes an entry in, without telling anybody. */
+  skip(entry: Entry): void;
+  tell(entry: Entry): Promise<RunEvent[]>;
+};
+
+export function createReporter({ id, session, showReasoning }: Reporting, childRun: ChildRun): Reporter {
+  const uses = new Map<string, Use>();
+  let run: Run | null = null;
+  let by = "";
+  let recalled = "";
+
+  function take(entry: Entry): void {
+    run ??= newRun({ id, at: entry.at });
+    takeEntry(run, entry);
+    if (entry.kind === "stopping") ({ by } = entry);
+    if (entry.kind === "thought") for (const call of entry.calls) uses.set(call.id, useOf(call));
+    const use = entry.kind === "started" ? uses.get(entry.call) : undefined;
+    if (use) use.startedAt = entry.at;
+  }
+
+  function skip(entry: Entry): void {
+    take(entry);
+    recalledIn(entry);
+  }
+
+  const childrenOf = (turn: string, call: string, { goals }: Use) =>
+    goals.map((goal, i) => ({ goal, child_session_id: `${session}/child/${turn}.${call}.${i}` }));
+
+  /** Each model call of a turn is given the same: it is told once. */
+  function recalledIn(entry: Entry): RunEvent[] {
+    const text = entry.kind === "thought" ? (entry.recalled ?? "") : "";
+    const isNew = text !== "" && text !== recalled;
+    if (isNew) recalled = text;
+    return isNew ? [{ event: "memory.recalled", text }] : [];
+  }
+
+  async function tell(entry: Entry): Promise<RunEvent[]> {
+    take(entry);
+    switch (entry.kind) {
+      case "began":
+        return [{ event: "run.started", session_id: session }];
+      case "joined":
+        return [{ event: "run.steered" }];
+      case "thought":
+        return [
+          ...recalledIn(entry),
+          ...(showReasoning && entry.reasoning ? [{ event: "reasoning.available", text: entry.reasoning }] : []),
+        ];
+      case "asked": {
+        const { kind, text, choices, until } = entry.ask;
+        const use = uses.get(entry.call);
+        const asked = { kind, tool: use?.tool ?? "", command: use?.command || text, description: text, choices };
+        return [{ event: "approval.request", ...asked, request_id: entry.call, expires_at: until / 1_000 }];
+      }
+      case "decided":
+        return [{ event: "approval.responded", choice: choiceOf(entry), request_id: entry.call, resolved: 1 }];
+      case "started": {
+        const use = uses.get(entry.call);
+        const { tool = "", preview = "" } = use ?? {};
+        const children = use ? childrenOf(entry.turn, entry.call, use) : [];
+        return [
+          { event: "tool.started", tool, preview, call_id: entry.call },
+          ...children.map((child) => ({ event: "subagent.start", ...child })),
+        ];
+      }
+      case "acted": {
+        const use = uses.get(entry.call);
+        uses.delete(entry.call);
+        if (!use?.startedAt) return []; // it never began: whoever said no has said so
+        const duration = (entry.at - use.startedAt) / 1_000;
+        const children = childrenOf(entry.turn, entry.call, use);
+        return [
+          ...(await Promise.all(children.map(async (child) => ended(child, await childRun(child.child_session_id))))),
+          { event: "tool.completed", tool: use.tool, duration, error: entry.outcome !== "ok", call_id: entry.call },
+        ];
+      }
+      case "stopping":
+        return [{ event: "run.stopping" }];
+      case "withdrawn":
+        return [{ event: "run.cancelled" }];
+      case "ended":
+        return run ? [endOf(run, by)] : [];
+      default:
+        return [];
+    }
+  }
+
+  return { skip, tell };
+}
+
+const choiceOf = ({ allow, scope = "once" }: { allow: boolean; scope?: Scope }): string => (allow ? scope : "deny");
+
+/** In OpenAI's words. */
+export const finishOf = ({ endedBy }: Run): "stop" | "length" | "content_filter" =>
+  endedBy ? ({ length: "length", filter: "content_filter" } as const)[endedBy] : "stop";
+
+export const usageOf = ({ usage }: Run) => ({
+  input_tokens: usage.input,
+  output_tokens: usage.output,
+  total_tokens: usage.input + usage.output,
+});
+
+const NAMES: Partial<Record<Entry["kind"], string>> = {
+  began: "run.started",
+  joined: "run.steered",
+  asked: "approval.request",
+  decided: "approval.responded",
+  started: "tool.started",
+  stopping: "run.stopping",
+  withdrawn: "run.cancelled",
+};
+
+/** The name of the last event that a viewer of these entries is told; null: none yet. */
+export function lastEventOf(entries: readonly Entry[]): string | null {
+  const started = new Set<string>();
+  let last: string | null = null;
+  for (const entry of entries) {
+    if (entry.kind === "started") started.add(entry.call);
+    if (entry.kind === "ended") last = `run.${entry.outcome}`;
+    else if (entry.kind === "acted") last = started.has(entry.call) ? "tool.completed" : last;
+    else if (entry.kind === "thought" || entry.kind === "cut") last = entry.text ? "message.delta" : last;
+    else last = NAMES[entry.kind] ?? last;
+  }
+  return last;
+}
+
+function endOf(run: Run, by: string): RunEvent {
+  const event = `run.${run.status}`;
+  switch (run.status) {
+    case "completed":
+      return { event, output: run.output, usage: usageOf(run), ...(run.endedBy && { finish_reason: finishOf(run) }) };
+    case "failed":
+      return { event, error: run.error ?? "The run failed." };
+    case "interrupted":
+      return { event, by };
+    default:
+      return { event };
+  }
+}
+
+function ended(child: { goal: string; child_session_id: string }, run: Run | null): RunEvent {
+  const duration_seconds = run ? (run.updatedAt - run.createdAt) / 1_000 : 0;
+  const summary = run?.error ?? run?.output ?? "";
+  const tokens = run ? usageOf(run).total_tokens : 0;
+  return { event: "subagent.complete", ...child, status: run?.status ?? "unknown", summary, duration_seconds, tokens };
+}
+
+function useOf({ tool, args }: { tool: string; args: unknown }): Use {
+  const given: Record<string, unknown> = typeof args === "object" && args !== null ? { ...args } : {};
+  const first = Object.values(given).find((value) => typeof value === "string");
+  const command = typeof given["command"] === "string" ? given["command"] : "";
+  const tasks: unknown[] = tool === "delegate_task" && Array.isArray(given["tasks"]) ? given["tasks"] : [];
+  const goals = tasks.map((task) =>
+    typeof task === "object" && task !== null && "goal" in task ? String(task.goal) : "",
+  );
+  return { tool, preview: onLine(command || (first ?? goals.join("; "))), command, goals, startedAt: 0 };
+}
+
+const PREVIEW = 200;
+function onLine(text: string): string {
+  const line = text.replaceAll(/\s+/g, " ").trim();
+  return line.length > PREVIEW ? `${line.slice(0, PREVIEW - 1)}…` : line;
+}

@@ -1,0 +1,271 @@
+// /v1/runs: start, read, watch, approve, steer and stop a turn.
+import * as z from "zod";
+import { SCOPES } from "../../../conversation/choice.ts";
+import type { Run } from "../../../core/run.ts";
+import type { Ask, Entry } from "../../../core/session.ts";
+import { type Conversation, message, messages, readConversation, toHistory } from "../openai/messages.ts";
+import { isOver } from "../openai/openai-turn.ts";
+import { problem } from "../server/problem.ts";
+import { type Api, ok, type Route, route, streamed } from "../server/route.ts";
+import { finishOf, lastEventOf, usageOf } from "./events.ts";
+import {
+  begin,
+  echo,
+  idempotencyKeyOf,
+  modelOf,
+  modelOptions,
+  one,
+  optionsOf,
+  sessionId,
+  sessionKeyOf,
+  shownModel,
+} from "./start.ts";
+import { checkPlace, watchRun } from "./watch.ts";
+
+const text = z.string().regex(/\S/, "must not be empty");
+const startBody = z.looseObject({
+  input: z.union([text, messages], "must be text, or a list of messages"),
+  session_id: sessionId.nullish(),
+  instructions: z.string().max(1_000_000).nullish(),
+  conversation_history: z
+    .array(message.refine(({ content }) => content !== undefined && content !== null, "must have a role and content"))
+    .max(10_000)
+    .nullish(),
+  previous_response_id: z.string().min(1).max(100).nullish(),
+  model: z.string().max(200).nullish(),
+  provider: z.string().max(50).nullish(),
+  model_options: modelOptions.nullish(),
+  mode: z.enum(["interrupt", "queue", "steer"]).nullish(),
+});
+const approvalBody = z.looseObject({
+  choice: z.unknown().optional(),
+  request_id: z.string().max(200).optional(),
+  all: z.unknown().optional(),
+  resolve_all: z.unknown().optional(),
+  reason: z.string().max(10_000).optional(),
+  answer: z.string().max(100_000).optional(),
+});
+const steerBody = z.looseObject({
+  input: z.string().optional(),
+  message: z.string().optional(),
+  text: z.string().optional(),
+});
+
+const YES: Record<string, string> = { approve: "once", approved: "once", allow: "once" };
+const CHOICES = [...SCOPES, "deny"];
+
+export function runRoutes(api: Api): Route[] {
+  const { runtime, settings } = api;
+  const found = async (id: string) => {
+    const run = await runtime.run(id);
+    if (!run) throw problem(404, "run_not_found", `There is no run ${JSON.stringify(id.slice(0, 60))}.`);
+    return run;
+  };
+
+  async function asksOf(run: Run, calls: readonly (string | undefined)[]): Promise<Ask[]> {
+    const entries = await runtime.turn(run.joined ?? run.id);
+    return entries.flatMap((entry) => (entry.kind === "asked" && calls.includes(entry.call) ? [entry.ask] : []));
+  }
+  const asksInWords = async (run: Run, id: string | undefined) =>
+    (await asksOf(run, [id ?? run.asking[0]])).some(({ kind }) => kind === "question");
+
+  /** A yes that would not be kept as it was said is not taken at all. */
+  async function checkOffered(run: Run, calls: readonly string[], choice: string): Promise<void> {
+    const asks = (await asksOf(run, calls)).filter(({ kind }) => kind === "approval");
+    const offered = asks.find(({ choices }) => !choices.includes(choice))?.choices;
+    if (!offered) return;
+    const needs = `choice: must be one of ${offered.join(", ")} here`;
+    throw problem(400, "invalid_approval_choice", needs, { param: "choice" });
+  }
+
+  return [
+    route({
+      method: "POST",
+      path: "/v1/runs",
+      tag: "runs",
+      summary: "Start a run",
+      body: startBody,
+      starts: true,
+      answers: {
+        202: "It is accepted and durable",
+        400: "Something in it is wrong; nothing was started",
+        409: "The idempotency key was used for something else",
+        413: "The body is too large",
+        429: "Too many runs at a time",
+        503: "About to restart",
+      },
+      async handle({ body, headers }) {
+        const said: Conversation =
+          typeof body.input === "string"
+            ? { text: body.input, images: [], history: [], instructions: "" }
+            : readConversation(body.input, "input");
+        const given = body.conversation_history ? toHistory(body.conversation_history, "conversation_history") : [];
+        const history = [...given, ...said.history];
+        const instructions = [body.instructions, said.instructions].filter(Boolean).join("\n\n");
+        const model = modelOf(api, body.model, body.provider);
+        const options = optionsOf(body.model_options ?? {});
+        const previous = body.session_id ? null : body.previous_response_id;
+        const receipt = await begin(api, headers, {
+          ...(body.session_id && { session: body.session_id }),
+          ...(previous && { previous }),
+          same: body,
+          text: said.text,
+          mode: body.mode ?? settings.busyMode,
+          ...(said.images.length && { images: said.images }),
+          ...((history.length || body.conversation_history) && { history }),
+          ...(instructions && { instructions }),
+          ...(model && { model }),
+          ...(options && { options }),
+        });
+        const { id, replayed, applied } = receipt;
+        return {
+          status: 202,
+          body: { run_id: id, status: "started", replayed, session_id: receipt.session, mode: applied },
+          headers: { ...echo(headers), ...(replayed && { "Idempotency-Replayed": "true" }) },
+        };
+      },
+    }),
+
+    route({
+      method: "GET",
+      path: "/v1/runs/:id",
+      tag: "runs",
+      summary: "Read a run's status",
+      answers: { 200: "The status", 404: "There is no such run" },
+      async handle({ params: { id = "" } }) {
+        const run = await found(id);
+        return ok(await statusOf(api, run));
+      },
+    }),
+
+    route({
+      method: "GET",
+      path: "/v1/runs/:id/events",
+      tag: "runs",
+      summary: "Watch a run: its events from the beginning, or after Last-Event-ID",
+      query: { after: "Go on behind this event's id, as Last-Event-ID does" },
+      answers: { 200: "Server-sent events", 404: "There is no such run", 410: "That event is not one of this run" },
+      async handle({ params: { id = "" }, query, headers, stream }) {
+        const { session, joined } = await found(id);
+        const after = one(headers["last-event-id"]) ?? query.get("after") ?? "";
+        await checkPlace(runtime, id, session, after);
+        const now = () => api.clock.now() / 1_000;
+        const watching = { runtime, run: id, session, joined, showReasoning: settings.showReasoning, now };
+        await stream(async function* (signal) {
+          for await (const { id: place, event } of watchRun(watching, after, signal)) yield { id: place, data: event };
+        });
+        return streamed;
+      },
+    }),
+
+    route({
+      method: "POST",
+      path: "/v1/runs/:id/approval",
+      tag: "runs",
+      summary: "Answer what a run asks",
+      body: approvalBody,
+      answers: { 200: "Decided", 400: "Not one of the choices", 404: "There is no such run", 409: "Nothing waits" },
+      async handle({ params: { id = "" }, body, headers }) {
+        const run = await found(id);
+        const given = typeof body.choice === "string" ? (YES[body.choice] ?? body.choice) : body.choice;
+        // Words answer a question; they are no consent to anything.
+        const words =
+          body.choice === undefined && body.answer !== undefined && (await asksInWords(run, body.request_id));
+        const choice = words ? "once" : CHOICES.find((one) => one === given);
+        if (!choice) {
+          const needs = `choice: must be one of ${CHOICES.join(", ")}`;
+          throw problem(400, "invalid_approval_choice", needs, { param: "choice" });
+        }
+        if (isOver(run))
+          throw problem(409, "approval_not_active", "The run is over: nothing of it waits for an answer.");
+        const all = body.all === true || body.resolve_all === true; // a text such as "false" is not a yes
+        const waiting = body.request_id ? run.asking.filter((call) => call === body.request_id) : run.asking;
+        const calls = all ? waiting : waiting.slice(0, 1);
+        const allow = choice !== "deny";
+        const scope = SCOPES.find((one) => one === choice) ?? "once";
+        if (allow && !words) await checkOffered(run, calls, choice);
+        const answer = words && body.answer ? body.answer : allow ? choice : body.reason || "The user said no.";
+        const by = sessionKeyOf(headers) ?? "api";
+        let resolved = 0;
+        for (const call of calls)
+          if (await runtime.answer({ session: run.session, call, allow, text: answer, scope, by })) resolved++;
+        if (!resolved) throw problem(409, "approval_not_pending", "Nothing waits for an answer, or it has been given.");
+        return ok({ object: "hermes.run.approval_response", run_id: id, choice, resolved });
+      },
+    }),
+
+    route({
+      method: "POST",
+      path: "/v1/runs/:id/steer",
+      tag: "runs",
+      summary: "Say something into a run while it works",
+      body: steerBody,
+      answers: { 200: "Accepted", 400: "There is no text", 404: "There is no such run", 409: "It does not run" },
+      async handle({ params: { id = "" }, body, headers }) {
+        const run = await found(id);
+        const said = [body.input, body.message, body.text].find((given) => given?.trim());
+        if (!said) throw problem(400, "invalid_input", "input: must be the text to steer with", { param: "input" });
+        const by = sessionKeyOf(headers);
+        const receipt = await runtime.accept({
+          session: run.session,
+          source: "api",
+          key: idempotencyKeyOf(headers) ?? api.newKey(),
+          text: said,
+          mode: "steer",
+          reply: "pull",
+          into: run.joined ?? id,
+          same: body,
+          ...(by && { by }),
+        });
+        const { replayed } = receipt;
+        return ok(
+          { object: "hermes.run.steer", run_id: id, status: "accepted", input_id: receipt.id, replayed },
+          replayed ? { "Idempotency-Replayed": "true" } : {},
+        );
+      },
+    }),
+
+    route({
+      method: "POST",
+      path: "/v1/runs/:id/stop",
+      tag: "runs",
+      summary: "Stop a run: its model call, its tools with all their processes, its children",
+      answers: { 200: "It is being stopped", 404: "There is no such run, or it is over" },
+      async handle({ params: { id = "" } }) {
+        const run = await found(id);
+        const over = () => problem(404, "run_not_found", "The run is over: there is nothing to stop.");
+        if (isOver(run)) throw over();
+        const stopped = await runtime.stop({ session: run.session, turn: run.joined ?? id });
+        if (stopped === "over") throw over();
+        return ok({ run_id: id, status: "stopping" });
+      },
+    }),
+  ];
+}
+
+async function statusOf(api: Api, run: Run & { session: string }): Promise<Record<string, unknown>> {
+  const entries = await api.runtime.turn(run.joined ?? run.id);
+  return {
+    object: "hermes.run",
+    run_id: run.id,
+    status: run.status,
+    created_at: run.createdAt / 1_000,
+    updated_at: run.updatedAt / 1_000,
+    session_id: run.session,
+    model: shownModel(api, run.model),
+    last_event: lastEventOf(entries),
+    ...(run.joined && { joined: run.joined }),
+    ...(run.status === "completed" && { output: run.output, usage: usageOf(run) }),
+    ...(run.status === "completed" && run.endedBy && { finish_reason: finishOf(run) }),
+    ...(run.status === "failed" && { error: run.error }),
+    ...(run.asking.length && { approval: askedIn(entries, run.asking) }),
+  };
+}
+
+/** The oldest question, as `approval.request` tells it. */
+function askedIn(entries: readonly Entry[], [oldest]: readonly string[]) {
+  const asked = entries.find((entry) => entry.kind === "asked" && entry.call === oldest);
+  if (asked?.kind !== "asked") return null;
+  const { kind, text: description, choices, until } = asked.ask;
+  return { request_id: asked.call, kind, description, choices, expires_at: until / 1_000 };
+}

@@ -1,0 +1,151 @@
+// What every route that starts a turn shares: headers, sessions, models, and the door into the runtime.
+import { createHash } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
+import * as z from "zod";
+import type { AcceptRequest, Receipt, Runtime } from "../../../core/runtime.ts";
+import type { Entry, ModelOptions } from "../../../core/session.ts";
+import { problem } from "../server/problem.ts";
+import { type Api, draining, type Place } from "../server/route.ts";
+
+export const sessionId = z
+  .string()
+  .min(1, "must not be empty")
+  .max(512, "must have at most 512 characters")
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  .regex(/^[^\u0000-\u001f\u007f]+$/, "must not contain control characters");
+
+export const modelOptions = z.looseObject({
+  temperature: z.number().min(0).max(2).optional(),
+  top_p: z.number().min(0).max(1).optional(),
+  max_tokens: z.int().min(1).optional(),
+  reasoning_effort: z.enum(["minimal", "low", "medium", "high"]).optional(),
+});
+
+export function optionsOf(given: z.output<typeof modelOptions>): ModelOptions | undefined {
+  const { temperature, top_p: topP, max_tokens: maxTokens, reasoning_effort: effort } = given;
+  const options: ModelOptions = {
+    ...(temperature !== undefined && { temperature }),
+    ...(topP !== undefined && { topP }),
+    ...(maxTokens !== undefined && { maxTokens }),
+    ...(effort && { effort }),
+  };
+  return Object.keys(options).length ? options : undefined;
+}
+
+/** Undefined: the configured one. */
+export function modelOf(
+  { settings }: Api,
+  model: string | null | undefined,
+  provider?: string | null,
+): string | undefined {
+  const usual = [settings.modelName, "hermes-agent", "default", "auto", ""];
+  const named = model && !usual.includes(model) ? model : undefined;
+  if (!provider || provider === "auto") return named;
+  const of = settings.models.find((one) => one.startsWith(`${provider}:`));
+  if (!of) {
+    const known = [...new Set(settings.models.map((one) => one.split(":", 1)[0]))].join(", ");
+    throw problem(400, "provider_not_configured", `provider: must be one of ${known}`, { param: "provider" });
+  }
+  return named ? `${provider}:${named}` : of;
+}
+
+/** The name under which a client sees the model that answers. */
+export const shownModel = ({ settings }: Api, model: string | null | undefined) => model ?? settings.modelName;
+
+export function sessionKeyOf(headers: IncomingHttpHeaders): string | undefined {
+  const key = one(headers["x-hermes-session-key"]);
+  if (key === undefined) return undefined;
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  if (key.length >= 1 && key.length <= 256 && !/[\u0000-\u001f\u007f]/.test(key)) return key;
+  const needs = "X-Hermes-Session-Key must have 1 to 256 characters, none of them a control character";
+  throw problem(400, "invalid_session_key", needs, { param: "X-Hermes-Session-Key" });
+}
+
+export function idempotencyKeyOf(headers: IncomingHttpHeaders): string | undefined {
+  const key = one(headers["idempotency-key"]);
+  if (key === undefined || /^[\x21-\x7e]{1,255}$/.test(key)) return key;
+  const needs = "Idempotency-Key must have 1 to 255 visible ASCII characters";
+  throw problem(400, "invalid_idempotency_key", needs, { param: "Idempotency-Key" });
+}
+
+export const one = (header: string | string[] | undefined): string | undefined =>
+  Array.isArray(header) ? header.join(", ") : header;
+
+/** Echoed, so that a client sees under which key it is remembered. */
+export const echo = (headers: IncomingHttpHeaders): Record<string, string> => {
+  const key = sessionKeyOf(headers);
+  return key === undefined ? {} : { "X-Hermes-Session-Key": key };
+};
+
+type Beginning = Omit<AcceptRequest, "source" | "key" | "reply" | "by" | "admit"> & {
+  /** The answer to go on from. */
+  previous?: string;
+  /** In a fork of its own, also where nobody has gone on from there. */
+  apart?: boolean;
+};
+
+/** Accepts one input under the cap of runs at a time. A second delivery is answered like the first, cap or not. */
+export async function begin(
+  { runtime, runs, newKey }: Api,
+  headers: IncomingHttpHeaders,
+  { previous, apart = false, ...request }: Beginning,
+): Promise<Receipt> {
+  if (runtime.draining()) throw draining();
+  const by = sessionKeyOf(headers);
+  const key = idempotencyKeyOf(headers) ?? newKey();
+  const place = runs.place();
+  // It came before: then it is answered as before, and needs no fork.
+  const known = previous && (await runtime.whereabouts(runtime.idOf("api", key)));
+  const fork = { made: "" };
+  try {
+    const session =
+      previous && !known ? await continueFrom(runtime, previous, { key, apart, place, fork }) : request.session;
+    const receipt = await runtime.accept({
+      ...request,
+      ...(session && { session }),
+      source: "api",
+      key,
+      reply: "pull",
+      ...(by && { by }),
+      admit: place.enter,
+    });
+    if (!receipt.replayed) place.stay(receipt.id);
+    return receipt;
+  } catch (error) {
+    if (fork.made) await runtime.forget(fork.made); // a request that is refused leaves nothing behind
+    throw error;
+  } finally {
+    place.leave();
+  }
+}
+
+/** The session in which to go on from that answer: its own, or where that has gone on already, a fork of it. */
+async function continueFrom(
+  runtime: Runtime,
+  previous: string,
+  { key, apart, place, fork }: { key: string; apart: boolean; place: Place; fork: { made: string } },
+): Promise<string> {
+  const run = await runtime.run(previous.replace(/^resp_/, "run_"));
+  if (!run) {
+    const text = `There is no response ${JSON.stringify(previous.slice(0, 50))} to go on from; it may have been deleted.`;
+    throw problem(404, "previous_response_not_found", text, { param: "previous_response_id" });
+  }
+  const session = `run_${createHash("sha256").update(`fork\0${previous}\0${key}`).digest("hex").slice(0, 32)}`;
+  const last = (await runtime.turn(run.joined ?? run.id)).at(-1)?.seq ?? 0;
+  const isNewer = (entry: Entry) => entry.kind === "accepted" && !entry.input.task;
+  const newer = (await runtime.entries(run.session, last, 1_000)).some(isNewer);
+  if (!newer && !apart) return run.session;
+  place.enter();
+  const made = await runtime.fork({ from: run.session, through: run.joined ?? run.id, session, title: "" });
+  if (made === "unknown")
+    throw problem(
+      409,
+      "previous_response_not_finished",
+      "That response is not finished; wait for it, then go on from it.",
+      {
+        param: "previous_response_id",
+      },
+    );
+  fork.made = session;
+  return session;
+}

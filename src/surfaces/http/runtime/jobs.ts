@@ -1,0 +1,127 @@
+// /api/jobs: what the scheduler does and when, for `hermes cron` and for programs.
+import * as z from "zod";
+import type { Job, Refused, RunningJobs } from "../../../core/jobs.ts";
+import { idempotencyKeyOf, sessionId } from "../runs/start.ts";
+import { problem } from "../server/problem.ts";
+import { ok, type Route, route } from "../server/route.ts";
+
+const STATUS = { invalid: 400, unknown: 404, full: 409, busy: 409 };
+const CODE = { invalid: "invalid_job", unknown: "job_not_found", full: "too_many_jobs", busy: "job_busy" };
+
+const short = z.string().max(200).optional();
+const body = z.strictObject({
+  text: z.string().min(1).max(10_000),
+  name: short,
+  cron: short,
+  at: short,
+  in: short,
+  zone: short,
+  deliver_to: sessionId.nullish(),
+  model: z.string().min(1).max(200).nullish(),
+  unattended: z.enum(["deny", "allow"]).optional(),
+  catch_up: z.enum(["once", "skip"]).optional(),
+});
+
+export function jobRoutes(jobs: RunningJobs): Route[] {
+  const change = (verb: "pause" | "resume", summary: string) =>
+    route({
+      method: "POST",
+      path: `/api/jobs/:id/${verb}`,
+      tag: "jobs",
+      summary,
+      answers: { 200: "The job", 400: "Its time has passed", 404: "There is no such job" },
+      handle: async ({ params: { id = "" } }) => ok(shown(allowed(await jobs[verb](id)))),
+    });
+
+  return [
+    route({
+      method: "GET",
+      path: "/api/jobs",
+      tag: "jobs",
+      summary: "List jobs, what is next first",
+      answers: { 200: "A list" },
+      handle: async () => ok({ object: "list", data: (await jobs.list()).map(shown) }),
+    }),
+    route({
+      method: "POST",
+      path: "/api/jobs",
+      tag: "jobs",
+      summary: "Add a job: with one of cron, at (2026-11-20T09:00) and in (20m, 3h, 2d)",
+      body,
+      answers: { 201: "The job", 400: "Something in it is wrong", 409: "There are too many jobs" },
+      async handle({ body: given, headers }) {
+        const { text, name, cron, at, in: wait, zone, deliver_to, model, unattended, catch_up: catchUp } = given;
+        const key = idempotencyKeyOf(headers);
+        const job = await jobs.add({
+          text,
+          ...(name !== undefined && { name }),
+          ...(cron !== undefined && { cron }),
+          ...(at !== undefined && { at }),
+          ...(wait !== undefined && { in: wait }),
+          ...(zone !== undefined && { zone }),
+          ...(unattended !== undefined && { unattended }),
+          ...(catchUp !== undefined && { catchUp }),
+          ...(key !== undefined && { key: `api:${key}` }),
+          route: deliver_to ?? null,
+          model: model ?? null,
+          createdBy: "api",
+        });
+        return { status: 201, body: shown(allowed(job)) };
+      },
+    }),
+    route({
+      method: "DELETE",
+      path: "/api/jobs/:id",
+      tag: "jobs",
+      summary: "Remove a job; a turn of it that runs goes on to its end",
+      answers: { 200: "The job as it was", 404: "There is no such job" },
+      handle: async ({ params: { id = "" } }) => ok({ ...shown(allowed(await jobs.remove(id))), deleted: true }),
+    }),
+    change("pause", "Begin no more turns of a job, until it is resumed"),
+    change("resume", "Go on with a job from its next time on"),
+    route({
+      method: "POST",
+      path: "/api/jobs/:id/run",
+      tag: "jobs",
+      summary: "Begin a turn of a job now, besides its times; watch it with GET /v1/runs/{id}/events",
+      starts: true,
+      answers: {
+        202: "The run",
+        404: "There is no such job",
+        409: "A run works and another waits",
+        503: "About to restart",
+      },
+      async handle({ params: { id = "" }, headers }) {
+        const { turn } = allowed(await jobs.runNow(id, idempotencyKeyOf(headers)));
+        return { status: 202, body: { run_id: turn, status: "started", session_id: sessionOf(id) } };
+      },
+    }),
+  ];
+}
+
+const sessionOf = (id: string) => `agent:main:schedule:${id}`;
+
+function allowed<T extends object>(result: T | Refused): T {
+  if ("refused" in result) throw problem(STATUS[result.refused], CODE[result.refused], result.why);
+  return result;
+}
+
+const shown = ({ when, ...job }: Job) => ({
+  id: job.id,
+  object: "hermes.job",
+  name: job.name,
+  text: job.text,
+  cron: "cron" in when ? when.cron : null,
+  zone: "cron" in when ? when.zone : null,
+  at: "at" in when ? when.at / 1_000 : null,
+  deliver_to: job.route,
+  session_id: sessionOf(job.id),
+  model: job.model,
+  unattended: job.unattended,
+  catch_up: job.catchUp,
+  enabled: job.enabled,
+  created_by: job.createdBy,
+  created_at: job.createdAt / 1_000,
+  last_slot: job.lastSlot === null ? null : job.lastSlot / 1_000,
+  next_at: job.nextAt === null ? null : job.nextAt / 1_000,
+});

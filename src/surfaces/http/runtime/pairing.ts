@@ -1,0 +1,46 @@
+// /api/pairing: who may talk to the agent from a chat app, for `hermes pairing`.
+import * as z from "zod";
+import type { PairingDesk } from "../../../core/chat.ts";
+import { messageOf } from "../../../core/errors.ts";
+import { problem } from "../server/problem.ts";
+import { ok, type Route, route } from "../server/route.ts";
+
+const body = z.strictObject({ platform: z.string().regex(/^[a-z]{1,30}$/, "must be a platform such as telegram") });
+
+export const pairingRoutes = (desk: PairingDesk): Route[] => [
+  route({
+    method: "GET",
+    path: "/api/pairing",
+    tag: "gateway",
+    summary: "Who is paired",
+    answers: { 200: "A list" },
+    handle: async () => ok({ object: "list", data: await desk.paired() }),
+  }),
+  route({
+    method: "POST",
+    path: "/api/pairing",
+    tag: "gateway",
+    summary: "Make a code that pairs one person, once, within ten minutes",
+    body,
+    answers: { 201: "The code", 409: "Too many codes wait" },
+    async handle({ body: { platform } }) {
+      try {
+        return { status: 201, body: await desk.newCode(platform) };
+      } catch (error) {
+        throw problem(409, "too_many_codes", messageOf(error));
+      }
+    },
+  }),
+  route({
+    method: "DELETE",
+    path: "/api/pairing/:platform/:id",
+    tag: "gateway",
+    summary: "Take a pairing back",
+    answers: { 200: "Done", 404: "Nobody is paired under that id" },
+    async handle({ params: { platform = "", id = "" } }) {
+      if (!(await desk.unpair(platform, id)))
+        throw problem(404, "not_paired", `Nobody is paired as ${platform} ${id}.`);
+      return ok({ platform, id, deleted: true });
+    },
+  }),
+];

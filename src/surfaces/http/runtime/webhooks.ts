@@ -1,0 +1,83 @@
+// The ends of runs that nobody could be told of: to look at, to try again, to forget.
+import type { Announcement } from "../../../core/ports.ts";
+import { problem } from "../server/problem.ts";
+import { type Api, ok, type Route, route } from "../server/route.ts";
+
+const USUAL = 50;
+const MOST = 500;
+
+export function webhookRoutes({ runtime }: Pick<Api, "runtime">): Route[] {
+  async function dead(id: string): Promise<Announcement> {
+    const number = /^\d{1,15}$/.test(id) ? Number(id) : 0;
+    const [row] = await runtime.announcements({ dead: true, after: number - 1, limit: 1 });
+    if (row?.id === number) return row;
+    throw problem(404, "webhook_not_found", `There is no dead delivery ${JSON.stringify(id.slice(0, 20))}.`);
+  }
+
+  return [
+    route({
+      method: "GET",
+      path: "/api/webhooks/dead",
+      tag: "webhooks",
+      summary: "Deliveries that were given up, oldest first",
+      query: { after: "Go on behind this id", limit: `How many, up to ${MOST}` },
+      answers: { 200: "A list", 400: "after or limit is not a number" },
+      async handle({ query }) {
+        const limit = Math.min(MOST, whole(query, "limit", USUAL));
+        const after = whole(query, "after", 0);
+        const rows = await runtime.announcements({ dead: true, after, limit: limit + 1 });
+        return ok({ object: "list", data: rows.slice(0, limit).map(shown), has_more: rows.length > limit });
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/api/webhooks/dead/:id/retry",
+      tag: "webhooks",
+      summary: "Try a delivery again, from the beginning and under the same id",
+      answers: { 200: "It waits again, and is sent within seconds", 404: "There is no such delivery" },
+      async handle({ params: { id = "" } }) {
+        const row = await dead(id);
+        await runtime.announced(row.id, { attempts: 0, due: 0, error: row.error, dead: false });
+        return ok({ object: "hermes.webhook.delivery", id: row.id, status: "waiting" });
+      },
+    }),
+    route({
+      method: "DELETE",
+      path: "/api/webhooks/dead/:id",
+      tag: "webhooks",
+      summary: "Forget a delivery",
+      answers: { 200: "It is gone", 404: "There is no such delivery" },
+      async handle({ params: { id = "" } }) {
+        const row = await dead(id);
+        await runtime.announced(row.id, null);
+        return ok({ object: "hermes.webhook.delivery", id: row.id, deleted: true });
+      },
+    }),
+  ];
+}
+
+const shown = ({ id, to, session, turn, at, attempts, due, error }: Announcement) => ({
+  object: "hermes.webhook.delivery",
+  id,
+  url: shownUrl(to),
+  run_id: turn,
+  session_id: session,
+  attempts,
+  error,
+  created_at: at / 1_000,
+  failed_at: due / 1_000,
+});
+
+/** Without what is often a secret. */
+function shownUrl(url: string): string {
+  if (!URL.canParse(url)) return "";
+  const { origin, pathname } = new URL(url);
+  return `${origin}${pathname}`;
+}
+
+function whole(query: URLSearchParams, name: string, usual: number): number {
+  const given = query.get(name) ?? "";
+  if (given === "") return usual;
+  if (/^\d{1,15}$/.test(given)) return Number(given);
+  throw problem(400, "invalid_query", `${name}: must be a whole number`, { param: name });
+}

@@ -1,0 +1,86 @@
+// All routes over one runtime, served.
+import type { Clock, Log, ToolSpec } from "../../../core/ports.ts";
+import type { Runtime } from "../../../core/runtime.ts";
+import type { Entry } from "../../../core/session.ts";
+import { completionRoutes } from "../openai/completions.ts";
+import { responseRoutes } from "../openai/responses.ts";
+import { countRuns } from "../runs/run-limit.ts";
+import { runRoutes } from "../runs/runs.ts";
+import { webhookRoutes } from "../runtime/webhooks.ts";
+import { sessionRoutes } from "../sessions/sessions.ts";
+import { infoRoutes, type Vitals } from "./info.ts";
+import { openApi } from "./openapi.ts";
+import type { Api, Route, Settings } from "./route.ts";
+import { serve } from "./server.ts";
+
+export type ApiOptions = {
+  runtime: Runtime;
+  clock: Clock;
+  log: Log;
+  newKey(): string;
+  tools(): readonly ToolSpec[];
+  vitals: Vitals;
+  settings: Settings;
+  host: string;
+  port: number;
+  key: string;
+  origins: readonly string[];
+  names: readonly string[];
+  rateLimit: number;
+  redact(text: string): string;
+  /** Routes of others that are served beside ours. */
+  more?: readonly Route[];
+};
+export type ServedApi = {
+  url: string;
+  observe(session: string, entries: readonly Entry[]): void;
+  connections(): Promise<number>;
+  /** The runtime has started: from now on requests are answered. */
+  opened(): Promise<void>;
+  /** Streams end with the hint to come back; then waits for what is under way, at most so long. */
+  close(ms: number): Promise<void>;
+};
+
+export async function serveApi(options: ApiOptions): Promise<ServedApi> {
+  const { runtime, clock, log, newKey, tools, settings, vitals, more = [] } = options;
+  const leaving = new AbortController();
+  const runs = countRuns(settings.maxRuns);
+  let open = false;
+  const api: Api = { runtime, clock, log, newKey, tools, settings, runs, leaving: leaving.signal, open: () => open };
+  let url = "";
+  const describe = () => openApi(routes, { url, version: settings.version });
+  const routes: Route[] = [...routesOf(api, vitals, describe), ...more];
+  const server = await serve(api, routes, options);
+  ({ url } = server);
+  return {
+    url,
+    observe: (_session, entries) => runs.observe(entries),
+    connections: server.connections,
+    async opened() {
+      const { inputs } = await runtime.load();
+      const left = await Promise.all(inputs.map(async (id) => ((await isOurs(runtime, id)) ? [id] : [])));
+      runs.found(left.flat());
+      open = true;
+    },
+    async close(ms) {
+      leaving.abort("leaving");
+      await server.close(ms);
+    },
+  };
+}
+
+/** Whether it came by this API: only those count among its runs. */
+async function isOurs(runtime: Runtime, id: string): Promise<boolean> {
+  const [first] = await runtime.turn(id);
+  return first?.kind === "accepted" && first.input.source === "api";
+}
+
+/** The table itself, for those who look at all rows. */
+export const routesOf = (api: Api, vitals: Vitals, describe: () => Record<string, unknown>): Route[] => [
+  ...runRoutes(api),
+  ...completionRoutes(api),
+  ...responseRoutes(api),
+  ...sessionRoutes(api),
+  ...webhookRoutes(api),
+  ...infoRoutes(api, vitals, describe),
+];

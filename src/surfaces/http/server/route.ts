@@ -1,0 +1,143 @@
+// A route is a row of a table: what it takes, what it answers, and the function that does it. Documentation, access checks
+// and tests read the same rows.
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import type * as z from "zod";
+import { Refusal, type RefusalCode, StoreFault } from "../../../core/errors.ts";
+import type { Clock, Log, ToolSpec } from "../../../core/ports.ts";
+import type { Runtime } from "../../../core/runtime.ts";
+import type { Mode } from "../../../core/session.ts";
+import { type Problem, problem } from "./problem.ts";
+import { type Frame, stream } from "./sse.ts";
+
+/** What the handlers work with. */
+export type Api = {
+  runtime: Runtime;
+  clock: Clock;
+  log: Log;
+  /** Unique: the same one again is the same input. */
+  newKey(): string;
+  tools(): readonly ToolSpec[];
+  settings: Settings;
+  runs: LiveRuns;
+  /** Aborts when we are about to leave. */
+  leaving: AbortSignal;
+  /** Not before the runtime has started. */
+  open(): boolean;
+};
+export type Settings = {
+  /** The model under the name that clients see. */
+  modelName: string;
+  /** The models that are configured, the first one first: `provider:model`. */
+  models: readonly string[];
+  busyMode: Mode;
+  maxRuns: number;
+  /** What is said to a question when nobody can be asked. */
+  unattended: "deny" | "allow";
+  showReasoning: boolean;
+  version: string;
+  heartbeatMs: number;
+  stallMs: number;
+};
+export type LiveRuns = {
+  place(): Place;
+  size(): number;
+  /** Those that a process before us left. */
+  found(runs: readonly string[]): void;
+};
+/** Of one run among those that may live at a time. */
+export type Place = {
+  /** Throws a Refusal when there is no room. Twice is once. */
+  enter(): void;
+  /** Until this run ends. */
+  stay(run: string): void;
+  /** It came to nothing. */
+  leave(): void;
+};
+
+export type Call<Body> = {
+  params: Readonly<Record<string, string>>;
+  query: URLSearchParams;
+  headers: IncomingHttpHeaders;
+  body: Body;
+  request: IncomingMessage;
+  response: ServerResponse;
+  /** Sends events until they are over or the reader is gone. True: the reader has had all of it. */
+  stream(
+    open: (signal: AbortSignal) => AsyncIterable<Frame>,
+    /** `stays`: it cannot be resumed, so it goes on to its end while we leave. */
+    more?: { headers?: Record<string, string>; last?: string; stays?: boolean },
+  ): Promise<boolean>;
+};
+/** "streamed": the answer is written already. */
+export type Answer = { status: number; body?: unknown; headers?: Record<string, string> } | "streamed";
+
+export type Route = {
+  method: "GET" | "POST" | "PATCH" | "DELETE";
+  /** As hono reads it: `/v1/runs/:id`. */
+  path: string;
+  /** Who may call it: everybody, whoever has the key, or (for a browser) the key as a password too. */
+  access: "open" | "key" | "basic";
+  tag: string;
+  summary: string;
+  body?: z.ZodType;
+  /** It begins a turn: refused at once while we are about to leave. */
+  starts?: boolean;
+  query?: Readonly<Record<string, string>>;
+  /** Status and what it means. */
+  answers: Readonly<Record<number, string>>;
+  handle(call: Call<unknown>): Promise<Answer> | Answer;
+};
+
+type Row<Schema extends z.ZodType> = Omit<Route, "access" | "body" | "handle"> & {
+  access?: Route["access"];
+  body?: Schema;
+  handle(call: Call<z.output<Schema>>): Promise<Answer> | Answer;
+};
+
+/** The body that `handle` gets is what its schema let through. */
+export function route<Schema extends z.ZodType>(row: Row<Schema>): Route {
+  return { access: "key", ...row, handle: row.handle };
+}
+
+export const streamed: Answer = "streamed";
+
+export const ok = (body: unknown, headers: Record<string, string> = {}): Answer => ({ status: 200, body, headers });
+
+/** `Call.stream` for one request. */
+export const streamer =
+  ({ clock, settings, leaving }: Api, response: ServerResponse): Call<unknown>["stream"] =>
+  (open, { headers = {}, last = "", stays = false } = {}) => {
+    const { heartbeatMs, stallMs } = settings;
+    const until = stays ? new AbortController().signal : leaving;
+    return stream(response, open, { clock, heartbeatMs, stallMs, leaving: until, headers, last });
+  };
+
+export const SOON = { headers: { "Retry-After": "1" } };
+export const starting = (): Problem =>
+  problem(503, "gateway_starting", "The server is starting; try again in a moment.", SOON);
+
+export const draining = (): Problem =>
+  problem(503, "gateway_draining", "The server is about to restart and takes no new work; try again soon.", SOON);
+
+const REFUSALS: Record<RefusalCode, (message: string) => Problem> = {
+  empty_text: (message) => problem(400, "invalid_input", `input: ${message}`, { param: "input" }),
+  text_too_long: (message) => problem(400, "input_too_long", `input: ${message}`, { param: "input" }),
+  invalid_mode: (message) => problem(400, "invalid_mode", message, { param: "mode" }),
+  invalid_session: (message) => problem(400, "invalid_session_id", message, { param: "session_id" }),
+  invalid_key: (message) => problem(400, "invalid_idempotency_key", message),
+  inbox_full: (message) => problem(429, "inbox_full", message, SOON),
+  rate_limit_exceeded: (message) => problem(429, "rate_limit_exceeded", message, SOON),
+  idempotency_key_conflict: (message) => problem(409, "idempotency_key_conflict", message),
+  run_not_accepting_steer: (message) => problem(409, "run_not_accepting_steer", message),
+  draining,
+  store_unavailable: (message) => problem(503, "store_unavailable", message, SOON),
+  not_owner: (message) => problem(503, "not_owner", message, SOON),
+  closed: draining,
+};
+
+/** Null: not something that whoever asked can act on. */
+export function problemOf(error: unknown): Problem | null {
+  if (error instanceof Refusal) return REFUSALS[error.code](error.message);
+  if (error instanceof StoreFault) return problem(503, "store_unavailable", error.message, SOON);
+  return null;
+}

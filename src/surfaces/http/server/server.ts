@@ -1,0 +1,186 @@
+// The API server: raw sockets at the front (guard.ts), hono to find the row of the route table, one way out for answers.
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { type AddressInfo, isIPv4 } from "node:net";
+import { networkInterfaces } from "node:os";
+import { getRequestListener, type HttpBindings } from "@hono/node-server";
+import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
+import { type Context, Hono } from "hono";
+import { ConfigError, messageOf } from "../../../core/errors.ts";
+import { parse, readJson } from "./body.ts";
+import { createGuard, createRateLimit, securityHeaders } from "./guard.ts";
+import { envelope, Problem, problem } from "./problem.ts";
+import { type Api, draining, problemOf, type Route, starting, streamer } from "./route.ts";
+
+type Options = {
+  host: string;
+  port: number;
+  key: string;
+  origins: readonly string[];
+  /** Names besides our own addresses. */
+  names: readonly string[];
+  /** Requests of one address in a minute; 0: no limit. */
+  rateLimit: number;
+  redact(text: string): string;
+};
+export type Server = {
+  url: string;
+  /** Connections that are open now. */
+  connections(): Promise<number>;
+  /** Takes no new connection, and waits for those that are open, at most so long. */
+  close(ms: number): Promise<void>;
+};
+
+type Env = { Bindings: HttpBindings };
+
+/** Sockets at a time, before anybody has shown a key: more than the 1,000 viewers we promise, less than files we may open. */
+const MOST_SOCKETS = 4_096;
+const HEADERS_MS = 10_000;
+const BODY_MS = 60_000;
+
+export async function serve(api: Api, routes: readonly Route[], options: Options): Promise<Server> {
+  const { clock, log } = api;
+  const { host, port, key, names, rateLimit, redact } = options;
+  let hosts: ReadonlySet<string> = new Set();
+  const guard = createGuard({
+    hosts: () => hosts,
+    origins: new Set(options.origins),
+    key,
+    open: (method, path) => routes.find((row) => row.method === method && row.path === path)?.access ?? "key",
+    clock,
+  });
+  const limit = createRateLimit({ perMinute: rateLimit, clock });
+  const listener = getRequestListener(router(api, routes, redact).fetch, { overrideGlobalObjects: false });
+
+  const server = createServer({ requireHostHeader: false, headersTimeout: HEADERS_MS, requestTimeout: BODY_MS });
+  server.maxConnections = MOST_SOCKETS;
+  server.on("request", (request: IncomingMessage, response: ServerResponse) => {
+    const verdict = guard(request);
+    if ("preflight" in verdict) return void response.writeHead(204, { ...securityHeaders, ...verdict.preflight }).end();
+    if ("deny" in verdict) return refuse(response, verdict.deny, redact);
+    for (const [name, value] of Object.entries({ ...securityHeaders, ...verdict.headers }))
+      response.setHeader(name, value);
+    const wait = limit(request.socket.remoteAddress);
+    if (wait !== null) return refuse(response, tooMany(wait), redact);
+    void listener(request, response);
+  });
+  server.on("clientError", (_error, socket) => {
+    if (socket.writable) socket.end("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
+  });
+
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (error) => reject(cannotListen(error, host, port)));
+    server.listen({ host, port, backlog: 1_024 }, resolve);
+  });
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a listening TCP server has this kind
+  const address = server.address() as AddressInfo;
+  hosts = ourNames(host, address.port, names);
+  server.on("error", (error) => log("error", "http.failed", { error: messageOf(error) }));
+  return {
+    url: `http://${address.family === "IPv6" ? `[${address.address}]` : address.address}:${address.port}`,
+    connections: () => new Promise((resolve) => server.getConnections((_error, count) => resolve(count))),
+    close: (ms) =>
+      new Promise((resolve) => {
+        const late = setTimeout(() => server.closeAllConnections(), ms);
+        // One that becomes idle later would be kept open for its next request.
+        const idle = setInterval(() => server.closeIdleConnections(), 50);
+        server.close(() => {
+          clearTimeout(late);
+          clearInterval(idle);
+          resolve();
+        });
+        server.closeIdleConnections();
+      }),
+  };
+}
+
+function router(api: Api, routes: readonly Route[], redact: (text: string) => string): Hono<Env> {
+  const app = new Hono<Env>();
+  for (const row of routes) app.on(row.method, row.path, (c) => answer(api, row, c, redact));
+  app.all("*", (c) => {
+    const { method, path } = c.req;
+    const others = routes.filter((row) => matches(row.path, path)).map((row) => row.method);
+    const allow = { headers: { Allow: [...new Set(others)].join(", ") } };
+    const wrong = others.length
+      ? problem(405, "method_not_allowed", `${method} is not for ${path}; use ${others.join(" or ")}.`, allow)
+      : problem(404, "unknown_url", `There is no ${method} ${path}; see /openapi.json.`);
+    refuse(c.env.outgoing, wrong, redact);
+    return RESPONSE_ALREADY_SENT;
+  });
+  return app;
+}
+
+async function answer(api: Api, row: Route, c: Context<Env>, redact: (text: string) => string): Promise<Response> {
+  const { incoming: request, outgoing: response } = c.env;
+  try {
+    if (!api.open() && row.access !== "open") throw starting();
+    if (row.starts && api.runtime.draining()) throw draining();
+    const body = row.body ? parse(row.body, (await readJson(request)) ?? {}) : undefined;
+    const answered = await row.handle({
+      params: c.req.param(),
+      query: new URL(c.req.url).searchParams,
+      headers: request.headers,
+      body,
+      request,
+      response,
+      stream: streamer(api, response),
+    });
+    if (answered !== "streamed") send(response, answered.status, answered.body, answered.headers);
+  } catch (error) {
+    const known = error instanceof Problem ? error : problemOf(error);
+    if (!known) api.log("error", "http.threw", { method: row.method, path: row.path, error: messageOf(error) });
+    const text = "Something went wrong here; the server's log says what.";
+    refuse(response, known ?? problem(500, "internal_error", text), redact);
+  }
+  return RESPONSE_ALREADY_SENT;
+}
+
+function refuse(response: ServerResponse, wrong: Problem, redact: (text: string) => string): void {
+  const { error } = envelope(wrong);
+  // Node throws away what is left of a body. Closing instead would cut off a client that still sends, and it never reads why.
+  const headers = { ...securityHeaders, ...wrong.headers };
+  send(response, wrong.status, { error: { ...error, message: redact(error.message) } }, headers);
+}
+
+function send(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void {
+  if (response.headersSent || response.destroyed) return;
+  if (body === undefined) return void response.writeHead(status, headers).end();
+  const isText = typeof body === "string";
+  const text = isText ? body : JSON.stringify(body);
+  const type = isText ? {} : { "Content-Type": "application/json; charset=utf-8" };
+  response.writeHead(status, { ...type, ...headers, "Content-Length": Buffer.byteLength(text) }).end(text);
+}
+
+const tooMany = (seconds: number) =>
+  problem(429, "rate_limit_exceeded", `Too many requests; try again in ${seconds} s.`, {
+    headers: { "Retry-After": String(seconds) },
+  });
+
+const matches = (pattern: string, path: string) =>
+  new RegExp(`^${pattern.replaceAll(/:[a-z]+/g, "[^/]+")}$`).test(path);
+
+/** What a Host may say: the address that we listen on, the usual names of this machine where we listen on them. */
+function ourNames(host: string, port: number, names: readonly string[]): ReadonlySet<string> {
+  const everywhere = host === "0.0.0.0" || host === "::";
+  const addresses = Object.values(networkInterfaces()).flatMap((all = []) => all.map(({ address }) => address));
+  const loopback = host === "localhost" || host === "::1" || (isIPv4(host) && host.startsWith("127."));
+  const own = [
+    host,
+    ...(everywhere ? addresses : []),
+    ...(everywhere || loopback ? ["localhost", "127.0.0.1", "::1"] : []),
+  ];
+  const withPort = own.flatMap((name) => {
+    const written = name.includes(":") ? `[${name}]` : name;
+    return port === 80 ? [written, `${written}:80`] : [`${written}:${port}`]; // clients leave the usual port out
+  });
+  const unusual = names.flatMap((name) => (/:\d+$/.test(name) ? [name] : [name, `${name}:${port}`]));
+  return new Set([...withPort, ...unusual].map((name) => name.toLowerCase()));
+}
+
+function cannotListen(error: Error, host: string, port: number): Error {
+  const code = "code" in error ? error.code : "";
+  if (code === "EADDRINUSE")
+    return new ConfigError(
+      `Port ${port} on ${host} is in use. Is a gateway running already? Choose another one with API_SERVER_PORT (0: any).`,
+    );
+  return new ConfigError(`Cannot listen on ${host}:${port}: ${error.message}. Set gateway.api_server.host and .port.`);
+}

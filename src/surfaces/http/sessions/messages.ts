@@ -1,0 +1,122 @@
+// What was said in a session, read from its journal: for clients that show a conversation. Entries that are for the machine
+// (a call began, a turn was restarted) are left out.
+import type { Runtime } from "../../../core/runtime.ts";
+import type { Entry, Image, Input } from "../../../core/session.ts";
+import type { Message } from "../../../core/transcript.ts";
+
+type Page = { after: number; limit: number; full: boolean };
+type Said = { role: string; content: string; [field: string]: unknown };
+/** `id` is the number of its entry; messages that came many to an entry, as a fork's, have fractions below it. */
+type Shown = Said & { id: number; created_at: number; run_id: string | null };
+type Reading = Pick<Runtime, "entries" | "turn">;
+
+/** Entries read at once. */
+const READ = 500;
+/** Characters of a tool's result, unless all of it is asked for. */
+const CUT = 10_000;
+
+/** The messages behind `after`. `more`: there are others behind these. */
+export async function readSaid(
+  runtime: Reading,
+  session: string,
+  { after, limit, full }: Page,
+): Promise<{ data: Shown[]; more: boolean }> {
+  const read = createReader(runtime, full);
+  const data: Shown[] = [];
+  for (let from = Math.floor(after); ; ) {
+    const entries = await runtime.entries(session, from, READ);
+    for (const entry of entries) {
+      const said = await read(entry);
+      for (const [index, one] of said.entries()) {
+        const id = placeOf(entry, index, said.length);
+        if (id <= after) continue;
+        if (data.length === limit) return { data, more: true };
+        data.push({ id, ...one, created_at: entry.at / 1_000, run_id: entry.turn || null });
+      }
+    }
+    const last = entries.at(-1);
+    if (!last || entries.length < READ) return { data, more: false };
+    from = last.seq;
+  }
+}
+
+const placeOf = ({ kind, seq }: Entry, index: number, length: number) =>
+  kind === "forked" ? seq - 1 + (index + 1) / (length + 1) : seq;
+
+/** Remembers what later entries only name: inputs and calls. What was before the page is looked up. */
+function createReader(runtime: Reading, full: boolean): (entry: Entry) => Promise<Said[]> {
+  const inputs = new Map<string, Input>();
+  const tools = new Map<string, string>();
+  const note = (entry: Entry) => {
+    if (entry.kind === "accepted") inputs.set(entry.input.id, entry.input);
+    if (entry.kind === "thought") for (const { id, tool } of entry.calls) tools.set(id, tool);
+  };
+  const inputNamed = async (id: string) => {
+    if (!inputs.has(id)) for (const entry of await runtime.turn(id)) note(entry);
+    return inputs.get(id);
+  };
+  const toolOf = async (call: string, turn: string) => {
+    if (!tools.has(call)) for (const entry of await runtime.turn(turn)) note(entry);
+    return tools.get(call) ?? "";
+  };
+
+  return async (entry) => {
+    note(entry);
+    switch (entry.kind) {
+      case "began":
+      case "joined": {
+        const input = await inputNamed(entry.input);
+        if (!input || input.task) return [];
+        const { text, images, by } = input;
+        return [{ ...userSaid(text, images), input_id: input.id, ...(by && { by }) }];
+      }
+      case "thought": {
+        const { text, calls, model } = entry;
+        return text || calls.length ? [{ ...assistantSaid(text, calls), model }] : [];
+      }
+      case "cut":
+        return [{ ...assistantSaid(entry.text, []), cut: true }];
+      case "acted": {
+        const { call, outcome, text } = entry;
+        return [toolSaid({ call, tool: await toolOf(call, entry.turn), outcome, text }, full)];
+      }
+      case "compacted":
+        return entry.upTo ? [{ role: "summary", content: entry.summary, up_to: entry.upTo }] : [];
+      case "forked":
+        return entry.messages.map((message) => copied(message, full));
+      default:
+        return [];
+    }
+  };
+}
+
+type Of<Role extends Message["role"]> = Extract<Message, { role: Role }>;
+
+const userSaid = (text: string, images: readonly Image[] = []): Said => ({
+  role: "user",
+  content: text,
+  ...(images.length && { images: images.length }),
+});
+
+const assistantSaid = (text: string, calls: Of<"assistant">["calls"]): Said => ({
+  role: "assistant",
+  content: text,
+  ...(calls.length && { tool_calls: calls }),
+});
+
+const toolSaid = ({ call, tool, outcome, text }: Omit<Of<"tool">, "role">, full: boolean): Said => {
+  const whole = full || text.length <= CUT;
+  const content = whole ? text : text.slice(0, CUT).toWellFormed();
+  return { role: "tool", content, call_id: call, tool, outcome, ...(!whole && { truncated: true }) };
+};
+
+function copied(message: Message, full: boolean): Said {
+  switch (message.role) {
+    case "user":
+      return userSaid(message.text, message.images);
+    case "assistant":
+      return assistantSaid(message.text, message.calls);
+    case "tool":
+      return toolSaid(message, full);
+  }
+}

@@ -1,0 +1,346 @@
+// /api/sessions: list, search, make, read, rename, fork, delete, and talk in a session.
+import type { IncomingHttpHeaders, ServerResponse } from "node:http";
+import * as z from "zod";
+import type { SessionPage, SessionPlace, SessionSummary } from "../../../core/ports.ts";
+import type { Receipt, Runtime } from "../../../core/runtime.ts";
+import { isOver, watchTurn, whileWaiting } from "../openai/openai-turn.ts";
+import { usageOf } from "../runs/events.ts";
+import { begin, echo, modelOf, sessionId } from "../runs/start.ts";
+import { watchRun } from "../runs/watch.ts";
+import { mirrorRoutes } from "../runtime/runtime-routes.ts";
+import { parse } from "../server/body.ts";
+import { problem } from "../server/problem.ts";
+import { type Api, ok, type Route, route, streamed } from "../server/route.ts";
+import { readSaid } from "./messages.ts";
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const plain = /^[^\u0000-\u001f\u007f]*$/;
+const title = z
+  .string()
+  .max(200)
+  .regex(/\S/, "must not be empty")
+  .regex(plain, "must be one line without control characters");
+const createBody = z.looseObject({ id: sessionId.nullish(), title: title.nullish() });
+const forkBody = z.looseObject({
+  through: z.string().min(1).max(512).nullish(),
+  id: sessionId.nullish(),
+  title: title.nullish(),
+});
+const chatBody = z.looseObject({
+  message: z.string().nullish(),
+  input: z.string().nullish(),
+  mode: z.enum(["interrupt", "queue", "steer"]).nullish(),
+  model: z.string().max(200).nullish(),
+  instructions: z.string().max(1_000_000).nullish(),
+});
+const limit = (usual: number) => z.coerce.number().int().min(1).max(200).default(usual);
+const yes = z.enum(["true", "false"]).default("false");
+const listQuery = z.object({
+  limit: limit(50),
+  after: z.string().optional(),
+  q: z.string().trim().max(1_000).default(""),
+  children: yes,
+  active: yes,
+  prefix: z.string().max(512).default(""),
+});
+const saidQuery = z.object({ after: z.coerce.number().min(0).default(0), limit: limit(100), full: yes });
+
+export function sessionRoutes(api: Api): Route[] {
+  const { runtime, settings } = api;
+  const newSession = () => `agent:main:api:dm:${api.newKey()}`;
+  const found = async (id: string) => {
+    const summary = await runtime.summary(id);
+    if (!summary) throw unknown(id);
+    return summary;
+  };
+
+  return [
+    route({
+      method: "GET",
+      path: "/api/sessions",
+      tag: "sessions",
+      summary: "List sessions, the one that changed last first, or find some",
+      query: {
+        limit: "1 to 200 (50)",
+        after: "`next` of the page before",
+        q: "Find this: in titles first, then in what was said",
+        children: "true: also those that other sessions made",
+        active: "true: only those at work",
+        prefix: "Only those whose id begins like this",
+      },
+      answers: { 200: "A page", 400: "Not a page of this list" },
+      async handle({ query }) {
+        const { after, q, limit, children, active, prefix } = parse(listQuery, Object.fromEntries(query));
+        const which = { top: children === "false", active: active === "true", prefix };
+        const listed = await list(runtime, { place: placeIn(after), limit, q, which });
+        const next = listed.next && cursorOf(listed.next);
+        return ok({ object: "list", data: listed.rows.map(shown), has_more: next !== null, next });
+      },
+    }),
+
+    route({
+      method: "POST",
+      path: "/api/sessions",
+      tag: "sessions",
+      summary: "Make a session with nothing in it",
+      body: createBody,
+      answers: { 201: "The session", 400: "Something in it is wrong", 409: "There is one with that id" },
+      async handle({ body }) {
+        const session = body.id ?? newSession();
+        if ((await runtime.create({ session, title: body.title ?? "" })) === "taken") throw taken(session);
+        return { status: 201, body: shown(await found(session)) };
+      },
+    }),
+
+    route({
+      method: "GET",
+      path: "/api/sessions/:id",
+      tag: "sessions",
+      summary: "Read a session, and what it does now",
+      answers: { 200: "The session with its status", 404: "There is no such session" },
+      async handle({ params: { id = "" } }) {
+        const summary = await found(id);
+        return ok({ ...shown(summary), status: await runtime.status(id) });
+      },
+    }),
+
+    route({
+      method: "PATCH",
+      path: "/api/sessions/:id",
+      tag: "sessions",
+      summary: "Rename a session",
+      body: z.looseObject({ title }),
+      answers: { 200: "The session", 400: "Not a title", 404: "There is no such session" },
+      async handle({ params: { id = "" }, body }) {
+        if (!(await runtime.retitle(id, body.title))) throw unknown(id);
+        return ok(shown(await found(id)));
+      },
+    }),
+
+    route({
+      method: "DELETE",
+      path: "/api/sessions/:id",
+      tag: "sessions",
+      summary: "Delete a session with everything in it",
+      answers: { 200: "It is gone", 404: "There is no such session", 409: "It is at work" },
+      async handle({ params: { id = "" } }) {
+        const became = await runtime.forget(id);
+        if (became === "unknown") throw unknown(id);
+        if (became === "busy") {
+          const text = "The session is at work. Stop its run and take back what waits in it, then delete it.";
+          throw problem(409, "session_busy", text);
+        }
+        return ok({ id, object: "hermes.session", deleted: true });
+      },
+    }),
+
+    route({
+      method: "GET",
+      path: "/api/sessions/:id/messages",
+      tag: "sessions",
+      summary: "Read what was said, oldest first",
+      query: {
+        after: "`next` of the page before: only messages behind this id",
+        limit: "1 to 200 (100)",
+        full: "true: tools' results in full, not only their first 10,000 characters",
+      },
+      answers: { 200: "A page", 404: "There is no such session" },
+      async handle({ params: { id = "" }, query }) {
+        const { full, ...page } = parse(saidQuery, Object.fromEntries(query));
+        await found(id);
+        const { data, more } = await readSaid(runtime, id, { ...page, full: full === "true" });
+        return ok({ object: "list", data, has_more: more, next: more ? (data.at(-1)?.id ?? null) : null });
+      },
+    }),
+
+    route({
+      method: "POST",
+      path: "/api/sessions/:id/fork",
+      tag: "sessions",
+      summary: "Make a session that goes on from this one, or from one of its runs",
+      body: forkBody,
+      answers: { 201: "The new session", 404: "There is no such session or run", 409: "There is one with that id" },
+      async handle({ params: { id: from = "" }, body }) {
+        const source = await found(from);
+        const session = body.id ?? newSession();
+        const through = body.through ? { through: body.through } : {};
+        const became = await runtime.fork({ from, ...through, session, title: body.title ?? source.title });
+        if (became === "taken") throw taken(session);
+        if (became === "unknown") throw notThrough(body.through ?? "");
+        return { status: 201, body: shown(await found(session)) };
+      },
+    }),
+
+    route({
+      method: "POST",
+      path: "/api/sessions/:id/chat",
+      tag: "sessions",
+      summary: "Say something and wait for the answer; whoever leaves does not stop it",
+      body: chatBody,
+      starts: true,
+      answers: CHAT,
+      async handle({ params: { id = "" }, body, headers, response }) {
+        const receipt = await chat(id, body, headers);
+        const again = receipt.replayed ? { "Idempotency-Replayed": "true" } : {};
+        return ok(await replyTo(receipt, response), { ...echo(headers), ...again });
+      },
+    }),
+
+    route({
+      method: "POST",
+      path: "/api/sessions/:id/chat/stream",
+      tag: "sessions",
+      summary: "Say something and watch its run; go on watching with GET /v1/runs/{id}/events",
+      body: chatBody,
+      starts: true,
+      answers: { ...CHAT, 200: "Server-sent events: first the run's id, then its events" },
+      async handle({ params: { id = "" }, body, headers, stream }) {
+        const { id: run, applied, replayed } = await chat(id, body, headers);
+        const first = { event: "run.accepted", run_id: run, timestamp: now(), session_id: id, mode: applied, replayed };
+        await stream(
+          async function* (signal) {
+            yield { data: first };
+            for await (const { id: place, event } of watchRun(watching(run, id), "", signal))
+              yield { id: place, data: event };
+          },
+          { headers: echo(headers) },
+        );
+        return streamed;
+      },
+    }),
+
+    ...mirrorRoutes(api),
+  ];
+
+  async function chat(session: string, body: z.output<typeof chatBody>, headers: IncomingHttpHeaders) {
+    await found(session);
+    const text = [body.message, body.input].find((given) => given?.trim());
+    if (!text) throw problem(400, "invalid_input", "message: must be the text to say", { param: "message" });
+    const { instructions, mode } = body;
+    const model = modelOf(api, body.model);
+    const more = { ...(instructions && { instructions }), ...(model && { model }) };
+    return begin(api, headers, { session, text, attended: true, mode: mode ?? settings.busyMode, ...more });
+  }
+
+  /** Waits for the end of the run, also through a drain. */
+  async function replyTo(receipt: Receipt, response: ServerResponse): Promise<Record<string, unknown>> {
+    const { id, session } = receipt;
+    await whileWaiting(response, async (signal) => {
+      for await (const { run } of watchTurn(api, receipt, signal)) if (isOver(run)) return;
+    });
+    const run = await runtime.run(id);
+    if (!run || !isOver(run)) throw leftBefore(id);
+    const { status, output, error } = run;
+    const reply = { object: "hermes.session.reply", run_id: id, session_id: session, status, output };
+    return { ...reply, usage: usageOf(run), ...(status === "failed" && { error }) };
+  }
+
+  function watching(run: string, session: string) {
+    return { runtime, run, session, showReasoning: settings.showReasoning, now };
+  }
+  function now() {
+    return api.clock.now() / 1_000;
+  }
+}
+
+const CHAT = {
+  200: "The answer",
+  400: "Something in it is wrong; nothing was started",
+  404: "There is no such session",
+  409: "The idempotency key was used for something else",
+  429: "Too many runs at a time",
+  503: "About to restart",
+};
+
+type Listed = SessionSummary & { snippet?: string };
+
+const shown = ({ session, title, parent, createdAt, updatedAt, active, entries, snippet }: Listed) => ({
+  id: session,
+  object: "hermes.session",
+  title,
+  parent_id: parent,
+  created_at: createdAt / 1_000,
+  updated_at: updatedAt / 1_000,
+  active,
+  entries,
+  ...(snippet !== undefined && { snippet }),
+});
+
+// ── Lists ─────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Behind this session, or behind so many of those in which it was said. */
+type Place = SessionPlace | { said: number };
+type Which = Required<Pick<SessionPage, "top" | "active" | "prefix">>;
+type Page = { place: Place | null; limit: number; q: string; which: Which };
+
+async function list(
+  runtime: Runtime,
+  { place, limit, q, which }: Page,
+): Promise<{ rows: Listed[]; next: Place | null }> {
+  const said = place && "said" in place ? place.said : null;
+  const after = place && "session" in place ? { after: place } : {};
+  const titled = q ? { titled: q } : {};
+  const rows = said === null ? await runtime.sessions({ ...after, ...titled, ...which, limit: limit + 1 }) : [];
+  if (rows.length > limit) {
+    const page = rows.slice(0, limit);
+    const last = page.at(-1);
+    return { rows: page, next: last ? { updatedAt: last.updatedAt, session: last.session } : null };
+  }
+  if (!q) return { rows, next: null };
+  const all = await saidIn(runtime, q, which);
+  const upTo = (said ?? 0) + limit - rows.length;
+  return { rows: [...rows, ...all.slice(said ?? 0, upTo)], next: upTo < all.length ? { said: upTo } : null };
+}
+
+/** Entries looked at: more than anybody leafs through. */
+const HITS = 200;
+
+/** Sessions in which it was said, best match first, without those that have it in their title. */
+async function saidIn(runtime: Runtime, q: string, { top, active, prefix }: Which): Promise<Listed[]> {
+  const snippets = new Map<string, string>();
+  for (const { session, text } of await runtime.search(q, { limit: HITS }))
+    if (!snippets.has(session)) snippets.set(session, text);
+  const rows = await Promise.all(
+    [...snippets].map(async ([session, snippet]) => {
+      const summary = await runtime.summary(session);
+      return summary && { ...summary, snippet };
+    }),
+  );
+  const isOther = ({ title }: Listed) => !lower(title).includes(lower(q));
+  const isWanted = (row: Listed) =>
+    !(top && row.parent) && (row.active || !active) && row.session.startsWith(prefix) && isOther(row);
+  return rows.filter((row) => row !== null).filter(isWanted);
+}
+
+/** Only A to Z, as SQLite compares titles: one that it does not find must not be left out here. */
+const lower = (text: string) => text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());
+
+const placeShape = z.union([
+  z.strictObject({ updatedAt: z.number(), session: z.string() }),
+  z.strictObject({ said: z.int().min(0) }),
+]);
+
+const cursorOf = (place: Place): string => Buffer.from(JSON.stringify(place)).toString("base64url");
+
+function placeIn(cursor: string | undefined): Place | null {
+  if (cursor === undefined) return null;
+  try {
+    return placeShape.parse(JSON.parse(Buffer.from(cursor, "base64url").toString()));
+  } catch {
+    const text = "after: is not a place in this list; use `next` of the page before";
+    throw problem(400, "invalid_cursor", text, { param: "after" });
+  }
+}
+
+// ── What is wrong ─────────────────────────────────────────────────────────────────────────────────────
+
+const quoted = (id: string) => JSON.stringify(id.slice(0, 60));
+const unknown = (id: string) => problem(404, "session_not_found", `There is no session ${quoted(id)}.`);
+const taken = (id: string) =>
+  problem(409, "session_exists", `There is a session ${quoted(id)} already; use another id.`, { param: "id" });
+const notThrough = (run: string) =>
+  problem(404, "run_not_found", `There is no finished run ${quoted(run)} in this session.`, { param: "through" });
+const leftBefore = (run: string) =>
+  problem(503, "gateway_draining", `The server is about to restart. The run goes on after that: GET /v1/runs/${run}`, {
+    headers: { "Retry-After": "1" },
+  });

@@ -1,0 +1,92 @@
+// hermes run "prompt": one turn, its answer on stdout, everything else on stderr.
+import { Refusal } from "../../core/errors.ts";
+import type { Runtime, Update } from "../../core/runtime.ts";
+import type { Entry, Image } from "../../core/session.ts";
+import { clean, withoutControls } from "./clean.ts";
+import { linePen } from "./plain.ts";
+import { createTeller } from "./updates.ts";
+
+export type RunOptions = {
+  runtime: Runtime;
+  session: string;
+  /** Unique: the same one again is the same turn. */
+  key: string;
+  prompt: string;
+  model?: string | undefined;
+  images: Image[];
+  json: boolean;
+  quiet: boolean;
+  /** What to say to a question that nobody is there to answer. */
+  unattended: "deny" | "allow";
+  /** Neither gets to see a control sequence that a model or a tool wrote. `terminal`: what `out` writes to is one. */
+  out(text: string): void;
+  err(line: string): void;
+  terminal: boolean;
+  /** Aborts: the turn is stopped and seen to its end. */
+  stop: AbortSignal;
+};
+
+const EXIT = { completed: 0, failed: 1, interrupted: 1, cancelled: 130 };
+
+/** Returns the exit code. */
+export async function runOnce(options: RunOptions): Promise<number> {
+  const { runtime, session, json, quiet, terminal, stop } = options;
+  const out = (text: string) => options.out(terminal ? clean(text) : withoutControls(text));
+  const err = (line: string) => options.err(clean(line));
+  const { key, prompt: text, model } = options;
+  const receipt = await runtime.accept({
+    session,
+    source: "cli",
+    key,
+    text,
+    mode: "queue",
+    reply: "pull",
+    ...(model && { model }),
+    ...(options.images.length && { images: options.images }),
+  });
+  const turn = receipt.id;
+  const abort = () => void runtime.stop({ session, turn, scope: "tree" }).catch((error: unknown) => err(String(error)));
+  stop.addEventListener("abort", abort);
+  if (stop.aborted) abort();
+  const show = json
+    ? (update: Update) => options.out(`${jsonOf(eventOf(update, turn))}\n`)
+    : createTeller(linePen(out, (line) => (quiet ? undefined : err(line))));
+  const over = new AbortController();
+  let ours = false; // the session may still be busy with an earlier turn
+  try {
+    for await (const update of runtime.follow(session, receipt.cursor, over.signal)) {
+      const entry = "entry" in update ? update.entry : null;
+      if (entry?.kind === "began") ours = entry.turn === turn;
+      if (entry ? entry.turn !== turn : !ours) continue;
+      show(update);
+      if (entry?.kind === "asked") await answer(options, entry);
+      if (entry?.kind === "withdrawn") return EXIT.cancelled;
+      if (entry?.kind === "ended") return EXIT[entry.outcome];
+    }
+    throw new Refusal("closed", "The turn goes on without us.");
+  } finally {
+    over.abort();
+    stop.removeEventListener("abort", abort);
+  }
+}
+
+/** JSON escapes control characters, but not those of the second set (U+009B begins a sequence like ESC [). */
+const jsonOf = (event: Record<string, unknown>): string =>
+  JSON.stringify(event).replaceAll(/[\x7f-\x9f]/g, (char) => `\\u00${char.charCodeAt(0).toString(16)}`);
+
+async function answer({ runtime, session, unattended, err }: RunOptions, entry: Extract<Entry, { kind: "asked" }>) {
+  const allow = unattended === "allow" && entry.ask.kind === "approval";
+  const text = allow ? "Allowed: nobody is there, and that is configured." : "Denied: nobody is there to ask.";
+  err(text);
+  await runtime.answer({ session, call: entry.call, allow, text, by: "unattended" });
+}
+
+/** A line for a program: entries as they are stored, text as it comes. */
+function eventOf(update: Update, turn: string): Record<string, unknown> {
+  if ("delta" in update) return { event: "message.delta", run_id: turn, delta: update.delta };
+  if ("reset" in update) return { event: "message.reset", run_id: turn };
+  if ("notice" in update) return { event: "notice", run_id: turn, text: update.notice };
+  if ("reasoning" in update) return { event: "reasoning.delta", run_id: turn, text: update.reasoning };
+  const { kind, turn: run_id, at, ...rest } = update.entry;
+  return { event: kind, run_id, timestamp: at / 1_000, ...rest };
+}

@@ -1,0 +1,279 @@
+// One MCP server and its connection: made when there is something to connect to, made again when it is lost.
+import { homedir } from "node:os";
+import { join } from "node:path";
+import type { Client, jsonSchemaValidator, Tool as Offer, Transport } from "@modelcontextprotocol/client";
+import { messageOf } from "../../core/errors.ts";
+import type { Log, ToolResult } from "../../core/ports.ts";
+import { clock } from "../../platform/clock.ts";
+import { asData, atMost, plain } from "../../platform/fence.ts";
+import { makeDir } from "../../platform/home.ts";
+import { secretPlaces } from "../../platform/secret-places.ts";
+import { unlessAborted } from "../abort.ts";
+import { failed, ok } from "../define.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
+import { probeSandbox } from "../shell/exec.ts";
+import { complaintOf } from "./arguments.ts";
+import { fetchCapped } from "./fetch.ts";
+import { createStdio, type Stdio } from "./stdio.ts";
+
+/** As in `mcp_servers`. */
+export type McpServer = {
+  readonly command?: readonly string[] | undefined;
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** Where a program starts; without one, in a directory of its own. */
+  readonly cwd?: string | undefined;
+  /** Whether it runs in a sandbox, where it can write in that directory only, and whether it has a network there. */
+  readonly sandbox?: boolean;
+  /** What it may read there although it lies in something hidden: a program of its own in /tmp. */
+  readonly readable?: readonly string[];
+  readonly network?: boolean;
+  readonly url?: string | undefined;
+  readonly headers?: Readonly<Record<string, string>>;
+};
+export type Offered = {
+  offer: Offer /** What is wrong with the arguments; null: nothing. */;
+  complaint(args: unknown): string | null;
+};
+export type Link = {
+  /** When it has answered for the first time, or failed to. */
+  first: Promise<void>;
+  call(tool: string, args: Record<string, unknown>, signal: AbortSignal): Promise<ToolResult>;
+  close(): Promise<void>;
+};
+type Connection = { client: Client; transport: Transport };
+export type LinkOptions = {
+  name: string;
+  server: McpServer;
+  home: string;
+  roots: readonly string[];
+  owner: string;
+  log: Log;
+  timeoutMs: number;
+  onOffers(offers: Offered[]): void;
+};
+
+const CONNECT_MS = 30_000;
+/** How long a call waits for a server that is being started again. */
+const PATIENCE_MS = 10_000;
+const BACKOFF_MS = { first: 500, most: 60_000 };
+/** One that lives this long was not broken from the start. */
+const HEALTHY_MS = 10_000;
+const LONGEST_RESULT = 100_000;
+
+export function createLink({ name, server, home, roots, owner, log, timeoutMs, onOffers }: LinkOptions): Link {
+  const over = new AbortController();
+  const first = Promise.withResolvers<void>();
+  let up = Promise.withResolvers<Connection>();
+  let why = "it has not answered";
+  /** Cuts a wait before the next try short. */
+  let wake = () => {};
+  up.promise.catch(() => {});
+
+  async function keep(): Promise<void> {
+    for (let failures = 0; !over.signal.aborted; ) {
+      const began = performance.now();
+      await hold();
+      if (over.signal.aborted) break;
+      failures = performance.now() - began > HEALTHY_MS ? 0 : failures + 1;
+      // The first time at once: most servers that die do so over one call, and the next call wants them back.
+      const wait = failures <= 1 ? 0 : Math.min(BACKOFF_MS.most, BACKOFF_MS.first * 2 ** (failures - 2));
+      const early = new AbortController();
+      wake = () => early.abort();
+      over.signal.addEventListener("abort", wake);
+      await clock.sleep(wait, early.signal);
+      over.signal.removeEventListener("abort", wake);
+    }
+  }
+
+  /** From here on the next connection is waited for; whoever waits for this one hears that it will not come. */
+  function lose(reason: string): void {
+    why = reason;
+    if (!over.signal.aborted) log("warn", "mcp.lost", { server: name, why });
+    first.resolve();
+    up.reject(new Error(reason));
+    up = Promise.withResolvers();
+    up.promise.catch(() => {});
+  }
+
+  /** Connects and stays until the connection is gone. */
+  async function hold(): Promise<void> {
+    let client: Client | null = null;
+    let transport: Transport | null = null;
+    const gone = Promise.withResolvers<void>();
+    const close = () => gone.resolve();
+    over.signal.addEventListener("abort", close);
+    const because = (reason: string) => (isStdio(transport) && transport.ended()) || reason;
+    try {
+      const lib = await import("@modelcontextprotocol/client");
+      transport = await transportOf(lib);
+      client = new lib.Client(
+        { name: "hermes-ts", version: "0.1.0" },
+        {
+          listChanged: { tools: { onChanged: (_, tools) => void (tools && offer(tools)) } },
+          // By default the library runs a server's own patterns over what it says.
+          jsonSchemaValidator: UNCHECKED,
+        },
+      );
+      const onerror = (error: Error) => log("debug", "mcp.error", { server: name, error: messageOf(error) });
+      Object.assign(client, { onclose: close, onerror });
+      // One that never answers must not keep us from leaving.
+      await unlessAborted(client.connect(transport, { timeout: CONNECT_MS }), over.signal);
+      const { tools } = await unlessAborted(client.listTools(undefined, { timeout: CONNECT_MS }), over.signal);
+      offer(tools);
+      up.resolve({ client, transport });
+      first.resolve();
+      await gone.promise;
+      lose(because("the connection was closed"));
+    } catch (error) {
+      lose(because(reasonOf(error)));
+    }
+    over.signal.removeEventListener("abort", close);
+    if (transport && "terminateSession" in transport) await politely(transport);
+    await client?.close().catch(() => {});
+    await transport?.close().catch(() => {}); // also where the client had not begun
+  }
+
+  async function transportOf(lib: typeof import("@modelcontextprotocol/client")): Promise<Transport> {
+    const { command, args = [], env = {}, url, headers = {} } = server;
+    if (url !== undefined)
+      return new lib.StreamableHTTPClientTransport(new URL(url), {
+        requestInit: { headers: { ...headers } },
+        fetch: fetchCapped,
+      });
+    const onStderr = (text: string) => log("debug", "mcp.stderr", { server: name, text: plain(text).slice(0, 2_000) });
+    // Not where the agent writes: what it puts there (`node_modules`, `.npmrc`) would run with the server's keys.
+    const cwd = server.cwd ?? makeDir(join(home, "mcp", folderOf(name)));
+    const how = { env, cwd, roots, owner, onStderr, sandbox: server.sandbox ? await sandboxFor(cwd) : null };
+    return createStdio({ command: [...(command ?? []), ...args], ...how }, lib.deserializeMessage);
+  }
+
+  async function sandboxFor(cwd: string): Promise<Sandbox> {
+    const probe = await (probing ??= probeSandbox());
+    if (!probe.usable) throw new Error(`it must run in a sandbox (mcp_servers.${name}.sandbox), and ${probe.why}`);
+    const { readable = [], network = true } = server;
+    return { writable: [cwd], readable, hidden: [...secretPlaces(homedir()), home], hostNetwork: network };
+  }
+
+  const offer = (tools: Offer[]) =>
+    onOffers(tools.map((offer) => ({ offer, complaint: complaintOf(offer.inputSchema) })));
+
+  /** What stands before its words must not be its words. */
+  const titleOf = (tool: string) => `MCP server "${name}", tool "${tool.replaceAll(/[^\w./-]/g, "_").slice(0, 64)}"`;
+
+  async function call(tool: string, args: Record<string, unknown>, signal: AbortSignal): Promise<ToolResult> {
+    const connection = await connected(signal);
+    if (connection === null)
+      return failed(`Not run: the MCP server "${name}" is not running (${why}). It is tried again.`);
+    const stopping = new AbortController();
+    const stop = () => stopping.abort(new Error("stopped"));
+    signal.addEventListener("abort", stop);
+    if (signal.aborted) stop();
+    try {
+      // The library tells the server that it is cancelled. Its word is not waited for.
+      const asked = connection.client.callTool(
+        { name: tool, arguments: args },
+        { signal: stopping.signal, timeout: timeoutMs },
+      );
+      const { content, structuredContent, isError } = await unlessAborted(asked, stopping.signal);
+      const text =
+        content.map(textOf).join("\n") || (structuredContent ? JSON.stringify(structuredContent, null, 2) : "");
+      return (isError ? failed : ok)(asData(titleOf(tool), atMost(text, LONGEST_RESULT)));
+    } catch (error) {
+      if (signal.aborted) return failed("Stopped. Whether the server had done it is not known.");
+      return await notDone(error, connection, tool);
+    } finally {
+      signal.removeEventListener("abort", stop);
+    }
+  }
+
+  async function notDone(problem: unknown, { client, transport }: Connection, tool: string): Promise<ToolResult> {
+    const { ProtocolError, SdkError, SdkErrorCode } = await import("@modelcontextprotocol/client");
+    const said = atMost(messageOf(problem), 2_000);
+    if (problem instanceof ProtocolError) return failed(asData(`${titleOf(tool)}, refused`, said));
+    if (problem instanceof SdkError && problem.code === SdkErrorCode.RequestTimeout)
+      return failed(
+        `The MCP server "${name}" did not answer within ${timeoutMs / 1000} s. Whether it was done is not known.`,
+      );
+    await client.close().catch(() => {}); // an HTTP connection is known to be lost only when it is used
+    const lost = (isStdio(transport) && transport.ended()) || reasonOf(problem);
+    return failed(
+      `The MCP server "${name}" was lost during this call (${lost}). Whether it was done is not known; look before doing it again. ` +
+        "The server is being started again.",
+    );
+  }
+
+  /** Null: it is not there, and was waited for. */
+  async function connected(signal: AbortSignal): Promise<Connection | null> {
+    wake();
+    const enough = new AbortController();
+    const stop = () => enough.abort();
+    signal.addEventListener("abort", stop);
+    over.signal.addEventListener("abort", stop);
+    try {
+      return await Promise.race([
+        up.promise.catch(() => null),
+        clock.sleep(PATIENCE_MS, enough.signal).then(() => null),
+      ]);
+    } finally {
+      stop();
+      signal.removeEventListener("abort", stop);
+      over.signal.removeEventListener("abort", stop);
+    }
+  }
+
+  const kept = keep();
+  return {
+    first: first.promise,
+    call,
+    close: () => {
+      over.abort(new Error("closed"));
+      return kept;
+    },
+  };
+}
+
+/** With what the libraries keep beside their message: an HTTP status, the system's code. */
+function reasonOf(error: unknown): string {
+  const status = error instanceof Error && "status" in error ? `HTTP ${String(error.status)}` : "";
+  const { cause } = error instanceof Error ? error : {};
+  const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
+  return plain([messageOf(error), status, code].filter(Boolean).join(" ")).slice(0, 300);
+}
+
+const isStdio = (transport: Transport | null): transport is Stdio => transport !== null && "ended" in transport;
+
+/** Lets an HTTP server forget the session, if it does so at once. */
+async function politely(transport: object): Promise<void> {
+  if (!("terminateSession" in transport) || typeof transport.terminateSession !== "function") return;
+  const told: unknown = transport.terminateSession();
+  await Promise.race([Promise.resolve(told).catch(() => {}), clock.sleep(1_000)]);
+}
+
+/** Once for all servers: two at the same time would end each other. */
+let probing: ReturnType<typeof probeSandbox> | null = null;
+
+/** A name of the user's as the name of a directory. */
+const folderOf = (name: string) => encodeURIComponent(name).replace(/^\./, "%2E");
+
+const UNCHECKED: jsonSchemaValidator = {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what it is is for whoever reads it to find out
+  getValidator: () => (input) => ({ valid: true, data: input as never, errorMessage: undefined }),
+};
+
+type Content = Awaited<ReturnType<Client["callTool"]>>["content"][number];
+
+function textOf(content: Content): string {
+  switch (content.type) {
+    case "text":
+      return content.text;
+    case "resource_link":
+      return `[resource ${content.uri}]`;
+    case "resource":
+      return "text" in content.resource ? content.resource.text : `[resource ${content.resource.uri}, not text]`;
+    default:
+      return "mimeType" in content && typeof content.mimeType === "string"
+        ? `[${content.type}, ${content.mimeType}]`
+        : `[${content.type}]`;
+  }
+}

@@ -1,0 +1,145 @@
+// Tools of MCP servers, as if they were ours: `mcp_<server>_<tool>`. A server's words are data; only its hint that a tool
+// changes nothing is believed, since the user chose the server.
+import { createHash } from "node:crypto";
+import type { Gate, Log, Tool, ToolResult } from "../../core/ports.ts";
+import { clock } from "../../platform/clock.ts";
+import { plain } from "../../platform/fence.ts";
+import { createLink, type McpServer, type Offered } from "./server.ts";
+
+export type McpOptions = {
+  servers: Readonly<Record<string, McpServer>>;
+  /** HERMES_HOME: programs start in `mcp/<name>` there. */
+  home: string;
+  /** Where the agent may write: no program is looked up there. */
+  roots: readonly string[];
+  /** `ownerHere(home)`, by which leftovers of programs are found. */
+  owner: string;
+  log: Log;
+  /** Decides about a tool that may change something; without it a person is asked. */
+  gate?: (ask: { text: string; tool: string; session: string }) => Gate | Promise<Gate>;
+  /** The list of tools is another one now. */
+  onChange?: (tools: Tool[]) => void;
+  timeoutMs?: number;
+  approvalMs?: number;
+  /** How long a start waits for servers; later ones are added when they come. */
+  startMs?: number;
+};
+export type Mcp = {
+  ready: Promise<void>;
+  tools(): Tool[];
+  /** One tool of a server by its own name for it, for our own use. */
+  call(server: string, tool: string, args: Record<string, unknown>, signal: AbortSignal): Promise<ToolResult>;
+  /** Ends the connections, and the servers that we started. */
+  close(): Promise<void>;
+};
+
+const TIMEOUT_MS = 120_000;
+const START_MS = 5_000;
+const APPROVAL_MS = 300_000;
+const MOST_TOOLS = 100; // of one server: each is in every prompt
+const LONGEST = { name: 64, description: 2_000, schema: 20_000 };
+
+export function createMcp(options: McpOptions): Mcp {
+  const { servers, home, roots, owner, log, timeoutMs = TIMEOUT_MS } = options;
+  const offered = new Map<string, Tool[]>();
+  // In the order of the configuration, whoever answered first; of two with one name ("a" + "b_c", "a_b" + "c") the first.
+  const tools = () => {
+    const named = new Map<string, Tool>();
+    for (const name of Object.keys(servers))
+      for (const tool of offered.get(name) ?? []) if (!named.has(tool.name)) named.set(tool.name, tool);
+    return [...named.values()];
+  };
+  const links = new Map(
+    Object.entries(servers).map(([name, server]): [string, ReturnType<typeof createLink>] => {
+      const onOffers = (offers: Offered[]) => {
+        const usable = offers.filter(({ offer }) => JSON.stringify(offer.inputSchema).length <= LONGEST.schema);
+        const some = usable.slice(0, MOST_TOOLS);
+        if (some.length < offers.length)
+          log("warn", "mcp.tools_left_out", { server: name, left: offers.length - some.length });
+        const names = namesFor(
+          name,
+          some.map(({ offer }) => offer.name),
+        );
+        offered.set(
+          name,
+          some.map((each, i) => toolOf(name, names[i] ?? "", each, link.call, options)),
+        );
+        log("info", "mcp.tools", { server: name, tools: some.length });
+        options.onChange?.(tools());
+      };
+      const link = createLink({ name, server, home, roots, owner, log, timeoutMs, onOffers });
+      return [name, link];
+    }),
+  );
+  const waited = new AbortController();
+  const all = Promise.all([...links.values()].map((link) => link.first)).then(() => waited.abort());
+  return {
+    ready: Promise.race([all, clock.sleep(options.startMs ?? START_MS, waited.signal)]),
+    tools,
+    close: async () => {
+      waited.abort();
+      await Promise.all([...links.values()].map((link) => link.close()));
+    },
+    call: (server, tool, args, signal) => {
+      const link = links.get(server);
+      return (
+        link?.call(tool, args, signal) ?? Promise.resolve({ ok: false, text: `There is no MCP server "${server}".` })
+      );
+    },
+  };
+}
+
+type Call = ReturnType<typeof createLink>["call"];
+
+function toolOf(server: string, name: string, { offer, complaint }: Offered, call: Call, options: McpOptions): Tool {
+  const readOnly = offer.annotations?.readOnlyHint === true;
+  const wrong = (args: unknown) => (isObject(args) ? complaint(args) : "they must be an object");
+  return {
+    name,
+    description: plain(`MCP server "${server}": ${offer.description ?? offer.title ?? offer.name}`).slice(
+      0,
+      LONGEST.description,
+    ),
+    schema: { ...offer.inputSchema },
+    repeatable: readOnly || offer.annotations?.idempotentHint === true,
+    judge: (args, session) => {
+      const problem = wrong(args);
+      if (problem !== null) return { gate: "refuse", result: `Not run, the arguments do not fit: ${problem}` };
+      if (readOnly) return { gate: "run" };
+      // Nothing that the server says is in it: neither its description nor its spelling of the name.
+      const text = `${name}\n${shown(args)}`;
+      if (options.gate) return options.gate({ text, tool: name, session });
+      const timeoutMs = options.approvalMs ?? APPROVAL_MS;
+      return { gate: "ask", kind: "approval", text, choices: ["once", "deny"], timeoutMs };
+    },
+    run: async (args, { signal }) => {
+      const problem = wrong(args);
+      if (problem !== null || !isObject(args))
+        return { ok: false, text: `Not run, the arguments do not fit: ${problem}` };
+      return call(offer.name, args, signal);
+    },
+  };
+}
+
+const isObject = (args: unknown): args is Record<string, unknown> =>
+  typeof args === "object" && args !== null && !Array.isArray(args);
+
+/** What could draw over or turn around what a person reads is shown by its number. */
+const shown = (args: unknown): string =>
+  (JSON.stringify(args, null, 2) ?? "").replaceAll(
+    /[\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\u{e0000}-\u{e007f}]/gu,
+    (char) => `\\u{${char.codePointAt(0)?.toString(16)}}`,
+  );
+
+/** Legal for every provider, and different from each other. */
+export function namesFor(server: string, tools: readonly string[]): string[] {
+  const taken = new Set<string>();
+  return tools.map((tool) => {
+    const legal = `mcp_${server}_${tool}`.replaceAll(/[^A-Za-z0-9_-]/g, "_");
+    const hash = createHash("sha256").update(`${server}\0${tool}`).digest("hex").slice(0, 8);
+    const name =
+      legal.length > LONGEST.name || taken.has(legal) ? `${legal.slice(0, LONGEST.name - 9)}_${hash}` : legal;
+    taken.add(name);
+    return name;
+  });
+}

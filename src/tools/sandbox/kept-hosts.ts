@@ -1,0 +1,36 @@
+// Hosts that were allowed for good, in a file that a person can read and change: one in a line.
+import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { messageOf } from "../../core/errors.ts";
+import type { Log } from "../../core/ports.ts";
+import { hostPattern } from "./hosts.ts";
+
+export type KeptHosts = { list(): string[]; keep(hosts: readonly string[]): void };
+
+const HEAD = "# Hosts that commands in the sandbox may reach without a question, one in a line.\n";
+
+export function createKeptHosts(file: string, log: Log): KeptHosts {
+  const read = () => {
+    try {
+      return readFileSync(file, "utf8");
+    } catch (error) {
+      const none = error instanceof Error && "code" in error && error.code === "ENOENT";
+      if (!none) log("error", "hosts.unread", { file, error: messageOf(error) });
+      return none ? HEAD : null;
+    }
+  };
+  const list = () => (read() ?? "").split("\n").flatMap((line) => hostPattern(line.replace(/#.*/, "").trim()) ?? []);
+
+  function keep(hosts: readonly string[]): void {
+    const before = read();
+    const fresh = hosts.filter((host) => !list().includes(host));
+    if (before === null || fresh.length === 0) return;
+    try {
+      writeFileSync(`${file}.new`, `${before.trimEnd()}\n${fresh.join("\n")}\n`, { mode: 0o600 });
+      renameSync(`${file}.new`, file);
+    } catch (error) {
+      log("error", "hosts.unwritten", { file, error: messageOf(error) });
+    }
+  }
+
+  return { list, keep };
+}

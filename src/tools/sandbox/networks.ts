@@ -1,0 +1,118 @@
+// The network of each session: its commands share one namespace, so that a server started by one is there for the next,
+// and the proxy's port in it is their only way out.
+import { spawn } from "node:child_process";
+import { Server } from "node:net";
+import type { Log } from "../../core/ports.ts";
+import { marks } from "../shell/env.ts";
+import { canJoin, nsenter, openNetns } from "../shell/exec.ts";
+import { allowsHost } from "./hosts.ts";
+import { closeNetns, joinArgs, type Netns, netnsStdio } from "./netns.ts";
+import { createProxy, type ProxyOptions, proxyEnv } from "./proxy.ts";
+
+/** `off`: nothing; `ask`: the hosts in `allow` and what a person says yes to; `on`: every public host. */
+export type NetworkOptions = {
+  mode: "off" | "ask" | "on";
+  allow: readonly string[];
+} & Pick<ProxyOptions, "resolve" | "dial">;
+
+export type Networks = {
+  /** For one command, until `release`; `hosts` is what it may reach besides what all may. */
+  use(session: string, hosts: readonly string[]): Promise<Use>;
+  close(): Promise<void>;
+};
+type Use = {
+  /** Null: commands cannot share one here, each has its own. */
+  netns: Netns | null;
+  env: Record<string, string>;
+  /** Hosts it tried to reach and may not. */
+  refused(): string[];
+  release(): void;
+};
+
+type Network = { ready: Promise<Opened | null>; users: number; idle: NodeJS.Timeout | undefined };
+type Opened = { netns: Netns; way: Server | null };
+
+/** Kept so long after its last command. It costs no process, only memory of the kernel. */
+const IDLE_MS = 30 * 60_000;
+/** In the session's own namespace, so it is always free; above what the kernel gives to who asks for any. */
+const PROXY_PORT = 61080;
+const LISTEN_MS = 10_000;
+
+export function createNetworks(options: { owner: string; log: Log; network: NetworkOptions }): Networks {
+  const { owner, log, network } = options;
+  const { mode, allow } = network;
+  const all = new Map<string, Network>();
+  const proxy = createProxy({ ...network, log });
+  let works: boolean | null = null;
+
+  async function open(): Promise<Opened | null> {
+    const netns = works === false ? null : await openNetns(owner);
+    if (netns === null) return null;
+    works ??= await canJoin(netns);
+    if (works) return { netns, way: mode === "off" ? null : await wayOut(netns) };
+    closeNetns(netns);
+    log("warn", "network.not_shared", {});
+    return null;
+  }
+
+  async function wayOut(netns: Netns): Promise<Server | null> {
+    const server = await listenIn(netns, owner);
+    if (server) proxy.serve(server);
+    else log("warn", "network.no_way_out", {});
+    return server;
+  }
+
+  async function end(session: string, network: Network): Promise<void> {
+    all.delete(session);
+    clearTimeout(network.idle);
+    const opened = await network.ready;
+    opened?.way?.close();
+    if (opened) closeNetns(opened.netns);
+  }
+
+  async function use(session: string, hosts: readonly string[]): Promise<Use> {
+    const network = all.get(session) ?? { ready: open(), users: 0, idle: undefined };
+    all.set(session, network);
+    clearTimeout(network.idle);
+    network.users++;
+    const opened = await network.ready;
+    const allows = (host: string, port: number) => mode === "on" || allowsHost([...allow, ...hosts], host, port);
+    const way = opened?.way ? proxy.open({ session, allows, inner: allow }) : null;
+    const release = () => {
+      way?.close();
+      if (--network.users > 0 || all.get(session) !== network) return;
+      network.idle = setTimeout(() => void end(session, network), IDLE_MS).unref();
+    };
+    return {
+      netns: opened?.netns ?? null,
+      env: way ? proxyEnv(PROXY_PORT, way.token) : {},
+      refused: () => way?.refused() ?? [],
+      release,
+    };
+  }
+
+  async function close(): Promise<void> {
+    await Promise.all([...all].map(([session, network]) => end(session, network)));
+    proxy.close();
+  }
+
+  return { use, close };
+}
+
+// A socket stays in the namespace it was made in: somebody makes it there, hands it over, and goes.
+const LISTEN = `const server = require("node:net").createServer()
+  .listen(${PROXY_PORT}, "127.0.0.1", () => process.send("listening", server, () => process.exit()));`;
+
+function listenIn(netns: Netns, owner: string): Promise<Server | null> {
+  const child = spawn(nsenter(), [...joinArgs(netns), process.execPath, "-e", LISTEN], {
+    cwd: "/",
+    env: marks("listen", owner),
+    stdio: ["ignore", "ignore", "ignore", "ipc", ...netnsStdio(netns)],
+    timeout: LISTEN_MS,
+  });
+  return new Promise((resolve) => {
+    child.once("message", (_, server) => resolve(server instanceof Server ? server : null));
+    child.once("error", () => resolve(null));
+    child.once("exit", () => resolve(null));
+  });
+}

@@ -1,0 +1,174 @@
+// What a sandboxed command sees, as bubblewrap's arguments: everything read-only, homes and secrets not at all, a few
+// places to write, a PID namespace of its own (the end of its first process is the end of all), not our network, and no way to more rights.
+import { existsSync, realpathSync, statSync } from "node:fs";
+import { basename, dirname, isAbsolute, join, relative } from "node:path";
+import { secretPlaces } from "../../platform/secret-places.ts";
+import { asOneself, type Netns } from "./netns.ts";
+import type { Guard } from "./repos.ts";
+import { toolchains } from "./toolchains.ts";
+
+export type Sandbox = {
+  /** Where it may write. */
+  writable: readonly string[];
+  /** What it may read although it lies in something hidden. */
+  readable?: readonly string[];
+  /** Not there for it. */
+  hidden: readonly string[];
+  /** In what it may write: what it may not. */
+  guard?: Guard | null | undefined;
+  /** Its /tmp; without one, an empty one that is gone afterwards. */
+  tmp?: string;
+  /** Its network; without one, a new one that nobody else is in. Never this machine's own. */
+  netns?: Netns | null | undefined;
+  /** The machine's own network: for a program that the user has configured, never for a command. */
+  hostNetwork?: boolean;
+};
+
+/** `empty`: nothing is there, and nothing can be put there. `link`: a link to `from`. */
+type Mount = { at: string; kind: "write" | "read" | "hide" | "empty" | "link"; from: string };
+
+/** Where daemons listen that obey whoever may connect (D-Bus, Docker, LXD): a socket with a name is in no network. */
+const SOCKETS = ["/run", "/var/run", "/var/snap", "/var/lib/lxd", "/var/lib/incus"];
+
+/** Later mounts cover earlier ones, so the deepest is last: a workspace in a hidden home can be seen. */
+function mountsOf(sandbox: Sandbox): Mount[] {
+  const { writable, readable = [], hidden, tmp, guard } = sandbox;
+  const mount = (kind: Mount["kind"]) => (path: string) => ({ at: path, kind, from: path });
+  const roots = [...real(writable), ...(guard?.linked ?? [])];
+  const owned = (path: string) => roots.some((root) => root === path || isIn(root)(path));
+  const mounts: Mount[] = [
+    ...real(SOCKETS).map(mount("hide")),
+    ...real(["/etc/resolv.conf", "/run/current-system"]).filter(isIn("/run")).map(mount("read")),
+    tmp === undefined ? mount("hide")("/tmp") : { at: "/tmp", kind: "write", from: realpathSync(tmp) },
+    ...real(hidden).map(mount("hide")),
+    // Not through a link that a command has put there: it could lead to anything that is hidden.
+    ...real(readable.filter((path) => !owned(placeOf(path)))).map(mount("read")),
+    ...real(writable).map(mount("write")),
+    ...real(guard?.pinned ?? [])
+      .filter(owned)
+      .map(mount("write")),
+    ...real(guard?.frozen ?? [])
+      .filter(owned)
+      .map(mount("read")),
+    ...(guard?.absent.files ?? []).map((at): Mount => ({ at, kind: "read", from: "/dev/null" })),
+    ...(guard?.absent.dirs ?? []).map(mount("empty")),
+  ];
+  const last = mounts.filter(({ at }, index) => !mounts.some((other, i) => i > index && other.at === at));
+  // Each costs about a millisecond: what lies in something hidden is hidden already.
+  const needed = last.filter((mount) => {
+    const outer = around(without(last, mount), mount.at);
+    return mount.kind !== "hide" || outer?.kind !== "hide" || outer.at === "/tmp";
+  });
+  return [...needed, ...linksTo(readable, needed)].toSorted((a, b) => depth(a) - depth(b));
+}
+const without = (mounts: readonly Mount[], one: Mount) => mounts.filter((mount) => mount !== one);
+
+/** Where it is, whatever it is a link to. */
+const placeOf = (path: string) =>
+  existsSync(dirname(path)) ? join(realpathSync(dirname(path)), basename(path)) : path;
+
+const depth = ({ at }: Mount) => (at === "/" ? 0 : at.split("/").length);
+const around = (mounts: readonly Mount[], path: string) =>
+  mounts
+    .filter(({ at }) => at === path || isIn(at)(path))
+    .toSorted((a, b) => depth(a) - depth(b))
+    .at(-1);
+
+/** A name that is a link (~/.gitconfig into a directory of dotfiles) is hidden with the place that it is in. */
+function linksTo(paths: readonly string[], mounts: readonly Mount[]): Mount[] {
+  return paths
+    .filter((path) => existsSync(path))
+    .map((path): Mount => ({ at: placeOf(path), kind: "link", from: realpathSync(path) }))
+    .filter(({ at, from }) => at !== from && around(mounts, at)?.kind === "hide");
+}
+
+export function bwrapArgs(sandbox: Sandbox, cwd: string): string[] {
+  const mounts = mountsOf(sandbox);
+  const empty = mounts.filter(({ at, kind }) => kind === "empty" || (kind === "hide" && at !== "/tmp" && isDir(at)));
+  return [
+    ...words("--unshare-pid --unshare-ipc --unshare-uts --die-with-parent --new-session"),
+    ...words("--cap-drop ALL"), // started by root it would keep them all
+    ...(sandbox.netns ? asOneself(sandbox.netns) : words(sandbox.hostNetwork ? "" : "--unshare-net")),
+    ...words("--ro-bind / / --proc /proc --dev /dev"),
+    ...mounts.flatMap(({ at, kind, from }) => {
+      if (kind === "link") return ["--symlink", from, at];
+      if (kind === "write" || kind === "read")
+        return [...placesFor(at, mounts), kind === "write" ? "--bind" : "--ro-bind", from, at];
+      return kind === "empty" || isDir(from) ? ["--perms", "0755", "--tmpfs", at] : ["--ro-bind", "/dev/null", at];
+    }),
+    // After all of them: places to mount on had to be made. A write then fails, instead of being lost.
+    ...empty.flatMap(({ at }) => ["--remount-ro", at]),
+    "--chdir",
+    cwd,
+    "--",
+  ];
+}
+
+/** What bubblewrap makes to mount on is open to all. In a /tmp of ours it stays there, so it is made before, for us only. */
+function placesFor(at: string, mounts: readonly Mount[]): string[] {
+  const tmp = mounts.find((mount) => mount.at === "/tmp" && mount.kind === "write");
+  if (!tmp || !isIn("/tmp")(at) || !isDir(at)) return [];
+  const names = relative("/tmp", at).split("/");
+  return names.flatMap((_, depth) => ["--perms", "0700", "--dir", join("/tmp", ...names.slice(0, depth + 1))]);
+}
+
+const words = (text: string) => text.split(/\s+/).filter((word) => word !== "");
+const isDir = (path: string) => statSync(path).isDirectory();
+
+/** Where a path of the sandbox is for us; null: nowhere. */
+export function outside(sandbox: Sandbox, path: string): string | null {
+  const mount = around(mountsOf(sandbox), path);
+  if (!mount) return path;
+  return mount.kind === "hide" || mount.kind === "empty" ? null : join(mount.from, relative(mount.at, path));
+}
+
+/** `sandbox` null: commands run as they are, or (`refuse`) not at all. `why` is for people. */
+export type Choice = { sandbox: Sandbox; why: null } | { sandbox: null; why: string; refuse: boolean };
+
+export function chooseSandbox(options: {
+  mode: "auto" | "off" | "required";
+  probe: { usable: true } | { usable: false; why: string };
+  /** Where commands may write: the working directory first. */
+  writable: readonly string[];
+  /** HERMES_HOME and the user's home. */
+  homes: { hermes: string; user: string };
+  /** What else of them may be read. */
+  readable?: readonly string[];
+  /** Whose programs may be read. */
+  path?: string;
+}): Choice {
+  const { mode, probe, writable, homes, readable = [], path = "" } = options;
+  if (mode === "off") return { sandbox: null, why: "terminal.sandbox is off", refuse: false };
+  const why = probe.usable ? tooMuch(writable, Object.values(homes)) : probe.why;
+  if (why) return { sandbox: null, why, refuse: mode === "required" };
+  const secret = [...secretPlaces(homes.user), homes.hermes];
+  const hidden = [...ALL_HOMES, homes.user, ...secret].filter((place) => place !== "/");
+  // What is secret as a whole is not shown for being in PATH.
+  const tools = toolchains(homes.user, path).filter(
+    (tool) => !secret.some((place) => place === tool || isIn(place)(tool)),
+  );
+  return { sandbox: { writable, readable: [...tools, ...SHARED, ...readable], hidden }, why: null };
+}
+
+/** Root could read those of others. */
+const ALL_HOMES = ["/home", "/root", "/Users"];
+const SHARED = ["/home/linuxbrew"];
+
+/** Who can write in a home writes what runs outside later: .bashrc, .ssh, our own configuration. */
+function tooMuch(writable: readonly string[], homes: readonly string[]): string | null {
+  for (const place of real(writable))
+    for (const home of real(homes))
+      if (place === home || isIn(place)(home))
+        return `the working directory ${place} is or contains ${home}: choose a directory of its own (terminal.cwd)`;
+  return null;
+}
+
+const isIn = (dir: string) => (path: string) => {
+  const rest = relative(dir, path);
+  return rest !== "" && rest !== ".." && !rest.startsWith("../") && !isAbsolute(rest);
+};
+
+/** Those that are there, by their real names: a mount over a link would not cover what it points to. */
+const real = (paths: readonly string[]): string[] => [
+  ...new Set(paths.filter((path) => existsSync(path)).map((path) => realpathSync(path))),
+];

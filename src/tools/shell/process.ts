@@ -1,0 +1,99 @@
+// The `process` tool: what a session can do with its background processes.
+import * as z from "zod";
+import type { Gate, Tool, ToolCall, ToolResult } from "../../core/ports.ts";
+import { within } from "../within.ts";
+import { type Background, end, isRunning, type Processes } from "./processes.ts";
+
+const Args = z
+  .strictObject({
+    action: z
+      .enum(["list", "poll", "wait", "write", "kill"])
+      .describe(
+        "list: all of this session; poll: its new output; wait: until it ends; write: into its input; kill: end it and all it started",
+      ),
+    id: z.string().optional().describe("Which one (bg_…); needed for all but list."),
+    text: z.string().max(100_000).optional().describe("For write, exactly as it is to arrive: end a line with \\n."),
+    eof: z.boolean().optional().describe("For write: nothing follows, close its input."),
+    timeout: z.number().positive().max(600).optional().describe("For wait: seconds (60)."),
+  })
+  .refine(({ action, id }) => action === "list" || id, "id is missing: take one from the action list")
+  .refine(
+    ({ action, text, eof }) => action !== "write" || text || eof,
+    "text is missing: say what to write, or eof: true",
+  );
+type Args = z.output<typeof Args>;
+
+const WAIT_S = 60;
+
+export function createProcessTool(
+  processes: Processes,
+  judgeWrite: (text: string, process: Background) => Promise<Gate>,
+): Tool {
+  async function judge(raw: unknown, session: string): Promise<Gate> {
+    const args = parsed(raw);
+    if (typeof args === "string") return { gate: "refuse", result: args };
+    const process = args.action === "write" && args.text ? processes.get(session, args.id ?? "") : null;
+    return process ? judgeWrite(args.text ?? "", process) : { gate: "run" };
+  }
+
+  async function act(raw: unknown, { session, signal }: ToolCall): Promise<ToolResult> {
+    const args = parsed(raw);
+    if (typeof args === "string") return { ok: false, text: args };
+    if (args.action === "list") return { ok: true, text: listed(processes.list(session)) };
+    const process = processes.get(session, args.id ?? "");
+    if (!process)
+      return { ok: false, text: `There is no process ${args.id} in this session.\n${listed(processes.list(session))}` };
+    switch (args.action) {
+      case "poll":
+        return said(process);
+      case "wait":
+        // Also when we are stopped: it goes on in any case.
+        await within(process.running.done, (args.timeout ?? WAIT_S) * 1000, signal);
+        return said(process);
+      case "write": {
+        const taken = process.running.write(args.text ?? "", args.eof);
+        return taken
+          ? said(process, "written")
+          : { ok: false, text: `Not written: ${state(process)}, its input is closed.` };
+      }
+      case "kill": {
+        const left = await end(process);
+        const { ok, text } = said(process, left ? `${left} process(es) could not be ended` : "ended");
+        return { ok: ok && left === 0, text };
+      }
+    }
+  }
+
+  return {
+    name: "process",
+    description: "Looks after the background processes that the terminal tool has started in this session.",
+    schema: z.toJSONSchema(Args),
+    repeatable: false,
+    judge,
+    run: act,
+  };
+}
+
+function said(process: Background, what = ""): ToolResult {
+  const head = [process.id, what, state(process)].filter(Boolean).join(" · ");
+  return { ok: true, text: `[${head} · all output: ${process.file}]\n${process.running.fresh() || "(nothing new)"}` };
+}
+
+const listed = (all: Background[]) =>
+  all.map((process) => `${process.id} · ${state(process)} · ${process.command.slice(0, 200)}`).join("\n") ||
+  "No background processes.";
+
+function state(process: Background): string {
+  if (isRunning(process)) return `running for ${Math.round((Date.now() - process.startedAt) / 1000)} s`;
+  if (process.result?.aborted) return "ended by us";
+  return `exit ${process.result?.code}`;
+}
+
+function parsed(raw: unknown): Args | string {
+  const { success, data, error } = Args.safeParse(raw);
+  if (success) return data;
+  const wrong = error.issues
+    .map(({ path, message }) => [path.join("."), message].filter(Boolean).join(": "))
+    .join("; ");
+  return `Not done, the arguments do not fit: ${wrong}. Call it again like this: {"action": "poll", "id": "bg_1a2b3c4d"}`;
+}

@@ -1,0 +1,131 @@
+// Background processes: they outlive the turn and a plain stop, and end with us.
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { messageOf } from "../../core/errors.ts";
+import type { Log } from "../../core/ports.ts";
+import { type ExecOptions, endOwned, type Result, type Running, start } from "./exec.ts";
+
+export type Background = {
+  readonly id: string;
+  readonly session: string;
+  readonly command: string;
+  readonly cwd: string;
+  /** All that it prints. */
+  readonly file: string;
+  readonly startedAt: number;
+  readonly running: Running;
+  /** Null while it runs. */
+  result: Result | null;
+  /** After its end, when nothing of it is left to be done. */
+  readonly left: Promise<unknown>;
+};
+export type Processes = {
+  /** A text: why not. */
+  start(session: string, command: string, how: StartOptions): Promise<Background | string>;
+  list(session: string): Background[];
+  get(session: string, id: string): Background | null;
+  /** The sessions in which something runs. */
+  busy(): string[];
+  /** Ends those of one session, and remembers none of them. */
+  forget(session: string): Promise<void>;
+  /** Ends those of one session (`/stop all`). */
+  endAll(session: string): Promise<void>;
+  /** Ends everything that tools of this process have started. */
+  close(): Promise<void>;
+};
+type StartOptions = Pick<ExecOptions, "cwd" | "sandbox" | "pass" | "env" | "limits"> & {
+  outputs: string;
+  notify: boolean;
+  /** When it is over, or could not be started. */
+  onEnd: () => Promise<unknown>;
+};
+
+const MOST_RUNNING = 20;
+/** Finished ones, over all sessions: each holds up to 150 kB of its output. */
+const MOST_REMEMBERED = 100;
+
+export function createProcesses(options: {
+  /** `ownerHere(home)` */
+  owner: string;
+  log: Log;
+  onComplete: (process: Background, result: Result) => void;
+}): Processes {
+  const { owner, log, onComplete } = options;
+  const all = new Map<string, Background>();
+  const list = (session: string) => [...all.values()].filter((process) => process.session === session);
+  let open = true;
+
+  const whyNot = (others: Background[]): string | null => {
+    if (!open) return "Not started: the program is shutting down.";
+    if (others.filter(isRunning).length < MOST_RUNNING) return null;
+    return `Not started: ${MOST_RUNNING} background processes are running. End one first (process, action kill).`;
+  };
+
+  async function begin(session: string, command: string, how: StartOptions): Promise<Background | string> {
+    const others = list(session);
+    const no = whyNot(others);
+    if (no) await how.onEnd();
+    if (no) return no;
+    const { outputs, notify, onEnd, ...rest } = how;
+    const id = `bg_${randomBytes(4).toString("hex")}`;
+    const file = join(outputs, `${id}.txt`);
+    const running = await start(command, {
+      ...rest,
+      marker: `${id}-${randomBytes(8).toString("hex")}`,
+      owner,
+      stdin: "open",
+      background: true,
+      spool: { file, always: true },
+    });
+    const process: Background = {
+      id,
+      session,
+      command,
+      cwd: rest.cwd,
+      file,
+      startedAt: Date.now(),
+      running,
+      result: null,
+      left: running.done.then(onEnd),
+    };
+    all.set(id, process);
+    running.done
+      .then((result) => {
+        process.result = result;
+        const finished = [...all.values()].filter((other) => !isRunning(other));
+        for (const old of finished.slice(0, -MOST_REMEMBERED)) all.delete(old.id);
+        if (result.survivors > 0) log("warn", "process.survived", { session, id, survivors: result.survivors });
+        if (notify && open && !result.aborted) onComplete(process, result);
+      })
+      .catch((error: unknown) => log("error", "process.unsettled", { session, id, error: messageOf(error) }));
+    return process;
+  }
+
+  return {
+    start: begin,
+    list,
+    get: (session, id) => list(session).find((process) => process.id === id) ?? null,
+    busy: () => [...all.values()].filter(isRunning).map(({ session }) => session),
+    async forget(session) {
+      await Promise.all(list(session).map(end));
+      for (const { id } of list(session)) all.delete(id);
+    },
+    endAll: async (session) => void (await Promise.all(list(session).map(end))),
+    close: async () => {
+      open = false;
+      await Promise.all([...all.values()].filter(isRunning).map(end));
+      await Promise.all([...all.values()].map((process) => process.left));
+      const { left } = await endOwned(owner);
+      if (left > 0) log("warn", "process.survived", { survivors: left });
+    },
+  };
+}
+
+/** Says how many of its processes could not be ended. */
+export async function end({ running }: Background): Promise<number> {
+  const { left } = await running.stop();
+  await running.done;
+  return left;
+}
+
+export const isRunning = ({ result }: Background) => result === null;

@@ -1,0 +1,71 @@
+// Where a session's commands leave things, below HERMES_HOME/terminal: long outputs, its /tmp, the directory it is in.
+import { mkdirSync, readFileSync, renameSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createBounded } from "../../core/bounded.ts";
+import { messageOf } from "../../core/errors.ts";
+import type { Log } from "../../core/ports.ts";
+import { createSweep, removeSessionDir, sessionDir } from "../../platform/session-dirs.ts";
+
+type Place = { outputs: string; tmp: string };
+export type Places = {
+  of(session: string): Place;
+  cwd(session: string): string | null;
+  /** Kept through restarts: what was approved for one directory must not run in another. */
+  setCwd(session: string, cwd: string): void;
+  forget(session: string): Promise<void>;
+  /** Removes what nobody has used for long, a part of it each time; not of these sessions. */
+  sweep(now: number, inUse: readonly string[]): Promise<void>;
+};
+
+/** Of so many sessions the directory is remembered; of others it is read again. */
+const MOST_REMEMBERED = 1_000;
+
+export function createPlaces(home: string, log: Log): Places {
+  const root = join(home, "terminal");
+  const inside = createBounded<string>(MOST_REMEMBERED);
+  const dirOf = (session: string) => sessionDir(root, session);
+
+  function of(session: string): Place {
+    const [outputs = "", tmp = ""] = ["outputs", "tmp"].map((name) => join(dirOf(session), name));
+    for (const dir of [outputs, tmp]) mkdirSync(dir, { recursive: true, mode: 0o700 });
+    const now = new Date();
+    utimesSync(dirOf(session), now, now); // it is in use, also where nothing new is written
+    return { outputs, tmp };
+  }
+
+  function cwd(session: string): string | null {
+    const known = inside.get(session) ?? read(join(dirOf(session), "cwd"));
+    if (known) inside.set(session, known);
+    return known;
+  }
+
+  function setCwd(session: string, cwd: string): void {
+    inside.set(session, cwd);
+    const file = join(dirOf(session), "cwd");
+    try {
+      writeFileSync(`${file}.new`, cwd, { mode: 0o600 });
+      renameSync(`${file}.new`, file);
+    } catch (error) {
+      log("warn", "terminal.cwd_not_kept", { session, error: messageOf(error) });
+    }
+  }
+
+  return {
+    of,
+    cwd,
+    setCwd,
+    async forget(session) {
+      inside.delete(session);
+      await removeSessionDir(root, session);
+    },
+    sweep: createSweep(root),
+  };
+}
+
+function read(file: string): string | null {
+  try {
+    return readFileSync(file, "utf8") || null;
+  } catch {
+    return null;
+  }
+}

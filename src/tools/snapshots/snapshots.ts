@@ -1,0 +1,233 @@
+// The workspace's files before a turn first changes any, and after each of its calls, so that `/undo` can bring them back.
+// Which turn has which trees are notes in the store: `snapshot/<workspace>/<turn>`.
+import { basename, join } from "node:path";
+import * as z from "zod";
+import { createBounded } from "../../core/bounded.ts";
+import { messageOf } from "../../core/errors.ts";
+import type { Clock, Log, Notes, Tool, ToolCall } from "../../core/ports.ts";
+import { createSweep, sessionDir } from "../../platform/session-dirs.ts";
+import { createLocks } from "../files/locks.ts";
+import type { Entered } from "../sandbox/box.ts";
+import type { Choice } from "../sandbox/sandbox.ts";
+import { type Change, createWorkTree, unquoted } from "./work-tree.ts";
+
+export type Snapshots = {
+  /** The tool, with snapshots around its calls if it can change files. */
+  around(tool: Tool): Tool;
+  /** Makes the files what they were before that turn, or (without one) before the last time that this was done in the session,
+   *  where nobody has changed them since. What came of it, for people. Never rejects. */
+  restore(what: { session: string; turn?: string | undefined }): Promise<string>;
+  forget(session: string): Promise<void>;
+  /** Removes what is too old or too much. */
+  sweep(now: number): Promise<void>;
+  close(): Promise<void>;
+};
+
+const CHANGE_FILES = new Set(["terminal", "write_file", "patch", "delegate_task"]);
+const MOST_KEPT = 50;
+/** With more on the disk, only the newest few are kept. */
+const MOST_KB = 1_000_000;
+const FEW = 5;
+/** What takes too long or is too much is not tried again for so long: each try costs seconds. */
+const PAUSE_MS = 3_600_000;
+const MOST_REMEMBERED = 1_000;
+
+/** `after` is not there before the end of a call was seen. */
+const Kept = z.object({ session: z.string(), before: z.string(), after: z.string().optional(), at: z.number() });
+type Kept = z.output<typeof Kept>;
+
+export function createSnapshots(options: {
+  /** HERMES_HOME */
+  home: string;
+  workspace: string;
+  choice: Choice;
+  notes: Notes;
+  /** What a command of the session is put into. */
+  enter(session: string): Promise<Entered>;
+  /** Makes control and bidi characters visible. */
+  display: (text: string) => string;
+  owner: string;
+  clock: Clock;
+  log: Log;
+  takeMs?: number;
+}): Snapshots {
+  const { home, workspace, choice, notes, enter, display, clock, log } = options;
+  if (choice.sandbox === null) return none(choice.why);
+  const root = join(home, "snapshots");
+  const dir = sessionDir(root, workspace);
+  const tree = createWorkTree({ ...options, dir, sandbox: choice.sandbox });
+  const prefix = `snapshot/${basename(dir)}/`;
+  const locked = createLocks();
+  /** Git's index is one: whatever uses it waits for the one before. */
+  const inOrder = <T>(work: () => Promise<T>) => locked([dir], work);
+  const begun = createBounded<Promise<string>>(MOST_REMEMBERED);
+  const told = createBounded<true>(MOST_REMEMBERED);
+  const ending = new Set<string>();
+  let pause = { until: 0, why: "" };
+
+  const read = async (name: string) => Kept.safeParse(await notes.get(prefix + name)).data ?? null;
+  const list = async (): Promise<{ key: string; kept: Kept }[]> =>
+    (await notes.list(prefix))
+      .flatMap(({ key, value }) => {
+        const kept = Kept.safeParse(value).data;
+        return kept ? [{ key, kept }] : [];
+      })
+      .toSorted((a, b) => b.kept.at - a.kept.at);
+
+  async function keep(name: string, kept: Kept): Promise<void> {
+    await notes.set(prefix + name, kept);
+    await drop(MOST_KEPT);
+  }
+  async function drop(most: number): Promise<void> {
+    for (const { key } of (await list()).slice(most)) await notes.set(key, undefined);
+  }
+
+  // ── Taking them ───────────────────────────────────────────────────────────────────────────────────────
+
+  /** Before a call; calls beside each other wait for the same one. What there is to say to the model. */
+  async function begin(call: ToolCall): Promise<string> {
+    const beginning = begun.get(call.turn);
+    if (beginning) {
+      await beginning;
+      return "";
+    }
+    const first = inOrder(() => takeFirst(call)).catch((error: unknown) => {
+      log("warn", "snapshot.failed", { session: call.session, error: messageOf(error) });
+      return "";
+    });
+    begun.set(call.turn, first);
+    return first;
+  }
+
+  async function takeFirst({ session, turn, signal }: ToolCall): Promise<string> {
+    if (await read(turn)) return ""; // from before a restart
+    if (clock.now() >= pause.until) {
+      const taken = await tree.take(signal);
+      if ("tree" in taken) {
+        await keep(turn, { session, before: taken.tree, at: clock.now() });
+        return "";
+      }
+      if (signal.aborted) return "";
+      log(taken.passing ? "debug" : "warn", "snapshot.none", { session, why: taken.why });
+      if (taken.passing) return "";
+      pause = { until: clock.now() + PAUSE_MS, why: taken.why };
+    }
+    if (told.get(session)) return "";
+    told.set(session, true);
+    return `[no snapshot of the workspace, so /undo will not bring files back: ${pause.why}]\n`;
+  }
+
+  /** After a call, off its path. One that waits its turn sees what later calls did, too. Killed before it is over, files count
+   *  as changed by somebody else, and are left alone. */
+  function end({ session, turn }: ToolCall): void {
+    if (ending.has(turn)) return;
+    ending.add(turn);
+    const work = async () => {
+      ending.delete(turn);
+      const kept = await read(turn);
+      const taken = kept && (await tree.take());
+      if (taken && "tree" in taken && taken.tree !== kept.after)
+        await notes.set(prefix + turn, { ...kept, after: taken.tree });
+    };
+    void inOrder(work).catch((error: unknown) => log("warn", "snapshot.failed", { session, error: messageOf(error) }));
+  }
+
+  // ── Bringing files back ───────────────────────────────────────────────────────────────────────────────
+
+  async function restore({ session, turn }: Parameters<Snapshots["restore"]>[0]): Promise<string> {
+    const kept = await read(turn ?? undoOf(session));
+    const now = await tree.take();
+    if ("why" in now) return `Files were not brought back: ${display(now.why)}.`;
+    if (!kept)
+      return turn ? "Files were not brought back: there is no snapshot of that turn." : "No files to bring back.";
+    const { before, after } = kept;
+    const { changes, left } = after
+      ? planned(await tree.compare(after, before), await tree.compare(after, now.tree))
+      : { changes: [], left: await tree.compare(now.tree, before) };
+    if (changes.length > 0) {
+      const goal = await tree.change(changes);
+      // First: whatever becomes of it, it can be taken back.
+      await keep(undoOf(session), { session, before: now.tree, after: goal, at: clock.now() });
+      const entered = await enter(session);
+      try {
+        if (entered.sandbox) await tree.turnTo(now.tree, goal, entered.sandbox);
+      } finally {
+        await entered.leave();
+      }
+    }
+    const named = (changes: readonly Change[]) => names(changes.map(({ path }) => display(unquoted(path))));
+    const removed = changes.filter(isRemoval);
+    const back = changes.filter((change) => !isRemoval(change));
+    return [
+      changes.length + left.length === 0 && "No files had to be brought back.",
+      back.length > 0 && `Files brought back: ${named(back)}.`,
+      removed.length > 0 && `Files removed: ${named(removed)}.`,
+      left.length > 0 && `Left as they are, since somebody else may have changed them: ${named(left)}.`,
+      changes.length > 0 && "/undo files takes this back.",
+    ]
+      .filter(Boolean)
+      .join(" ");
+  }
+
+  const sweepOthers = createSweep(root);
+  return {
+    around: (tool) =>
+      CHANGE_FILES.has(tool.name)
+        ? {
+            ...tool,
+            async run(args, call) {
+              const note = await begin(call);
+              if (call.signal.aborted) return { ok: false, text: "Not run: the turn was stopped." };
+              try {
+                const result = await tool.run(args, call);
+                return { ...result, text: note + result.text };
+              } finally {
+                end(call);
+              }
+            },
+          }
+        : tool,
+    restore: (what) =>
+      inOrder(() => restore(what)).catch((error: unknown) => {
+        log("warn", "snapshot.unrestored", { ...what, error: messageOf(error) });
+        return `Files were not brought back: ${display(messageOf(error))}`;
+      }),
+    async forget(session) {
+      for (const { key, value } of await notes.list("snapshot/"))
+        if (Kept.safeParse(value).data?.session === session) await notes.set(key, undefined);
+    },
+    sweep: (now) =>
+      inOrder(async () => {
+        const treesLeft = async () => (await list()).flatMap(({ kept }) => [kept.before, kept.after ?? []].flat());
+        const trees = await treesLeft();
+        await sweepOthers(now, trees.length > 0 ? [workspace] : []);
+        if (trees.length > 0 && (await tree.keepOnly(trees)) > MOST_KB) {
+          await drop(FEW);
+          await tree.keepOnly(await treesLeft());
+        }
+      }),
+    close: () => inOrder(async () => {}),
+  };
+}
+
+const undoOf = (session: string) => `undo:${session}`;
+const isRemoval = ({ after }: Change) => after.startsWith("0 ");
+
+/** `back`: what the turn did, the other way round; `since`: what was done after it. */
+function planned(back: readonly Change[], since: readonly Change[]): { changes: Change[]; left: Change[] } {
+  const now = new Map(since.map(({ path, after }) => [path, after]));
+  const open = back.filter(({ path, after }) => now.get(path) !== after);
+  return { changes: open.filter(({ path }) => !now.has(path)), left: open.filter(({ path }) => now.has(path)) };
+}
+
+const MOST_NAMES = 30;
+const names = (all: string[]): string =>
+  [...all.slice(0, MOST_NAMES), ...(all.length > MOST_NAMES ? [`and ${all.length - MOST_NAMES} more`] : [])].join(", ");
+
+const none = (why: string): Snapshots => ({
+  around: (tool) => tool,
+  restore: () => Promise.resolve(`Files were not brought back: snapshots need a sandbox, and ${why}.`),
+  forget: () => Promise.resolve(),
+  sweep: () => Promise.resolve(),
+  close: () => Promise.resolve(),
+});

@@ -1,0 +1,212 @@
+// The files of the workspace as git trees, made and brought back in the sandbox. Git works in a directory of ours: nothing is
+// written to the repository, and what its configuration and attributes name (filters, fsmonitor, line ends) is not applied, so
+// a tree holds the bytes that are there. The repository lends its objects, its index at first, and what it ignores.
+import { randomBytes } from "node:crypto";
+import { mkdirSync, realpathSync } from "node:fs";
+import { messageOf } from "../../core/errors.ts";
+import { findProgram, pathWithout } from "../../platform/programs.ts";
+import { linkedRepo } from "../sandbox/repos.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
+import { type ExecOptions, type Result, run } from "../shell/exec.ts";
+import { USUAL_LIMITS } from "../shell/limits.ts";
+
+export type WorkTree = {
+  /** The files as they are now. */
+  take(signal?: AbortSignal): Promise<Taken>;
+  /** What is different in `to`. */
+  compare(from: string, to: string): Promise<Change[]>;
+  /** The tree with these changes made in it, which must be the one that was taken last. */
+  change(changes: readonly Change[]): Promise<string>;
+  /** Makes the files of the workspace those of `to`. They must be those of `from`, the tree that was taken last. */
+  turnTo(from: string, to: string, sandbox: Sandbox): Promise<void>;
+  /** Removes what belongs to none of these trees. Returns the kilobytes that are left. */
+  keepOnly(trees: readonly string[]): Promise<number>;
+};
+/** `passing`: the next one may be fine. */
+type Taken = { tree: string } | { why: string; passing: boolean };
+/** `path` as git quotes it; `side`: what is there, "0 …" for nothing. */
+export type Change = { path: string; before: string; after: string };
+
+const TAKE_MS = 5_000;
+const GIT_MS = 30_000;
+/** Of names: about 100,000 files. */
+const MOST_CHANGES = 16_000_000;
+const NO_REPOSITORY = 3;
+const TOO_MUCH = 4;
+
+/** `dir`: ours, below HERMES_HOME. */
+export function createWorkTree(options: {
+  workspace: string;
+  dir: string;
+  sandbox: Sandbox;
+  owner: string;
+  takeMs?: number;
+}): WorkTree {
+  const { dir, sandbox, owner, takeMs = TAKE_MS } = options;
+  const workspace = realpathSync(options.workspace);
+  const env = { PATH: pathWithout(sandbox.writable, process.env.PATH ?? "/usr/local/bin:/usr/bin:/bin") };
+
+  async function git(script: string, args: readonly string[], more: Partial<ExecOptions> = {}): Promise<Result> {
+    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    const linked = await linkedRepo(workspace);
+    const reading: Sandbox = {
+      hidden: sandbox.hidden,
+      readable: [...(sandbox.readable ?? []), workspace, ...(linked ? [linked] : [])],
+      writable: [dir],
+    };
+    return run(["/bin/sh", "-c", `${ENTER}${script}`, "sh", findProgram("git") ?? "git", dir, ...args], {
+      cwd: workspace,
+      sandbox: reading,
+      env,
+      owner,
+      marker: randomBytes(8).toString("hex"),
+      timeoutMs: GIT_MS,
+      limits: USUAL_LIMITS,
+      ...more,
+    });
+  }
+
+  async function gitOrThrow(...given: Parameters<typeof git>): Promise<string> {
+    const { code, output, truncated } = await git(...given);
+    if (code === 0 && !truncated) return output.trim();
+    throw new Error(truncated ? "there are too many changes" : output.trim() || `git ended with code ${code}`);
+  }
+
+  return {
+    async take(signal) {
+      if (!findProgram("git")) return { why: "git is not installed", passing: false };
+      try {
+        const { code, output, timedOut } = await git(TAKE, [], { timeoutMs: takeMs, signal });
+        const tree = output.trim();
+        if (code === 0 && isTree(tree)) return { tree };
+        if (code === NO_REPOSITORY) return { why: "no git repository", passing: true };
+        if (code === TOO_MUCH) return { why: "more than 200 MB have changed or are new", passing: false };
+        if (timedOut) return { why: `it takes longer than ${takeMs / 1000} s`, passing: false };
+        return { why: tree || `git ended with code ${code}`, passing: true };
+      } catch (error) {
+        return { why: messageOf(error), passing: true };
+      }
+    },
+    async compare(from, to) {
+      const told = await gitOrThrow('git diff-tree -r --raw --no-renames --no-abbrev "$2" "$3"', [from, to], {
+        capBytes: MOST_CHANGES,
+      });
+      return told.split("\n").flatMap(changeIn);
+    },
+    async change(changes) {
+      // What goes comes first: a file may have taken the place of a directory.
+      const sides = changes.map(({ after, path }) => `${after}\t${path}`).toSorted();
+      return gitOrThrow(CHANGE, [], { stdin: { text: `${sides.join("\n")}\n` } });
+    },
+    async turnTo(from, to, writing) {
+      const all = { ...writing, writable: [...writing.writable, dir] };
+      await gitOrThrow('git read-tree -m -u "$2" "$3"', [from, to], { sandbox: all });
+    },
+    keepOnly: async (trees) => Number(await gitOrThrow(KEEP, trees)),
+  };
+}
+
+const isTree = (text: string) => /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(text);
+
+/** Repositories in the workspace (mode 160000) are not looked into. */
+function changeIn(line: string): Change[] {
+  const [, mode, newMode, id, newId, path] = /^:(\d+) (\d+) ([0-9a-f]+) ([0-9a-f]+) [A-Z]\d*\t(.+)$/.exec(line) ?? [];
+  if (path === undefined || mode === "160000" || newMode === "160000") return [];
+  return [{ path, before: sideOf(mode, id), after: sideOf(newMode, newId) }];
+}
+const sideOf = (mode = "", id = "") => `${Number(mode) === 0 ? "0" : mode} ${id}`;
+
+/** A name as people read it. */
+export function unquoted(path: string): string {
+  if (!path.startsWith('"')) return path;
+  const bytes = [...path.slice(1, -1).matchAll(/\\([0-7]{3})|\\(.)|([^\\])/g)].map(([, octal, short, plain]) =>
+    octal === undefined ? (plain ?? SHORT[short ?? ""] ?? short ?? "").charCodeAt(0) : Number.parseInt(octal, 8),
+  );
+  return Buffer.from(bytes).toString("utf8");
+}
+const SHORT: Record<string, string> = { a: "\x07", b: "\b", t: "\t", n: "\n", v: "\v", f: "\f", r: "\r" };
+
+// ── Scripts: $1 is our directory ──────────────────────────────────────────────────────────────────────
+
+/** What git says goes to a file, and is told only when it fails. A lock that is there was left by one that was ended. The
+ *  repository may be hostile: no file that it makes us copy is larger than 200 MB (in blocks of 512
+ *  bytes). */
+const ENTER = `
+set -eu
+program=$1; shift
+dir=$1
+git() { "$program" "$@"; }
+exec 2>"$dir/said"
+trap 'code=$?; [ $code = 0 ] || tail -c 500 "$dir/said"' EXIT
+ulimit -f 400000
+if [ -e "$1/index.lock" ]; then rm -f "$1"/*.lock; fi
+asked="--show-object-format --show-toplevel --git-path objects --git-path index --git-path info/exclude"
+found=$(git rev-parse --path-format=absolute $asked) || exit ${NO_REPOSITORY}
+{ read -r format; read -r top; read -r objects; read -r index; read -r exclude; } <<FOUND
+$found
+FOUND
+export GIT_DIR="$1" GIT_WORK_TREE="$top" GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
+`;
+
+/** The index of the repository knows which files are as they were committed, so those are not read. What it keeps in another
+ *  form than the files have (filters, line ends) is left out of it. It is older than its copy, and must stay so: by that git
+ *  knows which files may have changed after it was written. */
+const BEGIN = `
+git init -q --template= --object-format="$format"
+git config core.fsyncMethod batch
+git config core.untrackedCache false
+git config core.splitIndex false
+mkdir -p "$1/info" "$1/objects/info"
+if [ -f "$index" ]; then
+  cp -p "$index" "$1/index"
+  text=':(top,exclude,attr:!text)'
+  case $(unset GIT_DIR GIT_WORK_TREE GIT_CONFIG_GLOBAL GIT_CONFIG_NOSYSTEM; git config core.autocrlf) in true | input) text=.;; esac
+  { git ls-files -- ':(top,exclude,attr:!filter !ident !eol !working-tree-encoding)' > "$1/converted" &&
+    git ls-files --eol -- "$text" > "$1/ends" &&
+    sed -n -e 's:^[^ ]* *w/crlf [^\\t]*\\t::p' -e 's:^[^ ]* *w/mixed [^\\t]*\\t::p' "$1/ends" >> "$1/converted" &&
+    git update-index --force-remove --stdin < "$1/converted"; } || rm -f "$1/index"
+fi
+echo '* -text !eol !filter !ident !working-tree-encoding' > "$1/info/attributes"
+`;
+
+/** Files up to 20 MB (in blocks of 512 bytes), 200 MB in all, that can be read. Names get a `./`, so that none is an option.
+ *  Where nothing has changed, four processes are enough. An object that the repository lent may be gone from it by now, and then
+ *  all files are read; the same for an index that git cannot use, the next time. */
+const TAKE = `
+trap 'code=$?; case $code in 0 | ${TOO_MUCH}) ;; *) tail -c 500 "$dir/said"; rm -f "$dir/index";; esac' EXIT
+look() {
+  git ls-files -z -d > "$1/gone"
+  git ls-files -z -o -m --exclude-standard > "$1/other"
+  if [ -s "$1/gone" ]; then git update-index -z --force-remove --stdin < "$1/gone"; fi
+  if [ -s "$1/other" ]; then
+    xargs -0 sh -c 'for f; do if [ -h "$f" ] || [ -r "$f" ]; then printf "./%s\\0" "$f"; fi; done' sh < "$1/other" |
+      xargs -0 -r sh -c 'find "$@" -maxdepth 0 "(" -type l -o -type f -size -40961 ")" -print0 || :' sh > "$1/new"
+    xargs -0 -r stat -c %s < "$1/new" |
+      { sum=0; while read -r size; do sum=$((sum + size)); done; [ $sum -le 200000000 ]; } || exit ${TOO_MUCH}
+    git update-index -z --add --remove --replace --stdin < "$1/new"
+  fi
+}
+if [ ! -f "$1/info/attributes" ]; then ${BEGIN}
+fi
+printf '%s\\n' "$objects" > "$1/objects/info/alternates"
+if [ -f "$exclude" ] && [ "$exclude" -nt "$1/info/exclude" ]; then head -c 1000000 "$exclude" > "$1/info/exclude"; fi
+look "$1"
+git write-tree || { rm -f "$1/index"; look "$1"; git write-tree; }
+`;
+
+const CHANGE = `
+cp "$1/index" "$1/changed"
+export GIT_INDEX_FILE="$1/changed"
+git update-index --index-info
+git write-tree
+`;
+
+const KEEP = `
+shift
+for tree; do
+  shift
+  if git cat-file -e "$tree"; then set -- "$@" "$tree"; fi
+done
+git prune --expire=now "$@"
+du -sk "$dir" | cut -f 1
+`;
