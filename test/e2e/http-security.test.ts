@@ -14,19 +14,13 @@ import type { Api, Route } from "../../src/surfaces/http/server/route.ts";
 import { KEY, type StartOptions, startApi, type TestApi } from "../fakes/api.ts";
 import { makePlace, type Place } from "../fakes/hermes.ts";
 import { startFakeLlm } from "../fakes/llm/server.ts";
+import { start } from "../fakes/runs.ts";
 
 const PAGE = "https://app.example";
-const opened: TestApi[] = [];
 const places: Place[] = [];
-afterEach(async () => {
-  for (const api of opened.splice(0)) await api.close();
+afterEach(() => {
   for (const place of places.splice(0)) place.clear();
 });
-async function start(options: StartOptions = {}): Promise<TestApi> {
-  const api = await startApi(options);
-  opened.push(api);
-  return api;
-}
 
 // ── The table ─────────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,25 +1,10 @@
 // /api/sessions on a real socket: what people's programs use, then what a terminal elsewhere uses.
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Gate } from "../../src/core/ports.ts";
 import type { Receipt, Status, Update } from "../../src/core/runtime.ts";
-import { eventsOf, frames, type StartOptions, startApi, type TestApi } from "../fakes/api.ts";
+import { eventsOf, frames, type TestApi } from "../fakes/api.ts";
+import { restart, start } from "../fakes/runs.ts";
 import { scriptedTool } from "../fakes/scripted.ts";
-
-let opened: TestApi[] = [];
-afterEach(async () => {
-  for (const api of opened.splice(0)) await api.close();
-});
-async function start(options: StartOptions = {}): Promise<TestApi> {
-  const api = await startApi(options);
-  opened.push(api);
-  return api;
-}
-/** `kill -9`, then a new process on the same disk. */
-async function restart(api: TestApi, options: StartOptions = {}): Promise<TestApi> {
-  opened = opened.filter((one) => one !== api);
-  await Promise.resolve(api.kill());
-  return start({ ...options, disk: api.disk });
-}
 
 const ask: Gate = { gate: "ask", kind: "approval", text: "Run it?", choices: ["once", "deny"], timeoutMs: 60_000 };
 type Listed = { id: string; title: string; snippet?: string; parent_id: string | null; active: boolean };

@@ -2,29 +2,14 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Gate } from "../../src/core/ports.ts";
-import { frames, KEY, type StartOptions, startApi, type TestApi } from "../fakes/api.ts";
+import { frames, KEY, type TestApi } from "../fakes/api.ts";
+import { restart, start } from "../fakes/runs.ts";
 import { calm, scriptedTool } from "../fakes/scripted.ts";
 import { judge } from "../streams/judge.ts";
 import { live } from "../streams/life.ts";
 import { type Frame, framesOf, look } from "../streams/viewer.ts";
-
-let opened: TestApi[] = [];
-afterEach(async () => {
-  for (const api of opened.splice(0)) await api.close();
-});
-async function start(options: StartOptions = {}): Promise<TestApi> {
-  const api = await startApi(options);
-  opened.push(api);
-  return api;
-}
-/** `kill -9`, then a new process on the same disk. */
-async function restart(api: TestApi, options: StartOptions = {}): Promise<TestApi> {
-  opened = opened.filter((one) => one !== api);
-  await api.kill();
-  return start({ ...options, disk: api.disk });
-}
 
 const events = (api: TestApi, id: string, headers: Record<string, string> = {}, query = "") =>
   api.call("GET", `/v1/runs/${id}/events${query}`, undefined, headers);

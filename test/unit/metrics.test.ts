@@ -171,7 +171,7 @@ describe("/metrics", () => {
 
   it("does not keep a process alive", async () => {
     const script = `
-      import { createMetrics } from "./src/surfaces/http/metrics.ts";
+      import { createMetrics } from "./src/surfaces/http/server/metrics.ts";
       const load = async () => ({ turns: 0, held: 0, waiting: 0, oldestWaitingAt: null, inputs: [] });
       const clock = { now: Date.now, sleep: async () => {} };
       const metrics = createMetrics({ runtime: { load }, clock, connections: async () => 0 });
