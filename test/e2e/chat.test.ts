@@ -2,21 +2,10 @@
 import { existsSync, readFileSync } from "node:fs";
 import { watch } from "node:fs/promises";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { makePlace, type Place } from "../fakes/hermes.ts";
-import { type FakeLlm, startFakeLlm } from "../fakes/llm/server.ts";
+import { describe, expect, it } from "vitest";
+import { llm, place, useProgram } from "../fakes/program.ts";
 
-let llm: FakeLlm;
-let place: Place;
-beforeEach(async () => {
-  llm = await startFakeLlm();
-  place = makePlace({ OPENAI_BASE_URL: llm.url, OPENAI_API_KEY: "k", LLM_MODEL: "fake-model" });
-});
-afterEach(async () => {
-  place.clear();
-  expect(llm.violations).toEqual([]);
-  await llm.close();
-});
+useProgram();
 
 const lastSaid = () => JSON.stringify(llm.requests.at(-1)?.body);
 

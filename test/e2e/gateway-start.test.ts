@@ -2,27 +2,15 @@
 // open port and nothing behind it.
 import { mkdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { startApi } from "../fakes/api.ts";
-import { makePlace, type Place } from "../fakes/hermes.ts";
-import { type FakeLlm, startFakeLlm } from "../fakes/llm/server.ts";
+import { llm, openGateway, place, useProgram } from "../fakes/program.ts";
 
 const KEY = "k3y-Zq8vN1xR5tW7yB0cD2fG4hJ6kL9mP";
-let llm: FakeLlm;
-let place: Place;
-beforeEach(async () => {
-  llm = await startFakeLlm();
-  place = makePlace({ OPENAI_BASE_URL: llm.url, OPENAI_API_KEY: "k", LLM_MODEL: "fake-model", API_SERVER_KEY: KEY });
-});
-afterEach(async () => {
-  place.clear();
-  await llm.close();
-});
+useProgram({ env: { API_SERVER_KEY: KEY } });
 
 async function gateway() {
-  const hermes = place.start(["gateway", "--port", "0"]);
-  await hermes.prints(/^hermes gateway ready on http:\S+\n/m);
-  const url = /ready on (http:\S+)\n/.exec(hermes.stdout())?.[1] ?? "";
+  const { hermes, url } = await openGateway();
   const headers = { Authorization: `Bearer ${KEY}`, "Content-Type": "application/json" };
   const ask = async (method: string, path: string, body?: unknown): Promise<Record<string, unknown>> =>
     JSON.parse(

@@ -1,26 +1,13 @@
 // What a person has allowed for longer than once: real processes, real commands, and a restart in between.
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
-import { makePlace, type Place } from "../fakes/hermes.ts";
-import { type FakeLlm, startFakeLlm } from "../fakes/llm/server.ts";
+import { llm, place, useProgram } from "../fakes/program.ts";
 
 vi.setConfig({ testTimeout: 120_000 }); // up to ten processes, one after the other
 
-let llm: FakeLlm;
-let place: Place;
-beforeEach(async () => {
-  llm = await startFakeLlm();
-  place = makePlace({ OPENAI_BASE_URL: llm.url, OPENAI_API_KEY: "k", LLM_MODEL: "fake-model" });
-  mkdirSync(place.home, { recursive: true, mode: 0o700 });
-  writeFileSync(join(place.home, "config.yaml"), "terminal: {sandbox: off}\n", { mode: 0o600 });
-});
-afterEach(async () => {
-  place.clear();
-  expect(llm.violations).toEqual([]);
-  await llm.close();
-});
+useProgram({ config: "terminal: {sandbox: off}\n" });
 
 const terminal = (command: string, more = {}) => ({ calls: [{ name: "terminal", args: { command, ...more } }] });
 const policyFile = () => join(place.home, "policy.yaml");

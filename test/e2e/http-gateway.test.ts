@@ -1,43 +1,20 @@
 // `hermes gateway` as a real process with a model provider beside it: it serves, leaves in good order, and is killed.
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { frames } from "../fakes/api.ts";
-import { makePlace, type Place } from "../fakes/hermes.ts";
-import { type FakeLlm, startFakeLlm } from "../fakes/llm/server.ts";
+import { configure, llm, openGateway, place, useProgram } from "../fakes/program.ts";
 import { judge } from "../streams/judge.ts";
 import type { Frame } from "../streams/viewer.ts";
 
 const KEY = "k3y-Zq8vN1xR5tW7yB0cD2fG4hJ6kL9mP";
-let llm: FakeLlm;
-let place: Place;
-beforeEach(async () => {
-  llm = await startFakeLlm();
-  place = makePlace({
-    OPENAI_BASE_URL: llm.url,
-    OPENAI_API_KEY: "k",
-    LLM_MODEL: "fake-model",
-    API_SERVER_KEY: KEY,
-  });
-});
-afterEach(async () => {
-  place.clear();
-  expect(llm.violations).toEqual([]);
-  await llm.close();
-});
+useProgram({ env: { API_SERVER_KEY: KEY } });
 
-function configure(yaml: string) {
-  mkdirSync(place.home, { recursive: true, mode: 0o700 });
-  writeFileSync(join(place.home, "config.yaml"), yaml, { mode: 0o600 });
-}
 type Answer = { status: number; headers: Headers; body: Record<string, unknown> };
 
 /** Ready when this returns. */
 async function gateway(env: NodeJS.ProcessEnv = {}) {
-  const hermes = place.start(["gateway", "--port", "0"], env);
-  await hermes.prints(/^hermes gateway ready on http:\S+\n/m);
-  const url = /ready on (http:\S+)\n/.exec(hermes.stdout())?.[1] ?? "";
+  const { hermes, url } = await openGateway(env);
   const headers = { Authorization: `Bearer ${KEY}`, "Content-Type": "application/json" };
   const ask = async (method: string, path: string, body?: unknown): Promise<Answer> => {
     const response = await fetch(`${url}${path}`, {

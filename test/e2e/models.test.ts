@@ -1,31 +1,15 @@
 // hermes models, and what `hermes doctor` says about the model: which endpoint, why, and what it offers.
-import { mkdirSync, writeFileSync } from "node:fs";
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { type Endpoint } from "../../src/llm/endpoint.ts";
 import { listModels } from "../../src/llm/model-list.ts";
-import { makePlace, type Place } from "../fakes/hermes.ts";
-import { type FakeLlm, startFakeLlm } from "../fakes/llm/server.ts";
+import { startFakeLlm } from "../fakes/llm/server.ts";
+import { configure, llm, place, useProgram } from "../fakes/program.ts";
 
 const KEY = "made-up-canary-0123456789";
-let llm: FakeLlm;
-let place: Place;
-beforeEach(async () => {
-  llm = await startFakeLlm({ apiKey: KEY, models: ["zebra-1", "fake-model"] });
-  place = makePlace();
-});
-afterEach(async () => {
-  place.clear();
-  expect(llm.violations).toEqual([]);
-  await llm.close();
-});
+useProgram({ llm: { apiKey: KEY, models: ["zebra-1", "fake-model"] }, knowsProvider: false });
 
-function configure(...lines: string[]) {
-  mkdirSync(place.home, { mode: 0o700 });
-  writeFileSync(join(place.home, "config.yaml"), lines.map((line) => `${line}\n`).join(""), { mode: 0o600 });
-}
 async function run(args: string[], env: NodeJS.ProcessEnv = {}) {
   const hermes = place.start(args, env);
   const code = await hermes.exit;

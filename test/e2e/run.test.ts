@@ -1,22 +1,11 @@
 // hermes run against a provider on this machine: streaming, stopping, failing, dying.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
-import { makePlace, type Place } from "../fakes/hermes.ts";
-import { type FakeLlm, startFakeLlm } from "../fakes/llm/server.ts";
+import { llm, place, useProgram } from "../fakes/program.ts";
 
-let llm: FakeLlm;
-let place: Place;
-beforeEach(async () => {
-  llm = await startFakeLlm();
-  place = makePlace({ OPENAI_BASE_URL: llm.url, OPENAI_API_KEY: "sk-secret-canary-123456", LLM_MODEL: "fake-model" });
-});
-afterEach(async () => {
-  place.clear();
-  expect(llm.violations).toEqual([]);
-  await llm.close();
-});
+useProgram({ env: { OPENAI_API_KEY: "sk-secret-canary-123456" } });
 
 function run(...args: string[]) {
   const hermes = place.start(["run", ...args]);

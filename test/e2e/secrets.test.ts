@@ -1,29 +1,16 @@
 // What other processes of the same user can see of a gateway's secrets, from its start through a restart.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect } from "vitest";
+import { afterEach, expect } from "vitest";
 import { ownerPid } from "../../src/store/sqlite/sqlite.ts";
-import { makePlace, type Place } from "../fakes/hermes.ts";
-import { type FakeLlm, startFakeLlm } from "../fakes/llm/server.ts";
+import { llm, place, useProgram } from "../fakes/program.ts";
 import { needs } from "../needs.ts";
 
 const KEY = "canary-api-0123456789abcdef0123456789abcdef";
-let llm: FakeLlm;
-let place: Place;
-beforeEach(async () => {
-  llm = await startFakeLlm();
-  place = makePlace({
-    OPENAI_BASE_URL: llm.url,
-    OPENAI_API_KEY: "sk-canary-model",
-    API_SERVER_KEY: KEY,
-    LLM_MODEL: "m",
-  });
-});
-afterEach(async () => {
+useProgram({ env: { OPENAI_API_KEY: "sk-canary-model", API_SERVER_KEY: KEY, LLM_MODEL: "m" } });
+afterEach(() => {
   const pid = owner();
   if (pid !== null) process.kill(pid, "SIGKILL"); // the second one has no parent that could end it
-  place.clear();
-  await llm.close();
 });
 
 const owner = () => (existsSync(join(place.home, "hermes.db.lock")) ? ownerPid(join(place.home, "hermes.db")) : null);

@@ -10,25 +10,16 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { makePlace, type Place } from "../fakes/hermes.ts";
-import { type FakeLlm, startFakeLlm } from "../fakes/llm/server.ts";
+import { describe, expect, it } from "vitest";
+import { type Place } from "../fakes/hermes.ts";
+import { startFakeLlm } from "../fakes/llm/server.ts";
+import { llm, place, useProgram } from "../fakes/program.ts";
 import { needs } from "../needs.ts";
 
 type Hermes = ReturnType<Place["start"]>;
 
 const KEY = "made-up-canary-0123456789";
-let llm: FakeLlm;
-let place: Place;
-beforeEach(async () => {
-  llm = await startFakeLlm({ apiKey: KEY, models: ["zebra-1", "fake-model"] });
-  place = makePlace();
-});
-afterEach(async () => {
-  place.clear();
-  expect(llm.violations).toEqual([]);
-  await llm.close();
-});
+useProgram({ llm: { apiKey: KEY, models: ["zebra-1", "fake-model"] }, knowsProvider: false });
 
 const file = (name: string) => join(place.home, name);
 const read = (name: string) => readFileSync(file(name), "utf8");
@@ -115,21 +106,21 @@ describe("hermes setup by flags", () => {
   });
 
   it("keeps the window and the prices that the server says, and no window of another model", async () => {
-    await llm.close();
     const pricing = { prompt: "0.000001", completion: "0.000002" };
-    llm = await startFakeLlm({
+    const priced = await startFakeLlm({
       apiKey: KEY,
       models: [{ id: "large-1.5", context_length: 65_536, pricing }, "zebra-1"],
     });
     write("config.yaml", "model: {default: old/model, context_length: 32000}");
     write(".env", `OPENAI_API_KEY=${KEY}`);
-    const at = `--provider openai-compatible --base-url ${llm.url}`;
+    const at = `--provider openai-compatible --base-url ${priced.url}`;
     expect(await setup(`${at} --model large-1.5 --yes`).exit).toBe(0);
     expect(read("config.yaml")).toContain("context_length: 65536");
     expect(read("config.yaml")).toContain("prices:\n  large-1.5:\n    input: 1\n    output: 2\n");
     expect(await setup(`${at} --model zebra-1 --yes`).exit).toBe(0);
     expect(read("config.yaml")).not.toContain("context_length");
     await expectWorks();
+    await priced.close();
   });
 
   it("takes `model: some/model` for what it means, and a section with nothing in it", async () => {

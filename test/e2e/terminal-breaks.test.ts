@@ -1,28 +1,14 @@
 // What a person sees on a real terminal when the model is in trouble.
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
-import { makePlace, type Place } from "../fakes/hermes.ts";
-import { type FakeLlm, startFakeLlm } from "../fakes/llm/server.ts";
-import { onTerminal, type Screen } from "../fakes/pty.ts";
+import { llm, openTerminal, place, useProgram } from "../fakes/program.ts";
+import { type Screen } from "../fakes/pty.ts";
 
-let llm: FakeLlm;
-let place: Place;
-let screen: Screen | null = null;
-beforeEach(async () => {
-  llm = await startFakeLlm();
-  place = makePlace({ OPENAI_BASE_URL: llm.url, OPENAI_API_KEY: "k", LLM_MODEL: "fake-model" });
-});
-afterEach(async () => {
-  screen?.kill("SIGTERM");
-  await screen?.exit;
-  screen = null;
-  place.clear();
-  await llm.close();
-});
+useProgram();
 
 async function chat(): Promise<Screen> {
-  screen = onTerminal(place, ["chat", "--session", "talk"], { cols: 100, rows: 30 });
+  const screen = openTerminal(["chat", "--session", "talk"], { cols: 100, rows: 30 });
   await screen.shows("Ctrl+D leaves");
   return screen;
 }

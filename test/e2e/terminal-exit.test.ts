@@ -1,42 +1,25 @@
 // hermes chat on a real terminal: every way out of it. It is short whatever hangs, the terminal is as it was, nothing that was
 // started is left, and the conversation goes on where it was.
-import { mkdir, writeFile } from "node:fs/promises";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { alive, eventually, holds, isWorking, rests, typed } from "../fakes/chat-screen.ts";
-import { makePlace, type Place } from "../fakes/hermes.ts";
-import { type FakeLlm, startFakeLlm } from "../fakes/llm/server.ts";
-import { onTerminal, type Screen, startShell } from "../fakes/pty.ts";
+import { closeAfterTest, configure, llm, openTerminal, place, useProgram } from "../fakes/program.ts";
+import { type Screen, startShell } from "../fakes/pty.ts";
 
-let llm: FakeLlm;
-let place: Place;
-let open: Pick<Screen, "kill" | "exit">[];
-let servers: Server[];
-beforeEach(async () => {
-  llm = await startFakeLlm();
-  // Nothing is asked about a command here.
-  const env = { OPENAI_BASE_URL: llm.url, OPENAI_API_KEY: "k", LLM_MODEL: "fake-model", HERMES_YOLO_MODE: "yes" };
-  place = makePlace(env);
-  open = [];
-  servers = [];
-});
-afterEach(async () => {
-  for (const one of open) one.kill("SIGTERM");
-  await Promise.all(open.map((one) => one.exit));
-  place.clear();
-  for (const server of servers) server.close();
-  expect(llm.violations).toEqual([]);
-  await llm.close();
+// Nothing is asked about a command here.
+useProgram({ env: { HERMES_YOLO_MODE: "yes" } });
+let servers: Server[] = [];
+afterEach(() => {
+  for (const server of servers.splice(0)) server.close();
 });
 
 const SIZE = { cols: 100, rows: 30 };
 const READY = "Ctrl+D leaves";
 
 function start(args: string[], env: NodeJS.ProcessEnv = {}): Screen {
-  const screen = onTerminal(place, args, { ...SIZE, env });
-  open.push(screen);
+  const screen = openTerminal(args, { ...SIZE, env });
   return screen;
 }
 async function chat(args: string[] = [], env: NodeJS.ProcessEnv = {}): Promise<Screen> {
@@ -56,14 +39,10 @@ const prompted = (shell: Screen) =>
 
 async function gateway(port: number) {
   const served = place.start(["gateway"], { API_SERVER_PORT: String(port) });
-  open.push(served);
+  closeAfterTest(served);
   await served.prints(/hermes gateway ready on/);
   return served;
 }
-const configure = async (yaml: string) => {
-  await mkdir(place.home, { recursive: true });
-  await writeFile(join(place.home, "config.yaml"), yaml);
-};
 
 /** Takes connections, and never says a word. */
 async function silentServer(): Promise<string> {
@@ -226,7 +205,7 @@ describe("over within five seconds", () => {
   it("with a memory, a collector of traces and an MCP tool that never answer, and a deaf command", async () => {
     const fake = join(import.meta.dirname, "../fakes/mcp-server.ts");
     const server = ["sh", "-c", `trap '' TERM HUP; '${process.execPath}' '${fake}'`];
-    await configure(`memory: { provider: [http], http: { url: "${await silentServer()}" } }
+    configure(`memory: { provider: [http], http: { url: "${await silentServer()}" } }
 mcp_servers: { fake: { command: ${JSON.stringify(server)} } }
 telemetry: { endpoint: "${await silentServer()}" }\n`);
     llm.script([{ text: "Hello." }, { calls: [{ name: "mcp_fake_hang", args: {} }, ...runs(DEAF).calls] }]);
@@ -240,7 +219,7 @@ telemetry: { endpoint: "${await silentServer()}" }\n`);
   });
 
   it("before it is open, with an MCP server that never answers", async () => {
-    await configure(`mcp_servers: { deaf: { command: ${JSON.stringify(["sh", "-c", DEAF])} } }\n`);
+    configure(`mcp_servers: { deaf: { command: ${JSON.stringify(["sh", "-c", DEAF])} } }\n`);
     const screen = start(["chat"]);
     await runsNow("sleep 1");
     expect(screen.text()).not.toContain(READY);
@@ -248,7 +227,7 @@ telemetry: { endpoint: "${await silentServer()}" }\n`);
   });
 
   it("and if it were not, it would be killed", async () => {
-    await configure(`telemetry: { endpoint: "${await silentServer()}" }\n`); // it is told the last for two seconds
+    configure(`telemetry: { endpoint: "${await silentServer()}" }\n`); // it is told the last for two seconds
     const screen = await chat([], { HERMES_EXIT_WATCHDOG_S: "1" });
     screen.type("hi\r");
     await screen.shows("Hello from the fake model.");

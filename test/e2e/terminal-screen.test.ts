@@ -2,38 +2,17 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { holds, isWorking, typed } from "../fakes/chat-screen.ts";
-import { makePlace, type Place } from "../fakes/hermes.ts";
-import { type FakeLlm, startFakeLlm } from "../fakes/llm/server.ts";
-import { onTerminal, type Screen } from "../fakes/pty.ts";
+import { llm, openTerminal, place, useProgram } from "../fakes/program.ts";
+import { type Screen } from "../fakes/pty.ts";
 
-let llm: FakeLlm;
-let place: Place;
-let screens: Screen[];
-beforeEach(async () => {
-  llm = await startFakeLlm();
-  place = makePlace({
-    OPENAI_BASE_URL: llm.url,
-    OPENAI_API_KEY: "k",
-    LLM_MODEL: "fake-model",
-    HERMES_YOLO_MODE: "yes",
-  });
-  screens = [];
-});
-afterEach(async () => {
-  for (const screen of screens) screen.kill("SIGTERM");
-  await Promise.all(screens.map((screen) => screen.exit));
-  place.clear();
-  expect(llm.violations).toEqual([]);
-  await llm.close();
-});
+useProgram({ env: { HERMES_YOLO_MODE: "yes" } });
 
 type Size = { cols?: number; rows?: number; env?: NodeJS.ProcessEnv };
 
 async function chat(size: Size = {}, args: string[] = []): Promise<Screen> {
-  const screen = onTerminal(place, ["chat", ...args], size);
-  screens.push(screen);
+  const screen = openTerminal(["chat", ...args], size);
   await screen.until(() => /^fake-model/m.test(screen.text()), "the status bar");
   return screen;
 }
@@ -362,8 +341,7 @@ describe("text that is hard to draw", () => {
 
   it("cannot drive it in plain lines either", async () => {
     llm.script([{ text: letters(`answer${EVIL}`), calls: [runs(`echo 'out${EVIL}'; exit 1`)] }, { text: "over" }]);
-    const screen = onTerminal(place, ["chat", "--plain"]);
-    screens.push(screen);
+    const screen = openTerminal(["chat", "--plain"]);
     await screen.shows("Ctrl+D leaves");
     send(screen, "go");
     await screen.shows("over");
@@ -415,8 +393,7 @@ describe("what it looks like", () => {
     ["--plain", ["chat", "--plain"], {}],
     ["TERM=dumb", ["chat"], { TERM: "dumb" }],
   ])("%s: plain lines without any sequence", async (_, args, env) => {
-    const screen = onTerminal(place, args, { env });
-    screens.push(screen);
+    const screen = openTerminal(args, { env });
     await screen.shows("Ctrl+D leaves");
     llm.script([
       { text: "**the** answer", calls: [runs("exit 3")] },

@@ -3,40 +3,22 @@ import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { COMMANDS } from "../../src/surfaces/terminal/commands.ts";
 import { alive, eventually, holds, rests, typed } from "../fakes/chat-screen.ts";
-import { makePlace, type Place } from "../fakes/hermes.ts";
-import { type FakeLlm, startFakeLlm } from "../fakes/llm/server.ts";
-import { onTerminal, type Screen, startShell } from "../fakes/pty.ts";
+import { closeAfterTest, llm, openTerminal, place, useProgram } from "../fakes/program.ts";
+import { type Screen, startShell } from "../fakes/pty.ts";
 import { needs } from "../needs.ts";
 
 const boxed = await needs("sandbox", "git");
 
-let llm: FakeLlm;
-let place: Place;
-let screens: Screen[];
-beforeEach(async () => {
-  llm = await startFakeLlm({ models: ["fake-model", "other-model", "third-model"] });
-  place = makePlace({
-    OPENAI_BASE_URL: llm.url,
-    OPENAI_API_KEY: "k",
-    LLM_MODEL: "fake-model",
-    HERMES_YOLO_MODE: "yes",
-  });
-  screens = [];
-});
-afterEach(async () => {
-  for (const screen of screens) screen.kill("SIGTERM");
-  await Promise.all(screens.map((screen) => screen.exit));
-  place.clear();
-  expect(llm.violations).toEqual([]);
-  await llm.close();
+useProgram({
+  llm: { models: ["fake-model", "other-model", "third-model"] },
+  env: { HERMES_YOLO_MODE: "yes" },
 });
 
 function open(args: string[] = [], env: NodeJS.ProcessEnv = {}): Screen {
-  const screen = onTerminal(place, ["chat", ...args], { cols: 120, rows: 40, env });
-  screens.push(screen);
+  const screen = openTerminal(["chat", ...args], { cols: 120, rows: 40, env });
   return screen;
 }
 async function chat(args: string[] = [], env: NodeJS.ProcessEnv = {}): Promise<Screen> {
@@ -286,7 +268,7 @@ describe("conversations", () => {
       await leave(named);
     }
     const shell = startShell(place, { cols: 100 });
-    screens.push(shell);
+    closeAfterTest(shell);
     const before = shell.settings();
     send(shell, "hermes chat --resume nosuch; echo code $?");
     await shell.shows("code 1");
@@ -506,7 +488,7 @@ describe("the first start", () => {
   it("with a wrong setting is one message, and the terminal is as it was", async () => {
     configure("display:\n  theme: pink\n");
     const shell = startShell(place, { cols: 100 });
-    screens.push(shell);
+    closeAfterTest(shell);
     const before = shell.settings();
     send(shell, "hermes chat; echo code $?");
     await shell.shows("code 78");

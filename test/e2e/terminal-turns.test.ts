@@ -4,30 +4,17 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createRemoteRuntime } from "../../src/client/remote.ts";
 import type { Entry } from "../../src/core/session.ts";
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { eventually, holds, rests, toolsOf, typed } from "../fakes/chat-screen.ts";
-import { makePlace, type Place, program } from "../fakes/hermes.ts";
-import { type FakeLlm, type LlmRequest, startFakeLlm } from "../fakes/llm/server.ts";
-import { onTerminal, type Screen } from "../fakes/pty.ts";
+import { program } from "../fakes/hermes.ts";
+import { type LlmRequest } from "../fakes/llm/server.ts";
+import { llm, openTerminal, place, useProgram } from "../fakes/program.ts";
+import { type Screen } from "../fakes/pty.ts";
 
-let llm: FakeLlm;
-let place: Place;
-let screens: Screen[];
-beforeEach(async () => {
-  llm = await startFakeLlm();
-  place = makePlace({ OPENAI_BASE_URL: llm.url, OPENAI_API_KEY: "k", LLM_MODEL: "fake-model" });
-  screens = [];
-});
-afterEach(async () => {
-  for (const screen of screens) screen.kill("SIGTERM");
-  await Promise.all(screens.map((screen) => screen.exit));
-  place.clear();
-  expect(llm.violations).toEqual([]);
-  await llm.close();
-});
+useProgram();
 
 const SESSION = "agent:main:terminal:dm:talk";
 /** Nothing is asked about a command. */
@@ -35,8 +22,7 @@ const FREELY = { HERMES_YOLO_MODE: "yes" };
 const ALT_ENTER = "\x1b\r";
 
 async function chat(env: NodeJS.ProcessEnv = {}): Promise<Screen> {
-  const screen = onTerminal(place, ["chat", "--session", "talk"], { env, cols: 100, rows: 30 });
-  screens.push(screen);
+  const screen = openTerminal(["chat", "--session", "talk"], { env, cols: 100, rows: 30 });
   await screen.shows("Ctrl+D leaves");
   return screen;
 }
@@ -411,8 +397,7 @@ describe("when it asks", () => {
 it("where nothing can be stored the text stays in the editor, and is sent when there is room again", async () => {
   // As good as a full disk: no file may grow beyond 300 kB.
   const limited = `trap '' XFSZ; ulimit -S -f 600; exec '${program}' chat --session talk`;
-  const screen = onTerminal(place, ["-c", limited], { command: ["sh"], cols: 100, rows: 30 });
-  screens.push(screen);
+  const screen = openTerminal(["-c", limited], { command: ["sh"], cols: 100, rows: 30 });
   await screen.shows("Ctrl+D leaves");
   screen.paste(`${"much to say ".repeat(22_000)}and the end`);
   await screen.shows("[paste #1");

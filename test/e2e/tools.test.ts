@@ -2,30 +2,15 @@
 // nothing is left running, nothing is done twice, and every call has its result (the provider refuses anything else).
 import { existsSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { openRuntime } from "../../src/compose/runtime.ts";
 import { sessionDir } from "../../src/platform/session-dirs.ts";
-import { makePlace, type Place } from "../fakes/hermes.ts";
-import { type FakeLlm, type LlmRequest, startFakeLlm } from "../fakes/llm/server.ts";
+import { type LlmRequest } from "../fakes/llm/server.ts";
+import { configure, llm, place, useProgram } from "../fakes/program.ts";
 
-let llm: FakeLlm;
-let place: Place;
-beforeEach(async () => {
-  llm = await startFakeLlm();
-  place = makePlace(settings());
-  configure("approvals: {mode: off}\nterminal: {sandbox: off}\n");
-});
-afterEach(async () => {
-  place.clear();
-  expect(llm.violations).toEqual([]);
-  await llm.close();
-});
+useProgram({ config: "approvals: {mode: off}\nterminal: {sandbox: off}\n" });
 
 const settings = () => ({ OPENAI_BASE_URL: llm.url, OPENAI_API_KEY: "k", LLM_MODEL: "fake-model" });
-function configure(text: string) {
-  mkdirSync(place.home, { recursive: true, mode: 0o700 });
-  writeFileSync(join(place.home, "config.yaml"), text, { mode: 0o600 });
-}
 const call = (name: string, args: unknown) => ({ calls: [{ name, args }] });
 const terminal = (command: string) => call("terminal", { command });
 const said = (request: LlmRequest | undefined) => JSON.stringify(request?.body);

@@ -1,33 +1,18 @@
 // An error that nobody caught: it is logged, what runs may finish, and the process leaves with a code.
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
-import { makePlace, type Place } from "../fakes/hermes.ts";
-import { type FakeLlm, startFakeLlm } from "../fakes/llm/server.ts";
+import { llm, openGateway, place, useProgram } from "../fakes/program.ts";
 
 const KEY = "k3y-Zq8vN1xR5tW7yB0cD2fG4hJ6kL9mP";
 const PLANTED = [
   ["SIGWINCH", "planted rejection"],
   ["SIGURG", "planted exception"],
 ] as const;
-let llm: FakeLlm;
-let place: Place;
-beforeEach(async () => {
-  llm = await startFakeLlm();
-  place = makePlace({
-    OPENAI_BASE_URL: llm.url,
-    OPENAI_API_KEY: "k",
-    LLM_MODEL: "fake-model",
-    API_SERVER_KEY: KEY,
-    NODE_OPTIONS: `--import=${new URL("../fakes/plant-error.ts", import.meta.url).href}`,
-  });
-  mkdirSync(place.home, { recursive: true, mode: 0o700 });
-  writeFileSync(join(place.home, "config.yaml"), "approvals: {mode: off}\nterminal: {sandbox: off}\n", { mode: 0o600 });
-});
-afterEach(async () => {
-  place.clear();
-  await llm.close();
+useProgram({
+  env: { API_SERVER_KEY: KEY, NODE_OPTIONS: `--import=${new URL("../fakes/plant-error.ts", import.meta.url).href}` },
+  config: "approvals: {mode: off}\nterminal: {sandbox: off}\n",
 });
 const logged = () => readFileSync(join(place.home, "logs", "hermes.log"), "utf8");
 
@@ -35,9 +20,7 @@ describe.each(PLANTED)("after %s (%s)", (signal, error) => {
   it("a gateway takes nothing new, lets the running turn finish, and ends with 1", async () => {
     const release = Promise.withResolvers<void>();
     llm.script({ text: "finished all the same", hold: release.promise });
-    const hermes = place.start(["gateway", "--port", "0"]);
-    await hermes.prints(/^hermes gateway ready on http:\S+\n/m);
-    const url = /ready on (http:\S+)\n/.exec(hermes.stdout())?.[1] ?? "";
+    const { hermes, url } = await openGateway();
     const headers = { Authorization: `Bearer ${KEY}`, "Content-Type": "application/json" };
     const run = (input: string) =>
       fetch(`${url}/v1/runs`, { method: "POST", headers, body: JSON.stringify({ input }) });
