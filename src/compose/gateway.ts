@@ -1,4 +1,5 @@
 // hermes gateway: runtime, chats and API in one process, from its start to its end.
+
 import { createHmac, randomBytes, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import * as z from "zod";
@@ -7,6 +8,7 @@ import type { Config } from "../config/schema.ts";
 import type { Chat, PairingDesk } from "../core/chat.ts";
 import { ConfigError } from "../core/errors.ts";
 import type { Channel, Notes } from "../core/ports.ts";
+import { parseKey, rootOf } from "../core/session-key.ts";
 import { textWithin } from "../platform/capped.ts";
 import { clock } from "../platform/clock.ts";
 import { setDeadline } from "../platform/deadline.ts";
@@ -119,7 +121,10 @@ const chatConfig = (config: Config, platform: string): ChatConfig | null => {
   return all[platform] ?? null;
 };
 /** Nobody sits behind a webhook: whoever signs may say who is speaking, and nobody presses a button. */
-const isUnattended = (session: string) => session.startsWith("agent:main:webhook:");
+const isUnattended = (session: string) => {
+  const key = parseKey(rootOf(session));
+  return key.of === "chat" && key.platform === "webhook";
+};
 
 const listsOf = (config: Config, platform: string) => {
   if (platform === "webhook") return { allowed: ["*"], admins: [] };

@@ -1,10 +1,12 @@
 // The runtime that surfaces use, a few lines each over `change`.
+
 import { createHash } from "node:crypto";
 import { createBounded } from "../core/bounded.ts";
 import { messageOf, Refusal, StoreFault } from "../core/errors.ts";
 import { foldRun, type Run } from "../core/run.ts";
 import type { AcceptRequest, Load, Receipt, Runtime, Status, Stopped, Update, Whereabouts } from "../core/runtime.ts";
 import type { Effect, Entry, Event, Session } from "../core/session.ts";
+import { RUN } from "../core/session-key.ts";
 import { titleOf } from "../core/title.ts";
 import { emptyTranscript, extend } from "../core/transcript.ts";
 import { unsaved } from "../core/turn.ts";
@@ -376,7 +378,7 @@ const before = (entry: Entry | undefined) => String((entry?.seq ?? 1) - 1);
 const hash = (parts: unknown[]) => createHash("sha256").update(JSON.stringify(parts)).digest("hex");
 
 /** Made from where the input came from: delivered twice, it is the same turn by construction (I3). */
-export const turnId = (source: string, key: string): string => `run_${hash([source, key]).slice(0, 32)}`;
+export const turnId = (source: string, key: string): string => `${RUN}${hash([source, key]).slice(0, 32)}`;
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const CONTROL = /[\u0000-\u001f\u007f]/;

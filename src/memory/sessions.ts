@@ -1,7 +1,8 @@
 // What was said in earlier conversations, as a memory: nothing is written, the store has it all.
 import type { Clock, Found, Store } from "../core/ports.ts";
+import { isChild } from "../core/session-key.ts";
 import type { MemoryProvider, Whose } from "./provider.ts";
-import { isChild, scopeOf, searchedFrom } from "./scope.ts";
+import { scopeOf, searchedFrom } from "./scope.ts";
 
 type Options = { search: Store["search"]; clock: Pick<Clock, "now"> };
 

@@ -1,5 +1,7 @@
 // One turn as spans, from its entries alone and after it is over: what is written down is all there is to measure.
+
 import type { Entry } from "../core/session.ts";
+import { parseKey, rootOf } from "../core/session-key.ts";
 
 export type Span = {
   name: string;
@@ -159,9 +161,10 @@ const told = ({ content, redact }: Telling, text: string): string =>
 
 /** The platform and the kind of talk: what follows in a key is somebody's id, and what an API client chose may be. */
 function kindOf(session: string): string {
-  const [, talk] = /^agent:main:([a-z]{1,32}:(?:dm|group|channel|thread))(?::|$)/.exec(session) ?? [];
-  if (talk) return talk;
-  return session.startsWith("run_") ? "run" : "other";
+  const key = parseKey(rootOf(session));
+  if (key.of === "chat") return `${key.platform}:${key.place.kind}`;
+  if (key.of === "terminal" || key.of === "api") return `${key.of}:dm`;
+  return key.of === "run" ? "run" : "other";
 }
 
 /** A model can call a tool by any text. */

@@ -32,6 +32,10 @@ describe("the source is a star around core", () => {
     expect(breaches(untyped)).toEqual([]);
   });
 
+  it("builds and reads session keys in one file", () => {
+    expect(breaches(handmadeKeys)).toEqual([]);
+  });
+
   it("never links signals with AbortSignal.any, which leaks on a long-lived one", () => {
     expect(breaches(leakySignals)).toEqual([]);
   });
@@ -125,6 +129,14 @@ describe("the rules can fail", () => {
       expect(untyped("src/core/turn.ts", source)).toHaveLength(1);
     },
   );
+
+  it.each([
+    'session.startsWith("agent:main:webhook:")',
+    "const key = `agent:main:${id}`;",
+    "`${session}/child/${turn}`",
+  ])("a session key made by hand: %s", (source) => {
+    expect(handmadeKeys("src/tools/delegate.ts", source)).toHaveLength(1);
+  });
 
   it("a file too long, a leaking signal", () => {
     expect(tooLong("src/core/turn.ts", "\n".repeat(501))).toHaveLength(1);
@@ -284,6 +296,12 @@ function untyped(path: string, source: string): string[] {
   const casts = codeOf(source).match(/(?:\bas|[:<,|&])\s*any\b(?!\s*[:(])/g) ?? [];
   const pragmas = source.match(/@ts-(?:ignore|nocheck|expect-error)/g) ?? [];
   return [...casts, ...pragmas].map((found) => `${path} has ${found}`);
+}
+
+function handmadeKeys(path: string, source: string): string[] {
+  if (path === "src/core/session-key.ts") return [];
+  const found = source.match(/["'`]agent:|(?<!^\s*(?:\/\/|\*).*)\/child\//gm) ?? [];
+  return found.map((part) => `${path} has ${part}`);
 }
 
 function leakySignals(path: string, source: string): string[] {

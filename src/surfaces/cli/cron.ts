@@ -1,7 +1,9 @@
 // hermes cron: what is done at set times. Over the scheduler's notes, or over the gateway that runs them.
+
 import * as z from "zod";
 import { messageOf } from "../../core/errors.ts";
 import type { Job, Jobs, Refused, RunningJobs } from "../../core/jobs.ts";
+import { wholeKey } from "../../core/session-key.ts";
 import { printable } from "../../platform/logline.ts";
 
 /** `runNow` is not there where nothing runs them now. */
@@ -37,7 +39,7 @@ export async function addJob({ jobs, print, complain }: CronOptions, text: strin
   const job = await jobs.add({
     ...when,
     text,
-    route: to === undefined ? null : sessionOf(to),
+    route: to === undefined ? null : wholeKey(to),
     ...(allow && { unattended: "allow" }),
     ...(skipMissed && { catchUp: "skip" }),
     createdBy: "cli",
@@ -76,8 +78,6 @@ function refuse({ why }: Refused, complain: CronOptions["complain"]): number {
   complain(printable(why));
   return 1;
 }
-
-const sessionOf = (to: string) => (to.startsWith("agent:") ? to : `agent:main:${to}`);
 
 function tableOf(jobs: readonly Job[]): string {
   const rows = jobs.map((job) => [

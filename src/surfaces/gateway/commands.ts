@@ -7,10 +7,9 @@ import { grantsCommand } from "../../core/grant.ts";
 import type { Notes } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Image, Mode } from "../../core/session.ts";
-import { type Access, asRecord } from "./access.ts";
-import { BESIDE } from "./outbox.ts";
+import { BACKGROUND, backgroundSession, generation, generationOf } from "../../core/session-key.ts";
+import { type Access, asRecord, personOf } from "./access.ts";
 import type { Questions } from "./questions.ts";
-import { generation, generationOf, personOf } from "./route.ts";
 import type { Sessions } from "./sessions.ts";
 
 export type Typed = { name: string; rest: string };
@@ -82,7 +81,7 @@ export function createCommands(options: {
 
   /** Tasks beside this conversation that are at work. */
   async function beside(key: string) {
-    const tasks = await runtime.sessions({ prefix: BESIDE, active: true, limit: 200 });
+    const tasks = await runtime.sessions({ prefix: BACKGROUND, active: true, limit: 200 });
     const found = await Promise.all(
       tasks.map(async ({ session, title }) => {
         const mine = asRecord(await notes.get(`route/${session}`))?.["to"] === key;
@@ -135,7 +134,7 @@ export function createCommands(options: {
       description: "work on something beside this conversation",
       async run({ rest, key, platform, from, message }) {
         if (!rest) return "What shall I do? /background your task";
-        const session = `${BESIDE}${runtime.idOf(platform, message)}`;
+        const session = backgroundSession(runtime.idOf(platform, message));
         await notes.set(`route/${session}`, { to: key });
         const by = personOf(platform, from);
         const request = { session, source: "background", key: `${platform} ${message}`, text: rest, by } as const;

@@ -7,13 +7,13 @@ import { Refusal } from "../../core/errors.ts";
 import type { Clock, Notes } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Applied, Image, Mode } from "../../core/session.ts";
+import { chatSession } from "../../core/session-key.ts";
 import { sessionDir } from "../../platform/session-dirs.ts";
-import { type Access, asRecord } from "./access.ts";
+import { type Access, asRecord, personOf } from "./access.ts";
 import { keepAttachments } from "./attachments.ts";
 import { type Commands, commandIn, type Typed } from "./commands.ts";
 import type { Tell } from "./notices.ts";
 import { type Decision, type Questions, thanks } from "./questions.ts";
-import { personOf, sessionKey } from "./route.ts";
 import type { Sessions } from "./sessions.ts";
 
 export type TalkOptions = {
@@ -67,7 +67,8 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
       if (!(await access.mayTalk(platform, place, from))) return stranger(message);
       if (!message.addressed) return;
       await access.noteAdmin(platform, place, from);
-      const key = sessionKey(platform, place, from, options.sharedGroups);
+      const user = (place.kind === "group" || place.kind === "channel") && !options.sharedGroups ? from.id : undefined;
+      const key = chatSession({ platform, place, ...(user !== undefined && { user }), generation: 1 });
       const session = await sessions.current(key);
       const before = await notes.get(onceOf(message));
       if (before === "done") return;

@@ -6,10 +6,9 @@ import { choiceAnswer, choiceIn } from "../../conversation/choice.ts";
 import type { Button, Chat, Person, Place, Pressed } from "../../core/chat.ts";
 import type { Clock, Log, Notes } from "../../core/ports.ts";
 import type { Answer, Runtime, Status } from "../../core/runtime.ts";
-import { type Access, asRecord } from "./access.ts";
+import { type Access, asRecord, personOf } from "./access.ts";
 import type { Tell } from "./notices.ts";
 import { faultOf } from "./outbox.ts";
-import { personOf } from "./route.ts";
 import { splitMarkdown } from "./split.ts";
 
 export type Question = Status["asking"][number];

@@ -1,7 +1,7 @@
 // Which session a place talks in now: the one of its key, until somebody begins anew.
 import type { Notes } from "../../core/ports.ts";
+import { generation, generationOf } from "../../core/session-key.ts";
 import { asRecord } from "./access.ts";
-import { generation, generationOf } from "./route.ts";
 
 export type Sessions = ReturnType<typeof createSessions>;
 

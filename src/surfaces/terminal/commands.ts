@@ -5,10 +5,10 @@ import { rewind, undo } from "../../conversation/rewind.ts";
 import { grantsCommand } from "../../core/grant.ts";
 import type { AcceptRequest, Answer, Runtime } from "../../core/runtime.ts";
 import type { Mode } from "../../core/session.ts";
+import { isTerminal, shortName, TERMINAL } from "../../core/session-key.ts";
 import { allEntries, exportJson, exportMarkdown } from "./export.ts";
 import type { Facts, Question } from "./facts.ts";
 import { findSession } from "./find.ts";
-import { isTerminal, shortName, TERMINAL } from "./names.ts";
 import type { TalkOptions } from "./talk.ts";
 import type { View } from "./view.ts";
 

@@ -3,10 +3,10 @@
 import { messageOf } from "../../core/errors.ts";
 import type { AcceptRequest, Answer, Receipt, Runtime } from "../../core/runtime.ts";
 import type { Image, Input, Mode, Usage } from "../../core/session.ts";
+import { shortName } from "../../core/session-key.ts";
 import { COMMANDS, commandIn, type Desk } from "./commands.ts";
 import { fenced } from "./export.ts";
 import { added, after, type Facts, type Question } from "./facts.ts";
-import { shortName } from "./names.ts";
 import { createTeller } from "./updates.ts";
 import type { View } from "./view.ts";
 
