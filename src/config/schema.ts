@@ -1,5 +1,7 @@
 // Everything that can be configured: keys, defaults, what each accepts, and the variables that set them.
+
 import * as z from "zod";
+import { MODES } from "../core/session.ts";
 
 // A variable is always text and YAML is often quoted, so every kind reads its text form too.
 const asNumber = (value: unknown) =>
@@ -68,7 +70,6 @@ const section = <T extends z.ZodRawShape>(shape: T) =>
     z.strictObject(shape, { error: "must be a section: keys and values, indented below it" }),
   );
 
-const BUSY_MODES = ["interrupt", "queue", "steer"] as const;
 const PROVIDERS = ["auto", "openai-compatible", "openai", "anthropic", "demo"] as const;
 const DIGITS = /^\d+$/;
 
@@ -76,7 +77,7 @@ const chat = (shape: RegExp, needs: string) => ({
   api_root: webAddress().optional(),
   allowed_users: ids(shape, needs),
   admin_users: ids(shape, needs),
-  busy_input_mode: oneOf(...BUSY_MODES).optional(),
+  busy_input_mode: oneOf(...MODES).optional(),
 });
 
 export const DRAIN_TIMEOUT = { key: "agent.restart_drain_timeout", default: 60 };
@@ -119,7 +120,7 @@ export const schema = section({
     exit_watchdog: seconds(1).default(30),
   }),
   display: section({
-    busy_input_mode: oneOf(...BUSY_MODES).default("interrupt"),
+    busy_input_mode: oneOf(...MODES).default("interrupt"),
     compact: yesNo().default(false),
     show_reasoning: yesNo().default(false),
     tool_progress: oneOf("off", "new", "all", "verbose").default("all"),

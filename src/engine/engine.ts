@@ -5,7 +5,7 @@ import { createBounded } from "../core/bounded.ts";
 import { messageOf, Refusal, StoreFault } from "../core/errors.ts";
 import { foldRun, type Run } from "../core/run.ts";
 import type { AcceptRequest, Load, Receipt, Runtime, Status, Stopped, Update, Whereabouts } from "../core/runtime.ts";
-import type { Effect, Entry, Event, Session } from "../core/session.ts";
+import { type Effect, type Entry, type Event, MODES, type Session } from "../core/session.ts";
 import { RUN } from "../core/session-key.ts";
 import { titleOf } from "../core/title.ts";
 import { emptyTranscript, extend } from "../core/transcript.ts";
@@ -394,6 +394,6 @@ function validate(request: AcceptRequest & { session: string }, limits: Limits):
   if (typeof text !== "string" || !text.trim()) throw new Refusal("empty_text", "There is no text in this message.");
   if (text.length > limits.text)
     throw new Refusal("text_too_long", `This message has ${text.length} characters; at most ${limits.text} fit.`);
-  if (!["interrupt", "queue", "steer"].includes(mode))
-    throw new Refusal("invalid_mode", `The mode must be interrupt, queue or steer, not ${JSON.stringify(mode)}.`);
+  if (!MODES.includes(mode))
+    throw new Refusal("invalid_mode", `The mode must be one of ${MODES.join(", ")}, not ${JSON.stringify(mode)}.`);
 }

@@ -2,6 +2,7 @@
 // said is durable; when it rejects, nothing was taken and the platform brings it again. What is brought twice is done once.
 
 import { SCOPES } from "../../conversation/choice.ts";
+import { takenText } from "../../conversation/modes.ts";
 import type { Chat, Ears, Heard, Place } from "../../core/chat.ts";
 import { Refusal } from "../../core/errors.ts";
 import type { Clock, Notes } from "../../core/ports.ts";
@@ -32,12 +33,6 @@ export type TalkOptions = {
   sharedGroups: boolean;
 };
 
-const ACK: Record<Applied, string> = {
-  began: "",
-  interrupt: "⚡ Interrupting current task. I'll respond to your message shortly.",
-  queue: "⏳ Queued for the next turn. I'll respond once the current task finishes.",
-  steer: "⏩ Steered into current run. Your message arrives after the next tool call.",
-};
 const DRAINING = {
   fresh: "⏳ Gateway is restarting and is not accepting new work right now.",
   busy: "⏳ Gateway is restarting. Your message is queued for the next turn.",
@@ -147,7 +142,7 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
     }
 
     function acknowledge(place: Place, session: string, applied: Applied, key: string) {
-      const words = applied !== "began" && runtime.draining() ? DRAINING.busy : ACK[applied];
+      const words = applied !== "began" && runtime.draining() ? DRAINING.busy : takenText(applied);
       const name = `${session} ${words}`;
       if (clock.now() - (acked.get(name) ?? 0) < ACK_AGAIN_MS) return;
       if (acked.size >= 1_000) acked.clear();
@@ -184,7 +179,7 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
             source: platform,
             key: again,
             text: [said, ...lines].join("\n"),
-            mode: waits.mode === "steer" ? "steer" : "queue",
+            mode: waits.mode === "interrupt" ? "queue" : waits.mode,
             reply: "push",
             by: personOf(platform, from),
             ...(images.length && { images }),

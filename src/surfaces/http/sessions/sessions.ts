@@ -4,6 +4,7 @@ import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import * as z from "zod";
 import type { SessionPage, SessionPlace, SessionSummary } from "../../../core/ports.ts";
 import type { Receipt, Runtime } from "../../../core/runtime.ts";
+import { MODES } from "../../../core/session.ts";
 import { apiSession } from "../../../core/session-key.ts";
 import { isOver, watchTurn, whileWaiting } from "../openai/openai-turn.ts";
 import { usageOf } from "../runs/events.ts";
@@ -31,7 +32,7 @@ const forkBody = z.looseObject({
 const chatBody = z.looseObject({
   message: z.string().nullish(),
   input: z.string().nullish(),
-  mode: z.enum(["interrupt", "queue", "steer"]).nullish(),
+  mode: z.enum(MODES).nullish(),
   model: z.string().max(200).nullish(),
   instructions: z.string().max(1_000_000).nullish(),
 });
