@@ -53,6 +53,8 @@ export function chatSession({ platform, place, user, generation: number }: ChatK
 /** The n-th conversation in the place of that key. */
 export const generation = (key: string, number: number): string => (number > 1 ? `${key}#${number}` : key);
 export const generationOf = (session: string): number => Number(GENERATION.exec(session)?.[1] ?? 1);
+/** What the keys of the second one and all later ones begin with. */
+export const laterGenerations = (key: string): string => `${key}#`;
 export const firstGeneration = (session: string): string => session.replace(GENERATION, "");
 
 export function parseKey(session: string): SessionKey {

@@ -86,6 +86,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const commands = createCommands({
     runtime,
     notes,
+    clock,
     access,
     sessions,
     questions,

@@ -2,19 +2,21 @@
 // said is durable; when it rejects, nothing was taken and the platform brings it again. What is brought twice is done once.
 
 import { SCOPES } from "../../conversation/choice.ts";
-import { takenText } from "../../conversation/modes.ts";
+import { thanks } from "../../conversation/commands/answers.ts";
+import { commandIn, type Typed } from "../../conversation/commands/commands.ts";
+import { modeNamed, takenText } from "../../conversation/modes.ts";
 import type { Chat, Ears, Heard, Place } from "../../core/chat.ts";
 import { Refusal } from "../../core/errors.ts";
 import type { Clock, Notes } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { Applied, Image, Mode } from "../../core/session.ts";
+import type { Applied, Image, Mode, Task } from "../../core/session.ts";
 import { chatSession } from "../../core/session-key.ts";
 import { sessionDir } from "../../platform/session-dirs.ts";
 import { type Access, asRecord, personOf } from "./access.ts";
 import { keepAttachments } from "./attachments.ts";
-import { type Commands, commandIn, type Typed } from "./commands.ts";
+import type { Commands } from "./commands.ts";
 import type { Tell } from "./notices.ts";
-import { type Decision, type Questions, thanks } from "./questions.ts";
+import type { Decision, Questions } from "./questions.ts";
 import type { Sessions } from "./sessions.ts";
 
 export type TalkOptions = {
@@ -68,7 +70,7 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
       const before = await notes.get(onceOf(message));
       if (before === "done") return;
       try {
-        const command = commandIn(message.text);
+        const command = commandIn(message.text.trim());
         if (command) return await obey(message, command, key, session, before !== undefined);
         if (await isTaken(message)) return; // an "ok" that began a turn is no answer to what that turn asks
         if (await answer(message, session, answerOf(before))) return;
@@ -90,9 +92,12 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
       if (caught) return notes.set(once, "done");
       await notes.set(once, "begun");
       try {
-        const done = await commands.run({ ...command, platform, place, from, key, session, message: keyOf(message) });
-        if (typeof done === "string") say(place, done, `did.${keyOf(message)}`);
-        else await accept(message, await sessions.current(key), done.text, done.mode, done.images);
+        const done = await commands.run({ ...command, platform, from, key, session, message: keyOf(message) });
+        say(place, done.say, `did.${keyOf(message)}`);
+        if (done.send) {
+          const { text, mode, ...more } = done.send;
+          await accept(message, await sessions.current(key), text, mode, more);
+        }
       } catch (error) {
         await notes.set(once, undefined); // it failed as a whole: brought again it is done anew
         throw error;
@@ -121,7 +126,7 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
       session: string,
       said: string,
       mode: Mode,
-      more: readonly Image[] = [],
+      more: { images?: Image[]; task?: Task } = {},
     ): Promise<void> {
       const { place, from } = message;
       const key = keyOf(message);
@@ -130,12 +135,13 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
       const text = [said, ...lines].filter(Boolean).join("\n");
       if (!text.trim()) return;
       const request = { session, source: platform, key, text, mode, by: personOf(platform, from) };
-      const shown = [...more, ...images];
+      const shown = [...(more.images ?? []), ...images];
       const model = await commands.modelOf(session);
       const { applied, replayed } = await runtime.accept({
         ...request,
         reply: "push",
         ...(model && { model }),
+        ...(more.task && { task: more.task }),
         ...(shown.length && { images: shown }),
       });
       if (!replayed) acknowledge(place, session, applied, key);
@@ -160,8 +166,8 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
       const { place, from } = message;
       if (!(await access.mayTalk(platform, place, from)) || !message.addressed) return;
       const waits = await waiting(place, message.message);
-      const command = commandIn(message.text);
-      const said = command && ["queue", "steer"].includes(command.name) ? command.rest : message.text;
+      const command = commandIn(message.text.trim());
+      const said = command && modeNamed(command.name) ? command.rest : message.text;
       if (!waits || !said.trim() || said === waits.text) return;
       const { session, index } = waits;
       const again = `${keyOf(message)}~${runtime.idOf(waits.id, said)}`; // the same when it is brought again
