@@ -454,7 +454,7 @@ describe("commands", () => {
     await screen.shows(/Working \(thinking, model call 2\)\. Conversation \w+ “begin”\. 1 waiting\./);
     await screen.shows(/In the background: \S+ sleep 63/);
     send(screen, "/retry");
-    await screen.shows("/retry can't run mid-turn.");
+    await screen.shows("`/retry` can't run mid-turn.");
     screen.key("ctrl+u");
     expect(alive(place)).toContain("sleep 63");
     send(screen, "/stop all");
