@@ -10,7 +10,7 @@
 //     unless its tool may be repeated.                                                                   (I14)
 // T8  A question is decided once: by the first answer that finds it `asking`.                            (I15)
 // T9  An attempt at recovery is counted in the commit before it is made.                                 (I19)
-// T10 What a turn asks that nobody attends is decided in the commit that asks it: nothing of it waits.   (I16)
+// T10 Where nobody can be asked, a question is decided in the commit that asks it: it never waits.       (I16)
 
 import type {
   Applied,

@@ -30,8 +30,8 @@ type Options = {
   /** The engine is made with its tools, so it is asked for when it is there. */
   runtime(): Runtime;
   clock: Clock;
-  /** How approvals of children are decided where somebody attends their parent. Nobody watches a child; the children of a
-   *  turn that nobody attends are decided like that turn. */
+  /** How approvals of children are decided: nobody watches a child. Where nobody can be asked in the parent's turn either, as
+   *  in that turn. */
   unattended: Unattended;
 };
 type Report = { goal: string; status: string; text: string; seconds: number };

@@ -112,7 +112,11 @@ export function createChecker(inboxLimit: number, recoveries: number) {
     must((commit.state.turn?.id ?? null) === s.live, "I6", () => `turn ${commit.state.turn?.id}, journal ${s.live}`);
     for (const [id, c] of s.calls) {
       const waits = c.asked && !c.decided && !c.done;
-      must(!waits || !unattended.has(c.turn), "I16", () => `${id} waits for a person, and nobody attends ${c.turn}`);
+      must(
+        !waits || !unattended.has(c.turn),
+        "I16",
+        () => `${id} waits for a person, and nobody can be asked in ${c.turn}`,
+      );
     }
     const waiting = commit.state.inbox.map((w) => w.id).join();
     must(

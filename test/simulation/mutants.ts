@@ -81,11 +81,11 @@ export const MUTANTS: Mutant[] = [
     `if (allow && call.ask?.kind === "approval") return "waiting";`,
     `if (call.ask?.kind === "approval") return "waiting";`,
   ]),
-  bug("a turn that nobody attends waits for a person", "core/turn.ts", [
+  bug("a turn in which nobody can be asked waits for a person", "core/turn.ts", [
     "if (!unattended) return calls;",
     "if (calls.length) return calls;",
   ]),
-  bug("what waited in the inbox forgets that nobody attends it", "core/turn.ts", [
+  bug("what waited in the inbox forgets that nobody can be asked", "core/turn.ts", [
     "const input = { id, mode, reply, seq, ...givenTo(e.input) };",
     `const input: Waiting = { id, mode, reply, seq, ...givenTo(e.input) };
       if (turn) delete input.unattended;`,

@@ -95,23 +95,20 @@ describe("delegate_task", () => {
     ["allow", null, 1],
     ["deny", "allow", 1],
     ["allow", "deny", 0],
-  ])(
-    "where children are told to %s, and their parent that nobody attends to %s, %d call(s) run",
-    async (usual, parent, ran) => {
-      const tool = scriptedTool("remove", {
-        gate: { gate: "ask", kind: "approval", text: "Remove?", choices: [], timeoutMs: 60_000 },
-      });
-      const { model, send, entry } = await boot({}, { usual, more: [tool] });
-      await send("s", "go", parent ? { unattended: parent } : {});
-      (await model.next()).answer("", delegate("clean up"));
-      const child = await model.next();
-      child.answer("", { tool: "remove", args: {} });
-      const decided = await entry(child.request.session, "decided");
-      expect(decided).toMatchObject({ allow: ran === 1, by: "unattended" });
-      await calm();
-      expect(tool.all).toHaveLength(ran);
-    },
-  );
+  ])("where children are told to %s, and their parent to %s, %d call(s) run", async (usual, parent, ran) => {
+    const tool = scriptedTool("remove", {
+      gate: { gate: "ask", kind: "approval", text: "Remove?", choices: [], timeoutMs: 60_000 },
+    });
+    const { model, send, entry } = await boot({}, { usual, more: [tool] });
+    await send("s", "go", parent ? { unattended: parent } : {});
+    (await model.next()).answer("", delegate("clean up"));
+    const child = await model.next();
+    child.answer("", { tool: "remove", args: {} });
+    const decided = await entry(child.request.session, "decided");
+    expect(decided).toMatchObject({ allow: ran === 1, by: "unattended" });
+    await calm();
+    expect(tool.all).toHaveLength(ran);
+  });
 
   it("after a crash the children go on, none is started again, and their reports arrive", async () => {
     const before = await boot();

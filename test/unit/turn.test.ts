@@ -586,7 +586,7 @@ describe("a question", () => {
   });
 });
 
-describe("a turn that nobody attends", () => {
+describe("a turn in which nobody can be asked", () => {
   it("has what it asks denied in the commit that asks, with the reason for a result", () => {
     const [s, entries] = tell(after(fresh, unattended("a", "deny")), [thought(asks())]);
     expect(entries.map(brief)).toEqual([
@@ -619,7 +619,7 @@ describe("a turn that nobody attends", () => {
     expect(keys(queued)).toContain(`think:${queued.step}`);
   });
 
-  it("stays so when a person steers it, and a turn with a person when one joins that nobody attends", () => {
+  it("stays so when a person steers it, and a turn with a person when an input joins without one", () => {
     const first = after(fresh, unattended("a", "deny"), thought(runs()), arrived("b", "steer"), acted("call_a_1_0"));
     expect(facts(first, thought(asks()))).toContain("acted call_a_3_0 denied");
     const second = after(acting, unattended("b", "allow", "steer"), acted("call_a_1_0"));
