@@ -27,7 +27,7 @@ const NONE: Choice = { sandbox: null, why: "not wanted", refuse: false };
 let dir: string;
 let home: string;
 let workspace: string;
-let told: { session: string; unattended?: "deny" | "allow"; text: string }[];
+let told: { session: string; text: string }[];
 let onTold: () => void;
 let asked: { command: string; cwd: string }[];
 let kept: { command: string; cwd: string }[];
@@ -70,8 +70,8 @@ function terminal(more: Partial<TerminalOptions> = {}) {
     },
     display: (text) =>
       text.replaceAll(/[\x00-\x09\x0b-\x1f\u202a-\u202e]/g, (c) => `\\u{${c.charCodeAt(0).toString(16)}}`),
-    onComplete: ({ session, unattended }, text) => {
-      told.push({ session, ...(unattended && { unattended }), text });
+    onComplete: ({ session }, text) => {
+      told.push({ session, text });
       onTold();
     },
     log: () => {},
@@ -177,18 +177,6 @@ for (const [name, choice, describeIn] of [
       });
       expect((await bg({ action: "list" })).text).toContain(`${second} · ended by us`);
       expect(told).toHaveLength(1);
-    });
-
-    it("a background process that was begun where nobody can be asked says so when it ends", async () => {
-      const { tool } = terminal({ sandbox: choice() });
-      const args = { command: "true", background: true, notify_on_complete: true };
-      const { about } = { about: undefined, ...(await tool("terminal").judge(args, "s")) };
-      const notified = new Promise<void>((resolve) => (onTold = resolve));
-      const { signal } = new AbortController();
-      const call = { session: "s", turn: "t", call: "c", signal, approved: "once", ...(about && { about }) } as const;
-      await tool("terminal").run(args, { ...call, unattended: "deny" });
-      await notified;
-      expect(told).toMatchObject([{ session: "s", unattended: "deny" }]);
     });
 
     it("background processes survive the turn and a stop, end by session, and end with us", async () => {
