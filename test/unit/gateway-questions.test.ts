@@ -55,6 +55,7 @@ describe("where nobody can be asked", () => {
     await calm();
     expect(chat.sent().map(({ text }) => text)).toEqual(["I was not allowed to."]);
     expect(await runs(tool)).toBe(0);
+    expect(await running.engine.notes.list("ask")).toEqual([]); // nor is a button noted that is never shown
   });
 
   it("work that was begun beside the conversation is decided too", async () => {
