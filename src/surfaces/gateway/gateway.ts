@@ -4,7 +4,7 @@ import type { Chat } from "../../core/chat.ts";
 import { ConfigError, messageOf } from "../../core/errors.ts";
 import type { Channel, Clock, Log } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { Entry, Mode } from "../../core/session.ts";
+import type { Entry, Mode, Unattended } from "../../core/session.ts";
 import { type Access, createAccess, type Lists } from "./access.ts";
 import { createCommands } from "./commands.ts";
 import { createTalk } from "./inbound.ts";
@@ -24,6 +24,8 @@ export type GatewayOptions = {
   lists(platform: string): Lists;
   approvers: "asker" | "admins";
   busyMode(platform: string): Mode;
+  /** How approvals are decided on a platform where nobody can be asked. */
+  unattended(platform: string): Unattended | undefined;
   models(): readonly string[];
   /** What can be looked up, for a person. */
   skills(): Promise<string>;
@@ -88,6 +90,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     sessions,
     questions,
     busyMode,
+    unattended: options.unattended,
     models: options.models,
     skills: options.skills,
     left: options.left,
@@ -109,6 +112,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     newKey,
     files: options.files,
     sharedGroups: options.sharedGroups,
+    unattended: options.unattended,
   });
 
   return {
