@@ -139,7 +139,7 @@ const withoutQuotes = (message: string): string => message.replace(/(:\s| ").*/s
 
 const toTree = (value: unknown, file: string): Tree => {
   const plain = plainNumbers(value) ?? {};
-  if (!isTree(plain)) throw new ConfigError(`${file}:1: must hold sections such as "model:" with keys below them`);
+  if (!isTree(plain)) throw new ConfigError(`${file}:1: must contain sections such as "model:" with keys below them`);
   // `model: some/model` is how `hermes config set model` used to write it.
   return typeof plain.model === "string" ? { ...plain, model: { default: plain.model } } : plain;
 };

@@ -48,7 +48,7 @@ export function openMemory({ settings, home, store, callMcp, originOf, clock, lo
     http: () => {
       const { url, token } = settings.http;
       if (!url)
-        throw new ConfigError("memory.provider has http in it: set memory.http.url to where that memory answers");
+        throw new ConfigError("memory.provider contains http: set memory.http.url to the address of the memory server");
       return createHttpMemory({ url, token });
     },
     mcp: () => {

@@ -112,7 +112,7 @@ export async function readText(real: string, links: Links): Promise<string> {
   // It may grow while it is read: one byte more tells.
   const { bytes, stat } = await readHead(real, MOST_BYTES + 1).catch(orLink(real));
   if (links === "no links" && stat.nlink > 1n)
-    throw new Error(`${real} has a second name somewhere else (a hard link). Put a copy there.`);
+    throw new Error(`${real} has a second name (a hard link). Replace it with a copy.`);
   if (bytes.length > MOST_BYTES) throw new Error(`${real} is larger than ${MOST_BYTES / 1_000} kB. Make it shorter.`);
   if (!isUtf8(bytes)) throw new Error(`${real} is not UTF-8 text.`);
   return bytes.toString("utf8");
@@ -125,7 +125,7 @@ async function entriesIn(real: string): Promise<Dirent[]> {
 
 /** For `catch`: what a link to somewhere else is told as. */
 const orLink = (real: string) => (error: unknown) => {
-  throw codeOf(error) === "ELOOP" ? new Error(`${real} leads elsewhere, and links are not followed.`) : error;
+  throw codeOf(error) === "ELOOP" ? new Error(`${real} is a link, and links are not followed.`) : error;
 };
 
 /** For `catch`: null where there is nothing. */

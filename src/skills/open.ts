@@ -36,7 +36,7 @@ function inWorkspace(workspace: string, own: string, trust: Trust): () => Promis
       if (real === null || real === ownReal || (await kindAt(real)) !== "directory") continue;
       if (!(await isTrusted(trust, root, look.notes))) return look;
       if (real !== dir) {
-        look.notes.push(`${dir} leads elsewhere, and links are not followed.`);
+        look.notes.push(`${dir} goes through a link, and links are not followed.`);
         continue;
       }
       const { skills, notes } = await lookIn(dir);

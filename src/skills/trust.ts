@@ -31,7 +31,9 @@ export function openTrust(home: string): Trust {
     try {
       return shape.parse(JSON.parse(source)).trusted;
     } catch {
-      throw new Error(`${file} is damaged, so no workspace is trusted. Put it right, or delete it and trust again.`);
+      throw new Error(
+        `${file} is damaged, so no workspace is trusted. Repair it, or delete it and trust your workspaces again.`,
+      );
     }
   }
 
@@ -70,7 +72,7 @@ async function read(file: string): Promise<string> {
 }
 
 const unsafe = (file: string, why: string) =>
-  new Error(`${file} ${why}, so no workspace is trusted. Delete it and trust again what you trust.`);
+  new Error(`${file} ${why}, so no workspace is trusted. Delete it and trust your workspaces again.`);
 
 /** All of it or nothing, for its owner only. */
 async function write(file: string, trusted: readonly string[]): Promise<void> {

@@ -1,4 +1,4 @@
-// What `hermes setup` is told, and what that makes of the two files.
+// The answers that `hermes setup` collects, and the two files that they produce.
 import { readFileSync } from "node:fs";
 import { ConfigError, messageOf } from "../../core/errors.ts";
 import type { Offer } from "../../core/ports.ts";
@@ -34,7 +34,7 @@ export const KEY_OF: Record<Provider, string> = {
 };
 
 export const problemOfKey = (key: string): string | undefined =>
-  /^[\x21-\x7e]*$/.test(key) ? undefined : "A key has no spaces, line breaks or special letters in it.";
+  /^[\x21-\x7e]*$/.test(key) ? undefined : "A key contains no spaces, line breaks or special letters.";
 
 /** The files as they would be, by path. */
 export function draftsOf(home: Home, vendors: Vendors, current: Current, answers: Answers): Map<string, string> {

@@ -1,4 +1,4 @@
-// hermes cron: what is done at set times. Over the scheduler's notes, or over the gateway that runs them.
+// hermes cron: manages jobs, through the running gateway or directly in the store.
 import * as z from "zod";
 import { messageOf } from "../../core/errors.ts";
 import type { Job, Jobs, Refused, RunningJobs } from "../../core/jobs.ts";
@@ -61,7 +61,7 @@ export async function changeJob(
 
 export async function runJob({ jobs, print, complain }: CronOptions, id: string): Promise<number> {
   if (!jobs.runNow) {
-    complain("Nothing runs jobs now. Start the gateway first: hermes gateway");
+    complain("No gateway runs, so no job can run. Start it with: hermes gateway");
     return 1;
   }
   const begun = await jobs.runNow(id);
@@ -90,7 +90,7 @@ function tableOf(jobs: readonly Job[]): string {
   return rows.map((row) => `${row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join("  ")}\n`).join("");
 }
 
-/** By the clock of whoever looks at it. */
+/** In the time zone of the reader. */
 const timeOf = (at: number | null): string =>
   at === null ? "never" : new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "short" }).format(at);
 

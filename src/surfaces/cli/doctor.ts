@@ -1,4 +1,4 @@
-// `hermes doctor`: looks at everything that must be right for the program to run, changes nothing, says what to do.
+// `hermes doctor`: checks everything that the program needs to run, says what to fix, and changes nothing.
 import { accessSync, constants, lstatSync, readdirSync, type Stats, statfsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { ConfigError, messageOf } from "../../core/errors.ts";
@@ -77,7 +77,8 @@ const checkHome = ({ dir, logs }: Home): Check[] => {
   const check = "home";
   const stat = statSync(dir, { throwIfNoEntry: false });
   if (!stat) return [{ check, status: "ok", says: `${dir} is not created yet` }];
-  if (!stat.isDirectory()) return [{ check, status: "fail", says: `${dir} is not a directory`, fix: "move it away" }];
+  if (!stat.isDirectory())
+    return [{ check, status: "fail", says: `${dir} is not a directory`, fix: "move this file away" }];
   if (stat.uid !== process.getuid?.()) {
     const fix = "set HERMES_HOME to a directory of your own";
     return [{ check, status: "fail", says: `${dir} belongs to another user`, fix }];
@@ -86,7 +87,7 @@ const checkHome = ({ dir, logs }: Home): Check[] => {
   // Where others cannot enter the directory, the modes of the files in it open nothing.
   const status = (stat.mode & 0o077) === 0 ? "warn" : "fail";
   const open = [dir, ...entriesOf(dir), ...entriesOf(logs)].filter((path) => isOpen(path));
-  if (open.length === 0) return [{ check, status: "ok", says: `${dir}, for you only` }];
+  if (open.length === 0) return [{ check, status: "ok", says: `${dir}, readable by you only` }];
   return open.map((path) => ({
     check,
     status,
@@ -117,13 +118,13 @@ const checkConfig = async ({ look, online }: DoctorOptions): Promise<{ checks: C
 
 const checkModel = async ([primary, ...others]: Endpoint[], online: boolean): Promise<Check> => {
   const check = "model";
-  if (!primary) return { check, status: "fail", says: "there is none" };
+  if (!primary) return { check, status: "fail", says: "no model is configured" };
   const says = `${describe(primary)}${others.length ? `, then ${others.map(({ model }) => model).join(", ")}` : ""}`;
-  if (primary.provider === "demo") return { check, status: "warn", says, fix: "choose a real one: hermes setup" };
+  if (primary.provider === "demo") return { check, status: "warn", says, fix: "choose a real model: hermes setup" };
   if (!online) return { check, status: "ok", says };
   const found = await primary.list(ONLINE_MS);
   if (Array.isArray(found)) {
-    const answers = `${says}; it answers and offers ${found.length} models`;
+    const answers = `${says}; the server answers and offers ${found.length} models`;
     const window = found.find(({ id }) => id === primary.model)?.context;
     if (!window || window >= primary.context || primary.guessed) return { check, status: "ok", says: answers };
     const larger = `model.context_length is ${primary.context}, but the server says ${window}`;
@@ -139,7 +140,7 @@ const checkDatabase = async ({ home: { database }, openStore }: DoctorOptions): 
     const store = await openStore(database);
     const faults = await store.check();
     await store.close();
-    if (faults.length === 0) return { check, status: "ok", says: `${database} is whole` };
+    if (faults.length === 0) return { check, status: "ok", says: `${database} has no errors` };
     return {
       check,
       status: "fail",
@@ -149,8 +150,8 @@ const checkDatabase = async ({ home: { database }, openStore }: DoctorOptions): 
   } catch (error) {
     const says = messageOf(error);
     if (/in use|locked|busy/i.test(says))
-      return { check, status: "warn", says, fix: "stop that process to have it checked" };
-    return { check, status: "fail", says, fix: `see whether ${quoted(database)} is a database of hermes` };
+      return { check, status: "warn", says, fix: "stop that process to check the database" };
+    return { check, status: "fail", says, fix: `check that ${quoted(database)} is a hermes database` };
   }
 };
 
@@ -160,7 +161,7 @@ const checkDisk = (dir: string): Check => {
   const free = Math.floor((bavail * bsize) / MEGABYTE);
   const says = `${free >= 1000 ? `${(free / 1000).toFixed(1)} GB` : `${free} MB`} free at ${at}`;
   if (free >= 1000) return { check: "disk", status: "ok", says };
-  const fix = "make room: nothing can be accepted on a full disk";
+  const fix = "free some space: on a full disk no message can be accepted";
   return { check: "disk", status: free >= 100 ? "warn" : "fail", says, fix };
 };
 

@@ -1,4 +1,4 @@
-// config.yaml and .env, changed in a few places: what else is in them stays, comments too.
+// Edits single values of config.yaml and .env. Everything else in the files stays, including comments.
 import { randomBytes } from "node:crypto";
 import { existsSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { isDeepStrictEqual, parseEnv } from "node:util";
@@ -29,7 +29,7 @@ function makeSection(document: Document.Parsed, name: string): void {
   const node = document.get(name, true);
   if (node === undefined || isMap(node)) return;
   if (!isScalar(node))
-    throw new ConfigError(`config.yaml: "${name}:" is too unusual to be changed here; edit it by hand.`);
+    throw new ConfigError(`config.yaml: setup cannot change the section "${name}:"; edit the file by hand.`);
   // `model:` with nothing below it, or `model: some/model`, which is short for its default.
   const section = document.createNode(name === "model" && node.value ? { default: node.value } : {});
   section.commentBefore = node.commentBefore ?? null;
@@ -47,7 +47,7 @@ export function editEnv(source: string, name: string, value: string): string {
   const text = `${edited.join("\n")}\n`;
   // A value over several lines may hold something that only looks like ours.
   if (isDeepStrictEqual({ ...parseEnv(text) }, { ...parseEnv(source), [name]: value })) return text;
-  throw new ConfigError(`.env cannot be changed safely here; set ${name} in it by hand.`);
+  throw new ConfigError(`setup cannot change .env safely; set ${name} in it by hand.`);
 }
 
 /** All of it or nothing, for its owner only. A link stays a link. */

@@ -1,4 +1,4 @@
-// `hermes policy check`: says what would be decided about a command, and why, without running anything.
+// `hermes policy check`: shows what the policy decides about a command, and why. It runs nothing.
 
 type Judgement = { verdict: "allow" | "ask" | "deny"; reason: string; part: string };
 
