@@ -390,7 +390,9 @@ describe("hermes doctor", () => {
     const work = join(dir, "work");
     mkdirSync(work);
     makeHome({ "config.yaml": `terminal: { cwd: ${work} }` });
-    expect((await run(["doctor"])).stdout).toMatch(/! undo .*is not in a git repository that commands can see → run git init/);
+    expect((await run(["doctor"])).stdout).toMatch(
+      /! undo .*is not in a git repository that commands can see → run git init/,
+    );
     execFileSync("git", ["init", "-q"], { cwd: work });
     expect((await run(["doctor"])).stdout).toMatch(/✓ undo .*restores the files/);
   });
