@@ -1,15 +1,15 @@
-// Whose memory a conversation uses. Pure, and the only place that decides it (I25).
+// The memory scope of a conversation. Pure, and the only place that decides it (I25).
 //
-//   local                             whoever sits at the terminal
+//   local                             the person at the terminal
 //   <platform>:<chat>                 a direct chat
 //   <platform>:<chat>:<user>          one person in a group, channel or thread
-//   <platform>:shared:<kind>:<chat>   a group or channel where all share one conversation
+//   <platform>:shared:<kind>:<chat>   a group or channel with one shared conversation
 //   <platform>:shared:thread:<chat>:<thread>
-//   key:<name>                        an API client, by the key it names (X-Hermes-Session-Key)
-//   session:<key>                     any other conversation: only itself
+//   key:<name>                        an API client, by its X-Hermes-Session-Key
+//   session:<key>                     any other conversation: only this one
 //
-// No two kinds can be mistaken for each other: they differ in their number of parts, or in a first part that is no
-// platform. A key is `agent:main:<platform>:<kind>:<chat>[:<thread>][:<user>][#<generation>]`, its parts without
+// No two kinds can be confused: they differ in their number of parts, or in a first part that is not a platform. A
+// key is `agent:main:<platform>:<kind>:<chat>[:<thread>][:<user>][#<generation>]`, its parts without
 // colons.
 
 const CHILD = "/child/";

@@ -1,11 +1,11 @@
 // Which paths file tools may touch.
 //
-// C1  What is decided depends on where a path really leads, and is decided again when the tool runs.
-// C2  Whether a person is asked depends on the written path alone: one that is written as if it were inside never leads
-//     outside, and one outside must be written as what it really is. So whoever said yes to these arguments said yes to
-//     this file, also when links are turned in between or the process was restarted. (I15)
-// C3  Hermes' own directory and the user's credentials are refused by both the written and the real path, in every
-//     mode, also where nothing exists yet.
+// C1  The decision depends on the real path, and is made again when the tool runs.
+// C2  Whether a person is asked depends on the written path alone. A path that is written as inside never leads outside,
+//     and a path outside must be written as its real path. So an approval of these arguments is an approval of this
+//     file, even if links change in between or the process restarts. (I15)
+// C3  HERMES_HOME and the user's credentials are refused by both the written and the real path, in every mode, also if
+//     nothing exists there yet.
 import { lstatSync, realpathSync } from "node:fs";
 import { lstat, readdir, realpath } from "node:fs/promises";
 import { homedir } from "node:os";
