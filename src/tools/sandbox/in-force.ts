@@ -55,7 +55,7 @@ const MENDS: [RegExp, string][] = [
   [/not installed/, "apt install bubblewrap (dnf, pacman, apk: the same name)"],
   [/Linux only/, "run hermes on Linux, or in a container"],
   [/is off/, "set terminal.sandbox to auto"],
-  [/terminal\.cwd/, "start hermes in a directory of its own, or set terminal.cwd"],
+  [/terminal\.cwd/, "start hermes in a separate directory, or set terminal.cwd"],
 ];
 const NOT_ALLOWED =
   "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu), or docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined";

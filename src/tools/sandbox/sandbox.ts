@@ -162,7 +162,7 @@ function tooMuch(writable: readonly string[], homes: readonly string[]): string 
   for (const place of real(writable))
     for (const home of real(homes))
       if (place === home || isIn(place)(home))
-        return `the working directory ${place} is or contains ${home}: choose a directory of its own (terminal.cwd)`;
+        return `the working directory ${place} is or contains ${home}: work in a separate directory (terminal.cwd)`;
   return null;
 }
 
