@@ -53,8 +53,9 @@ export type Gateway = {
 };
 
 const NOTICE = {
-  shutdown: "⚠️ Gateway shutting down. A task that does not finish in time is interrupted and continues after the next start.",
-  restart: "♻️ Gateway restarting. A task that does not finish in time continues by itself afterwards.",
+  shutdown:
+    "⚠️ Gateway shutting down. A task that does not finish in time is interrupted and continues after the next start.",
+  restart: "♻️ Gateway restarting. A task that does not finish in time will resume by itself afterwards.",
 };
 /** What was noted of messages that nobody brings again after so long. */
 const FORGET_MS = 2 * 86_400_000;
