@@ -4,7 +4,7 @@ import { messageOf } from "../../core/errors.ts";
 import type { Job, Jobs, Refused, RunningJobs } from "../../core/jobs.ts";
 import { printable } from "../../platform/logline.ts";
 
-/** `runNow` is not there where nothing runs them now. */
+/** `runNow` is missing if no gateway runs. */
 export type CronJobs = Jobs & Partial<Pick<RunningJobs, "runNow">>;
 export type CronOptions = {
   jobs: CronJobs;
@@ -143,7 +143,7 @@ const REFUSED: Record<string, Refused["refused"]> = {
   job_busy: "busy",
 };
 
-/** The jobs of a gateway that runs. */
+/** The jobs of a running gateway. */
 export function remoteJobs({ url, key }: { url: string; key: string }): Required<CronJobs> {
   async function ask<T extends z.ZodType>(shape: T, method: string, path: string, body?: unknown) {
     const answer = await fetch(`${url}/api/jobs${path}`, {

@@ -9,7 +9,7 @@ import { createRedactor } from "../../platform/redact.ts";
 import { describe, type Endpoint } from "./models.ts";
 
 type Status = "ok" | "warn" | "fail";
-/** `says` is what was found; `fix`, where there is something to do, is what to do. */
+/** `says`: the finding. `fix`: what to do, if anything. */
 type Check = { check: string; status: Status; says: string; fix?: string };
 type Setting = { key: string; value: string; from: string };
 
@@ -18,12 +18,12 @@ export type DoctorOptions = {
   nodeVersion: string;
   json: boolean;
   colour: boolean;
-  /** Also ask the model's server. */
+  /** Also contact the server of the model. */
   online: boolean;
   look: () => { warnings: string[]; settings: Setting[]; secrets: string[]; endpoints: () => Endpoint[] };
   /** Opens for reading; must not create or lock anything. */
   openStore: (file: string) => Promise<Pick<Store, "check" | "close">>;
-  /** What holds commands; nothing where a configuration cannot be used. */
+  /** The protections of commands; empty if the configuration cannot be used. */
   sandbox: () => Promise<Omit<Check, "status">[]>;
   print: (text: string) => Promise<void>;
 };
@@ -33,7 +33,7 @@ const ONLINE_MS = 10_000;
 const SYMBOLS: Record<Status, string> = { ok: "✓", warn: "!", fail: "✗" };
 const COLOURS: Record<Status, string> = { ok: "\x1b[32m", warn: "\x1b[33m", fail: "\x1b[31m" };
 
-/** Returns the exit code: 0 all well (or worth a look at most), 1 problems, 78 a configuration that cannot be used. */
+/** Returns the exit code: 0 no problems (warnings at most), 1 problems, 78 unusable configuration. */
 export const examine = async (options: DoctorOptions): Promise<number> => {
   const { home, json, colour, print } = options;
   const config = await checkConfig(options);
@@ -84,7 +84,7 @@ const checkHome = ({ dir, logs }: Home): Check[] => {
     return [{ check, status: "fail", says: `${dir} belongs to another user`, fix }];
   }
 
-  // Where others cannot enter the directory, the modes of the files in it open nothing.
+  // If others cannot enter the directory, the modes of its files do not matter.
   const status = (stat.mode & 0o077) === 0 ? "warn" : "fail";
   const open = [dir, ...entriesOf(dir), ...entriesOf(logs)].filter((path) => isOpen(path));
   if (open.length === 0) return [{ check, status: "ok", says: `${dir}, readable by you only` }];
@@ -111,7 +111,7 @@ const checkConfig = async ({ look, online }: DoctorOptions): Promise<{ checks: C
     };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    // Each line says itself where it is and what would be right.
+    // Each line already says where the mistake is and what would be right.
     return { checks: error.message.split("\n").map((says) => ({ check, status: "fail", says })), settings: [] };
   }
 };
@@ -179,7 +179,7 @@ const entriesOf = (dir: string): string[] => {
   try {
     return readdirSync(dir).map((name) => join(dir, name));
   } catch {
-    return []; // not there yet
+    return []; // it does not exist yet
   }
 };
 
@@ -192,11 +192,11 @@ const look = (path: string): Stats | null => {
   try {
     return lstatSync(path);
   } catch {
-    return null; // not there, or under something that is no directory
+    return null; // it does not exist, or a parent is not a directory
   }
 };
 
-/** The path itself, or the nearest directory above it that is there. */
+/** The path itself, or its nearest existing parent. */
 const existing = (path: string): string => (look(path) ? path : existing(dirname(path)));
 
 const quoted = (path: string): string => (/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);

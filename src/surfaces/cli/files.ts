@@ -5,7 +5,7 @@ import { isDeepStrictEqual, parseEnv } from "node:util";
 import { type Document, isMap, isScalar, parseDocument } from "yaml";
 import { ConfigError } from "../../core/errors.ts";
 
-/** By a section, a dot and a name; undefined takes one out. */
+/** Keys are a section, a dot and a name; undefined removes the value. */
 export type Changes = Record<string, string | number | Record<string, number> | undefined>;
 
 export function editYaml(source: string, changes: Changes): string {
@@ -13,7 +13,7 @@ export function editYaml(source: string, changes: Changes): string {
   const document = parseDocument(source, { intAsBigInt: true });
   let changed = false;
   for (const [key, value] of Object.entries(changes)) {
-    const [, section = "", name = ""] = /^([^.]+)\.(.+)$/.exec(key) ?? []; // names of models have dots in them
+    const [, section = "", name = ""] = /^([^.]+)\.(.+)$/.exec(key) ?? []; // names of models contain dots
     const path = [section, name];
     const before: unknown = document.getIn(path);
     if ((typeof before === "bigint" ? Number(before) : before) === value) continue;
@@ -45,12 +45,12 @@ export function editEnv(source: string, name: string, value: string): string {
   const kept = lines.filter((text, at) => at === first || !ours.test(text));
   const edited = source.trim() === "" ? [line] : first < 0 ? [...kept, line] : kept.with(first, line);
   const text = `${edited.join("\n")}\n`;
-  // A value over several lines may hold something that only looks like ours.
+  // A value over several lines may contain text that only looks like our line.
   if (isDeepStrictEqual({ ...parseEnv(text) }, { ...parseEnv(source), [name]: value })) return text;
   throw new ConfigError(`setup cannot change .env safely; set ${name} in it by hand.`);
 }
 
-/** All of it or nothing, for its owner only. A link stays a link. */
+/** Atomic, and for the owner only. A link stays a link. */
 export function writePrivate(file: string, text: string): void {
   const target = existsSync(file) ? realpathSync(file) : file;
   const draft = `${target}.${randomBytes(6).toString("hex")}`;

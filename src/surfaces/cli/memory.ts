@@ -22,12 +22,12 @@ export async function listMemory({ notes, scope, json, print }: Looking): Promis
   await print(shown(all));
 }
 
-/** All notes, one JSON object a line: `scope`, `target`, `text`. */
+/** All notes, one JSON object per line: `scope`, `target`, `text`. */
 export async function exportMemory({ notes, scope, print }: Omit<Looking, "json">): Promise<void> {
   for (const note of await notesOf(notes, scope)) await print(lineOf(note));
 }
 
-/** Notes with all of the words, then what was said in conversations. `store` null: there are none yet. */
+/** Notes that contain all words, then passages of conversations. `store` is null if there are no conversations yet. */
 export async function searchMemory(
   looking: Looking & { words: string; store: Pick<Store, "search"> | null; limit: number },
 ): Promise<void> {
@@ -46,7 +46,7 @@ export async function searchMemory(
     await print(`${new Date(at).toISOString().slice(0, 10)} ${printable(session)}\n  ${onLine(text)}\n`);
 }
 
-/** The exit code: 0 gone, 1 there is none or more than one. */
+/** The exit code: 0 deleted, 1 if no note or several notes match. */
 export async function forgetMemory(
   forgetting: Omit<Looking, "json"> & { text: string | undefined; all: boolean },
 ): Promise<number> {

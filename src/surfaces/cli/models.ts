@@ -16,7 +16,7 @@ export type Endpoint = {
 };
 
 type ModelsOptions = {
-  /** The primary, then the fallbacks. `unnamed` stands for a model that should be named and is not. */
+  /** The primary endpoint, then the fallbacks. `unnamed` is used if no model is configured. */
   endpoints(unnamed?: string): Endpoint[];
   json: boolean;
   redact(text: string): string;

@@ -1,4 +1,4 @@
-// The questions of `hermes setup`, on a terminal. Ctrl+C or Esc at any of them leaves.
+// The questions of `hermes setup`, on a terminal. Ctrl+C or Esc leaves at any of them.
 import { autocomplete, type CANCEL_SYMBOL, intro, isCancel, log, outro, password, select, text } from "@clack/prompts";
 import { printable } from "../../platform/logline.ts";
 import { type Answers, type Current, PROVIDERS, problemOfKey, type Vendors } from "./answers.ts";
@@ -9,7 +9,7 @@ type Desk = {
   vendors: Vendors;
   flags: SetupFlags;
   clean(text: string): string;
-  /** The endpoint that would be in force. */
+  /** The endpoint that these answers would give. */
   primaryOf(answers: Answers): Endpoint;
 };
 type Before = Omit<Answers, "key"> & { key?: string };

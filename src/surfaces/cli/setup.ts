@@ -34,7 +34,7 @@ type SetupOptions = {
   flags: SetupFlags;
   home: Home;
   vendors: Vendors;
-  /** What would be in force if these texts were the files; throws a ConfigError. */
+  /** The configuration that these texts would give; throws a ConfigError. */
   look(drafts?: ReadonlyMap<string, string>): Outlook;
   clock: Clock;
 };
