@@ -54,7 +54,7 @@ export async function runGateway(options: {
     await abandon(running);
     throw error;
   }
-  if (api?.keyFile) print(`The key of the API is in ${api.keyFile}`);
+  if (api?.keyFile) print(`The API key is in ${api.keyFile}`);
   for (const { platform } of chats) print(`Listening on ${platform}`);
   print(`hermes gateway ready${api ? ` on ${api.url}` : ""}`);
   const service = notifyService({ env, notify: findProgram("systemd-notify"), clock, log });
@@ -69,7 +69,7 @@ export async function runGateway(options: {
   await gateway.announceLeaving(why === "restart" ? why : "shutdown").catch(() => {});
   const { left } = await drained;
   await running.close(0);
-  if (left.length) console.error(`hermes: ${left.length} turn(s) go on after the next start`);
+  if (left.length) console.error(`hermes: ${left.length} unfinished turn(s) continue after the next start`);
   cancelDeadline();
   return leaveTo(why, env, again);
 }

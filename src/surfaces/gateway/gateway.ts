@@ -55,8 +55,9 @@ export type Gateway = {
 };
 
 const NOTICE = {
-  shutdown: "⚠️ Gateway shutting down. A task that is not done in time is interrupted and goes on after the next start.",
-  restart: "♻️ Gateway restarting. A task that is not done in time will resume by itself afterwards.",
+  shutdown:
+    "⚠️ Gateway shutting down. A task that does not finish in time is interrupted and continues after the next start.",
+  restart: "♻️ Gateway restarting. A task that does not finish in time will resume by itself afterwards.",
 };
 /** What was noted of messages that nobody brings again after so long. */
 const FORGET_MS = 2 * 86_400_000;
@@ -96,7 +97,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     left: options.left,
     restart: async () => {
       const { turns } = await runtime.load();
-      if (!requestRestart({ turn: null })) return "⏳ A restart is under way already.";
+      if (!requestRestart({ turn: null })) return "⏳ A restart is already under way.";
       return turns ? `⏳ Draining ${turns} active agent(s) before restart...` : "♻️ Restarting gateway...";
     },
   });

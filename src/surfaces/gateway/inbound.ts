@@ -226,7 +226,7 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
 const fitting = (text: string, longest: number) => (text.length > longest ? `${text.slice(0, longest - 1)}…` : text);
 
 const caughtText = (name: string) =>
-  `⚠️ I was restarted in the middle of \`/${name}\`. Look, and say it again if it is not done.`;
+  `⚠️ I was restarted in the middle of \`/${name}\`. Check whether it was done, and send it again if not.`;
 
 function answerOf(note: unknown): Decision | null {
   const { session, call, allow, text, scope } = asRecord(note) ?? {};

@@ -50,7 +50,8 @@ type Watched = {
 const TYPING_MS = 4_000;
 const LONGEST_WAIT_MS = 30_000;
 const MARKS = { cancelled: "⏹ Stopped.", interrupted: "⚡ Interrupted." };
-const CUT_OFF = "⚠️ I was restarted in the middle of this, and it does not go on by itself. Say something to go on.";
+const CUT_OFF =
+  "⚠️ I was restarted in the middle of this, and it does not continue by itself. Send a message to continue.";
 
 export function createShow(options: Options): Show {
   const { runtime, chats, notes, questions, tell, clock, log, progress } = options;
