@@ -1,15 +1,15 @@
-// Whose memory a conversation uses. Pure, and the only place that decides it (I25).
+// The memory scope of a conversation. Pure, and the only place that decides it (I25).
 //
-//   local                             whoever sits at the terminal
+//   local                             the person at the terminal
 //   <platform>:<chat>                 a direct chat
 //   <platform>:<chat>:<user>          one person in a group, channel or thread
-//   <platform>:shared:<kind>:<chat>   a group or channel where all share one conversation
+//   <platform>:shared:<kind>:<chat>   a group or channel with one shared conversation
 //   <platform>:shared:thread:<chat>:<thread>
-//   key:<name>                        an API client, by the key it names (X-Hermes-Session-Key)
-//   session:<key>                     any other conversation: only itself
+//   key:<name>                        an API client, by its X-Hermes-Session-Key
+//   session:<key>                     any other conversation: only this one
 //
-// No two kinds can be mistaken for each other: they differ in their number of parts, or in a first part that is no
-// platform. Parts are encoded as in a session's key, so they have no colons.
+// No two kinds can be confused: they differ in their number of parts, or in a first part that is not a platform.
+// Parts are encoded as in a session's key, so they have no colons.
 import {
   type ChatKey,
   chatSession,
@@ -38,14 +38,14 @@ export function scopeOf({ session, by }: { session: string; by?: string | undefi
   }
 }
 
-/** The turn that made this child: whoever began it is whose memory it uses. */
+/** The turn that started this child: the child uses the memory of the person who began that turn. */
 export function parentTurnOf(session: string): string | null {
   const key = parseKey(session);
   return (key.of === "child" && key.turn) || null;
 }
 
-/** Where a search finds sessions that may have the same scope: keys, or the first parts of keys. What it finds must
- *  still be looked at with `scopeOf`. */
+/** Where to search for sessions that may have the same scope: keys, or beginnings of keys. Check each result with
+ *  `scopeOf`. */
 export function searchedFrom(session: string): string[] {
   const root = rootOf(session);
   const key = parseKey(root);
@@ -59,7 +59,7 @@ export function searchedFrom(session: string): string[] {
   return [...new Set([wholeChat, ...begun])];
 }
 
-/** Each is a search of its own. */
+/** Each is a separate search. */
 const MOST_GENERATIONS = 4;
 
 function chatScope({ platform, place: { kind, chat, thread }, user }: ChatKey): string {

@@ -7,18 +7,17 @@ import type { Job, RunningJobs } from "../core/jobs.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Entry } from "../core/session.ts";
 import { jobSession, parseKey } from "../core/session-key.ts";
-import { createAttend } from "./attend.ts";
 import { refused } from "./job.ts";
 import { isLive, type JobsOptions, openJobs, unknown } from "./jobs.ts";
 import { latestSlot, nextSlot } from "./slots.ts";
 
 type Options = JobsOptions & {
-  runtime: Pick<Runtime, "accept" | "answer" | "withdraw" | "status" | "idOf" | "whereabouts" | "draining">;
+  runtime: Pick<Runtime, "accept" | "withdraw" | "status" | "idOf" | "whereabouts" | "draining">;
 };
 /** Its `remove` lets a running turn go on to its end, and takes back a slot that waits behind it. */
 export type Scheduler = RunningJobs & {
   start(): void;
-  /** No slot begins after this. Turns that run go on, and their questions are still answered. */
+  /** No slot begins after this. Turns that run go on. */
   close(): Promise<void>;
   observe(session: string, entries: readonly Entry[]): void;
 };
@@ -37,7 +36,6 @@ const INSTRUCTIONS =
 export function createScheduler(options: Options): Scheduler {
   const { runtime, clock, log } = options;
   const jobs = openJobs(options);
-  const attend = createAttend({ runtime, jobs, log });
   const leaving = new AbortController();
   let alarm = new AbortController();
   let working = Promise.resolve();
@@ -51,12 +49,9 @@ export function createScheduler(options: Options): Scheduler {
     }
   }
 
-  /** What a process before us left: questions that still wait, and jobs that are over. */
+  /** Jobs that were over when a process before us ended. */
   async function takeUp(): Promise<void> {
-    for (const { id } of await jobs.all()) {
-      await attend.catchUp(id);
-      await tidy(id);
-    }
+    for (const { id } of await jobs.all()) await tidy(id);
   }
 
   /** Begins what is due. Returns how long there is nothing else to do. */
@@ -139,6 +134,7 @@ export function createScheduler(options: Options): Scheduler {
         text: job.text,
         mode: "queue",
         reply: job.route === null ? "pull" : "push",
+        unattended: job.unattended,
         instructions: INSTRUCTIONS,
         ...(job.model !== null && { model: job.model }),
       });
@@ -195,9 +191,8 @@ export function createScheduler(options: Options): Scheduler {
       }),
     observe(session, entries) {
       const key = parseKey(session);
-      if (key.of !== "job") return; // whoever made a child answers for it
+      if (key.of !== "job") return; // also not a child's
       const { id } = key;
-      attend.observe(id, entries);
       if (!entries.some(({ kind }) => kind === "ended" || kind === "withdrawn")) return;
       jobs
         .inLine(() => tidy(id))

@@ -13,7 +13,7 @@ describe.each([
   });
 
   it(`stand in ${docs}, and there is no other`, () => {
-    const [, table = ""] = /## Commands\n(.*?)\n## /s.exec(readFileSync(docs, "utf8")) ?? [];
+    const [, table = ""] = /## Slash commands\n(.*?)\n## /s.exec(readFileSync(docs, "utf8")) ?? [];
     const documented = new Set(Array.from(table.matchAll(/`\/([a-z]+)/g), ([, name]) => name));
     const names = commands.flatMap(({ name, aliases = [] }) => [name, ...aliases]);
     expect(documented).toEqual(new Set(names));

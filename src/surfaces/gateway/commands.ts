@@ -6,7 +6,7 @@ import { spentIn } from "../../conversation/spent.ts";
 import type { Person } from "../../core/chat.ts";
 import type { Clock, Notes } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { Mode } from "../../core/session.ts";
+import type { Mode, Unattended } from "../../core/session.ts";
 import { BACKGROUND, backgroundSession, generation, generationOf, laterGenerations } from "../../core/session-key.ts";
 import { type Access, asRecord, personOf } from "./access.ts";
 import type { Questions } from "./questions.ts";
@@ -46,6 +46,7 @@ export function createCommands(options: {
   sessions: Sessions;
   questions: Questions;
   busyMode(platform: string): Mode;
+  unattended(platform: string): Unattended | undefined;
   models(): readonly string[];
   skills(): Promise<string>;
   /** Somebody leaves that conversation for a new one. */
@@ -107,7 +108,8 @@ export function createCommands(options: {
         const task = backgroundSession(runtime.idOf(platform, message));
         await notes.set(`route/${task}`, { to: key });
         const request = { session: task, source: "background", key: `${platform} ${message}`, text, by } as const;
-        await runtime.accept({ ...request, mode: "queue", reply: "push" });
+        const unattended = options.unattended(platform);
+        await runtime.accept({ ...request, mode: "queue", reply: "push", ...(unattended && { unattended }) });
       },
       restart,
     };

@@ -9,7 +9,7 @@ import type { Chat, Ears, Heard, Place } from "../../core/chat.ts";
 import { Refusal } from "../../core/errors.ts";
 import type { Clock, Notes } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { Applied, Image, Mode, Task } from "../../core/session.ts";
+import type { Applied, Image, Mode, Task, Unattended } from "../../core/session.ts";
 import { chatSession } from "../../core/session-key.ts";
 import { sessionDir } from "../../platform/session-dirs.ts";
 import { type Access, asRecord, personOf } from "./access.ts";
@@ -33,6 +33,8 @@ export type TalkOptions = {
   files: string;
   /** Groups where all share one session. */
   sharedGroups: boolean;
+  /** How approvals are decided on a platform where nobody can be asked. Undefined: whoever talks there is asked. */
+  unattended(platform: string): Unattended | undefined;
 };
 
 const DRAINING = {
@@ -52,6 +54,7 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
 
   return (chat) => {
     const { platform } = chat;
+    const unattended = options.unattended(platform);
     const say = (place: Place, text: string, key: string) => {
       if (text) void tell.say(chat, place, { text: fitting(text, chat.longest) }, key);
     };
@@ -140,6 +143,7 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
       const { applied, replayed } = await runtime.accept({
         ...request,
         reply: "push",
+        ...(unattended && { unattended }),
         ...(model && { model }),
         ...(more.task && { task: more.task }),
         ...(shown.length && { images: shown }),
@@ -188,6 +192,7 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
             mode: waits.mode === "interrupt" ? "queue" : waits.mode,
             reply: "push",
             by: personOf(platform, from),
+            ...(unattended && { unattended }),
             ...(images.length && { images }),
           });
         }
@@ -228,7 +233,7 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
 const fitting = (text: string, longest: number) => (text.length > longest ? `${text.slice(0, longest - 1)}…` : text);
 
 const caughtText = (name: string) =>
-  `⚠️ I was restarted in the middle of \`/${name}\`. Look, and say it again if it is not done.`;
+  `⚠️ I was restarted in the middle of \`/${name}\`. Check whether it was done, and send it again if not.`;
 
 function answerOf(note: unknown): Decision | null {
   const { session, call, allow, text, scope } = asRecord(note) ?? {};
