@@ -1,4 +1,4 @@
-// What is special about Discord: discord.js over a fake Discord. What all platforms share is in test/contract/chat.ts.
+// What is special about Discord: @discordjs/ws and @discordjs/rest over a fake Discord. What all platforms share is in test/contract/chat.ts.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
@@ -147,9 +147,45 @@ describe("the connection", () => {
     await chat.start(ears);
     expect(chat.health()).toMatchObject({ connected: false, error: "The connection was lost." });
     await refusing.refused(4);
-    // Between them it waits until it may identify again.
-    const pauses = clock.pauses.filter((ms) => ms % 500 === 0);
-    expect(pauses.slice(0, 3)).toEqual([500, 1_000, 2_000]);
+    // The first is one second, which is also how long a socket has to close. Between them it waits until it may identify again.
+    const pauses = clock.pauses.filter((ms) => ms % 500 === 0 && ms > 1_000);
+    expect(pauses.slice(0, 2)).toEqual([2_000, 4_000]);
+  });
+
+  it.each([
+    ["is cut", () => discord.cut()],
+    ["is closed for a reason that passes", () => discord.cut(4000)],
+    ["is asked to reconnect", () => discord.reconnect()],
+    ["is told to resume", () => discord.invalidate(true)],
+  ])("that %s resumes its session, in which Discord replays what happened meanwhile", async (_what, end) => {
+    await started();
+    const message = say("before");
+    await ears.texts(1);
+    end();
+    discord.edit(message, "changed meanwhile");
+    await discord.until(() => discord.sessions[0]?.resumes === 1);
+    await ears.until(() => ears.edits.length === 1);
+    say("after");
+    await ears.texts(2);
+    expect(discord.sessions).toHaveLength(1);
+  });
+
+  it.each([1000, 4007])("that Discord closes with %d begins a new session", async (code) => {
+    await started();
+    say("before");
+    await ears.texts(1);
+    discord.cut(code);
+    say("meanwhile");
+    await ears.texts(2);
+    expect(discord.sessions).toMatchObject([{ resumes: 0 }, { resumes: 0 }]);
+  });
+
+  it("is not begun while Discord allows no new session", async () => {
+    await using refusing = await startRefusing(4000, { remaining: 0 });
+    const chat = create({ apiRoot: refusing.apiRoot });
+    await chat.start(ears);
+    expect(chat.health()).toMatchObject({ connected: false, error: expect.stringContaining("no new session") });
+    expect(refusing.count()).toBe(0);
   });
 
   it("with a token that was revoked is tried again after a minute", async () => {
@@ -274,6 +310,17 @@ describe("what people do", () => {
     say(`<@${discord.bot.id}>, ask <@${BEN.id}> about <@999999999999999999>`);
     await ears.texts(2);
     expect(ears.messages[1]).toMatchObject({ text: "ask @Ben about <@999999999999999999>", addressed: true });
+  });
+
+  it("names the role that Discord made for us, as people do who pick it from the list", async () => {
+    await started();
+    say(`<@&${discord.guild.botRole}> hello`);
+    say("<@&999999999999999999> not for us");
+    await ears.texts(2);
+    expect(ears.messages).toMatchObject([
+      { text: "hello", addressed: true },
+      { text: "<@&999999999999999999> not for us", addressed: false },
+    ]);
   });
 
   it("as a command with words is heard as if it was typed, and answered when it was taken", async () => {
@@ -450,10 +497,10 @@ describe("what was said while no process listened", () => {
 });
 
 /** A gateway that says hello, and closes with a code when somebody identifies. */
-async function startRefusing(code: number) {
+async function startRefusing(code: number, { remaining = 999 } = {}) {
   const http = createServer((_request, response) => {
     const { port } = http.address() as AddressInfo;
-    const session_start_limit = { total: 1000, remaining: 999, reset_after: 14_400_000, max_concurrency: 1 };
+    const session_start_limit = { total: 1000, remaining, reset_after: 14_400_000, max_concurrency: 1 };
     response.setHeader("content-type", "application/json");
     response.end(JSON.stringify({ url: `ws://127.0.0.1:${port}`, shards: 1, session_start_limit }));
   });
@@ -472,6 +519,7 @@ async function startRefusing(code: number) {
   await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
   return {
     apiRoot: `http://127.0.0.1:${(http.address() as AddressInfo).port}/api`,
+    count: () => refusals,
     refused: (count: number) => new Promise<void>((resolve) => void waiting.set(count, resolve)),
     async [Symbol.asyncDispose]() {
       await Promise.all(chats.splice(0).map((chat) => chat.close()));

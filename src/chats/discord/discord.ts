@@ -1,5 +1,6 @@
 // Discord: its gateway brings what people say, its REST API takes what we say.
 import { createHash } from "node:crypto";
+import { GatewayDispatchEvents } from "discord-api-types/v10";
 import { z } from "zod";
 import type { Button, Chat, ChatHealth, Ears, Place, Said } from "../../core/chat.ts";
 import type { Clock, Log, Random } from "../../core/ports.ts";
@@ -50,16 +51,16 @@ export function createDiscord({ token, apiRoot, marks: kept, clock, log, random 
     const answers = openAnswers({ api, lanes, clock, log, ears });
     const gateway = openGateway({
       token,
-      rest: api.options,
+      api,
       clock,
       random,
       log,
       alive,
-      listen: (on, events) => {
-        inbound.listen(on, events);
-        answers.listen(on, events);
-      },
       ready: inbound.ready,
+      dispatch: (event) => {
+        if (event.t === GatewayDispatchEvents.InteractionCreate) answers.interact(event.d);
+        else inbound.dispatch(event);
+      },
       changed: (connected, error) => {
         if (connected) alive();
         if (connected && !health.connected) log("info", "chat.connected", { platform });

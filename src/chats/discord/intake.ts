@@ -1,13 +1,16 @@
 // What Discord tells us, brought to the ears: messages, edits, deletions. Discord wants no acknowledgement and keeps nothing
 // for us; what was said before a new session began is fetched, from the last that we know on: in a new process, from the
 // marks that the one before it left.
-import type {
-  APIMessage,
-  Client,
+import {
+  type APIMessage,
+  type APIRole,
   GatewayDispatchEvents,
-  GatewayMessageDeleteDispatchData,
-  GatewayReadyDispatchData,
-} from "discord.js";
+  type GatewayDispatchPayload,
+  type GatewayMessageCreateDispatchData,
+  type GatewayMessageDeleteDispatchData,
+  type GatewayMessageUpdateDispatchData,
+  type GatewayReadyDispatchData,
+} from "discord-api-types/v10";
 import { z } from "zod";
 import type { Ears, Place } from "../../core/chat.ts";
 import type { Clock, Log } from "../../core/ports.ts";
@@ -16,12 +19,10 @@ import type { Lanes } from "../shared/lanes.ts";
 import { recent } from "../shared/recent.ts";
 import { type Api, faultOf } from "./api.ts";
 import { isNewer, type Marking } from "./cursors.ts";
-import type { Listen } from "./gateway.ts";
 import { heardOf, isSaid, type Me, placeOf } from "./inbound.ts";
 
 /** Undefined: there is none, it is a direct message. Null: nobody has told us. */
 type Guild = string | undefined | null;
-type Where = { place: Place; guild: string | undefined };
 /** A channel that we have heard or said something in. */
 type Known = {
   guild: Guild;
@@ -47,54 +48,73 @@ type Options = { api: Api; calls: Calls; lanes: Lanes; marks: Marking; clock: Cl
 
 export function openInbound({ api, calls, lanes, marks, clock, log, ears }: Options) {
   const channels = new Map<string, Known>();
-  const places = new Map<string, Where>();
+  const places = new Map<string, Place>();
   const heard = recent(MOST_MESSAGES);
   const ours = recent(MOST_MESSAGES);
   const never = new AbortController().signal;
-  let me: Me = { id: "", isMyRole: () => false };
+  const myRoles = new Set<string>();
+  let me: Me = { id: "", roles: myRoles };
   const stopping = new AbortController();
   let isFresh = true;
   let nextFetch = 0;
 
-  function listen(on: Listen, events: typeof GatewayDispatchEvents): void {
-    on(events.MessageCreate, (message) => {
-      const { channel_id, guild_id } = message;
-      const known = channels.get(channel_id);
-      if (known && (known.behind || lanes.waiting(channel_id) >= MOST_WAITING)) {
-        known.behind = true;
+  function dispatch({ t, d }: GatewayDispatchPayload): void {
+    switch (t) {
+      case GatewayDispatchEvents.GuildCreate:
+        return noteRoles(d.roles);
+      case GatewayDispatchEvents.GuildRoleCreate:
+      case GatewayDispatchEvents.GuildRoleUpdate:
+        return noteRoles([d.role]);
+      case GatewayDispatchEvents.MessageCreate:
+        return created(d);
+      case GatewayDispatchEvents.MessageUpdate:
+        return updated(d);
+      case GatewayDispatchEvents.MessageDelete:
+        return deleted(d);
+      case GatewayDispatchEvents.MessageDeleteBulk:
+        for (const id of d.ids) deleted({ ...d, id });
         return;
-      }
-      note(channel_id, guild_id, message.id);
-      if (message.author.id === me.id) ours.add(message.id);
-      if (heard.has(message.id)) return;
-      heard.add(message.id);
-      const hearing = marks.inTurn(
-        channel_id,
-        () => message.id,
-        async () => {
-          await hear(message, guild_id);
-          marks.taken(channel_id, message.id);
-        },
-      );
-      void hearing.then(() => afterwards(channel_id));
-    });
-    on(events.MessageUpdate, (message) => {
-      // A preview of a link that Discord has added is no edit.
-      if (!isSaid(message) || !message.edited_timestamp) return;
-      const { channel_id, guild_id } = message;
-      tell(channel_id, guild_id, (place) => ears.edited(heardOf(message, guild_id, place, me, calls)));
-    });
-    const forget = ({ id, channel_id, guild_id }: GatewayMessageDeleteDispatchData) => {
-      if (!ours.has(id)) tell(channel_id, guild_id, (place) => ears.deleted(place, id));
-    };
-    on(events.MessageDelete, forget);
-    on(events.MessageDeleteBulk, ({ ids, ...where }) => {
-      for (const id of ids) forget({ id, ...where });
-    });
+    }
+  }
+
+  function noteRoles(roles: readonly APIRole[]): void {
+    for (const { id, tags } of roles) if (tags?.bot_id === me.id) myRoles.add(id);
+  }
+
+  function created(message: GatewayMessageCreateDispatchData): void {
+    const { channel_id, guild_id } = message;
+    const known = channels.get(channel_id);
+    if (known && (known.behind || lanes.waiting(channel_id) >= MOST_WAITING)) {
+      known.behind = true;
+      return;
+    }
+    note(channel_id, guild_id, message.id);
+    if (message.author.id === me.id) ours.add(message.id);
+    if (heard.has(message.id)) return;
+    heard.add(message.id);
+    const hearing = marks.inTurn(
+      channel_id,
+      () => message.id,
+      async () => {
+        await hear(message, guild_id);
+        marks.taken(channel_id, message.id);
+      },
+    );
+    void hearing.then(() => afterwards(channel_id));
+  }
+
+  function updated(message: GatewayMessageUpdateDispatchData): void {
+    // A preview of a link that Discord has added is no edit.
+    if (!isSaid(message) || !message.edited_timestamp) return;
+    tell(message.channel_id, message.guild_id, (place) => ears.edited(heardOf(message, place, me, calls)));
+  }
+
+  function deleted({ id, channel_id, guild_id }: GatewayMessageDeleteDispatchData): void {
+    if (!ours.has(id)) tell(channel_id, guild_id, (place) => ears.deleted(place, id));
   }
 
   function tell(channel: string, guild: string | undefined, take: (place: Place) => Promise<void>): void {
-    const telling = lanes.add(channel, async () => take((await whereIs(channel, guild)).place));
+    const telling = lanes.add(channel, async () => take(await whereIs(channel, guild)));
     void telling.then(() => afterwards(channel));
   }
 
@@ -104,8 +124,7 @@ export function openInbound({ api, calls, lanes, marks, clock, log, ears }: Opti
 
   async function hear(message: APIMessage, told: Guild): Promise<void> {
     if (!isSaid(message)) return;
-    const { place, guild } = await whereIs(message.channel_id, told);
-    await ears.heard(heardOf(message, guild, place, me, calls));
+    await ears.heard(heardOf(message, await whereIs(message.channel_id, told), me, calls));
   }
 
   /** Goes ahead of whatever comes from now on. */
@@ -149,23 +168,22 @@ export function openInbound({ api, calls, lanes, marks, clock, log, ears }: Opti
     }
   }
 
-  async function whereIs(channel: string, guild: Guild): Promise<Where> {
-    if (guild === undefined) return { place: { kind: "dm", chat: channel }, guild };
-    const where = places.get(channel) ?? (await askWhere(channel, guild));
+  async function whereIs(channel: string, guild: Guild): Promise<Place> {
+    if (guild === undefined) return { kind: "dm", chat: channel };
+    const place = places.get(channel) ?? (await askWhere(channel, guild));
     if (places.size >= MOST_CHANNELS) places.clear();
-    places.set(channel, where);
-    return where;
+    places.set(channel, place);
+    return place;
   }
 
   /** A message does not say whether its channel is a thread, and one that is fetched not even whose it is. */
-  async function askWhere(channel: string, told: string | null): Promise<Where> {
+  async function askWhere(channel: string, told: string | null): Promise<Place> {
     try {
       const found = channelShape.parse(await api.ask("get", `/channels/${channel}`, {}, never));
-      const guild = told ?? found.guild_id;
-      return { place: placeOf(found, guild), guild };
+      return placeOf(found, told ?? found.guild_id);
     } catch (error) {
       if (faultOf(error).landed !== "never") throw error;
-      return { place: { kind: "channel", chat: channel }, guild: told ?? undefined };
+      return { kind: "channel", chat: channel };
     }
   }
 
@@ -182,15 +200,14 @@ export function openInbound({ api, calls, lanes, marks, clock, log, ears }: Opti
   }
 
   return {
-    listen,
+    dispatch,
     /** Before the first session: what comes live must find what was missed ahead of it. */
     async load(): Promise<void> {
       for (const { channel, message } of await marks.load(MOST_CHANNELS)) note(channel, null, message);
     },
     /** A new session has begun. */
-    ready({ user }: GatewayReadyDispatchData, client: Client): void {
-      const rolesOf = (guild: string) => client.guilds.cache.get(guild)?.roles.cache;
-      me = { id: user.id, isMyRole: (guild, role) => rolesOf(guild)?.get(role)?.tags?.botId === user.id };
+    ready({ user }: GatewayReadyDispatchData): void {
+      me = { id: user.id, roles: myRoles };
       const pages = isFresh ? MOST_PAGES_AT_START : MOST_PAGES;
       isFresh = false;
       // Where somebody spoke last, first.
