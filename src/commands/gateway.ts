@@ -79,7 +79,7 @@ export function addGateway(program: Command, launcher: string): void {
   pairing
     .command("create")
     .description("make a code that pairs one person, once, within ten minutes")
-    .argument("<platform>", "telegram, discord or slack")
+    .argument("<platform>", "a chat platform such as telegram")
     .action(async (platform: string) => {
       const { makePairingCode } = await import("../surfaces/cli/gateway.ts");
       const { withPairing } = await import("../compose/gateway.ts");

@@ -379,7 +379,7 @@ describe("what was said while no process listened", () => {
     },
   };
   async function process(but: Partial<Options> = {}): Promise<Chat> {
-    const chat = create({ marks, log: (...line) => logged.push(line), ...but });
+    const chat = create({ cursors: marks, log: (...line) => logged.push(line), ...but });
     await chat.start(ears);
     return chat;
   }

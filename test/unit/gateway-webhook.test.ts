@@ -1,7 +1,7 @@
 // The webhook channel's door: only what is signed over its very bytes, now, and for the first time, is heard.
 import { createHmac } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { createWebhook } from "../../src/chats/webhook.ts";
+import { createWebhook } from "../../src/chats/webhook/webhook.ts";
 import { SendFault } from "../../src/core/chat.ts";
 import { listener } from "../contract/chat.ts";
 import { startReceiver } from "../fakes/receiver.ts";

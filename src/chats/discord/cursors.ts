@@ -1,6 +1,6 @@
 // How far each channel was heard, for the process after this one: Discord keeps nothing for a client that is away.
 import { messageOf } from "../../core/errors.ts";
-import type { Clock, Log } from "../../core/ports.ts";
+import type { Clock, Log, Notes } from "../../core/ports.ts";
 import type { Lanes } from "../shared/lanes.ts";
 
 type Mark = { channel: string; message: string };
@@ -10,6 +10,17 @@ export type Marks = {
   list(): Promise<Mark[]>;
   set(channel: string, message: string): Promise<void>;
 };
+
+export function cursorsIn(notes: Notes): Marks {
+  const nameOf = (channel: string) => `mark/discord/${channel}`;
+  return {
+    list: async () => {
+      const kept = await notes.list(nameOf(""));
+      return kept.map(({ key, value }) => ({ channel: key.slice(nameOf("").length), message: String(value) }));
+    },
+    set: (channel, message) => notes.set(nameOf(channel), message),
+  };
+}
 
 /** A busy channel is not a write for each of its messages. What a crash leaves unwritten is heard twice and taken once. */
 const EVERY_MS = 1_000;

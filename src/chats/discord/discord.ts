@@ -15,9 +15,9 @@ import { discordMarkdown, LONGEST } from "./markdown.ts";
 
 type Options = {
   token: string;
-  apiRoot?: string;
+  apiRoot?: string | undefined;
   /** Without it, what is said while no process listens is not heard. */
-  marks?: Marks;
+  cursors?: Marks;
   clock: Clock;
   log: Log;
   random: Random;
@@ -34,7 +34,7 @@ const BUTTONS = 5;
 const LABEL = 80;
 const NONCE = 25;
 
-export function createDiscord({ token, apiRoot, marks: kept, clock, log, random }: Options): Chat {
+export function createDiscord({ token, apiRoot, cursors: kept, clock, log, random }: Options): Chat {
   const health: ChatHealth = { platform, connected: false, heardAt: null, error: "" };
   const alive = () => {
     health.heardAt = clock.now();

@@ -35,11 +35,12 @@ type Options = {
   alive(): void;
 };
 
-const INTENTS =
-  GatewayIntentBits.Guilds |
-  GatewayIntentBits.GuildMessages |
-  GatewayIntentBits.DirectMessages |
-  GatewayIntentBits.MessageContent;
+const INTENTS = [
+  GatewayIntentBits.Guilds,
+  GatewayIntentBits.GuildMessages,
+  GatewayIntentBits.DirectMessages,
+  GatewayIntentBits.MessageContent,
+].reduce((all, one) => all | one);
 /** Discord allows one new session in this time, and a thousand a day: then it takes the token away. */
 const IDENTIFY_EVERY_MS = 5_000;
 /** The library waits half a minute for the answer to its close frame, which a dead connection never gives. */

@@ -74,6 +74,7 @@ export function openInbound({ api, calls, lanes, marks, clock, log, ears }: Opti
       case GatewayDispatchEvents.MessageDeleteBulk:
         for (const id of d.ids) deleted({ ...d, id });
         return;
+      default:
     }
   }
 

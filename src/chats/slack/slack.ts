@@ -10,7 +10,14 @@ import { openInbound } from "./intake.ts";
 import { sections, slackMrkdwn } from "./mrkdwn.ts";
 import { openSocket } from "./socket.ts";
 
-type Options = { botToken: string; appToken: string; apiRoot?: string; clock: Clock; log: Log; random: Random };
+type Options = {
+  botToken: string;
+  appToken: string;
+  apiRoot?: string | undefined;
+  clock: Clock;
+  log: Log;
+  random: Random;
+};
 type Hearing = { sent(channel: string, ts: string): void; stop(): Promise<void>; close(): Promise<void> };
 
 const platform = "slack";

@@ -11,12 +11,13 @@ import {
 } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log, Random } from "../../core/ports.ts";
+import type { Receive } from "../shared/channel.ts";
 import { type End, keep } from "../shared/reconnect.ts";
 import { openApi, TelegramFault } from "./api.ts";
 import { rendered } from "./html.ts";
 import type { Reader } from "./inbound.ts";
 import { createIntake, type Intake } from "./intake.ts";
-import { hookOf, type Receive } from "./webhook.ts";
+import { hookOf } from "./webhook.ts";
 
 export type TelegramOptions = {
   token: string;

@@ -4,9 +4,18 @@
 // X-Hermes-Timestamp. Older or newer than five minutes, or seen before: refused.
 import { createHmac, timingSafeEqual } from "node:crypto";
 import * as z from "zod";
-import { type Attachment, type Chat, type Ears, type Heard, type Place, type Said, SendFault } from "../core/chat.ts";
-import { messageOf } from "../core/errors.ts";
-import type { Clock, Log } from "../core/ports.ts";
+import {
+  type Attachment,
+  type Chat,
+  type Ears,
+  type Heard,
+  type Place,
+  type Said,
+  SendFault,
+} from "../../core/chat.ts";
+import { messageOf } from "../../core/errors.ts";
+import type { Clock, Log } from "../../core/ports.ts";
+import type { Receive } from "../shared/channel.ts";
 
 type Options = {
   secret: string;
@@ -17,9 +26,10 @@ type Options = {
 };
 export type WebhookChat = Chat & {
   /** One request, as it came. */
-  receive(raw: Uint8Array, headers: Readonly<Record<string, string | string[] | undefined>>): Promise<Received>;
+  receive: Receive;
 };
-type Received = { status: number; body: Record<string, unknown> };
+type Headers = Parameters<Receive>[1];
+type Received = Awaited<ReturnType<Receive>>;
 
 const AGE_MS = 300_000;
 const MOST_SEEN = 10_000;
@@ -51,7 +61,7 @@ export function createWebhook({ secret, url, clock, log }: Options): WebhookChat
   const sign = (timestamp: string, body: Uint8Array | string) =>
     `sha256=${createHmac("sha256", secret).update(`${timestamp}.`).update(body).digest("hex")}`;
 
-  async function receive(raw: Uint8Array, headers: Parameters<WebhookChat["receive"]>[1]): Promise<Received> {
+  async function receive(raw: Uint8Array, headers: Headers): Promise<Received> {
     const wrong = unsigned(raw, headers);
     if (wrong) return refused(401, wrong);
     const signature = String(headers["x-hermes-signature"]);
@@ -70,7 +80,7 @@ export function createWebhook({ secret, url, clock, log }: Options): WebhookChat
     }
   }
 
-  function unsigned(raw: Uint8Array, headers: Parameters<WebhookChat["receive"]>[1]): string | null {
+  function unsigned(raw: Uint8Array, headers: Headers): string | null {
     const timestamp = headers["x-hermes-timestamp"];
     const given = headers["x-hermes-signature"];
     if (typeof timestamp !== "string" || typeof given !== "string" || !/^\d{1,12}$/.test(timestamp))
