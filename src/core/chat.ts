@@ -15,7 +15,7 @@ export type Attachment = {
   load(most: number, signal: AbortSignal): Promise<Uint8Array>;
 };
 
-export type Heard = {
+export type InboundMessage = {
   /** The message's name in its place: the same when it is delivered again, or edited. */
   message: string;
   place: Place;
@@ -26,22 +26,22 @@ export type Heard = {
   addressed: boolean;
 };
 /** A button under one of our messages. */
-export type Pressed = { data: string; place: Place; from: Person; message: string };
+export type ButtonPress = { data: string; place: Place; from: Person; message: string };
 
 /** Whom a platform tells. When a promise resolves, what it was told is durable; only then may the platform be told that it
  *  has arrived. It rejects when nothing was taken: the platform should bring it again. */
-export interface Ears {
-  heard(message: Heard): Promise<void>;
-  edited(message: Heard): Promise<void>;
-  deleted(place: Place, message: string): Promise<void>;
+export interface InboundHandler {
+  onMessage(message: InboundMessage): Promise<void>;
+  onEdit(message: InboundMessage): Promise<void>;
+  onDelete(place: Place, message: string): Promise<void>;
   /** Returns what the person is shown for a moment. */
-  pressed(press: Pressed): Promise<string>;
+  onPress(press: ButtonPress): Promise<string>;
 }
 
 /** `data`: at most 64 bytes, which is what the strictest platform takes. */
 export type Button = { label: string; data: string };
 /** `text` is Markdown and not longer than `longest`; the platform renders it as well as it can. */
-export type Said = { text: string; buttons?: Button[][]; replyTo?: string };
+export type OutboundMessage = { text: string; buttons?: Button[][]; replyTo?: string };
 
 export type ChatHealth = {
   platform: string;
@@ -59,13 +59,13 @@ export interface Chat {
   readonly editEveryMs: number;
   /** Connects and goes on connecting, with growing pauses, until `stop`. Resolves when the first connection stands or has
    *  failed for a reason that may pass; rejects with a ConfigError where it never will (a wrong token). */
-  start(ears: Ears): Promise<void>;
+  start(handler: InboundHandler): Promise<void>;
   /** Hears nothing more; what was being heard is finished. Sending still works. */
   stop(): Promise<void>;
   /** Returns the message's name. `key` is the same when the same is sent again. Throws a SendFault. */
-  send(place: Place, said: Said, key: string, signal: AbortSignal): Promise<string>;
-  edit(place: Place, message: string, said: Said, signal: AbortSignal): Promise<void>;
-  remove(place: Place, message: string, signal: AbortSignal): Promise<void>;
+  send(place: Place, message: OutboundMessage, key: string, signal: AbortSignal): Promise<string>;
+  edit(place: Place, id: string, message: OutboundMessage, signal: AbortSignal): Promise<void>;
+  remove(place: Place, id: string, signal: AbortSignal): Promise<void>;
   /** Shows for a few seconds that we are at work. Never rejects. */
   typing(place: Place): Promise<void>;
   /** What the platform's menu offers. Never rejects. */

@@ -10,7 +10,7 @@ import {
   InteractionType,
   MessageFlags,
 } from "discord-api-types/v10";
-import type { Ears } from "../../core/chat.ts";
+import type { InboundHandler } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log } from "../../core/ports.ts";
 import type { Lanes } from "../shared/lanes.ts";
@@ -19,8 +19,8 @@ import { commandText, personOf, placeOf } from "./inbound.ts";
 
 const ANSWER_MS = 2_000;
 
-export function openAnswers(options: { api: Api; lanes: Lanes; clock: Clock; log: Log; ears: Ears }) {
-  const { api, lanes, clock, log, ears } = options;
+export function openAnswers(options: { api: Api; lanes: Lanes; clock: Clock; log: Log; handler: InboundHandler }) {
+  const { api, lanes, clock, log, handler } = options;
   const never = new AbortController().signal;
   const busy = new Set<Promise<void>>();
   let stopped = false;
@@ -53,7 +53,7 @@ export function openAnswers(options: { api: Api; lanes: Lanes; clock: Clock; log
   }: APIMessageComponentButtonInteraction) {
     if (!user) return undefined;
     const place = placeOf(channel, guild_id);
-    return ears.pressed({ data: data.custom_id, place, from: personOf(user), message: message.id });
+    return handler.onPress({ data: data.custom_id, place, from: personOf(user), message: message.id });
   }
 
   function command(interaction: APIChatInputApplicationCommandInteraction) {
@@ -62,7 +62,7 @@ export function openAnswers(options: { api: Api; lanes: Lanes; clock: Clock; log
     const text = commandText(interaction);
     const said = { message: id, place: placeOf(channel, guild_id), from: personOf(user), text };
     return lanes
-      .add(channel.id, () => ears.heard({ ...said, attachments: [], addressed: true }))
+      .add(channel.id, () => handler.onMessage({ ...said, attachments: [], addressed: true }))
       .then((taken) => (taken ? `\`${text.replaceAll("`", "'")}\`` : "This was not taken. Please say it again."));
   }
 

@@ -2,13 +2,13 @@
 import { createHash } from "node:crypto";
 import { GatewayDispatchEvents } from "discord-api-types/v10";
 import { z } from "zod";
-import type { Button, Chat, ChatHealth, Ears, Place, Said } from "../../core/chat.ts";
+import type { Button, Chat, ChatHealth, InboundHandler, OutboundMessage, Place } from "../../core/chat.ts";
 import type { Clock, Log, Random } from "../../core/ports.ts";
 import { openCalls } from "../shared/calls.ts";
 import { openLanes } from "../shared/lanes.ts";
 import { openAnswers } from "./answers.ts";
 import { codeOf, faultOf, openApi } from "./api.ts";
-import { type Marks, openMarks } from "./cursors.ts";
+import { type CursorStore, openCursors } from "./cursors.ts";
 import { openGateway } from "./gateway.ts";
 import { openInbound } from "./intake.ts";
 import { discordMarkdown, LONGEST } from "./markdown.ts";
@@ -17,7 +17,7 @@ type Options = {
   token: string;
   apiRoot?: string | undefined;
   /** Without it, what is said while no process listens is not heard. */
-  cursors?: Marks;
+  cursors?: CursorStore;
   clock: Clock;
   log: Log;
   random: Random;
@@ -34,7 +34,7 @@ const BUTTONS = 5;
 const LABEL = 80;
 const NONCE = 25;
 
-export function createDiscord({ token, apiRoot, cursors: kept, clock, log, random }: Options): Chat {
+export function createDiscord({ token, apiRoot, cursors: store, clock, log, random }: Options): Chat {
   const health: ChatHealth = { platform, connected: false, heardAt: null, error: "" };
   const alive = () => {
     health.heardAt = clock.now();
@@ -44,11 +44,11 @@ export function createDiscord({ token, apiRoot, cursors: kept, clock, log, rando
   const never = new AbortController().signal;
   let hearing: Hearing | null = null;
 
-  async function start(ears: Ears): Promise<void> {
+  async function start(handler: InboundHandler): Promise<void> {
     const lanes = openLanes({ platform, clock, random, log });
-    const marks = openMarks({ marks: kept, lanes, clock, log });
-    const inbound = openInbound({ api, calls, lanes, marks, clock, log, ears });
-    const answers = openAnswers({ api, lanes, clock, log, ears });
+    const cursors = openCursors({ store, lanes, clock, log });
+    const inbound = openInbound({ api, calls, lanes, cursors, clock, log, handler });
+    const answers = openAnswers({ api, lanes, clock, log, handler });
     const gateway = openGateway({
       token,
       api,
@@ -71,19 +71,19 @@ export function createDiscord({ token, apiRoot, cursors: kept, clock, log, rando
       stop: async () => {
         inbound.stop();
         await Promise.all([lanes.stop(), answers.stop()]);
-        await Promise.all([gateway.stop(), marks.stop()]);
+        await Promise.all([gateway.stop(), cursors.stop()]);
       },
       close: async () => {
         inbound.stop();
         void lanes.stop();
-        await Promise.all([gateway.stop(), marks.stop()]);
+        await Promise.all([gateway.stop(), cursors.stop()]);
       },
     };
     await inbound.load();
     await gateway.start();
   }
 
-  async function send(place: Place, said: Said, key: string, signal: AbortSignal): Promise<string> {
+  async function send(place: Place, said: OutboundMessage, key: string, signal: AbortSignal): Promise<string> {
     const { replyTo } = said;
     // Sent twice under one nonce, the second gives the message that the first made.
     const once = { nonce: nonceOf(place, key), enforce_nonce: true };
@@ -93,7 +93,7 @@ export function createDiscord({ token, apiRoot, cursors: kept, clock, log, rando
     return sentShape.parse(message).id;
   }
 
-  async function edit(place: Place, message: string, said: Said, signal: AbortSignal): Promise<void> {
+  async function edit(place: Place, message: string, said: OutboundMessage, signal: AbortSignal): Promise<void> {
     await told(api.ask("patch", messageOf(place, message), { body: bodyOf(said) }, signal));
   }
 
@@ -150,7 +150,7 @@ const messageOf = (place: Place, message: string) =>
   `${channelOf(place)}/messages/${encodeURIComponent(message)}` as const;
 
 /** An edit without buttons takes them away. Whatever the text names, it calls nobody. */
-const bodyOf = ({ text, buttons = [] }: Said) => ({
+const bodyOf = ({ text, buttons = [] }: OutboundMessage) => ({
   content: discordMarkdown(text),
   components: rowsOf(buttons),
   allowed_mentions: { parse: [] },

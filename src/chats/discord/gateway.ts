@@ -18,7 +18,7 @@ import {
 import { z } from "zod";
 import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log, Random } from "../../core/ports.ts";
-import { type End, type Kept, keep } from "../shared/reconnect.ts";
+import { type Connection, type End, keepConnected } from "../shared/reconnect.ts";
 import { type Api, faultOf, isUnauthorized } from "./api.ts";
 
 type Options = {
@@ -58,13 +58,13 @@ const NO_INTENT =
   "Gateway Intents on the Bot page of your application (discord.com/developers/applications).";
 const FINAL: Partial<Record<number, string>> = { 4004: WRONG_TOKEN, 4013: NO_INTENT, 4014: NO_INTENT };
 
-export function openGateway(options: Options): Kept {
+export function openGateway(options: Options): Connection {
   const { token, api, clock, random, log, changed } = options;
   let identifiedAt = Number.NEGATIVE_INFINITY;
   let bot: APIGatewayBotInfo | null = null;
   let session: SessionInfo | null = null;
 
-  async function connect(tell: (standing: boolean) => void, signal: AbortSignal): Promise<End> {
+  async function connect(onState: (connected: boolean) => void, signal: AbortSignal): Promise<End> {
     if (!bot || !session) {
       try {
         bot = await newSession(signal);
@@ -79,16 +79,16 @@ export function openGateway(options: Options): Kept {
     if (signal.aborted) return LOST;
 
     const ended = Promise.withResolvers<End>();
-    const shard = new Connection(strategyFor(bot), ({ recover, code = NORMAL }) => {
+    const shard = new SingleShard(strategyFor(bot), ({ recover, code = NORMAL }) => {
       if (recover !== WebSocketShardDestroyRecovery.Resume) session = null;
       const isFatal = recover === undefined;
       ended.resolve(isFatal ? { why: FINAL[code] ?? `Discord closed the connection (${code}).`, final: true } : LOST);
     });
     shard.on(WebSocketShardEvents.Ready, (data) => {
       guarded("READY", () => options.ready(data));
-      tell(true);
+      onState(true);
     });
-    shard.on(WebSocketShardEvents.Resumed, () => tell(true));
+    shard.on(WebSocketShardEvents.Resumed, () => onState(true));
     shard.on(WebSocketShardEvents.Dispatch, (event) => guarded(event.t, () => options.dispatch(event)));
     shard.on(WebSocketShardEvents.HeartbeatComplete, options.alive);
     shard.on(WebSocketShardEvents.Error, () => {}); // without a listener, the error would be thrown
@@ -136,13 +136,13 @@ export function openGateway(options: Options): Kept {
     }
   }
 
-  return keep({ platform: "discord", clock, random, log, connect, changed });
+  return keepConnected({ platform: "discord", clock, random, log, connect, changed });
 }
 
 type Strategy = ConstructorParameters<typeof WebSocketShard>[0];
 
 /** A shard that ends once and does not connect again. The library calls `destroy` for every end that it notices. */
-class Connection extends WebSocketShard {
+class SingleShard extends WebSocketShard {
   readonly #ended: (end: WebSocketShardDestroyOptions) => void;
   #closing: Promise<void> | null = null;
 

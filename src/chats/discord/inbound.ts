@@ -5,7 +5,7 @@ import type {
   APIMessage,
   APIUser,
 } from "discord-api-types/v10";
-import type { Attachment, Heard, Person, Place } from "../../core/chat.ts";
+import type { Attachment, InboundMessage, Person, Place } from "../../core/chat.ts";
 import type { Calls } from "../shared/calls.ts";
 
 export type Me = {
@@ -23,7 +23,7 @@ const THREADS = new Set([10, 11, 12]);
 export const isSaid = ({ author, type, webhook_id }: APIMessage): boolean =>
   !author.bot && !author.system && webhook_id === undefined && SAID.has(type);
 
-export function heardOf(message: APIMessage, place: Place, me: Me, calls: Calls): Heard {
+export function heardOf(message: APIMessage, place: Place, me: Me, calls: Calls): InboundMessage {
   const { id, author, content, mentions, mention_roles, referenced_message, flags = 0, attachments } = message;
   const addressed =
     place.kind === "dm" ||

@@ -12,13 +12,13 @@ import {
   type GatewayReadyDispatchData,
 } from "discord-api-types/v10";
 import { z } from "zod";
-import type { Ears, Place } from "../../core/chat.ts";
+import type { InboundHandler, Place } from "../../core/chat.ts";
 import type { Clock, Log } from "../../core/ports.ts";
 import type { Calls } from "../shared/calls.ts";
 import type { Lanes } from "../shared/lanes.ts";
 import { recent } from "../shared/recent.ts";
 import { type Api, faultOf } from "./api.ts";
-import { isNewer, type Marking } from "./cursors.ts";
+import { type Cursors, isNewer } from "./cursors.ts";
 import { heardOf, isSaid, type Me, placeOf } from "./inbound.ts";
 
 /** Undefined: there is none, it is a direct message. Null: nobody has told us. */
@@ -44,9 +44,17 @@ const MOST_PAGES_AT_START = 5;
 /** Discord allows 50 calls a second, and what we say needs some of them. */
 const FETCH_EVERY_MS = 40;
 
-type Options = { api: Api; calls: Calls; lanes: Lanes; marks: Marking; clock: Clock; log: Log; ears: Ears };
+type Options = {
+  api: Api;
+  calls: Calls;
+  lanes: Lanes;
+  cursors: Cursors;
+  clock: Clock;
+  log: Log;
+  handler: InboundHandler;
+};
 
-export function openInbound({ api, calls, lanes, marks, clock, log, ears }: Options) {
+export function openInbound({ api, calls, lanes, cursors, clock, log, handler }: Options) {
   const channels = new Map<string, Known>();
   const places = new Map<string, Place>();
   const heard = recent(MOST_MESSAGES);
@@ -93,12 +101,12 @@ export function openInbound({ api, calls, lanes, marks, clock, log, ears }: Opti
     if (message.author.id === me.id) ours.add(message.id);
     if (heard.has(message.id)) return;
     heard.add(message.id);
-    const hearing = marks.inTurn(
+    const hearing = cursors.inOrder(
       channel_id,
       () => message.id,
       async () => {
         await hear(message, guild_id);
-        marks.taken(channel_id, message.id);
+        cursors.advance(channel_id, message.id);
       },
     );
     void hearing.then(() => afterwards(channel_id));
@@ -107,11 +115,11 @@ export function openInbound({ api, calls, lanes, marks, clock, log, ears }: Opti
   function updated(message: GatewayMessageUpdateDispatchData): void {
     // A preview of a link that Discord has added is no edit.
     if (!isSaid(message) || !message.edited_timestamp) return;
-    tell(message.channel_id, message.guild_id, (place) => ears.edited(heardOf(message, place, me, calls)));
+    tell(message.channel_id, message.guild_id, (place) => handler.onEdit(heardOf(message, place, me, calls)));
   }
 
   function deleted({ id, channel_id, guild_id }: GatewayMessageDeleteDispatchData): void {
-    if (!ours.has(id)) tell(channel_id, guild_id, (place) => ears.deleted(place, id));
+    if (!ours.has(id)) tell(channel_id, guild_id, (place) => handler.onDelete(place, id));
   }
 
   function tell(channel: string, guild: string | undefined, take: (place: Place) => Promise<void>): void {
@@ -125,7 +133,7 @@ export function openInbound({ api, calls, lanes, marks, clock, log, ears }: Opti
 
   async function hear(message: APIMessage, told: Guild): Promise<void> {
     if (!isSaid(message)) return;
-    await ears.heard(heardOf(message, await whereIs(message.channel_id, told), me, calls));
+    await handler.onMessage(heardOf(message, await whereIs(message.channel_id, told), me, calls));
   }
 
   /** Goes ahead of whatever comes from now on. */
@@ -143,14 +151,14 @@ export function openInbound({ api, calls, lanes, marks, clock, log, ears }: Opti
           await hear(message, guild);
           heard.add(message.id);
           note(channel, guild, message.id);
-          marks.taken(channel, message.id);
+          cursors.advance(channel, message.id);
           after = message.id;
         }
         if (missed.length < PAGE) return;
       }
       log("warn", "chat.gap", { platform: "discord", channel, fetched: pages * PAGE });
     };
-    void marks.inTurn(channel, () => after, fetchAll);
+    void cursors.inOrder(channel, () => after, fetchAll);
   }
 
   /** Oldest first. */
@@ -204,7 +212,7 @@ export function openInbound({ api, calls, lanes, marks, clock, log, ears }: Opti
     dispatch,
     /** Before the first session: what comes live must find what was missed ahead of it. */
     async load(): Promise<void> {
-      for (const { channel, message } of await marks.load(MOST_CHANNELS)) note(channel, null, message);
+      for (const { channel, message } of await cursors.load(MOST_CHANNELS)) note(channel, null, message);
     },
     /** A new session has begun. */
     ready({ user }: GatewayReadyDispatchData): void {

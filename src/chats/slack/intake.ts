@@ -1,6 +1,6 @@
 // What Slack tells us, brought to the ears, and acknowledged when they have taken it. What is not acknowledged within three
 // seconds comes again, also while it is still being taken, and a mention comes twice anyway: by its name it is one.
-import type { Ears, Heard, Person, Place } from "../../core/chat.ts";
+import type { InboundHandler, InboundMessage, Person, Place } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log } from "../../core/ports.ts";
 import type { Calls } from "../shared/calls.ts";
@@ -35,7 +35,7 @@ type Options = {
   lanes: Lanes;
   clock: Clock;
   log: Log;
-  ears: Ears;
+  handler: InboundHandler;
   me(): Me;
 };
 
@@ -44,7 +44,7 @@ const MOST_PEOPLE = 2_000;
 /** A press must be acknowledged within three seconds, or the person is told that it failed. */
 const PRESS_MS = 2_000;
 
-export function openInbound({ token, apiRoot, api, calls, lanes, clock, log, ears, me }: Options) {
+export function openInbound({ token, apiRoot, api, calls, lanes, clock, log, handler, me }: Options) {
   const taken = recent(MOST_MESSAGES);
   const ours = recent(MOST_MESSAGES);
   const underWay = new Map<string, Promise<boolean>>();
@@ -84,18 +84,23 @@ export function openInbound({ token, apiRoot, api, calls, lanes, clock, log, ear
     if (subtype === "message_changed") {
       // A preview of a link that Slack has added is no edit.
       if (!message || !isSaid(message, me()) || message.text === previous_message?.text) return ack();
-      return once(id, placeOf(channel, message), async (place) => ears.edited(await heardOf(message, place)), ack);
+      return once(id, placeOf(channel, message), async (place) => handler.onEdit(await heardOf(message, place)), ack);
     }
     if (ts === undefined) return ack();
     const said = { ...event, ts };
     if (isOurs(said, me())) ours.add(`${channel} ${ts}`);
     if (!isSaid(said, me())) return ack();
-    once(`${channel} ${ts}`, placeOf(channel, said), async (place) => ears.heard(await heardOf(said, place)), ack);
+    once(
+      `${channel} ${ts}`,
+      placeOf(channel, said),
+      async (place) => handler.onMessage(await heardOf(said, place)),
+      ack,
+    );
   }
 
   function forgotten(channel: string, message: Message, id: string, ack: () => void): void {
     if (message.user !== undefined && !isSaid(message, me())) return ack();
-    once(id, placeOf(channel, message), (place) => ears.deleted(place, message.ts), ack);
+    once(id, placeOf(channel, message), (place) => handler.onDelete(place, message.ts), ack);
   }
 
   /** Whatever comes under the same name is taken once, and each time acknowledged when it was. */
@@ -111,7 +116,7 @@ export function openInbound({ token, apiRoot, api, calls, lanes, clock, log, ear
     });
   }
 
-  async function heardOf(message: Message, place: Place): Promise<Heard> {
+  async function heardOf(message: Message, place: Place): Promise<InboundMessage> {
     const { ts, user = "", text, thread_ts, parent_user_id } = message;
     const words = text ?? "";
     const replied =
@@ -128,7 +133,7 @@ export function openInbound({ token, apiRoot, api, calls, lanes, clock, log, ear
 
   function commanded({ command, text, user_id, channel_id, trigger_id }: Command, ack: () => void): void {
     const take = async (place: Place) =>
-      ears.heard({
+      handler.onMessage({
         message: trigger_id,
         place,
         from: await personOf(user_id),
@@ -145,7 +150,7 @@ export function openInbound({ token, apiRoot, api, calls, lanes, clock, log, ear
     const done = new AbortController();
     try {
       const from = await personOf(user.id);
-      const answered = ears.pressed({ data, place: placeOf(channel.id, message), from, message: message.ts });
+      const answered = handler.onPress({ data, place: placeOf(channel.id, message), from, message: message.ts });
       await Promise.race([answered, clock.sleep(PRESS_MS, done.signal)]);
       ack();
       const text = await answered;

@@ -1,6 +1,6 @@
 // Slack: Socket Mode brings what people say, the Web API takes what we say.
 import { z } from "zod";
-import type { Button, Chat, ChatHealth, Ears, Place, Said } from "../../core/chat.ts";
+import type { Button, Chat, ChatHealth, InboundHandler, OutboundMessage, Place } from "../../core/chat.ts";
 import type { Clock, Log, Random } from "../../core/ports.ts";
 import { openCalls } from "../shared/calls.ts";
 import { openLanes } from "../shared/lanes.ts";
@@ -41,11 +41,11 @@ export function createSlack(options: Options): Chat {
   const api = openApi({ token: botToken, apiRoot, calls, alive });
   let hearing: Hearing | null = null;
 
-  async function start(ears: Ears): Promise<void> {
+  async function start(handler: InboundHandler): Promise<void> {
     let me: Me = { user: "", bot: "" };
     const lanes = openLanes({ platform, clock, random, log });
     const common = { apiRoot, api, calls, clock, log };
-    const inbound = openInbound({ ...common, token: botToken, lanes, ears, me: () => me });
+    const inbound = openInbound({ ...common, token: botToken, lanes, handler, me: () => me });
     const socket = openSocket({
       ...common,
       appToken,
@@ -80,7 +80,7 @@ export function createSlack(options: Options): Chat {
     await socket.start();
   }
 
-  async function send(place: Place, said: Said, _key: string, signal: AbortSignal): Promise<string> {
+  async function send(place: Place, said: OutboundMessage, _key: string, signal: AbortSignal): Promise<string> {
     const { chat: channel, thread = said.replyTo } = place;
     const where = { channel, ...(thread && IS_TS.test(thread) && { thread_ts: thread }) };
     const quiet = { unfurl_links: false, unfurl_media: false };
@@ -90,7 +90,7 @@ export function createSlack(options: Options): Chat {
     return ts;
   }
 
-  async function edit({ chat: channel }: Place, ts: string, said: Said, signal: AbortSignal): Promise<void> {
+  async function edit({ chat: channel }: Place, ts: string, said: OutboundMessage, signal: AbortSignal): Promise<void> {
     await written("chat.update", { channel, ts }, contentOf(said, MOST_TEXT.edit), signal);
   }
 
@@ -141,7 +141,7 @@ type Writing = "chat.postMessage" | "chat.update";
 type Content = { text: string; blocks: object[] };
 
 /** In blocks only where there are buttons, or where the text alone has no room. */
-function contentOf({ text, buttons = [] }: Said, most: number): Content {
+function contentOf({ text, buttons = [] }: OutboundMessage, most: number): Content {
   const mrkdwn = slackMrkdwn(text);
   if (buttons.length === 0 && mrkdwn.length <= most) return { text: mrkdwn, blocks: [] };
   const words = sections(mrkdwn, SECTION).map((text) => ({ type: "section", text: { type: "mrkdwn", text } }));

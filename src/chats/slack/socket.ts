@@ -3,7 +3,7 @@
 import type { Socket } from "node:net";
 import type { Clock, Log, Random } from "../../core/ports.ts";
 import type { Calls } from "../shared/calls.ts";
-import { type End, type Kept, keep } from "../shared/reconnect.ts";
+import { type Connection, type End, keepConnected } from "../shared/reconnect.ts";
 import { faultOf, fetchFor, onceAt, quiet, REFUSED, reasonOf } from "./api.ts";
 
 /** Something that Slack wants acknowledged. */
@@ -31,10 +31,10 @@ const APP_TOKEN =
 const BOT_TOKEN = "Set SLACK_BOT_TOKEN to the Bot User OAuth Token (xoxb-…) from OAuth & Permissions of your app";
 const WHERE = "(api.slack.com/apps)";
 
-export function openSocket(options: Options): Kept {
+export function openSocket(options: Options): Connection {
   const { appToken, apiRoot, calls, clock, random, log, alive, changed } = options;
 
-  async function connect(tell: (standing: boolean) => void, signal: AbortSignal): Promise<End> {
+  async function connect(onState: (connected: boolean) => void, signal: AbortSignal): Promise<End> {
     try {
       await options.introduce(signal);
     } catch (error) {
@@ -65,7 +65,7 @@ export function openSocket(options: Options): Kept {
     client.start().then(
       () => {
         greeted.abort();
-        tell(true);
+        onState(true);
       },
       (error: unknown) => ended.resolve(endOf(error, "app token", APP_TOKEN)),
     );
@@ -82,7 +82,7 @@ export function openSocket(options: Options): Kept {
     return end;
   }
 
-  return keep({ platform: "slack", clock, random, log, connect, changed });
+  return keepConnected({ platform: "slack", clock, random, log, connect, changed });
 }
 
 function endOf(error: unknown, which: string, what: string): End {

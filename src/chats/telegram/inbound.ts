@@ -1,11 +1,11 @@
 // What an update of Telegram tells, in the gateway's words.
 import type { CallbackQuery, Message, MessageEntity, Update, User } from "grammy/types";
-import type { Attachment, Heard, Person, Place, Pressed } from "../../core/chat.ts";
+import type { Attachment, ButtonPress, InboundMessage, Person, Place } from "../../core/chat.ts";
 
 export type Told =
-  | { kind: "heard" | "edited"; heard: Heard }
+  | { kind: "heard" | "edited"; heard: InboundMessage }
   /** `query`: what the answer for the person goes to. */
-  | { kind: "pressed"; pressed: Pressed; query: string };
+  | { kind: "pressed"; pressed: ButtonPress; query: string };
 
 /** What the words of a message are read against. */
 export type Reader = {
@@ -27,7 +27,7 @@ export function toldOf(update: Update, reader: Reader): Told | undefined {
 export const albumOf = ({ message }: Update): string | undefined =>
   message?.media_group_id && `${message.chat.id} ${message.media_group_id}`;
 
-export function joined([first, ...others]: [Heard, ...Heard[]]): Heard {
+export function joined([first, ...others]: [InboundMessage, ...InboundMessage[]]): InboundMessage {
   const all = [first, ...others];
   return {
     ...first,
@@ -37,7 +37,7 @@ export function joined([first, ...others]: [Heard, ...Heard[]]): Heard {
   };
 }
 
-function heardOf(message: Message, reader: Reader): Heard | undefined {
+function heardOf(message: Message, reader: Reader): InboundMessage | undefined {
   const { from, chat, sender_chat } = message;
   // A chat that speaks for itself, as anonymous admins and linked channels do, is nobody whom an allow list could name.
   if (!from || from.is_bot || sender_chat || chat.type === "channel") return undefined;

@@ -1,7 +1,7 @@
 // Updates on their way in. Telegram forgets what is below an offset, so the offset never moves past one that is not taken;
 // until then Telegram brings it with every poll, and it is told once.
 import type { Update } from "grammy/types";
-import type { Ears, Heard, Place } from "../../core/chat.ts";
+import type { InboundHandler, InboundMessage, Place } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log, Random } from "../../core/ports.ts";
 import { openLanes } from "../shared/lanes.ts";
@@ -23,7 +23,7 @@ type Options = {
   clock: Clock;
   log: Log;
   random: Random;
-  ears: Ears;
+  handler: InboundHandler;
   reader: Reader;
   /** Shows the person for a moment what came of a press. */
   answer(query: string, text: string): void;
@@ -33,7 +33,7 @@ const PLATFORM = "telegram";
 /** A poll or a post that was on its way brings again what was taken meanwhile; a batch has a hundred. */
 const REMEMBERED = 1_000;
 
-export function createIntake({ clock, log, random, ears, reader, answer }: Options): Intake {
+export function createIntake({ clock, log, random, handler, reader, answer }: Options): Intake {
   const lanes = openLanes({ platform: PLATFORM, clock, log, random });
   const underWay = new Map<number, Promise<void>>();
   const untaken = new Set<number>();
@@ -71,7 +71,7 @@ export function createIntake({ clock, log, random, ears, reader, answer }: Optio
   function read(group: Update[]): Told | undefined {
     try {
       const told = group.flatMap((update) => toldOf(update, reader) ?? []);
-      const [first, ...rest] = told.flatMap((one): Heard[] => (one.kind === "heard" ? [one.heard] : []));
+      const [first, ...rest] = told.flatMap((one): InboundMessage[] => (one.kind === "heard" ? [one.heard] : []));
       return first ? { kind: "heard", heard: joined([first, ...rest]) } : told[0];
     } catch (error) {
       log("error", "chat.unreadable", { platform: PLATFORM, update: group[0]?.update_id, error: messageOf(error) });
@@ -81,8 +81,8 @@ export function createIntake({ clock, log, random, ears, reader, answer }: Optio
 
   async function tell(told: Told): Promise<void> {
     if (stopped) throw new Error("We hear nothing more; Telegram keeps it.");
-    if (told.kind === "pressed") answer(told.query, await ears.pressed(told.pressed));
-    else await (told.kind === "heard" ? ears.heard(told.heard) : ears.edited(told.heard));
+    if (told.kind === "pressed") answer(told.query, await handler.onPress(told.pressed));
+    else await (told.kind === "heard" ? handler.onMessage(told.heard) : handler.onEdit(told.heard));
   }
 
   return {

@@ -4,15 +4,15 @@ import {
   type Button,
   type Chat,
   type ChatHealth,
-  type Ears,
+  type InboundHandler,
+  type OutboundMessage,
   type Place,
-  type Said,
   SendFault,
 } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log, Random } from "../../core/ports.ts";
 import type { Receive } from "../shared/channel.ts";
-import { type End, keep } from "../shared/reconnect.ts";
+import { type End, keepConnected } from "../shared/reconnect.ts";
 import { openApi, TelegramFault } from "./api.ts";
 import { rendered } from "./html.ts";
 import type { Reader } from "./inbound.ts";
@@ -50,7 +50,7 @@ const LONGEST_ANSWER = 200;
 export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log, random }: TelegramOptions): Chat {
   const health: ChatHealth = { platform: PLATFORM, connected: false, heardAt: null, error: "" };
   const api = openApi({ token, apiRoot, clock, answered });
-  const line = keep({ platform: PLATFORM, clock, log, random, connect, changed });
+  const line = keepConnected({ platform: PLATFORM, clock, log, random, connect, changed });
   const offered = new Set<string>();
   const reader: Reader = { me: { id: 0, username: "" }, offered, load: api.load };
   let intake: Intake | null = null;
@@ -66,27 +66,27 @@ export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log,
 
   // ── Hearing ─────────────────────────────────────────────────────────────────────────────────────────
 
-  async function start(ears: Ears): Promise<void> {
+  async function start(handler: InboundHandler): Promise<void> {
     if (webhook) webhook.listen(hookOf(webhook.secret, { clock, take }));
-    intake = createIntake({ clock, log, random, ears, reader, answer });
+    intake = createIntake({ clock, log, random, handler, reader, answer });
     await line.start();
   }
 
-  async function connect(tell: (standing: boolean) => void, signal: AbortSignal): Promise<End> {
+  async function connect(onState: (connected: boolean) => void, signal: AbortSignal): Promise<End> {
     try {
       reader.me = await api.call((library, cut) => library.getMe(cut), { signal });
       if (webhook) await hang(webhook, signal);
       // A webhook that somebody left there would keep everything from us.
       else await api.call((library, cut) => library.deleteWebhook({}, cut), { signal });
       if (!webhook) void intake?.add(await ask(0, { signal }));
-      tell(true);
+      onState(true);
       while (true) await (webhook ? watch(webhook, signal) : poll(signal));
     } catch (error) {
       const fault = error instanceof TelegramFault ? error : new TelegramFault(0, "unknown", messageOf(error));
       const end = endOf(fault);
       const wait = fault.code === 409 ? CONFLICT_MS : fault.retryAfter;
       if (wait !== undefined && !signal.aborted) {
-        tell(false);
+        onState(false);
         changed(false, end.why);
         await clock.sleep(wait, signal);
       }
@@ -142,7 +142,10 @@ export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log,
   // ── Saying ──────────────────────────────────────────────────────────────────────────────────────────
 
   /** As it should look; as plain text where Telegram cannot read our formatting, or it has become too long. */
-  async function formatted<T>({ text, buttons = [] }: Said, write: (version: Version) => Promise<T>): Promise<T> {
+  async function formatted<T>(
+    { text, buttons = [] }: OutboundMessage,
+    write: (version: Version) => Promise<T>,
+  ): Promise<T> {
     const { html, text: plain } = rendered(text);
     const keyboard = buttons.length > 0 && { reply_markup: { inline_keyboard: buttons.map(keysOf) } };
     const options = { link_preview_options: { is_disabled: true }, ...keyboard };

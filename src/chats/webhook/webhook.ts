@@ -7,10 +7,10 @@ import * as z from "zod";
 import {
   type Attachment,
   type Chat,
-  type Ears,
-  type Heard,
+  type InboundHandler,
+  type InboundMessage,
+  type OutboundMessage,
   type Place,
-  type Said,
   SendFault,
 } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
@@ -54,7 +54,7 @@ const message = z.strictObject({
 
 export function createWebhook({ secret, url, clock, log }: Options): WebhookChat {
   const seen = new Map<string, number>();
-  let ears: Ears | null = null;
+  let handler: InboundHandler | null = null;
   let heardAt: number | null = null;
   let error = "";
   let sent = 0;
@@ -66,13 +66,13 @@ export function createWebhook({ secret, url, clock, log }: Options): WebhookChat
     if (wrong) return refused(401, wrong);
     const signature = String(headers["x-hermes-signature"]);
     if (seen.has(signature)) return refused(409, "This request was made before; sign it anew to send it again.");
-    if (!ears) return refused(503, "Not listening just now; try again.");
+    if (!handler) return refused(503, "Not listening just now; try again.");
     remember(signature);
     const parsed = message.safeParse(jsonOf(raw));
     if (!parsed.success) return refused(400, z.prettifyError(parsed.error).slice(0, 300));
     heardAt = clock.now();
     try {
-      return await hear(ears, parsed.data);
+      return await hear(handler, parsed.data);
     } catch (trouble) {
       seen.delete(signature); // nothing was taken: the same request may come again
       log("warn", "webhook.untaken", { error: messageOf(trouble) });
@@ -134,7 +134,7 @@ export function createWebhook({ secret, url, clock, log }: Options): WebhookChat
     }
   }
 
-  const shape = ({ text, buttons }: Said) => ({ text, ...(buttons && { buttons }) });
+  const shape = ({ text, buttons }: OutboundMessage) => ({ text, ...(buttons && { buttons }) });
 
   return {
     platform: "webhook",
@@ -142,10 +142,10 @@ export function createWebhook({ secret, url, clock, log }: Options): WebhookChat
     editEveryMs: 2_000,
     receive,
     async start(given) {
-      ears = given;
+      handler = given;
     },
     async stop() {
-      ears = null;
+      handler = null;
     },
     async send(place, said, key, signal) {
       const name = `${clock.now().toString(36)}-${sent++}`;
@@ -157,17 +157,17 @@ export function createWebhook({ secret, url, clock, log }: Options): WebhookChat
     remove: (place, name, signal) => post(place, { event: "deleted", message: name }, `${name}.gone`, signal),
     typing: async () => {},
     offer: async () => {},
-    health: () => ({ platform: "webhook", connected: ears !== null && error === "", heardAt, error }),
+    health: () => ({ platform: "webhook", connected: handler !== null && error === "", heardAt, error }),
     async close() {
-      ears = null;
+      handler = null;
     },
   };
 }
 
-async function hear(ears: Ears, said: z.output<typeof message>): Promise<Received> {
+async function hear(handler: InboundHandler, said: z.output<typeof message>): Promise<Received> {
   const { chat, thread, kind, user, text } = said;
   const place: Place = thread === undefined ? { kind, chat } : { kind: "thread", chat, thread };
-  const heard: Heard = {
+  const heard: InboundMessage = {
     message: said.id,
     place,
     from: user,
@@ -177,18 +177,18 @@ async function hear(ears: Ears, said: z.output<typeof message>): Promise<Receive
   };
   switch (said.event) {
     case "message":
-      await ears.heard(heard);
+      await handler.onMessage(heard);
       break;
     case "edited":
-      await ears.edited(heard);
+      await handler.onEdit(heard);
       break;
     case "deleted":
-      await ears.deleted(place, said.id);
+      await handler.onDelete(place, said.id);
       break;
     case "pressed":
       return {
         status: 200,
-        body: { text: await ears.pressed({ data: said.data, place, from: user, message: said.id }) },
+        body: { text: await handler.onPress({ data: said.data, place, from: user, message: said.id }) },
       };
   }
   return { status: 202, body: { status: "accepted" } };

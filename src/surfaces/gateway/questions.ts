@@ -3,7 +3,7 @@
 // the question that waited when it came, also if the platform brings it again when another one does.
 
 import { choiceAnswer, choiceIn } from "../../conversation/choice.ts";
-import type { Button, Chat, Person, Place, Pressed } from "../../core/chat.ts";
+import type { Button, ButtonPress, Chat, Person, Place } from "../../core/chat.ts";
 import type { Clock, Log, Notes } from "../../core/ports.ts";
 import type { Answer, Runtime, Status } from "../../core/runtime.ts";
 import { type Access, asRecord } from "./access.ts";
@@ -169,7 +169,7 @@ export function createQuestions(options: {
   }
 
   /** Returns what whoever pressed it is shown. */
-  async function pressed(platform: string, { data, from, place }: Pressed): Promise<string> {
+  async function pressed(platform: string, { data, from, place }: ButtonPress): Promise<string> {
     const [kind, token = "", index = ""] = data.split(":");
     if (kind !== "q") return "I do not know this button.";
     const asked = asRecord(await notes.get(`ask/${token}`));
