@@ -1,6 +1,6 @@
-// A chat platform as the gateway sees it: what it tells us, and what it can be asked to do. One implementation each in chats/.
+// A chat platform as the gateway sees it: the events it sends, and the calls it takes. One implementation each in chats/.
 
-/** Where something is said. `thread`: a topic or thread within the chat. */
+/** Where a message is. `thread`: a topic or thread within the chat. */
 export type Place = { kind: "dm" | "group" | "channel" | "thread"; chat: string; thread?: string };
 /** `id` never changes and is never given to somebody else; a name can be. */
 export type Person = { id: string; name: string };
@@ -22,14 +22,14 @@ export type InboundMessage = {
   from: Person;
   text: string;
   attachments: Attachment[];
-  /** It is meant for us: said to us alone, or naming us, or in reply to us. */
+  /** It is meant for us: sent to us alone, or naming us, or in reply to us. */
   addressed: boolean;
 };
 /** A button under one of our messages. */
 export type ButtonPress = { data: string; place: Place; from: Person; message: string };
 
-/** Whom a platform tells. When a promise resolves, what it was told is durable; only then may the platform be told that it
- *  has arrived. It rejects when nothing was taken: the platform should bring it again. */
+/** Takes the events of a platform. When a promise resolves, the event is durable; only then may the platform get its
+ *  acknowledgement. It rejects when nothing was taken: the platform should deliver the event again. */
 export interface InboundHandler {
   onMessage(message: InboundMessage): Promise<void>;
   onEdit(message: InboundMessage): Promise<void>;
@@ -60,7 +60,7 @@ export interface Chat {
   /** Connects and goes on connecting, with growing pauses, until `stop`. Resolves when the first connection stands or has
    *  failed for a reason that may pass; rejects with a ConfigError where it never will (a wrong token). */
   start(handler: InboundHandler): Promise<void>;
-  /** Hears nothing more; what was being heard is finished. Sending still works. */
+  /** Takes no more events; those being taken are finished. Sending still works. */
   stop(): Promise<void>;
   /** Returns the message's name. `key` is the same when the same is sent again. Throws a SendFault. */
   send(place: Place, message: OutboundMessage, key: string, signal: AbortSignal): Promise<string>;

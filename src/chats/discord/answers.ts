@@ -14,12 +14,18 @@ import type { InboundHandler } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log } from "../../core/ports.ts";
 import type { Lanes } from "../shared/lanes.ts";
-import type { Api } from "./api.ts";
+import type { DiscordApi } from "./api.ts";
 import { commandText, personOf, placeOf } from "./inbound.ts";
 
 const ANSWER_MS = 2_000;
 
-export function openAnswers(options: { api: Api; lanes: Lanes; clock: Clock; log: Log; handler: InboundHandler }) {
+export function openAnswers(options: {
+  api: DiscordApi;
+  lanes: Lanes;
+  clock: Clock;
+  log: Log;
+  handler: InboundHandler;
+}) {
   const { api, lanes, clock, log, handler } = options;
   const never = new AbortController().signal;
   const busy = new Set<Promise<void>>();
@@ -60,9 +66,9 @@ export function openAnswers(options: { api: Api; lanes: Lanes; clock: Clock; log
     const { id, channel, guild_id, member, user = member?.user } = interaction;
     if (!user) return undefined;
     const text = commandText(interaction);
-    const said = { message: id, place: placeOf(channel, guild_id), from: personOf(user), text };
+    const message = { message: id, place: placeOf(channel, guild_id), from: personOf(user), text };
     return lanes
-      .add(channel.id, () => handler.onMessage({ ...said, attachments: [], addressed: true }))
+      .add(channel.id, () => handler.onMessage({ ...message, attachments: [], addressed: true }))
       .then((taken) => (taken ? `\`${text.replaceAll("`", "'")}\`` : "This was not taken. Please say it again."));
   }
 

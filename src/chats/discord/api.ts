@@ -4,10 +4,10 @@ import { z } from "zod";
 import { SendFault } from "../../core/chat.ts";
 import { type Calls, unanswered } from "../shared/calls.ts";
 
-type Asked = { body?: unknown; query?: URLSearchParams; auth?: boolean };
-export type Api = {
+type Arguments = { body?: unknown; query?: URLSearchParams; auth?: boolean };
+export type DiscordApi = {
   /** Throws what @discordjs/rest throws; see `faultOf`. */
-  ask(verb: Verb, route: RouteLike, asked: Asked, signal: AbortSignal): Promise<unknown>;
+  ask(verb: Verb, route: RouteLike, asked: Arguments, signal: AbortSignal): Promise<unknown>;
 };
 type Verb = "get" | "post" | "put" | "patch" | "delete";
 
@@ -20,7 +20,7 @@ export function openApi(given: {
   calls: Calls;
   /** Discord has answered. */
   alive(): void;
-}): Api {
+}): DiscordApi {
   const { token, apiRoot, calls, alive } = given;
   const rest = new REST({
     ...(apiRoot !== undefined && { api: apiRoot.replace(/\/+$/, "") }),

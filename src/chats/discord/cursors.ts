@@ -1,11 +1,11 @@
-// How far each channel was heard, for the process after this one: Discord keeps nothing for a client that is away.
+// The last message of each channel that was taken, for the next process: Discord keeps nothing for a client that is away.
 import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log, Notes } from "../../core/ports.ts";
 import type { Lanes } from "../shared/lanes.ts";
 
 type Cursor = { channel: string; message: string };
 
-/** Where marks are kept. A mark is the newest message of its channel that was taken, with all before it. */
+/** A cursor is the newest message of its channel that was taken, with all before it. */
 export type CursorStore = {
   list(): Promise<Cursor[]>;
   set(channel: string, message: string): Promise<void>;
@@ -15,14 +15,14 @@ export function cursorsIn(notes: Notes): CursorStore {
   const nameOf = (channel: string) => `mark/discord/${channel}`;
   return {
     list: async () => {
-      const kept = await notes.list(nameOf(""));
-      return kept.map(({ key, value }) => ({ channel: key.slice(nameOf("").length), message: String(value) }));
+      const found = await notes.list(nameOf(""));
+      return found.map(({ key, value }) => ({ channel: key.slice(nameOf("").length), message: String(value) }));
     },
     set: (channel, message) => notes.set(nameOf(channel), message),
   };
 }
 
-/** A busy channel is not a write for each of its messages. What a crash leaves unwritten is heard twice and taken once. */
+/** A busy channel is not a write for each of its messages. What a crash leaves unwritten comes twice and is taken once. */
 const EVERY_MS = 1_000;
 
 export type Cursors = ReturnType<typeof openCursors>;
@@ -53,7 +53,7 @@ export function openCursors(options: { store: CursorStore | undefined; lanes: La
   }
 
   return {
-    /** Those of the channels where something was said last, so many of them; oldest first. */
+    /** Those of the channels with the newest messages, so many of them; oldest first. */
     async load(most: number): Promise<Cursor[]> {
       try {
         const all = ((await store?.list()) ?? []).toSorted((a, b) => (isNewer(a.message, b.message) ? 1 : -1));
@@ -70,7 +70,7 @@ export function openCursors(options: { store: CursorStore | undefined; lanes: La
       unwritten.set(channel, message);
       if (!writers.has(channel)) writers.set(channel, write(channel, store));
     },
-    /** In the lane of its channel. While this is not taken, no mark goes as far as `from`, whatever is taken after it: when
+    /** In the lane of its channel. While this is not taken, no cursor goes as far as `from`, whatever is taken after it: when
      *  we stop, it is given up, and what waits behind it may be taken all the same. */
     async inOrder(channel: string, from: () => string, take: () => Promise<void>): Promise<void> {
       let failed = false;
@@ -86,7 +86,7 @@ export function openCursors(options: { store: CursorStore | undefined; lanes: La
       });
       if (!isTaken) limit(channel, from());
     },
-    /** Resolves when all marks are kept. */
+    /** Resolves when all cursors are written. */
     async stop(): Promise<void> {
       stopping.abort();
       await Promise.all(writers.values());

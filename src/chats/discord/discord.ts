@@ -10,19 +10,19 @@ import { openAnswers } from "./answers.ts";
 import { codeOf, faultOf, openApi } from "./api.ts";
 import { type CursorStore, openCursors } from "./cursors.ts";
 import { openGateway } from "./gateway.ts";
-import { openInbound } from "./intake.ts";
+import { openIntake } from "./intake.ts";
 import { discordMarkdown, LONGEST } from "./markdown.ts";
 
 type Options = {
   token: string;
   apiRoot?: string | undefined;
-  /** Without it, what is said while no process listens is not heard. */
+  /** Without it, messages from before the start are not fetched. */
   cursors?: CursorStore;
   clock: Clock;
   log: Log;
   random: Random;
 };
-type Hearing = { stop(): Promise<void>; close(): Promise<void> };
+type Subscription = { stop(): Promise<void>; close(): Promise<void> };
 
 const platform = "discord";
 /** Five in five seconds for a channel, and what we send counts as well. */
@@ -42,12 +42,12 @@ export function createDiscord({ token, apiRoot, cursors: store, clock, log, rand
   const calls = openCalls(clock);
   const api = openApi({ token, apiRoot, calls, alive });
   const never = new AbortController().signal;
-  let hearing: Hearing | null = null;
+  let subscription: Subscription | null = null;
 
   async function start(handler: InboundHandler): Promise<void> {
     const lanes = openLanes({ platform, clock, random, log });
     const cursors = openCursors({ store, lanes, clock, log });
-    const inbound = openInbound({ api, calls, lanes, cursors, clock, log, handler });
+    const intake = openIntake({ api, calls, lanes, cursors, clock, log, handler });
     const answers = openAnswers({ api, lanes, clock, log, handler });
     const gateway = openGateway({
       token,
@@ -56,10 +56,10 @@ export function createDiscord({ token, apiRoot, cursors: store, clock, log, rand
       random,
       log,
       alive,
-      ready: inbound.ready,
+      ready: intake.ready,
       dispatch: (event) => {
         if (event.t === GatewayDispatchEvents.InteractionCreate) answers.interact(event.d);
-        else inbound.dispatch(event);
+        else intake.dispatch(event);
       },
       changed: (connected, error) => {
         if (connected) alive();
@@ -67,34 +67,34 @@ export function createDiscord({ token, apiRoot, cursors: store, clock, log, rand
         Object.assign(health, { connected, error });
       },
     });
-    hearing = {
+    subscription = {
       stop: async () => {
-        inbound.stop();
+        intake.stop();
         await Promise.all([lanes.stop(), answers.stop()]);
         await Promise.all([gateway.stop(), cursors.stop()]);
       },
       close: async () => {
-        inbound.stop();
+        intake.stop();
         void lanes.stop();
         await Promise.all([gateway.stop(), cursors.stop()]);
       },
     };
-    await inbound.load();
+    await intake.load();
     await gateway.start();
   }
 
-  async function send(place: Place, said: OutboundMessage, key: string, signal: AbortSignal): Promise<string> {
-    const { replyTo } = said;
+  async function send(place: Place, outbound: OutboundMessage, key: string, signal: AbortSignal): Promise<string> {
+    const { replyTo } = outbound;
     // Sent twice under one nonce, the second gives the message that the first made.
     const once = { nonce: nonceOf(place, key), enforce_nonce: true };
     const reply = replyTo && { message_reference: { message_id: replyTo, fail_if_not_exists: false } };
-    const body = { ...bodyOf(said), ...once, ...reply };
-    const message = await told(api.ask("post", `${channelOf(place)}/messages`, { body }, signal));
+    const body = { ...bodyOf(outbound), ...once, ...reply };
+    const message = await orFault(api.ask("post", `${channelOf(place)}/messages`, { body }, signal));
     return sentShape.parse(message).id;
   }
 
-  async function edit(place: Place, message: string, said: OutboundMessage, signal: AbortSignal): Promise<void> {
-    await told(api.ask("patch", messageOf(place, message), { body: bodyOf(said) }, signal));
+  async function edit(place: Place, message: string, outbound: OutboundMessage, signal: AbortSignal): Promise<void> {
+    await orFault(api.ask("patch", messageOf(place, message), { body: bodyOf(outbound) }, signal));
   }
 
   async function remove(place: Place, message: string, signal: AbortSignal): Promise<void> {
@@ -123,7 +123,7 @@ export function createDiscord({ token, apiRoot, cursors: store, clock, log, rand
     longest: LONGEST,
     editEveryMs: EDIT_EVERY_MS,
     start,
-    stop: async () => hearing?.stop(),
+    stop: async () => subscription?.stop(),
     send,
     edit,
     remove,
@@ -131,13 +131,13 @@ export function createDiscord({ token, apiRoot, cursors: store, clock, log, rand
     offer,
     health: () => ({ ...health }),
     close: async () => {
-      await hearing?.close();
+      await subscription?.close();
       await calls.close();
     },
   };
 }
 
-async function told<T>(asked: Promise<T>): Promise<T> {
+async function orFault<T>(asked: Promise<T>): Promise<T> {
   try {
     return await asked;
   } catch (error) {
@@ -168,7 +168,7 @@ const rowsOf = (rows: Button[][]) =>
 const chunks = <T>(list: T[], size: number): T[][] =>
   Array.from({ length: Math.ceil(list.length / size) }, (_, at) => list.slice(at * size, (at + 1) * size));
 
-/** With its place: Discord looks for a nonce in all that we said. */
+/** With its place: Discord looks for a nonce in all our messages. */
 const nonceOf = ({ chat, thread = "" }: Place, key: string) =>
   createHash("sha256").update([chat, thread, key].join("\n")).digest("base64url").slice(0, NONCE);
 

@@ -19,11 +19,11 @@ import { z } from "zod";
 import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log, Random } from "../../core/ports.ts";
 import { type Connection, type End, keepConnected } from "../shared/reconnect.ts";
-import { type Api, faultOf, isUnauthorized } from "./api.ts";
+import { type DiscordApi, faultOf, isUnauthorized } from "./api.ts";
 
 type Options = {
   token: string;
-  api: Api;
+  api: DiscordApi;
   clock: Clock;
   random: Random;
   log: Log;

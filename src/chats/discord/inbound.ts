@@ -1,4 +1,4 @@
-// From Discord's messages and interactions to what the gateway hears.
+// From Discord's messages and interactions to inbound messages.
 import type {
   APIAttachment,
   APIChatInputApplicationCommandInteraction,
@@ -8,22 +8,22 @@ import type {
 import type { Attachment, InboundMessage, Person, Place } from "../../core/chat.ts";
 import type { Calls } from "../shared/calls.ts";
 
-export type Me = {
+export type DiscordBot = {
   id: string;
   /** Those that Discord made for this bot, one in each guild: people who type its name often pick that one. */
   roles: ReadonlySet<string>;
 };
 
 /** A message and a reply; there are forty more, from "has joined" on. */
-const SAID = new Set<number>([0, 19]);
+const FROM_PERSONS = new Set<number>([0, 19]);
 const VOICE_MESSAGE = 1 << 13;
 const THREADS = new Set([10, 11, 12]);
 
 /** Not ours, no other program's, no "has joined". */
-export const isSaid = ({ author, type, webhook_id }: APIMessage): boolean =>
-  !author.bot && !author.system && webhook_id === undefined && SAID.has(type);
+export const isFromPerson = ({ author, type, webhook_id }: APIMessage): boolean =>
+  !author.bot && !author.system && webhook_id === undefined && FROM_PERSONS.has(type);
 
-export function heardOf(message: APIMessage, place: Place, me: Me, calls: Calls): InboundMessage {
+export function inboundMessage(message: APIMessage, place: Place, me: DiscordBot, calls: Calls): InboundMessage {
   const { id, author, content, mentions, mention_roles, referenced_message, flags = 0, attachments } = message;
   const addressed =
     place.kind === "dm" ||

@@ -1,6 +1,6 @@
-// What Discord tells us, brought to the ears: messages, edits, deletions. Discord wants no acknowledgement and keeps nothing
-// for us; what was said before a new session began is fetched, from the last that we know on: in a new process, from the
-// marks that the one before it left.
+// Discord's messages, edits and deletions on their way to the handler. Discord wants no acknowledgement and keeps nothing for
+// us: messages from before a new session are fetched, from the last one that we know on; in a new process, from the cursors
+// that the process before it left.
 import {
   type APIMessage,
   type APIRole,
@@ -17,13 +17,13 @@ import type { Clock, Log } from "../../core/ports.ts";
 import type { Calls } from "../shared/calls.ts";
 import type { Lanes } from "../shared/lanes.ts";
 import { recent } from "../shared/recent.ts";
-import { type Api, faultOf } from "./api.ts";
+import { type DiscordApi, faultOf } from "./api.ts";
 import { type Cursors, isNewer } from "./cursors.ts";
-import { heardOf, isSaid, type Me, placeOf } from "./inbound.ts";
+import { type DiscordBot, inboundMessage, isFromPerson, placeOf } from "./inbound.ts";
 
-/** Undefined: there is none, it is a direct message. Null: nobody has told us. */
+/** Undefined: there is none, it is a direct message. Null: we do not know. */
 type Guild = string | undefined | null;
-/** A channel that we have heard or said something in. */
+/** A channel with messages that we know. */
 type Known = {
   guild: Guild;
   /** The last message of it that we know. */
@@ -36,7 +36,7 @@ const MOST_CHANNELS = 200;
 const MOST_MESSAGES = 5_000;
 const MOST_WAITING = 500;
 const PAGE = 100;
-/** A gap of more messages than these pages hold is not heard to its end. */
+/** A gap of more messages than these pages hold is not fetched to its end. */
 const MOST_PAGES = 10;
 /** The same after a start, when everybody is fetched for at once. */
 const MOST_PAGES_AT_START = 5;
@@ -45,7 +45,7 @@ const MOST_PAGES_AT_START = 5;
 const FETCH_EVERY_MS = 40;
 
 type Options = {
-  api: Api;
+  api: DiscordApi;
   calls: Calls;
   lanes: Lanes;
   cursors: Cursors;
@@ -54,14 +54,14 @@ type Options = {
   handler: InboundHandler;
 };
 
-export function openInbound({ api, calls, lanes, cursors, clock, log, handler }: Options) {
+export function openIntake({ api, calls, lanes, cursors, clock, log, handler }: Options) {
   const channels = new Map<string, Known>();
   const places = new Map<string, Place>();
-  const heard = recent(MOST_MESSAGES);
+  const seen = recent(MOST_MESSAGES);
   const ours = recent(MOST_MESSAGES);
   const never = new AbortController().signal;
   const myRoles = new Set<string>();
-  let me: Me = { id: "", roles: myRoles };
+  let me: DiscordBot = { id: "", roles: myRoles };
   const stopping = new AbortController();
   let isFresh = true;
   let nextFetch = 0;
@@ -99,41 +99,41 @@ export function openInbound({ api, calls, lanes, cursors, clock, log, handler }:
     }
     note(channel_id, guild_id, message.id);
     if (message.author.id === me.id) ours.add(message.id);
-    if (heard.has(message.id)) return;
-    heard.add(message.id);
-    const hearing = cursors.inOrder(
+    if (seen.has(message.id)) return;
+    seen.add(message.id);
+    const taking = cursors.inOrder(
       channel_id,
       () => message.id,
       async () => {
-        await hear(message, guild_id);
+        await onMessage(message, guild_id);
         cursors.advance(channel_id, message.id);
       },
     );
-    void hearing.then(() => afterwards(channel_id));
+    void taking.then(() => afterwards(channel_id));
   }
 
   function updated(message: GatewayMessageUpdateDispatchData): void {
     // A preview of a link that Discord has added is no edit.
-    if (!isSaid(message) || !message.edited_timestamp) return;
-    tell(message.channel_id, message.guild_id, (place) => handler.onEdit(heardOf(message, place, me, calls)));
+    if (!isFromPerson(message) || !message.edited_timestamp) return;
+    enqueue(message.channel_id, message.guild_id, (place) => handler.onEdit(inboundMessage(message, place, me, calls)));
   }
 
   function deleted({ id, channel_id, guild_id }: GatewayMessageDeleteDispatchData): void {
-    if (!ours.has(id)) tell(channel_id, guild_id, (place) => handler.onDelete(place, id));
+    if (!ours.has(id)) enqueue(channel_id, guild_id, (place) => handler.onDelete(place, id));
   }
 
-  function tell(channel: string, guild: string | undefined, take: (place: Place) => Promise<void>): void {
-    const telling = lanes.add(channel, async () => take(await whereIs(channel, guild)));
-    void telling.then(() => afterwards(channel));
+  function enqueue(channel: string, guild: string | undefined, take: (place: Place) => Promise<void>): void {
+    const taking = lanes.add(channel, async () => take(await whereIs(channel, guild)));
+    void taking.then(() => afterwards(channel));
   }
 
   function afterwards(channel: string): void {
     if (channels.get(channel)?.behind && lanes.waiting(channel) === 0) catchUp(channel, MOST_PAGES);
   }
 
-  async function hear(message: APIMessage, told: Guild): Promise<void> {
-    if (!isSaid(message)) return;
-    await handler.onMessage(heardOf(message, await whereIs(message.channel_id, told), me, calls));
+  async function onMessage(message: APIMessage, guild: Guild): Promise<void> {
+    if (!isFromPerson(message)) return;
+    await handler.onMessage(inboundMessage(message, await whereIs(message.channel_id, guild), me, calls));
   }
 
   /** Goes ahead of whatever comes from now on. */
@@ -147,9 +147,9 @@ export function openInbound({ api, calls, lanes, cursors, clock, log, handler }:
       for (let page = 0; page < pages; page++) {
         const missed = await messagesAfter(channel, after);
         for (const message of missed) {
-          if (heard.has(message.id)) return; // it has come by itself, as will all after it, and waits behind us
-          await hear(message, guild);
-          heard.add(message.id);
+          if (seen.has(message.id)) return; // it has come by itself, as will all after it, and waits behind us
+          await onMessage(message, guild);
+          seen.add(message.id);
           note(channel, guild, message.id);
           cursors.advance(channel, message.id);
           after = message.id;
@@ -186,10 +186,10 @@ export function openInbound({ api, calls, lanes, cursors, clock, log, handler }:
   }
 
   /** A message does not say whether its channel is a thread, and one that is fetched not even whose it is. */
-  async function askWhere(channel: string, told: string | null): Promise<Place> {
+  async function askWhere(channel: string, guild: string | null): Promise<Place> {
     try {
       const found = channelShape.parse(await api.ask("get", `/channels/${channel}`, {}, never));
-      return placeOf(found, told ?? found.guild_id);
+      return placeOf(found, guild ?? found.guild_id);
     } catch (error) {
       if (faultOf(error).landed !== "never") throw error;
       return { kind: "channel", chat: channel };

@@ -4,7 +4,7 @@ import type { Clock, Log, Random } from "../../core/ports.ts";
 import { pause } from "./pause.ts";
 
 export type Connection = {
-  /** Resolves when a connection stands or has failed for now; rejects with a ConfigError when none ever will. */
+  /** Resolves when it is connected or has failed for now; rejects with a ConfigError when none ever will. */
   start(): Promise<void>;
   /** Resolves when nothing of it is left. */
   stop(): Promise<void>;
@@ -17,7 +17,7 @@ type Options = {
   clock: Clock;
   random: Random;
   log: Log;
-  /** One connection, until it is over or the signal says so. It tells whenever it begins to stand, or not to. */
+  /** One connection, until it is over or the signal says so. It calls `onState` whenever it is connected, or no longer. */
   connect(onState: (connected: boolean) => void, signal: AbortSignal): Promise<End>;
   /** `error` is empty while it is connected, and when it is not wanted. */
   changed(connected: boolean, error: string): void;
@@ -28,7 +28,7 @@ const SLOW = { first: 60_000, most: 600_000 };
 export function keepConnected({ platform, clock, random, log, connect, changed }: Options): Connection {
   const over = new AbortController();
   const first = Promise.withResolvers<void>();
-  let kept: Promise<void> = Promise.resolve();
+  let running: Promise<void> = Promise.resolve();
 
   async function run(): Promise<void> {
     let failures = 0;
@@ -52,12 +52,12 @@ export function keepConnected({ platform, clock, random, log, connect, changed }
 
   return {
     start: () => {
-      kept = run();
+      running = run();
       return first.promise;
     },
     async stop() {
       over.abort();
-      await kept;
+      await running;
       first.resolve();
       changed(false, "");
     },

@@ -18,7 +18,7 @@ type Options = {
   log: Log;
   /** Done once before the first connection; throws what Slack's library throws. */
   introduce(signal: AbortSignal): Promise<void>;
-  came(envelope: Envelope): void;
+  onEnvelope(envelope: Envelope): void;
   changed(connected: boolean, error: string): void;
   /** Slack has answered. */
   alive(): void;
@@ -53,13 +53,13 @@ export function openSocket(options: Options): Connection {
       autoReconnectEnabled: false,
       dispatcher: line.dispatcher,
       clientOptions: { ...onceAt(apiRoot), fetch: fetchFor(calls, done.signal, alive) },
-      // The only way to hear that the line lives while nobody says anything.
+      // The only way to learn that the connection lives while no event comes.
       pingPongLoggingEnabled: true,
       logger: quiet(LogLevel.ERROR, (text) => {
         if (text.startsWith("WebSocket received p")) alive();
       }),
     });
-    client.on("slack_event", options.came);
+    client.on("slack_event", options.onEnvelope);
     client.on("disconnected", () => ended.resolve({ why: "Slack closed the connection.", final: false }));
     const greeted = new AbortController();
     client.start().then(

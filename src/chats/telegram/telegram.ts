@@ -64,7 +64,7 @@ export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log,
     Object.assign(health, { connected, error });
   }
 
-  // ── Hearing ─────────────────────────────────────────────────────────────────────────────────────────
+  // ── Inbound ─────────────────────────────────────────────────────────────────────────────────────────
 
   async function start(handler: InboundHandler): Promise<void> {
     if (webhook) webhook.listen(hookOf(webhook.secret, { clock, take }));
@@ -115,7 +115,7 @@ export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log,
   function answer(query: string, text: string): void {
     const shown = { text: text.slice(0, LONGEST_ANSWER) };
     const sending = api.call((library, cut) => library.answerCallbackQuery(query, shown, cut), { ms: SHOW_MS });
-    sending.catch((error: unknown) => log("debug", "chat.press_unanswered", said(error)));
+    sending.catch((error: unknown) => log("debug", "chat.press_unanswered", fieldsOf(error)));
   }
 
   // ── Webhook ─────────────────────────────────────────────────────────────────────────────────────────
@@ -139,7 +139,7 @@ export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log,
     changed(true, missed ? `Telegram cannot reach ${hook.url}: ${info.last_error_message}` : "");
   }
 
-  // ── Saying ──────────────────────────────────────────────────────────────────────────────────────────
+  // ── Outbound ──────────────────────────────────────────────────────────────────────────────────────────
 
   /** As it should look; as plain text where Telegram cannot read our formatting, or it has become too long. */
   async function formatted<T>(
@@ -153,7 +153,7 @@ export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log,
       return await write({ text: html, options: { ...options, parse_mode: "HTML" } });
     } catch (error) {
       if (!(error instanceof TelegramFault && UNFORMATTED.test(error.message))) throw error;
-      log("warn", "chat.unformatted", said(error));
+      log("warn", "chat.unformatted", fieldsOf(error));
       return write({ text: plain, options });
     }
   }
@@ -166,16 +166,16 @@ export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log,
 
     async stop() {
       await Promise.all([line.stop(), intake?.stop()]);
-      // So that the next process is not told once more what was taken just now.
+      // So that the next process does not get again what was taken just now.
       if (!webhook && intake?.offset() !== confirmed) await ask(0, { ms: CONFIRM_MS }).catch(() => {});
     },
 
-    async send(place, said, _key, signal) {
+    async send(place, outbound, _key, signal) {
       const { chat, thread } = numbersOf(place);
-      const reply = said.replyTo && {
-        reply_parameters: { message_id: Number(said.replyTo), allow_sending_without_reply: true },
+      const reply = outbound.replyTo && {
+        reply_parameters: { message_id: Number(outbound.replyTo), allow_sending_without_reply: true },
       };
-      const { message_id } = await formatted(said, ({ text, options }) =>
+      const { message_id } = await formatted(outbound, ({ text, options }) =>
         api.call((library, cut) => library.sendMessage(chat, text, { ...options, ...thread, ...reply }, cut), {
           signal,
         }),
@@ -183,9 +183,9 @@ export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log,
       return String(message_id);
     },
 
-    async edit(place, message, said, signal) {
+    async edit(place, message, outbound, signal) {
       const { chat } = numbersOf(place);
-      await formatted(said, ({ text, options }) =>
+      await formatted(outbound, ({ text, options }) =>
         api.call((library, cut) => library.editMessageText(chat, Number(message), text, options, cut), { signal }),
       ).catch(unless(/message is not modified/));
     },
@@ -202,7 +202,7 @@ export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log,
         const { chat, thread } = numbersOf(place);
         await api.call((library, cut) => library.sendChatAction(chat, "typing", thread, cut), { ms: SHOW_MS });
       } catch (error) {
-        log("debug", "chat.typing_failed", said(error));
+        log("debug", "chat.typing_failed", fieldsOf(error));
       }
     },
 
@@ -214,7 +214,7 @@ export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log,
       try {
         await api.call((library, cut) => library.setMyCommands(shown.slice(0, 100), {}, cut));
       } catch (error) {
-        log("warn", "chat.offer_failed", said(error));
+        log("warn", "chat.offer_failed", fieldsOf(error));
       }
     },
 
@@ -233,7 +233,7 @@ const UNFORMATTED = /can't parse entities|is too long|TOO_LONG|is empty|non-empt
 
 const keysOf = (row: Button[]) => row.map(({ label, data }) => ({ text: label, callback_data: data }));
 
-const said = (error: unknown) => ({ platform: PLATFORM, error: messageOf(error) });
+const fieldsOf = (error: unknown) => ({ platform: PLATFORM, error: messageOf(error) });
 
 const unless = (harmless: RegExp) => (error: unknown) => {
   if (!(error instanceof SendFault && harmless.test(error.message))) throw error;

@@ -72,7 +72,7 @@ export function createWebhook({ secret, url, clock, log }: Options): WebhookChat
     if (!parsed.success) return refused(400, z.prettifyError(parsed.error).slice(0, 300));
     heardAt = clock.now();
     try {
-      return await hear(handler, parsed.data);
+      return await dispatch(handler, parsed.data);
     } catch (trouble) {
       seen.delete(signature); // nothing was taken: the same request may come again
       log("warn", "webhook.untaken", { error: messageOf(trouble) });
@@ -147,13 +147,13 @@ export function createWebhook({ secret, url, clock, log }: Options): WebhookChat
     async stop() {
       handler = null;
     },
-    async send(place, said, key, signal) {
+    async send(place, message, key, signal) {
       const name = `${clock.now().toString(36)}-${sent++}`;
-      await post(place, { event: "message", message: name, ...shape(said) }, key, signal);
+      await post(place, { event: "message", message: name, ...shape(message) }, key, signal);
       return name;
     },
-    edit: (place, name, said, signal) =>
-      post(place, { event: "edited", message: name, ...shape(said) }, `${name}.${hashOf(said.text)}`, signal),
+    edit: (place, name, message, signal) =>
+      post(place, { event: "edited", message: name, ...shape(message) }, `${name}.${hashOf(message.text)}`, signal),
     remove: (place, name, signal) => post(place, { event: "deleted", message: name }, `${name}.gone`, signal),
     typing: async () => {},
     offer: async () => {},
@@ -164,31 +164,31 @@ export function createWebhook({ secret, url, clock, log }: Options): WebhookChat
   };
 }
 
-async function hear(handler: InboundHandler, said: z.output<typeof message>): Promise<Received> {
-  const { chat, thread, kind, user, text } = said;
+async function dispatch(handler: InboundHandler, request: z.output<typeof message>): Promise<Received> {
+  const { chat, thread, kind, user, text } = request;
   const place: Place = thread === undefined ? { kind, chat } : { kind: "thread", chat, thread };
-  const heard: InboundMessage = {
-    message: said.id,
+  const inbound: InboundMessage = {
+    message: request.id,
     place,
     from: user,
     text,
-    addressed: said.addressed,
-    attachments: said.attachments.map(attachmentOf),
+    addressed: request.addressed,
+    attachments: request.attachments.map(attachmentOf),
   };
-  switch (said.event) {
+  switch (request.event) {
     case "message":
-      await handler.onMessage(heard);
+      await handler.onMessage(inbound);
       break;
     case "edited":
-      await handler.onEdit(heard);
+      await handler.onEdit(inbound);
       break;
     case "deleted":
-      await handler.onDelete(place, said.id);
+      await handler.onDelete(place, request.id);
       break;
     case "pressed":
       return {
         status: 200,
-        body: { text: await handler.onPress({ data: said.data, place, from: user, message: said.id }) },
+        body: { text: await handler.onPress({ data: request.data, place, from: user, message: request.id }) },
       };
   }
   return { status: 202, body: { status: "accepted" } };
