@@ -41,9 +41,9 @@ export function listsOf(config: Config, platform: string) {
 export const busyModeOf = (config: Config, platform: string) =>
   peopleOf(config, platform).busy_input_mode ?? config.display.busy_input_mode;
 
-/** Nobody sits behind a program: nobody presses a button there. Sessions of sub-agents are meant too. */
-export const isUnattended = (session: string): boolean =>
-  CHANNELS.get(/^agent:main:([^:]+):/.exec(session)?.[1] ?? "")?.for === "program";
+/** Nobody sits behind a program: nobody presses a button there. */
+export const unattendedOf = (config: Config, platform: string) =>
+  CHANNELS.get(platform)?.for === "program" ? config.approvals.unattended : undefined;
 
 /** Whether answers can be delivered to that session. */
 export const deliversBy =

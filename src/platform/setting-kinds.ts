@@ -1,5 +1,4 @@
-// The kinds of values that a setting can have. A variable is always text and YAML is often quoted, so every kind reads its
-// text form too.
+// The types of settings. Variables are always text and YAML values are often quoted, so every type also reads its text form.
 import * as z from "zod";
 
 const asNumber = (value: unknown) =>
@@ -33,7 +32,7 @@ export const seconds = (min: number) => {
   const needs = within("a number of seconds", min, Number.MAX_SAFE_INTEGER);
   return z.preprocess(asNumber, z.number(needs).min(min, needs));
 };
-/** US dollars for a million tokens. */
+/** US dollars per million tokens. */
 export const price = () => {
   const needs = within("a number", 0, Number.MAX_SAFE_INTEGER);
   return z.preprocess(asNumber, z.number(needs).min(0, needs));
@@ -52,13 +51,13 @@ export const webAddress = () => {
     .regex(/^https?:\/\/[^\s/]+/, needs);
 };
 export const texts = () => z.preprocess(asList, z.array(text(), "must be a list")).default([]);
-/** Names can be given up and taken by somebody else; ids cannot. */
+/** Ids never change owners; user names can. */
 export const ids = (shape: RegExp, needs: string) =>
   z
     .preprocess(asList, z.array(z.preprocess(String, z.string().regex(shape, `must be ${needs}`)), "must be a list"))
     .default([]);
 
-/** An absent or empty section has its defaults, an empty value counts as not set, an unknown key is a mistake. */
+/** An absent or empty section gets its defaults, an empty value counts as not set, and an unknown key is an error. */
 export const section = <T extends z.ZodRawShape>(shape: T) =>
   z.preprocess(
     (value) => {

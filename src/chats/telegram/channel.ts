@@ -7,7 +7,7 @@ export const telegram = defineChannel({
   for: "people",
   settings: section({
     token: text().optional(),
-    /** The public address under which Telegram reaches us; without it we ask Telegram. */
+    /** The public address where Telegram delivers updates; without it we poll. */
     webhook_url: webAddress().optional(),
     ...peopleSettings(/^\d+$/, "a numeric user id"),
   }),

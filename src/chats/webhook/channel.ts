@@ -5,9 +5,9 @@ export const webhook = defineChannel({
   label: "Webhook",
   for: "program",
   settings: section({
-    /** Without it there is no such channel. */
+    /** Without a secret the webhook channel is off. */
     secret: text().min(16, "must have at least 16 characters").optional(),
-    /** Where answers are posted to. */
+    /** The address that gets the answers. */
     url: webAddress().optional(),
   }),
   variables: {},
