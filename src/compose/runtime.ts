@@ -29,6 +29,7 @@ import { logUncaught } from "../platform/uncaught.ts";
 import type { Scheduler } from "../schedule/scheduler.ts";
 import type { Skills } from "../skills/skills.ts";
 import { openSqlite } from "../store/sqlite/sqlite.ts";
+import { deliversBy } from "./channels.ts";
 
 export type Running = {
   engine: Engine;
@@ -362,17 +363,3 @@ function keepLast<T>(most: number, make: (name: string) => T): (name: string) =>
 
 const PROVIDERS = ["openai-compatible", "openai", "anthropic"] as const;
 const providerOf = (name: string) => PROVIDERS.find((provider) => provider === name) ?? "auto";
-
-/** Whether answers can be delivered to that session. */
-export const deliversBy = ({ gateway: { telegram, discord, slack, webhook } }: Config) => {
-  const open: Record<string, unknown> = {
-    telegram: telegram.token,
-    discord: discord.token,
-    slack: slack.bot_token && slack.app_token,
-    webhook: webhook.secret,
-  };
-  return (session: string): boolean => {
-    const key = parseKey(session);
-    return key.of === "chat" && Boolean(open[key.platform]);
-  };
-};

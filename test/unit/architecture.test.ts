@@ -185,6 +185,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   surfaces: ["core", "platform", "conversation"],
   schedule: ["core", "platform", "conversation"],
   tools: ["core", "platform", "conversation", "policy"],
+  config: ["core", "platform", "chats"], // each channel brings its own section
 };
 
 function foreignImports(path: string, source: string): string[] {

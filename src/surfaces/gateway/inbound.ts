@@ -5,7 +5,7 @@ import { SCOPES } from "../../conversation/choice.ts";
 import { thanks } from "../../conversation/commands/answers.ts";
 import { commandIn, type Typed } from "../../conversation/commands/commands.ts";
 import { modeNamed, takenText } from "../../conversation/modes.ts";
-import type { Chat, Ears, Heard, Place } from "../../core/chat.ts";
+import type { Chat, InboundHandler, InboundMessage, Place } from "../../core/chat.ts";
 import { Refusal } from "../../core/errors.ts";
 import type { Clock, Notes } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
@@ -45,10 +45,10 @@ const DRAINING = {
 const ACK_AGAIN_MS = 3_000;
 
 /** The same for a message that is edited or brought again. */
-const keyOf = ({ place, message }: Pick<Heard, "place" | "message">) =>
+const keyOf = ({ place, message }: Pick<InboundMessage, "place" | "message">) =>
   [place.chat, place.thread ?? "", message].join("/");
 
-export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
+export function createTalk(options: TalkOptions): (chat: Chat) => InboundHandler {
   const { runtime, access, sessions, questions, commands, tell, notes, clock, newKey } = options;
   const acked = new Map<string, number>();
 
@@ -58,11 +58,11 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
     const say = (place: Place, text: string, key: string) => {
       if (text) void tell.say(chat, place, { text: fitting(text, chat.longest) }, key);
     };
-    const onceOf = (message: Heard) => `did/${platform}/${keyOf(message)}`;
-    const isTaken = async (message: Heard) =>
+    const onceOf = (message: InboundMessage) => `did/${platform}/${keyOf(message)}`;
+    const isTaken = async (message: InboundMessage) =>
       (await runtime.whereabouts(runtime.idOf(platform, keyOf(message)))) !== null;
 
-    async function heard(message: Heard): Promise<void> {
+    async function onMessage(message: InboundMessage): Promise<void> {
       const { place, from } = message;
       if (!(await access.mayTalk(platform, place, from))) return stranger(message);
       if (!message.addressed) return;
@@ -87,7 +87,13 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
     }
 
     /** `twice`: a crash caught it once. */
-    async function obey(message: Heard, command: Typed, key: string, session: string, twice: boolean): Promise<void> {
+    async function obey(
+      message: InboundMessage,
+      command: Typed,
+      key: string,
+      session: string,
+      twice: boolean,
+    ): Promise<void> {
       const { place, from } = message;
       const once = onceOf(message);
       const caught = twice && commands.once(command.name);
@@ -109,7 +115,7 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
     }
 
     /** Whether it was one. Noted first: brought again, it is no answer to whatever is asked by then. */
-    async function answer(message: Heard, session: string, before: Decision | null): Promise<boolean> {
+    async function answer(message: InboundMessage, session: string, before: Decision | null): Promise<boolean> {
       const { place, from, text } = message;
       const given = before ?? (await questions.answerIn(platform, from, session, text));
       if (!given) return false;
@@ -125,7 +131,7 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
     }
 
     async function accept(
-      message: Heard,
+      message: InboundMessage,
       session: string,
       said: string,
       mode: Mode,
@@ -160,13 +166,13 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
       say(place, words, `ack.${key}`);
     }
 
-    async function stranger({ place, from, text, message }: Heard): Promise<void> {
+    async function stranger({ place, from, text, message }: InboundMessage): Promise<void> {
       const words = (await access.pair(platform, place, from, text)) ?? (await access.refusal(platform, place, from));
       if (words) say(place, words, `stranger.${place.chat}.${message}`);
     }
 
     /** Only what still waits is changed: what has begun was said as it was said. */
-    async function edited(message: Heard): Promise<void> {
+    async function onEdit(message: InboundMessage): Promise<void> {
       const { place, from } = message;
       if (!(await access.mayTalk(platform, place, from)) || !message.addressed) return;
       const waits = await waiting(place, message.message);
@@ -207,12 +213,12 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
       }
     }
 
-    async function deleted(place: Place, message: string): Promise<void> {
+    async function onDelete(place: Place, message: string): Promise<void> {
       const waits = await waiting(place, message);
       if (waits) await runtime.withdraw(waits.session, waits.id);
     }
 
-    const editName = (message: Pick<Heard, "place" | "message">) => `edit/${platform}/${keyOf(message)}`;
+    const editName = (message: Pick<InboundMessage, "place" | "message">) => `edit/${platform}/${keyOf(message)}`;
 
     /** The input that a message became, while it waits; also after it was edited. */
     async function waiting(place: Place, message: string) {
@@ -226,7 +232,7 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
       return input ? { ...input, session, index } : null;
     }
 
-    return { heard, edited, deleted, pressed: (press) => questions.pressed(platform, press) };
+    return { onMessage, onEdit, onDelete, onPress: (press) => questions.pressed(platform, press) };
   };
 }
 

@@ -5,7 +5,7 @@
 import { choiceAnswer, choiceIn } from "../../conversation/choice.ts";
 import { DECIDED } from "../../conversation/commands/answers.ts";
 import type { Asked, Question } from "../../conversation/commands/command.ts";
-import type { Button, Chat, Person, Place, Pressed } from "../../core/chat.ts";
+import type { Button, ButtonPress, Chat, Person, Place } from "../../core/chat.ts";
 import type { Clock, Log, Notes } from "../../core/ports.ts";
 import type { Answer, Runtime } from "../../core/runtime.ts";
 import { type Access, asRecord, personOf } from "./access.ts";
@@ -168,7 +168,7 @@ export function createQuestions(options: {
   }
 
   /** Returns what whoever pressed it is shown. */
-  async function pressed(platform: string, { data, from, place }: Pressed): Promise<string> {
+  async function pressed(platform: string, { data, from, place }: ButtonPress): Promise<string> {
     const [kind, token = "", index = ""] = data.split(":");
     if (kind !== "q") return "I do not know this button.";
     const asked = asRecord(await notes.get(`ask/${token}`));
