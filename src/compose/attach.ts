@@ -8,7 +8,7 @@ import type { Runtime } from "../core/runtime.ts";
 import type { Endpoint } from "../llm/endpoint.ts";
 import { listModels } from "../llm/model-list.ts";
 import { homeOf } from "../platform/home.ts";
-import { StoreInUse } from "../store/sqlite/sqlite.ts";
+import { StoreInUse } from "../store/sqlite/file.ts";
 import { skillLines } from "../surfaces/cli/skills.ts";
 import { TERMINAL } from "../surfaces/terminal/names.ts";
 import { serve } from "./api.ts";

@@ -1,9 +1,10 @@
 // What was allowed for the rest of sessions, for `hermes policy grants`: over the gateway that runs, or over its files while
 // none does.
 import { createRemoteRuntime } from "../client/remote.ts";
-import type { Store } from "../core/ports.ts";
+import { pagesOf } from "../core/pages.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Entry } from "../core/session.ts";
+import type { Store } from "../core/store.ts";
 import { emptyTranscript, extend } from "../core/transcript.ts";
 import { transition } from "../core/turn.ts";
 import { clock } from "../platform/clock.ts";
@@ -24,30 +25,26 @@ export async function withGrants<T>(env: NodeJS.ProcessEnv, use: (desk: GrantDes
   }
 }
 
-const PAGE = 1_000;
 const RULES = { iterations: 0, recoveries: 0, parallel: 0, memory: [] };
 
 /** Without an engine: nothing that a session has to do is begun by a look at what it is allowed. */
-const deskOver = (store: Store): GrantDesk => ({
-  granted: () => store.granted(),
+const deskOver = ({ journal, catalog }: Pick<Store, "journal" | "catalog">): GrantDesk => ({
+  granted: () => catalog.granted(),
   async grants(session) {
     const transcript = emptyTranscript();
-    for (let page: Entry[] | null = null; page === null || page.length === PAGE; ) {
-      page = await store.entries(session, transcript.seq, PAGE);
-      for (const entry of page) extend(transcript, entry);
-    }
+    for await (const page of pagesOf(journal, session)) for (const entry of page) extend(transcript, entry);
     return transcript.grants;
   },
   async revoke(session, call, by) {
-    const row = await store.load(session);
-    const summary = await store.summary(session);
+    const row = await journal.load(session);
+    const summary = await catalog.summary(session);
     if (!row || !summary) return false;
     const [state, facts] = transition(row.state, { type: "revoked", call, by }, RULES);
     if (state === row.state) return false;
     const at = clock.now();
-    const verdict = await store.commit({
+    const verdict = await journal.commit({
       session,
-      epoch: await store.claim(),
+      epoch: await journal.claim(),
       version: row.version,
       state,
       active: summary.active,

@@ -8,7 +8,8 @@ import { type Flag, loadConfig } from "../config/config.ts";
 import type { Config } from "../config/schema.ts";
 import { createBounded } from "../core/bounded.ts";
 import { messageOf } from "../core/errors.ts";
-import type { Channel, Log, Model, Store, Tool } from "../core/ports.ts";
+import type { Channel, Log, Model, Tool } from "../core/ports.ts";
+import type { Journal } from "../core/store.ts";
 import type { Observe } from "../engine/dispatch.ts";
 import { createEngine, type Engine } from "../engine/engine.ts";
 import { createDemoModel } from "../llm/demo.ts";
@@ -129,7 +130,7 @@ export async function openRuntime(options: {
     approvals: { ...approvals, timeoutMs: approvals.timeout * 1_000 },
     clarifyMs: config.agent.clarify_timeout * 1_000,
     mcpServers: config.mcp_servers,
-    store,
+    ...store,
     runtime: () => runtime,
     jobs: () => scheduler,
     clock,
@@ -140,7 +141,8 @@ export async function openRuntime(options: {
   const memory = openMemory({
     settings: config.memory,
     home: home.dir,
-    store,
+    journal: store.journal,
+    search: store.search,
     callMcp: toolbox.callMcp,
     originOf: async (session) => {
       const route = await store.notes.get(`route/${session}`);
@@ -153,7 +155,9 @@ export async function openRuntime(options: {
   });
   const [first] = models;
   const told =
-    config.display.titles === "model" && first ? withTitles(memory, { model: first, store, clock, log }) : memory;
+    config.display.titles === "model" && first
+      ? withTitles(memory, { model: first, catalog: store.catalog, clock, log })
+      : memory;
   const tools = joined(() => toolbox.tools(), memory.tools);
   const observers: Running["observers"] = new Set();
   const engine = createEngine({
@@ -215,7 +219,7 @@ export async function openRuntime(options: {
     },
     /** With the files of its own and of the sessions that it made. */
     async forget(session) {
-      const family = await familyOf(store, session);
+      const family = await familyOf(store.journal, session);
       const became = await engine.forget(session);
       if (became !== "forgotten") return became;
       for (const one of family)
@@ -259,7 +263,7 @@ export async function openRuntime(options: {
     () => toolbox.sweep(clock.now()),
     () => sweepAttachments(clock.now(), []),
   ]);
-  if (runs_days > 0) chores.add(async () => void (await store.prune("run_", clock.now() - runs_days * DAY_MS)));
+  if (runs_days > 0) chores.add(async () => void (await store.catalog.prune("run_", clock.now() - runs_days * DAY_MS)));
   const parts = opened.move();
   const running: Running = {
     chores,
@@ -276,7 +280,7 @@ export async function openRuntime(options: {
     hide: redactor.add,
     observers,
     scheduler,
-    newest: async () => (await store.sessions({ prefix: TERMINAL, top: true, limit: 1 }))[0]?.session ?? null,
+    newest: async () => (await store.catalog.sessions({ prefix: TERMINAL, top: true, limit: 1 }))[0]?.session ?? null,
     defer: (close) =>
       parts.defer(async () => {
         await close();
@@ -344,9 +348,9 @@ function joined(...lists: (() => readonly Tool[])[]): () => readonly Tool[] {
   };
 }
 
-async function familyOf(store: Pick<Store, "children">, session: string): Promise<string[]> {
-  const children = await store.children(session);
-  return [session, ...(await Promise.all(children.map((child) => familyOf(store, child)))).flat()];
+async function familyOf(journal: Pick<Journal, "children">, session: string): Promise<string[]> {
+  const children = await journal.children(session);
+  return [session, ...(await Promise.all(children.map((child) => familyOf(journal, child)))).flat()];
 }
 
 /** Makes it once for each name, and forgets what was not asked for longest. */

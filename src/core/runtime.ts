@@ -1,7 +1,8 @@
 // All that a surface may use.
-import type { Announcement, Found, Notes, SessionPage, SessionSummary } from "./ports.ts";
+
 import type { Run } from "./run.ts";
 import type { Applied, Ask, Entry, Grant, Image, Input, Mode, Outcome, Phase, Reply, Scope, Task } from "./session.ts";
+import type { Announcements, Notes, Search, SessionPage, SessionSummary } from "./store.ts";
 
 export type AcceptRequest = {
   /** Not given: a new one, with the turn's own id as its key. */
@@ -121,8 +122,8 @@ export interface Runtime {
 
   sessions(page: SessionPage): Promise<SessionSummary[]>;
   summary(session: string): Promise<SessionSummary | null>;
-  search(query: string, within: { session?: string; limit: number }): Promise<Found[]>;
-  /** Those with `seq > after`, in order. */
+  search: Search;
+  /** Those with `seq > after`, in order: `limit` of them, or fewer where they are long. None: there are no more (see pages.ts). */
   entries(session: string, after: number, limit: number): Promise<Entry[]>;
   retitle(session: string, title: string): Promise<boolean>;
   /** Begins `session`, a new one, with nothing in it yet. */
@@ -139,8 +140,7 @@ export interface Runtime {
   restoreFiles(what: { session: string; turn?: string | undefined }): Promise<string>;
   /** Forgets it with everything in it, unless it is at work. */
   forget(session: string): Promise<"forgotten" | "busy" | "unknown">;
-  announcements(page: { dead: boolean; after: number; limit: number }): Promise<Announcement[]>;
-  announced: (id: number, next: Pick<Announcement, "attempts" | "due" | "error" | "dead"> | null) => Promise<void>;
+  readonly announcements: Announcements;
   readonly notes: Notes;
   draining(): boolean;
   load(): Promise<Load>;

@@ -7,8 +7,9 @@
 // E4  A result is never dropped because the store is in trouble; an input that cannot be stored is
 //     refused by name, and nothing of it stays.                                                      (I1, I23)
 import { messageOf, Refusal, StoreFault } from "../core/errors.ts";
-import type { Clock, Commit, EffectContext, Log, Perform, Store, Verdict } from "../core/ports.ts";
+import type { Clock, EffectContext, Log, Perform } from "../core/ports.ts";
 import { type Effect, type Entry, type Event, fresh, type Rules, type Session } from "../core/session.ts";
+import type { Commit, Store, Verdict } from "../core/store.ts";
 import { emptyTranscript, extend, type Transcript } from "../core/transcript.ts";
 import { hasWork, transition, unsaved, work } from "../core/turn.ts";
 import { createGate } from "./gate.ts";
@@ -35,7 +36,7 @@ export type Limits = {
 
 export type Observe = (session: string, entries: readonly Entry[]) => void;
 export type World = {
-  store: Store;
+  store: Omit<Store, "check" | "close">;
   clock: Clock;
   log: Log;
   perform: Perform;
@@ -76,7 +77,8 @@ const NEW: Row = { epoch: 0, version: 0, state: fresh, parent: null, updatedAt: 
 const HEAVY = new Set<Effect["do"]>(["think", "compact", "act"]);
 
 export function createDispatch(world: World) {
-  const { store, clock, log, limits, rules } = world;
+  const { clock, log, limits, rules } = world;
+  const { journal, catalog } = world.store;
   const {
     all: slots,
     of: slotOf,
@@ -173,7 +175,7 @@ export function createDispatch(world: World) {
   }
 
   async function load(slot: Slot): Promise<Row> {
-    const row = (await store.load(slot.key)) ?? NEW;
+    const row = (await journal.load(slot.key)) ?? NEW;
     know(slot, row);
     return row;
   }
@@ -211,7 +213,7 @@ export function createDispatch(world: World) {
     const active = hasWork(made.state) || unsaved(made.state, rules).length > 0;
     const session = slot.key;
     try {
-      return await store.commit({
+      return await journal.commit({
         session,
         epoch,
         version,
@@ -232,7 +234,7 @@ export function createDispatch(world: World) {
   async function look(slot: Slot, version: number, fault: StoreFault): Promise<Verdict> {
     for (let attempt = 0; attempt < LOOKS; attempt++) {
       try {
-        const row = await store.load(slot.key);
+        const row = await journal.load(slot.key);
         if (row && row.epoch > epoch) return "fenced";
         if (row?.version === version + 1) return "done";
         if ((row?.version ?? 0) === version) throw new StoreFault("no", fault.message, { cause: fault });
@@ -315,8 +317,8 @@ export function createDispatch(world: World) {
       signal,
       history: () => history(slot, signal),
       journal: {
-        entries: (session, after, limit) => patiently(() => store.entries(session, after, limit), signal),
-        turn: (id) => patiently(() => store.turn(id), signal),
+        entries: (session, after, limit) => patiently(() => journal.entries(session, after, limit), signal),
+        turn: (id) => patiently(() => journal.turn(id), signal),
       },
       owned: () => owned(signal),
       emitText: (text) => {
@@ -348,7 +350,7 @@ export function createDispatch(world: World) {
     for (;;) {
       const { state } = await read(slot, signal !== undefined);
       if (transcript.seq >= state.seq) return transcript;
-      const next = () => store.entries(slot.key, transcript.seq, PAGE);
+      const next = () => journal.entries(slot.key, transcript.seq, PAGE);
       const page = await (signal ? patiently(next, signal) : next());
       if (!page.length) throw new Error(`The journal of ${slot.key} ends at ${transcript.seq}, not at its state.`);
       for (const entry of page) if (entry.seq <= state.seq) extend(transcript, entry);
@@ -373,7 +375,7 @@ export function createDispatch(world: World) {
           const { version, state } = slot.row ?? (await load(slot));
           if (version === 0) return "unknown";
           if (hasWork(state)) return "busy";
-          const verdict = await store.forget({ session: key, epoch, version });
+          const verdict = await catalog.forget({ session: key, epoch, version });
           if (verdict === "fenced") throw fenced();
           if (verdict === "done") {
             know(slot, NEW);
@@ -393,7 +395,7 @@ export function createDispatch(world: World) {
   async function owned(signal: AbortSignal): Promise<boolean> {
     if (closed) return false;
     // Patiently: one who has sent something must not lose count because the store could not be read.
-    const newest = await patiently(() => store.epoch(), signal);
+    const newest = await patiently(() => journal.epoch(), signal);
     if (newest !== epoch && !signal.aborted) fenced();
     return !closed && !signal.aborted;
   }
@@ -440,7 +442,7 @@ export function createDispatch(world: World) {
       gate.close();
     },
     async claim(): Promise<number> {
-      epoch = await store.claim();
+      epoch = await journal.claim();
       return epoch;
     },
     /** Nothing is written any more, and whatever still runs is let go of. */

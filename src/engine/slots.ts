@@ -1,8 +1,8 @@
 // What is known of sessions, in memory: those at work, and the idle ones that were used last.
 import { createBounded } from "../core/bounded.ts";
 import type { StoreFault } from "../core/errors.ts";
-import type { SessionRow } from "../core/ports.ts";
 import type { Entry } from "../core/session.ts";
+import type { SessionRow } from "../core/store.ts";
 import { type Transcript, weightOf } from "../core/transcript.ts";
 import type { Inflight } from "./inflight.ts";
 import { createRecent, type Recent } from "./journal-tail.ts";

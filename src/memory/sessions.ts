@@ -1,9 +1,10 @@
 // What was said in earlier conversations, as a memory: nothing is written, the store has it all.
-import type { Clock, Found, Store } from "../core/ports.ts";
+import type { Clock } from "../core/ports.ts";
+import type { Found, Search } from "../core/store.ts";
 import type { MemoryProvider, Whose } from "./provider.ts";
 import { isChild, scopeOf, searchedFrom } from "./scope.ts";
 
-type Options = { search: Store["search"]; clock: Pick<Clock, "now"> };
+type Options = { search: Search; clock: Pick<Clock, "now"> };
 
 const PASSAGES = 5;
 /** More than are shown: some are of the conversation itself. */

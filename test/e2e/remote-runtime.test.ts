@@ -107,7 +107,7 @@ describe.each<[string, (api: TestApi) => Runtime]>([
     expect(refusal).toBeInstanceOf(Refusal);
     expect(refusal).toMatchObject({ name: "Refusal", code });
     expect(refusal?.message).not.toMatch(/^input: /);
-    expect(api.disk.sessions({ limit: 1 })).toEqual([]);
+    expect(api.disk.catalog.sessions({ limit: 1 })).toEqual([]);
   });
 
   it("refuses a key that was used for something else, and more than waits", async () => {
@@ -305,8 +305,8 @@ describe("at the other end of a wire", () => {
     const runtime = remote(await start());
     for (const more of [{ reply: "push" as const }, { parent: "p" }, { history: [] }, { admit: () => {} }])
       await expect(runtime.accept(input("s", "hi", more))).rejects.toThrow(/is not over HTTP/);
-    await expect(runtime.announcements({ dead: false, after: 0, limit: 1 })).rejects.toThrow(/is not over HTTP/);
-    await expect(runtime.announced(1, null)).rejects.toThrow(/is not over HTTP/);
+    await expect(runtime.announcements.list({ dead: false, after: 0, limit: 1 })).rejects.toThrow(/is not over HTTP/);
+    await expect(runtime.announcements.update(1, null)).rejects.toThrow(/is not over HTTP/);
     await expect(runtime.notes.get("x")).rejects.toThrow(/is not over HTTP/);
     expect(() => runtime.idOf("terminal", "x")).toThrow(/is not over HTTP/);
   });

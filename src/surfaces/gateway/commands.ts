@@ -4,9 +4,10 @@ import { choiceAnswer } from "../../conversation/choice.ts";
 import { rewind, undo } from "../../conversation/rewind.ts";
 import type { Person, Place } from "../../core/chat.ts";
 import { grantsCommand } from "../../core/grant.ts";
-import type { Notes } from "../../core/ports.ts";
+import { entriesOf, pagesOf } from "../../core/pages.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Image, Mode } from "../../core/session.ts";
+import type { Notes } from "../../core/store.ts";
 import { type Access, asRecord } from "./access.ts";
 import { BESIDE } from "./outbox.ts";
 import type { Questions } from "./questions.ts";
@@ -258,7 +259,7 @@ export function createCommands(options: {
       description: "what memory had to say to your last message",
       async run({ session }) {
         const { entries = 0 } = (await runtime.summary(session)) ?? {};
-        const last = await runtime.entries(session, Math.max(0, entries - 100), 100);
+        const last = await entriesOf(runtime, session, Math.max(0, entries - 100));
         const thought = last.findLast((entry) => entry.kind === "thought");
         return thought?.kind === "thought" && thought.recalled ? thought.recalled : "Nothing was recalled for it.";
       },
@@ -272,11 +273,12 @@ export function createCommands(options: {
       async run({ session }) {
         let input = 0;
         let output = 0;
-        for (const entry of await runtime.entries(session, 0, 100_000))
-          if (entry.kind === "thought") {
-            input += entry.usage.input;
-            output += entry.usage.output;
-          }
+        for await (const page of pagesOf(runtime, session))
+          for (const entry of page)
+            if (entry.kind === "thought") {
+              input += entry.usage.input;
+              output += entry.usage.output;
+            }
         return `${input.toLocaleString("en")} tokens in, ${output.toLocaleString("en")} out.`;
       },
     },

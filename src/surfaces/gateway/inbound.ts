@@ -4,9 +4,10 @@
 import { SCOPES } from "../../conversation/choice.ts";
 import type { Chat, Ears, Heard, Place } from "../../core/chat.ts";
 import { Refusal } from "../../core/errors.ts";
-import type { Clock, Notes } from "../../core/ports.ts";
+import type { Clock } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Applied, Image, Mode } from "../../core/session.ts";
+import type { Notes } from "../../core/store.ts";
 import { sessionDir } from "../../platform/session-dirs.ts";
 import { type Access, asRecord } from "./access.ts";
 import { keepAttachments } from "./attachments.ts";

@@ -2,7 +2,8 @@
 // sends exactly the rest. Waits out an outage: the turn is over for its person only when they have its answer.
 import { type Chat, type Place, SendFault } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
-import type { Channel, Clock, Log, Notes } from "../../core/ports.ts";
+import type { Channel, Clock, Log } from "../../core/ports.ts";
+import type { Notes } from "../../core/store.ts";
 import { asRecord } from "./access.ts";
 import { type Route, routeOf } from "./route.ts";
 import { splitMarkdown } from "./split.ts";

@@ -2,9 +2,10 @@
 // the questions it asks. Only a view: the answer itself goes through the outbox.
 import type { Chat, Place } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
-import type { Clock, Log, Notes } from "../../core/ports.ts";
+import type { Clock, Log } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Entry } from "../../core/session.ts";
+import type { Notes } from "../../core/store.ts";
 import { asRecord } from "./access.ts";
 import type { Tell } from "./notices.ts";
 import { routeFor } from "./outbox.ts";

@@ -4,8 +4,9 @@
 
 import { choiceAnswer, choiceIn } from "../../conversation/choice.ts";
 import type { Button, Chat, Person, Place, Pressed } from "../../core/chat.ts";
-import type { Clock, Log, Notes } from "../../core/ports.ts";
+import type { Clock, Log } from "../../core/ports.ts";
 import type { Answer, Runtime, Status } from "../../core/runtime.ts";
+import type { Notes } from "../../core/store.ts";
 import { type Access, asRecord } from "./access.ts";
 import type { Tell } from "./notices.ts";
 import { faultOf } from "./outbox.ts";

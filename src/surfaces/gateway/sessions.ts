@@ -1,5 +1,5 @@
 // Which session a place talks in now: the one of its key, until somebody begins anew.
-import type { Notes } from "../../core/ports.ts";
+import type { Notes } from "../../core/store.ts";
 import { asRecord } from "./access.ts";
 import { generation, generationOf } from "./route.ts";
 

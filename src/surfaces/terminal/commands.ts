@@ -3,9 +3,10 @@
 import { choiceAnswer } from "../../conversation/choice.ts";
 import { rewind, undo } from "../../conversation/rewind.ts";
 import { grantsCommand } from "../../core/grant.ts";
+import { entriesOf } from "../../core/pages.ts";
 import type { AcceptRequest, Answer, Runtime } from "../../core/runtime.ts";
 import type { Mode } from "../../core/session.ts";
-import { allEntries, exportJson, exportMarkdown } from "./export.ts";
+import { exportJson, exportMarkdown } from "./export.ts";
 import type { Facts, Question } from "./facts.ts";
 import { findSession } from "./find.ts";
 import { isTerminal, shortName, TERMINAL } from "./names.ts";
@@ -219,7 +220,7 @@ export const COMMANDS: readonly Command[] = [
       const { session, title } = facts();
       const [, format = "", file = ""] = /^(?:(md|json)(?:\s+|$))?(.*)$/s.exec(rest) ?? [];
       const at = new Date(now());
-      const entries = await allEntries(runtime, session);
+      const entries = await entriesOf(runtime, session);
       const json = format ? format === "json" : file.endsWith(".json");
       const text = json
         ? exportJson({ key: session, title }, entries, at)
@@ -323,7 +324,7 @@ function usageOf({ facts, costOf }: Desk): string {
 
 async function recalled(runtime: Runtime, session: string): Promise<string> {
   const { entries = 0 } = (await runtime.summary(session)) ?? {};
-  const last = await runtime.entries(session, Math.max(0, entries - 100), 100);
+  const last = await entriesOf(runtime, session, Math.max(0, entries - 100));
   const thought = last.findLast((entry) => entry.kind === "thought");
   return thought?.recalled || "Nothing was recalled for your last message.";
 }

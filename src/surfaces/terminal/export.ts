@@ -1,6 +1,5 @@
 // A conversation as a file: Markdown for people, JSON for programs. Both hold what was taken into turns; what still
 // waits is only counted. The Markdown leaves thoughts out and cuts long results; the JSON cuts nothing.
-import type { Runtime } from "../../core/runtime.ts";
 import type { CallOutcome, Entry, Input, Usage } from "../../core/session.ts";
 import type { Message } from "../../core/transcript.ts";
 import { usagePlus } from "../../core/usage.ts";
@@ -14,18 +13,8 @@ type Said = { at: number; text: string } & (
   | { role: "notice" }
 );
 
-const PAGE = 1_000;
 const LONGEST_RESULT = 4_000;
 const LONGEST_NAME = 200;
-
-export async function allEntries(runtime: Pick<Runtime, "entries">, session: string): Promise<Entry[]> {
-  const all: Entry[] = [];
-  for (;;) {
-    const page = await runtime.entries(session, all.at(-1)?.seq ?? 0, PAGE);
-    all.push(...page);
-    if (page.length < PAGE) return all;
-  }
-}
 
 export function exportMarkdown({ key, title }: Named, entries: readonly Entry[]): string {
   const { said, waiting } = conversation(entries);
