@@ -74,7 +74,14 @@ const LOOKS = 3;
 
 const NEW: Row = { epoch: 0, version: 0, state: fresh, parent: null, updatedAt: 0 };
 /** Work that takes one of the places for turns in flight. */
-const HEAVY = new Set<Effect["do"]>(["think", "compact", "act"]);
+const HEAVY: Record<Effect["do"], boolean> = {
+  think: true,
+  compact: true,
+  act: true,
+  ask: false,
+  deliver: false,
+  remember: false,
+};
 
 export function createDispatch(world: World) {
   const { clock, log, limits, rules } = world;
@@ -290,9 +297,9 @@ export function createDispatch(world: World) {
     if (closed || slots.get(slot.key) !== slot || !slot.row || isOrphan(slot.row)) return;
     const { state, parent } = slot.row;
     const wanted = work(state, rules).filter((effect) => !("turn" in effect) || effect.turn !== slot.halted);
-    const heavy = wanted.some((effect) => HEAVY.has(effect.do));
+    const heavy = wanted.some((effect) => HEAVY[effect.do]);
     const admitted = parent !== null || gate.admit(slot.key, state.turn?.id ?? null, heavy);
-    slot.inflight.reconcile(admitted ? wanted : wanted.filter((e) => !HEAVY.has(e.do)));
+    slot.inflight.reconcile(admitted ? wanted : wanted.filter((e) => !HEAVY[e.do]));
     // What was stopped before it could start has nothing to wait for.
     if (state.turn?.phase.at === "stopping")
       for (const key of state.turn.phase.alive) if (!slot.inflight.flights.has(key)) settle(slot, key, false);

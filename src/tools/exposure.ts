@@ -110,16 +110,45 @@ function follow(entries: readonly Entry[], trail: Trail, inside: (path: string) 
     if (one.role === "assistant") for (const call of one.calls) calls.set(call.id, call);
     if (one.role === "tool") result(one.tool, calls.get(one.call)?.args, one.outcome, one.text);
   };
-  for (const entry of entries) {
-    if (entry.kind === "accepted") {
-      if (!NOT_PEOPLE.has(entry.input.source ?? "")) trail.people.push(entry.input.text);
-      entry.input.history?.forEach(message);
+  for (const entry of entries)
+    switch (entry.kind) {
+      case "accepted":
+        if (!NOT_PEOPLE.has(entry.input.source ?? "")) trail.people.push(entry.input.text);
+        entry.input.history?.forEach(message);
+        break;
+      case "forked":
+        entry.messages.forEach(message);
+        break;
+      case "thought":
+        for (const call of entry.calls) calls.set(call.id, call);
+        break;
+      case "acted": {
+        const call = calls.get(entry.call);
+        result(call?.tool ?? "", call?.args, entry.outcome, entry.text);
+        break;
+      }
+      case "withdrawn":
+      case "moved":
+      case "began":
+      case "joined":
+      case "compacted":
+      case "asked":
+      case "decided":
+      case "revoked":
+      case "started":
+      case "cut":
+      case "failed":
+      case "retracted":
+      case "stopping":
+      case "abandoned":
+      case "restarted":
+      case "parked":
+      case "delivered":
+      case "ended":
+        break;
+      default:
+        entry satisfies never;
     }
-    if (entry.kind === "forked") entry.messages.forEach(message);
-    if (entry.kind === "thought") for (const call of entry.calls) calls.set(call.id, call);
-    const call = entry.kind === "acted" ? calls.get(entry.call) : undefined;
-    if (entry.kind === "acted") result(call?.tool ?? "", call?.args, entry.outcome, entry.text);
-  }
 }
 
 const fieldOf = (args: unknown, name: string): unknown =>

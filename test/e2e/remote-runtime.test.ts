@@ -5,6 +5,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { createRemoteRuntime } from "../../src/client/remote.ts";
 import type { HermesError } from "../../src/client/wire.ts";
 import { Refusal } from "../../src/core/errors.ts";
+import { entriesOf } from "../../src/core/pages.ts";
 import type { Gate } from "../../src/core/ports.ts";
 import type { AcceptRequest, Runtime, Update } from "../../src/core/runtime.ts";
 import type { Entry } from "../../src/core/session.ts";
@@ -296,8 +297,8 @@ describe("at the other end of a wire", () => {
     const { id: waiting } = await api.send("s0", "one");
     await api.send("s0", "two");
     for (let i = 0; i < 1_200; i++) await api.engine.move("s0", waiting, (i + 1) % 2);
-    expect(await runtime.entries("s0", 0, 5_000)).toEqual(api.journal("s0"));
-    expect(await runtime.entries("s0", 3, 1_100)).toEqual(api.journal("s0").slice(3, 1_103));
+    expect(await entriesOf(runtime, "s0")).toEqual(api.journal("s0"));
+    expect(await entriesOf(runtime, "s0", 3, 1_103)).toEqual(api.journal("s0").slice(3, 1_103));
     await api.engine.stop({ session: "s0", turn: id });
   });
 

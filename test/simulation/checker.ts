@@ -256,8 +256,15 @@ export function createChecker(inboxLimit: number, recoveries: number) {
         outcome.set(e.turn, e.outcome);
         break;
       }
-      default:
+      case "forked":
+      case "revoked":
+      case "cut":
+      case "parked":
+      case "delivered":
         own();
+        break;
+      default:
+        e satisfies never;
     }
   }
 

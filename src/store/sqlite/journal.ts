@@ -10,7 +10,7 @@ import {
   type SessionRow,
   type Verdict,
 } from "../../core/store.ts";
-import { parsed } from "./json.ts";
+import { undamaged } from "./json.ts";
 import type { Thread } from "./thread.ts";
 
 type EntryRow = { seq: number; turn: string; at: number; fact: string };
@@ -167,7 +167,7 @@ function rowOf({ state, entries, title = "", announced = [], ...rest }: Commit):
 }
 
 function sessionOf(row: StateRow, file: string): SessionRow {
-  const state = parsed<{ v: number }>(row.state, `session ${row.session} in ${file}`);
+  const state = undamaged(`session ${row.session} in ${file}`, (): { v: number } => JSON.parse(row.state));
   if (state.v > STATE_VERSION)
     throw new ConfigError(
       `session ${row.session} in ${file} was written by a newer hermes (state ${state.v}, ` +
@@ -181,5 +181,5 @@ const entriesOf = (rows: EntryRow[], file: string): Entry[] =>
     seq,
     turn,
     at,
-    ...parsed<Fact>(fact, `entry ${seq} of turn ${turn} in ${file}`),
+    ...undamaged(`entry ${seq} of turn ${turn} in ${file}`, (): Fact => JSON.parse(fact)),
   }));

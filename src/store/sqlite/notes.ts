@@ -1,7 +1,7 @@
 // Notes in SQLite.
 import type { DatabaseSync } from "node:sqlite";
 import type { Notes } from "../../core/store.ts";
-import { parsed } from "./json.ts";
+import { undamaged } from "./json.ts";
 import { behind } from "./keys.ts";
 import type { Thread } from "./thread.ts";
 
@@ -34,7 +34,7 @@ export function noteTable(db: DatabaseSync) {
 }
 
 export function notesPort({ file, ask, write }: Thread): Notes {
-  const valueOf = (key: string, json: string) => parsed<unknown>(json, `note ${key} in ${file}`);
+  const valueOf = (key: string, json: string) => undamaged(`note ${key} in ${file}`, (): unknown => JSON.parse(json));
   return {
     get: async (key) => {
       const json = await ask("note", key);

@@ -3,7 +3,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Fact } from "../../core/session.ts";
 import type { Found, Search } from "../../core/store.ts";
-import { parsed } from "./json.ts";
+import { undamaged } from "./json.ts";
 import type { Thread } from "./thread.ts";
 
 type FoundRow = { session: string; seq: number; turn: string; at: number; fact: string };
@@ -81,7 +81,7 @@ const rowOf = ({ session, seq, turn, at, fact }: Record<string, unknown>): Found
 
 export function searchPort({ file, readOnly, long, look }: Thread): Search {
   const foundOf = ({ fact, ...where }: FoundRow, query: string): Found => {
-    const said = textOf(parsed<Fact>(fact, `entry ${where.seq} of ${where.session} in ${file}`));
+    const said = textOf(undamaged(`entry ${where.seq} of ${where.session} in ${file}`, (): Fact => JSON.parse(fact)));
     return { ...where, text: snippetOf(said, query) };
   };
   return (query, { session = null, limit }) =>
@@ -104,8 +104,36 @@ function saidIn(json: string): string {
 
 /** What a person or a model said in it; empty: nothing. What tools print is not said by anybody. */
 export function textOf(fact: Fact): string {
-  if (fact.kind === "accepted") return fact.input.task ? "" : fact.input.text;
-  return fact.kind === "thought" || fact.kind === "cut" ? fact.text : "";
+  switch (fact.kind) {
+    case "accepted":
+      return fact.input.task ? "" : fact.input.text;
+    case "thought":
+    case "cut":
+      return fact.text;
+    case "forked":
+    case "withdrawn":
+    case "moved":
+    case "began":
+    case "joined":
+    case "compacted":
+    case "asked":
+    case "decided":
+    case "revoked":
+    case "started":
+    case "acted":
+    case "failed":
+    case "retracted":
+    case "stopping":
+    case "abandoned":
+    case "restarted":
+    case "parked":
+    case "delivered":
+    case "ended":
+      break;
+    default:
+      fact satisfies never;
+  }
+  return "";
 }
 
 const MOST_PHRASES = 32;

@@ -149,8 +149,24 @@ export function createShow(options: Options): Show {
           break;
         case "ended":
           return entry.outcome === "interrupted" && !seen.stopping ? "cut off" : entry.outcome;
-        default:
+        case "accepted":
+        case "forked":
+        case "withdrawn":
+        case "moved":
+        case "began":
+        case "joined":
+        case "compacted":
+        case "revoked":
+        case "cut":
+        case "failed":
+        case "retracted":
+        case "abandoned":
+        case "restarted":
+        case "parked":
+        case "delivered":
           break;
+        default:
+          entry satisfies never;
       }
       seen.seq = entry.seq;
     }

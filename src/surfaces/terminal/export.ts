@@ -99,8 +99,21 @@ function conversation(entries: readonly Entry[]): { said: Said[]; waiting: numbe
       case "stopping":
         said.push({ role: "notice", at, text: `The turn was ${entry.outcome}.` });
         break;
-      default: // the rest says nothing to a reader
+      case "moved":
+      case "compacted":
+      case "asked":
+      case "decided":
+      case "revoked":
+      case "started":
+      case "retracted":
+      case "abandoned":
+      case "restarted":
+      case "parked":
+      case "delivered":
+      case "ended": // the rest says nothing to a reader
         break;
+      default:
+        entry satisfies never;
     }
   }
   return { said, waiting: waiting.size, usage };

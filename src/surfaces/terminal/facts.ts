@@ -55,9 +55,22 @@ export function after(facts: Facts, entry: Entry): Facts {
       return { ...facts, asking: [] };
     case "ended":
       return { ...facts, asking: [], turn: null };
+    case "forked":
+    case "compacted":
+    case "revoked":
+    case "started":
+    case "cut":
+    case "failed":
+    case "retracted":
+    case "abandoned":
+    case "restarted":
+    case "parked":
+    case "delivered":
+      break;
     default:
-      return facts;
+      entry satisfies never;
   }
+  return facts;
 }
 
 export function added(spent: readonly Spent[], model: string, usage: Usage): Spent[] {

@@ -79,9 +79,26 @@ function createReader(runtime: Reading, full: boolean): (entry: Entry) => Promis
         return entry.upTo ? [{ role: "summary", content: entry.summary, up_to: entry.upTo }] : [];
       case "forked":
         return entry.messages.map((message) => copied(message, full));
+      case "accepted":
+      case "withdrawn":
+      case "moved":
+      case "asked":
+      case "decided":
+      case "revoked":
+      case "started":
+      case "failed":
+      case "retracted":
+      case "stopping":
+      case "abandoned":
+      case "restarted":
+      case "parked":
+      case "delivered":
+      case "ended":
+        break;
       default:
-        return [];
+        entry satisfies never;
     }
+    return [];
   };
 }
 
