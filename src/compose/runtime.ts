@@ -2,20 +2,18 @@
 import pkg from "../../package.json" with { type: "json" };
 import { createPerform } from "../agent/agent.ts";
 import { createBreaker } from "../agent/breaker.ts";
-import { systemPrompt } from "../agent/prompt.ts";
+import { promptFrom } from "../agent/prompt.ts";
 import { withTitles } from "../agent/title.ts";
 import { type Flag, loadConfig } from "../config/config.ts";
 import type { Config } from "../config/schema.ts";
-import { createBounded } from "../core/bounded.ts";
 import { messageOf } from "../core/errors.ts";
-import type { Channel, Log, Model, Tool } from "../core/ports.ts";
-import type { Journal } from "../core/store.ts";
+import type { Channel, Log, Tool } from "../core/ports.ts";
 import type { Observe } from "../engine/dispatch.ts";
 import { createEngine, type Engine } from "../engine/engine.ts";
-import { createDemoModel } from "../llm/demo.ts";
 import { chooseEndpoints, type Endpoint } from "../llm/endpoint.ts";
-import { createModel } from "../llm/provider.ts";
+import { openModels } from "../llm/models.ts";
 import type { LongTermMemory } from "../memory/manager.ts";
+import { withMemoryHealth } from "../memory/runtime.ts";
 import { clock } from "../platform/clock.ts";
 import { createContextFiles } from "../platform/context-files.ts";
 import { setDeadline } from "../platform/deadline.ts";
@@ -30,6 +28,8 @@ import type { Skills } from "../skills/skills.ts";
 import { openSqlite } from "../store/sqlite/sqlite.ts";
 import { routeOf } from "../surfaces/gateway/route.ts";
 import { TERMINAL } from "../surfaces/terminal/names.ts";
+import { joined } from "../tools/joined.ts";
+import { withTools } from "../tools/runtime.ts";
 
 export type Running = {
   engine: Engine;
@@ -63,9 +63,6 @@ const DAY_MS = 86_400_000;
 const TELL_MS = 2_000;
 const LIMITS = { inbox: 100, text: 4_000_000, graceMs: 5_000, resumeWithinMs: 3_600_000, warm: 500 };
 
-/** Models that were asked for by name, kept open. Whoever may call us names them: there must be an end. */
-const MODELS = 32;
-
 /** Whatever it has opened is closed again when it fails: the store's thread alone would keep the process, with nobody behind
  *  its port. */
 export async function openRuntime(options: {
@@ -97,20 +94,7 @@ export async function openRuntime(options: {
   for (const warning of warnings) log("warn", "config.warning", { warning });
 
   const endpoints = chooseEndpoints(config);
-  const modelOf = (endpoint: Endpoint): Model =>
-    endpoint.provider === "demo" ? createDemoModel(clock) : discreet(createModel(endpoint), redactor.text);
-  const models = endpoints.map(modelOf);
-  const [primary] = endpoints;
-  const modelNamed = (name: string) => {
-    const [, provider, model = name] = /^(openai-compatible|openai|anthropic):(.+)$/.exec(name) ?? [];
-    if (!primary || primary.provider === "demo") return null;
-    if (model === primary.model && (!provider || provider === primary.provider)) return null;
-    const [endpoint = primary] = provider
-      ? chooseEndpoints({ ...config, model: { ...config.model, provider: providerOf(provider), default: model } })
-      : [];
-    return modelOf({ ...endpoint, model, guessed: true });
-  };
-  const named = keepLast(MODELS, modelNamed);
+  const { models, modelNamed } = openModels({ settings: config, endpoints, clock, redact: redactor.text });
   const cwd = config.terminal.cwd ?? process.cwd();
   const contextFiles = createContextFiles({ cwd, home: home.dir, now: clock.now, log });
 
@@ -174,18 +158,15 @@ export async function openRuntime(options: {
     },
     perform: createPerform({
       models,
-      modelNamed: named,
-      system: async (session, { instructions = "", by }) =>
-        systemPrompt({
-          platform: platformOf(session),
-          cwd,
-          date: new Date(clock.now()).toISOString().slice(0, 10),
-          tools: tools().map((tool) => tool.name),
-          memory: await memory.systemBlock({ session, by }),
-          skills: await skills.index(),
-          files: await contextFiles(),
-          instructions,
-        }),
+      modelNamed,
+      system: promptFrom({
+        cwd,
+        clock,
+        tools,
+        memory: (about) => memory.systemBlock(about),
+        skills: () => skills.index(),
+        files: contextFiles,
+      }),
       breaker: createBreaker(clock),
       ...(config.model.stale_timeout && { staleMs: config.model.stale_timeout * 1_000 }),
       get tools() {
@@ -199,45 +180,15 @@ export async function openRuntime(options: {
       log,
     }),
   });
-  /** The engine's, and what only the tools know: processes in the background, and files. */
-  const runtime: Engine = {
-    ...engine,
-    async stop(stop) {
-      const stopped = await engine.stop(stop);
-      if (stop.scope !== "tree") return stopped;
-      // The turn is stopped whatever comes of the rest.
-      await toolbox
-        .endBackground(stop.session)
-        .catch((error: unknown) =>
-          log("error", "background.unended", { session: stop.session, error: messageOf(error) }),
-        );
-      return stopped;
-    },
-    async restoreFiles(what) {
-      const { turn } = await engine.status(what.session);
-      return turn ? "Files were not brought back: stop the turn first." : toolbox.restoreFiles(what);
-    },
-    /** With the files of its own and of the sessions that it made. */
-    async forget(session) {
-      const family = await familyOf(store.journal, session);
-      const became = await engine.forget(session);
-      if (became !== "forgotten") return became;
-      for (const one of family)
-        await Promise.all([toolbox.forget(one), removeSessionDir(home.attachments, one)]).catch((error: unknown) =>
-          log("warn", "files.kept", { session: one, error: messageOf(error) }),
-        );
-      return became;
-    },
-    async status(session) {
-      const status = await engine.status(session);
-      const suspended = memory.health().filter(({ state }) => state === "suspended");
-      const named = (by: string) => {
-        const trouble = suspended.find(({ name }) => name === by);
-        return trouble ? `${by} (left alone for now: ${trouble.lastError})` : by;
-      };
-      return { ...status, unsaved: status.unsaved.map(named), background: toolbox.background(session) };
-    },
-  };
+  const runtime: Engine = withMemoryHealth(
+    withTools(engine, {
+      toolbox,
+      journal: store.journal,
+      removeFiles: (session) => Promise.all([toolbox.forget(session), removeSessionDir(home.attachments, session)]),
+      log,
+    }),
+    memory,
+  );
   const { createWebhooks } = await import("../surfaces/webhooks/webhooks.ts");
   const webhooks = createWebhooks({ runtime, targets: config.webhooks, clock, random: Math.random, log });
   observers.add(webhooks.observe);
@@ -318,53 +269,6 @@ export async function abandon({ close, config, log }: Running): Promise<void> {
   await close(0).catch((error: unknown) => log("error", "start.unclosed", { error: messageOf(error) }));
   cancelDeadline();
 }
-
-/** A provider may repeat our key in its error, and that goes into the journal and to clients. */
-const discreet = (model: Model, redact: (text: string) => string): Model => ({
-  ...model,
-  get context() {
-    return model.context; // it may be learnt
-  },
-  async call(...given) {
-    const result = await model.call(...given);
-    return result.end === "fault" ? { ...result, reason: redact(result.reason) } : result;
-  },
-});
-
-/** Where a session is talked in: changes how the agent should write. */
-function platformOf(session: string): "terminal" | "chat" | "api" {
-  if (session.startsWith("agent:main:terminal:")) return "terminal";
-  return session.startsWith("agent:main:") ? "chat" : "api";
-}
-
-/** Another array only when one of them is: what is said of the tools to a model is counted once for each array. */
-function joined(...lists: (() => readonly Tool[])[]): () => readonly Tool[] {
-  let parts: (readonly Tool[])[] = [];
-  let all: readonly Tool[] = [];
-  return () => {
-    const now = lists.map((list) => list());
-    if (now.some((list, i) => list !== parts[i])) [parts, all] = [now, now.flat()];
-    return all;
-  };
-}
-
-async function familyOf(journal: Pick<Journal, "children">, session: string): Promise<string[]> {
-  const children = await journal.children(session);
-  return [session, ...(await Promise.all(children.map((child) => familyOf(journal, child)))).flat()];
-}
-
-/** Makes it once for each name, and forgets what was not asked for longest. */
-function keepLast<T>(most: number, make: (name: string) => T): (name: string) => T {
-  const kept = createBounded<{ made: T }>(most);
-  return (name) => {
-    const known = kept.get(name) ?? { made: make(name) };
-    kept.set(name, known);
-    return known.made;
-  };
-}
-
-const PROVIDERS = ["openai-compatible", "openai", "anthropic"] as const;
-const providerOf = (name: string) => PROVIDERS.find((provider) => provider === name) ?? "auto";
 
 /** Whether answers can be delivered to that session. */
 export const deliversBy = ({ gateway: { telegram, discord, slack, webhook } }: Config) => {
