@@ -124,27 +124,27 @@ export function createDispatch(world: World) {
 
   /** One at a time for a session. */
   function inLine<T>(slot: Slot, insist: boolean, work: () => Promise<T>): Promise<T> {
-    if (slot.trouble && !insist) return Promise.reject(unavailable(slot.trouble));
-    slot.pending++;
+    if (slot.line.trouble && !insist) return Promise.reject(unavailable(slot.line.trouble));
+    slot.line.pending++;
     const refused = Promise.withResolvers<never>();
     let waits = true;
     const refuse = (fault: StoreFault) => {
       waits = false;
       refused.reject(unavailable(fault));
     };
-    if (!insist) slot.hasty.add(refuse);
-    const result = slot.tail.then(() => {
-      slot.hasty.delete(refuse);
+    if (!insist) slot.line.hasty.add(refuse);
+    const result = slot.line.tail.then(() => {
+      slot.line.hasty.delete(refuse);
       return waits ? work() : refused.promise;
     });
     const over = () => {
-      slot.pending--;
-      slot.trouble = null; // it was this one's: whoever comes next finds out for itself (I26)
-      if (slot.halted === null) return;
-      slot.halted = null;
+      slot.line.pending--;
+      slot.line.trouble = null; // it was this one's: whoever comes next finds out for itself (I26)
+      if (slot.line.halted === null) return;
+      slot.line.halted = null;
       reconcile(slot);
     };
-    slot.tail = result.then(over, over);
+    slot.line.tail = result.then(over, over);
     return insist ? result : Promise.race([result, refused.promise]);
   }
 
@@ -154,7 +154,7 @@ export function createDispatch(world: World) {
       try {
         const row = slot.row ?? (await load(slot));
         const orphan = isOrphan(row) && !options.look;
-        const event = orphan ? takenUp(row) : make(row.state, slot.live ? wholeOf(slot.live.text) : "");
+        const event = orphan ? takenUp(row) : make(row.state, slot.view.live ? wholeOf(slot.view.live.text) : "");
         if (!event) return [];
         const [state, facts] = transition(row.state, event, { ...rules, leaving });
         if (state === row.state) return [];
@@ -191,7 +191,7 @@ export function createDispatch(world: World) {
   function know(slot: Slot, row: Row) {
     if (row === NEW) slot.transcript = emptyTranscript(); // nothing to read: saves a question to the store's thread
     if (slot.since < 0 || row === NEW) slot.since = row.state.seq;
-    slot.recent.clear();
+    slot.view.recent.clear();
     if (row.epoch === epoch || row === NEW) adopt(slot, row, []);
     slot.row = row;
   }
@@ -261,19 +261,19 @@ export function createDispatch(world: World) {
     clock.sleep(RETRY_MS[Math.min(attempt, RETRY_MS.length - 1)] ?? 0, signal);
 
   function trouble(slot: Slot, fault: StoreFault, halt: string | undefined) {
-    slot.trouble = fault;
-    for (const refuse of slot.hasty) refuse(fault);
-    slot.hasty.clear();
+    slot.line.trouble = fault;
+    for (const refuse of slot.line.hasty) refuse(fault);
+    slot.line.hasty.clear();
     if (!halt) return;
-    slot.halted = halt;
+    slot.line.halted = halt;
     reconcile(slot);
   }
 
   function adopt(slot: Slot, row: Row, entries: Entry[]) {
-    if (slot.live && slot.live.step !== row.state.step) slot.live = null;
+    if (slot.view.live && slot.view.live.step !== row.state.step) slot.view.live = null;
     slot.row = row;
-    slot.page = null;
-    slot.recent.add(entries);
+    slot.view.page = null;
+    slot.view.recent.add(entries);
     if (slot.transcript) for (const entry of entries) extend(slot.transcript, entry);
     weigh(slot);
     reconcile(slot);
@@ -296,7 +296,7 @@ export function createDispatch(world: World) {
     // One that is not in memory any more may have a late death to tell of; it does not speak for the one that is.
     if (closed || slots.get(slot.key) !== slot || !slot.row || isOrphan(slot.row)) return;
     const { state, parent } = slot.row;
-    const wanted = work(state, rules).filter((effect) => !("turn" in effect) || effect.turn !== slot.halted);
+    const wanted = work(state, rules).filter((effect) => !("turn" in effect) || effect.turn !== slot.line.halted);
     const heavy = wanted.some((effect) => HEAVY[effect.do]);
     const admitted = parent !== null || gate.admit(slot.key, state.turn?.id ?? null, heavy);
     slot.inflight.reconcile(admitted ? wanted : wanted.filter((e) => !HEAVY[e.do]));
@@ -343,7 +343,7 @@ export function createDispatch(world: World) {
 
   /** Null: it is worth another try. Behind words that somebody has seen nothing starts over. */
   function threw(slot: Slot, effect: Effect, error: unknown, tries: number): Event | null {
-    const said = "step" in effect && slot.live?.step === effect.step ? wholeOf(slot.live.text) : "";
+    const said = "step" in effect && slot.view.live?.step === effect.step ? wholeOf(slot.view.live.text) : "";
     const last = tries >= TRIES || said !== "";
     const fields = { session: slot.key, key: effect.key, tries, error: messageOf(error) };
     log("error", last ? "effect.given_up" : "effect.threw", fields);

@@ -174,7 +174,7 @@ export function createEngine(given: World): Engine {
       inbox: inbox.map(({ id, mode }) => ({ id, mode, text: waiting.get(id)?.text ?? "" })),
       asking,
       parked,
-      said: slot.live ? lengthOf(slot.live.text) : 0,
+      said: slot.view.live ? lengthOf(slot.view.live.text) : 0,
       since: String(slot.since),
       held: sessions.waitsInLine(session),
       unsaved: unsaved(row.state, world.rules),
@@ -204,7 +204,7 @@ export function createEngine(given: World): Engine {
   /** What is known of a turn without asking the store, which is busy writing for others. */
   function here(id: string) {
     const session = homes.get(id) ?? "";
-    const recent = slots.get(session)?.recent;
+    const recent = slots.get(session)?.view.recent;
     const entries = recent?.turn(id);
     return entries ? { entries, session, joined: recent?.joined(id) ?? null } : null;
   }
@@ -245,34 +245,35 @@ export function createEngine(given: World): Engine {
 
   async function* watch(session: string, cursor: string, signal: AbortSignal): AsyncGenerator<Update> {
     const slot = slotOf(session);
-    slot.viewers++;
+    slot.view.viewers++;
     try {
       yield* follow(
         {
           open: () => !sessions.closed(),
           ready: () => read(slot, true),
           seq: () => slot.row?.state.seq ?? 0,
-          live: () => slot.live,
-          entries: async (after) => slot.recent.after(after) ?? sessions.patiently(() => pageOf(slot, after), signal),
-          watchers: slot.watchers,
+          live: () => slot.view.live,
+          entries: async (after) =>
+            slot.view.recent.after(after) ?? sessions.patiently(() => pageOf(slot, after), signal),
+          watchers: slot.view.watchers,
         },
         cursor,
         signal,
       );
     } finally {
-      slot.viewers--;
-      if (!slot.viewers) slot.page = null;
+      slot.view.viewers--;
+      if (!slot.view.viewers) slot.view.page = null;
     }
   }
 
   /** Of many who come late, the first one reads for all: 80 copies of an answer of 8 MB were most of 2 GB. */
   function pageOf(slot: Slot, after: number): Promise<Entry[]> {
     const upTo = slot.row?.state.seq ?? 0;
-    if (slot.page?.after === after && slot.page.upTo === upTo) return slot.page.entries;
+    if (slot.view.page?.after === after && slot.view.page.upTo === upTo) return slot.view.page.entries;
     const page = { after, upTo, entries: journal.entries(slot.key, after, VIEWED) };
-    slot.page = page;
+    slot.view.page = page;
     page.entries.catch(() => {
-      if (slot.page === page) slot.page = null;
+      if (slot.view.page === page) slot.view.page = null;
     });
     return page.entries;
   }

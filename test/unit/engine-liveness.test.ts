@@ -158,7 +158,7 @@ describe("what is kept in memory of idle sessions", () => {
 
   it("is bounded, however many that are in use were there first", async () => {
     const { slots, create, slotOf } = await dispatch();
-    for (let n = 0; n < 40; n++) slotOf(`watched ${n}`).viewers++;
+    for (let n = 0; n < 40; n++) slotOf(`watched ${n}`).view.viewers++;
     for (let n = 0; n < 1_000; n++) await create(`s ${n}`);
     expect(slots.size).toBeLessThanOrEqual(51);
     expect(slots.has("watched 0")).toBe(true);
