@@ -11,6 +11,7 @@ import type {
   Refused,
   Replay,
   Scope,
+  Unattended,
   Usage,
 } from "./session.ts";
 import type { Journal } from "./store.ts";
@@ -97,6 +98,8 @@ export type ToolCall = {
   approved?: Scope;
   /** What is allowed for the rest of the session by now. */
   grants?: readonly Grant[];
+  /** Nobody can be asked in its turn. What the call begins elsewhere (children, background work) inherits this. */
+  unattended?: Unattended;
 };
 export type ToolResult = { ok: boolean; text: string };
 export type Gate =

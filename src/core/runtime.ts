@@ -1,7 +1,21 @@
 // All that a surface may use.
 
 import type { Run } from "./run.ts";
-import type { Applied, Ask, Entry, Grant, Image, Input, Mode, Outcome, Phase, Reply, Scope, Task } from "./session.ts";
+import type {
+  Applied,
+  Ask,
+  Entry,
+  Grant,
+  Image,
+  Input,
+  Mode,
+  Outcome,
+  Phase,
+  Reply,
+  Scope,
+  Task,
+  Unattended,
+} from "./session.ts";
 import type { Announcements, Notes, Search, SessionPage, SessionSummary } from "./store.ts";
 
 export type AcceptRequest = {
@@ -17,6 +31,8 @@ export type AcceptRequest = {
   by?: string;
   /** Somebody waits for the answer: trouble with the model is not waited out for hours. */
   attended?: boolean;
+  /** Nobody can be asked in the turn that it begins: how its approvals are decided. */
+  unattended?: Unattended;
   images?: Image[];
   model?: string;
   task?: Task;

@@ -94,14 +94,14 @@ function choose({ providers }: ModelSettings, wanted: Wanted): Endpoint {
 
   switch (wanted.provider) {
     case "demo":
-      return demo("it is configured");
+      return demo("configured");
     case "openai":
-      return ofOpenAi("it is configured");
+      return ofOpenAi("configured");
     case "anthropic":
-      return ofAnthropic("it is configured");
+      return ofAnthropic("configured");
     case "openai-compatible": {
       const address = wanted.base_url ?? openai.base_url ?? (openrouter.api_key && VENDORS.openrouter.baseUrl);
-      if (address) return compatible(address, "it is configured");
+      if (address) return compatible(address, "configured");
       throw new ConfigError(
         'model.provider "openai-compatible" needs model.base_url: set it to the server\'s address.',
       );
@@ -116,9 +116,9 @@ function choose({ providers }: ModelSettings, wanted: Wanted): Endpoint {
   }
   if (openai.base_url) return compatible(openai.base_url, "OPENAI_BASE_URL is set");
   if (anthropic.base_url) return ofAnthropic("ANTHROPIC_BASE_URL is set");
-  if (openrouter.api_key) return compatible(VENDORS.openrouter.baseUrl, "there is an OpenRouter key");
-  if (anthropic.api_key) return ofAnthropic("there is an Anthropic key");
-  if (openai.api_key || wanted.api_key) return ofOpenAi("there is an OpenAI key");
+  if (openrouter.api_key) return compatible(VENDORS.openrouter.baseUrl, "an OpenRouter key is set");
+  if (anthropic.api_key) return ofAnthropic("an Anthropic key is set");
+  if (openai.api_key || wanted.api_key) return ofOpenAi("an OpenAI key is set");
   return demo("no key and no base URL is set");
 }
 
