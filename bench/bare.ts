@@ -9,7 +9,7 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
-import type { Commit } from "../src/core/ports.ts";
+import type { Commit } from "../src/core/store.ts";
 import { openSqlite } from "../src/store/sqlite/sqlite.ts";
 import { FILE } from "./engine.ts";
 

@@ -2,7 +2,8 @@
 import { join } from "node:path";
 import { createPerform } from "../src/agent/agent.ts";
 import { createBreaker } from "../src/agent/breaker.ts";
-import type { Commit, Model, Store } from "../src/core/ports.ts";
+import type { Model } from "../src/core/ports.ts";
+import type { Commit, Store } from "../src/core/store.ts";
 import { createEngine, type Engine, turnId } from "../src/engine/engine.ts";
 import { clock } from "../src/platform/clock.ts";
 import { openSqlite } from "../src/store/sqlite/sqlite.ts";
@@ -36,11 +37,14 @@ export async function openBench(dir: string, { model = atOnce, warm = 1_000, onC
   const waiting = new Map<string, () => void>();
   const store: Store = {
     ...sqlite,
-    commit: async (commit) => {
-      const verdict = await sqlite.commit(commit);
-      onCommit?.(commit);
-      for (const entry of commit.entries) if (entry.kind === "ended") waiting.get(entry.turn)?.();
-      return verdict;
+    journal: {
+      ...sqlite.journal,
+      commit: async (commit) => {
+        const verdict = await sqlite.journal.commit(commit);
+        onCommit?.(commit);
+        for (const entry of commit.entries) if (entry.kind === "ended") waiting.get(entry.turn)?.();
+        return verdict;
+      },
     },
   };
   const log = () => {};

@@ -4,8 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createPerform } from "../src/agent/agent.ts";
 import { createBreaker } from "../src/agent/breaker.ts";
-import type { Model, Store } from "../src/core/ports.ts";
+import type { Model } from "../src/core/ports.ts";
 import { fresh } from "../src/core/session.ts";
+import type { Store } from "../src/core/store.ts";
 import { createEngine, turnId } from "../src/engine/engine.ts";
 import { createMemory } from "../src/memory/manager.ts";
 import type { MemoryProvider } from "../src/memory/provider.ts";
@@ -107,10 +108,13 @@ async function openTurns(providers: MemoryProvider[]) {
   let ended = (_turn: string) => {};
   const store: Store = {
     ...sqlite,
-    commit: async (commit) => {
-      const verdict = await sqlite.commit(commit);
-      for (const entry of commit.entries) if (entry.kind === "ended") ended(entry.turn);
-      return verdict;
+    journal: {
+      ...sqlite.journal,
+      commit: async (commit) => {
+        const verdict = await sqlite.journal.commit(commit);
+        for (const entry of commit.entries) if (entry.kind === "ended") ended(entry.turn);
+        return verdict;
+      },
     },
   };
   const engine = createEngine({
@@ -185,7 +189,7 @@ async function recallFigures(): Promise<Figure[]> {
 }
 
 async function fill(store: Store): Promise<void> {
-  const epoch = await store.claim();
+  const epoch = await store.journal.claim();
   const EACH = 100;
   const commits = Array.from({ length: ENTRIES / EACH }, (_, s) => {
     const entries = Array.from({ length: EACH }, (_, i) => {
@@ -195,7 +199,7 @@ async function fill(store: Store): Promise<void> {
     const session = `agent:main:terminal:dm:${s}`;
     return { session, epoch, version: 0, state, active: false, parent: null, at: 0, entries, accepted: [], taken: [] };
   });
-  for (const commit of commits) await store.commit(commit);
+  for (const commit of commits) await store.journal.commit(commit);
 }
 
 /** Words as people use them: a few all the time, most of them hardly ever. */

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import type { Commit } from "../src/core/ports.ts";
+import type { Commit } from "../src/core/store.ts";
 import { openBare, openThread, type Row, rowOf, type Thread } from "./bare.ts";
 import { type Bench, openBench } from "./engine.ts";
 import { type Figure, median, percentile, report } from "./figure.ts";

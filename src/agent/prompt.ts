@@ -1,4 +1,7 @@
 // The system prompt, from its parts. What comes from files is data, fenced and named; it cannot speak for us.
+
+import type { Clock } from "../core/ports.ts";
+import { parseKey, rootOf } from "../core/session-key.ts";
 import { asData, fenced } from "../platform/fence.ts";
 
 export type PromptParts = {
@@ -40,4 +43,35 @@ export function systemPrompt(parts: PromptParts): string {
   ]
     .filter(Boolean)
     .join("\n\n");
+}
+
+type Sources = {
+  cwd: string;
+  clock: Pick<Clock, "now">;
+  tools(): readonly { name: string }[];
+  memory(about: { session: string; by: string | undefined }): Promise<string>;
+  skills(): Promise<string>;
+  files(): Promise<PromptParts["files"]>;
+};
+
+/** The prompt of a turn, from what its sources say just then. */
+export const promptFrom =
+  ({ cwd, clock, tools, memory, skills, files }: Sources) =>
+  async (session: string, { instructions = "", by }: { instructions?: string; by?: string }): Promise<string> =>
+    systemPrompt({
+      platform: platformOf(session),
+      cwd,
+      date: new Date(clock.now()).toISOString().slice(0, 10),
+      tools: tools().map((tool) => tool.name),
+      memory: await memory({ session, by }),
+      skills: await skills(),
+      files: await files(),
+      instructions,
+    });
+
+/** Where a session is talked in: changes how the agent should write. */
+function platformOf(session: string): PromptParts["platform"] {
+  const { of } = parseKey(rootOf(session));
+  if (of === "terminal") return "terminal";
+  return of === "run" || of === "named" || of === "unknown" ? "api" : "chat";
 }

@@ -44,17 +44,43 @@ async function recall(ended: Ended, cx: EffectContext): Promise<Remembered> {
   const user: string[] = [];
   let assistant = "";
   let by: string | undefined;
-  for (const entry of entries) {
-    if (entry.kind === "accepted") {
-      user.push(entry.input.text);
-      ({ by } = entry.input);
+  for (const entry of entries)
+    switch (entry.kind) {
+      case "accepted":
+        user.push(entry.input.text);
+        ({ by } = entry.input);
+        break;
+      case "joined": {
+        const [steer] = await cx.journal.turn(entry.input);
+        if (steer?.kind === "accepted") user.push(steer.input.text);
+        break;
+      }
+      case "thought":
+      case "cut":
+        if (entry.text) assistant = entry.text;
+        break;
+      case "forked":
+      case "withdrawn":
+      case "moved":
+      case "began":
+      case "compacted":
+      case "asked":
+      case "decided":
+      case "revoked":
+      case "started":
+      case "acted":
+      case "failed":
+      case "retracted":
+      case "stopping":
+      case "abandoned":
+      case "restarted":
+      case "parked":
+      case "delivered":
+      case "ended":
+        break;
+      default:
+        entry satisfies never;
     }
-    if (entry.kind === "joined") {
-      const [steer] = await cx.journal.turn(entry.input);
-      if (steer?.kind === "accepted") user.push(steer.input.text);
-    }
-    if ((entry.kind === "thought" || entry.kind === "cut") && entry.text) assistant = entry.text;
-  }
   const { turn, outcome } = ended;
   return { session: cx.session, turn, ...(by && { by }), outcome, user: user.join("\n"), assistant };
 }

@@ -3,12 +3,13 @@
 // after a restart, and is bounded. Whatever goes wrong, the old title stays and nobody asks again.
 
 import { messageOf } from "../core/errors.ts";
-import type { Clock, Log, Memory, Model, Remembered, Store } from "../core/ports.ts";
+import type { Clock, Log, Memory, Model, Remembered } from "../core/ports.ts";
 import { parseKey, type SessionKey } from "../core/session-key.ts";
+import type { Catalog } from "../core/store.ts";
 import { titleOf } from "../core/title.ts";
 import { askAside } from "./side-call.ts";
 
-type Options = { model: Model; store: Pick<Store, "summary" | "retitle">; clock: Clock; log: Log };
+type Options = { model: Model; catalog: Pick<Catalog, "summary" | "retitle">; clock: Clock; log: Log };
 
 const WRITER = "titles";
 /** Silence that ends it, and the longest that it may take. */
@@ -36,7 +37,7 @@ export function withTitles(memory: Memory, options: Options): Memory {
 
 /** Rejects only when it is aborted: then it is tried again at the next start. */
 async function name(turn: Remembered, options: Options, signal: AbortSignal): Promise<void> {
-  const { store, log } = options;
+  const { catalog, log } = options;
   const { session, outcome } = turn;
   // A person who stops a turn wants no further call; a model that failed would only fail again.
   if (UNTITLED.includes(parseKey(session).of) || outcome === "cancelled" || outcome === "failed") return;
@@ -44,7 +45,7 @@ async function name(turn: Remembered, options: Options, signal: AbortSignal): Pr
     if (!(await isAsMade())) return;
     const title = await ask(turn, options, signal);
     // Once more: the person may have named it meanwhile.
-    if (title && (await isAsMade())) await store.retitle(session, title);
+    if (title && (await isAsMade())) await catalog.retitle(session, title);
   } catch (error) {
     log("warn", "title.failed", { session, error: messageOf(error) });
   }
@@ -52,7 +53,7 @@ async function name(turn: Remembered, options: Options, signal: AbortSignal): Pr
 
   /** Called after the message that began this very turn: it is the first one, and nobody has named it. */
   async function isAsMade(): Promise<boolean> {
-    const summary = await store.summary(session);
+    const summary = await catalog.summary(session);
     return summary !== null && summary.parent === null && summary.title === titleOf(turn.user);
   }
 }

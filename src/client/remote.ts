@@ -1,8 +1,9 @@
 // A runtime that works elsewhere, used as if it were here: the same methods over HTTP, the same refusals by name.
 import { Refusal, type RefusalCode } from "../core/errors.ts";
-import type { Found, Log, SessionPlace, SessionSummary } from "../core/ports.ts";
+import type { Log } from "../core/ports.ts";
 import type { AcceptRequest, Load, Receipt, Runtime, Status, Stopped, Update, Whereabouts } from "../core/runtime.ts";
 import type { Entry, Grant } from "../core/session.ts";
+import type { Found, SessionPlace, SessionSummary } from "../core/store.ts";
 import { createWire, HermesError, type More } from "./wire.ts";
 
 type Options = { url: string; key: string; log?: Log };
@@ -94,16 +95,9 @@ export function createRemoteRuntime({ url, key, log = () => {} }: Options): Runt
     return rows.map(summaryOf);
   }
 
-  async function entries(session: string, from: number, limit: number): Promise<Entry[]> {
-    const all: Entry[] = [];
-    while (all.length < limit) {
-      const most = Math.min(limit - all.length, MOST.entries);
-      const path = `${pathOf(session)}/entries?after=${all.at(-1)?.seq ?? from}&limit=${most}`;
-      const { data } = await ask<List<Entry>>("GET", path);
-      all.push(...data);
-      if (data.length < most) break;
-    }
-    return all;
+  async function entries(session: string, after: number, limit: number): Promise<Entry[]> {
+    const path = `${pathOf(session)}/entries?after=${after}&limit=${Math.min(limit, MOST.entries)}`;
+    return (await ask<List<Entry>>("GET", path)).data;
   }
 
   async function search(query: string, within: { session?: string; limit: number }): Promise<Found[]> {
@@ -165,8 +159,7 @@ export function createRemoteRuntime({ url, key, log = () => {} }: Options): Runt
         ask("DELETE", pathOf(session)).then(() => "forgotten"),
         { session_busy: "busy", session_not_found: "unknown" },
       ),
-    announcements: notHere("What is to be announced"),
-    announced: notHere("What is to be announced"),
+    announcements: { list: notHere("What is to be announced"), update: notHere("What is to be announced") },
     notes: { get: notHere("A note"), set: notHere("A note"), list: notHere("A note") },
     draining: () => draining,
     load: async () => {

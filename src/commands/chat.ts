@@ -88,7 +88,7 @@ export function addChat(program: Command): void {
       const file = homeOf(env).database;
       if (!existsSync(file)) return print(json ? "" : "There are no conversations yet.\n");
       const store = await openSqlite({ file, readOnly: true });
-      await print(await listSessions({ store, limit, json }));
+      await print(await listSessions({ ...store, limit, json }));
       await store.close();
     });
 }

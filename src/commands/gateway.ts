@@ -105,7 +105,7 @@ export function addGateway(program: Command, launcher: string): void {
 }
 
 async function somewhere() {
-  const { ownerPid } = await import("../store/sqlite/sqlite.ts");
+  const { ownerPid } = await import("../store/sqlite/file.ts");
   const { clock } = await import("../platform/clock.ts");
   return { owner: () => ownerPid(homeOf(env).database), clock, print };
 }

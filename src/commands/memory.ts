@@ -27,7 +27,13 @@ export function addMemory(program: Command): void {
       const { existsSync } = await import("node:fs");
       const file = homeOf(env).database;
       const store = existsSync(file) ? await openSqlite({ file, readOnly: true }) : null;
-      await searchMemory({ ...options, words: words.join(" "), notes: await notebook(), store, print });
+      await searchMemory({
+        ...options,
+        words: words.join(" "),
+        notes: await notebook(),
+        search: store?.search ?? null,
+        print,
+      });
       await store?.close();
     });
   memory

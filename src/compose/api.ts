@@ -2,7 +2,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { rmSync, writeFileSync } from "node:fs";
 import type { PairingDesk } from "../core/chat.ts";
-import type { Notes } from "../core/ports.ts";
+import type { Notes } from "../core/store.ts";
 import { clock } from "../platform/clock.ts";
 import { createAccess } from "../surfaces/gateway/access.ts";
 import type { ServedApi } from "../surfaces/http/server/api.ts";

@@ -9,7 +9,7 @@ import { TERMINAL } from "../core/session-key.ts";
 import type { Endpoint } from "../llm/endpoint.ts";
 import { listModels } from "../llm/model-list.ts";
 import { homeOf } from "../platform/home.ts";
-import { StoreInUse } from "../store/sqlite/sqlite.ts";
+import { StoreInUse } from "../store/sqlite/file.ts";
 import { skillLines } from "../surfaces/cli/skills.ts";
 import { serve } from "./api.ts";
 import { gatewayOf } from "./gateway.ts";

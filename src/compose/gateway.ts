@@ -11,7 +11,7 @@ import { setDeadline } from "../platform/deadline.ts";
 import { homeOf } from "../platform/home.ts";
 import { findProgram } from "../platform/programs.ts";
 import { uncaught } from "../platform/uncaught.ts";
-import { ownerPid } from "../store/sqlite/sqlite.ts";
+import { ownerPid } from "../store/sqlite/file.ts";
 import { type CronJobs, remoteJobs } from "../surfaces/cli/cron.ts";
 import { skillLines } from "../surfaces/cli/skills.ts";
 import { createGateway } from "../surfaces/gateway/gateway.ts";

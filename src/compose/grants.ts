@@ -1,11 +1,8 @@
 // What was allowed for the rest of sessions, for `hermes policy grants`: over the gateway that runs, or over its files while
 // none does.
 import { createRemoteRuntime } from "../client/remote.ts";
-import type { Store } from "../core/ports.ts";
 import type { Runtime } from "../core/runtime.ts";
-import type { Entry } from "../core/session.ts";
-import { emptyTranscript, extend } from "../core/transcript.ts";
-import { transition } from "../core/turn.ts";
+import { storedGrants } from "../engine/grants.ts";
 import { clock } from "../platform/clock.ts";
 import { homeOf } from "../platform/home.ts";
 import { gatewayOf } from "./gateway.ts";
@@ -18,45 +15,8 @@ export async function withGrants<T>(env: NodeJS.ProcessEnv, use: (desk: GrantDes
   const { openSqlite } = await import("../store/sqlite/sqlite.ts");
   const store = await openSqlite({ file: homeOf(env).database });
   try {
-    return await use(deskOver(store));
+    return await use(storedGrants(store, clock));
   } finally {
     await store.close();
   }
 }
-
-const PAGE = 1_000;
-const RULES = { iterations: 0, recoveries: 0, parallel: 0, memory: [] };
-
-/** Without an engine: nothing that a session has to do is begun by a look at what it is allowed. */
-const deskOver = (store: Store): GrantDesk => ({
-  granted: () => store.granted(),
-  async grants(session) {
-    const transcript = emptyTranscript();
-    for (let page: Entry[] | null = null; page === null || page.length === PAGE; ) {
-      page = await store.entries(session, transcript.seq, PAGE);
-      for (const entry of page) extend(transcript, entry);
-    }
-    return transcript.grants;
-  },
-  async revoke(session, call, by) {
-    const row = await store.load(session);
-    const summary = await store.summary(session);
-    if (!row || !summary) return false;
-    const [state, facts] = transition(row.state, { type: "revoked", call, by }, RULES);
-    if (state === row.state) return false;
-    const at = clock.now();
-    const verdict = await store.commit({
-      session,
-      epoch: await store.claim(),
-      version: row.version,
-      state,
-      active: summary.active,
-      parent: row.parent,
-      at,
-      entries: facts.map((fact): Entry => ({ ...fact, at })),
-      accepted: [],
-      taken: [],
-    });
-    return verdict === "done";
-  },
-});

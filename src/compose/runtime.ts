@@ -3,20 +3,19 @@
 import pkg from "../../package.json" with { type: "json" };
 import { createPerform } from "../agent/agent.ts";
 import { createBreaker } from "../agent/breaker.ts";
-import { systemPrompt } from "../agent/prompt.ts";
+import { promptFrom } from "../agent/prompt.ts";
 import { withTitles } from "../agent/title.ts";
 import { type Flag, loadConfig } from "../config/config.ts";
 import type { Config } from "../config/schema.ts";
-import { createBounded } from "../core/bounded.ts";
 import { messageOf } from "../core/errors.ts";
-import type { Channel, Log, Model, Store, Tool } from "../core/ports.ts";
-import { parseKey, RUN, rootOf, TERMINAL } from "../core/session-key.ts";
+import type { Channel, Log, Tool } from "../core/ports.ts";
+import { RUN, TERMINAL } from "../core/session-key.ts";
 import type { Observe } from "../engine/dispatch.ts";
 import { createEngine, type Engine } from "../engine/engine.ts";
-import { createDemoModel } from "../llm/demo.ts";
 import { chooseEndpoints, type Endpoint } from "../llm/endpoint.ts";
-import { createModel } from "../llm/provider.ts";
+import { openModels } from "../llm/models.ts";
 import type { LongTermMemory } from "../memory/manager.ts";
+import { withMemoryHealth } from "../memory/runtime.ts";
 import { clock } from "../platform/clock.ts";
 import { createContextFiles } from "../platform/context-files.ts";
 import { setDeadline } from "../platform/deadline.ts";
@@ -29,6 +28,8 @@ import { logUncaught } from "../platform/uncaught.ts";
 import type { Scheduler } from "../schedule/scheduler.ts";
 import type { Skills } from "../skills/skills.ts";
 import { openSqlite } from "../store/sqlite/sqlite.ts";
+import { joined } from "../tools/joined.ts";
+import { withTools } from "../tools/runtime.ts";
 import { deliversBy } from "./channels.ts";
 
 export type Running = {
@@ -63,9 +64,6 @@ const DAY_MS = 86_400_000;
 const TELL_MS = 2_000;
 const LIMITS = { inbox: 100, text: 4_000_000, graceMs: 5_000, resumeWithinMs: 3_600_000, warm: 500 };
 
-/** Models that were asked for by name, kept open. Whoever may call us names them: there must be an end. */
-const MODELS = 32;
-
 /** Whatever it has opened is closed again when it fails: the store's thread alone would keep the process, with nobody behind
  *  its port. */
 export async function openRuntime(options: {
@@ -97,20 +95,7 @@ export async function openRuntime(options: {
   for (const warning of warnings) log("warn", "config.warning", { warning });
 
   const endpoints = chooseEndpoints(config);
-  const modelOf = (endpoint: Endpoint): Model =>
-    endpoint.provider === "demo" ? createDemoModel(clock) : discreet(createModel(endpoint), redactor.text);
-  const models = endpoints.map(modelOf);
-  const [primary] = endpoints;
-  const modelNamed = (name: string) => {
-    const [, provider, model = name] = /^(openai-compatible|openai|anthropic):(.+)$/.exec(name) ?? [];
-    if (!primary || primary.provider === "demo") return null;
-    if (model === primary.model && (!provider || provider === primary.provider)) return null;
-    const [endpoint = primary] = provider
-      ? chooseEndpoints({ ...config, model: { ...config.model, provider: providerOf(provider), default: model } })
-      : [];
-    return modelOf({ ...endpoint, model, guessed: true });
-  };
-  const named = keepLast(MODELS, modelNamed);
+  const { models, modelNamed } = openModels({ settings: config, endpoints, clock, redact: redactor.text });
   const cwd = config.terminal.cwd ?? process.cwd();
   const contextFiles = createContextFiles({ cwd, home: home.dir, now: clock.now, log });
 
@@ -130,7 +115,7 @@ export async function openRuntime(options: {
     approvals: { ...approvals, timeoutMs: approvals.timeout * 1_000 },
     clarifyMs: config.agent.clarify_timeout * 1_000,
     mcpServers: config.mcp_servers,
-    store,
+    ...store,
     runtime: () => runtime,
     jobs: () => scheduler,
     clock,
@@ -141,7 +126,8 @@ export async function openRuntime(options: {
   const memory = openMemory({
     settings: config.memory,
     home: home.dir,
-    store,
+    journal: store.journal,
+    search: store.search,
     callMcp: toolbox.callMcp,
     originOf: async (session) => {
       const route = await store.notes.get(`route/${session}`);
@@ -154,7 +140,9 @@ export async function openRuntime(options: {
   });
   const [first] = models;
   const told =
-    config.display.titles === "model" && first ? withTitles(memory, { model: first, store, clock, log }) : memory;
+    config.display.titles === "model" && first
+      ? withTitles(memory, { model: first, catalog: store.catalog, clock, log })
+      : memory;
   const tools = joined(() => toolbox.tools(), memory.tools);
   const observers: Running["observers"] = new Set();
   const engine = createEngine({
@@ -171,18 +159,15 @@ export async function openRuntime(options: {
     },
     perform: createPerform({
       models,
-      modelNamed: named,
-      system: async (session, { instructions = "", by }) =>
-        systemPrompt({
-          platform: platformOf(session),
-          cwd,
-          date: new Date(clock.now()).toISOString().slice(0, 10),
-          tools: tools().map((tool) => tool.name),
-          memory: await memory.systemBlock({ session, by }),
-          skills: await skills.index(),
-          files: await contextFiles(),
-          instructions,
-        }),
+      modelNamed,
+      system: promptFrom({
+        cwd,
+        clock,
+        tools,
+        memory: (about) => memory.systemBlock(about),
+        skills: () => skills.index(),
+        files: contextFiles,
+      }),
       breaker: createBreaker(clock),
       ...(config.model.stale_timeout && { staleMs: config.model.stale_timeout * 1_000 }),
       get tools() {
@@ -196,45 +181,15 @@ export async function openRuntime(options: {
       log,
     }),
   });
-  /** The engine's, and what only the tools know: processes in the background, and files. */
-  const runtime: Engine = {
-    ...engine,
-    async stop(stop) {
-      const stopped = await engine.stop(stop);
-      if (stop.scope !== "tree") return stopped;
-      // The turn is stopped whatever comes of the rest.
-      await toolbox
-        .endBackground(stop.session)
-        .catch((error: unknown) =>
-          log("error", "background.unended", { session: stop.session, error: messageOf(error) }),
-        );
-      return stopped;
-    },
-    async restoreFiles(what) {
-      const { turn } = await engine.status(what.session);
-      return turn ? "Files were not brought back: stop the turn first." : toolbox.restoreFiles(what);
-    },
-    /** With the files of its own and of the sessions that it made. */
-    async forget(session) {
-      const family = await familyOf(store, session);
-      const became = await engine.forget(session);
-      if (became !== "forgotten") return became;
-      for (const one of family)
-        await Promise.all([toolbox.forget(one), removeSessionDir(home.attachments, one)]).catch((error: unknown) =>
-          log("warn", "files.kept", { session: one, error: messageOf(error) }),
-        );
-      return became;
-    },
-    async status(session) {
-      const status = await engine.status(session);
-      const suspended = memory.health().filter(({ state }) => state === "suspended");
-      const named = (by: string) => {
-        const trouble = suspended.find(({ name }) => name === by);
-        return trouble ? `${by} (left alone for now: ${trouble.lastError})` : by;
-      };
-      return { ...status, unsaved: status.unsaved.map(named), background: toolbox.background(session) };
-    },
-  };
+  const runtime: Engine = withMemoryHealth(
+    withTools(engine, {
+      toolbox,
+      journal: store.journal,
+      removeFiles: (session) => Promise.all([toolbox.forget(session), removeSessionDir(home.attachments, session)]),
+      log,
+    }),
+    memory,
+  );
   const { createWebhooks } = await import("../surfaces/webhooks/webhooks.ts");
   const webhooks = createWebhooks({ runtime, targets: config.webhooks, clock, random: Math.random, log });
   observers.add(webhooks.observe);
@@ -260,7 +215,7 @@ export async function openRuntime(options: {
     () => toolbox.sweep(clock.now()),
     () => sweepAttachments(clock.now(), []),
   ]);
-  if (runs_days > 0) chores.add(async () => void (await store.prune(RUN, clock.now() - runs_days * DAY_MS)));
+  if (runs_days > 0) chores.add(async () => void (await store.catalog.prune(RUN, clock.now() - runs_days * DAY_MS)));
   const parts = opened.move();
   const running: Running = {
     chores,
@@ -277,7 +232,7 @@ export async function openRuntime(options: {
     hide: redactor.add,
     observers,
     scheduler,
-    newest: async () => (await store.sessions({ prefix: TERMINAL, top: true, limit: 1 }))[0]?.session ?? null,
+    newest: async () => (await store.catalog.sessions({ prefix: TERMINAL, top: true, limit: 1 }))[0]?.session ?? null,
     defer: (close) =>
       parts.defer(async () => {
         await close();
@@ -315,51 +270,3 @@ export async function abandon({ close, config, log }: Running): Promise<void> {
   await close(0).catch((error: unknown) => log("error", "start.unclosed", { error: messageOf(error) }));
   cancelDeadline();
 }
-
-/** A provider may repeat our key in its error, and that goes into the journal and to clients. */
-const discreet = (model: Model, redact: (text: string) => string): Model => ({
-  ...model,
-  get context() {
-    return model.context; // it may be learnt
-  },
-  async call(...given) {
-    const result = await model.call(...given);
-    return result.end === "fault" ? { ...result, reason: redact(result.reason) } : result;
-  },
-});
-
-/** Where a session is talked in: changes how the agent should write. */
-function platformOf(session: string): "terminal" | "chat" | "api" {
-  const { of } = parseKey(rootOf(session));
-  if (of === "terminal") return "terminal";
-  return of === "run" || of === "named" || of === "unknown" ? "api" : "chat";
-}
-
-/** Another array only when one of them is: what is said of the tools to a model is counted once for each array. */
-function joined(...lists: (() => readonly Tool[])[]): () => readonly Tool[] {
-  let parts: (readonly Tool[])[] = [];
-  let all: readonly Tool[] = [];
-  return () => {
-    const now = lists.map((list) => list());
-    if (now.some((list, i) => list !== parts[i])) [parts, all] = [now, now.flat()];
-    return all;
-  };
-}
-
-async function familyOf(store: Pick<Store, "children">, session: string): Promise<string[]> {
-  const children = await store.children(session);
-  return [session, ...(await Promise.all(children.map((child) => familyOf(store, child)))).flat()];
-}
-
-/** Makes it once for each name, and forgets what was not asked for longest. */
-function keepLast<T>(most: number, make: (name: string) => T): (name: string) => T {
-  const kept = createBounded<{ made: T }>(most);
-  return (name) => {
-    const known = kept.get(name) ?? { made: make(name) };
-    kept.set(name, known);
-    return known.made;
-  };
-}
-
-const PROVIDERS = ["openai-compatible", "openai", "anthropic"] as const;
-const providerOf = (name: string) => PROVIDERS.find((provider) => provider === name) ?? "auto";

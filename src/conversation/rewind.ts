@@ -1,5 +1,7 @@
 // A conversation without its last turn, in a session of its own: nothing is deleted.
+
 import { messageOf } from "../core/errors.ts";
+import { entriesOf } from "../core/pages.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Input } from "../core/session.ts";
 
@@ -50,7 +52,7 @@ async function lastTurns(
   session: string,
   upTo: number,
 ): Promise<{ session: string; turn: string }[]> {
-  const last = await runtime.entries(session, Math.max(0, upTo - LAST), LAST);
+  const last = await entriesOf(runtime, session, Math.max(0, upTo - LAST), upTo);
   const began = last.filter(({ kind, seq }) => kind === "began" && seq <= upTo);
   const mine = began.map(({ turn }) => ({ session, turn }));
   const [first] = last;

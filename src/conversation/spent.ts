@@ -1,20 +1,16 @@
 // What a session has cost so far, by model: what a token costs depends on it.
+import { pagesOf } from "../core/pages.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Usage } from "../core/session.ts";
 import { usagePlus } from "../core/usage.ts";
 
 export type Spent = Usage & { model: string; calls: number };
 
-const PAGE = 1_000;
-
 export async function spentIn(runtime: Pick<Runtime, "entries">, session: string): Promise<Spent[]> {
   let spent: Spent[] = [];
-  for (let seq = 0; ; ) {
-    const page = await runtime.entries(session, seq, PAGE);
+  for await (const page of pagesOf(runtime, session))
     for (const entry of page) if (entry.kind === "thought") spent = spentPlus(spent, entry.model, entry.usage);
-    if (page.length < PAGE) return spent;
-    seq = page.at(-1)?.seq ?? seq;
-  }
+  return spent;
 }
 
 export function spentPlus(spent: readonly Spent[], model: string, usage: Usage): Spent[] {

@@ -1,10 +1,9 @@
-// The interfaces that core owns. Everything outside implements one or is given one.
+// The interfaces that core owns, but for the store's (store.ts). Everything outside implements one or is given one.
 import type {
   About,
   Delivery,
   Effect,
   EndedBy,
-  Entry,
   Event,
   Grant,
   ModelOptions,
@@ -12,10 +11,10 @@ import type {
   Refused,
   Replay,
   Scope,
-  Session,
   Unattended,
   Usage,
 } from "./session.ts";
+import type { Journal } from "./store.ts";
 import type { Message, Transcript } from "./transcript.ts";
 
 export type Clock = {
@@ -29,143 +28,6 @@ export type Clock = {
 export type Random = () => number;
 
 export type Log = (level: "debug" | "info" | "warn" | "error", event: string, fields?: Record<string, unknown>) => void;
-
-// ── Store: durable truth ──────────────────────────────────────────────────────────────────────────────
-
-/** One change: state, entries and inputs together, or nothing of it. */
-export type Commit = {
-  session: string;
-  /** The writer's claim. Older than the store's: "fenced", nothing is written (I21). */
-  epoch: number;
-  /** The version this change was made from; 0: the session is new. Not the stored one: "stale". */
-  version: number;
-  state: Session;
-  /** Whether a process that starts must look at this session. */
-  active: boolean;
-  parent: string | null;
-  at: number;
-  entries: Entry[];
-  /** Inputs accepted here. One whose id exists already: "duplicate", nothing is written (I3). */
-  accepted: { id: string; digest: string }[];
-  /** Inputs that this change gives to a turn, or (null) withdraws. */
-  taken: { id: string; turn: string | null }[];
-  /** What to call the session, if it has no name yet. */
-  title?: string;
-  /** Ends of turns that somebody outside wants to hear of. */
-  announced?: { to: string; turn: string }[];
-};
-export type Verdict = "done" | "stale" | "duplicate" | "fenced";
-
-export type SessionRow = {
-  session: string;
-  /** The claim under which it was last written. */
-  epoch: number;
-  version: number;
-  state: Session;
-  parent: string | null;
-  createdAt: number;
-  updatedAt: number;
-};
-export type InputRow = {
-  id: string;
-  session: string;
-  digest: string;
-  at: number;
-  /** `taken`: `turn` is the turn it is in. */
-  status: "waiting" | "taken" | "withdrawn";
-  turn: string | null;
-};
-export type SessionSummary = {
-  session: string;
-  title: string;
-  parent: string | null;
-  active: boolean;
-  entries: number;
-  createdAt: number;
-  updatedAt: number;
-};
-
-/** Where a list goes on: after this one. */
-export type SessionPlace = { updatedAt: number; session: string };
-export type SessionPage = {
-  after?: SessionPlace;
-  limit: number;
-  /** Without those that another session made. */
-  top?: boolean;
-  /** Only those at work. */
-  active?: boolean;
-  /** Only those with this in their title. */
-  titled?: string;
-  /** Only those whose key begins like this. */
-  prefix?: string;
-};
-
-/** The end of a turn that is still to be told to somebody. `dead`: given up, until somebody revives it. */
-export type Announcement = {
-  id: number;
-  to: string;
-  session: string;
-  turn: string;
-  at: number;
-  attempts: number;
-  due: number;
-  error: string;
-  dead: boolean;
-};
-
-/** Something small that a surface must not forget, under a name of its own (`pairing/telegram/123`). */
-export type Note = { key: string; value: unknown; at: number };
-export interface Notes {
-  get(key: string): Promise<unknown>;
-  /** Durable when it returns. Undefined: forgotten. */
-  set(key: string, value: unknown): Promise<void>;
-  /** Those whose key begins like this, in order of their keys. */
-  list(prefix: string): Promise<Note[]>;
-}
-
-/** One entry; `text` is the part of it that fits. */
-export type Found = { session: string; seq: number; turn: string; at: number; text: string };
-
-/** Every method may throw a StoreFault; none throws anything else for trouble with the disk. */
-export interface Store {
-  /** Become the owner: returns a higher epoch than ever before; nobody with a lower one can commit again. */
-  claim(): Promise<number>;
-  /** The epoch of the newest claim. */
-  epoch(): Promise<number>;
-  load(session: string): Promise<SessionRow | null>;
-  /** Returns when the change is durable: on the disk, not on its way there (I2). */
-  commit(commit: Commit): Promise<Verdict>;
-  /** In order of `seq`, those with `seq > after`, at most `limit`. */
-  entries(session: string, after: number, limit: number): Promise<Entry[]>;
-  /** All entries of one turn, in order: its `accepted` first. */
-  turn(id: string): Promise<Entry[]>;
-  input(id: string): Promise<InputRow | null>;
-  /** Sessions that were committed with `active`, oldest change first. */
-  active(): Promise<{ session: string; updatedAt: number }[]>;
-  children(parent: string): Promise<string[]>;
-  /** Newest change first. */
-  sessions(page: SessionPage): Promise<SessionSummary[]>;
-  /** Those in which a yes holds for the rest of the session. */
-  granted(): Promise<string[]>;
-  summary(session: string): Promise<SessionSummary | null>;
-  /** False: there is no such session. */
-  retitle(session: string, title: string): Promise<boolean>;
-  /** Forgets it with everything in it, if this is still its version. */
-  forget(which: Pick<Commit, "session" | "epoch" | "version">): Promise<Exclude<Verdict, "duplicate">>;
-  /** The dead ones, or else the others, in the order in which they were made; those with `id > after`. */
-  announcements(page: { dead: boolean; after: number; limit: number }): Promise<Announcement[]>;
-  readonly notes: Notes;
-  /** It was told (null: it is gone), or when and how to go on with it. */
-  announced(id: number, next: Pick<Announcement, "attempts" | "due" | "error" | "dead"> | null): Promise<void>;
-  /** What people and models said, best match first, of equal ones the newest: all words of the query, or else any.
-   * `session` is a key or its first parts: `a:b` is `a:b` and `a:b:…`, never `a:bc`. */
-  search(query: string, within: { session?: string; limit: number }): Promise<Found[]>;
-  /** Forgets what has no work and was last changed before `before`, with everything in it, if its key starts with `prefix`. Returns how many. */
-  prune(prefix: string, before: number): Promise<number>;
-  /** What is wrong with the file; empty: nothing. */
-  check(): Promise<string[]>;
-  close(): Promise<void>;
-}
 
 // ── Model ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -293,7 +155,7 @@ export type EffectContext = {
   session: string;
   signal: AbortSignal;
   history(): Promise<Transcript>;
-  journal: Pick<Store, "entries" | "turn">;
+  journal: Pick<Journal, "entries" | "turn">;
   /** Adds to the live text of this model call. */
   emitText(text: string): void;
   /** Adds to its live reasoning. */

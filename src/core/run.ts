@@ -98,7 +98,18 @@ export function takeEntry(run: Run, entry: Entry): void {
     case "ended":
       run.status = entry.outcome;
       break;
-    default:
+    case "forked":
+    case "moved":
+    case "joined":
+    case "revoked":
+    case "started":
+    case "retracted":
+    case "abandoned":
+    case "restarted":
+    case "parked":
+    case "delivered":
       break;
+    default:
+      entry satisfies never;
   }
 }

@@ -1,5 +1,5 @@
 // All that a surface may use.
-import type { Announcement, Found, Notes, SessionPage, SessionSummary } from "./ports.ts";
+
 import type { Run } from "./run.ts";
 import type {
   Applied,
@@ -16,6 +16,7 @@ import type {
   Task,
   Unattended,
 } from "./session.ts";
+import type { Announcements, Notes, Search, SessionPage, SessionSummary } from "./store.ts";
 
 export type AcceptRequest = {
   /** Not given: a new one, with the turn's own id as its key. */
@@ -137,8 +138,8 @@ export interface Runtime {
 
   sessions(page: SessionPage): Promise<SessionSummary[]>;
   summary(session: string): Promise<SessionSummary | null>;
-  search(query: string, within: { session?: string; limit: number }): Promise<Found[]>;
-  /** Those with `seq > after`, in order. */
+  search: Search;
+  /** Those with `seq > after`, in order: `limit` of them, or fewer where they are long. None: there are no more (see pages.ts). */
   entries(session: string, after: number, limit: number): Promise<Entry[]>;
   retitle(session: string, title: string): Promise<boolean>;
   /** Begins `session`, a new one, with nothing in it yet. */
@@ -155,8 +156,7 @@ export interface Runtime {
   restoreFiles(what: { session: string; turn?: string | undefined }): Promise<string>;
   /** Forgets it with everything in it, unless it is at work. */
   forget(session: string): Promise<"forgotten" | "busy" | "unknown">;
-  announcements(page: { dead: boolean; after: number; limit: number }): Promise<Announcement[]>;
-  announced: (id: number, next: Pick<Announcement, "attempts" | "due" | "error" | "dead"> | null) => Promise<void>;
+  readonly announcements: Announcements;
   readonly notes: Notes;
   draining(): boolean;
   load(): Promise<Load>;

@@ -175,8 +175,15 @@ export function extend(transcript: Transcript, entry: Entry): void {
     case "forked":
       replace(transcript, 0, entry.messages, before(entry.seq, entry.messages));
       break;
-    default: // the rest is for people
+    case "moved":
+    case "started":
+    case "retracted":
+    case "abandoned":
+    case "restarted":
+    case "delivered": // the rest is for people
       break;
+    default:
+      entry satisfies never;
   }
 }
 

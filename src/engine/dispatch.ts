@@ -7,8 +7,9 @@
 // E4  A result is never dropped because the store is in trouble; an input that cannot be stored is
 //     refused by name, and nothing of it stays.                                                      (I1, I23)
 import { messageOf, Refusal, StoreFault } from "../core/errors.ts";
-import type { Clock, Commit, EffectContext, Log, Perform, Store, Verdict } from "../core/ports.ts";
+import type { Clock, EffectContext, Log, Perform } from "../core/ports.ts";
 import { type Effect, type Entry, type Event, fresh, type Rules, type Session } from "../core/session.ts";
+import type { Commit, Store, Verdict } from "../core/store.ts";
 import { emptyTranscript, extend, type Transcript } from "../core/transcript.ts";
 import { hasWork, transition, unsaved, work } from "../core/turn.ts";
 import { createGate } from "./gate.ts";
@@ -35,7 +36,7 @@ export type Limits = {
 
 export type Observe = (session: string, entries: readonly Entry[]) => void;
 export type World = {
-  store: Store;
+  store: Omit<Store, "check" | "close">;
   clock: Clock;
   log: Log;
   perform: Perform;
@@ -73,10 +74,18 @@ const LOOKS = 3;
 
 const NEW: Row = { epoch: 0, version: 0, state: fresh, parent: null, updatedAt: 0 };
 /** Work that takes one of the places for turns in flight. */
-const HEAVY = new Set<Effect["do"]>(["think", "compact", "act"]);
+const HEAVY: Record<Effect["do"], boolean> = {
+  think: true,
+  compact: true,
+  act: true,
+  ask: false,
+  deliver: false,
+  remember: false,
+};
 
 export function createDispatch(world: World) {
-  const { store, clock, log, limits, rules } = world;
+  const { clock, log, limits, rules } = world;
+  const { journal, catalog } = world.store;
   const {
     all: slots,
     of: slotOf,
@@ -115,27 +124,27 @@ export function createDispatch(world: World) {
 
   /** One at a time for a session. */
   function inLine<T>(slot: Slot, insist: boolean, work: () => Promise<T>): Promise<T> {
-    if (slot.trouble && !insist) return Promise.reject(unavailable(slot.trouble));
-    slot.pending++;
+    if (slot.line.trouble && !insist) return Promise.reject(unavailable(slot.line.trouble));
+    slot.line.pending++;
     const refused = Promise.withResolvers<never>();
     let waits = true;
     const refuse = (fault: StoreFault) => {
       waits = false;
       refused.reject(unavailable(fault));
     };
-    if (!insist) slot.hasty.add(refuse);
-    const result = slot.tail.then(() => {
-      slot.hasty.delete(refuse);
+    if (!insist) slot.line.hasty.add(refuse);
+    const result = slot.line.tail.then(() => {
+      slot.line.hasty.delete(refuse);
       return waits ? work() : refused.promise;
     });
     const over = () => {
-      slot.pending--;
-      slot.trouble = null; // it was this one's: whoever comes next finds out for itself (I26)
-      if (slot.halted === null) return;
-      slot.halted = null;
+      slot.line.pending--;
+      slot.line.trouble = null; // it was this one's: whoever comes next finds out for itself (I26)
+      if (slot.line.halted === null) return;
+      slot.line.halted = null;
       reconcile(slot);
     };
-    slot.tail = result.then(over, over);
+    slot.line.tail = result.then(over, over);
     return insist ? result : Promise.race([result, refused.promise]);
   }
 
@@ -145,7 +154,7 @@ export function createDispatch(world: World) {
       try {
         const row = slot.row ?? (await load(slot));
         const orphan = isOrphan(row) && !options.look;
-        const event = orphan ? takenUp(row) : make(row.state, slot.live ? wholeOf(slot.live.text) : "");
+        const event = orphan ? takenUp(row) : make(row.state, slot.view.live ? wholeOf(slot.view.live.text) : "");
         if (!event) return [];
         const [state, facts] = transition(row.state, event, { ...rules, leaving });
         if (state === row.state) return [];
@@ -173,7 +182,7 @@ export function createDispatch(world: World) {
   }
 
   async function load(slot: Slot): Promise<Row> {
-    const row = (await store.load(slot.key)) ?? NEW;
+    const row = (await journal.load(slot.key)) ?? NEW;
     know(slot, row);
     return row;
   }
@@ -182,7 +191,7 @@ export function createDispatch(world: World) {
   function know(slot: Slot, row: Row) {
     if (row === NEW) slot.transcript = emptyTranscript(); // nothing to read: saves a question to the store's thread
     if (slot.since < 0 || row === NEW) slot.since = row.state.seq;
-    slot.recent.clear();
+    slot.view.recent.clear();
     if (row.epoch === epoch || row === NEW) adopt(slot, row, []);
     slot.row = row;
   }
@@ -211,7 +220,7 @@ export function createDispatch(world: World) {
     const active = hasWork(made.state) || unsaved(made.state, rules).length > 0;
     const session = slot.key;
     try {
-      return await store.commit({
+      return await journal.commit({
         session,
         epoch,
         version,
@@ -232,7 +241,7 @@ export function createDispatch(world: World) {
   async function look(slot: Slot, version: number, fault: StoreFault): Promise<Verdict> {
     for (let attempt = 0; attempt < LOOKS; attempt++) {
       try {
-        const row = await store.load(slot.key);
+        const row = await journal.load(slot.key);
         if (row && row.epoch > epoch) return "fenced";
         if (row?.version === version + 1) return "done";
         if ((row?.version ?? 0) === version) throw new StoreFault("no", fault.message, { cause: fault });
@@ -252,19 +261,19 @@ export function createDispatch(world: World) {
     clock.sleep(RETRY_MS[Math.min(attempt, RETRY_MS.length - 1)] ?? 0, signal);
 
   function trouble(slot: Slot, fault: StoreFault, halt: string | undefined) {
-    slot.trouble = fault;
-    for (const refuse of slot.hasty) refuse(fault);
-    slot.hasty.clear();
+    slot.line.trouble = fault;
+    for (const refuse of slot.line.hasty) refuse(fault);
+    slot.line.hasty.clear();
     if (!halt) return;
-    slot.halted = halt;
+    slot.line.halted = halt;
     reconcile(slot);
   }
 
   function adopt(slot: Slot, row: Row, entries: Entry[]) {
-    if (slot.live && slot.live.step !== row.state.step) slot.live = null;
+    if (slot.view.live && slot.view.live.step !== row.state.step) slot.view.live = null;
     slot.row = row;
-    slot.page = null;
-    slot.recent.add(entries);
+    slot.view.page = null;
+    slot.view.recent.add(entries);
     if (slot.transcript) for (const entry of entries) extend(slot.transcript, entry);
     weigh(slot);
     reconcile(slot);
@@ -287,10 +296,10 @@ export function createDispatch(world: World) {
     // One that is not in memory any more may have a late death to tell of; it does not speak for the one that is.
     if (closed || slots.get(slot.key) !== slot || !slot.row || isOrphan(slot.row)) return;
     const { state, parent } = slot.row;
-    const wanted = work(state, rules).filter((effect) => !("turn" in effect) || effect.turn !== slot.halted);
-    const heavy = wanted.some((effect) => HEAVY.has(effect.do));
+    const wanted = work(state, rules).filter((effect) => !("turn" in effect) || effect.turn !== slot.line.halted);
+    const heavy = wanted.some((effect) => HEAVY[effect.do]);
     const admitted = parent !== null || gate.admit(slot.key, state.turn?.id ?? null, heavy);
-    slot.inflight.reconcile(admitted ? wanted : wanted.filter((e) => !HEAVY.has(e.do)));
+    slot.inflight.reconcile(admitted ? wanted : wanted.filter((e) => !HEAVY[e.do]));
     // What was stopped before it could start has nothing to wait for.
     if (state.turn?.phase.at === "stopping")
       for (const key of state.turn.phase.alive) if (!slot.inflight.flights.has(key)) settle(slot, key, false);
@@ -315,8 +324,8 @@ export function createDispatch(world: World) {
       signal,
       history: () => history(slot, signal),
       journal: {
-        entries: (session, after, limit) => patiently(() => store.entries(session, after, limit), signal),
-        turn: (id) => patiently(() => store.turn(id), signal),
+        entries: (session, after, limit) => patiently(() => journal.entries(session, after, limit), signal),
+        turn: (id) => patiently(() => journal.turn(id), signal),
       },
       owned: () => owned(signal),
       emitText: (text) => {
@@ -334,7 +343,7 @@ export function createDispatch(world: World) {
 
   /** Null: it is worth another try. Behind words that somebody has seen nothing starts over. */
   function threw(slot: Slot, effect: Effect, error: unknown, tries: number): Event | null {
-    const said = "step" in effect && slot.live?.step === effect.step ? wholeOf(slot.live.text) : "";
+    const said = "step" in effect && slot.view.live?.step === effect.step ? wholeOf(slot.view.live.text) : "";
     const last = tries >= TRIES || said !== "";
     const fields = { session: slot.key, key: effect.key, tries, error: messageOf(error) };
     log("error", last ? "effect.given_up" : "effect.threw", fields);
@@ -348,7 +357,7 @@ export function createDispatch(world: World) {
     for (;;) {
       const { state } = await read(slot, signal !== undefined);
       if (transcript.seq >= state.seq) return transcript;
-      const next = () => store.entries(slot.key, transcript.seq, PAGE);
+      const next = () => journal.entries(slot.key, transcript.seq, PAGE);
       const page = await (signal ? patiently(next, signal) : next());
       if (!page.length) throw new Error(`The journal of ${slot.key} ends at ${transcript.seq}, not at its state.`);
       for (const entry of page) if (entry.seq <= state.seq) extend(transcript, entry);
@@ -373,7 +382,7 @@ export function createDispatch(world: World) {
           const { version, state } = slot.row ?? (await load(slot));
           if (version === 0) return "unknown";
           if (hasWork(state)) return "busy";
-          const verdict = await store.forget({ session: key, epoch, version });
+          const verdict = await catalog.forget({ session: key, epoch, version });
           if (verdict === "fenced") throw fenced();
           if (verdict === "done") {
             know(slot, NEW);
@@ -393,7 +402,7 @@ export function createDispatch(world: World) {
   async function owned(signal: AbortSignal): Promise<boolean> {
     if (closed) return false;
     // Patiently: one who has sent something must not lose count because the store could not be read.
-    const newest = await patiently(() => store.epoch(), signal);
+    const newest = await patiently(() => journal.epoch(), signal);
     if (newest !== epoch && !signal.aborted) fenced();
     return !closed && !signal.aborted;
   }
@@ -440,7 +449,7 @@ export function createDispatch(world: World) {
       gate.close();
     },
     async claim(): Promise<number> {
-      epoch = await store.claim();
+      epoch = await journal.claim();
       return epoch;
     },
     /** Nothing is written any more, and whatever still runs is let go of. */

@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import { createBounded } from "../core/bounded.ts";
 import { messageOf, Refusal, StoreFault } from "../core/errors.ts";
+import { pagesOf } from "../core/pages.ts";
 import { foldRun, type Run } from "../core/run.ts";
 import type { AcceptRequest, Load, Receipt, Runtime, Status, Stopped, Update, Whereabouts } from "../core/runtime.ts";
 import { type Effect, type Entry, type Event, MODES, type Session } from "../core/session.ts";
@@ -27,16 +28,16 @@ export interface Engine extends Runtime {
 
 /** Turns of which we know where they are. */
 const HOMES = 10_000;
-/** Entries read at once. */
-const PAGE = 1_000;
-/** The same for somebody who watches, and may take long over them. */
+/** Entries read at once for somebody who watches, and may take long over them. */
 const VIEWED = 64;
 /** What memory gets at the end of a drain. */
 const MEMORY_MS = 5_000;
 
 export function createEngine(given: World): Engine {
-  const world = { ...given, store: sharingReads(given.store) };
-  const { store, clock, log, limits } = world;
+  const { journal, catalog } = sharingReads(given.store);
+  const world: World = { ...given, store: { ...given.store, journal, catalog } };
+  const { clock, log, limits } = world;
+  const { notes, announcements, search } = world.store;
   const sessions = createDispatch(world);
   const { slots, slotOf, change, reconcile, history, read, quiet } = sessions;
   let draining = false;
@@ -117,11 +118,11 @@ export function createEngine(given: World): Engine {
   }
 
   async function replay(id: string, digest: string): Promise<Receipt | null> {
-    const input = await store.input(id);
+    const input = await journal.input(id);
     if (!input) return null;
     if (input.digest !== digest)
       throw new Refusal("idempotency_key_conflict", "This key was used before for something else; use a new one.");
-    const [first] = await store.turn(id);
+    const [first] = await journal.turn(id);
     const applied = first?.kind === "accepted" ? first.applied : "queue";
     return { id, session: input.session, applied, replayed: true, cursor: before(first) };
   }
@@ -136,7 +137,7 @@ export function createEngine(given: World): Engine {
     if (entries.some((entry) => entry.kind === "withdrawn")) return "withdrawn";
     const found = now as Session["turn"];
     if (found?.id !== turn) return "over";
-    if (scope === "tree") for (const child of await store.children(session)) await stopAll(child);
+    if (scope === "tree") for (const child of await journal.children(session)) await stopAll(child);
     return found.phase.at === "replying" ? "ending" : "stopping";
   }
 
@@ -145,7 +146,7 @@ export function createEngine(given: World): Engine {
     const { turn, inbox } = await status(session);
     for (const { id } of inbox) await withdraw(session, id);
     if (turn) await stop({ session, turn: turn.id });
-    for (const child of await store.children(session)) await stopAll(child);
+    for (const child of await journal.children(session)) await stopAll(child);
   }
 
   async function changed(session: string, make: Make, halt?: string): Promise<Entry[]> {
@@ -167,7 +168,7 @@ export function createEngine(given: World): Engine {
     const { turn, inbox, parked } = row.state;
     const { waiting } = inbox.length ? await history(slot) : emptyTranscript();
     const calls = turn?.phase.at === "acting" ? turn.phase.calls.filter((call) => call.status === "asking") : [];
-    const entries = turn && calls.length ? await store.turn(turn.id) : [];
+    const entries = turn && calls.length ? await journal.turn(turn.id) : [];
     const asking = entries.flatMap((e) =>
       e.kind === "asked" && calls.some(({ id }) => id === e.call) ? [{ call: e.call, ...e.ask }] : [],
     );
@@ -177,7 +178,7 @@ export function createEngine(given: World): Engine {
       inbox: inbox.map(({ id, mode }) => ({ id, mode, text: waiting.get(id)?.text ?? "" })),
       asking,
       parked,
-      said: slot.live ? lengthOf(slot.live.text) : 0,
+      said: slot.view.live ? lengthOf(slot.view.live.text) : 0,
       since: String(slot.since),
       held: sessions.waitsInLine(session),
       unsaved: unsaved(row.state, world.rules),
@@ -186,10 +187,10 @@ export function createEngine(given: World): Engine {
   }
 
   async function whereabouts(id: string): Promise<Whereabouts | null> {
-    const input = await store.input(id);
+    const input = await journal.input(id);
     if (!input) return null;
     if (input.status !== "taken" || !input.turn) return { at: input.status === "withdrawn" ? "withdrawn" : "queued" };
-    const ended = (await store.turn(input.turn)).find((entry) => entry.kind === "ended");
+    const ended = (await journal.turn(input.turn)).find((entry) => entry.kind === "ended");
     if (ended?.kind !== "ended") return { at: "taken", turn: input.turn };
     return { at: "answered", turn: input.turn, outcome: ended.outcome };
   }
@@ -207,17 +208,17 @@ export function createEngine(given: World): Engine {
   /** What is known of a turn without asking the store, which is busy writing for others. */
   function here(id: string) {
     const session = homes.get(id) ?? "";
-    const recent = slots.get(session)?.recent;
+    const recent = slots.get(session)?.view.recent;
     const entries = recent?.turn(id);
     return entries ? { entries, session, joined: recent?.joined(id) ?? null } : null;
   }
 
   async function there(id: string) {
-    const [entries, input] = await Promise.all([store.turn(id), store.input(id)]);
+    const [entries, input] = await Promise.all([journal.turn(id), journal.input(id)]);
     return input && { entries, session: input.session, joined: input.turn };
   }
 
-  const turnOf = async (id: string) => here(id)?.entries ?? store.turn(id);
+  const turnOf = async (id: string) => here(id)?.entries ?? journal.turn(id);
 
   async function create({ session, title }: Parameters<Runtime["create"]>[0]) {
     const ofNothing: Event = { type: "forked", from: "", upTo: 0, messages: [] };
@@ -227,13 +228,14 @@ export function createEngine(given: World): Engine {
 
   async function fork({ from, through, session, title }: Parameters<Runtime["fork"]>[0]) {
     const past = emptyTranscript();
-    for (let over = false; !over; ) {
-      const page = await store.entries(from, past.seq, PAGE);
-      const last = through ? page.findIndex((entry) => entry.turn === through && entry.kind === "ended") : -1;
+    let whole = false;
+    for await (const page of pagesOf(journal, from)) {
+      const last = page.findIndex((entry) => entry.turn === through && entry.kind === "ended");
       for (const entry of last < 0 ? page : page.slice(0, last + 1)) extend(past, entry);
-      over = page.length < PAGE || last >= 0;
-      if (over && (!past.seq || (through && last < 0))) return "unknown";
+      whole = last >= 0;
+      if (whole) break;
     }
+    if (!past.seq || (through && !whole)) return "unknown";
     const event = { type: "forked", from, upTo: past.seq, messages: past.messages } as const;
     const entries = await change(session, () => event, { insist: false, title });
     return entries.length ? "forked" : "taken";
@@ -241,40 +243,41 @@ export function createEngine(given: World): Engine {
 
   async function forget(session: string): Promise<"forgotten" | "busy" | "unknown"> {
     const became = await sessions.forget(session);
-    if (became === "forgotten") for (const child of await store.children(session)) await forget(child);
+    if (became === "forgotten") for (const child of await journal.children(session)) await forget(child);
     return became;
   }
 
   async function* watch(session: string, cursor: string, signal: AbortSignal): AsyncGenerator<Update> {
     const slot = slotOf(session);
-    slot.viewers++;
+    slot.view.viewers++;
     try {
       yield* follow(
         {
           open: () => !sessions.closed(),
           ready: () => read(slot, true),
           seq: () => slot.row?.state.seq ?? 0,
-          live: () => slot.live,
-          entries: async (after) => slot.recent.after(after) ?? sessions.patiently(() => pageOf(slot, after), signal),
-          watchers: slot.watchers,
+          live: () => slot.view.live,
+          entries: async (after) =>
+            slot.view.recent.after(after) ?? sessions.patiently(() => pageOf(slot, after), signal),
+          watchers: slot.view.watchers,
         },
         cursor,
         signal,
       );
     } finally {
-      slot.viewers--;
-      if (!slot.viewers) slot.page = null;
+      slot.view.viewers--;
+      if (!slot.view.viewers) slot.view.page = null;
     }
   }
 
   /** Of many who come late, the first one reads for all: 80 copies of an answer of 8 MB were most of 2 GB. */
   function pageOf(slot: Slot, after: number): Promise<Entry[]> {
     const upTo = slot.row?.state.seq ?? 0;
-    if (slot.page?.after === after && slot.page.upTo === upTo) return slot.page.entries;
-    const page = { after, upTo, entries: store.entries(slot.key, after, VIEWED) };
-    slot.page = page;
+    if (slot.view.page?.after === after && slot.view.page.upTo === upTo) return slot.view.page.entries;
+    const page = { after, upTo, entries: journal.entries(slot.key, after, VIEWED) };
+    slot.view.page = page;
     page.entries.catch(() => {
-      if (slot.page === page) slot.page = null;
+      if (slot.view.page === page) slot.view.page = null;
     });
     return page.entries;
   }
@@ -284,7 +287,7 @@ export function createEngine(given: World): Engine {
     const oldest = await Promise.all(
       busy.map(async ({ key, row }) => {
         const seq = Math.min(...(row?.state.inbox ?? []).map((waiting) => waiting.seq));
-        const [entry] = Number.isFinite(seq) ? await store.entries(key, seq - 1, 1) : [];
+        const [entry] = Number.isFinite(seq) ? await journal.entries(key, seq - 1, 1) : [];
         return entry?.at ?? Number.POSITIVE_INFINITY;
       }),
     );
@@ -300,7 +303,7 @@ export function createEngine(given: World): Engine {
 
   async function start(mine: (session: string) => boolean = () => true): Promise<void> {
     const epoch = await sessions.claim();
-    const found = (await store.active()).filter(({ session }) => mine(session));
+    const found = (await journal.active()).filter(({ session }) => mine(session));
     await Promise.all(
       found.map(async ({ session }) => {
         try {
@@ -347,7 +350,7 @@ export function createEngine(given: World): Engine {
     stop,
     answer,
     grants,
-    granted: () => store.granted(),
+    granted: () => catalog.granted(),
     revoke,
     withdraw,
     move,
@@ -357,19 +360,18 @@ export function createEngine(given: World): Engine {
     run,
     turn: turnOf,
     follow: watch,
-    sessions: (page) => store.sessions(page),
-    summary: (session) => store.summary(session),
-    search: (query, within) => store.search(query, within),
-    entries: (session, after, limit) => store.entries(session, after, limit),
-    retitle: (session, title) => store.retitle(session, title),
+    sessions: (page) => catalog.sessions(page),
+    summary: (session) => catalog.summary(session),
+    search,
+    entries: (session, after, limit) => journal.entries(session, after, limit),
+    retitle: (session, title) => catalog.retitle(session, title),
     create,
     fork,
     restoreFiles: () => Promise.resolve("Files were not brought back: there are no tools that change any."),
     forget,
-    announcements: (page) => store.announcements(page),
-    announced: (id, next) => store.announced(id, next),
+    announcements,
     load,
-    notes: store.notes,
+    notes,
     start,
     drain,
     draining: () => draining,

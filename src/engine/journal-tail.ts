@@ -58,8 +58,30 @@ function weightOf(entry: Entry): number {
       return entry.text.length + (entry.calls.length ? JSON.stringify(entry.calls).length : 0);
     case "acted":
     case "cut":
+    case "decided":
       return entry.text.length;
+    case "compacted":
+      return entry.summary.length;
+    case "asked":
+      return entry.ask.text.length;
+    case "failed":
+    case "retracted":
+      return entry.reason.length;
+    case "withdrawn":
+    case "moved":
+    case "began":
+    case "joined":
+    case "revoked":
+    case "started":
+    case "stopping":
+    case "abandoned":
+    case "restarted":
+    case "parked":
+    case "delivered":
+    case "ended":
+      break;
     default:
-      return 0;
+      entry satisfies never;
   }
+  return 0;
 }

@@ -12,47 +12,47 @@ export type Live = {
   notice?: string;
   notices?: number;
 };
-type Speaker = Pick<Slot, "row" | "live" | "watchers">;
+type Speaker = Pick<Slot, "row" | "view">;
 
 export function addText(slot: Speaker, step: number, text: string): void {
-  if ((slot.row?.state.step ?? step) !== step || (slot.live?.step ?? step) !== step) return;
-  slot.live ??= begun(step);
-  if (slot.live.held === undefined) add(slot.live.text, text);
-  else slot.live.held += text;
+  if ((slot.row?.state.step ?? step) !== step || (slot.view.live?.step ?? step) !== step) return;
+  slot.view.live ??= begun(step);
+  if (slot.view.live.held === undefined) add(slot.view.live.text, text);
+  else slot.view.live.held += text;
   wake(slot);
 }
 
 export function addReasoning(slot: Speaker, step: number, text: string): void {
-  if (slot.row?.state.step !== step || slot.live?.held !== undefined) return;
-  slot.live ??= begun(step);
-  add(slot.live.reasoning, text);
+  if (slot.row?.state.step !== step || slot.view.live?.held !== undefined) return;
+  slot.view.live ??= begun(step);
+  add(slot.view.live.reasoning, text);
   wake(slot);
 }
 
 export function notice(slot: Speaker, step: number, text: string): void {
-  if (slot.row?.state.step !== step || (slot.live?.notice ?? "") === text) return;
-  slot.live ??= begun(step);
-  slot.live.notice = text;
-  slot.live.notices = (slot.live.notices ?? 0) + 1;
+  if (slot.row?.state.step !== step || (slot.view.live?.notice ?? "") === text) return;
+  slot.view.live ??= begun(step);
+  slot.view.live.notice = text;
+  slot.view.live.notices = (slot.view.live.notices ?? 0) + 1;
   wake(slot);
 }
 
 /** Nothing is shown behind the end that is being written, also not the first word. */
 export function hold(slot: Speaker, step: number): void {
-  slot.live = { ...(slot.live ?? begun(step)), step, held: "" };
+  slot.view.live = { ...(slot.view.live ?? begun(step)), step, held: "" };
 }
 
 /** The change did not happen: what the model said meanwhile is shown after all. */
 export function release(slot: Speaker): void {
-  if (slot.live?.held === undefined) return;
-  const { held, ...live } = slot.live;
+  if (slot.view.live?.held === undefined) return;
+  const { held, ...live } = slot.view.live;
   add(live.text, held);
-  slot.live = live;
+  slot.view.live = live;
   wake(slot);
 }
 
-export function wake({ watchers }: Pick<Slot, "watchers">): void {
-  for (const look of watchers) look();
+export function wake({ view }: Pick<Slot, "view">): void {
+  for (const look of view.watchers) look();
 }
 
 const begun = (step: number): Live => ({ step, text: silence(), reasoning: silence() });

@@ -1,8 +1,8 @@
 // What is known of sessions, in memory: those at work, and the idle ones that were used last.
 import { createBounded } from "../core/bounded.ts";
 import type { StoreFault } from "../core/errors.ts";
-import type { SessionRow } from "../core/ports.ts";
 import type { Entry } from "../core/session.ts";
+import type { SessionRow } from "../core/store.ts";
 import { type Transcript, weightOf } from "../core/transcript.ts";
 import type { Inflight } from "./inflight.ts";
 import { createRecent, type Recent } from "./journal-tail.ts";
@@ -14,7 +14,15 @@ export type Slot = {
   row: Pick<SessionRow, "epoch" | "version" | "state" | "parent" | "updatedAt"> | null;
   /** The last entry when it was first loaded here. */
   since: number;
-  /** The end of the session's line: one change at a time. */
+  /** Null: to be read again when it is wanted. */
+  transcript: Transcript | null;
+  line: Line;
+  view: View;
+  inflight: Inflight;
+};
+
+/** Of the writer (dispatch.ts): one change at a time. */
+type Line = {
   tail: Promise<unknown>;
   pending: number;
   /** Whoever is first in line waits for the store; who does not insist is refused at once. */
@@ -22,14 +30,16 @@ export type Slot = {
   hasty: Set<(fault: StoreFault) => void>;
   /** A turn whose stop waits to be stored: it does no more work all the same. */
   halted: string | null;
+};
+
+/** Of those who watch (live.ts, stream.ts). */
+type View = {
   viewers: number;
-  inflight: Inflight;
+  watchers: Set<() => void>;
   live: Live | null;
-  transcript: Transcript | null;
   recent: Recent;
   /** What was last read for late viewers; gone with the next entry, or the last of them. */
   page: { after: number; upTo: number; entries: Promise<Entry[]> } | null;
-  watchers: Set<() => void>;
 };
 
 /** Looks at once for one to let go of: each new session and each piece of work that ends comes by. */
@@ -59,17 +69,9 @@ export function createSlots(warm: number, inflightOf: (slot: () => Slot) => Infl
       key,
       row: null,
       since: -1,
-      tail: Promise.resolve(),
-      pending: 0,
-      trouble: null,
-      hasty: new Set(),
-      halted: null,
-      viewers: 0,
-      live: null,
       transcript: null,
-      recent: createRecent(),
-      page: null,
-      watchers: new Set(),
+      line: { tail: Promise.resolve(), pending: 0, trouble: null, hasty: new Set(), halted: null },
+      view: { viewers: 0, watchers: new Set(), live: null, recent: createRecent(), page: null },
       inflight: inflightOf(() => slot),
     };
     return slot;
@@ -97,5 +99,5 @@ export function createSlots(warm: number, inflightOf: (slot: () => Slot) => Infl
   return { all, of, evict, weigh };
 }
 
-const inUse = ({ row, pending, viewers, inflight }: Slot) =>
-  Boolean(row?.state.turn) || pending > 0 || viewers > 0 || inflight.flights.size > 0;
+const inUse = ({ row, line, view, inflight }: Slot) =>
+  Boolean(row?.state.turn) || line.pending > 0 || view.viewers > 0 || inflight.flights.size > 0;

@@ -11,8 +11,31 @@ import type { Live } from "./live.ts";
 import { lengthOf, nextIn, nextOf } from "./live-text.ts";
 
 const ALL = -1;
-/** Others can be written while a model call goes on. */
-const ENDS_CALL = new Set<Entry["kind"]>(["thought", "cut", "failed", "retracted", "restarted", "stopping", "ended"]);
+/** Whether the model call in flight is over with such an entry. The others can be written while it goes on. */
+const ENDS_CALL: Record<Entry["kind"], boolean> = {
+  accepted: false,
+  forked: false,
+  withdrawn: false,
+  moved: false,
+  began: false,
+  joined: false,
+  thought: true,
+  compacted: false,
+  asked: false,
+  decided: false,
+  revoked: false,
+  started: false,
+  acted: false,
+  cut: true,
+  failed: true,
+  retracted: true,
+  stopping: true,
+  abandoned: false,
+  restarted: true,
+  parked: false,
+  delivered: false,
+  ended: true,
+};
 
 type Source = {
   /** False: nothing more will come from here. */
@@ -51,7 +74,7 @@ export async function* follow(source: Source, cursor: string, signal: AbortSigna
         if (said) chars = 0;
         seq = entry.seq;
         yield { cursor: at(), entry };
-        if (ENDS_CALL.has(entry.kind)) [heard, noticed] = [0, 0];
+        if (ENDS_CALL[entry.kind]) [heard, noticed] = [0, 0];
         if (signal.aborted) return;
       }
       continue;

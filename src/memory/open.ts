@@ -1,7 +1,8 @@
 // Opens the configured memories as one.
 import { join } from "node:path";
 import { ConfigError } from "../core/errors.ts";
-import type { Clock, Log, Store, ToolResult } from "../core/ports.ts";
+import type { Clock, Log, ToolResult } from "../core/ports.ts";
+import type { Journal, Search } from "../core/store.ts";
 import { createFilesMemory } from "./files.ts";
 import { createHttpMemory } from "./http.ts";
 import { createMemory, type LongTermMemory } from "./manager.ts";
@@ -31,7 +32,8 @@ type Options = {
   settings: MemorySettings;
   /** HERMES_HOME */
   home: string;
-  store: Pick<Store, "search" | "turn">;
+  journal: Pick<Journal, "turn">;
+  search: Search;
   /** Calls a tool of an MCP server, by the server's own name for the tool. */
   callMcp(server: string, tool: string, args: Record<string, unknown>, signal: AbortSignal): Promise<ToolResult>;
   /** The session on whose behalf this one works; null if it is its own. */
@@ -41,10 +43,20 @@ type Options = {
   redact(text: string): string;
 };
 
-export function openMemory({ settings, home, store, callMcp, originOf, clock, log, redact }: Options): LongTermMemory {
+export function openMemory({
+  settings,
+  home,
+  journal,
+  search,
+  callMcp,
+  originOf,
+  clock,
+  log,
+  redact,
+}: Options): LongTermMemory {
   const make: Record<MemorySettings["provider"][number], () => MemoryProvider> = {
     files: () => createFilesMemory({ notebook: openNotebook(notesIn(home)), redact }),
-    sessions: () => createSessionsMemory({ search: store.search, clock }),
+    sessions: () => createSessionsMemory({ search, clock }),
     http: () => {
       const { url, token } = settings.http;
       if (!url)
@@ -71,7 +83,7 @@ export function openMemory({ settings, home, store, callMcp, originOf, clock, lo
     },
   };
   const byOf = async (turn: string) => {
-    const [first] = await store.turn(turn);
+    const [first] = await journal.turn(turn);
     return first?.kind === "accepted" ? first.input.by : undefined;
   };
   const providers = [...new Set(settings.provider)].map((name) => make[name]());

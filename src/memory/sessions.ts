@@ -1,10 +1,11 @@
 // Earlier conversations as a memory: it stores nothing, because the store has everything.
-import type { Clock, Found, Store } from "../core/ports.ts";
+import type { Clock } from "../core/ports.ts";
 import { isChild } from "../core/session-key.ts";
+import type { Found, Search } from "../core/store.ts";
 import type { MemoryProvider, Whose } from "./provider.ts";
 import { scopeOf, searchedFrom } from "./scope.ts";
 
-type Options = { search: Store["search"]; clock: Pick<Clock, "now"> };
+type Options = { search: Search; clock: Pick<Clock, "now"> };
 
 const PASSAGES = 5;
 /** More than are used: some belong to the conversation itself. */

@@ -3,8 +3,9 @@
 import { createHash, randomUUID } from "node:crypto";
 import * as z from "zod";
 import type { Job, Jobs, Refused } from "../core/jobs.ts";
-import type { Clock, Log, Notes } from "../core/ports.ts";
+import type { Clock, Log } from "../core/ports.ts";
 import { jobSession } from "../core/session-key.ts";
+import type { Notes } from "../core/store.ts";
 import { type Given, jobFrom, jobShape, refused } from "./job.ts";
 import { nextSlot } from "./slots.ts";
 

@@ -137,6 +137,8 @@ function partsOf(entries: readonly Entry[], telling: Telling): Span[] {
       case "parked":
       case "revoked":
         break;
+      default:
+        entry satisfies never;
     }
     before = entry;
   }

@@ -3,14 +3,17 @@
 // secret or untrusted was read, an address that nobody but the model wrote, on a host that is new to the session, is asked
 // about. An address that a person wrote, or that stood in a page, carries nothing out.
 import { resolve } from "node:path";
-import type { Gate, Store } from "../core/ports.ts";
+import { entriesOf } from "../core/pages.ts";
+import type { Gate } from "../core/ports.ts";
 import type { CallOutcome, Entry } from "../core/session.ts";
+import type { Catalog, Journal } from "../core/store.ts";
 import type { Message } from "../core/transcript.ts";
 import { within } from "../platform/confined.ts";
 import { HIDDEN } from "../platform/redact.ts";
 
 type Options = {
-  store: Pick<Store, "entries" | "summary">;
+  journal: Pick<Journal, "entries">;
+  catalog: Pick<Catalog, "summary">;
   /** Where the agent works; the first is where relative paths begin. */
   roots: readonly string[];
   /** HERMES_HOME: what may be read there are the session's own outputs. */
@@ -30,7 +33,7 @@ const MOST_CHARS = 20_000_000;
 const PAGE = 100;
 const DEEPEST = 3;
 
-export function createExposure({ store, roots, home, display, timeoutMs }: Options): Exposure {
+export function createExposure({ journal, catalog, roots, home, display, timeoutMs }: Options): Exposure {
   const inside = (path: string) => [...roots, home].some((root) => within(root, resolve(roots[0] ?? "/", path)));
 
   /** With what led to it: a child was told what to do by a model that has read things. */
@@ -38,7 +41,7 @@ export function createExposure({ store, roots, home, display, timeoutMs }: Optio
     const trail: Trail = { exposed: false, people: [], pages: [], hosts: new Set() };
     let at: string | null = session;
     for (let depth = 0; at !== null && depth < DEEPEST; depth++) {
-      const found = await store.summary(at);
+      const found = await catalog.summary(at);
       follow(await lastEntries(at, found?.entries ?? 0, trail), trail, inside);
       at = found?.parent ?? null;
     }
@@ -54,7 +57,7 @@ export function createExposure({ store, roots, home, display, timeoutMs }: Optio
         break;
       }
       const after = Math.max(0, end - PAGE);
-      const page = await store.entries(session, after, end - after);
+      const page = await entriesOf(journal, session, after, end);
       left -= page.reduce((sum, entry) => sum + (entry.kind === "acted" ? entry.text.length : 1_000), 0);
       pages.unshift(page);
     }
@@ -107,16 +110,45 @@ function follow(entries: readonly Entry[], trail: Trail, inside: (path: string) 
     if (one.role === "assistant") for (const call of one.calls) calls.set(call.id, call);
     if (one.role === "tool") result(one.tool, calls.get(one.call)?.args, one.outcome, one.text);
   };
-  for (const entry of entries) {
-    if (entry.kind === "accepted") {
-      if (!NOT_PEOPLE.has(entry.input.source ?? "")) trail.people.push(entry.input.text);
-      entry.input.history?.forEach(message);
+  for (const entry of entries)
+    switch (entry.kind) {
+      case "accepted":
+        if (!NOT_PEOPLE.has(entry.input.source ?? "")) trail.people.push(entry.input.text);
+        entry.input.history?.forEach(message);
+        break;
+      case "forked":
+        entry.messages.forEach(message);
+        break;
+      case "thought":
+        for (const call of entry.calls) calls.set(call.id, call);
+        break;
+      case "acted": {
+        const call = calls.get(entry.call);
+        result(call?.tool ?? "", call?.args, entry.outcome, entry.text);
+        break;
+      }
+      case "withdrawn":
+      case "moved":
+      case "began":
+      case "joined":
+      case "compacted":
+      case "asked":
+      case "decided":
+      case "revoked":
+      case "started":
+      case "cut":
+      case "failed":
+      case "retracted":
+      case "stopping":
+      case "abandoned":
+      case "restarted":
+      case "parked":
+      case "delivered":
+      case "ended":
+        break;
+      default:
+        entry satisfies never;
     }
-    if (entry.kind === "forked") entry.messages.forEach(message);
-    if (entry.kind === "thought") for (const call of entry.calls) calls.set(call.id, call);
-    const call = entry.kind === "acted" ? calls.get(entry.call) : undefined;
-    if (entry.kind === "acted") result(call?.tool ?? "", call?.args, entry.outcome, entry.text);
-  }
 }
 
 const fieldOf = (args: unknown, name: string): unknown =>

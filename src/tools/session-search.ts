@@ -1,18 +1,19 @@
 // The `session_search` tool: what was said in earlier conversations, of those that this one may see.
 import * as z from "zod";
-import type { Found, Store, Tool } from "../core/ports.ts";
+import type { Tool } from "../core/ports.ts";
+import type { Found, Search } from "../core/store.ts";
 import { asData } from "../platform/fence.ts";
 import { defineTool, failed, ok } from "./define.ts";
 
 export type SessionSearchOptions = {
-  store: Pick<Store, "search">;
+  search: Search;
   /** The first parts of the session keys that this session may see (`a:b` is `a:b` and `a:b:…`); null: none. */
   scopeOf(session: string): string | null;
 };
 
 const LIMIT = { usual: 8, most: 30 };
 
-export function createSessionSearch({ store, scopeOf }: SessionSearchOptions): Tool {
+export function createSessionSearch({ search, scopeOf }: SessionSearchOptions): Tool {
   return defineTool({
     name: "session_search",
     description:
@@ -27,7 +28,7 @@ export function createSessionSearch({ store, scopeOf }: SessionSearchOptions): T
       const scope = scopeOf(session)?.replace(/:+$/, "");
       if (!scope) return failed("Earlier conversations cannot be searched from here.");
       // The question itself always fits best, and is no news.
-      const found = (await store.search(query, { session: scope, limit: limit + OWN }))
+      const found = (await search(query, { session: scope, limit: limit + OWN }))
         .filter((hit) => hit.turn !== turn)
         .slice(0, limit);
       if (found.length === 0) return ok("Nothing was said about that; try other words.");

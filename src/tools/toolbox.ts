@@ -5,10 +5,11 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { ConfigError, messageOf, Refusal, type RefusalCode } from "../core/errors.ts";
 import type { RunningJobs } from "../core/jobs.ts";
-import type { Clock, Log, Store, Tool, ToolCall } from "../core/ports.ts";
+import type { Clock, Log, Tool, ToolCall } from "../core/ports.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Unattended } from "../core/session.ts";
 import { isTerminal, rootOf, TERMINAL } from "../core/session-key.ts";
+import type { Catalog, Journal, Notes, Search } from "../core/store.ts";
 import { distrustPrograms } from "../platform/programs.ts";
 import { escapeForDisplay } from "../policy/display.ts";
 import { openHomePolicy } from "../policy/home-policy.ts";
@@ -57,7 +58,10 @@ export type ToolboxOptions = {
   };
   clarifyMs: number;
   mcpServers: McpOptions["servers"];
-  store: Pick<Store, "search" | "entries" | "summary" | "notes">;
+  journal: Pick<Journal, "entries">;
+  catalog: Pick<Catalog, "summary">;
+  notes: Notes;
+  search: Search;
   /** The engine is made with its tools, so it is asked for when it is there. */
   runtime(): Runtime;
   /** Likewise. */
@@ -90,7 +94,7 @@ const LONGEST_WAIT_MS = 60_000;
 const PASSING: ReadonlySet<RefusalCode> = new Set(["store_unavailable", "inbox_full"]);
 
 export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
-  const { home, workspace, approvals, terminal, clock, log, runtime, store } = options;
+  const { home, workspace, approvals, terminal, clock, log, runtime, journal, catalog, notes, search } = options;
   distrustPrograms([workspace, ...terminal.writable]);
   const [swept, choice, rg] = await Promise.all([sweepOrphans(home), pickSandbox(options), bundledRipgrep()]);
   log("info", "orphans.swept", { ...swept });
@@ -127,7 +131,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     home,
     workspace,
     choice,
-    notes: store.notes,
+    notes,
     enter: shell.enter,
     display: escapeForDisplay,
     owner,
@@ -138,7 +142,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
   const exposure =
     approvals.mode === "off"
       ? undefined
-      : createExposure({ store, roots, home, display: escapeForDisplay, timeoutMs: approvals.timeoutMs });
+      : createExposure({ journal, catalog, roots, home, display: escapeForDisplay, timeoutMs: approvals.timeoutMs });
   const own: Tool[] = [
     ...shell.tools,
     ...createFileTools({
@@ -152,7 +156,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
       log,
     }),
     createWebTool(exposure && { judge: exposure.judgeFetch }),
-    createSessionSearch({ store, scopeOf }),
+    createSessionSearch({ search, scopeOf }),
     createTodo(join(home, "todo")),
     createSkillView(options.skills),
     createClarify(options.clarifyMs),

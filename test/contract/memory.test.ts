@@ -48,7 +48,7 @@ memoryContract("files", async () => {
 
 memoryContract("sessions", async () => {
   const store = await openSqlite({ file: join(newDir(), "store.db") });
-  const epoch = await store.claim();
+  const epoch = await store.journal.claim();
   const told = new Set<string>();
   return {
     open: () => Promise.resolve(createSessionsMemory({ search: store.search, clock: Date })),
@@ -56,8 +56,8 @@ memoryContract("sessions", async () => {
     async tell(_, fact, { session }, key) {
       if (told.has(key)) return;
       told.add(key);
-      const { state, version } = (await store.load(session)) ?? { state: { seq: 0 }, version: 0 };
-      await store.commit(commitOf(session, version, { epoch, entries: [entryOf(state.seq + 1, key, fact)] }));
+      const { state, version } = (await store.journal.load(session)) ?? { state: { seq: 0 }, version: 0 };
+      await store.journal.commit(commitOf(session, version, { epoch, entries: [entryOf(state.seq + 1, key, fact)] }));
     },
     ask: prefetch,
     close: () => store.close(),

@@ -2,24 +2,40 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
-import { afterAll, expect, test } from "vitest";
-import type { Store } from "../../src/core/ports.ts";
+import { afterAll, describe, expect, test } from "vitest";
+import type { Store } from "../../src/core/store.ts";
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { asStore, createMemoryStore } from "../fakes/memory-store.ts";
-import { commitOf, entryOf, stateOf, storeContract } from "./store.ts";
+import { announcementsContract } from "./announcements.ts";
+import { catalogContract } from "./catalog.ts";
+import { journalContract } from "./journal.ts";
+import { lifecycleContract } from "./lifecycle.ts";
+import { notesContract } from "./notes.ts";
+import { searchContract } from "./search.ts";
+import { commitOf, entryOf, stateOf } from "./store.ts";
 
 const dir = mkdtempSync(join(tmpdir(), "hermes-store-"));
 const newFile = () => join(mkdtempSync(join(dir, "place-")), "store.db");
 afterAll(() => rmSync(dir, { recursive: true }));
 
-storeContract("SQLite", () => {
-  const file = newFile();
-  return () => openSqlite({ file });
-});
+const PLACES: Record<string, () => () => Promise<Store>> = {
+  SQLite: () => {
+    const file = newFile();
+    return () => openSqlite({ file });
+  },
+  memory: () => {
+    const disk = createMemoryStore();
+    return async () => asStore(disk);
+  },
+};
 
-storeContract("memory", () => {
-  const disk = createMemoryStore();
-  return async () => asStore(disk);
+describe.each(Object.entries(PLACES))("%s", (_, place) => {
+  journalContract(place);
+  catalogContract(place);
+  notesContract(place);
+  announcementsContract(place);
+  searchContract(place);
+  lifecycleContract(place);
 });
 
 // What the simulator shows on the memory store counts for SQLite only if nobody can tell them apart.
@@ -51,26 +67,31 @@ test("SQLite and memory give the same answers to the same calls", async () => {
   async function answers(store: Store, calls: Calls): Promise<unknown[]> {
     const said: unknown[] = [];
     for (const call of calls) {
-      if (call.do === "claim") said.push(await store.claim());
-      else if (call.do === "prune") said.push(await store.prune(call.prefix, call.before));
+      if (call.do === "claim") said.push(await store.journal.claim());
+      else if (call.do === "prune") said.push(await store.catalog.prune(call.prefix, call.before));
       else {
         const { key, off, older, active, parent, at, accepted, taken } = call;
-        const row = await store.load(key);
+        const row = await store.journal.load(key);
         const from = row?.state.seq ?? 0;
         const entries = call.entries.map((turn, i) => entryOf(from + i + 1, key + turn));
         const state = stateOf({ seq: from + entries.length });
-        const epoch = (await store.epoch()) - older;
+        const epoch = (await store.journal.epoch()) - older;
         const change = { epoch, state, entries, active, parent, at, accepted, taken };
-        said.push(row, await store.commit(commitOf(key, (row?.version ?? 0) + off, change)));
+        said.push(row, await store.journal.commit(commitOf(key, (row?.version ?? 0) + off, change)));
       }
     }
-    for (const key of KEYS) said.push(await store.load(key), await store.entries(key, 1, 5), await store.children(key));
-    for (const key of KEYS) for (const turn of ["t1", "t2", "t3"]) said.push(await store.turn(key + turn));
-    for (const id of IDS) said.push(await store.input(id));
+    for (const key of KEYS)
+      said.push(
+        await store.journal.load(key),
+        await store.journal.entries(key, 1, 5),
+        await store.journal.children(key),
+      );
+    for (const key of KEYS) for (const turn of ["t1", "t2", "t3"]) said.push(await store.journal.turn(key + turn));
+    for (const id of IDS) said.push(await store.journal.input(id));
     said.push(
-      await store.active(),
-      await store.sessions({ limit: 2 }),
-      await store.sessions({ limit: 9, after: { updatedAt: 10, session: "b" } }),
+      await store.journal.active(),
+      await store.catalog.sessions({ limit: 2 }),
+      await store.catalog.sessions({ limit: 9, after: { updatedAt: 10, session: "b" } }),
     );
     return said;
   }

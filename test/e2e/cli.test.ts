@@ -451,7 +451,7 @@ describe("hermes doctor", () => {
     makeHome();
     const store = await openSqlite({ file: join(home, "hermes.db") });
     try {
-      await store.claim();
+      await store.journal.claim();
       expect((await run(["doctor"])).stdout).toMatch(/^✓ database .*hermes\.db has no errors$/m);
     } finally {
       await store.close();

@@ -107,7 +107,7 @@ describe("a client", () => {
     proxy.cutAfter(100); // inside the head of the answer
     const { run_id, replayed } = await clientOf(proxy).start("hello", { idempotency_key: "k" });
     expect([replayed, proxy.count()]).toEqual([true, 2]);
-    expect(api.disk.sessions({ limit: 10 }).map(({ session }) => session)).toEqual([run_id]);
+    expect(api.disk.catalog.sessions({ limit: 10 }).map(({ session }) => session)).toEqual([run_id]);
   });
 
   it("does not start again what has none: it could run twice", async () => {

@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { ownerPid } from "../../src/store/sqlite/sqlite.ts";
+import { ownerPid } from "../../src/store/sqlite/file.ts";
 import { type FakeTelegram, startFakeTelegram } from "../fakes/chat/telegram.ts";
 import { makePlace, type Place } from "../fakes/hermes.ts";
 import type { Reply } from "../fakes/llm/reply.ts";

@@ -40,8 +40,8 @@ async function questions(): Promise<number> {
   const file = join(place.home, "hermes.db");
   if (!existsSync(file)) return 0;
   const store = await openSqlite({ file, readOnly: true });
-  const [talking] = await store.sessions({ limit: 1 });
-  const entries = talking ? await store.entries(talking.session, 0, 1_000) : [];
+  const [talking] = await store.catalog.sessions({ limit: 1 });
+  const entries = talking ? await store.journal.entries(talking.session, 0, 1_000) : [];
   await store.close();
   return entries.filter(({ kind }) => kind === "asked").length;
 }

@@ -43,7 +43,7 @@ describe("seed 003: starting a run", () => {
     const api = await start();
     isError(await post(api, { input: "hello", conversation_history: { role: "user" } }, idem("k")), 400);
     nothingLeft(api);
-    expect(api.disk.input(turnId("api", "k"))).toBeNull();
+    expect(api.disk.journal.input(turnId("api", "k"))).toBeNull();
   });
 
   it("needs the key [test_start_requires_auth]", async () => {

@@ -130,7 +130,7 @@ describe("a session that is named", () => {
     const refused = await post(api, { input: "3", session_id: "s", mode: "queue" }, idem("k"));
     isError(refused, 429, "inbox_full");
     expect(refused.headers.get("Retry-After")).toBe("1");
-    expect(api.disk.input(turnId("api", "k"))).toBeNull();
+    expect(api.disk.journal.input(turnId("api", "k"))).toBeNull();
     expect((await api.engine.status("s")).inbox).toHaveLength(2);
   });
 });
@@ -173,7 +173,7 @@ describe("previous_response_id", () => {
     const second = await api.run({ input: "two", previous_response_id: first });
     await finish(api, first, second);
     isError(await post(api, { input: "x".repeat(101), previous_response_id: first }), 400, "input_too_long");
-    expect(api.disk.sessions({ limit: 10 }).map(({ session }) => session)).toEqual([first]);
+    expect(api.disk.catalog.sessions({ limit: 10 }).map(({ session }) => session)).toEqual([first]);
   });
 
   it("with a key that was used for something else leaves no branch behind", async () => {
@@ -184,7 +184,7 @@ describe("previous_response_id", () => {
     await finish(api, first, second);
     const refused = await post(api, { input: "three", previous_response_id: first }, idem("k"));
     isError(refused, 409, "idempotency_key_conflict");
-    expect(api.disk.sessions({ limit: 10 }).map(({ session }) => session)).toEqual([first]);
+    expect(api.disk.catalog.sessions({ limit: 10 }).map(({ session }) => session)).toEqual([first]);
   });
 
   it("of a run that still works, with others behind it, never answers without the past", async () => {

@@ -64,7 +64,7 @@ describe("a start", () => {
     expect(refused.body.error?.message).toMatch(message);
     expect(refused.body.error?.type).toBe("invalid_request_error");
     nothingLeft(api);
-    expect(api.disk.input(turnId("api", "k"))).toBeNull();
+    expect(api.disk.journal.input(turnId("api", "k"))).toBeNull();
   });
 
   it("that goes on from an unknown answer is refused with 404 and leaves nothing behind", async () => {
@@ -186,8 +186,8 @@ describe("a start", () => {
     const refused = await post(api, { input: "three" }, idem("k"));
     isError(refused, 429, "rate_limit_exceeded");
     expect(refused.headers.get("Retry-After")).toBe("1");
-    expect(api.disk.sessions({ limit: 10 })).toHaveLength(2);
-    expect(api.disk.input(turnId("api", "k"))).toBeNull();
+    expect(api.disk.catalog.sessions({ limit: 10 })).toHaveLength(2);
+    expect(api.disk.journal.input(turnId("api", "k"))).toBeNull();
   });
 
   it("many at once never pass the cap", async () => {
@@ -195,7 +195,7 @@ describe("a start", () => {
     const answers = await Promise.all(Array.from({ length: 20 }, (_, n) => post(api, { input: `${n}` })));
     expect(answers.filter(({ status: code }) => code === 202)).toHaveLength(3);
     expect(answers.filter((answer) => codeOf(answer) === "rate_limit_exceeded")).toHaveLength(17);
-    expect(api.disk.sessions({ limit: 50 })).toHaveLength(3);
+    expect(api.disk.catalog.sessions({ limit: 50 })).toHaveLength(3);
   });
 
   it("has no cap with max_concurrent_runs 0", async () => {
@@ -312,7 +312,7 @@ describe("an idempotency key", () => {
     const api = await start();
     const id = await api.run({ input: "x" }, idem("k"));
     isError(await post(api, payload, idem("k")), 409, "idempotency_key_conflict");
-    expect(api.disk.sessions({ limit: 10 }).map(({ session }) => session)).toEqual([id]);
+    expect(api.disk.catalog.sessions({ limit: 10 }).map(({ session }) => session)).toEqual([id]);
   });
 
   it("sent many times at once starts one run", async () => {
@@ -321,7 +321,7 @@ describe("an idempotency key", () => {
     expect(new Set(answers.map(({ body }) => body["run_id"])).size).toBe(1);
     expect(answers.filter(({ body }) => body["replayed"] === false)).toHaveLength(1);
     expect(answers.every(({ status: code }) => code === 202)).toBe(true);
-    expect(api.disk.sessions({ limit: 10 })).toHaveLength(1);
+    expect(api.disk.catalog.sessions({ limit: 10 })).toHaveLength(1);
   });
 
   it("sent at once with different payloads has one winner", async () => {
@@ -408,6 +408,6 @@ describe("an idempotency key", () => {
     expect([again.status, again.body["run_id"], again.body["replayed"]]).toEqual([202, second, true]);
     await finish(api, first, second);
     expect((await post(api, body, idem("k"))).body).toMatchObject({ run_id: second, replayed: true });
-    expect(api.disk.sessions({ limit: 10 })).toHaveLength(1);
+    expect(api.disk.catalog.sessions({ limit: 10 })).toHaveLength(1);
   });
 });

@@ -79,7 +79,7 @@ describe("a steer", () => {
     const id = await api.run({ input: "two", session_id: "s", mode: "queue" });
     isError(await steer(api, id, { input: "x" }, idem("k")), 409, "run_not_accepting_steer");
     expect((await api.engine.status("s")).inbox.map((waiting) => waiting.id)).toEqual([id]);
-    expect(api.disk.input(turnId("api", "k"))).toBeNull();
+    expect(api.disk.journal.input(turnId("api", "k"))).toBeNull();
   });
 
   it("into a run that is over or is being stopped is 409 and leaves nothing behind", async () => {
@@ -93,7 +93,7 @@ describe("a steer", () => {
     done("at last");
     await api.ended(id, id);
     isError(await steer(api, id, { input: "x" }, idem("k")), 409, "run_not_accepting_steer");
-    expect(api.disk.input(turnId("api", "k"))).toBeNull();
+    expect(api.disk.journal.input(turnId("api", "k"))).toBeNull();
   });
 
   it("into an unknown run is 404", async () => {

@@ -77,7 +77,7 @@ async function busy(options: StartOptions = {}) {
   await api.model.next();
   const state = () =>
     JSON.stringify([
-      api.disk.sessions({ limit: 100 }).map((row) => [row, api.journal(row.session)]),
+      api.disk.catalog.sessions({ limit: 100 }).map((row) => [row, api.journal(row.session)]),
       api.model.all.length,
       api.model.all.map(({ signal }) => signal.aborted),
     ]);

@@ -85,7 +85,7 @@ describe("a session", () => {
   ])("is not made from %s", async (_, body) => {
     const api = await start();
     const { status } = await api.json("POST", "/api/sessions", body);
-    expect([status, api.disk.sessions({ limit: 10 })]).toEqual([400, []]);
+    expect([status, api.disk.catalog.sessions({ limit: 10 })]).toEqual([400, []]);
   });
 
   it("tells what it does now: its turn, what waits, what is asked", async () => {
@@ -153,7 +153,7 @@ describe("a session", () => {
     ] as const;
     for (const [method, path, body] of asked)
       expect(codeOf(await api.json(method, `/api/sessions/none${path}`, body))).toEqual([404, "session_not_found"]);
-    expect(api.disk.sessions({ limit: 10 })).toEqual([]);
+    expect(api.disk.catalog.sessions({ limit: 10 })).toEqual([]);
   });
 
   it("shows nothing to whoever has no key, and never says whether it exists", async () => {
@@ -512,7 +512,7 @@ describe("a terminal elsewhere", () => {
   ])("is refused by name for %s", async (_, body, code) => {
     const api = await start();
     expect(codeOf((await say(api, "s", body)) as never)).toEqual([400, code]);
-    expect(api.disk.sessions({ limit: 10 })).toEqual([]);
+    expect(api.disk.catalog.sessions({ limit: 10 })).toEqual([]);
   });
 
   it("sends pictures, a model and a task", async () => {

@@ -416,7 +416,7 @@ describe("what goes wrong", () => {
       expect(error.param).toBe(param);
     }
     expect(model.all).toEqual([]);
-    expect(disk.sessions({ limit: 10 })).toEqual([]);
+    expect(disk.catalog.sessions({ limit: 10 })).toEqual([]);
   });
 
   it("with the key is 401", async () => {

@@ -511,7 +511,7 @@ describe("what can be done with a response", () => {
     const { response } = await talk({}, "Hello.");
     const answer = await call("DELETE", `/v1/responses/${response.id}`);
     expect(await answer.json()).toEqual({ id: response.id, object: "response", deleted: true });
-    expect(disk.sessions({ limit: 10 })).toEqual([]);
+    expect(disk.catalog.sessions({ limit: 10 })).toEqual([]);
     const error = await refused(client.responses.retrieve(response.id));
     expect(error).toBeInstanceOf(NotFoundError);
     expect(error.code).toBe("response_not_found");
@@ -536,7 +536,7 @@ describe("what can be done with a response", () => {
     const { client, disk, talk } = await start();
     const { response } = await talk({ store: false }, "Hello.");
     expect(response).toMatchObject({ output_text: "Hello.", store: false });
-    await expect.poll(() => disk.sessions({ limit: 10 })).toEqual([]);
+    await expect.poll(() => disk.catalog.sessions({ limit: 10 })).toEqual([]);
     expect(await refused(client.responses.retrieve(response.id))).toMatchObject({ status: 404 });
   });
 
@@ -547,7 +547,7 @@ describe("what can be done with a response", () => {
     expect(await refused(client.responses.retrieve(response.id))).toMatchObject({ status: 404 });
     (await model.next()).answer("Hello.");
     expect((await stream.finalResponse()).output_text).toBe("Hello.");
-    await expect.poll(() => disk.sessions({ limit: 10 })).toEqual([]);
+    await expect.poll(() => disk.catalog.sessions({ limit: 10 })).toEqual([]);
   });
 
   it("not to be stored, it leaves what it went on from, and the conversation it is a part of", async () => {
@@ -586,7 +586,7 @@ describe("what goes wrong", () => {
       expect(error.param?.startsWith(param)).toBe(true);
     }
     expect(model.all).toEqual([]);
-    expect(disk.sessions({ limit: 10 })).toEqual([]);
+    expect(disk.catalog.sessions({ limit: 10 })).toEqual([]);
   });
 
   it("in the id is 404, and without a key 401", async () => {

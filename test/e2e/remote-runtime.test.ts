@@ -5,6 +5,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { createRemoteRuntime } from "../../src/client/remote.ts";
 import type { HermesError } from "../../src/client/wire.ts";
 import { Refusal } from "../../src/core/errors.ts";
+import { entriesOf } from "../../src/core/pages.ts";
 import type { Gate } from "../../src/core/ports.ts";
 import type { AcceptRequest, Runtime, Update } from "../../src/core/runtime.ts";
 import type { Entry } from "../../src/core/session.ts";
@@ -108,7 +109,7 @@ describe.each<[string, (api: TestApi) => Runtime]>([
     expect(refusal).toBeInstanceOf(Refusal);
     expect(refusal).toMatchObject({ name: "Refusal", code });
     expect(refusal?.message).not.toMatch(/^input: /);
-    expect(api.disk.sessions({ limit: 1 })).toEqual([]);
+    expect(api.disk.catalog.sessions({ limit: 1 })).toEqual([]);
   });
 
   it("refuses a key that was used for something else, and more than waits", async () => {
@@ -297,8 +298,8 @@ describe("at the other end of a wire", () => {
     const { id: waiting } = await api.send("s0", "one");
     await api.send("s0", "two");
     for (let i = 0; i < 1_200; i++) await api.engine.move("s0", waiting, (i + 1) % 2);
-    expect(await runtime.entries("s0", 0, 5_000)).toEqual(api.journal("s0"));
-    expect(await runtime.entries("s0", 3, 1_100)).toEqual(api.journal("s0").slice(3, 1_103));
+    expect(await entriesOf(runtime, "s0")).toEqual(api.journal("s0"));
+    expect(await entriesOf(runtime, "s0", 3, 1_103)).toEqual(api.journal("s0").slice(3, 1_103));
     await api.engine.stop({ session: "s0", turn: id });
   });
 
@@ -306,8 +307,8 @@ describe("at the other end of a wire", () => {
     const runtime = remote(await start());
     for (const more of [{ reply: "push" as const }, { parent: "p" }, { history: [] }, { admit: () => {} }])
       await expect(runtime.accept(input("s", "hi", more))).rejects.toThrow(/is not over HTTP/);
-    await expect(runtime.announcements({ dead: false, after: 0, limit: 1 })).rejects.toThrow(/is not over HTTP/);
-    await expect(runtime.announced(1, null)).rejects.toThrow(/is not over HTTP/);
+    await expect(runtime.announcements.list({ dead: false, after: 0, limit: 1 })).rejects.toThrow(/is not over HTTP/);
+    await expect(runtime.announcements.update(1, null)).rejects.toThrow(/is not over HTTP/);
     await expect(runtime.notes.get("x")).rejects.toThrow(/is not over HTTP/);
     expect(() => runtime.idOf("terminal", "x")).toThrow(/is not over HTTP/);
   });

@@ -94,13 +94,13 @@ describe("hermes run", () => {
   it("continues the newest conversation of the terminal with -c, however many others are newer", async () => {
     await run("--session", "talk", "first").exit;
     const store = await openSqlite({ file: join(place.home, "hermes.db") });
-    const { state } = (await store.load("agent:main:terminal:dm:talk")) ?? {};
+    const { state } = (await store.journal.load("agent:main:terminal:dm:talk")) ?? {};
     if (!state) throw new Error("The first conversation was not kept.");
-    const epoch = await store.claim();
+    const epoch = await store.journal.claim();
     for (let n = 0; n < 60; n++) {
       const at = Date.now() + 1_000;
       const change = { session: `run_${n}`, epoch, version: 0, state, active: false, parent: null, at };
-      await store.commit({ ...change, entries: [], accepted: [], taken: [] });
+      await store.journal.commit({ ...change, entries: [], accepted: [], taken: [] });
     }
     await store.close();
     await run("-c", "second").exit;

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect } from "vitest";
-import { ownerPid } from "../../src/store/sqlite/sqlite.ts";
+import { ownerPid } from "../../src/store/sqlite/file.ts";
 import { llm, place, useProgram } from "../fakes/program.ts";
 import { needs } from "../needs.ts";
 

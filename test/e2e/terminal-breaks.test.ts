@@ -22,7 +22,7 @@ it("words of a stream that breaks are taken back, and the answer is begun again"
   await shown.shows("The answer is begun again.");
   expect(llm.requests).toHaveLength(2);
   const store = await openSqlite({ file: join(place.home, "hermes.db"), readOnly: true });
-  const entries = await store.entries("agent:main:terminal:dm:talk", 0, 100);
+  const entries = await store.journal.entries("agent:main:terminal:dm:talk", 0, 100);
   await store.close();
   expect(entries.map(({ kind }) => kind)).toEqual(["accepted", "began", "retracted", "thought", "ended"]);
   expect(entries[0]).toMatchObject({ input: { attended: true } });

@@ -43,7 +43,7 @@ const said = () => llm.requests.map(lastSaid);
 
 async function journal(): Promise<Entry[]> {
   const store = await openSqlite({ file: join(place.home, "hermes.db"), readOnly: true });
-  const entries = await store.entries(SESSION, 0, 10_000);
+  const entries = await store.journal.entries(SESSION, 0, 10_000);
   await store.close();
   return entries;
 }

@@ -34,7 +34,7 @@ describe.each(PLANTED)("after %s (%s)", (signal, error) => {
     expect(logged()).toContain(error);
     expect(llm.requests.map(({ ending }) => ending)).toEqual(["completed"]);
     const store = await openSqlite({ file: join(place.home, "hermes.db"), readOnly: true });
-    expect((await store.turn(id)).at(-1)).toMatchObject({ kind: "ended", outcome: "completed" });
+    expect((await store.journal.turn(id)).at(-1)).toMatchObject({ kind: "ended", outcome: "completed" });
     await store.close();
   });
 

@@ -1,8 +1,9 @@
 // The gateway over the real engine, a store in memory and chats in memory: the model lies on a desk until a test answers it,
 // time passes when the test says so, and the next process on the same disk is one call away.
 import { randomBytes } from "node:crypto";
-import type { Channel, Store, Tool } from "../../src/core/ports.ts";
+import type { Channel, Tool } from "../../src/core/ports.ts";
 import type { Mode } from "../../src/core/session.ts";
+import type { Store } from "../../src/core/store.ts";
 import type { Lists } from "../../src/surfaces/gateway/access.ts";
 import { createGateway, type Gateway, type GatewayOptions } from "../../src/surfaces/gateway/gateway.ts";
 import { ANNA, BEN, createLocalChat, type LocalChat } from "./chat/local.ts";
@@ -151,14 +152,17 @@ export async function bootGateway(options: Options = {}): Promise<TestGateway> {
 }
 
 function fragile(store: Store, tick: () => void): Store {
-  const { notes } = store;
+  const { notes, journal } = store;
   return {
     ...store,
-    async commit(change) {
-      tick();
-      const verdict = await store.commit(change);
-      tick();
-      return verdict;
+    journal: {
+      ...journal,
+      async commit(change) {
+        tick();
+        const verdict = await journal.commit(change);
+        tick();
+        return verdict;
+      },
     },
     notes: {
       get: (key) => notes.get(key),

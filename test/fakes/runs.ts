@@ -42,7 +42,7 @@ export const finish = async (api: TestApi, session: string, id = session, text =
 };
 export const idem = (key: string) => ({ "Idempotency-Key": key });
 export const nothingLeft = (api: TestApi) => {
-  expect(api.disk.sessions({ limit: 10 })).toEqual([]);
+  expect(api.disk.catalog.sessions({ limit: 10 })).toEqual([]);
   expect(api.model.all).toEqual([]);
 };
 

@@ -13,12 +13,12 @@ import type {
   ModelResult,
   Perform,
   Remembered,
-  Store,
   Tool,
   ToolCall,
 } from "../../src/core/ports.ts";
 import type { AcceptRequest, Receipt } from "../../src/core/runtime.ts";
 import type { Delivery, Entry, Outcome, Rules } from "../../src/core/session.ts";
+import type { Store } from "../../src/core/store.ts";
 import type { Limits } from "../../src/engine/dispatch.ts";
 import { createEngine, type Engine } from "../../src/engine/engine.ts";
 import { asStore, createMemoryStore, type MemoryStore } from "./memory-store.ts";
@@ -323,7 +323,7 @@ export async function bootEngine(options: BootOptions = {}): Promise<Booted> {
     entry,
     send: (session, text, more = {}) =>
       engine.accept({ session, source: "test", key: `key-${keys++}`, text, mode: "queue", reply: "pull", ...more }),
-    journal: (session) => disk.entries(session, 0, 1e6),
+    journal: (session) => disk.all(session),
     ended: async (session, turn) => (await entry(session, "ended", turn)).outcome,
     kill: mortal.kill,
   };

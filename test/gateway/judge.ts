@@ -1,5 +1,6 @@
 // What must hold after a storm, from the journal of the gateway and from what the platform holds. The judge knows what was
 // said and the contract; nothing here asks the gateway.
+import { entriesOf } from "../../src/core/pages.ts";
 import type { Entry } from "../../src/core/session.ts";
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { splitMarkdown } from "../../src/surfaces/gateway/split.ts";
@@ -33,10 +34,10 @@ export async function judge({
     total.problems.push(...(await store.check()));
     for (const talk of talks) {
       const session = `agent:main:telegram:dm:${talk.chat}`;
-      const row = await store.load(session);
+      const row = await store.journal.load(session);
       const problem = (what: string) => total.problems.push(`chat ${talk.chat} (${talk.mode}): ${what}`);
       if (row?.state.turn || row?.state.inbox.length) problem("a turn runs, or a message waits");
-      const entries = await store.entries(session, 0, 1e6);
+      const entries = await entriesOf(store.journal, session);
       const shown = telegram.sent(talk.chat).filter(({ deleted }) => !deleted);
       const texts = shown.map(({ text }) => text);
       const refused = texts.filter((text) => text === REFUSED).length;

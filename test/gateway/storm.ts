@@ -3,7 +3,8 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { openSqlite, ownerPid } from "../../src/store/sqlite/sqlite.ts";
+import { ownerPid } from "../../src/store/sqlite/file.ts";
+import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { type FakeTelegram, startFakeTelegram } from "../fakes/chat/telegram.ts";
 import { makePlace, type Place } from "../fakes/hermes.ts";
 import type { Reply } from "../fakes/llm/reply.ts";
@@ -217,7 +218,7 @@ async function atRest(database: string, telegram: FakeTelegram): Promise<boolean
   const store = await openSqlite({ file: database, readOnly: true });
   try {
     for (let look = 0; look < REST_MS / 200; look++) {
-      if (!telegram.pending().length && !(await store.active()).length) return true;
+      if (!telegram.pending().length && !(await store.journal.active()).length) return true;
       await sleep(200);
     }
     return false;

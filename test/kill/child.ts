@@ -7,8 +7,9 @@ import { createInterface } from "node:readline";
 import { createPerform } from "../../src/agent/agent.ts";
 import { createBreaker } from "../../src/agent/breaker.ts";
 import { messageOf, Refusal } from "../../src/core/errors.ts";
-import type { Log, Model, Store, Tool } from "../../src/core/ports.ts";
+import type { Log, Model, Tool } from "../../src/core/ports.ts";
 import type { Session } from "../../src/core/session.ts";
+import type { Store } from "../../src/core/store.ts";
 import { createEngine } from "../../src/engine/engine.ts";
 import { clock } from "../../src/platform/clock.ts";
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
@@ -56,11 +57,14 @@ function mortal(store: Store): Store {
   }
   return {
     ...store,
-    claim: () => write(() => store.claim()),
-    commit: async (commit) => {
-      const verdict = await write(() => store.commit(commit));
-      if (verdict === "done") see(commit.session, commit.active, commit.state);
-      return verdict;
+    journal: {
+      ...store.journal,
+      claim: () => write(() => store.journal.claim()),
+      commit: async (commit) => {
+        const verdict = await write(() => store.journal.commit(commit));
+        if (verdict === "done") see(commit.session, commit.active, commit.state);
+        return verdict;
+      },
     },
   };
 }
@@ -162,8 +166,8 @@ const engine = createEngine({
 });
 
 // Before the start nobody writes, so nothing newer can be overtaken by this.
-for (const { session } of await store.active()) {
-  const row = await store.load(session);
+for (const { session } of await store.journal.active()) {
+  const row = await store.journal.load(session);
   if (row) see(session, true, row.state);
 }
 await engine.start();

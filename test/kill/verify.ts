@@ -2,8 +2,9 @@
 // and memory wrote down, against each other. Throws the first Violation.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Store } from "../../src/core/ports.ts";
+import { entriesOf } from "../../src/core/pages.ts";
 import type { Entry } from "../../src/core/session.ts";
+import type { Store } from "../../src/core/store.ts";
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { type Checker, createChecker, must } from "../simulation/checker.ts";
 import type { Client } from "./client.ts";
@@ -36,11 +37,11 @@ type Filed = Entry & { session: string };
 /** The journals through the simulator's checker: order, one end, one result for each call, and so on. */
 async function replay(store: Store, sessions: string[], checker: Checker): Promise<Filed[]> {
   const all: Filed[] = [];
-  const known = (await store.sessions({ limit: sessions.length + 1 })).map(({ session }) => session);
+  const known = (await store.catalog.sessions({ limit: sessions.length + 1 })).map(({ session }) => session);
   for (const session of known) {
     must(sessions.includes(session), "I25", () => `there is a session ${session}`);
-    const row = await store.load(session);
-    const entries = await store.entries(session, 0, Number.MAX_SAFE_INTEGER);
+    const row = await store.journal.load(session);
+    const entries = await entriesOf(store.journal, session);
     if (!row) continue;
     const { epoch, version, state, parent, updatedAt: at } = row;
     checker.landing({ session, epoch, version, state, active: false, parent, at, entries, accepted: [], taken: [] });
@@ -58,7 +59,7 @@ async function inputs(store: Store, checker: Checker, { said, stopped }: Client)
     const gone = checker.withdrawn.has(id);
     const places = Number(turn !== undefined) + Number(gone);
     must(places === Number(receipt !== null), "I1", () => `${id} is in ${places} places`);
-    const row = await store.input(id);
+    const row = await store.journal.input(id);
     const status = gone ? "withdrawn" : turn && "taken";
     must(
       row?.status === status && (row?.turn ?? undefined) === turn,

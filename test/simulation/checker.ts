@@ -1,7 +1,7 @@
 // The invariants, checked on every entry as it lands and on the whole at the end. It knows the contract, not the
 // machine: what it needs of the past it keeps itself.
-import type { Commit } from "../../src/core/ports.ts";
 import type { Applied, Ask, Entry, Unattended } from "../../src/core/session.ts";
+import type { Commit } from "../../src/core/store.ts";
 import type { Message } from "../../src/core/transcript.ts";
 
 /** What a model says that cannot be reached. */
@@ -279,8 +279,15 @@ export function createChecker(inboxLimit: number, recoveries: number) {
         outcome.set(e.turn, e.outcome);
         break;
       }
-      default:
+      case "forked":
+      case "revoked":
+      case "cut":
+      case "parked":
+      case "delivered":
         own();
+        break;
+      default:
+        e satisfies never;
     }
   }
 

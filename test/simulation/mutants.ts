@@ -157,7 +157,7 @@ export const MUTANTS: Mutant[] = [
     "{}",
   ]),
   bug("one failed read refuses a session for ever", "engine/dispatch.ts", [
-    "slot.trouble = null; // it was this one's",
+    "slot.line.trouble = null; // it was this one's",
     "// it was this one's",
   ]),
   bug("a memory that is gone keeps its sessions", "engine/dispatch.ts", [

@@ -77,9 +77,9 @@ export function createViewer(session: string, world: World): Viewer {
       cut();
       come(engine);
     },
-    complete: () => seen.length === world.disk.entries(session, 0, 100_000).length,
+    complete: () => seen.length === world.disk.all(session).length,
     check: () => {
-      const all = world.disk.entries(session, 0, 100_000);
+      const all = world.disk.all(session);
       must(
         seen.length === all.length,
         "I20",

@@ -1,9 +1,10 @@
 // The fake world that the real engine and the real effects run in: store, model, tools, channel, memory, each
 // with its faults, each with a journal that the invariants are checked against.
 import { StoreFault } from "../../src/core/errors.ts";
-import type { Channel, Clock, FaultKind, Memory, Model, ModelResult, Store, Tool } from "../../src/core/ports.ts";
+import type { Channel, Clock, FaultKind, Memory, Model, ModelResult, Tool } from "../../src/core/ports.ts";
+import type { Catalog, Journal, Store } from "../../src/core/store.ts";
 import { hasWork } from "../../src/core/turn.ts";
-import { createMemoryStore } from "../fakes/memory-store.ts";
+import { createMemoryStore, throughIo } from "../fakes/memory-store.ts";
 import { type Checker, createChecker, must, NO_ROUTE, validate } from "./checker.ts";
 import type { Fault, Plan } from "./plan.ts";
 import { createRandom, createScheduler, type Owner, type Random, type Scheduler } from "./scheduler.ts";
@@ -145,47 +146,17 @@ export function storeOf(world: World, process: Process): Store {
     });
   }
 
-  return {
+  const ports = throughIo(disk, io);
+  const journal: Journal = {
+    ...ports.journal,
     claim: () =>
       io("claim", () => {
-        const epoch = disk.claim();
+        const epoch = disk.journal.claim();
         checker.claimed(epoch);
         if (world.owner) world.owner.replaced = true;
         world.owner = process;
         return epoch;
       }),
-    epoch: () => io("epoch", () => disk.epoch()),
-    load: (session) => io("load", () => disk.load(session)),
-    entries: (session, after, limit) => io("entries", () => disk.entries(session, after, limit)),
-    turn: (id) => io("turn", () => disk.turn(id)),
-    input: (id) => io("input", () => disk.input(id)),
-    active: () => io("active", () => disk.active()),
-    children: (parent) => io("children", () => disk.children(parent)),
-    granted: () => io("granted", () => disk.granted()),
-    sessions: (page) => io("sessions", () => disk.sessions(page)),
-    summary: (session) => io("summary", () => disk.summary(session)),
-    retitle: (session, title) => io("retitle", () => disk.retitle(session, title)),
-    forget: (which) =>
-      io("forget", () => {
-        const row = disk.load(which.session);
-        const idle = !row || row.version !== which.version || !hasWork(row.state);
-        must(idle, "I1", () => `${which.session} is deleted with what it has to do`);
-        if (!world.over) throw new StoreFault("no", "the disk is full");
-        const verdict = disk.forget(which);
-        if (verdict === "done") world.deleted.add(which.session);
-        return verdict;
-      }),
-    announcements: (page) => io("announcements", () => disk.announcements(page)),
-    announced: (id, next) => io("announced", () => disk.announced(id, next)),
-    notes: {
-      get: (key) => io("note", () => disk.notes.get(key)),
-      set: (key, value) => io("write", () => disk.notes.set(key, value)),
-      list: (prefix) => io("notes", () => disk.notes.list(prefix)),
-    },
-    search: (query, within) => io("search", () => disk.search(query, within)),
-    prune: (prefix, before) => io("prune", () => disk.prune(prefix, before)),
-    check: () => io("check", () => disk.check()),
-    close: () => Promise.resolve(),
     commit: (commit) =>
       new Promise((resolve, reject) => {
         // It lands in one task and its answer comes in another: a kill between the two is "landed but unknown".
@@ -195,7 +166,7 @@ export function storeOf(world: World, process: Process): Store {
           if (world.chance("store.busy")) return reject(new StoreFault("no", "busy"));
           const unknown = world.chance("store.unknown");
           const lands = !unknown || random() < 0.5;
-          const verdict = lands ? disk.commit(commit) : "done";
+          const verdict = lands ? disk.journal.commit(commit) : "done";
           if (lands && verdict === "done") {
             must(!process.replaced, "I21", () => `a process that was replaced commits to ${commit.session}`);
             for (const entry of commit.entries) trace?.(`  ${commit.session} ${JSON.stringify(entry)}`);
@@ -209,6 +180,20 @@ export function storeOf(world: World, process: Process): Store {
         });
       }),
   };
+  const catalog: Catalog = {
+    ...ports.catalog,
+    forget: (which) =>
+      io("forget", () => {
+        const row = disk.journal.load(which.session);
+        const idle = !row || row.version !== which.version || !hasWork(row.state);
+        must(idle, "I1", () => `${which.session} is deleted with what it has to do`);
+        if (!world.over) throw new StoreFault("no", "the disk is full");
+        const verdict = disk.catalog.forget(which);
+        if (verdict === "done") world.deleted.add(which.session);
+        return verdict;
+      }),
+  };
+  return { ...ports, journal, catalog, close: () => Promise.resolve() };
 }
 
 const delay = (random: Random, most: number) => Math.floor(random() * most);

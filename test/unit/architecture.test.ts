@@ -234,7 +234,7 @@ const DOORS: Readonly<Record<string, string>> = {
   "src/commands/memory.ts": "HERMES_HOME",
   "src/commands/chat.ts": "HERMES_HOME",
   "src/memory/notebook.ts": "HERMES_HOME",
-  "src/store/sqlite/sqlite.ts": "HERMES_HOME",
+  "src/store/sqlite/file.ts": "HERMES_HOME",
   "src/store/sqlite/sqlite-worker.ts": "HERMES_HOME",
   "src/surfaces/cli/files.ts": "HERMES_HOME",
   "src/surfaces/cli/doctor.ts": "HERMES_HOME",

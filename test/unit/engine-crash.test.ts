@@ -145,7 +145,7 @@ describe("a second process on the same store", () => {
     expect(now.journal("s")).toEqual(before);
     expect(tool.all).toHaveLength(0);
     await refused(old.send("t", "hi"), "not_owner");
-    expect(now.disk.load("t")).toBeNull();
+    expect(now.disk.journal.load("t")).toBeNull();
     expect(old.logs.map((line) => line.event)).toContain("engine.fenced");
   });
 
@@ -186,7 +186,7 @@ describe("a store in trouble", () => {
     const { engine, disk } = await bootEngine({ model, between: store.between });
     store.down("no");
     await refused(engine.accept(request()), "store_unavailable");
-    expect(disk.load("s")).toBeNull();
+    expect(disk.journal.load("s")).toBeNull();
     expect(model.all).toHaveLength(0);
     store.up();
     expect(await engine.accept(request())).toMatchObject({ applied: "began", replayed: false });

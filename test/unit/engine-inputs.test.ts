@@ -25,7 +25,7 @@ describe("accept", () => {
     const { engine, disk } = await bootEngine({ model });
     await refused(engine.accept(request(more)), code);
     await calm();
-    expect(disk.sessions({ limit: 10 })).toEqual([]);
+    expect(disk.catalog.sessions({ limit: 10 })).toEqual([]);
     expect(await engine.whereabouts(turnId("api", "k1"))).toBeNull();
     expect(model.all).toHaveLength(0);
   });
@@ -59,7 +59,7 @@ describe("accept", () => {
     const before = journal("s");
     await refused(engine.accept(request(more)), "idempotency_key_conflict");
     expect(journal("s")).toEqual(before);
-    expect(disk.load("t")).toBeNull();
+    expect(disk.journal.load("t")).toBeNull();
     expect(disk.check()).toEqual([]);
   });
 

@@ -87,7 +87,7 @@ describe("a session that a memory has not been told of", () => {
     memory.all.at(-1)?.fail("down");
     await clock.pass(600_000);
     expect(memory.all).toHaveLength(asked);
-    expect(disk.active()).toEqual([]);
+    expect(disk.journal.active()).toEqual([]);
   });
 
   it("can be deleted, and is deleted by age, when the memory is gone from the settings", async () => {
@@ -95,9 +95,9 @@ describe("a session that a memory has not been told of", () => {
       const before = await talk();
       before.kill();
       const { engine, disk } = await bootEngine({ disk: before.disk, clock: before.clock });
-      if (age) expect(disk.prune("", before.clock.now() + 1)).toBe(1);
+      if (age) expect(disk.catalog.prune("", before.clock.now() + 1)).toBe(1);
       else expect(await engine.forget("s")).toBe("forgotten");
-      expect(disk.sessions({ limit: 1 })).toEqual([]);
+      expect(disk.catalog.sessions({ limit: 1 })).toEqual([]);
     }
   });
 
@@ -120,7 +120,7 @@ describe("deleting a session", () => {
     const { send } = await bootEngine({ disk: old.disk });
     await send("s", "hi");
     await expect(old.engine.forget("s")).rejects.toMatchObject({ code: "not_owner" });
-    expect(old.disk.load("s")).not.toBeNull();
+    expect(old.disk.journal.load("s")).not.toBeNull();
   });
 
   it("is refused by name while the store is in trouble, and works when it is not", async () => {
@@ -158,7 +158,7 @@ describe("what is kept in memory of idle sessions", () => {
 
   it("is bounded, however many that are in use were there first", async () => {
     const { slots, create, slotOf } = await dispatch();
-    for (let n = 0; n < 40; n++) slotOf(`watched ${n}`).viewers++;
+    for (let n = 0; n < 40; n++) slotOf(`watched ${n}`).view.viewers++;
     for (let n = 0; n < 1_000; n++) await create(`s ${n}`);
     expect(slots.size).toBeLessThanOrEqual(51);
     expect(slots.has("watched 0")).toBe(true);
@@ -254,7 +254,7 @@ describe("work that throws", () => {
     (await model.next()).answer("hello");
     await clock.pass(MANY_MS);
     expect(await engine.status("s")).toMatchObject({ unsaved: [] });
-    expect(disk.active()).toEqual([]);
+    expect(disk.journal.active()).toEqual([]);
     expect(logs.at(-1)).toMatchObject({
       level: "error",
       event: "effect.given_up",

@@ -196,7 +196,7 @@ describe("a drain", () => {
     void engine.drain(60_000);
     expect(engine.draining()).toBe(true);
     await refused(engine.accept(request()), "draining");
-    expect(disk.load("s")).toBeNull();
+    expect(disk.journal.load("s")).toBeNull();
   });
 
   it("starts no turn that waits for room", async () => {

@@ -1,7 +1,9 @@
 // A conversation as a file, from entries as the engine writes them.
+
 import { describe, expect, it } from "vitest";
+import { entriesOf } from "../../src/core/pages.ts";
 import type { Entry, Fact, Input } from "../../src/core/session.ts";
-import { allEntries, exportJson, exportMarkdown } from "../../src/surfaces/terminal/export.ts";
+import { exportJson, exportMarkdown } from "../../src/surfaces/terminal/export.ts";
 import { bootEngine, scriptedModel, scriptedTool } from "../fakes/scripted.ts";
 
 const START = Date.UTC(2026, 0, 2, 9, 30);
@@ -255,7 +257,7 @@ describe("all entries", () => {
       asked.push(after);
       return all.filter(({ seq }) => seq > after).slice(0, limit);
     };
-    expect(await allEntries({ entries }, "s")).toEqual(all);
+    expect(await entriesOf({ entries }, "s")).toEqual(all);
     expect(asked).toEqual([0, 1_000, 2_000]);
   });
 
@@ -268,7 +270,7 @@ describe("all entries", () => {
     (await tool.next()).done("seen");
     (await model.next()).answer("It is good.");
     await ended("s", id);
-    const text = exportMarkdown({ key: "s", title: "hello" }, await allEntries(engine, "s"));
+    const text = exportMarkdown({ key: "s", title: "hello" }, await entriesOf(engine, "s"));
     expect(text.match(/hello|I look\.|`look`|"at": 1|seen|It is good\./g)).toEqual([
       "hello",
       "hello",

@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Store } from "../../src/core/ports.ts";
 import { type Fact, fresh } from "../../src/core/session.ts";
+import type { Store } from "../../src/core/store.ts";
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { createExposure } from "../../src/tools/exposure.ts";
 
@@ -23,20 +23,20 @@ afterEach(async () => {
 
 /** Writes down what happened in a session, after what is there. */
 async function happened(facts: Fact[], session = CHAT, parent: string | null = null): Promise<void> {
-  const row = await store.load(session);
+  const row = await store.journal.load(session);
   const seq = row?.state.seq ?? 0;
   const entries = facts.map((fact, index) => ({ seq: seq + index + 1, turn: "t", at: 1, ...fact }));
   const state = { ...fresh, seq: seq + facts.length };
   const common = {
     session,
-    epoch: await store.claim(),
+    epoch: await store.journal.claim(),
     version: row?.version ?? 0,
     state,
     active: false,
     parent,
     at: 1,
   };
-  expect(await store.commit({ ...common, entries, accepted: [], taken: [] })).toBe("done");
+  expect(await store.journal.commit({ ...common, entries, accepted: [], taken: [] })).toBe("done");
 }
 
 let calls = 0;
@@ -55,7 +55,7 @@ const page = (url: string, text: string) => uses("web_fetch", { url }, `[web pag
 
 function exposure() {
   const roots = [join(dir, "work"), "/data"];
-  return createExposure({ store, roots, home: join(dir, "home"), display: (text) => text, timeoutMs: 1_000 });
+  return createExposure({ ...store, roots, home: join(dir, "home"), display: (text) => text, timeoutMs: 1_000 });
 }
 const fetching = async (url: string, session = CHAT) => (await exposure().judgeFetch(url, session)).gate;
 

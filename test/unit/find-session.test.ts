@@ -29,7 +29,7 @@ const has = async (session: string, title: string) => {
   return session;
 };
 const find = (wanted: string) => findSession(booted.engine, wanted);
-const keys = async () => (await store.sessions({ limit: 100 })).map(({ session }) => session);
+const keys = async () => (await store.catalog.sessions({ limit: 100 })).map(({ session }) => session);
 
 describe("a conversation is found by", () => {
   it("its short name", async () => {
@@ -127,7 +127,7 @@ describe("what does not fit", () => {
 });
 
 describe("hermes sessions", () => {
-  const list = (json = false) => listSessions({ store, limit: 20, json });
+  const list = (json = false) => listSessions({ ...store, limit: 20, json });
 
   it("shows name and title, and neither children nor what would drive the terminal", async () => {
     const session = fullName("a1");
@@ -142,14 +142,14 @@ describe("hermes sessions", () => {
   it("shows how a conversation began that has no title", async () => {
     const session = fullName("a1");
     await booted.send(session, `Make tea now ${"and again ".repeat(20)}\nPlease.`);
-    await store.retitle(session, "");
+    await store.catalog.retitle(session, "");
     expect(await list()).toMatch(/a1 +Make tea now and again .*…\n$/);
   });
 
   it("shows as many as were asked for, newest first, also where there are many children", async () => {
     const session = await has(fullName("a1"), "First");
     for (let n = 0; n < 5; n++) await booted.send(`${session}/child/${n}`, "Boil water", { parent: session });
-    expect((await listSessions({ store, limit: 1, json: false })).match(/First/g)).toHaveLength(1);
+    expect((await listSessions({ ...store, limit: 1, json: false })).match(/First/g)).toHaveLength(1);
   });
 
   it("says so when there are none", async () => {

@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Attachment } from "../../src/core/chat.ts";
 import { StoreFault } from "../../src/core/errors.ts";
-import type { Store } from "../../src/core/ports.ts";
+import type { Store } from "../../src/core/store.ts";
 import { sessionDir } from "../../src/platform/session-dirs.ts";
 import { ANNA, BEN, dm } from "../fakes/chat/local.ts";
 import { ANNAS, bootGateway, type TestGateway } from "../fakes/gateway.ts";
@@ -63,7 +63,10 @@ describe("what is said", () => {
     let broken = true;
     const between = (store: Store): Store => ({
       ...store,
-      commit: (change) => (broken ? Promise.reject(new StoreFault("no", "disk full")) : store.commit(change)),
+      journal: {
+        ...store.journal,
+        commit: (change) => (broken ? Promise.reject(new StoreFault("no", "disk full")) : store.journal.commit(change)),
+      },
     });
     const running = await bootGateway({ between });
     const { chat, clock, model } = running;
@@ -87,10 +90,13 @@ describe("what is said", () => {
     let trouble = 1;
     const between = (store: Store): Store => ({
       ...store,
-      async commit(change) {
-        const verdict = await store.commit(change);
-        if (change.accepted.length && trouble-- > 0) throw new StoreFault("unknown", "no answer");
-        return verdict;
+      journal: {
+        ...store.journal,
+        async commit(change) {
+          const verdict = await store.journal.commit(change);
+          if (change.accepted.length && trouble-- > 0) throw new StoreFault("unknown", "no answer");
+          return verdict;
+        },
       },
     });
     const running = await bootGateway({ between });

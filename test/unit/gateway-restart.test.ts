@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it } from "vitest";
-import type { Store } from "../../src/core/ports.ts";
+import type { Store } from "../../src/core/store.ts";
 import { createLifecycle, leaveTo, startAgain } from "../../src/surfaces/gateway/lifecycle.ts";
 import { BEN, dm } from "../fakes/chat/local.ts";
 import { ANNAS, bootGateway } from "../fakes/gateway.ts";

@@ -2,7 +2,8 @@
 // store is well again, and nothing of it ends the process (a rejection that nobody handles fails this file).
 import { describe, expect, it } from "vitest";
 import { StoreFault } from "../../src/core/errors.ts";
-import type { Gate, Store } from "../../src/core/ports.ts";
+import type { Gate } from "../../src/core/ports.ts";
+import type { Store } from "../../src/core/store.ts";
 import { ANNAS, bootGateway } from "../fakes/gateway.ts";
 import { calm, scriptedTool } from "../fakes/scripted.ts";
 

@@ -163,7 +163,7 @@ const isSendable = (value: string | undefined): value is string =>
 
 /** What a refusal must not add to. It may shrink: an answer that is not to be stored is forgotten a moment later. */
 const left = () =>
-  api.disk.sessions({ limit: 1e6 }).map(({ session, title }) => {
+  api.disk.catalog.sessions({ limit: 1e6 }).map(({ session, title }) => {
     const inputs = api.journal(session).filter(({ kind }) => kind === "accepted").length;
     return JSON.stringify([session, title, inputs]);
   });

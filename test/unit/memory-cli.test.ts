@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Store } from "../../src/core/ports.ts";
+import type { Store } from "../../src/core/store.ts";
 import { type Notebook, openNotebook } from "../../src/memory/notebook.ts";
 import { exportMemory, forgetMemory, listMemory, searchMemory } from "../../src/surfaces/cli/memory.ts";
 import { commitOf, entryOf } from "../contract/store.ts";
@@ -72,23 +72,33 @@ describe("search", () => {
   let store: Store;
   beforeEach(async () => {
     store = asStore(createMemoryStore());
-    await store.claim();
-    await store.commit(commitOf("agent:main:terminal:dm:a", 0, { entries: [entryOf(1, "t", "where is the teapot?")] }));
+    await store.journal.claim();
+    await store.journal.commit(
+      commitOf("agent:main:terminal:dm:a", 0, { entries: [entryOf(1, "t", "where is the teapot?")] }),
+    );
   });
 
   it("finds notes with all of the words, and what was said", async () => {
     await someNotes();
-    await searchMemory({ notes, store, words: "TEAPOT blue", limit: 10, json: false, print });
+    await searchMemory({ notes, search: store.search, words: "TEAPOT blue", limit: 10, json: false, print });
     expect(heard()).toBe(
       "local\n  memory  The teapot is blue.\n1970-01-01 agent:main:terminal:dm:a\n  where is the teapot?\n",
     );
-    await searchMemory({ notes, store, words: "teapot", scope: "telegram:7", limit: 10, json: true, print });
+    await searchMemory({
+      notes,
+      search: store.search,
+      words: "teapot",
+      scope: "telegram:7",
+      limit: 10,
+      json: true,
+      print,
+    });
     expect(JSON.parse(heard())).toMatchObject({ scope: "telegram:7" });
   });
 
   it("says so when there is nothing, also before the first conversation", async () => {
     for (const words of ["elephant", ""]) {
-      await searchMemory({ notes, store: null, words, limit: 10, json: false, print });
+      await searchMemory({ notes, search: null, words, limit: 10, json: false, print });
       expect(heard()).toBe("Nothing found. Try other words.\n");
     }
   });

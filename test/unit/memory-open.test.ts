@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ConfigError } from "../../src/core/errors.ts";
-import type { Store } from "../../src/core/ports.ts";
 import type { Entry } from "../../src/core/session.ts";
+import type { Store } from "../../src/core/store.ts";
 import { type MemorySettings, openMemory } from "../../src/memory/open.ts";
 import { commitOf } from "../contract/store.ts";
 import { asStore, createMemoryStore } from "../fakes/memory-store.ts";
@@ -16,7 +16,7 @@ let store: Store;
 beforeEach(async () => {
   home = mkdtempSync(join(tmpdir(), "hermes-open-"));
   store = asStore(createMemoryStore());
-  await store.claim();
+  await store.journal.claim();
 });
 afterEach(() => rmSync(home, { recursive: true }));
 
@@ -24,7 +24,7 @@ const never = () => new AbortController().signal;
 const accepted = (session: string, turn: string, text: string, by?: string) => {
   const input = { id: turn, text, mode: "queue", reply: "pull", ...(by && { by }) } as const;
   const entry: Entry = { seq: 1, turn, at: 1_000, kind: "accepted", input, applied: "began" };
-  return store.commit(commitOf(session, 0, { entries: [entry] }));
+  return store.journal.commit(commitOf(session, 0, { entries: [entry] }));
 };
 
 type Called = { server: string; tool: string; args: unknown };
@@ -35,7 +35,7 @@ function open(settings: Partial<MemorySettings>, originOf?: (session: string) =>
   const memory = openMemory({
     settings: { provider: ["files", "sessions"], recall_timeout: 300, http: {}, mcp: {}, ...settings },
     home,
-    store,
+    ...store,
     callMcp: async (server, tool, args) => {
       called.push({ server, tool, args });
       return { ok, text: ok ? "the teapot is blue" : "no" };

@@ -144,9 +144,11 @@ it("what was said in one scope is never recalled in another", async () => {
       fc.uniqueArray(withChild, { minLength: 2, maxLength: 12, selector: ({ session }) => session }),
       async (talks) => {
         const store = asStore(createMemoryStore());
-        await store.claim();
+        await store.journal.claim();
         for (const [i, { session }] of talks.entries())
-          await store.commit(commitOf(session, 0, { entries: [entryOf(1, `t${i}`, `the teapot of ${i} is blue`)] }));
+          await store.journal.commit(
+            commitOf(session, 0, { entries: [entryOf(1, `t${i}`, `the teapot of ${i} is blue`)] }),
+          );
         const { prefetch } = createSessionsMemory({ search: store.search, clock: { now: () => 1e12 } });
         for (const talk of talks) {
           const whose = { scope: scopeOf(talk), session: talk.session.split("/child/", 1)[0] ?? "" };
@@ -162,10 +164,12 @@ it("what was said in one scope is never recalled in another", async () => {
 
 it("what was said before a chat was begun anew is found, also in the threads of a direct chat", async () => {
   const store = asStore(createMemoryStore());
-  await store.claim();
+  await store.journal.claim();
   const sessions = ["telegram:dm:7", "telegram:dm:7#2", "telegram:dm:7#5", "telegram:dm:7:topic", "telegram:group:1:7"];
   for (const [i, key] of sessions.entries())
-    await store.commit(commitOf(`agent:main:${key}`, 0, { entries: [entryOf(1, `t${i}`, `teapot number ${i}`)] }));
+    await store.journal.commit(
+      commitOf(`agent:main:${key}`, 0, { entries: [entryOf(1, `t${i}`, `teapot number ${i}`)] }),
+    );
   const { prefetch } = createSessionsMemory({ search: store.search, clock: { now: () => 2_000 } });
   const found = async (key: string) => {
     const session = `agent:main:${key}`;

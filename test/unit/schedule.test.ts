@@ -3,7 +3,8 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { StoreFault } from "../../src/core/errors.ts";
 import type { Job, Wish } from "../../src/core/jobs.ts";
-import type { Clock, Gate, Model, Store } from "../../src/core/ports.ts";
+import type { Clock, Gate, Model } from "../../src/core/ports.ts";
+import type { Store } from "../../src/core/store.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { openJobs } from "../../src/schedule/jobs.ts";
 import { createScheduler, type Scheduler } from "../../src/schedule/scheduler.ts";
@@ -99,7 +100,7 @@ const sessionOf = ({ id }: Pick<Job, "id">) => `agent:main:schedule:${id}`;
 
 /** The inputs of a job in the order in which they came. */
 const inputsOf = (disk: MemoryStore, job: Pick<Job, "id">) =>
-  disk.entries(sessionOf(job), 0, 1e6).flatMap((entry) => (entry.kind === "accepted" ? [entry.input] : []));
+  disk.journal.entries(sessionOf(job), 0, 1e6).flatMap((entry) => (entry.kind === "accepted" ? [entry.input] : []));
 
 /** The slots that became turns, by their keys; one for which there are two turns is there twice. */
 function slotsRun(engine: Engine, disk: MemoryStore, job: Pick<Job, "id">, candidates: readonly number[]): string[] {
@@ -399,11 +400,13 @@ describe("a slot that is due", () => {
     let broken = false;
     const between = (store: Store): Store => ({
       ...store,
-      commit: (change) => (broken ? Promise.reject(new StoreFault("no", "disk full")) : store.commit(change)),
-      load: (session) => store.load(session),
+      journal: {
+        ...store.journal,
+        commit: (change) => (broken ? Promise.reject(new StoreFault("no", "disk full")) : store.journal.commit(change)),
+      },
     });
     const { add, clock, disk, events, scheduler } = await world({
-      between: (store) => between(bound(store)),
+      between,
       model: prompt,
     });
     const job = await add({ cron: "30 8 * * *" });
@@ -709,11 +712,14 @@ describe("what a scheduled turn asks", () => {
     let dying = () => {};
     // The question is durable, and this process says nothing more.
     const between = (store: Store): Store => ({
-      ...bound(store),
-      commit: async (change) => {
-        const verdict = await store.commit(change);
-        if (change.entries.some(({ kind }) => kind === "asked")) dying();
-        return verdict;
+      ...store,
+      journal: {
+        ...store.journal,
+        commit: async (change) => {
+          const verdict = await store.journal.commit(change);
+          if (change.entries.some(({ kind }) => kind === "asked")) dying();
+          return verdict;
+        },
       },
     });
     const first = await world({ disk, tools: [tool], between });
@@ -761,11 +767,10 @@ describe("each slot that is due is exactly one turn", () => {
         running?.kill();
         return new Promise<never>(() => {});
       };
-      const whole = bound(store);
       return {
-        ...whole,
-        commit: (change) => write(() => store.commit(change)),
-        notes: { ...whole.notes, set: (key, value) => write(() => store.notes.set(key, value)) },
+        ...store,
+        journal: { ...store.journal, commit: (change) => write(() => store.journal.commit(change)) },
+        notes: { ...store.notes, set: (key, value) => write(() => store.notes.set(key, value)) },
       };
     };
 
@@ -904,35 +909,3 @@ describe("each slot that is due is exactly one turn", () => {
     await twin.close();
   });
 });
-
-/** A store whose methods can be taken one by one. */
-function bound(store: Store): Store {
-  const { notes } = store;
-  return {
-    claim: () => store.claim(),
-    epoch: () => store.epoch(),
-    load: (session) => store.load(session),
-    commit: (change) => store.commit(change),
-    entries: (...range) => store.entries(...range),
-    turn: (id) => store.turn(id),
-    input: (id) => store.input(id),
-    active: () => store.active(),
-    children: (parent) => store.children(parent),
-    granted: () => store.granted(),
-    sessions: (page) => store.sessions(page),
-    summary: (session) => store.summary(session),
-    retitle: (...title) => store.retitle(...title),
-    forget: (session) => store.forget(session),
-    announcements: (page) => store.announcements(page),
-    announced: (...next) => store.announced(...next),
-    notes: {
-      get: (key) => notes.get(key),
-      set: (key, value) => notes.set(key, value),
-      list: (prefix) => notes.list(prefix),
-    },
-    search: (...query) => store.search(...query),
-    prune: (...which) => store.prune(...which),
-    check: () => store.check(),
-    close: () => store.close(),
-  };
-}

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
-import type { Store } from "../../src/core/ports.ts";
+import type { Store } from "../../src/core/store.ts";
 import { createSessionSearch } from "../../src/tools/session-search.ts";
 import { commitOf, entryOf } from "../contract/store.ts";
 import { asStore, createMemoryStore } from "../fakes/memory-store.ts";
@@ -7,16 +7,16 @@ import { asStore, createMemoryStore } from "../fakes/memory-store.ts";
 let store: Store;
 beforeEach(async () => {
   store = asStore(createMemoryStore());
-  await store.claim();
+  await store.journal.claim();
   const say = (session: string, turn: string, text: string) =>
-    store.commit(commitOf(session, 0, { entries: [entryOf(1, turn, text)] }));
+    store.journal.commit(commitOf(session, 0, { entries: [entryOf(1, turn, text)] }));
   await say("chat:dm:1:a", "t1", "the teapot of user one");
   await say("chat:dm:1:b", "t2", "asks where the teapot is");
   await say("chat:dm:12", "t3", "the teapot of user twelve\x1b[2J");
 });
 
 const search = (session: string, args: object, turn = "now", scope: string | null = session.slice(0, -2)) =>
-  createSessionSearch({ store, scopeOf: () => scope }).run(args, {
+  createSessionSearch({ search: (...asked) => store.search(...asked), scopeOf: () => scope }).run(args, {
     session,
     turn,
     call: "c",

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { StoreFault } from "../../src/core/errors.ts";
-import type { Store } from "../../src/core/ports.ts";
 import { type Entry, fresh } from "../../src/core/session.ts";
+import type { Journal } from "../../src/core/store.ts";
 import { sharingReads } from "../../src/engine/shared-reads.ts";
 import { asStore, createMemoryStore } from "../fakes/memory-store.ts";
 
@@ -9,12 +9,12 @@ import { asStore, createMemoryStore } from "../fakes/memory-store.ts";
 function slow() {
   const store = asStore(createMemoryStore());
   const reads: (() => void)[] = [];
-  const turn: Store["turn"] = async (id) => {
-    const seen = await store.turn(id);
+  const turn: Journal["turn"] = async (id) => {
+    const seen = await store.journal.turn(id);
     await new Promise<void>((resolve) => reads.push(resolve));
     return seen;
   };
-  const shared = sharingReads({ ...store, turn });
+  const shared = sharingReads({ ...store, journal: { ...store.journal, turn } }).journal;
   const commit = (entry: Entry, version: number) =>
     shared.commit({
       session: "s",
@@ -63,11 +63,11 @@ it("who asks after a commit is never given what was read before it", async () =>
 it("a read that failed is made again for the next one", async () => {
   const store = asStore(createMemoryStore());
   let fails = 1;
-  const turn: Store["turn"] = (id) => {
+  const turn: Journal["turn"] = (id) => {
     if (fails-- > 0) return Promise.reject(new StoreFault("no", "the disk is gone"));
-    return store.turn(id);
+    return store.journal.turn(id);
   };
-  const shared = sharingReads({ ...store, turn });
+  const shared = sharingReads({ ...store, journal: { ...store.journal, turn } }).journal;
   await expect(shared.turn("t")).rejects.toThrow("the disk is gone");
   expect(await shared.turn("t")).toEqual([]);
 });

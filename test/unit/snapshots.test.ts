@@ -16,7 +16,8 @@ import {
 } from "node:fs";
 import { join, relative } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import type { Notes, Store, Tool } from "../../src/core/ports.ts";
+import type { Tool } from "../../src/core/ports.ts";
+import type { Notes, Store } from "../../src/core/store.ts";
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { createFileTools } from "../../src/tools/files/tools.ts";
 import { chooseSandbox } from "../../src/tools/sandbox/sandbox.ts";

@@ -20,9 +20,10 @@ import { DatabaseSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ConfigError, StoreFault } from "../../src/core/errors.ts";
-import type { Store } from "../../src/core/ports.ts";
 import { fresh } from "../../src/core/session.ts";
-import { openSqlite, type SqliteOptions, StoreInUse } from "../../src/store/sqlite/sqlite.ts";
+import type { Store } from "../../src/core/store.ts";
+import { StoreInUse } from "../../src/store/sqlite/file.ts";
+import { openSqlite, type SqliteOptions } from "../../src/store/sqlite/sqlite.ts";
 import { commitOf, entryOf, stateOf } from "../contract/store.ts";
 
 const STORE = new URL("../../src/store/sqlite/sqlite.ts", import.meta.url).href;
@@ -103,21 +104,21 @@ describe("durability", () => {
   test("what was committed is there when the file is opened again", async () => {
     const first = await open();
     const state = stateOf({ seq: 1, step: 7 });
-    await first.commit(commitOf("a", 0, { state, entries: [entryOf(1, "t")], active: true }));
+    await first.journal.commit(commitOf("a", 0, { state, entries: [entryOf(1, "t")], active: true }));
     await first.close();
     const second = await open();
-    expect(await second.load("a")).toMatchObject({ version: 1, state });
-    expect(await second.entries("a", 0, 10)).toEqual([entryOf(1, "t")]);
-    expect(await second.active()).toEqual([{ session: "a", updatedAt: 1_000 }]);
+    expect(await second.journal.load("a")).toMatchObject({ version: 1, state });
+    expect(await second.journal.entries("a", 0, 10)).toEqual([entryOf(1, "t")]);
+    expect(await second.journal.active()).toEqual([{ session: "a", updatedAt: 1_000 }]);
   });
 
   test("a process killed while it writes loses nothing it has acknowledged and tears nothing", async () => {
     const acknowledged = new Map<string, number>();
     for (let round = 0; round < 5; round++) {
       const { child, lines } = run(`
-        const epoch = await store.claim();
+        const epoch = await store.journal.claim();
         const lane = async (session) => {
-          const row = await store.load(session);
+          const row = await store.journal.load(session);
           let version = row?.version ?? 0, seq = row?.state.seq ?? 0, inbox = row?.state.inbox ?? [];
           for (;;) {
             const id = session + "." + version;
@@ -127,7 +128,7 @@ describe("durability", () => {
             const taken = inbox.map((waiting) => ({ id: waiting.id, turn: id }));
             inbox = [{ id, mode: "queue", reply: "pull", seq }];
             const change = { epoch, state: { ...fresh, seq, inbox }, entries, accepted: [{ id, digest: "d" }], taken };
-            const verdict = await store.commit(commitOf(session, version, change));
+            const verdict = await store.journal.commit(commitOf(session, version, change));
             if (verdict !== "done") throw new Error(verdict);
             say(session + " " + ++version);
           }
@@ -142,7 +143,7 @@ describe("durability", () => {
       const store = await open();
       expect(await store.check()).toEqual([]);
       for (const [session, version] of acknowledged) {
-        const stored = (await store.load(session))?.version ?? 0;
+        const stored = (await store.journal.load(session))?.version ?? 0;
         expect([version, version + 1]).toContain(stored); // one may have landed whose answer did not
       }
       await store.close();
@@ -161,11 +162,13 @@ describe("the lock", () => {
   });
 
   test("it is gone with the process, also with kill -9", async () => {
-    const owner = run(`await store.commit(commitOf("a", 0, {})); say("committed"); await new Promise(() => {});`);
+    const owner = run(
+      `await store.journal.commit(commitOf("a", 0, {})); say("committed"); await new Promise(() => {});`,
+    );
     expect(await owner.next()).toBe("committed");
     await expect(openSqlite({ file })).rejects.toThrow(StoreInUse);
     await kill(owner.child);
-    expect(await (await open()).load("a")).toMatchObject({ version: 1 });
+    expect(await (await open()).journal.load("a")).toMatchObject({ version: 1 });
   });
 
   test("this process is refused too, also under another name of the file, until it closes", async () => {
@@ -173,11 +176,11 @@ describe("the lock", () => {
     symlinkSync(file, join(dir, "other.db"));
     await expect(openSqlite({ file })).rejects.toMatchObject({ name: "StoreInUse", pid: process.pid });
     await expect(openSqlite({ file: join(dir, "other.db") })).rejects.toThrow(StoreInUse);
-    expect(await first.claim()).toBe(1); // the refused ones took nothing from it
+    expect(await first.journal.claim()).toBe(1); // the refused ones took nothing from it
     const other = run("say('opened');");
     expect(await other.next()).toContain("StoreInUse");
     await first.close();
-    expect(await (await open({ file: join(dir, "other.db") })).claim()).toBe(2);
+    expect(await (await open({ file: join(dir, "other.db") })).journal.claim()).toBe(2);
   });
 
   test("of many that open the file together exactly one gets it", async () => {
@@ -190,7 +193,7 @@ describe("the lock", () => {
 describe("opening", () => {
   test("makes the directories that are missing", async () => {
     file = join(dir, "a", "b", "store.db");
-    expect(await (await open()).claim()).toBe(1);
+    expect(await (await open()).journal.claim()).toBe(1);
   });
 
   test.each([
@@ -226,27 +229,27 @@ describe("opening", () => {
     }
     expect(readFileSync(file)).toEqual(before);
     edit(`PRAGMA user_version = ${readdirSync(MIGRATIONS).length}`);
-    expect(await (await open()).claim()).toBe(1); // a refusal leaves no lock behind
+    expect(await (await open()).journal.claim()).toBe(1); // a refusal leaves no lock behind
   });
 
   test("refuses to load a session whose state is newer, and names it; the others go on", async () => {
     const first = await open();
-    await first.commit(commitOf("agent:new", 0));
-    await first.commit(commitOf("agent:old", 0));
+    await first.journal.commit(commitOf("agent:new", 0));
+    await first.journal.commit(commitOf("agent:old", 0));
     await first.close();
     edit(`UPDATE session SET state = json_set(state, '$.v', ${fresh.v + 1}) WHERE key = 'agent:new'`);
     const second = await open();
-    await expect(second.load("agent:new")).rejects.toThrow(ConfigError);
-    await expect(second.load("agent:new")).rejects.toThrow("agent:new");
-    expect(await second.load("agent:old")).not.toBeNull();
+    await expect(second.journal.load("agent:new")).rejects.toThrow(ConfigError);
+    await expect(second.journal.load("agent:new")).rejects.toThrow("agent:new");
+    expect(await second.journal.load("agent:old")).not.toBeNull();
   });
 
   test("reads a session of version 1, which knew one memory at most", async () => {
     const first = await open();
-    await first.commit(commitOf("a", 0));
+    await first.journal.commit(commitOf("a", 0));
     await first.close();
     edit(`UPDATE session SET state = json_set(state, '$.v', 1, '$.remembered', 7)`);
-    expect((await (await open()).load("a"))?.state).toMatchObject({ v: fresh.v, remembered: {}, grants: [] });
+    expect((await (await open()).journal.load("a"))?.state).toMatchObject({ v: fresh.v, remembered: {}, grants: [] });
   });
 });
 
@@ -256,20 +259,20 @@ describe("a search", () => {
 
   test("takes in thousands of entries without keeping commits waiting for all of them", async () => {
     const store = await open();
-    await store.commit(commitOf("a", 0, { entries: said(1, 3_000, "teapot") }));
+    await store.journal.commit(commitOf("a", 0, { entries: said(1, 3_000, "teapot") }));
     let searched = false;
     const search = store.search("teapot 2999", { limit: 1 }).then((found) => {
       searched = true;
       return found;
     });
-    await store.commit(commitOf("b", 0));
+    await store.journal.commit(commitOf("b", 0));
     expect(searched).toBe(false);
     expect(await search).toMatchObject([{ session: "a", seq: 2_999 }]);
   });
 
   test("of a process that only looks finds what the owner has taken in", async () => {
     const store = await open();
-    await store.commit(commitOf("a", 0, { entries: said(1, 1, "teapot") }));
+    await store.journal.commit(commitOf("a", 0, { entries: said(1, 1, "teapot") }));
     const reader = await open({ readOnly: true });
     expect(await reader.search("teapot", { limit: 1 })).toEqual([]);
     await store.search("teapot", { limit: 1 });
@@ -278,9 +281,10 @@ describe("a search", () => {
 
   test("finds the right entries after VACUUM, which may number rows anew", async () => {
     const first = await open();
-    for (const key of ["a", "b", "c"]) await first.commit(commitOf(key, 0, { entries: said(1, 2, `word${key}`) }));
+    for (const key of ["a", "b", "c"])
+      await first.journal.commit(commitOf(key, 0, { entries: said(1, 2, `word${key}`) }));
     await first.search("x", { limit: 1 });
-    expect(await first.prune("a", 5_000)).toBe(1);
+    expect(await first.catalog.prune("a", 5_000)).toBe(1);
     await first.close();
     edit("VACUUM");
     const second = await open();
@@ -290,7 +294,7 @@ describe("a search", () => {
 
   test("is not stopped by a damaged entry", async () => {
     const first = await open();
-    await first.commit(commitOf("a", 0, { entries: said(1, 2, "teapot") }));
+    await first.journal.commit(commitOf("a", 0, { entries: said(1, 2, "teapot") }));
     await first.close();
     edit("UPDATE entry SET fact = '{' WHERE seq = 1");
     expect(await (await open()).search("teapot", { limit: 5 })).toMatchObject([{ seq: 2 }]);
@@ -299,10 +303,10 @@ describe("a search", () => {
   test("that found no room on the disk can be asked again", async () => {
     const store = await open({ maxPages: 150 });
     const words = Array.from({ length: 40_000 }, (_, i) => `w${i}`).join(" ");
-    await store.commit(commitOf("a", 0, { entries: [entryOf(1, "t", words)] }));
+    await store.journal.commit(commitOf("a", 0, { entries: [entryOf(1, "t", words)] }));
     await expect(store.search("w1", { limit: 1 })).rejects.toMatchObject({ name: "StoreFault", landed: "no" });
     await expect(store.search("w1", { limit: 1 })).rejects.toMatchObject({ name: "StoreFault", landed: "no" });
-    expect(await store.commit(commitOf("b", 0))).toBe("done");
+    expect(await store.journal.commit(commitOf("b", 0))).toBe("done");
     await store.close();
     expect(await (await open()).search("w39999", { limit: 1 })).toHaveLength(1);
   });
@@ -338,7 +342,7 @@ describe("migrations", () => {
       file = join(dir, `from-${applied}.db`);
       edit(...sql.slice(0, applied), `PRAGMA user_version = ${applied}`);
       const store = await open();
-      expect(await store.commit(commitOf("a", 0))).toBe("done");
+      expect(await store.journal.commit(commitOf("a", 0))).toBe("done");
       await store.close();
       expect(schema()).toBe(readFileSync(SCHEMA, "utf8"));
     }
@@ -350,11 +354,11 @@ describe("a full disk", () => {
 
   test("refuses commits, goes on reading, and takes commits when there is room again", async () => {
     const store = await open({ maxPages: 100 });
-    await store.commit(commitOf("old", 0, big(1, "old")));
+    await store.journal.commit(commitOf("old", 0, big(1, "old")));
     let version = 0;
     const fill = async () => {
       for (;;) {
-        await store.commit(commitOf("a", version, { ...big(version + 1, "a"), at: 5_000 }));
+        await store.journal.commit(commitOf("a", version, { ...big(version + 1, "a"), at: 5_000 }));
         version++;
       }
     };
@@ -363,14 +367,16 @@ describe("a full disk", () => {
     expect(full).toMatchObject({ landed: "no", message: expect.stringMatching(`${file} is full; free some space`) });
     expect(version).toBeGreaterThan(5);
 
-    const several = await Promise.allSettled(["x", "y", "z"].map((key) => store.commit(commitOf(key, 0, big(1, key)))));
+    const several = await Promise.allSettled(
+      ["x", "y", "z"].map((key) => store.journal.commit(commitOf(key, 0, big(1, key)))),
+    );
     for (const result of several) expect(result).toMatchObject({ status: "rejected", reason: { landed: "no" } });
-    expect(await store.load("x")).toBeNull();
-    expect(await store.load("a")).toMatchObject({ version });
-    expect(await store.entries("a", 0, 100)).toHaveLength(version);
+    expect(await store.journal.load("x")).toBeNull();
+    expect(await store.journal.load("a")).toMatchObject({ version });
+    expect(await store.journal.entries("a", 0, 100)).toHaveLength(version);
 
-    expect(await store.prune("old", 2_000)).toBe(1);
-    expect(await store.commit(commitOf("a", version, big(version + 1, "a")))).toBe("done");
+    expect(await store.catalog.prune("old", 2_000)).toBe(1);
+    expect(await store.journal.commit(commitOf("a", version, big(version + 1, "a")))).toBe("done");
     expect(await store.check()).toEqual([]);
   });
 });
@@ -382,11 +388,11 @@ describe("a disk that fails in the middle of a COMMIT", () => {
       `
         const entries = (version) => [{ seq: version + 1, turn: "t", at: 1, kind: "cut", text: "x".repeat(5000) }];
         const commit = (version) =>
-          store.commit(commitOf("a", version, { state: { ...fresh, seq: version + 1 }, entries: entries(version) }));
+          store.journal.commit(commitOf("a", version, { state: { ...fresh, seq: version + 1 }, entries: entries(version) }));
         let version = 0, fault = null;
         for (; !fault; version++) await commit(version).catch((error) => (fault = error));
         say(fault.name + " " + fault.landed + " " + fault.message);
-        const look = () => store.load("a").catch((error) => (error.name === "StoreFault" ? look() : Promise.reject(error)));
+        const look = () => store.journal.load("a").catch((error) => (error.name === "StoreFault" ? look() : Promise.reject(error)));
         const landed = (await look()).version;
         say([version - 1, version].includes(landed));
         say(await commit(landed));
@@ -409,39 +415,39 @@ describe("the thread", () => {
     const started = nextThread();
     const store = await open();
     const thread = await started;
-    const epoch = await store.claim();
+    const epoch = await store.journal.claim();
     const keys = Array.from({ length: 300 }, (_, i) => `s${i}`);
     const asked = Promise.allSettled(
-      keys.map((key) => store.commit(commitOf(key, 0, { epoch, entries: [entryOf(1, key)] }))),
+      keys.map((key) => store.journal.commit(commitOf(key, 0, { epoch, entries: [entryOf(1, key)] }))),
     );
     await thread.terminate();
     const results = await asked;
     expect(results.some(({ status }) => status === "rejected")).toBe(true);
     for (const [i, result] of results.entries()) {
-      const row = await store.load(`s${i}`);
+      const row = await store.journal.load(`s${i}`);
       if (result.status === "fulfilled") expect(row).not.toBeNull();
       else expect(result.reason).toMatchObject({ name: "StoreFault", landed: "unknown" });
     }
     expect(await store.check()).toEqual([]);
-    expect(await store.commit(commitOf("after", 0, { epoch }))).toBe("done");
+    expect(await store.journal.commit(commitOf("after", 0, { epoch }))).toBe("done");
     await expect(openSqlite({ file })).rejects.toThrow(StoreInUse); // it was never given up
   });
 
   test("a file that is gone when it starts again is a fault, not a new file", async () => {
     const started = nextThread();
     const store = await open();
-    await store.commit(commitOf("a", 0));
+    await store.journal.commit(commitOf("a", 0));
     await (await started).terminate();
     for (const name of readdirSync(dir)) if (!name.endsWith(".lock")) rmSync(join(dir, name));
-    await expect(store.load("a")).rejects.toMatchObject({ name: "StoreFault", landed: "no" });
-    await expect(store.load("a")).rejects.toThrow(file);
+    await expect(store.journal.load("a")).rejects.toMatchObject({ name: "StoreFault", landed: "no" });
+    await expect(store.journal.load("a")).rejects.toThrow(file);
     expect(readdirSync(dir)).toEqual(["store.db.lock"]);
   });
 
   test("takes what piles up during one transaction into the next", async () => {
     const store = await open();
     const before = transactionsIn(`${file}-wal`);
-    await Promise.all(Array.from({ length: 400 }, (_, i) => store.commit(commitOf(`s${i}`, 0))));
+    await Promise.all(Array.from({ length: 400 }, (_, i) => store.journal.commit(commitOf(`s${i}`, 0))));
     expect(transactionsIn(`${file}-wal`) - before).toBeLessThan(100);
   });
 
@@ -450,13 +456,15 @@ describe("the thread", () => {
     const delay = monitorEventLoopDelay({ resolution: 5 });
     delay.enable();
     for (let i = 0; i < 1_000; i += 10)
-      await Promise.all(Array.from({ length: 10 }, (_, j) => store.commit(commitOf(`s${i + j}`, 0))));
+      await Promise.all(Array.from({ length: 10 }, (_, j) => store.journal.commit(commitOf(`s${i + j}`, 0))));
     delay.disable();
     expect(delay.max / 1e6).toBeLessThan(500); // milliseconds; on the event loop itself it was 674 in one piece
   });
 
   test("keeps no process alive once it is closed", async () => {
-    const { child, next } = run(`await store.claim(); await store.check(); await store.close(); say("closed");`);
+    const { child, next } = run(
+      `await store.journal.claim(); await store.check(); await store.close(); say("closed");`,
+    );
     const exited = once(child, "exit");
     expect(await next()).toBe("closed");
     expect(await exited).toEqual([0, null]);
@@ -472,14 +480,14 @@ describe("files", () => {
     try {
       file = join(dir, "home", "data", "store.db");
       const store = await open();
-      await store.commit(commitOf("a", 0, { entries: [entryOf(1, "t")] }));
+      await store.journal.commit(commitOf("a", 0, { entries: [entryOf(1, "t")] }));
       expect(modes(dir)).toEqual({ home: "700" });
       expect(modes(join(dir, "home"))).toEqual({ data: "700" });
       const all = { "store.db": "600", "store.db-shm": "600", "store.db-wal": "600", "store.db.lock": "600" };
       expect(modes(join(dir, "home", "data"))).toEqual(all);
       await store.close();
       const look = await open({ readOnly: true });
-      await look.load("a");
+      await look.journal.load("a");
       await look.close();
       for (const mode of Object.values(modes(join(dir, "home", "data")))) expect(mode).toBe("600");
     } finally {
@@ -488,20 +496,22 @@ describe("files", () => {
   });
 
   test("that others could read before are closed to them", async () => {
-    const owner = run(`await store.commit(commitOf("a", 0, {})); say("committed"); await new Promise(() => {});`);
+    const owner = run(
+      `await store.journal.commit(commitOf("a", 0, {})); say("committed"); await new Promise(() => {});`,
+    );
     expect(await owner.next()).toBe("committed");
     await kill(owner.child); // leaves -wal and -shm
     for (const name of readdirSync(dir)) chmodSync(join(dir, name), 0o644);
     chmodSync(dir, 0o755);
     const store = await open();
-    await store.claim();
+    await store.journal.claim();
     expect(new Set(Object.values(modes(dir)))).toEqual(new Set(["600"]));
     expect((statSync(dir).mode & 0o777).toString(8)).toBe("755"); // a directory that was there is not ours to change
   });
 
   test("after a close nothing but the database and the lock is left", async () => {
     const store = await open();
-    await store.commit(commitOf("a", 0));
+    await store.journal.commit(commitOf("a", 0));
     await store.check();
     await store.close();
     expect(readdirSync(dir).toSorted()).toEqual([basename(file), `${basename(file)}.lock`]);
@@ -511,34 +521,38 @@ describe("files", () => {
 describe("read only", () => {
   test("reads beside the owner, sees what it commits, and cannot write", async () => {
     const owner = run(`
-      await store.claim();
-      await store.commit(commitOf("a", 0, {}));
+      await store.journal.claim();
+      await store.journal.commit(commitOf("a", 0, {}));
       say("one");
       process.stdin.once("data", async () => {
-        await store.commit(commitOf("a", 1, {}));
+        await store.journal.commit(commitOf("a", 1, {}));
         say("two");
       });`);
     expect(await owner.next()).toBe("one");
     const reader = await open({ readOnly: true });
-    expect(await reader.load("a")).toMatchObject({ version: 1 });
-    for (const write of [reader.claim(), reader.commit(commitOf("b", 0)), reader.prune("", 9_999)])
+    expect(await reader.journal.load("a")).toMatchObject({ version: 1 });
+    for (const write of [
+      reader.journal.claim(),
+      reader.journal.commit(commitOf("b", 0)),
+      reader.catalog.prune("", 9_999),
+    ])
       await expect(write).rejects.toMatchObject({ name: "StoreFault", landed: "no" });
     owner.child.stdin.write("go");
     expect(await owner.next()).toBe("two");
-    expect(await reader.load("a")).toMatchObject({ version: 2 });
-    expect(await reader.epoch()).toBe(1);
+    expect(await reader.journal.load("a")).toMatchObject({ version: 2 });
+    expect(await reader.journal.epoch()).toBe(1);
     expect(await reader.check()).toEqual([]);
   });
 
   test("reads a file that nobody owns, and leaves it to the next owner", async () => {
     const first = await open();
-    await first.commit(commitOf("a", 0));
+    await first.journal.commit(commitOf("a", 0));
     await first.close();
     const reader = await open({ readOnly: true });
-    expect(await reader.load("a")).toMatchObject({ version: 1 });
+    expect(await reader.journal.load("a")).toMatchObject({ version: 1 });
     const second = await open();
-    expect(await second.commit(commitOf("a", 1))).toBe("done");
-    expect(await reader.load("a")).toMatchObject({ version: 2 });
+    expect(await second.journal.commit(commitOf("a", 1))).toBe("done");
+    expect(await reader.journal.load("a")).toMatchObject({ version: 2 });
   });
 
   test("makes no file and migrates none", async () => {
@@ -553,7 +567,7 @@ describe("check", () => {
   test("tells of a damaged file", async () => {
     const first = await open();
     const entries = Array.from({ length: 200 }, (_, i) => entryOf(i + 1, `t${i}`, "x".repeat(500)));
-    await first.commit(commitOf("a", 0, { entries }));
+    await first.journal.commit(commitOf("a", 0, { entries }));
     await first.close();
     const bytes = readFileSync(file);
     bytes.fill(0xff, 4096 * 15, 4096 * 20);
@@ -563,8 +577,8 @@ describe("check", () => {
 
   test("tells of a state that is not JSON, and of entries whose session is gone", async () => {
     const first = await open();
-    await first.commit(commitOf("a", 0));
-    await first.commit(commitOf("b", 0, { entries: [entryOf(1, "t")] }));
+    await first.journal.commit(commitOf("a", 0));
+    await first.journal.commit(commitOf("b", 0, { entries: [entryOf(1, "t")] }));
     await first.close();
     edit("DELETE FROM session WHERE key = 'b'");
     expect(await (await open()).check()).toEqual([expect.stringContaining("session b")]);
@@ -572,6 +586,6 @@ describe("check", () => {
     edit("UPDATE session SET state = 'x' WHERE key = 'a'");
     const store = await open();
     expect(await store.check()).toEqual([expect.stringContaining("session a")]);
-    await expect(store.load("a")).rejects.toMatchObject({ name: "StoreFault", landed: "no" });
+    await expect(store.journal.load("a")).rejects.toMatchObject({ name: "StoreFault", landed: "no" });
   });
 });

@@ -499,7 +499,10 @@ describe("a collector", () => {
     const there = await collector({ answer: 200 });
     const between: BootOptions["between"] = (store) => ({
       ...store,
-      turn: (id) => (id === "run_lost" ? Promise.reject(new StoreFault("no", "disk full")) : store.turn(id)),
+      journal: {
+        ...store.journal,
+        turn: (id) => (id === "run_lost" ? Promise.reject(new StoreFault("no", "disk full")) : store.journal.turn(id)),
+      },
     });
     const { run, telemetry, clock, logs } = await world(there.url, { between });
     telemetry.observe("s", [{ seq: 1, turn: "run_lost", at: 1, kind: "ended", outcome: "completed" }]);

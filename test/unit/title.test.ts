@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { withTitles } from "../../src/agent/title.ts";
 import { openRuntime } from "../../src/compose/runtime.ts";
-import type { Memory, Store } from "../../src/core/ports.ts";
+import type { Memory } from "../../src/core/ports.ts";
+import type { Store } from "../../src/core/store.ts";
 import { titleOf } from "../../src/core/title.ts";
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { startFakeLlm } from "../fakes/llm/server.ts";
@@ -33,7 +34,7 @@ async function boot({ clock = handClock(), beside = silent }: { clock?: HandCloc
   const [model, titles] = [scriptedModel(), scriptedModel()];
   const logs: string[] = [];
   const log = (_: string, event: string) => void logs.push(event);
-  const memory = withTitles(beside, { model: titles, store, clock, log });
+  const memory = withTitles(beside, { model: titles, catalog: store.catalog, clock, log });
   const { engine, send, ended } = await bootEngine({ between: () => store, clock, model, memory });
   async function close() {
     const over = new AbortController();
@@ -203,7 +204,7 @@ describe("a conversation", () => {
     const { engine, talk, titles } = await boot();
     const turn = await talk(S, "hello", "hi");
     await titles.next();
-    const memory = withTitles(silent, { model, store: engine, clock: handClock(), log: () => {} });
+    const memory = withTitles(silent, { model, catalog: engine, clock: handClock(), log: () => {} });
     const leave = new AbortController();
     const told = { session: S, turn, outcome: "completed", user: "hello", assistant: "hi" } as const;
     const named = memory.remember("titles", told, turn, leave.signal);
@@ -293,7 +294,7 @@ describe("configured", () => {
       await running.close(10_000); // what is still to be remembered is waited for
     }
     const left = await openSqlite({ file: join(home, "hermes.db"), readOnly: true });
-    expect((await left.summary(S))?.title).toBe(title);
+    expect((await left.catalog.summary(S))?.title).toBe(title);
     await left.close();
     expect(llm.requests).toHaveLength(calls);
     expect(llm.violations).toEqual([]);

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { StoreFault } from "../../src/core/errors.ts";
-import type { Store } from "../../src/core/ports.ts";
+import type { Store } from "../../src/core/store.ts";
 import { openSkills } from "../../src/skills/open.ts";
 import { openToolbox } from "../../src/tools/toolbox.ts";
 import { bootEngine, handClock } from "../fakes/scripted.ts";
@@ -21,11 +21,14 @@ it("a background process that ends while the store fails is told of once the sto
   const asked = Promise.withResolvers<void>();
   const between = (store: Store): Store => ({
     ...store,
-    async commit(change) {
-      if (!failing.now) return store.commit(change);
-      failing.times++;
-      asked.resolve();
-      throw new StoreFault("no", "the disk failed");
+    journal: {
+      ...store.journal,
+      async commit(change) {
+        if (!failing.now) return store.journal.commit(change);
+        failing.times++;
+        asked.resolve();
+        throw new StoreFault("no", "the disk failed");
+      },
     },
   });
   const clock = handClock();
@@ -39,7 +42,10 @@ it("a background process that ends while the store fails is told of once the sto
     approvals: { mode: "off", timeoutMs: 10_000, allow: [], deny: [], unattended: "deny" },
     clarifyMs: 10_000,
     mcpServers: {},
-    store: { search: async () => [], entries: async () => [], summary: async () => null, notes: engine.notes },
+    journal: engine,
+    catalog: engine,
+    notes: engine.notes,
+    search: engine.search,
     runtime: () => engine,
     jobs: () => {
       throw new Error("There are none.");

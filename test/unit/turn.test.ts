@@ -957,8 +957,20 @@ function createHistory(rules: Rules) {
         over.add(e.turn);
         ends.push(e.seq);
         break;
-      default:
+      case "forked":
+      case "moved":
+      case "compacted":
+      case "revoked":
+      case "cut":
+      case "failed":
+      case "retracted":
+      case "stopping":
+      case "abandoned":
+      case "parked":
+      case "delivered":
         break;
+      default:
+        e satisfies never;
     }
   }
 

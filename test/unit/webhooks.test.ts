@@ -5,7 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { StoreFault } from "../../src/core/errors.ts";
-import type { Announcement, Log, Store } from "../../src/core/ports.ts";
+import type { Log } from "../../src/core/ports.ts";
+import type { Announcement, Store } from "../../src/core/store.ts";
 import { openPost } from "../../src/platform/post.ts";
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { backoff } from "../../src/surfaces/webhooks/payload.ts";
@@ -82,8 +83,8 @@ async function world(urls: string[], { clock = handClock(), limitMs, start = tru
       await booted.ended(session, id);
       return id;
     },
-    waiting: () => booted.engine.announcements({ dead: false, after: 0, limit: 100 }),
-    dead: () => booted.engine.announcements({ dead: true, after: 0, limit: 100 }),
+    waiting: () => booted.engine.announcements.list({ dead: false, after: 0, limit: 100 }),
+    dead: () => booted.engine.announcements.list({ dead: true, after: 0, limit: 100 }),
     async kill() {
       booted.kill();
       await close();
@@ -455,8 +456,11 @@ describe("the store in trouble", () => {
     };
     const between = (store: Store): Store => ({
       ...store,
-      turn: (id) => (down.turn ? fails() : store.turn(id)),
-      announced: (id, next) => (down.announced ? fails() : store.announced(id, next)),
+      journal: { ...store.journal, turn: (id) => (down.turn ? fails() : store.journal.turn(id)) },
+      announcements: {
+        ...store.announcements,
+        update: (id, next) => (down.announced ? fails() : store.announcements.update(id, next)),
+      },
     });
     const { clock, logs, logged, waiting } = await world([there.url], { disk: before.disk, between });
     await logged("webhooks.unread");
@@ -542,7 +546,7 @@ describe("dead letters over HTTP", () => {
       const id = await made.run({ input: "hello", session_id: "s" });
       (await made.model.next()).answer("hi");
       await made.ended("s", id);
-      await made.engine.announced(n + 1, { attempts: 7, due: 5_000, error: "answered 500", dead: true });
+      await made.engine.announcements.update(n + 1, { attempts: 7, due: 5_000, error: "answered 500", dead: true });
     }
     return made;
   }
@@ -571,7 +575,7 @@ describe("dead letters over HTTP", () => {
     const { json, engine } = await api(1);
     const { status, body } = await json("POST", "/api/webhooks/dead/1/retry");
     expect([status, body["status"]]).toEqual([200, "waiting"]);
-    expect(await engine.announcements({ dead: false, after: 0, limit: 9 })).toMatchObject([
+    expect(await engine.announcements.list({ dead: false, after: 0, limit: 9 })).toMatchObject([
       { id: 1, attempts: 0, due: 0, dead: false },
     ]);
     expect((await json("POST", "/api/webhooks/dead/1/retry")).status).toBe(404);
@@ -580,7 +584,7 @@ describe("dead letters over HTTP", () => {
   it("can be forgotten", async () => {
     const { json, engine } = await api(1);
     expect(await json("DELETE", "/api/webhooks/dead/1")).toMatchObject({ status: 200, body: { id: 1, deleted: true } });
-    expect(await engine.announcements({ dead: true, after: 0, limit: 9 })).toEqual([]);
+    expect(await engine.announcements.list({ dead: true, after: 0, limit: 9 })).toEqual([]);
     expect((await json("DELETE", "/api/webhooks/dead/1")).status).toBe(404);
     expect((await json("DELETE", "/api/webhooks/dead/x")).status).toBe(404);
   });
@@ -594,7 +598,7 @@ describe("dead letters over HTTP", () => {
     const second = await run("s");
     (await there.next()).answer(503, { "Retry-After": "3600" });
     await logged("webhook.failed");
-    await engine.announced(1, { attempts: 0, due: 0, error: "", dead: false });
+    await engine.announcements.update(1, { attempts: 0, due: 0, error: "", dead: false });
     await clock.pass(10 * SECOND);
     const revived = await there.next();
     expect([runOf(revived), deliveryOf(revived)]).toEqual([first, "1"]);

@@ -1,6 +1,7 @@
 // The last message of each channel that was taken, for the next process: Discord keeps nothing for a client that is away.
 import { messageOf } from "../../core/errors.ts";
-import type { Clock, Log, Notes } from "../../core/ports.ts";
+import type { Clock, Log } from "../../core/ports.ts";
+import type { Notes } from "../../core/store.ts";
 import type { Lanes } from "../shared/lanes.ts";
 
 type Cursor = { channel: string; message: string };

@@ -2,8 +2,9 @@
 
 import * as z from "zod";
 import type { Chat } from "../../core/chat.ts";
-import type { Clock, Log, Notes, Random } from "../../core/ports.ts";
+import type { Clock, Log, Random } from "../../core/ports.ts";
 import { MODES } from "../../core/session.ts";
+import type { Notes } from "../../core/store.ts";
 import { ids, oneOf, webAddress } from "../../platform/setting-kinds.ts";
 
 export type Channel<Settings extends z.ZodType = z.ZodType> = {

@@ -1,4 +1,5 @@
 // Commands about this conversation as a whole: its model, its cost, what the agent knows, and the way out.
+import { entriesOf } from "../../core/pages.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Command, CommandContext } from "./command.ts";
 
@@ -107,7 +108,7 @@ async function usage({ spent: read, costOf }: CommandContext): Promise<string> {
 
 async function recalled(runtime: Runtime, session: string): Promise<string> {
   const { entries = 0 } = (await runtime.summary(session)) ?? {};
-  const last = await runtime.entries(session, Math.max(0, entries - LAST), LAST);
+  const last = await entriesOf(runtime, session, Math.max(0, entries - LAST));
   const thought = last.findLast((entry) => entry.kind === "thought");
   return thought?.recalled || "Nothing was recalled for your last message.";
 }

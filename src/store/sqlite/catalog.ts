@@ -1,15 +1,20 @@
-// Lists for people and for those who want to be told: nothing here is part of a session's state.
+// The catalog in SQLite. It reads the journal's table of sessions, and removes sessions with all that is in them.
 import type { DatabaseSync } from "node:sqlite";
-import type { Announcement, SessionPage, SessionPlace, SessionSummary } from "../../core/ports.ts";
+import type { Catalog, Commit, SessionPage, SessionPlace, SessionSummary, Verdict } from "../../core/store.ts";
+import { behind } from "./keys.ts";
+import type { Thread } from "./thread.ts";
 
-export type Page = Required<Omit<SessionPage, "after">> & { after: SessionPlace | null };
-export type AnnouncementPage = { dead: boolean; after: number; limit: number };
-export type Next = Pick<Announcement, "attempts" | "due" | "error" | "dead"> | null;
-/** `value` is JSON. */
-export type NoteRow = { key: string; value: string; at: number };
-export type Catalog = ReturnType<typeof createCatalog>;
+type Page = Required<Omit<SessionPage, "after">> & { after: SessionPlace | null };
+type Forgotten = Exclude<Verdict, "duplicate">;
 
-export function createCatalog(db: DatabaseSync) {
+/** Sessions in one transaction: the longest that a commit waits for a prune. */
+const PRUNE_AT_ONCE = 100;
+
+/** `unindex` comes before a session's entries go. */
+export function catalogTable(
+  db: DatabaseSync,
+  { epoch, unindex }: { epoch(): number; unindex(session: string): void },
+) {
   const columns = `key session, title, parent, active, state ->> '$.seq' entries, created_at createdAt,
     updated_at updatedAt`;
   const sql = {
@@ -20,88 +25,75 @@ export function createCatalog(db: DatabaseSync) {
        ORDER BY updated_at DESC, key DESC LIMIT ?`,
     ),
     summary: db.prepare(`SELECT ${columns} FROM session WHERE key = ?`),
-    active: db.prepare(
-      "SELECT key session, updated_at updatedAt FROM session WHERE active = 1 ORDER BY updated_at, rowid",
-    ),
-    children: db.prepare("SELECT key FROM session WHERE parent = ? ORDER BY rowid"),
-    granted: db.prepare("SELECT key FROM session WHERE json_array_length(state, '$.grants') > 0 ORDER BY key"),
     retitle: db.prepare("UPDATE session SET title = ? WHERE key = ?"),
-    announce: db.prepare("INSERT INTO announcement (recipient, session, turn, at) VALUES (?, ?, ?, ?)"),
-    announcements: db.prepare(
-      `SELECT id, recipient "to", session, turn, at, attempts, due, error, dead FROM announcement
-       WHERE dead = ? AND id > ? ORDER BY id LIMIT ?`,
+    granted: db.prepare("SELECT key FROM session WHERE json_array_length(state, '$.grants') > 0 ORDER BY key"),
+    version: db.prepare("SELECT version FROM session WHERE key = ?"),
+    // One whose memories have not been told of it is active, but it has no work.
+    old: db.prepare(
+      `SELECT key FROM session WHERE updated_at < ? AND key >= ? AND key < ? AND (active = 0 OR
+         (state ->> '$.turn' IS NULL AND (state ->> '$.parked' OR json_array_length(state, '$.inbox') = 0))) LIMIT ?`,
     ),
-    note: db.prepare("SELECT value FROM note WHERE key = ?"),
-    notes: db.prepare("SELECT key, value, at FROM note WHERE key >= ? AND key < ? ORDER BY key"),
-    write: db.prepare(
-      "INSERT INTO note VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value, at = excluded.at",
-    ),
-    erase: db.prepare("DELETE FROM note WHERE key = ?"),
-    told: db.prepare("DELETE FROM announcement WHERE id = ?"),
-    later: db.prepare("UPDATE announcement SET attempts = ?, due = ?, error = ?, dead = ? WHERE id = ?"),
+    dropEntries: db.prepare("DELETE FROM entry WHERE session = ?"),
+    dropInputs: db.prepare("DELETE FROM input WHERE session = ?"),
+    dropSession: db.prepare("DELETE FROM session WHERE key = ?"),
   };
+
+  function drop(key: string) {
+    unindex(key);
+    sql.dropEntries.run(key);
+    sql.dropInputs.run(key);
+    sql.dropSession.run(key);
+  }
+
   return {
     sessions({ after, limit, top, active, titled, prefix }: Page): SessionSummary[] {
       const { updatedAt, session } = after ?? { updatedAt: Number.MAX_SAFE_INTEGER, session: "" };
-      const wanted = [Number(top), Number(active), titled, titled, prefix, `${prefix}${LAST}`];
+      const wanted = [Number(top), Number(active), titled, titled, prefix, behind(prefix)];
       return sql.sessions.all(updatedAt, session, ...wanted, limit).map(summaryOf);
     },
     summary(session: string): SessionSummary | null {
       const row = sql.summary.get(session);
       return row ? summaryOf(row) : null;
     },
-    active: (): { session: string; updatedAt: number }[] =>
-      sql.active.all().map(({ session, updatedAt }) => ({ session: String(session), updatedAt: Number(updatedAt) })),
-    children: (parent: string): string[] => sql.children.all(parent).map(({ key }) => String(key)),
-    granted: (): string[] => sql.granted.all().map(({ key }) => String(key)),
     retitle: (session: string, title: string): boolean => sql.retitle.run(title, session).changes === 1,
-    announce: (to: string, session: string, turn: string, at: number) => sql.announce.run(to, session, turn, at),
-    announcements: ({ dead, after, limit }: AnnouncementPage): Announcement[] =>
-      sql.announcements.all(Number(dead), after, limit).map(announcementOf),
-    note(key: string): string | null {
-      const row = sql.note.get(key);
-      return row ? String(row["value"]) : null;
+    granted: (): string[] => sql.granted.all().map(({ key }) => String(key)),
+    forget(which: Pick<Commit, "session" | "epoch" | "version">): Forgotten {
+      if (which.epoch < epoch()) return "fenced";
+      if (which.version !== sql.version.get(which.session)?.["version"]) return "stale";
+      drop(which.session);
+      return "done";
     },
-    notes: (prefix: string): NoteRow[] =>
-      sql.notes
-        .all(prefix, `${prefix}${LAST}`)
-        .map((row) => ({ key: String(row["key"]), value: String(row["value"]), at: Number(row["at"]) })),
-    write(key: string, value: string | null, at: number): null {
-      if (value === null) sql.erase.run(key);
-      else sql.write.run(key, value, at);
-      return null;
-    },
-    announced(id: number, next: Next): null {
-      if (next) sql.later.run(next.attempts, next.due, next.error, Number(next.dead), id);
-      else sql.told.run(id);
-      return null;
+    prune(prefix: string, before: number, limit: number): number {
+      const old = sql.old.all(before, prefix, behind(prefix), limit).map(({ key }) => String(key));
+      for (const key of old) drop(key);
+      return old.length;
     },
   };
 }
 
-/** Comes after all that may follow a prefix. */
-const LAST = "\u{10ffff}";
-
-type Row = Record<string, unknown>;
-
-const summaryOf = ({ session, title, parent, active, entries, createdAt, updatedAt }: Row): SessionSummary => ({
-  session: String(session),
-  title: String(title),
-  parent: typeof parent === "string" ? parent : null,
-  active: active === 1,
-  entries: Number(entries),
-  createdAt: Number(createdAt),
-  updatedAt: Number(updatedAt),
+const summaryOf = (row: Record<string, unknown>): SessionSummary => ({
+  session: String(row["session"]),
+  title: String(row["title"]),
+  parent: typeof row["parent"] === "string" ? row["parent"] : null,
+  active: row["active"] === 1,
+  entries: Number(row["entries"]),
+  createdAt: Number(row["createdAt"]),
+  updatedAt: Number(row["updatedAt"]),
 });
 
-const announcementOf = (row: Row): Announcement => ({
-  id: Number(row["id"]),
-  to: String(row["to"]),
-  session: String(row["session"]),
-  turn: String(row["turn"]),
-  at: Number(row["at"]),
-  attempts: Number(row["attempts"]),
-  due: Number(row["due"]),
-  error: String(row["error"]),
-  dead: row["dead"] === 1,
+export const catalogPort = ({ ask, write, long }: Thread): Catalog => ({
+  sessions: ({ after = null, limit, top = false, active = false, titled = "", prefix = "" }) =>
+    ask("sessions", { after, limit, top, active, titled, prefix }),
+  summary: (session) => ask("summary", session),
+  retitle: (session, title) => write("retitle", session, title),
+  granted: () => ask("granted"),
+  forget: ({ session, epoch, version }) => write("forget", { session, epoch, version }),
+  prune: (prefix, before) =>
+    long(async (write) => {
+      for (let gone = 0; ; ) {
+        const some = await write("prune", prefix, before, PRUNE_AT_ONCE);
+        gone += some;
+        if (some < PRUNE_AT_ONCE) return gone;
+      }
+    }),
 });

@@ -1,20 +1,26 @@
-// Finding again what was said. The index is brought up to date by whoever searches, a bounded piece at a time; where
-// it ends is its last row number, so there is nothing else to keep in step.
+// Search in SQLite. The index is brought up to date by whoever searches, a bounded piece at a time; where it ends is its last
+// row number, so there is nothing else to keep in step.
 import type { DatabaseSync } from "node:sqlite";
 import type { Fact } from "../../core/session.ts";
+import type { Found, Search } from "../../core/store.ts";
+import { undamaged } from "./json.ts";
+import type { Thread } from "./thread.ts";
 
-export type FoundRow = { session: string; seq: number; turn: string; at: number; fact: string };
-export type Search = {
+type FoundRow = { session: string; seq: number; turn: string; at: number; fact: string };
+type SearchIndex = {
   /** Takes in the next entries; false: there are no more. */
   index(limit: number): boolean;
-  find(query: string, session: string | null, limit: number): FoundRow[];
+  search(query: string, session: string | null, limit: number): FoundRow[];
   /** Before the session's entries go. */
-  forget(session: string): void;
+  unindex(session: string): void;
   /** A transaction was undone: look again where the index ends. */
   reset(): void;
 };
 
-export function createSearch(db: DatabaseSync): Search {
+/** Entries in one transaction: the longest that a commit waits for the index. */
+const INDEX_AT_ONCE = 500;
+
+export function searchIndex(db: DatabaseSync): SearchIndex {
   // Not before they are used: a damaged index must not keep anybody from opening the file.
   let prepared: Statements | null = null;
   const sql = () => (prepared ??= prepare(db));
@@ -31,7 +37,7 @@ export function createSearch(db: DatabaseSync): Search {
     return rows.length === limit;
   }
 
-  function find(query: string, session: string | null, limit: number): FoundRow[] {
+  function search(query: string, session: string | null, limit: number): FoundRow[] {
     const phrases = phrasesOf(query).map(quoted);
     if (phrases.length === 0) return [];
     const ask = (how: string) => sql().match.all(phrases.join(how), session, limit).map(rowOf);
@@ -41,8 +47,8 @@ export function createSearch(db: DatabaseSync): Search {
 
   return {
     index,
-    find,
-    forget: (session) => {
+    search,
+    unindex: (session) => {
       sql().drop.run(session);
       upTo = null; // SQLite gives the highest row numbers again once they are free
     },
@@ -73,6 +79,20 @@ const rowOf = ({ session, seq, turn, at, fact }: Record<string, unknown>): Found
   return { session: String(session), seq: Number(seq), turn: String(turn), at: Number(at), fact: String(fact) };
 };
 
+export function searchPort({ file, readOnly, long, look }: Thread): Search {
+  const foundOf = ({ fact, ...where }: FoundRow, query: string): Found => {
+    const said = textOf(undamaged(`entry ${where.seq} of ${where.session} in ${file}`, (): Fact => JSON.parse(fact)));
+    return { ...where, text: snippetOf(said, query) };
+  };
+  return (query, { session = null, limit }) =>
+    long(async (write, closing) => {
+      let more = !readOnly; // one that only looks finds what the owner's searches have taken in
+      while (more) more = (await write("index", INDEX_AT_ONCE)) && !closing();
+      const rows = await look("search", query, session, limit);
+      return rows.map((row) => foundOf(row, query));
+    });
+}
+
 /** A damaged entry is `check`'s to report, not a reason to find nothing any more. */
 function saidIn(json: string): string {
   try {
@@ -84,8 +104,36 @@ function saidIn(json: string): string {
 
 /** What a person or a model said in it; empty: nothing. What tools print is not said by anybody. */
 export function textOf(fact: Fact): string {
-  if (fact.kind === "accepted") return fact.input.task ? "" : fact.input.text;
-  return fact.kind === "thought" || fact.kind === "cut" ? fact.text : "";
+  switch (fact.kind) {
+    case "accepted":
+      return fact.input.task ? "" : fact.input.text;
+    case "thought":
+    case "cut":
+      return fact.text;
+    case "forked":
+    case "withdrawn":
+    case "moved":
+    case "began":
+    case "joined":
+    case "compacted":
+    case "asked":
+    case "decided":
+    case "revoked":
+    case "started":
+    case "acted":
+    case "failed":
+    case "retracted":
+    case "stopping":
+    case "abandoned":
+    case "restarted":
+    case "parked":
+    case "delivered":
+    case "ended":
+      break;
+    default:
+      fact satisfies never;
+  }
+  return "";
 }
 
 const MOST_PHRASES = 32;

@@ -11,103 +11,41 @@ import { readdirSync, readFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { parentPort, receiveMessageOnPort } from "node:worker_threads";
-import type { Announcement, InputRow, SessionSummary, Verdict } from "../../core/ports.ts";
-import { type AnnouncementPage, type Catalog, createCatalog, type Next, type NoteRow, type Page } from "./catalog.ts";
+import { announcementTable } from "./announcements.ts";
+import { catalogTable } from "./catalog.ts";
 import { findDamage } from "./damage.ts";
-import { createSearch, type FoundRow, type Search } from "./search.ts";
+import { journalTables } from "./journal.ts";
+import { noteTable } from "./notes.ts";
+import { searchIndex } from "./search.ts";
 
 export type Place = { file: string; readOnly: boolean; maxPages: number | null };
-export type EntryRow = { seq: number; turn: string; at: number; fact: string };
-/** A Commit with its JSON already made, so that only strings and numbers cross between the threads. */
-export type CommitRow = {
-  session: string;
-  epoch: number;
-  version: number;
-  active: boolean;
-  parent: string | null;
-  at: number;
-  state: string;
-  entries: EntryRow[];
-  accepted: { id: string; digest: string }[];
-  taken: { id: string; turn: string | null }[];
-  title: string;
-  announced: { to: string; turn: string }[];
-};
-export type StateRow = {
-  session: string;
-  epoch: number;
-  version: number;
-  state: string;
-  parent: string | null;
-  createdAt: number;
-  updatedAt: number;
-};
-
-export type Question =
-  | ({ op: "open" } & Place)
-  | { op: "claim" }
-  | { op: "commit"; change: CommitRow }
-  | { op: "retitle"; session: string; title: string }
-  | { op: "forget"; session: string; epoch: number; version: number }
-  | { op: "announced"; id: number; next: Next }
-  | { op: "write"; key: string; value: string | null; at: number }
-  /** A few sessions at a time, so that commits do not wait for all of them. */
-  | { op: "prune"; prefix: string; before: number; limit: number }
-  /** Some entries at a time, as above. */
-  | { op: "index"; limit: number }
-  | { op: "search"; query: string; session: string | null; limit: number }
-  | { op: "epoch" }
-  | { op: "load"; session: string }
-  | { op: "entries"; session: string; after: number; limit: number }
-  | { op: "turn"; id: string }
-  | { op: "input"; id: string }
-  | { op: "active" }
-  | { op: "children"; parent: string }
-  | { op: "granted" }
-  | ({ op: "sessions" } & Page)
-  | { op: "summary"; session: string }
-  | ({ op: "announcements" } & AnnouncementPage)
-  | { op: "note"; key: string }
-  | { op: "notes"; prefix: string }
-  | { op: "check" }
-  | { op: "close" };
-export type AnswerTo = {
-  open: null;
-  claim: number;
-  commit: Verdict;
-  retitle: boolean;
-  forget: Exclude<Verdict, "duplicate">;
-  announced: null;
-  write: null;
-  prune: number;
-  /** Whether there is more. */
-  index: boolean;
-  search: FoundRow[];
-  epoch: number;
-  load: StateRow | null;
-  entries: EntryRow[];
-  turn: EntryRow[];
-  input: InputRow | null;
-  active: { session: string; updatedAt: number }[];
-  children: string[];
-  granted: string[];
-  sessions: SessionSummary[];
-  summary: SessionSummary | null;
-  announcements: Announcement[];
-  note: string | null;
-  notes: NoteRow[];
-  check: string[];
-  close: null;
-};
+/** What the thread can be asked to do, by name. */
+export type Operations = ReturnType<typeof journalTables> &
+  ReturnType<typeof catalogTable> &
+  ReturnType<typeof noteTable> &
+  ReturnType<typeof announcementTable> &
+  Pick<ReturnType<typeof searchIndex>, "index" | "search"> & {
+    open(place: Place): void;
+    check(): string[];
+    close(): void;
+  };
+/** `args` are those of the operation. */
+export type Request = { id: number; op: keyof Operations; args: unknown[] };
 /** `config`: no restart will help. */
 export type Failure = { landed: "no" | "unknown"; message: string; config: boolean };
-export type Request = { id: number; question: Question };
-/** `value` is an AnswerTo[op]. */
+/** `value` is what the operation returns. */
 export type Answer = { id: number; value: unknown } | { id: number; failure: Failure };
 
-const WRITES = ["claim", "commit", "retitle", "forget", "announced", "write", "prune", "index"] as const;
-type Write = Extract<Question, { op: (typeof WRITES)[number] }>;
-type Read = Exclude<Question, Write>;
+const WRITES = new Set<keyof Operations>([
+  "claim",
+  "commit",
+  "retitle",
+  "forget",
+  "updateAnnouncement",
+  "setNote",
+  "prune",
+  "index",
+]);
 
 const GROUP = 256; // bounds how long the first of a group waits for the last
 const BUSY_MS = 1_000; // only a person with a database tool open can hold the lock we wait for
@@ -126,8 +64,10 @@ const NOTADB = 26;
 
 if (!parentPort) throw new Error("sqlite-worker.ts runs in a worker thread");
 const port = parentPort;
-let store: { db: DatabaseSync; sql: Statements; catalog: Catalog; search: Search; place: Place } | null = null;
+let store: ReturnType<typeof storeIn> | null = null;
 let ended = false;
+/** For messages; known before it is open. */
+let file = "the store";
 
 port.on("message", (first: Request) => {
   if (ended) return; // one that was under way when the port was closed; its asker hears that the thread has ended
@@ -146,32 +86,22 @@ function received(): Request | undefined {
 }
 
 function serve(group: Request[]): Answer[] {
-  const writes: { id: number; question: Write }[] = [];
-  const indexing: typeof writes = []; // each by itself: no commit fails with it
-  const reads: { id: number; question: Read }[] = [];
-  for (const { id, question } of group) {
-    if (isWrite(question)) (question.op === "index" ? indexing : writes).push({ id, question });
-    else reads.push({ id, question });
-  }
-  return [
-    ...write(writes),
-    ...indexing.flatMap((request) => write([request])),
-    ...reads.map(({ id, question }) => answerRead(id, question)),
-  ];
+  const writes = group.filter(({ op }) => WRITES.has(op) && op !== "index");
+  const indexing = group.filter(({ op }) => op === "index"); // each by itself: no commit fails with it
+  const reads = group.filter(({ op }) => !WRITES.has(op));
+  return [...write(writes), ...indexing.flatMap((request) => write([request])), ...reads.map(read)];
 }
 
-const isWrite = (question: Question): question is Write => WRITES.some((op) => op === question.op);
-
 /** One transaction for all of them (W1). */
-function write(group: { id: number; question: Write }[]): Answer[] {
+function write(group: Request[]): Answer[] {
   if (!group.length) return [];
-  const { sql } = opened();
+  const { begin, commit } = opened();
   const fail = (landed: "no" | "unknown", error: unknown) =>
     group.map(({ id }): Answer => ({ id, failure: failureOf(error, landed) }));
   let answers: Answer[];
   try {
-    sql.begin.run();
-    answers = group.map(({ id, question }) => ({ id, value: apply(question) }));
+    begin.run();
+    answers = group.map((request) => ({ id: request.id, value: perform(request) }));
   } catch (error) {
     if (!rollback()) ended = true;
     const code = codeOf(error);
@@ -181,7 +111,7 @@ function write(group: { id: number; question: Write }[]): Answer[] {
     return fail("no", error);
   }
   try {
-    sql.commit.run();
+    commit.run();
     return answers;
   } catch (error) {
     const code = codeOf(error);
@@ -191,124 +121,27 @@ function write(group: { id: number; question: Write }[]): Answer[] {
   }
 }
 
-function apply(question: Write): AnswerTo[Write["op"]] {
-  const { sql, search, catalog } = opened();
-  switch (question.op) {
-    case "commit":
-      return commit(question.change);
-    case "prune":
-      return prune(question);
-    case "index":
-      return search.index(question.limit);
-    case "retitle":
-      return catalog.retitle(question.session, question.title);
-    case "announced":
-      return catalog.announced(question.id, question.next);
-    case "write":
-      return catalog.write(question.key, question.value, question.at);
-    case "forget":
-      return forget(question);
-    case "claim":
-      return Number(sql.claim.get()?.epoch);
-  }
-}
-
-function commit(change: CommitRow): Verdict {
-  const { sql, catalog } = opened();
-  const { session, epoch, version, at, parent, state } = change;
-  const active = change.active ? 1 : 0;
-  if (epoch < currentEpoch()) return "fenced";
-  if (version !== (sql.version.get(session)?.version ?? 0)) return "stale";
-  const ids = new Set(change.accepted.map(({ id }) => id));
-  if (ids.size < change.accepted.length) return "duplicate";
-  for (const id of ids) if (sql.isKnown.get(id)) return "duplicate";
-
-  if (version === 0) sql.create.run(session, epoch, 1, active, parent, at, at, state, change.title);
-  else sql.change.run(epoch, version + 1, active, parent, at, state, change.title, session);
-  for (const { seq, turn, at, fact } of change.entries) sql.append.run(session, seq, turn, at, fact);
-  for (const { id, digest } of change.accepted) sql.accept.run(id, session, digest, at);
-  for (const { id, turn } of change.taken) sql.take.run(turn === null ? "withdrawn" : "taken", turn, id);
-  for (const { to, turn } of change.announced) catalog.announce(to, session, turn, at);
-  return "done";
-}
-
-function prune({ prefix, before, limit }: Extract<Question, { op: "prune" }>): number {
-  const { sql } = opened();
-  const old = sql.old.all(before, prefix, `${prefix}\u{10ffff}`, limit).map(({ key }) => String(key));
-  for (const key of old) drop(key);
-  return old.length;
-}
-
-function forget({ session, epoch, version }: Extract<Question, { op: "forget" }>): AnswerTo["forget"] {
-  if (epoch < currentEpoch()) return "fenced";
-  if (version !== opened().sql.version.get(session)?.version) return "stale";
-  drop(session);
-  return "done";
-}
-
-function drop(key: string) {
-  const { sql, search } = opened();
-  search.forget(key);
-  sql.dropEntries.run(key);
-  sql.dropInputs.run(key);
-  sql.dropSession.run(key);
-}
-
-function answerRead(id: number, question: Read): Answer {
+function read(request: Request): Answer {
   try {
     if (ended) throw new Error("the file is being opened again after an error"); // W4
-    return { id, value: read(question) };
+    return { id: request.id, value: perform(request) };
   } catch (error) {
-    return { id, failure: failureOf(error, "no", question.op === "open" ? question : undefined) };
+    return { id: request.id, failure: failureOf(error, "no", request.op === "open") };
   }
 }
 
-// oxlint-disable-next-line typescript/consistent-return -- tsc knows that the switch is exhaustive
-function read(question: Read): unknown {
-  if (question.op === "open") return open(question);
-  const { sql, search, catalog } = opened();
-  switch (question.op) {
-    case "search":
-      return search.find(question.query, question.session, question.limit);
-    case "epoch":
-      return currentEpoch();
-    case "load":
-      return sql.load.get(question.session) ?? null;
-    case "entries":
-      return sql.entries.all(question.session, question.after, question.limit);
-    case "turn":
-      return sql.turn.all(question.id);
-    case "input":
-      return sql.input.get(question.id) ?? null;
-    case "active":
-      return catalog.active();
-    case "granted":
-      return catalog.granted();
-    case "children":
-      return catalog.children(question.parent);
-    case "sessions":
-      return catalog.sessions(question);
-    case "summary":
-      return catalog.summary(question.session);
-    case "announcements":
-      return catalog.announcements(question);
-    case "note":
-      return catalog.note(question.key);
-    case "notes":
-      return catalog.notes(question.prefix);
-    case "check":
-      return findDamage(opened().db);
-    case "close":
-      return close();
-  }
+function perform({ op, args }: Request): unknown {
+  const operation: (...args: never[]) => unknown = op === "open" ? open : opened().operations[op];
+  return Reflect.apply(operation, undefined, args);
 }
 
 // ── Opening and closing ───────────────────────────────────────────────────────────────────────────────
 
 class Unusable extends Error {}
 
-function open({ file, readOnly, maxPages }: Place): null {
-  const place = { file, readOnly, maxPages };
+function open(place: Place): void {
+  const { readOnly, maxPages } = place;
+  ({ file } = place);
   const url = pathToFileURL(file);
   url.searchParams.set("mode", readOnly ? "ro" : "rw"); // never creates: an empty file must not hide a lost one
   const db = new DatabaseSync(url, { readOnly, timeout: BUSY_MS, enableForeignKeyConstraints: false });
@@ -329,8 +162,7 @@ function open({ file, readOnly, maxPages }: Place): null {
       db.exec("PRAGMA synchronous = FULL; PRAGMA fullfsync = ON"); // I2; a plain fsync on macOS stops at the drive's cache
       if (maxPages !== null) db.exec(`PRAGMA max_page_count = ${maxPages}`);
     }
-    store = { db, sql: prepare(db), catalog: createCatalog(db), search: createSearch(db), place };
-    return null;
+    store = storeIn(db, place);
   } catch (error) {
     db.close();
     throw error;
@@ -355,7 +187,30 @@ function schemaVersion(db: DatabaseSync, { file, readOnly }: Place, known: numbe
   return version;
 }
 
-function close(): null {
+function storeIn(db: DatabaseSync, place: Place) {
+  const search = searchIndex(db);
+  const journal = journalTables(db);
+  const operations: Omit<Operations, "open"> = {
+    ...journal,
+    ...catalogTable(db, { epoch: journal.epoch, unindex: search.unindex }),
+    ...noteTable(db),
+    ...announcementTable(db),
+    index: search.index,
+    search: search.search,
+    check: () => findDamage(db),
+    close,
+  };
+  return {
+    db,
+    place,
+    operations,
+    begin: db.prepare("BEGIN IMMEDIATE"),
+    commit: db.prepare("COMMIT"),
+    reset: search.reset,
+  };
+}
+
+function close(): void {
   ended = true;
   const { db, place } = opened();
   try {
@@ -363,56 +218,7 @@ function close(): null {
   } catch {
     // The disk may be full. The WAL holds everything, and the next start reads it.
   }
-  return null;
 }
-
-// ── SQL ───────────────────────────────────────────────────────────────────────────────────────────────
-
-type Statements = ReturnType<typeof prepare>;
-
-function prepare(db: DatabaseSync) {
-  return {
-    begin: db.prepare("BEGIN IMMEDIATE"),
-    commit: db.prepare("COMMIT"),
-    epoch: db.prepare("SELECT epoch FROM owner WHERE id = 1"),
-    claim: db.prepare(
-      "INSERT INTO owner VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET epoch = epoch + 1 RETURNING epoch",
-    ),
-
-    version: db.prepare("SELECT version FROM session WHERE key = ?"),
-    isKnown: db.prepare("SELECT 1 FROM input WHERE id = ?"),
-    create: db.prepare(
-      `INSERT INTO session (key, epoch, version, active, parent, created_at, updated_at, state, title)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    ),
-    change: db.prepare(
-      `UPDATE session SET epoch = ?, version = ?, active = ?, parent = ?, updated_at = ?, state = ?,
-         title = CASE title WHEN '' THEN ? ELSE title END WHERE key = ?`,
-    ),
-    append: db.prepare("INSERT INTO entry (session, seq, turn, at, fact) VALUES (?, ?, ?, ?, ?)"),
-    accept: db.prepare("INSERT INTO input (id, session, digest, at, status) VALUES (?, ?, ?, ?, 'waiting')"),
-    take: db.prepare("UPDATE input SET status = ?, turn = ? WHERE id = ?"),
-
-    load: db.prepare(
-      `SELECT key session, epoch, version, state, parent, created_at createdAt, updated_at updatedAt
-       FROM session WHERE key = ?`,
-    ),
-    entries: db.prepare("SELECT seq, turn, at, fact FROM entry WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?"),
-    turn: db.prepare("SELECT seq, turn, at, fact FROM entry WHERE turn = ? ORDER BY seq"),
-    input: db.prepare("SELECT id, session, digest, at, status, turn FROM input WHERE id = ?"),
-
-    // One whose memories have not been told of it is active, but it has no work.
-    old: db.prepare(
-      `SELECT key FROM session WHERE updated_at < ? AND key >= ? AND key < ? AND (active = 0 OR
-         (state ->> '$.turn' IS NULL AND (state ->> '$.parked' OR json_array_length(state, '$.inbox') = 0))) LIMIT ?`,
-    ),
-    dropEntries: db.prepare("DELETE FROM entry WHERE session = ?"),
-    dropInputs: db.prepare("DELETE FROM input WHERE session = ?"),
-    dropSession: db.prepare("DELETE FROM session WHERE key = ?"),
-  };
-}
-
-const currentEpoch = () => Number(opened().sql.epoch.get()?.epoch ?? 0);
 
 function opened() {
   if (!store) throw new Error("the store is not open");
@@ -421,8 +227,8 @@ function opened() {
 
 /** Whether nothing of the transaction is left. */
 function rollback(): boolean {
-  const { db, search } = opened();
-  search.reset();
+  const { db, reset } = opened();
+  reset();
   try {
     if (db.isTransaction) db.exec("ROLLBACK"); // SQLite has done it by itself after some errors
   } catch {
@@ -436,11 +242,10 @@ function rollback(): boolean {
 const codeOf = (error: unknown) =>
   error instanceof Error && "errcode" in error && typeof error.errcode === "number" ? error.errcode & 0xff : NONE;
 
-function failureOf(error: unknown, landed: "no" | "unknown", opening?: Place): Failure {
-  const file = (opening ?? store?.place)?.file ?? "the store";
+function failureOf(error: unknown, landed: "no" | "unknown", opening = false): Failure {
   const text = error instanceof Error ? error.message : String(error);
   const code = codeOf(error);
-  const fails = (message: string, config = false): Failure => ({ landed, message, config: config && !!opening });
+  const fails = (message: string, config = false): Failure => ({ landed, message, config: config && opening });
   if (error instanceof Unusable) return fails(text, true);
   switch (code) {
     case FULL:

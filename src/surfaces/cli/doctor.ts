@@ -2,7 +2,7 @@
 import { accessSync, constants, lstatSync, readdirSync, type Stats, statfsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { ConfigError, messageOf } from "../../core/errors.ts";
-import type { Store } from "../../core/ports.ts";
+import type { Store } from "../../core/store.ts";
 import type { Home } from "../../platform/home.ts";
 import { printable } from "../../platform/logline.ts";
 import { createRedactor } from "../../platform/redact.ts";

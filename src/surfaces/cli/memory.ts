@@ -1,6 +1,6 @@
 // hermes memory: lists, searches, deletes and exports notes.
 import { messageOf } from "../../core/errors.ts";
-import type { Store } from "../../core/ports.ts";
+import type { Search } from "../../core/store.ts";
 import { printable } from "../../platform/logline.ts";
 
 type Target = "memory" | "user";
@@ -29,13 +29,13 @@ export async function exportMemory({ notes, scope, print }: Omit<Looking, "json"
 
 /** Notes that contain all words, then passages of conversations. `store` is null if there are no conversations yet. */
 export async function searchMemory(
-  looking: Looking & { words: string; store: Pick<Store, "search"> | null; limit: number },
+  looking: Looking & { words: string; search: Search | null; limit: number },
 ): Promise<void> {
-  const { notes, scope, json, print, words, store, limit } = looking;
+  const { notes, scope, json, print, words, search, limit } = looking;
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
   const fits = ({ text }: Note) => wanted.every((word) => text.toLowerCase().includes(word));
   const noted = wanted.length === 0 ? [] : (await notesOf(notes, scope)).filter(fits).slice(0, limit);
-  const said = scope === undefined ? ((await store?.search(words, { limit })) ?? []) : [];
+  const said = scope === undefined ? ((await search?.(words, { limit })) ?? []) : [];
   if (json)
     return print(
       [...noted.map(lineOf), ...said.map(({ session, at, text }) => lineOf({ session, at, text }))].join(""),

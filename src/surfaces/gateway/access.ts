@@ -1,7 +1,8 @@
 // Who may talk: nobody by default. An id on the platform's list may talk everywhere; one who paired, in the private chat where
 // they did. Strangers get one short refusal, and nothing of theirs goes any further.
 import type { Person, Place } from "../../core/chat.ts";
-import type { Clock, Notes } from "../../core/ports.ts";
+import type { Clock } from "../../core/ports.ts";
+import type { Notes } from "../../core/store.ts";
 
 /** `*` in `allowed`: whoever the platform lets through. */
 export type Lists = { allowed: readonly string[]; admins: readonly string[] };

@@ -4,10 +4,11 @@ import { CHAT_COMMANDS, findCommand, runCommand, type Typed } from "../../conver
 import { modeNamed } from "../../conversation/modes.ts";
 import { spentIn } from "../../conversation/spent.ts";
 import type { Person } from "../../core/chat.ts";
-import type { Clock, Notes } from "../../core/ports.ts";
+import type { Clock } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Mode, Unattended } from "../../core/session.ts";
 import { BACKGROUND, backgroundSession, generation, generationOf, laterGenerations } from "../../core/session-key.ts";
+import type { Notes } from "../../core/store.ts";
 import { type Access, asRecord, personOf } from "./access.ts";
 import type { Questions } from "./questions.ts";
 import type { Sessions } from "./sessions.ts";

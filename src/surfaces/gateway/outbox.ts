@@ -3,8 +3,9 @@
 
 import { type Chat, type Place, SendFault } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
-import type { Channel, Clock, Log, Notes } from "../../core/ports.ts";
+import type { Channel, Clock, Log } from "../../core/ports.ts";
 import { type ChatKey, parseKey } from "../../core/session-key.ts";
+import type { Notes } from "../../core/store.ts";
 import { asRecord } from "./access.ts";
 import { splitMarkdown } from "./split.ts";
 

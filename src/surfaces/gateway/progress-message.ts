@@ -2,7 +2,8 @@
 // allows; when the answer is there it takes this message's place.
 import type { Chat, Place } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
-import type { Clock, Log, Notes } from "../../core/ports.ts";
+import type { Clock, Log } from "../../core/ports.ts";
+import type { Notes } from "../../core/store.ts";
 import { asRecord } from "./access.ts";
 import type { Tell } from "./notices.ts";
 import { faultOf } from "./outbox.ts";

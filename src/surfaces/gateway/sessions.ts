@@ -1,6 +1,7 @@
 // Which session a place talks in now: the one of its key, until somebody begins anew.
-import type { Notes } from "../../core/ports.ts";
+
 import { generation, generationOf } from "../../core/session-key.ts";
+import type { Notes } from "../../core/store.ts";
 import { asRecord } from "./access.ts";
 
 export type Sessions = ReturnType<typeof createSessions>;

@@ -1,9 +1,11 @@
 // What a terminal does for the slash commands of conversation/commands.
+
 import type { Listed, TerminalContext } from "../../conversation/commands/command.ts";
 import { TERMINAL_COMMANDS } from "../../conversation/commands/commands.ts";
+import { entriesOf } from "../../core/pages.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { isTerminal, shortName, TERMINAL } from "../../core/session-key.ts";
-import { allEntries, exportJson, exportMarkdown } from "./export.ts";
+import { exportJson, exportMarkdown } from "./export.ts";
 import type { Facts } from "./facts.ts";
 import { findSession } from "./find.ts";
 import type { TalkOptions } from "./talk.ts";
@@ -54,7 +56,7 @@ export function commandContext(desk: Desk): TerminalContext {
     choose: view.choose,
     async exportTo(file, format) {
       const json = format ? format === "json" : file.endsWith(".json");
-      const entries = await allEntries(runtime, session);
+      const entries = await entriesOf(runtime, session);
       const text = json
         ? exportJson({ key: session, title }, entries, new Date(desk.now()))
         : exportMarkdown({ key: session, title }, entries);

@@ -1,6 +1,5 @@
 // A conversation as a file: Markdown for people, JSON for programs. Both hold what was taken into turns; what still
 // waits is only counted. The Markdown leaves thoughts out and cuts long results; the JSON cuts nothing.
-import type { Runtime } from "../../core/runtime.ts";
 import type { CallOutcome, Entry, Input, Usage } from "../../core/session.ts";
 import type { Message } from "../../core/transcript.ts";
 import { usagePlus } from "../../core/usage.ts";
@@ -14,18 +13,8 @@ type Said = { at: number; text: string } & (
   | { role: "notice" }
 );
 
-const PAGE = 1_000;
 const LONGEST_RESULT = 4_000;
 const LONGEST_NAME = 200;
-
-export async function allEntries(runtime: Pick<Runtime, "entries">, session: string): Promise<Entry[]> {
-  const all: Entry[] = [];
-  for (;;) {
-    const page = await runtime.entries(session, all.at(-1)?.seq ?? 0, PAGE);
-    all.push(...page);
-    if (page.length < PAGE) return all;
-  }
-}
 
 export function exportMarkdown({ key, title }: Named, entries: readonly Entry[]): string {
   const { said, waiting } = conversation(entries);
@@ -110,8 +99,21 @@ function conversation(entries: readonly Entry[]): { said: Said[]; waiting: numbe
       case "stopping":
         said.push({ role: "notice", at, text: `The turn was ${entry.outcome}.` });
         break;
-      default: // the rest says nothing to a reader
+      case "moved":
+      case "compacted":
+      case "asked":
+      case "decided":
+      case "revoked":
+      case "started":
+      case "retracted":
+      case "abandoned":
+      case "restarted":
+      case "parked":
+      case "delivered":
+      case "ended": // the rest says nothing to a reader
         break;
+      default:
+        entry satisfies never;
     }
   }
   return { said, waiting: waiting.size, usage };

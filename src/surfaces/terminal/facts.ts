@@ -52,9 +52,22 @@ export function after(facts: Facts, entry: Entry): Facts {
       return { ...facts, asking: [] };
     case "ended":
       return { ...facts, asking: [], turn: null };
+    case "forked":
+    case "compacted":
+    case "revoked":
+    case "started":
+    case "cut":
+    case "failed":
+    case "retracted":
+    case "abandoned":
+    case "restarted":
+    case "parked":
+    case "delivered":
+      break;
     default:
-      return facts;
+      entry satisfies never;
   }
+  return facts;
 }
 
 const without = (waiting: Status["inbox"], input: string) => waiting.filter(({ id }) => id !== input);

@@ -1,17 +1,17 @@
 // hermes sessions: what was talked about, newest first.
 
-import type { Store } from "../../core/ports.ts";
 import { shortName } from "../../core/session-key.ts";
+import type { Catalog, Journal } from "../../core/store.ts";
 import { titleOf } from "../../core/title.ts";
 import { printable } from "../../platform/logline.ts";
 
-type Listing = { store: Pick<Store, "sessions" | "entries">; limit: number; json: boolean };
+type Listing = { catalog: Pick<Catalog, "sessions">; journal: Pick<Journal, "entries">; limit: number; json: boolean };
 
-export async function listSessions({ store, limit, json }: Listing): Promise<string> {
-  const rows = await store.sessions({ limit, top: true });
+export async function listSessions({ catalog, journal, limit, json }: Listing): Promise<string> {
+  const rows = await catalog.sessions({ limit, top: true });
   const lines = await Promise.all(
     rows.map(async ({ session, active, entries, updatedAt, ...row }) => {
-      const title = row.title || (await beginning(store, session));
+      const title = row.title || (await beginning(journal, session));
       const at = new Date(updatedAt).toISOString();
       if (json) return `${JSON.stringify({ session, title, active, entries, updated_at: updatedAt / 1_000 })}\n`;
       const name = printable(shortName(session)).padEnd(14);
@@ -23,7 +23,7 @@ export async function listSessions({ store, limit, json }: Listing): Promise<str
 }
 
 /** The title that it would have: for conversations from before there were titles (migration 012). */
-async function beginning(store: Listing["store"], session: string): Promise<string> {
-  const [first] = await store.entries(session, 0, 1);
+async function beginning(journal: Listing["journal"], session: string): Promise<string> {
+  const [first] = await journal.entries(session, 0, 1);
   return first?.kind === "accepted" ? titleOf(first.input.text) : "";
 }

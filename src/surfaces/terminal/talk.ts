@@ -11,6 +11,7 @@ import {
 import { MODE, takenText } from "../../conversation/modes.ts";
 import { spentPlus } from "../../conversation/spent.ts";
 import { messageOf } from "../../core/errors.ts";
+import { entriesOf, pagesOf } from "../../core/pages.ts";
 import type { AcceptRequest, Answer, Receipt, Runtime } from "../../core/runtime.ts";
 import type { Image, Input, Mode, Usage } from "../../core/session.ts";
 import { shortName } from "../../core/session-key.ts";
@@ -46,7 +47,6 @@ export type Talk = ReturnType<typeof createTalk>;
 /** Entries that are read to know where a conversation stands, and turns that are shown again of it. */
 const READ = 2_000;
 const SHOWN = 10;
-const PAGE = 1_000;
 
 export function createTalk(options: TalkOptions) {
   const { runtime, view } = options;
@@ -73,7 +73,7 @@ export function createTalk(options: TalkOptions) {
     const { signal } = following;
     const [status, summary] = await Promise.all([runtime.status(session), runtime.summary(session)]);
     const read = Math.max(0, (summary?.entries ?? 0) - READ);
-    const recent = await runtime.entries(session, read, READ);
+    const recent = await entriesOf(runtime, session, read);
     if (signal.aborted) return; // another one was opened meanwhile
     const inputs = new Map(recent.flatMap((e) => (e.kind === "accepted" ? [[e.input.id, e.input]] : [])));
     const asked = new Set(recent.flatMap((e) => (e.kind === "asked" ? [e.call] : [])));
@@ -130,11 +130,15 @@ export function createTalk(options: TalkOptions) {
 
   /** What a long conversation has cost before the part that was read to show it. */
   async function countEarlier(session: string, upTo: number, signal: AbortSignal): Promise<void> {
-    for (let seq = 0; seq < upTo && !signal.aborted; seq += PAGE) {
-      const page = await runtime.entries(session, seq, Math.min(PAGE, upTo - seq)).catch(() => []);
-      let { spent } = facts;
-      for (const entry of page) if (entry.kind === "thought") spent = spentPlus(spent, entry.model, entry.usage);
-      if (!signal.aborted) now({ ...facts, spent });
+    try {
+      for await (const page of pagesOf(runtime, session, 0, upTo)) {
+        if (signal.aborted) return;
+        let { spent } = facts;
+        for (const entry of page) if (entry.kind === "thought") spent = spentPlus(spent, entry.model, entry.usage);
+        now({ ...facts, spent });
+      }
+    } catch {
+      // What could not be read is not counted; nobody is kept from talking by that.
     }
   }
 

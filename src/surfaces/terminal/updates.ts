@@ -105,8 +105,12 @@ export function createTeller(pen: Pen, inputs = new Map<string, Input>()) {
         pen.settled();
         pen.ended(e.outcome, since ? e.at - since : 0);
         break;
-      default:
+      case "moved":
+      case "revoked":
+      case "delivered":
         break;
+      default:
+        e satisfies never;
     }
   }
 

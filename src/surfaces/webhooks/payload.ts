@@ -1,7 +1,8 @@
 // What goes over the wire to whoever is told of a run's end, and what their answer means.
 import { createHmac } from "node:crypto";
-import type { Announcement, Random } from "../../core/ports.ts";
+import type { Random } from "../../core/ports.ts";
 import type { Run } from "../../core/run.ts";
+import type { Announcement } from "../../core/store.ts";
 
 type Letter = { headers: Record<string, string>; body: string };
 /** "told", or what went wrong; `final`: trying again would not help. */

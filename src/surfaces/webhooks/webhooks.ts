@@ -3,14 +3,15 @@
 //
 // A line is what one target is to hear of one session: in order, the next one only when this one is told or given up.
 import { messageOf } from "../../core/errors.ts";
-import type { Announcement, Clock, Log, Random } from "../../core/ports.ts";
+import type { Clock, Log, Random } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Entry } from "../../core/session.ts";
+import type { Announcement } from "../../core/store.ts";
 import { openPost, type Post } from "../../platform/post.ts";
 import { backoff, letterOf, type Verdict, verdictOf } from "./payload.ts";
 
 type Options = {
-  runtime: Pick<Runtime, "announcements" | "announced" | "run">;
+  runtime: Pick<Runtime, "announcements" | "run">;
   targets: readonly { url: string; secret: string }[];
   clock: Clock;
   random: Random;
@@ -103,7 +104,7 @@ export function createWebhooks({ runtime, targets, clock, random, log, post = op
 
   async function* rows({ dead, after }: { dead: boolean; after: number }): AsyncGenerator<Announcement> {
     for (let page: Announcement[] = [], from = after; ; from = page.at(-1)?.id ?? from) {
-      page = await runtime.announcements({ dead, after: from, limit: PAGE });
+      page = await runtime.announcements.list({ dead, after: from, limit: PAGE });
       yield* page;
       if (page.length < PAGE) return;
     }
@@ -134,7 +135,7 @@ export function createWebhooks({ runtime, targets, clock, random, log, post = op
     const verdict = await attempt(row);
     if (verdict === null) return false;
     const next = typeof verdict === "string" ? null : after(row, verdict);
-    while (!(await tried("unkept", () => runtime.announced(row.id, next)))) {
+    while (!(await tried("unkept", () => runtime.announcements.update(row.id, next)))) {
       if (leaving.signal.aborted) return false;
       await clock.sleep(STORE_MS, leaving.signal);
     }
@@ -182,7 +183,7 @@ export function createWebhooks({ runtime, targets, clock, random, log, post = op
   }
 
   async function dropStranger({ id, to, turn }: Announcement): Promise<void> {
-    await runtime.announced(id, null);
+    await runtime.announcements.update(id, null);
     const why = "its target is not configured any more";
     log("warn", "webhook.dropped", { delivery: id, to: nameOf(to), run: turn, why });
   }

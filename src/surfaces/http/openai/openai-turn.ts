@@ -206,9 +206,28 @@ export function createOutput(run: string): Output {
         return start(entry.call);
       case "acted":
         return end(entry.call, entry.outcome, entry.text);
+      case "forked":
+      case "withdrawn":
+      case "moved":
+      case "began":
+      case "joined":
+      case "compacted":
+      case "asked":
+      case "decided":
+      case "revoked":
+      case "failed":
+      case "retracted":
+      case "stopping":
+      case "abandoned":
+      case "restarted":
+      case "parked":
+      case "delivered":
+      case "ended":
+        break;
       default:
-        return [];
+        entry satisfies never;
     }
+    return [];
   }
 
   return { items, hear, take, input: () => input };

@@ -1,7 +1,9 @@
 // /v1/responses: a turn as OpenAI's Responses API tells it. Everything is read from the turn's journal; nothing else is
 // kept, so what the journal has no place for (metadata, previous_response_id) is only in the answer to the request itself.
+
 import * as z from "zod";
 import { messageOf } from "../../../core/errors.ts";
+import { pagesOf } from "../../../core/pages.ts";
 import type { Run } from "../../../core/run.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Input } from "../../../core/session.ts";
@@ -390,16 +392,11 @@ async function* events(api: Api, turn: Turn, given: Given, signal: AbortSignal):
 
 // ── What is around it ─────────────────────────────────────────────────────────────────────────────────
 
-const PAGE = 1_000;
-
 /** No other turn is in its session. */
 async function isAlone(runtime: Runtime, { id, session }: { id: string; session: string }): Promise<boolean> {
-  for (let after = 0; ; ) {
-    const page = await runtime.entries(session, after, PAGE);
+  for await (const page of pagesOf(runtime, session))
     if (page.some((entry) => entry.kind === "accepted" && entry.input.id !== id)) return false;
-    if (page.length < PAGE) return true;
-    after = page.at(-1)?.seq ?? after;
-  }
+  return true;
 }
 
 /** While its memory is being written a session cannot be forgotten yet. */

@@ -99,9 +99,23 @@ export function createReporter({ id, session, showReasoning }: Reporting, childR
         return [{ event: "run.cancelled" }];
       case "ended":
         return run ? [endOf(run, by)] : [];
+      case "accepted":
+      case "forked":
+      case "moved":
+      case "compacted":
+      case "revoked":
+      case "cut":
+      case "failed":
+      case "retracted":
+      case "abandoned":
+      case "restarted":
+      case "parked":
+      case "delivered":
+        break;
       default:
-        return [];
+        entry satisfies never;
     }
+    return [];
   }
 
   return { skip, tell };
@@ -119,14 +133,30 @@ export const usageOf = ({ usage }: Run) => ({
   total_tokens: usage.input + usage.output,
 });
 
-const NAMES: Partial<Record<Entry["kind"], string>> = {
+/** What such an entry is told as; null: not at all, or as what else is in it says. */
+const NAMES: Record<Entry["kind"], string | null> = {
+  accepted: null,
+  forked: null,
+  withdrawn: "run.cancelled",
+  moved: null,
   began: "run.started",
   joined: "run.steered",
+  thought: null,
+  compacted: null,
   asked: "approval.request",
   decided: "approval.responded",
+  revoked: null,
   started: "tool.started",
+  acted: null,
+  cut: null,
+  failed: null,
+  retracted: null,
   stopping: "run.stopping",
-  withdrawn: "run.cancelled",
+  abandoned: null,
+  restarted: null,
+  parked: null,
+  delivered: null,
+  ended: null,
 };
 
 /** The name of the last event that a viewer of these entries is told; null: none yet. */

@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import * as z from "zod";
+import { pagesOf } from "../../../core/pages.ts";
 import type { AcceptRequest, Receipt, Runtime } from "../../../core/runtime.ts";
 import type { Entry, ModelOptions } from "../../../core/session.ts";
 import { RUN } from "../../../core/session-key.ts";
@@ -135,7 +136,8 @@ async function continueFrom(
   const session = `${RUN}${createHash("sha256").update(`fork\0${previous}\0${key}`).digest("hex").slice(0, 32)}`;
   const last = (await runtime.turn(run.joined ?? run.id)).at(-1)?.seq ?? 0;
   const isNewer = (entry: Entry) => entry.kind === "accepted" && !entry.input.task;
-  const newer = (await runtime.entries(run.session, last, 1_000)).some(isNewer);
+  let newer = false;
+  for await (const page of pagesOf(runtime, run.session, last)) newer ||= page.some(isNewer);
   if (!newer && !apart) return run.session;
   place.enter();
   const made = await runtime.fork({ from: run.session, through: run.joined ?? run.id, session, title: "" });

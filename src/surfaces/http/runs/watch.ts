@@ -1,9 +1,11 @@
 // The events of one run, from any place on. An id is `<place in the session>-<tag of the run>`, and exactly what follows it
 // is sent: also to a viewer that comes late, or again after the server was restarted (I20).
+
 import { createHash } from "node:crypto";
 import { endsTurn, followTurn } from "../../../conversation/follow-turn.ts";
 import { placeOf } from "../../../core/cursor.ts";
 import { Refusal } from "../../../core/errors.ts";
+import { pagesOf } from "../../../core/pages.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Entry } from "../../../core/session.ts";
 import { problem } from "../server/problem.ts";
@@ -87,10 +89,12 @@ export async function checkPlace(runtime: Runtime, run: string, session: string,
 
 /** How much was said in the model call that was under way at that entry. */
 async function saidBehind(runtime: Runtime, session: string, seq: number): Promise<number> {
-  const rest = await runtime.entries(session, seq, 1_000);
-  const end = rest.find(({ kind }) => ["thought", "cut", "restarted", "retracted"].includes(kind));
-  if (!end) return (await runtime.status(session)).said;
-  return end.kind === "thought" || end.kind === "cut" ? end.text.length : Number.POSITIVE_INFINITY; // taken back since
+  for await (const page of pagesOf(runtime, session, seq))
+    for (const entry of page) {
+      if (entry.kind === "thought" || entry.kind === "cut") return entry.text.length;
+      if (entry.kind === "restarted" || entry.kind === "retracted") return Number.POSITIVE_INFINITY; // taken back since
+    }
+  return (await runtime.status(session)).said;
 }
 
 const bare = (cursor: string) => cursor.split("+", 1)[0] ?? "";

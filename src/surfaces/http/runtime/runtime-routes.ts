@@ -223,8 +223,8 @@ export function mirrorRoutes(api: Api): Route[] {
       method: "GET",
       path: "/api/sessions/:id/entries",
       tag: "terminal",
-      summary: "The journal of a session as it is kept",
-      query: { after: "Only entries behind this number", limit: "1 to 1000 (100)" },
+      summary: "The journal of a session as it is kept; an empty list is behind its end",
+      query: { after: "Only entries behind this number", limit: "1 to 1000 (100); fewer come where they are long" },
       answers: { 200: "A list" },
       async handle({ params: { id = "" }, query }) {
         const { after, limit } = parse(entriesQuery, Object.fromEntries(query));

@@ -1,5 +1,5 @@
 // The ends of runs that nobody could be told of: to look at, to try again, to forget.
-import type { Announcement } from "../../../core/ports.ts";
+import type { Announcement } from "../../../core/store.ts";
 import { problem } from "../server/problem.ts";
 import { type Api, ok, type Route, route } from "../server/route.ts";
 
@@ -9,7 +9,7 @@ const MOST = 500;
 export function webhookRoutes({ runtime }: Pick<Api, "runtime">): Route[] {
   async function dead(id: string): Promise<Announcement> {
     const number = /^\d{1,15}$/.test(id) ? Number(id) : 0;
-    const [row] = await runtime.announcements({ dead: true, after: number - 1, limit: 1 });
+    const [row] = await runtime.announcements.list({ dead: true, after: number - 1, limit: 1 });
     if (row?.id === number) return row;
     throw problem(404, "webhook_not_found", `There is no dead delivery ${JSON.stringify(id.slice(0, 20))}.`);
   }
@@ -25,7 +25,7 @@ export function webhookRoutes({ runtime }: Pick<Api, "runtime">): Route[] {
       async handle({ query }) {
         const limit = Math.min(MOST, whole(query, "limit", USUAL));
         const after = whole(query, "after", 0);
-        const rows = await runtime.announcements({ dead: true, after, limit: limit + 1 });
+        const rows = await runtime.announcements.list({ dead: true, after, limit: limit + 1 });
         return ok({ object: "list", data: rows.slice(0, limit).map(shown), has_more: rows.length > limit });
       },
     }),
@@ -37,7 +37,7 @@ export function webhookRoutes({ runtime }: Pick<Api, "runtime">): Route[] {
       answers: { 200: "It waits again, and is sent within seconds", 404: "There is no such delivery" },
       async handle({ params: { id = "" } }) {
         const row = await dead(id);
-        await runtime.announced(row.id, { attempts: 0, due: 0, error: row.error, dead: false });
+        await runtime.announcements.update(row.id, { attempts: 0, due: 0, error: row.error, dead: false });
         return ok({ object: "hermes.webhook.delivery", id: row.id, status: "waiting" });
       },
     }),
@@ -49,7 +49,7 @@ export function webhookRoutes({ runtime }: Pick<Api, "runtime">): Route[] {
       answers: { 200: "It is gone", 404: "There is no such delivery" },
       async handle({ params: { id = "" } }) {
         const row = await dead(id);
-        await runtime.announced(row.id, null);
+        await runtime.announcements.update(row.id, null);
         return ok({ object: "hermes.webhook.delivery", id: row.id, deleted: true });
       },
     }),

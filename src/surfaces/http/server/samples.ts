@@ -123,6 +123,8 @@ export function createTally(give: (sample: Sample) => void): (entry: Entry) => v
       case "delivered":
       case "revoked":
         return;
+      default:
+        entry satisfies never;
     }
   };
 }

@@ -1,5 +1,6 @@
 // What was said in a session, read from its journal: for clients that show a conversation. Entries that are for the machine
 // (a call began, a turn was restarted) are left out.
+import { pagesOf } from "../../../core/pages.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Entry, Image, Input } from "../../../core/session.ts";
 import type { Message } from "../../../core/transcript.ts";
@@ -10,8 +11,6 @@ type Said = { role: string; content: string; [field: string]: unknown };
 type Shown = Said & { id: number; created_at: number; run_id: string | null };
 type Reading = Pick<Runtime, "entries" | "turn">;
 
-/** Entries read at once. */
-const READ = 500;
 /** Characters of a tool's result, unless all of it is asked for. */
 const CUT = 10_000;
 
@@ -23,8 +22,7 @@ export async function readSaid(
 ): Promise<{ data: Shown[]; more: boolean }> {
   const read = createReader(runtime, full);
   const data: Shown[] = [];
-  for (let from = Math.floor(after); ; ) {
-    const entries = await runtime.entries(session, from, READ);
+  for await (const entries of pagesOf(runtime, session, Math.floor(after)))
     for (const entry of entries) {
       const said = await read(entry);
       for (const [index, one] of said.entries()) {
@@ -34,10 +32,7 @@ export async function readSaid(
         data.push({ id, ...one, created_at: entry.at / 1_000, run_id: entry.turn || null });
       }
     }
-    const last = entries.at(-1);
-    if (!last || entries.length < READ) return { data, more: false };
-    from = last.seq;
-  }
+  return { data, more: false };
 }
 
 const placeOf = ({ kind, seq }: Entry, index: number, length: number) =>
@@ -84,9 +79,26 @@ function createReader(runtime: Reading, full: boolean): (entry: Entry) => Promis
         return entry.upTo ? [{ role: "summary", content: entry.summary, up_to: entry.upTo }] : [];
       case "forked":
         return entry.messages.map((message) => copied(message, full));
+      case "accepted":
+      case "withdrawn":
+      case "moved":
+      case "asked":
+      case "decided":
+      case "revoked":
+      case "started":
+      case "failed":
+      case "retracted":
+      case "stopping":
+      case "abandoned":
+      case "restarted":
+      case "parked":
+      case "delivered":
+      case "ended":
+        break;
       default:
-        return [];
+        entry satisfies never;
     }
+    return [];
   };
 }
 

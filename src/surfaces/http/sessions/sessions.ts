@@ -2,10 +2,10 @@
 
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import * as z from "zod";
-import type { SessionPage, SessionPlace, SessionSummary } from "../../../core/ports.ts";
 import type { Receipt, Runtime } from "../../../core/runtime.ts";
 import { MODES } from "../../../core/session.ts";
 import { apiSession } from "../../../core/session-key.ts";
+import type { SessionPage, SessionPlace, SessionSummary } from "../../../core/store.ts";
 import { isOver, watchTurn, whileWaiting } from "../openai/openai-turn.ts";
 import { usageOf } from "../runs/events.ts";
 import { begin, echo, modelOf, sessionId } from "../runs/start.ts";

@@ -1,0 +1,168 @@
+// The durable truth, as small ports: each has a contract suite of its own (test/contract), so that another implementation can
+// take them one by one. Every method may throw a StoreFault; none throws anything else for trouble with the disk.
+import type { Entry, Session } from "./session.ts";
+
+export type Store = {
+  readonly journal: Journal;
+  readonly catalog: Catalog;
+  readonly notes: Notes;
+  readonly announcements: Announcements;
+  readonly search: Search;
+  /** What is wrong with what is stored; empty: nothing. */
+  check(): Promise<string[]>;
+  close(): Promise<void>;
+};
+
+// ── Journal: what happened in sessions, and the state it left them in ─────────────────────────────────
+
+/** One change: state, entries and inputs together, or nothing of it. */
+export type Commit = {
+  session: string;
+  /** The writer's claim. Older than the store's: "fenced", nothing is written (I21). */
+  epoch: number;
+  /** The version this change was made from; 0: the session is new. Not the stored one: "stale". */
+  version: number;
+  state: Session;
+  /** Whether a process that starts must look at this session. */
+  active: boolean;
+  parent: string | null;
+  at: number;
+  entries: Entry[];
+  /** Inputs accepted here. One whose id exists already: "duplicate", nothing is written (I3). */
+  accepted: { id: string; digest: string }[];
+  /** Inputs that this change gives to a turn, or (null) withdraws. */
+  taken: { id: string; turn: string | null }[];
+  /** What to call the session, if it has no name yet. */
+  title?: string;
+  /** Ends of turns that somebody outside wants to hear of. */
+  announced?: { to: string; turn: string }[];
+};
+export type Verdict = "done" | "stale" | "duplicate" | "fenced";
+
+export type SessionRow = {
+  session: string;
+  /** The claim under which it was last written. */
+  epoch: number;
+  version: number;
+  state: Session;
+  parent: string | null;
+  createdAt: number;
+  updatedAt: number;
+};
+export type InputRow = {
+  id: string;
+  session: string;
+  digest: string;
+  at: number;
+  /** `taken`: `turn` is the turn it is in. */
+  status: "waiting" | "taken" | "withdrawn";
+  turn: string | null;
+};
+
+/** Characters of JSON in one page of entries: 1,000 entries of 10 MB each would not fit into memory. */
+export const PAGE_CHARS = 4_000_000;
+
+export interface Journal {
+  /** Become the owner: returns a higher epoch than ever before; nobody with a lower one can commit again. */
+  claim(): Promise<number>;
+  /** The epoch of the newest claim. */
+  epoch(): Promise<number>;
+  load(session: string): Promise<SessionRow | null>;
+  /** Returns when the change is durable: on the disk, not on its way there (I2). */
+  commit(commit: Commit): Promise<Verdict>;
+  /** In order of `seq`, those with `seq > after`, at most `limit` and at most PAGE_CHARS, but never none while there are any:
+   *  a short page is not the last one, an empty page is behind the end. */
+  entries(session: string, after: number, limit: number): Promise<Entry[]>;
+  /** All entries of one turn, in order: its `accepted` first. */
+  turn(id: string): Promise<Entry[]>;
+  input(id: string): Promise<InputRow | null>;
+  /** Sessions that were committed with `active`, oldest change first. */
+  active(): Promise<{ session: string; updatedAt: number }[]>;
+  children(parent: string): Promise<string[]>;
+}
+
+// ── Catalog: the list of sessions ─────────────────────────────────────────────────────────────────────
+
+export type SessionSummary = {
+  session: string;
+  title: string;
+  parent: string | null;
+  active: boolean;
+  entries: number;
+  createdAt: number;
+  updatedAt: number;
+};
+
+/** Where a list goes on: after this one. */
+export type SessionPlace = { updatedAt: number; session: string };
+export type SessionPage = {
+  after?: SessionPlace;
+  limit: number;
+  /** Without those that another session made. */
+  top?: boolean;
+  /** Only those at work. */
+  active?: boolean;
+  /** Only those with this in their title. */
+  titled?: string;
+  /** Only those whose key begins like this. */
+  prefix?: string;
+};
+
+export interface Catalog {
+  /** Newest change first. */
+  sessions(page: SessionPage): Promise<SessionSummary[]>;
+  summary(session: string): Promise<SessionSummary | null>;
+  /** False: there is no such session. */
+  retitle(session: string, title: string): Promise<boolean>;
+  /** Those in which a yes holds for the rest of the session. */
+  granted(): Promise<string[]>;
+  /** Forgets it with everything in it, if this is still its version. */
+  forget(which: Pick<Commit, "session" | "epoch" | "version">): Promise<Exclude<Verdict, "duplicate">>;
+  /** Forgets what has no work and was last changed before `before`, with everything in it, if its key starts with `prefix`. Returns how many. */
+  prune(prefix: string, before: number): Promise<number>;
+}
+
+// ── Notes ─────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Something small that a surface must not forget, under a name of its own (`pairing/telegram/123`). */
+export type Note = { key: string; value: unknown; at: number };
+export interface Notes {
+  get(key: string): Promise<unknown>;
+  /** Durable when it returns. Undefined: forgotten. */
+  set(key: string, value: unknown): Promise<void>;
+  /** Those whose key begins like this, in order of their keys. */
+  list(prefix: string): Promise<Note[]>;
+}
+
+// ── Announcements: made by a commit, kept until their receiver has them ───────────────────────────────
+
+/** The end of a turn that is still to be told to somebody. `dead`: given up, until somebody revives it. */
+export type Announcement = {
+  id: number;
+  to: string;
+  session: string;
+  turn: string;
+  at: number;
+  attempts: number;
+  due: number;
+  error: string;
+  dead: boolean;
+};
+export type AnnouncementPage = { dead: boolean; after: number; limit: number };
+/** When and how to go on with an announcement. */
+export type NextAttempt = Pick<Announcement, "attempts" | "due" | "error" | "dead">;
+
+export interface Announcements {
+  /** The dead ones, or else the others, in the order in which they were made; those with `id > after`. */
+  list(page: AnnouncementPage): Promise<Announcement[]>;
+  /** Null: it was told, and is removed. */
+  update(id: number, next: NextAttempt | null): Promise<void>;
+}
+
+// ── Search ────────────────────────────────────────────────────────────────────────────────────────────
+
+/** One entry; `text` is the part of it that fits. */
+export type Found = { session: string; seq: number; turn: string; at: number; text: string };
+/** What people and models said, best match first, of equal ones the newest: all words of the query, or else any.
+ * `session` is a key or its first parts: `a:b` is `a:b` and `a:b:…`, never `a:bc`. */
+export type Search = (query: string, within: { session?: string; limit: number }) => Promise<Found[]>;

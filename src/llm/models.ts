@@ -1,0 +1,57 @@
+// The models of a configuration: those that are asked in turn, and any other that a turn asks for by name.
+import { createBounded } from "../core/bounded.ts";
+import type { Clock, Model } from "../core/ports.ts";
+import { createDemoModel } from "./demo.ts";
+import { chooseEndpoints, type Endpoint, type ModelSettings } from "./endpoint.ts";
+import { createModel } from "./provider.ts";
+
+/** Models that were asked for by name, kept open. Whoever may call us names them: there must be an end. */
+const MOST_NAMED = 32;
+
+export function openModels(options: {
+  settings: ModelSettings;
+  endpoints: readonly Endpoint[];
+  clock: Clock;
+  redact(text: string): string;
+}): { models: Model[]; modelNamed(name: string): Model | null } {
+  const { settings, endpoints, clock, redact } = options;
+  const [primary] = endpoints;
+  const modelOf = (endpoint: Endpoint): Model =>
+    endpoint.provider === "demo" ? createDemoModel(clock) : withoutSecrets(createModel(endpoint), redact);
+
+  /** Null: it is the first of the models, or there is no choice. */
+  function open(name: string): Model | null {
+    const [, provider, model = name] = /^(openai-compatible|openai|anthropic):(.+)$/.exec(name) ?? [];
+    if (!primary || primary.provider === "demo") return null;
+    if (model === primary.model && (!provider || provider === primary.provider)) return null;
+    const [endpoint = primary] = provider
+      ? chooseEndpoints({ ...settings, model: { ...settings.model, provider: providerOf(provider), default: model } })
+      : [];
+    return modelOf({ ...endpoint, model, guessed: true });
+  }
+
+  const named = createBounded<{ model: Model | null }>(MOST_NAMED);
+  return {
+    models: endpoints.map(modelOf),
+    modelNamed(name) {
+      const known = named.get(name) ?? { model: open(name) };
+      named.set(name, known);
+      return known.model;
+    },
+  };
+}
+
+const PROVIDERS = ["openai-compatible", "openai", "anthropic"] as const;
+const providerOf = (name: string) => PROVIDERS.find((provider) => provider === name) ?? "auto";
+
+/** A provider may repeat our key in its error, and that goes into the journal and to clients. */
+const withoutSecrets = (model: Model, redact: (text: string) => string): Model => ({
+  ...model,
+  get context() {
+    return model.context; // it may be learnt
+  },
+  async call(...given) {
+    const result = await model.call(...given);
+    return result.end === "fault" ? { ...result, reason: redact(result.reason) } : result;
+  },
+});

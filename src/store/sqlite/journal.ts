@@ -1,0 +1,185 @@
+// The journal in SQLite: states, entries and inputs.
+import type { DatabaseSync } from "node:sqlite";
+import { ConfigError } from "../../core/errors.ts";
+import { type Entry, type Fact, fresh, upgraded } from "../../core/session.ts";
+import {
+  type Commit,
+  type InputRow,
+  type Journal,
+  PAGE_CHARS,
+  type SessionRow,
+  type Verdict,
+} from "../../core/store.ts";
+import { undamaged } from "./json.ts";
+import type { Thread } from "./thread.ts";
+
+type EntryRow = { seq: number; turn: string; at: number; fact: string };
+/** A Commit with its JSON already made, so that only strings and numbers cross between the threads. */
+type CommitRow = Omit<Required<Commit>, "state" | "entries"> & { state: string; entries: EntryRow[] };
+type StateRow = Omit<SessionRow, "state"> & { state: string };
+
+const STATE_VERSION = fresh.v;
+
+// ── In the thread ─────────────────────────────────────────────────────────────────────────────────────
+
+export function journalTables(db: DatabaseSync) {
+  const sql = {
+    epoch: db.prepare("SELECT epoch FROM owner WHERE id = 1"),
+    claim: db.prepare(
+      "INSERT INTO owner VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET epoch = epoch + 1 RETURNING epoch",
+    ),
+
+    version: db.prepare("SELECT version FROM session WHERE key = ?"),
+    isKnown: db.prepare("SELECT 1 FROM input WHERE id = ?"),
+    create: db.prepare(
+      `INSERT INTO session (key, epoch, version, active, parent, created_at, updated_at, state, title)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    ),
+    change: db.prepare(
+      `UPDATE session SET epoch = ?, version = ?, active = ?, parent = ?, updated_at = ?, state = ?,
+         title = CASE title WHEN '' THEN ? ELSE title END WHERE key = ?`,
+    ),
+    append: db.prepare("INSERT INTO entry (session, seq, turn, at, fact) VALUES (?, ?, ?, ?, ?)"),
+    accept: db.prepare("INSERT INTO input (id, session, digest, at, status) VALUES (?, ?, ?, ?, 'waiting')"),
+    take: db.prepare("UPDATE input SET status = ?, turn = ? WHERE id = ?"),
+    announce: db.prepare("INSERT INTO announcement (recipient, session, turn, at) VALUES (?, ?, ?, ?)"),
+
+    load: db.prepare(
+      `SELECT key session, epoch, version, state, parent, created_at createdAt, updated_at updatedAt
+       FROM session WHERE key = ?`,
+    ),
+    entries: db.prepare("SELECT seq, turn, at, fact FROM entry WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?"),
+    turn: db.prepare("SELECT seq, turn, at, fact FROM entry WHERE turn = ? ORDER BY seq"),
+    input: db.prepare("SELECT id, session, digest, at, status, turn FROM input WHERE id = ?"),
+    active: db.prepare(
+      "SELECT key session, updated_at updatedAt FROM session WHERE active = 1 ORDER BY updated_at, rowid",
+    ),
+    children: db.prepare("SELECT key FROM session WHERE parent = ? ORDER BY rowid"),
+  };
+  const epoch = (): number => Number(sql.epoch.get()?.["epoch"] ?? 0);
+
+  function commit(change: CommitRow): Verdict {
+    const { session, version, at, parent, state } = change;
+    const active = change.active ? 1 : 0;
+    if (change.epoch < epoch()) return "fenced";
+    if (version !== (sql.version.get(session)?.["version"] ?? 0)) return "stale";
+    const ids = new Set(change.accepted.map(({ id }) => id));
+    if (ids.size < change.accepted.length) return "duplicate";
+    for (const id of ids) if (sql.isKnown.get(id)) return "duplicate";
+
+    if (version === 0) sql.create.run(session, change.epoch, 1, active, parent, at, at, state, change.title);
+    else sql.change.run(change.epoch, version + 1, active, parent, at, state, change.title, session);
+    for (const entry of change.entries) sql.append.run(session, entry.seq, entry.turn, entry.at, entry.fact);
+    for (const { id, digest } of change.accepted) sql.accept.run(id, session, digest, at);
+    for (const { id, turn } of change.taken) sql.take.run(turn === null ? "withdrawn" : "taken", turn, id);
+    for (const { to, turn } of change.announced) sql.announce.run(to, session, turn, at);
+    return "done";
+  }
+
+  return {
+    claim: (): number => Number(sql.claim.get()?.["epoch"]),
+    epoch,
+    commit,
+    load(session: string): StateRow | null {
+      const row = sql.load.get(session);
+      return row ? stateRowOf(row) : null;
+    },
+    entries(session: string, after: number, limit: number): EntryRow[] {
+      const page: EntryRow[] = [];
+      let room = PAGE_CHARS;
+      for (const row of sql.entries.iterate(session, after, limit)) {
+        const entry = entryRowOf(row);
+        room -= entry.fact.length;
+        if (room < 0 && page.length) break;
+        page.push(entry);
+      }
+      return page;
+    },
+    turn: (id: string): EntryRow[] => sql.turn.all(id).map(entryRowOf),
+    input(id: string): InputRow | null {
+      const row = sql.input.get(id);
+      return row ? inputRowOf(row) : null;
+    },
+    active: (): { session: string; updatedAt: number }[] =>
+      sql.active.all().map(({ session, updatedAt }) => ({ session: String(session), updatedAt: Number(updatedAt) })),
+    children: (parent: string): string[] => sql.children.all(parent).map(({ key }) => String(key)),
+  };
+}
+
+type Row = Record<string, unknown>;
+const textOrNull = (value: unknown) => (typeof value === "string" ? value : null);
+
+const stateRowOf = (row: Row): StateRow => ({
+  session: String(row["session"]),
+  epoch: Number(row["epoch"]),
+  version: Number(row["version"]),
+  state: String(row["state"]),
+  parent: textOrNull(row["parent"]),
+  createdAt: Number(row["createdAt"]),
+  updatedAt: Number(row["updatedAt"]),
+});
+
+const entryRowOf = ({ seq, turn, at, fact }: Row): EntryRow => {
+  return { seq: Number(seq), turn: String(turn), at: Number(at), fact: String(fact) };
+};
+
+const inputRowOf = ({ id, session, digest, at, status, turn }: Row): InputRow => ({
+  id: String(id),
+  session: String(session),
+  digest: String(digest),
+  at: Number(at),
+  status: status === "taken" || status === "withdrawn" ? status : "waiting",
+  turn: textOrNull(turn),
+});
+
+// ── In the process ────────────────────────────────────────────────────────────────────────────────────
+
+export function journalPort({ file, ask, write }: Thread): Journal {
+  let mine: number | null = null;
+  return {
+    claim: async () => {
+      mine = await write("claim");
+      return mine;
+    },
+    // While we hold the lock nobody else can claim: no need to ask the thread, behind whatever it writes.
+    epoch: () => (mine === null ? ask("epoch") : Promise.resolve(mine)),
+    load: async (session) => {
+      const row = await ask("load", session);
+      return row && sessionOf(row, file);
+    },
+    commit: async (change) => write("commit", rowOf(change)),
+    entries: async (session, after, limit) => entriesOf(await ask("entries", session, after, limit), file),
+    turn: async (id) => entriesOf(await ask("turn", id), file),
+    input: (id) => ask("input", id),
+    active: () => ask("active"),
+    children: (parent) => ask("children", parent),
+  };
+}
+
+function rowOf({ state, entries, title = "", announced = [], ...rest }: Commit): CommitRow {
+  return {
+    ...rest,
+    title,
+    announced,
+    state: JSON.stringify(state),
+    entries: entries.map(({ seq, turn, at, ...fact }) => ({ seq, turn, at, fact: JSON.stringify(fact) })),
+  };
+}
+
+function sessionOf(row: StateRow, file: string): SessionRow {
+  const state = undamaged(`session ${row.session} in ${file}`, (): { v: number } => JSON.parse(row.state));
+  if (state.v > STATE_VERSION)
+    throw new ConfigError(
+      `session ${row.session} in ${file} was written by a newer hermes (state ${state.v}, ` +
+        `this one knows ${STATE_VERSION}); install that version`,
+    );
+  return { ...row, state: upgraded(state) };
+}
+
+const entriesOf = (rows: EntryRow[], file: string): Entry[] =>
+  rows.map(({ seq, turn, at, fact }) => ({
+    seq,
+    turn,
+    at,
+    ...undamaged(`entry ${seq} of turn ${turn} in ${file}`, (): Fact => JSON.parse(fact)),
+  }));
