@@ -6,6 +6,7 @@ import { ConfigError, messageOf, Refusal, type RefusalCode } from "../core/error
 import type { RunningJobs } from "../core/jobs.ts";
 import type { Clock, Log, Store, Tool } from "../core/ports.ts";
 import type { Runtime } from "../core/runtime.ts";
+import { backoff } from "../core/wait.ts";
 import { distrustPrograms } from "../platform/programs.ts";
 import { escapeForDisplay } from "../policy/display.ts";
 import { openHomePolicy } from "../policy/home-policy.ts";
@@ -82,7 +83,7 @@ export type Toolbox = {
 };
 
 const SEARCH = { capBytes: 8_000_000, timeoutMs: 60_000 };
-const LONGEST_WAIT_MS = 60_000;
+const WAIT_MS = { first: 1_000, most: 60_000 };
 /** What is refused for these reasons can be accepted later. */
 const PASSING: ReadonlySet<RefusalCode> = new Set(["store_unavailable", "inbox_full"]);
 
@@ -184,7 +185,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
         const again = error instanceof Refusal && PASSING.has(error.code);
         log("warn", again ? "notice.delayed" : "notice.lost", { session, tries, error: messageOf(error) });
         if (!again) return;
-        await clock.sleep(Math.min(LONGEST_WAIT_MS, 1_000 * 2 ** tries), closing.signal);
+        await clock.sleep(backoff(tries, WAIT_MS), closing.signal);
       }
     }
   }

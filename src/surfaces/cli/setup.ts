@@ -3,6 +3,7 @@
 import { text as readAll } from "node:stream/consumers";
 import { ConfigError } from "../../core/errors.ts";
 import type { Clock, FaultKind } from "../../core/ports.ts";
+import { linked } from "../../core/wait.ts";
 import { type Home, makeHome } from "../../platform/home.ts";
 import { printable } from "../../platform/logline.ts";
 import { createRedactor } from "../../platform/redact.ts";
@@ -173,15 +174,13 @@ async function tryOut(
     teller.warn(`Stronger than what you chose: ${[...new Set(stronger.map(({ from }) => from))].join(", ")}`);
   }
   teller.step(`Asking ${describe(endpoint)} …`);
-  const tooLong = new AbortController();
-  const over = new AbortController();
-  void clock.sleep(TEST_MS, over.signal).then(() => tooLong.abort());
+  const tooLong = linked([], { clock, ms: TEST_MS });
   const began = performance.now();
   const messages = [{ role: "user" as const, text: "Answer with one word: ok" }];
   const request = { session: "setup", system: "", messages, tools: [], final: true };
   const hear = { text: () => {}, reasoning: () => {}, alive: () => {} };
   const result = await endpoint.open().call(request, hear, tooLong.signal);
-  over.abort();
+  tooLong.release();
   if (result.end === "aborted") return `It does not work: no answer in ${TEST_MS / 1_000} s. ${ADVICE.stalled}`;
   if (result.end === "fault") return `It does not work: ${result.reason.replace(/\.$/, "")}. ${ADVICE[result.kind]}`;
   teller.success(`It works: answered in ${((performance.now() - began) / 1_000).toFixed(1)} s.`);

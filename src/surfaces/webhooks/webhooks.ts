@@ -6,6 +6,7 @@ import { messageOf } from "../../core/errors.ts";
 import type { Announcement, Clock, Log, Random } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Entry } from "../../core/session.ts";
+import { within } from "../../core/wait.ts";
 import { openPost, type Post } from "../../platform/post.ts";
 import { backoff, letterOf, type Verdict, verdictOf } from "./payload.ts";
 
@@ -208,9 +209,7 @@ export function createWebhooks({ runtime, targets, clock, random, log, post = op
     async close(ms) {
       closing = true;
       wake();
-      const done = new AbortController();
-      void working.then(() => done.abort());
-      await clock.sleep(ms, done.signal);
+      await within(clock, ms, working);
       leaving.abort();
       wake();
       await post.close();
