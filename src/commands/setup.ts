@@ -1,6 +1,7 @@
 // hermes models, setup, doctor: who answers, and whether everything is in order.
 import type { Command } from "commander";
 import { ConfigError } from "../core/errors.ts";
+import { alternatives, PROVIDERS } from "../core/providers.ts";
 import { homeOf } from "../platform/home.ts";
 import { createRedactor } from "../platform/redact.ts";
 import type { SetupFlags } from "../surfaces/cli/setup.ts";
@@ -22,16 +23,15 @@ export function addSetup(program: Command): void {
   program
     .command("setup")
     .description("choose who answers and how careful to be: asks, tries it, then writes config.yaml and .env")
-    .option("--provider <name>", "openrouter, anthropic, openai, openai-compatible or demo")
+    .option("--provider <name>", alternatives(PROVIDERS.map(({ name }) => name)))
     .option("--model <name>", "the model to use")
     .option("--base-url <url>", "where the server answers")
     .option("--key-stdin", "read the key from stdin", false)
     .option("--yes", "ask nothing: what is not given stays as it is, or is the default", false)
     .action(async (flags: SetupFlags) => {
       const { setUp } = await import("../surfaces/cli/setup.ts");
-      const { VENDORS: vendors } = await import("../llm/endpoint.ts");
       const { clock } = await import("../platform/clock.ts");
-      process.exitCode = await setUp({ flags, home: homeOf(env), vendors, look: await outlook(), clock });
+      process.exitCode = await setUp({ flags, home: homeOf(env), look: await outlook(), clock });
     });
 
   program

@@ -9,6 +9,7 @@ import type { Config } from "../config/schema.ts";
 import { createBounded } from "../core/bounded.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Channel, Log, Model, Store, Tool } from "../core/ports.ts";
+import { formatAndModel } from "../core/providers.ts";
 import type { Observe } from "../engine/dispatch.ts";
 import { createEngine, type Engine } from "../engine/engine.ts";
 import { createDemoModel } from "../llm/demo.ts";
@@ -101,11 +102,12 @@ export async function openRuntime(options: {
   const models = endpoints.map(modelOf);
   const [primary] = endpoints;
   const modelNamed = (name: string) => {
-    const [, provider, model = name] = /^(openai-compatible|openai|anthropic):(.+)$/.exec(name) ?? [];
+    const parts = formatAndModel(name);
+    const { format, model } = parts.format === "demo" ? { format: null, model: name } : parts; // `demo:latest`, of Ollama
     if (!primary || primary.provider === "demo") return null;
-    if (model === primary.model && (!provider || provider === primary.provider)) return null;
-    const [endpoint = primary] = provider
-      ? chooseEndpoints({ ...config, model: { ...config.model, provider: providerOf(provider), default: model } })
+    if (model === primary.model && (!format || format === primary.provider)) return null;
+    const [endpoint = primary] = format
+      ? chooseEndpoints({ ...config, model: { ...config.model, provider: format, default: model } })
       : [];
     return modelOf({ ...endpoint, model, guessed: true });
   };
@@ -358,9 +360,6 @@ function keepLast<T>(most: number, make: (name: string) => T): (name: string) =>
     return known.made;
   };
 }
-
-const PROVIDERS = ["openai-compatible", "openai", "anthropic"] as const;
-const providerOf = (name: string) => PROVIDERS.find((provider) => provider === name) ?? "auto";
 
 /** Whether answers can be delivered to that session. */
 export const deliversBy = ({ gateway: { telegram, discord, slack, webhook } }: Config) => {
