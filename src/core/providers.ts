@@ -24,12 +24,12 @@ export type Provider = {
   /** The variable of its address, where it has one. */
   addressVariable?: string;
   /** Where it answers, and the model that is asked when none is named. Without it the server is the user's own. */
-  vendor?: { baseUrl: string; model: string };
+  usual?: { baseUrl: string; model: string };
   /** Addresses that are its own: its key goes nowhere else. */
   owns?: RegExp;
 };
 /** One with an address and a key of its own: `providers.<name>` in the configuration. */
-export type Vendor = Provider & Required<Pick<Provider, "vendor" | "owns">>;
+export type Vendor = Provider & Required<Pick<Provider, "usual" | "owns">>;
 
 /** In the order in which they are offered; of several keys, that of the first one is used. */
 export const VENDORS: readonly Vendor[] = [
@@ -39,7 +39,7 @@ export const VENDORS: readonly Vendor[] = [
     hint: "one key, most models: openrouter.ai/keys",
     format: "openai-compatible",
     keyVariable: "OPENROUTER_API_KEY",
-    vendor: { baseUrl: "https://openrouter.ai/api/v1", model: "anthropic/claude-sonnet-4.5" },
+    usual: { baseUrl: "https://openrouter.ai/api/v1", model: "anthropic/claude-sonnet-4.5" },
     owns: /openrouter/,
   },
   {
@@ -49,7 +49,7 @@ export const VENDORS: readonly Vendor[] = [
     format: "anthropic",
     keyVariable: "ANTHROPIC_API_KEY",
     addressVariable: "ANTHROPIC_BASE_URL",
-    vendor: { baseUrl: "https://api.anthropic.com/v1", model: "claude-sonnet-4-5" },
+    usual: { baseUrl: "https://api.anthropic.com/v1", model: "claude-sonnet-4-5" },
     owns: /\banthropic\b/,
   },
   {
@@ -59,7 +59,7 @@ export const VENDORS: readonly Vendor[] = [
     format: "openai",
     keyVariable: "OPENAI_API_KEY",
     addressVariable: "OPENAI_BASE_URL",
-    vendor: { baseUrl: "https://api.openai.com/v1", model: "gpt-5.1" },
+    usual: { baseUrl: "https://api.openai.com/v1", model: "gpt-5.1" },
     owns: /\bapi\.openai\.com\b/,
   },
 ];

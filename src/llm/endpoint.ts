@@ -69,15 +69,15 @@ function choose({ providers }: ModelSettings, wanted: Wanted): Endpoint {
   });
   const keyOf = ({ name }: Vendor) => providers[name]?.api_key;
   const of = (vendor: Vendor, because: string) => {
-    const address = wanted.base_url ?? providers[vendor.name]?.base_url ?? vendor.vendor.baseUrl;
-    return made(vendor.format, address, keyOf(vendor), wanted.model ?? vendor.vendor.model, because);
+    const address = wanted.base_url ?? providers[vendor.name]?.base_url ?? vendor.usual.baseUrl;
+    return made(vendor.format, address, keyOf(vendor), wanted.model ?? vendor.usual.model, because);
   };
   const { openai } = providers;
   // A key goes nowhere but to the server it is for.
   const compatible = (address: string, because: string) => {
     const vendor = vendorAt("openai-compatible", address);
     return vendor
-      ? made("openai-compatible", address, keyOf(vendor), wanted.model ?? vendor.vendor.model, because)
+      ? made("openai-compatible", address, keyOf(vendor), wanted.model ?? vendor.usual.model, because)
       : made("openai-compatible", address, openai?.api_key, named(wanted), because);
   };
   const demo = (because: string): Endpoint => ({ ...made("demo", "", "", "offline-demo", because), apiKey: "" });
@@ -86,7 +86,7 @@ function choose({ providers }: ModelSettings, wanted: Wanted): Endpoint {
   if (provider === "demo") return demo("it is configured");
   if (provider === "openai-compatible") {
     const withKey = VENDORS.find((vendor) => vendor.format === provider && keyOf(vendor));
-    const where = address ?? openai?.base_url ?? withKey?.vendor.baseUrl;
+    const where = address ?? openai?.base_url ?? withKey?.usual.baseUrl;
     if (where) return compatible(where, "it is configured");
     throw new ConfigError('model.provider "openai-compatible" needs model.base_url: set it to the server\'s address.');
   }

@@ -38,13 +38,13 @@ export function draftsOf(home: Home, current: Current, answers: Answers): Map<st
 
 function changesOf(current: Current, answers: Answers): Changes {
   const { provider, baseUrl, model, key, guards, offer } = answers;
-  const { format, vendor } = provider;
+  const { format, usual } = provider;
   const changes: Changes = { "model.provider": format };
   if (format !== "demo") {
-    const usual = format !== "openai-compatible" && baseUrl === vendor?.baseUrl;
+    const known = format !== "openai-compatible" && baseUrl === usual?.baseUrl;
     const moved = current.endpoint?.provider !== provider || current.endpoint.baseUrl !== baseUrl;
     changes["model.default"] = model;
-    changes["model.base_url"] = usual ? undefined : baseUrl;
+    changes["model.base_url"] = known ? undefined : baseUrl;
     // A key in config.yaml is stronger than .env, and belongs to the server that it was for.
     if (key || moved) changes["model.api_key"] = undefined;
     // A window belongs to the model that it was for.

@@ -50,7 +50,7 @@ export function openPrompts({ flags, clean, primaryOf }: Desk) {
     );
     const same = before?.provider === provider ? before : null;
     if (provider.format === "demo") return { provider, baseUrl: "", model: "", key: "" };
-    const { vendor } = provider;
+    const vendor = provider.usual;
     const given = flags.baseUrl ?? same?.baseUrl ?? vendor?.baseUrl ?? "";
     const baseUrl = vendor ? given : await askAddress(given);
     const usual = flags.model ?? (same?.baseUrl === baseUrl ? same.model : (vendor?.model ?? ""));

@@ -138,7 +138,7 @@ async function fromFlags({ flags, home }: SetupOptions, current: Current): Promi
   const provider = providerNamed(flags.provider);
   if (!provider) return howTo(home);
   if (provider.format === "demo") return { provider, baseUrl: "", model: "", key: "" };
-  const { vendor } = provider;
+  const vendor = provider.usual;
   const before = current.endpoint?.provider === provider ? current.endpoint : null;
   const baseUrl = flags.baseUrl ?? before?.baseUrl ?? vendor?.baseUrl;
   if (!baseUrl) return "--base-url is missing: where the server answers, such as http://127.0.0.1:11434/v1";
