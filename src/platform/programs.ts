@@ -12,7 +12,7 @@ const PLACES = (
   .split(" ");
 
 let forbidden: readonly string[] = [];
-const known = new Map<string, string | null>();
+const known = new Map<string, string | null>(); // of the few names that this program asks for
 
 /** Where the agent may write: a system directory below one of these counts for nothing. */
 export function distrustPrograms(roots: readonly string[]): void {
