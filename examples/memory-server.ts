@@ -1,5 +1,5 @@
-// A memory server for hermes: all that docs/memory.md asks for, in one file. Turns are lines of a JSONL file;
-// recalled are those that share the most words with the question.
+// A memory server for hermes: the whole protocol of docs/memory.md in one file. Turns are lines of a JSONL file. Recall
+// returns the turns that share the most words with the question.
 //
 //   MEMORY_TOKEN=… node examples/memory-server.ts turns.jsonl 8700
 import { appendFileSync, existsSync, readFileSync } from "node:fs";

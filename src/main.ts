@@ -1,5 +1,5 @@
-// Where the program begins: its commands in the order of the help, its command line, its exit code. A command's body is
-// imported when it is run, so that `hermes --help` costs no more than it shows.
+// The entry point: registers the commands in the order of the help, reads the command line and sets the exit code. Each command
+// imports its code when it runs, so `hermes --help` loads none of it.
 import { fileURLToPath } from "node:url";
 import { Command, CommanderError } from "commander";
 import pkg from "../package.json" with { type: "json" };
@@ -17,7 +17,7 @@ import { takeSecrets } from "./platform/handed-secrets.ts";
 import { createRedactor } from "./platform/redact.ts";
 
 takeSecrets(process.env);
-// The reader has had enough (`hermes logs | head`): that is no failure.
+// The reader closed the pipe (`hermes logs | head`): this is not a failure.
 process.stdout.on("error", (error) => process.exit("code" in error && error.code === "EPIPE" ? EXIT.ok : EXIT.failed));
 
 const program = new Command("hermes")
@@ -29,15 +29,15 @@ const program = new Command("hermes")
   .addHelpText(
     "after",
     `
-The options of chat need no command:
-  hermes -c                  go on with the newest conversation
-  hermes -c "tax return"     go on with the one of that name or title
+"hermes chat" is the default command, so its options work without it:
+  hermes -c                  continue the newest conversation
+  hermes -c "tax return"     continue the conversation with that name or title
   hermes --resume            choose a conversation from a list`,
   )
   .exitOverride();
 
 addChat(program);
-// Here, because a bundle lies as deep as this file, not as the commands.
+// Resolved here and not in the command: in the bundle, all code is at the depth of this file.
 addGateway(program, fileURLToPath(new URL("../bin/hermes", import.meta.url)));
 addCron(program);
 addMemory(program);
@@ -49,19 +49,19 @@ addPolicy(program);
 try {
   await program.parseAsync(commandLine(process.argv.slice(2)), { from: "user" });
 } catch (error) {
-  process.exit(exitCodeOf(error)); // whatever is still open would keep the process
+  process.exit(exitCodeOf(error)); // an open handle would keep the process alive
 }
 
 function commandLine(args: string[]): string[] {
   const [first] = args;
-  // Without a terminal to talk in, what serves: `npm start` under a service manager or in a container.
+  // Without a terminal the default is the gateway: `npm start` under a service manager or in a container.
   if (first === undefined) return [process.stdin.isTTY ? "chat" : "gateway"];
   const own = ["-h", "--help", "-V", "--version"];
   return first.startsWith("-") && !own.includes(first) ? ["chat", ...args] : args;
 }
 
 function exitCodeOf(error: unknown): number {
-  // Commander has said it already.
+  // Commander has already printed the message.
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
   console.error(createRedactor().text(messageOf(error)).replace(/^/gm, "hermes: "));
   return error instanceof ConfigError ? EXIT.config : EXIT.failed;

@@ -1,6 +1,6 @@
 // After the last test nothing that a test started may be alive: a tool's process, the program itself, or any other process
-// that has this run's mark in its environment. What is left is named and killed: one that inherited our output would keep
-// whoever reads it (a CI) waiting for an end of file that never comes.
+// that has this run's mark in its environment. What is left is named, and killed if it has the mark: one that inherited our
+// output would keep whoever reads it (a CI) waiting for an end of file that never comes.
 import { randomUUID } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -19,8 +19,9 @@ export function setup() {
       await sleep(100);
     }
     const alive = left(before);
-    for (const one of alive) process.kill(Number.parseInt(one, 10), "SIGKILL");
-    throw new Error(`These processes were still alive after the tests, and were killed:\n${alive.join("\n")}`);
+    for (const one of alive)
+      if (runOf(Number.parseInt(one, 10)) === RUN) process.kill(Number.parseInt(one, 10), "SIGKILL");
+    throw new Error(`These processes are still alive after the tests:\n${alive.join("\n")}`);
   };
 }
 
@@ -32,7 +33,7 @@ function ours(): string[] {
     try {
       const environ = readFileSync(`/proc/${pid}/environ`, "latin1");
       const command = readFileSync(`/proc/${pid}/cmdline`, "latin1").replaceAll("\0", " ").trim();
-      const run = /(?:^|\0)HERMES_TEST_RUN=([^\0]*)/.exec(environ)?.[1];
+      const run = runOf(Number(pid));
       if (run && run !== RUN) return []; // another run's, in another clone
       const marked = /(^|\0)HERMES_(CALL|OWNER)=/.test(environ);
       const program = command.includes("/src/main.ts") && /(^|\0)HERMES_HOME=[^\0]*hermes-/.test(environ);
@@ -41,4 +42,8 @@ function ours(): string[] {
       return []; // gone, or not ours to look at
     }
   });
+}
+
+function runOf(pid: number): string | undefined {
+  return /(?:^|\0)HERMES_TEST_RUN=([^\0]*)/.exec(readFileSync(`/proc/${pid}/environ`, "latin1"))?.[1];
 }

@@ -1,7 +1,7 @@
 // One tool call that was recorded as running.
 import { messageOf } from "../core/errors.ts";
 import type { EffectContext, ToolResult } from "../core/ports.ts";
-import type { Event, Grant } from "../core/session.ts";
+import type { Event, Grant, Unattended } from "../core/session.ts";
 import type { Transcript } from "../core/transcript.ts";
 import type { Agent, EffectOf } from "./agent.ts";
 
@@ -9,10 +9,10 @@ import type { Agent, EffectOf } from "./agent.ts";
 const LONGEST_RESULT = 200_000;
 
 export async function act(agent: Agent, effect: EffectOf<"act">, cx: EffectContext): Promise<Event | null> {
-  const { calls, grants } = await cx.history();
+  const { calls, grants, begun } = await cx.history();
   const use = calls.get(effect.call);
   if (!(await cx.owned()) || cx.signal.aborted) return null;
-  const result = await run(agent, use, grants, effect, cx);
+  const result = await run(agent, use, { grants, unattended: begun.unattended }, effect, cx);
   if (cx.signal.aborted) return null; // it has its result already: cancelled
   const outcome = result.ok ? "ok" : "error";
   const text = bounded(agent.redact?.(result.text) ?? result.text); // the cut may go through a secret, so it comes after
@@ -25,7 +25,7 @@ type Use = NonNullable<ReturnType<Transcript["calls"]["get"]>>;
 async function run(
   agent: Agent,
   use: Use | undefined,
-  grants: readonly Grant[],
+  { grants, unattended }: { grants: readonly Grant[]; unattended: Unattended | undefined },
   { turn, call }: EffectOf<"act">,
   { session, signal }: EffectContext,
 ): Promise<ToolResult> {
@@ -33,7 +33,12 @@ async function run(
   if (!tool || !use) return { ok: false, text: `Not run: the tool "${use?.tool}" is not there any more.` };
   try {
     const { about, approved } = use;
-    const allowed = { ...(about && { about }), ...(approved && { approved }), grants };
+    const allowed = {
+      ...(about && { about }),
+      ...(approved && { approved }),
+      ...(unattended && { unattended }),
+      grants,
+    };
     return await tool.run(use.args, { session, turn, call, signal, ...allowed });
   } catch (error) {
     return { ok: false, text: `The tool failed: ${messageOf(error)}` };

@@ -41,11 +41,13 @@ export function createRemoteRuntime({ url, key, log = () => {} }: Options): Runt
   }
 
   async function accept(request: AcceptRequest): Promise<Receipt> {
-    const { session, source, key: name, text, mode, by, attended, images, model, task, instructions, into } = request;
+    const { session, source, key: name, text, mode, by, attended, unattended, images, model, task } = request;
+    const { instructions, into } = request;
     for (const field of ["parent", "history", "options", "admit"] as const)
       if (request[field] !== undefined) throw notOverHttp(`An input with ${field}`);
     if (request.reply === "push") throw notOverHttp("An input whose reply is pushed");
-    const body = { text, mode, key: `${source}:${name}`, by, attended, images, model, task, instructions, into };
+    const given = { by, attended, unattended, images, model, task, instructions, into };
+    const body = { text, mode, key: `${source}:${name}`, ...given };
     const path = session === undefined ? "/api/messages" : `${pathOf(session)}/messages`;
     return post(path, body, true); // its key makes a second copy the same input
   }

@@ -1,4 +1,4 @@
-// hermes chat, run, sessions: talking from a terminal.
+// hermes chat, run, sessions: conversations from a terminal.
 import { type Command, Option } from "commander";
 import { homeOf } from "../platform/home.ts";
 import type { Open } from "../surfaces/terminal/open.ts";
@@ -25,18 +25,22 @@ type RunFlags = {
 export function addChat(program: Command): void {
   program
     .command("chat")
-    .description("talk with the agent in this terminal (what `hermes` alone does there)")
+    .description("talk with the agent in this terminal (the default command)")
     .addOption(
-      new Option("-c, --continue [name]", "go on with the newest conversation, or with that one").conflicts([
-        "resume",
-        "session",
-      ]),
+      new Option(
+        "-c, --continue [name]",
+        "continue the newest conversation, or the one with this name or title",
+      ).conflicts(["resume", "session"]),
     )
-    .addOption(new Option("--resume [id]", "go on with that conversation, or choose one").conflicts("session"))
-    .option("--session <name>", "go on with this conversation, or start it")
+    .addOption(
+      new Option("--resume [id]", "continue the conversation with this id, or choose one from a list").conflicts(
+        "session",
+      ),
+    )
+    .option("--session <name>", "continue the conversation with this name, or start it")
     .option("--model <name>", "the model to use")
-    .option("--plain", "plain lines, for screen readers and dumb terminals", false)
-    .option("--attach", "over the gateway that runs; done by itself when one owns this home", false)
+    .option("--plain", "print plain lines, for screen readers and simple terminals", false)
+    .option("--attach", "talk through the running gateway, and fail if none runs", false)
     .action(async ({ attach, ...options }: ChatFlags) => {
       const { modelFlag, openChat } = await import("../surfaces/terminal/open.ts");
       const { settingsFor } = await import("../compose/settings.ts");
@@ -54,16 +58,16 @@ export function addChat(program: Command): void {
 
   program
     .command("run")
-    .description("one turn: the answer on stdout, everything else on stderr")
-    .argument("[prompt...]", "what to do; without it, or as -, it is read from stdin")
-    .option("--json", "one event a line, for programs", false)
-    .option("-q, --quiet", "nothing but the answer", false)
-    // Without a name, unlike chat's: it would be the first word of what to do.
-    .option("-c, --continue", "go on with the newest conversation", false)
-    .option("--session <name>", "go on with this conversation, or start it")
+    .description("run one turn; print the answer on stdout and everything else on stderr")
+    .argument("[prompt...]", "the message; if it is missing or -, read it from stdin")
+    .option("--json", "print one JSON event per line", false)
+    .option("-q, --quiet", "print only the answer", false)
+    // Takes no name, unlike chat's -c: the name would be the first word of the prompt.
+    .option("-c, --continue", "continue the newest conversation", false)
+    .option("--session <name>", "continue the conversation with this name, or start it")
     .option("--model <name>", "the model to use")
-    .option("--image <file...>", "pictures to look at", [])
-    .option("--yolo", "ask for nothing; what is never allowed is still refused", false)
+    .option("--image <file...>", "pictures to send with the message", [])
+    .option("--yolo", "never ask for approval; commands that are never allowed are still refused", false)
     .action(async (prompt: string[], options: RunFlags) => {
       const { openRun } = await import("../surfaces/terminal/run.ts");
       const { settingsFor } = await import("../compose/settings.ts");
@@ -75,8 +79,8 @@ export function addChat(program: Command): void {
   program
     .command("sessions")
     .description("list conversations, newest first")
-    .option("-n, --limit <count>", "how many", wholeNumber, 20)
-    .option("--json", "for programs", false)
+    .option("-n, --limit <count>", "number of conversations", wholeNumber, 20)
+    .option("--json", "print JSON", false)
     .action(async ({ limit, json }: { limit: number; json: boolean }) => {
       const { listSessions } = await import("../surfaces/terminal/sessions.ts");
       const { openSqlite } = await import("../store/sqlite/sqlite.ts");

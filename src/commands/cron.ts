@@ -1,39 +1,39 @@
-// hermes cron: what is done at set times.
+// hermes cron: manages scheduled jobs.
 import type { Command } from "commander";
 import type { AddFlags, CronOptions } from "../surfaces/cli/cron.ts";
 import { complain, env, print } from "./shared.ts";
 
 export function addCron(program: Command): void {
-  const cron = program.command("cron").description("what is done at set times (docs/schedule.md)");
+  const cron = program.command("cron").description("manage scheduled jobs (docs/schedule.md)");
   cron
     .command("list", { isDefault: true })
-    .description("all jobs, what is next first")
-    .option("--json", "for programs", false)
+    .description("list all jobs, the next to run first")
+    .option("--json", "print JSON", false)
     .action(({ json }: { json: boolean }) => onJobs((cli, options) => cli.listJobs(options, json)));
   cron
     .command("add")
-    .description("add a job: with one of --cron, --at and --in")
-    .argument("<text>", "what is to be done, in quotes")
-    .option("--cron <expression>", "again and again: minute, hour, day, month, weekday, in quotes")
-    .option("--at <time>", "once, at this time: 2026-11-20T09:00")
-    .option("--in <wait>", "once, after this: 20m, 3h or 2d")
-    .option("--zone <name>", "the time zone of --cron and --at: Europe/Berlin")
-    .option("--to <chat>", "deliver the answers there: telegram:dm:999")
-    .option("--name <name>", "what to call it")
+    .description("add a job; give exactly one of --cron, --at and --in")
+    .argument("<text>", "the message to send to the agent, in quotes")
+    .option("--cron <expression>", "run repeatedly: minute, hour, day, month, weekday, in quotes")
+    .option("--at <time>", "run once at this time, such as 2026-11-20T09:00")
+    .option("--in <wait>", "run once after this time, such as 20m, 3h or 2d")
+    .option("--zone <name>", "the time zone of --cron and --at, such as Europe/Berlin")
+    .option("--to <chat>", "deliver the answers to this chat, such as telegram:dm:999")
+    .option("--name <name>", "a name for the job")
     .option("--model <name>", "the model to use")
-    .option("--allow", "say yes to approvals: nobody is there to ask")
-    .option("--skip-missed", "what was missed is not run late")
+    .option("--allow", "grant every approval that its turns ask for")
+    .option("--skip-missed", "do not run a missed time later")
     .action((text: string, flags: AddFlags) => onJobs((cli, options) => cli.addJob(options, text, flags)));
   for (const verb of ["remove", "pause", "resume"] as const)
     cron
       .command(verb)
       .description(`${verb} a job`)
-      .argument("<id>", "as `hermes cron list` shows it")
+      .argument("<id>", "an id from `hermes cron list`")
       .action((id: string) => onJobs((cli, options) => cli.changeJob(options, verb, id)));
   cron
     .command("run")
-    .description("run a job now, besides its times")
-    .argument("<id>", "as `hermes cron list` shows it")
+    .description("run a job now, in addition to its times")
+    .argument("<id>", "an id from `hermes cron list`")
     .action((id: string) => onJobs((cli, options) => cli.runJob(options, id)));
 }
 

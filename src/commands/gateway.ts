@@ -1,4 +1,4 @@
-// hermes gateway, pairing: what serves day and night, and who may talk to it.
+// hermes gateway, pairing: the server, and who may talk to it from a chat app.
 import type { Command } from "commander";
 import pkg from "../../package.json" with { type: "json" };
 import { homeOf, makeDir } from "../platform/home.ts";
@@ -6,15 +6,13 @@ import { env, print } from "./shared.ts";
 
 /** `launcher`: the file that starts this program. */
 export function addGateway(program: Command, launcher: string): void {
-  const gateway = program
-    .command("gateway")
-    .description("serve day and night: chat apps and the HTTP API (docs/gateway.md)");
+  const gateway = program.command("gateway").description("serve chat apps and the HTTP API (docs/gateway.md)");
 
   gateway
     .command("run", { isDefault: true })
-    .description("serve in the foreground (what `hermes gateway` alone does)")
-    .option("--host <address>", "where the API listens")
-    .option("--port <number>", "its port; 0 picks a free one")
+    .description("serve in the foreground (the default)")
+    .option("--host <address>", "address on which the API listens")
+    .option("--port <number>", "port on which the API listens; 0 picks a free one")
     .action(async ({ host, port }: { host?: string; port?: string }) => {
       const { runGateway } = await import("../compose/gateway.ts");
       const flags = [
@@ -34,8 +32,8 @@ export function addGateway(program: Command, launcher: string): void {
 
   gateway
     .command("status")
-    .description("whether it runs, and what it does")
-    .option("--json", "for programs", false)
+    .description("show whether the gateway runs, and what it is doing")
+    .option("--json", "print JSON", false)
     .action(async ({ json }: { json: boolean }) => {
       const { gatewayStatus } = await import("../surfaces/cli/gateway.ts");
       const { gatewayOf } = await import("../compose/gateway.ts");
@@ -48,7 +46,7 @@ export function addGateway(program: Command, launcher: string): void {
 
   gateway
     .command("stop")
-    .description("let running turns finish, then stop it")
+    .description("let running turns finish, then stop the gateway")
     .action(async () => {
       const { stopGateway } = await import("../surfaces/cli/gateway.ts");
       process.exitCode = await stopGateway(await somewhere(), await longestDrain());
@@ -56,7 +54,7 @@ export function addGateway(program: Command, launcher: string): void {
 
   gateway
     .command("restart")
-    .description("let running turns finish, then start it anew")
+    .description("let running turns finish, then restart the gateway")
     .action(async () => {
       const { restartGateway } = await import("../surfaces/cli/gateway.ts");
       process.exitCode = await restartGateway(await somewhere(), await longestDrain());
@@ -70,15 +68,15 @@ export function addGateway(program: Command, launcher: string): void {
       const { serviceUnit } = await import("../surfaces/gateway/service.ts");
       const { dir: home } = homeOf(env);
       const { lockDir } = await import("../platform/token-lock.ts");
-      makeDir(lockDir()); // the unit can write only what is there
+      makeDir(lockDir()); // the unit may write only to directories that exist
       const unit = serviceUnit({ program: launcher, home, workspace: process.cwd() });
       process.exitCode = await installService({ file: unitFile(env, home), unit, print });
     });
 
-  const pairing = program.command("pairing").description("who may talk to the agent from a chat app");
+  const pairing = program.command("pairing").description("manage who may talk to the agent from a chat app");
   pairing
     .command("create")
-    .description("make a code that pairs one person, once, within ten minutes")
+    .description("create a pairing code for one person, valid once and for ten minutes")
     .argument("<platform>", "telegram, discord or slack")
     .action(async (platform: string) => {
       const { makePairingCode } = await import("../surfaces/cli/gateway.ts");
@@ -87,8 +85,8 @@ export function addGateway(program: Command, launcher: string): void {
     });
   pairing
     .command("list")
-    .description("who is paired")
-    .option("--json", "for programs", false)
+    .description("list paired people")
+    .option("--json", "print JSON", false)
     .action(async ({ json }: { json: boolean }) => {
       const { listPaired } = await import("../surfaces/cli/gateway.ts");
       const { withPairing } = await import("../compose/gateway.ts");
@@ -96,9 +94,9 @@ export function addGateway(program: Command, launcher: string): void {
     });
   pairing
     .command("remove")
-    .description("take a pairing back")
+    .description("remove a pairing")
     .argument("<platform>")
-    .argument("<id>", "as `hermes pairing list` shows it")
+    .argument("<id>", "an id from `hermes pairing list`")
     .action(async (platform: string, id: string) => {
       const { endPairing } = await import("../surfaces/cli/gateway.ts");
       const { withPairing } = await import("../compose/gateway.ts");
@@ -112,7 +110,7 @@ async function somewhere() {
   return { owner: () => ownerPid(homeOf(env).database), clock, print };
 }
 
-/** What a gateway may take to leave, and a little more. */
+/** The longest time that a gateway may need to stop, plus a margin. */
 async function longestDrain(): Promise<number> {
   const { loadConfig } = await import("../config/config.ts");
   const { restart_drain_timeout: drain, exit_watchdog: watchdog } = loadConfig({ env }).config.agent;

@@ -1,26 +1,26 @@
-// hermes memory: what is remembered.
+// hermes memory: shows and changes the notes of long-term memory.
 import type { Command } from "commander";
 import { homeOf } from "../platform/home.ts";
 import { env, print, wholeNumber } from "./shared.ts";
 
 export function addMemory(program: Command): void {
-  const memory = program.command("memory").description("what is remembered: notes that you can read and change");
+  const memory = program.command("memory").description("show and change what the agent remembers (docs/memory.md)");
   memory
     .command("list")
-    .description("all notes")
-    .option("--scope <name>", "only whose these are")
-    .option("--json", "for programs", false)
+    .description("list all notes")
+    .option("--scope <name>", "only notes of this scope")
+    .option("--json", "print JSON", false)
     .action(async (options: { scope?: string; json: boolean }) => {
       const { listMemory } = await import("../surfaces/cli/memory.ts");
       await listMemory({ ...options, notes: await notebook(), print });
     });
   memory
     .command("search")
-    .description("notes, and what was said in conversations")
+    .description("search notes and conversations")
     .argument("<words...>")
-    .option("--scope <name>", "only whose these are")
-    .option("-n, --limit <count>", "how many", wholeNumber, 20)
-    .option("--json", "for programs", false)
+    .option("--scope <name>", "only notes of this scope")
+    .option("-n, --limit <count>", "number of results", wholeNumber, 20)
+    .option("--json", "print JSON", false)
     .action(async (words: string[], options: { scope?: string; limit: number; json: boolean }) => {
       const { searchMemory } = await import("../surfaces/cli/memory.ts");
       const { openSqlite } = await import("../store/sqlite/sqlite.ts");
@@ -32,18 +32,18 @@ export function addMemory(program: Command): void {
     });
   memory
     .command("forget")
-    .description("take out a note that has this in it, or with --all every note")
+    .description("delete the one note that contains this text, or all notes with --all")
     .argument("[text...]")
-    .option("--scope <name>", "whose it is; yours if not given")
-    .option("--all", "every note of that scope", false)
+    .option("--scope <name>", "scope of the note (default: local, the terminal)")
+    .option("--all", "delete every note of the scope", false)
     .action(async (text: string[], options: { scope?: string; all: boolean }) => {
       const { forgetMemory } = await import("../surfaces/cli/memory.ts");
       process.exitCode = await forgetMemory({ ...options, text: text.join(" "), notes: await notebook(), print });
     });
   memory
     .command("export")
-    .description("all notes, one JSON object a line")
-    .option("--scope <name>", "only whose these are")
+    .description("print all notes, one JSON object per line")
+    .option("--scope <name>", "only notes of this scope")
     .action(async (options: { scope?: string }) => {
       const { exportMemory } = await import("../surfaces/cli/memory.ts");
       await exportMemory({ ...options, notes: await notebook(), print });

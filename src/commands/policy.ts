@@ -1,4 +1,4 @@
-// hermes policy: what would become of a command.
+// hermes policy: shows what the policy decides about a command, and the grants of all sessions.
 import { join } from "node:path";
 import { Command } from "commander";
 import type { GrantDesk } from "../compose/grants.ts";
@@ -8,13 +8,13 @@ import { complain, env, print } from "./shared.ts";
 export function addPolicy(program: Command): void {
   program
     .command("policy")
-    .description("see what the policy says of a command, and what you have allowed")
+    .description("check commands against the policy, and manage grants (docs/policy.md)")
     .addCommand(
       new Command("check")
-        .description("allow, ask or deny, the reason, and the part that decided; nothing is run")
+        .description("show whether a command is allowed, asked about or denied, and why; runs nothing")
         .argument("[command]", "the command, in quotes")
-        .option("--stdin", "one JSON string a line in, one verdict a line out", false)
-        .option("--sandbox", "as it is inside a sandbox", false)
+        .option("--stdin", "read one JSON string per line, print one verdict per line", false)
+        .option("--sandbox", "show the verdict inside a sandbox", false)
         .action(async (command: string | undefined, { stdin, sandbox }: { stdin: boolean; sandbox: boolean }) => {
           const { checkPolicy } = await import("../surfaces/cli/policy.ts");
           const { openHomePolicy } = await import("../policy/home-policy.ts");
@@ -38,8 +38,10 @@ export function addPolicy(program: Command): void {
     )
     .addCommand(
       new Command("grants")
-        .description("what was allowed for the rest of a session, oldest first; rules for good are in policy.yaml")
-        .option("--json", "for programs", false)
+        .description(
+          "list commands that were allowed for the rest of a conversation, oldest first (permanent rules are in policy.yaml)",
+        )
+        .option("--json", "print JSON", false)
         .action(async ({ json }: { json: boolean }) => {
           const { listGrants } = await import("../surfaces/cli/grants.ts");
           await onGrants((desk) => listGrants({ desk, print, complain }, json));
@@ -47,8 +49,8 @@ export function addPolicy(program: Command): void {
     )
     .addCommand(
       new Command("revoke")
-        .description("take back what was allowed for the rest of a session")
-        .argument("<id>", "as `hermes policy grants` shows it, or all")
+        .description("revoke a grant, or all of them")
+        .argument("<id>", "an id from `hermes policy grants`, or all")
         .action(async (id: string) => {
           const { revokeGrant } = await import("../surfaces/cli/grants.ts");
           await onGrants((desk) => revokeGrant({ desk, print, complain }, id));

@@ -1,4 +1,4 @@
-// hermes models, setup, doctor: who answers, and whether everything is in order.
+// hermes models, setup, doctor: shows, chooses and checks the model and the configuration.
 import type { Command } from "commander";
 import { ConfigError } from "../core/errors.ts";
 import { alternatives, PROVIDERS } from "../core/providers.ts";
@@ -10,8 +10,8 @@ import { colour, complain, env, print } from "./shared.ts";
 export function addSetup(program: Command): void {
   program
     .command("models")
-    .description("which model answers and why, and which others its server offers")
-    .option("--json", "for programs", false)
+    .description("show which model is used and why, and which models its server offers")
+    .option("--json", "print JSON", false)
     .action(async ({ json }: { json: boolean }) => {
       const { showModels } = await import("../surfaces/cli/models.ts");
       const { endpoints, secrets } = (await outlook())();
@@ -22,12 +22,12 @@ export function addSetup(program: Command): void {
 
   program
     .command("setup")
-    .description("choose who answers and how careful to be: asks, tries it, then writes config.yaml and .env")
+    .description("choose a model and the safety settings, test them, and write config.yaml and .env")
     .option("--provider <name>", alternatives(PROVIDERS.map(({ name }) => name)))
     .option("--model <name>", "the model to use")
-    .option("--base-url <url>", "where the server answers")
-    .option("--key-stdin", "read the key from stdin", false)
-    .option("--yes", "ask nothing: what is not given stays as it is, or is the default", false)
+    .option("--base-url <url>", "address of the server")
+    .option("--key-stdin", "read the API key from stdin", false)
+    .option("--yes", "ask nothing; options that are not given keep their value or default", false)
     .action(async (flags: SetupFlags) => {
       const { setUp } = await import("../surfaces/cli/setup.ts");
       const { clock } = await import("../platform/clock.ts");
@@ -36,9 +36,9 @@ export function addSetup(program: Command): void {
 
   program
     .command("doctor")
-    .description("check that everything is in order, and say what to do where it is not")
-    .option("--online", "also ask the model's server what it offers", false)
-    .option("--json", "for programs", false)
+    .description("check the installation and the configuration, and say what to fix")
+    .option("--online", "also contact the server of the model", false)
+    .option("--json", "print JSON", false)
     .action(async ({ json, online }: { json: boolean; online: boolean }) => {
       const { examine } = await import("../surfaces/cli/doctor.ts");
       process.exitCode = await examine({
@@ -58,8 +58,7 @@ export function addSetup(program: Command): void {
     });
 }
 
-/** The configuration as it is, or as it would be with these texts in the place of its files, and the endpoints that
- *  follow from it. */
+/** Loads the configuration, with these texts instead of its files if they are given, and the endpoints that follow from it. */
 async function outlook() {
   const { loadConfig } = await import("../config/config.ts");
   const { chooseEndpoints } = await import("../llm/endpoint.ts");
@@ -73,7 +72,7 @@ async function outlook() {
       return chooseEndpoints({ ...config, model }).map((endpoint) => ({
         ...endpoint,
         list: (ms: number) => listModels(endpoint, ms),
-        open: () => createModel({ ...endpoint, guessed: false }), // whoever asks here lists them too
+        open: () => createModel({ ...endpoint, guessed: false }), // the commands that use this also call list()
       }));
     };
     return { ...loaded, endpoints };
@@ -90,7 +89,7 @@ async function whereCommandsRun() {
     const choice = await pickSandbox({ home: homeOf(env).dir, workspace, terminal });
     return await inForce(choice, terminal);
   } catch (error) {
-    if (error instanceof ConfigError) return []; // it does not say
+    if (error instanceof ConfigError) return []; // another check reports the error
     throw error;
   }
 }

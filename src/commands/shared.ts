@@ -1,8 +1,8 @@
-// What the commands share: this process as they see it.
+// What the commands share: environment, output and exit codes.
 import { InvalidArgumentError } from "commander";
 import { isTerminal } from "../platform/logline.ts";
 
-/** sysexits.h, and what a service manager is told (docs/cli.md). */
+/** Exit codes, by sysexits.h where it has one (docs/cli.md). */
 export const EXIT = { ok: 0, failed: 1, usage: 2, config: 78 };
 
 export const { env } = process;

@@ -1,29 +1,33 @@
-// hermes skills: what the agent can look up.
+// hermes skills: lists skills and manages trusted workspaces.
 import type { Command } from "commander";
 import { homeOf } from "../platform/home.ts";
 import { env, print } from "./shared.ts";
 
 export function addSkills(program: Command): void {
-  const skills = program.command("skills").description("what the agent can look up: SKILL.md folders");
+  const skills = program
+    .command("skills")
+    .description("list skills (folders with a SKILL.md) and manage trusted workspaces (docs/skills.md)");
   skills
     .command("list")
-    .option("--json", "for programs", false)
+    .description("list skills, and say which were left out and why")
+    .option("--json", "print JSON", false)
     .action(async ({ json }: { json: boolean }) => {
       const { listSkills } = await import("../surfaces/cli/skills.ts");
       await listSkills({ skills: await ownSkills(), json, print });
     });
   skills
     .command("show")
-    .argument("<name>")
-    .argument("[file]", "another file of its folder")
+    .description("show a skill, or another file of its folder")
+    .argument("<name>", "name of the skill")
+    .argument("[file]", "a file of its folder (default: SKILL.md)")
     .action(async (name: string, file: string | undefined) => {
       const { showSkill } = await import("../surfaces/cli/skills.ts");
       process.exitCode = await showSkill({ skills: await ownSkills(), name, file, print });
     });
   skills
     .command("trust")
-    .description("take in the skills of this directory too")
-    .argument("[dir]")
+    .description("use the skills of a workspace too")
+    .argument("[dir]", "the workspace (default: the current directory)")
     .action(async (dir = process.cwd()) => {
       const { trustSkills } = await import("../surfaces/cli/skills.ts");
       const { openTrust } = await import("../skills/trust.ts");
@@ -31,7 +35,8 @@ export function addSkills(program: Command): void {
     });
   skills
     .command("untrust")
-    .argument("[dir]")
+    .description("no longer use the skills of a workspace")
+    .argument("[dir]", "the workspace (default: the current directory)")
     .action(async (dir = process.cwd()) => {
       const { untrustSkills } = await import("../surfaces/cli/skills.ts");
       const { openTrust } = await import("../skills/trust.ts");

@@ -86,18 +86,18 @@ async function modelsOf(endpoints: readonly Endpoint[]): Promise<string[]> {
 
 async function attach({ env, flags = [] }: Parameters<typeof openRuntime>[0]): Promise<Opened> {
   const gateway = await gatewayOf(env);
-  if (!gateway) throw new ConfigError("No gateway serves this home. Start one with: hermes gateway");
+  if (!gateway) throw new ConfigError("No gateway serves this HERMES_HOME. Start one with: hermes gateway");
   const settings = settingsFor(env, flags);
   const engine = createRemoteRuntime({ url: gateway.url, key: gateway.key });
   return {
     ...settings,
     engine,
     models: () => modelsOf(settings.endpoints),
-    sandbox: `Attached to the gateway at ${gateway.url}: what runs goes on when you leave.`,
+    sandbox: `Attached to the gateway at ${gateway.url}: turns continue when you leave.`,
     newest: async () => (await engine.sessions({ prefix: TERMINAL, top: true, limit: 1 }))[0]?.session ?? null,
     switched: () => {}, // the gateway's memories are its own business
     shell: shellOf(settings, env),
-    skills: async () => "Ask the gateway's machine: hermes skills list\n",
+    skills: async () => "Run this on the machine of the gateway: hermes skills list\n",
     close: async () => ({ left: [] }),
   };
 }

@@ -20,7 +20,6 @@ import { skillLines } from "../surfaces/cli/skills.ts";
 import { createGateway } from "../surfaces/gateway/gateway.ts";
 import { createLifecycle, leaveTo } from "../surfaces/gateway/lifecycle.ts";
 import { notifyService } from "../surfaces/gateway/service.ts";
-import { answerUnattended } from "../surfaces/gateway/unattended.ts";
 import { channelRoutes, type Door } from "../surfaces/http/runtime/channels.ts";
 import { pairingDesk, serve } from "./api.ts";
 import { abandon, deliversBy, openRuntime, type Running } from "./runtime.ts";
@@ -55,7 +54,7 @@ export async function runGateway(options: {
     await abandon(running);
     throw error;
   }
-  if (api?.keyFile) print(`The key of the API is in ${api.keyFile}`);
+  if (api?.keyFile) print(`The API key is in ${api.keyFile}`);
   for (const { platform } of chats) print(`Listening on ${platform}`);
   print(`hermes gateway ready${api ? ` on ${api.url}` : ""}`);
   const service = notifyService({ env, notify: findProgram("systemd-notify"), clock, log });
@@ -70,7 +69,7 @@ export async function runGateway(options: {
   await gateway.announceLeaving(why === "restart" ? why : "shutdown").catch(() => {});
   const { left } = await drained;
   await running.close(0);
-  if (left.length) console.error(`hermes: ${left.length} turn(s) go on after the next start`);
+  if (left.length) console.error(`hermes: ${left.length} unfinished turn(s) continue after the next start`);
   cancelDeadline();
   return leaveTo(why, env, again);
 }
@@ -92,6 +91,8 @@ async function assemble(running: Running, version: string) {
     lists: (platform) => listsOf(config, platform),
     approvers: config.approvals.chat,
     busyMode: (platform) => busyModeOf(config, platform),
+    // Nobody sits behind a webhook: whoever signs may say who is speaking, and nobody presses a button.
+    unattended: (platform) => (platform === "webhook" ? config.approvals.unattended : undefined),
     models: () => endpoints.map(({ provider, model }) => `${provider}:${model}`),
     skills: () => skillLines(running.skills),
     left: (session, by) => running.memory.sessionEnded({ session, by }),
@@ -104,7 +105,6 @@ async function assemble(running: Running, version: string) {
   running.defer(() => gateway.stopHearing().then(() => gateway.close()));
   observers.add(gateway.observe);
   running.chores.add(gateway.tidy);
-  observers.add(answerUnattended(engine, isUnattended, config.approvals.unattended, log));
   const more = channelRoutes(doors);
   const health = () => ({ channels: gateway.health() });
   const api = config.gateway.api_server.enabled ? await serve(running, version, { health, more }) : null;
@@ -118,8 +118,6 @@ const chatConfig = (config: Config, platform: string): ChatConfig | null => {
   const all: Record<string, ChatConfig> = { telegram, discord, slack };
   return all[platform] ?? null;
 };
-/** Nobody sits behind a webhook: whoever signs may say who is speaking, and nobody presses a button. */
-const isUnattended = (session: string) => session.startsWith("agent:main:webhook:");
 
 const listsOf = (config: Config, platform: string) => {
   if (platform === "webhook") return { allowed: ["*"], admins: [] };

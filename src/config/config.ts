@@ -1,6 +1,6 @@
-// Reads the configuration once, at start: flags > environment > HERMES_HOME/.env > config.yaml > defaults.
-// A mistake is an error that says where it is and what to do, all of them at once; nothing is guessed.
-// Nothing in the working directory is configuration: a repository must not be able to set up the agent that reads it.
+// Reads the configuration once, at start. Precedence: flags > environment > HERMES_HOME/.env > config.yaml > defaults.
+// All mistakes are reported at once, each with its place and what to do; nothing is guessed. No file of the working
+// directory is configuration: a repository must not configure the agent that reads it.
 import { readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { isMap, isScalar, isSeq, LineCounter, parseDocument } from "yaml";
@@ -13,16 +13,16 @@ import { nearest, problemLines, shown } from "./problems.ts";
 import { type Config, DRAIN_TIMEOUT, drainTimeout, isSecretKey, schema, VARIABLES } from "./schema.ts";
 import { at, freeze, isTree, leaves, type Path, put, type Tree } from "./tree.ts";
 
-/** An option of the command line that sets a key; an undefined value was not given. */
+/** A command line option that sets a key. An undefined value means that the option was not given. */
 export type Flag = { flag: string; key: string; value: unknown };
-/** A value that is not the default, fit to be shown, and where it came from. */
+/** A value that is not the default, safe to show, and where it came from. */
 type Setting = { key: string; value: string; from: string };
 export type Loaded = {
   config: Config;
-  /** For the log: what was wrong but is no reason not to start. */
+  /** For the log: mistakes that do not prevent the start. */
   warnings: string[];
   settings: Setting[];
-  /** For the redactor: every value that must never be shown. */
+  /** For the redactor: every secret value. */
   secrets: string[];
 };
 
@@ -30,7 +30,7 @@ export const loadConfig = (options: {
   home?: string;
   env: NodeJS.ProcessEnv;
   flags?: readonly Flag[];
-  /** Texts by path, instead of what is in these files: what would be in force if they were written. */
+  /** Texts by path that replace the content of these files: the configuration as it would be if they were written. */
   drafts?: ReadonlyMap<string, string>;
 }): Loaded => {
   const { env, flags = [], drafts } = options;
@@ -51,8 +51,8 @@ export const loadConfig = (options: {
   }
   const given = flags.filter(({ value }) => value !== undefined);
   for (const { flag, key, value } of given) set(key, value, `option ${flag}`);
-  // The endpoint in use is a setting of its own, and the environment beats the file there too. The vendor's key comes
-  // with the vendor's address; alone it never replaces `model.api_key`, which may belong to another server.
+  // The environment also overrides the endpoint of the file. The vendor's key comes with the vendor's address. Alone,
+  // it never replaces `model.api_key`, which may belong to another server.
   const format = at(tree, ["model", "provider"]);
   const placed = VENDORS.filter(({ addressVariable }) => addressVariable);
   const vendor = placed.find((one) => one.format === format) ?? placed.find(({ name }) => name === "openai");
@@ -75,7 +75,7 @@ export const loadConfig = (options: {
   for (const secret of secrets) redactor.add(secret);
 
   const warnings = [...misspelt(variables), ...repairDrainTimeout(tree, from)].map(redactor.text);
-  // A busy mode that does not exist is an error like any other: to guess `interrupt` would end turns meant to be kept.
+  // An unknown busy mode is an error like any other: falling back to `interrupt` would end turns that should continue.
   const parsed = schema.safeParse(tree);
   if (!parsed.success) {
     const lines = parsed.error.issues.flatMap((issue) => problemLines(issue, tree, from));
@@ -89,7 +89,7 @@ export const loadConfig = (options: {
   return { config, warnings, settings, secrets };
 };
 
-/** The one value with which we start all the same: a slip of the pen must not keep a restart from happening. */
+/** The only wrong value with which hermes starts: a typo here must not prevent a restart. */
 const repairDrainTimeout = (tree: Tree, from: (path: Path) => string): string[] => {
   const path = DRAIN_TIMEOUT.key.split(".");
   const value = at(tree, path);
@@ -133,17 +133,17 @@ const readConfigFile = (file: string, source: string): { tree: Tree; lineOf: (pa
     return { tree: toTree(document.toJS(), file), lineOf };
   } catch (error) {
     if (error instanceof ConfigError) throw error;
-    throw new ConfigError(`${file}: not valid YAML: ${withoutQuotes(messageOf(error))}`); // aliases that go nowhere or explode
+    throw new ConfigError(`${file}: not valid YAML: ${withoutQuotes(messageOf(error))}`); // aliases that are undefined or expand without limit
   }
 };
 
-/** The parser quotes the file, where a piece of a secret may stand. */
+/** The parser quotes the file, and the quote may contain a part of a secret. */
 const withoutQuotes = (message: string): string => message.replace(/(:\s| ").*/s, "");
 
 const toTree = (value: unknown, file: string): Tree => {
   const plain = plainNumbers(value) ?? {};
-  if (!isTree(plain)) throw new ConfigError(`${file}:1: must hold sections such as "model:" with keys below them`);
-  // `model: some/model` is how `hermes config set model` used to write it.
+  if (!isTree(plain)) throw new ConfigError(`${file}:1: must contain sections such as "model:" with keys below them`);
+  // `hermes config set model` used to write `model: some/model`.
   return typeof plain.model === "string" ? { ...plain, model: { default: plain.model } } : plain;
 };
 
@@ -167,7 +167,7 @@ const readVariables = (env: NodeJS.ProcessEnv, file: string, text: string): Vari
   return variables;
 };
 
-/** Other programs' variables are none of our business, but a letter off one of ours is most likely meant for us. */
+/** Variables of other programs are ignored, but a name one letter off one of ours is probably a typo. */
 const misspelt = (variables: Variables): string[] =>
   [...variables].flatMap(([name, { from }]) => {
     if (!/^(HERMES|API_SERVER)_/.test(name) || name === "HERMES_HOME" || name in VARIABLES) return [];
@@ -175,7 +175,7 @@ const misspelt = (variables: Variables): string[] =>
     return meant === null ? [] : [`Unknown variable (${from}): did you mean ${meant}?`];
   });
 
-/** Also of variables that are not ours: what looks like a secret in our environment must not leave by our log. */
+/** Includes variables of other programs: nothing in our environment that looks like a secret may reach the log. */
 const secretsIn = (tree: Tree, variables: Variables): string[] => [
   ...leaves(tree).flatMap(({ path, value }) => (isSecretKey(path.join(".")) ? [String(value)] : [])),
   ...[...variables].flatMap(([name, { value }]) => (isSecretVariable(name) ? [value] : [])),

@@ -1,17 +1,17 @@
-// What a person reads when the configuration cannot be used: where it is, which key, what is wrong, what to do.
+// Error messages for the configuration: where the mistake is, which key it is, what is wrong and what to do.
 import type { z } from "zod";
 import { isSecretKey, knownKeys } from "./schema.ts";
 import { at, type Path, type Tree } from "./tree.ts";
 
 export const problemLines = (issue: z.core.$ZodIssue, tree: Tree, from: (path: Path) => string): string[] => {
   if (issue.code === "unrecognized_keys") return issue.keys.map((name) => unknownKey([...issue.path, name], from));
-  // An item of a list that was given as text is found in the whole text.
+  // For an item of a list that was given as text, show the whole text.
   const whole = issue.path.slice(0, -1);
   const path = at(tree, issue.path) === undefined && typeof at(tree, whole) === "string" ? whole : issue.path;
   const key = path.join(".");
   const value = at(tree, path);
   if (value === undefined) return [`${from(path)}: ${key} is missing: it ${issue.message}`];
-  // What stands where a section belongs may be anything, a secret too.
+  // A value in the place of a section may be anything, including a secret, so it is not shown.
   const misplaced = issue.code === "custom" || ("expected" in issue && /^(object|record)$/.test(issue.expected));
   return [`${from(path)}: ${key} ${issue.message}${misplaced ? "" : `, not ${shown(key, value)}`}`];
 };
@@ -24,7 +24,7 @@ const unknownKey = (path: Path, from: (path: Path) => string): string =>
 
 const hint = (path: Path): string => {
   const typed = path.join(".");
-  // Every key and every section; in the place of `*` the name or number that the user has there.
+  // Every key and section, with the user's own name or number in the place of `*`.
   const known = new Set<string>();
   for (const key of knownKeys()) {
     const names: string[] = [];
@@ -42,10 +42,10 @@ const hint = (path: Path): string => {
     .map((name) => `${String(name)}.`)
     .join("");
   const beside = [...known].filter((key) => key.startsWith(section) && !key.slice(section.length).includes("."));
-  return `known here: ${beside.map((key) => key.slice(section.length)).join(", ")}`;
+  return `known keys here: ${beside.map((key) => key.slice(section.length)).join(", ")}`;
 };
 
-/** The name that was most likely meant, or null when none is close. */
+/** The known name closest to the typed one, or null if none is close. */
 export const nearest = (typed: string, names: readonly string[]): string | null => {
   let best: string | null = null;
   let fewest = Math.max(1, Math.min(3, Math.floor(typed.length / 4))) + 1;
@@ -56,7 +56,7 @@ export const nearest = (typed: string, names: readonly string[]): string | null 
   return best;
 };
 
-/** Letters to add, remove, change or swap with their neighbour. */
+/** Edit distance: letters to add, remove, change or swap with their neighbour. */
 const distance = (a: string, b: string): number => {
   let before: number[] = [];
   let row = Array.from({ length: b.length + 1 }, (_, n) => n);

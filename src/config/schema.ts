@@ -1,8 +1,8 @@
-// Everything that can be configured: keys, defaults, what each accepts, and the variables that set them.
+// The schema of the configuration: all keys, their defaults, the values they accept, and the variables that set them.
 import * as z from "zod";
 import { formats, VENDORS, type Vendor } from "../core/providers.ts";
 
-// A variable is always text and YAML is often quoted, so every kind reads its text form too.
+// Variables are always text and YAML values are often quoted, so every type also reads its text form.
 const asNumber = (value: unknown) =>
   typeof value === "string" && /^\s*-?\d+(\.\d+)?\s*$/.test(value) ? Number(value) : value;
 const asBoolean = (value: unknown) => {
@@ -34,7 +34,7 @@ const seconds = (min: number) => {
   const needs = within("a number of seconds", min, Number.MAX_SAFE_INTEGER);
   return z.preprocess(asNumber, z.number(needs).min(min, needs));
 };
-/** US dollars for a million tokens. */
+/** US dollars per million tokens. */
 const price = () => {
   const needs = within("a number", 0, Number.MAX_SAFE_INTEGER);
   return z.preprocess(asNumber, z.number(needs).min(0, needs));
@@ -52,13 +52,13 @@ const webAddress = () => {
     .regex(/^https?:\/\/[^\s/]+/, needs);
 };
 const texts = () => z.preprocess(asList, z.array(text(), "must be a list")).default([]);
-/** Names can be given up and taken by somebody else; ids cannot. */
+/** Ids never change owners; user names can. */
 const ids = (shape: RegExp, needs: string) =>
   z
     .preprocess(asList, z.array(z.preprocess(String, z.string().regex(shape, `must be ${needs}`)), "must be a list"))
     .default([]);
 
-/** An absent or empty section has its defaults, an empty value counts as not set, an unknown key is a mistake. */
+/** An absent or empty section gets its defaults, an empty value counts as not set, and an unknown key is an error. */
 const section = <T extends z.ZodRawShape>(shape: T) =>
   z.preprocess(
     (value) => {
@@ -95,12 +95,12 @@ export const schema = section({
     provider: oneOf(...PROVIDERS).default("auto"),
     base_url: webAddress().optional(),
     api_key: text().optional(),
-    /** Tokens that fit into the model's window, where the default is wrong. */
+    /** Context window in tokens, if the default is wrong. */
     context_length: whole(1_000).optional(),
-    /** Silence after which a model call is given up; by default it depends on the length of the input. */
+    /** Seconds of silence after which a model call is ended; the default depends on the length of the input. */
     stale_timeout: seconds(1).optional(),
   }),
-  /** What each vendor's own variables say. `model.api_key` and `model.base_url`, where set, come first. */
+  /** Set by the vendors' own variables. `model.api_key` and `model.base_url` take precedence. */
   providers: section(Object.fromEntries(VENDORS.map((vendor) => [vendor.name, account(vendor)]))),
   fallback_providers: z
     .array(
@@ -127,12 +127,12 @@ export const schema = section({
     show_reasoning: yesNo().default(false),
     tool_progress: oneOf("off", "new", "all", "verbose").default("all"),
     theme: oneOf("auto", "dark", "light", "mono").default("auto"),
-    /** Lines only: nothing is drawn over. */
+    /** Print lines only, never redraw. */
     plain: yesNo().default(false),
-    /** Who names a conversation: its first message, or a model that has read its first turn. */
+    /** Source of a conversation's title: its first message, or a model that has read its first turn. */
     titles: oneOf("message", "model").default("message"),
   }),
-  /** By the name of the model. */
+  /** Keyed by the name of the model. */
   prices: z
     .record(
       z.string(),
@@ -145,28 +145,29 @@ export const schema = section({
     timeout: seconds(1).default(180),
     cwd: text().optional(),
     sandbox: oneOf("auto", "off", "required").default("auto"),
-    /** What commands in the sandbox reach: nothing, what a person allows, or every public host. */
+    /** What commands in the sandbox can reach: nothing, hosts that a person allows, or every public host. */
     network: z.preprocess(onOff, oneOf("off", "ask", "on")).default("ask"),
-    /** Hosts and presets that need no question. */
+    /** Hosts and presets that are allowed without asking. */
     network_allow: texts(),
-    /** Megabytes that one command may use, with all it has started; usually half of what there is. */
+    /** Megabytes for one command and everything it starts; half of the memory by default. */
     memory: whole(64).optional(),
-    /** Directories besides the working one that tools may write to. */
+    /** Directories that tools may write to, besides the working directory. */
     writable: texts(),
-    /** What of home directories commands in the sandbox may read besides programs. */
+    /** Paths in home directories that sandboxed commands may read, besides programs. */
     readable: texts(),
   }),
   approvals: section({
     mode: oneOf("manual", "off").default("manual"),
     timeout: seconds(1).default(300),
     unattended: oneOf("deny", "allow").default("deny"),
-    /** Who decides on what is asked in a chat: whoever's turn it is, or admins only, who are asked in their private chats. */
+    /** Who decides on approvals in a chat: the person whose turn it is, or only admins, who are asked in their
+     *  private chats. */
     chat: oneOf("asker", "admins").default("asker"),
     deny: rules(),
     allow: rules(),
   }),
   memory: section({
-    /** Who remembers; an empty list: nobody. */
+    /** The memories in use; an empty list means none. */
     provider: z
       .preprocess(asList, z.array(oneOf("files", "sessions", "http", "mcp"), "must be a list"))
       .default(["files", "sessions"]),
@@ -192,7 +193,7 @@ export const schema = section({
           .optional(),
         args: z.array(z.string("must be text"), "must be a list").default([]),
         env: z.record(z.string(), z.string("must be text"), "must be a section").default({}),
-        /** Where a program starts; without one, in a directory of its own. */
+        /** Working directory of the program; by default a directory of its own. */
         cwd: text().startsWith("/", "must be an absolute path").optional(),
         sandbox: yesNo().default(false),
         readable: texts(),
@@ -215,16 +216,16 @@ export const schema = section({
       port: whole(0, 65_535).default(8642),
       key: text().optional(),
       cors_origins: texts(),
-      /** Names besides our own addresses under which we are reached, behind a proxy. */
+      /** Host names of a proxy, besides our own addresses. */
       allowed_hosts: texts(),
       max_concurrent_runs: whole(0).default(10),
-      /** Requests of one address in a minute; 0: no limit. */
+      /** Requests per minute from one address; 0 means no limit. */
       rate_limit: whole(0).default(0),
       model_name: text().optional(),
     }),
     telegram: section({
       token: text().optional(),
-      /** The public address under which Telegram reaches us; without it we ask Telegram. */
+      /** The public address where Telegram delivers updates; without it we poll. */
       webhook_url: webAddress().optional(),
       ...chat(DIGITS, "a numeric user id"),
     }),
@@ -235,21 +236,21 @@ export const schema = section({
       ...chat(/^[UW][A-Z0-9]+$/, "a member id such as U012AB3CD"),
     }),
     webhook: section({
-      /** Without it there is no such channel. */
+      /** Without a secret the webhook channel is off. */
       secret: text().min(16, "must have at least 16 characters").optional(),
-      /** Where answers are posted to. */
+      /** The address that gets the answers. */
       url: webAddress().optional(),
     }),
   }),
-  /** Who is told when a turn has ended. */
+  /** Addresses that are called at the end of each turn. */
   webhooks: z
     .array(section({ url: webAddress(), secret: text().min(16, "must have at least 16 characters") }), "must be a list")
     .default([]),
   telemetry: section({
-    /** Where spans are sent (OTLP over HTTP); nothing is sent without it. */
+    /** Where spans are sent (OTLP over HTTP); without it nothing is sent. */
     endpoint: webAddress().optional(),
     headers: z.record(z.string(), z.string("must be text"), "must be a section").default({}),
-    /** Whether spans hold what was said. */
+    /** Whether spans contain the text of conversations. */
     content: yesNo().default(false),
   }),
   retention: section({ runs_days: whole(0).default(30) }),
@@ -259,7 +260,7 @@ export const schema = section({
 export type Config = Frozen<z.output<typeof schema>>;
 type Frozen<T> = T extends object ? { readonly [K in keyof T]: Frozen<T[K]> } : T;
 
-/** "Yes" has one meaning, anything unclear is refused: it turns the questions off. */
+/** This variable turns approvals off, so an unclear value is an error and not a yes. */
 const yolo = (value: string) => {
   const on = asBoolean(value);
   if (on === true) return "off";
@@ -298,13 +299,14 @@ export const VARIABLES: Readonly<Record<string, { key: string; read?: (value: st
   SLACK_ALLOWED_USERS: { key: "gateway.slack.allowed_users" },
 };
 
-/** Keys whose values are never shown: by their name, and whatever an MCP server is given as environment or headers. */
+/** Keys whose values are never shown: those with the name of a secret, and the environment and headers of MCP
+ *  servers. */
 export const isSecretKey = (key: string): boolean =>
   /(^|\.)(api_key|key|token|bot_token|app_token|secret)(\.|$)|^mcp_servers\..*\.(env|headers)(\.|$)|^telemetry\.headers(\.|$)/.test(
     key,
   );
 
-/** All keys, dotted; `*` stands for an item of a list or a name of the user's. */
+/** All keys, dotted; `*` stands for an item of a list, or for a name that the user chose. */
 export const knownKeys = (): string[] => keysBelow(z.toJSONSchema(schema, { io: "input" }), "");
 
 const keysBelow = (node: z.core.JSONSchema._JSONSchema, key: string): string[] => {

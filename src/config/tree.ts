@@ -1,4 +1,4 @@
-// Settings before they are checked: sections within sections, as YAML has them.
+// Settings before validation: nested sections, as in YAML.
 
 export type Tree = Record<string, unknown>;
 export type Path = readonly PropertyKey[];
@@ -12,7 +12,7 @@ export const at = (tree: unknown, path: Path): unknown =>
     return isTree(node) && Object.hasOwn(node, name) ? node[String(name)] : undefined;
   }, tree);
 
-/** False where a scalar stands in the place of a section: the schema will say so. */
+/** Returns false if a scalar is in the place of a section; the schema reports that. */
 export const put = (tree: Tree, path: readonly string[], value: unknown): boolean => {
   let node = tree;
   for (const name of path.slice(0, -1)) {
@@ -25,7 +25,7 @@ export const put = (tree: Tree, path: readonly string[], value: unknown): boolea
   return true;
 };
 
-/** All that is set. A list of plain values is one leaf. */
+/** All values that are set. A list of plain values is one leaf. */
 export const leaves = (value: unknown, path: Path = []): { path: Path; value: unknown }[] => {
   const nested = isTree(value) || (Array.isArray(value) && value.some((item) => typeof item === "object"));
   if (nested) return Object.entries(value).flatMap(([name, inner]) => leaves(inner, [...path, name]));

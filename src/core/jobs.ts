@@ -1,4 +1,5 @@
 // Jobs: what is to be said at certain times, as those see them who make, list and change them.
+import type { Unattended } from "./session.ts";
 
 export type When = { cron: string; zone: string } | { at: number };
 export type Job = {
@@ -9,8 +10,8 @@ export type Job = {
   /** The session of the chat that gets the answers. Null: they are kept in the job's own session, to be read there. */
   route: string | null;
   model: string | null;
-  /** What is said to an approval that one of its turns asks for. */
-  unattended: "deny" | "allow";
+  /** How approvals of its turns are decided; a turn keeps what held when its slot began. */
+  unattended: Unattended;
   /** What becomes of slots that were missed: the last of them runs late, or none does. */
   catchUp: "once" | "skip";
   enabled: boolean;

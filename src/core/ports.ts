@@ -13,6 +13,7 @@ import type {
   Replay,
   Scope,
   Session,
+  Unattended,
   Usage,
 } from "./session.ts";
 import type { Message, Transcript } from "./transcript.ts";
@@ -235,6 +236,8 @@ export type ToolCall = {
   approved?: Scope;
   /** What is allowed for the rest of the session by now. */
   grants?: readonly Grant[];
+  /** Nobody can be asked in its turn. What the call begins elsewhere (children, background work) inherits this. */
+  unattended?: Unattended;
 };
 export type ToolResult = { ok: boolean; text: string };
 export type Gate =

@@ -68,7 +68,7 @@ export const PROVIDERS: readonly Provider[] = [
   ...VENDORS,
   {
     name: "openai-compatible",
-    label: "A server of your own",
+    label: "Your own server",
     hint: "Ollama, vLLM, LM Studio, a proxy: anything OpenAI-compatible",
     format: "openai-compatible",
     keyVariable: "OPENAI_API_KEY",
@@ -76,7 +76,7 @@ export const PROVIDERS: readonly Provider[] = [
   {
     name: "demo",
     label: "Offline demo",
-    hint: "a script, to try everything but intelligence",
+    hint: "a script that needs no key",
     format: "demo",
     keyVariable: "",
   },

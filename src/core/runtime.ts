@@ -1,7 +1,21 @@
 // All that a surface may use.
 import type { Announcement, Found, Notes, SessionPage, SessionSummary } from "./ports.ts";
 import type { Run } from "./run.ts";
-import type { Applied, Ask, Entry, Grant, Image, Input, Mode, Outcome, Phase, Reply, Scope, Task } from "./session.ts";
+import type {
+  Applied,
+  Ask,
+  Entry,
+  Grant,
+  Image,
+  Input,
+  Mode,
+  Outcome,
+  Phase,
+  Reply,
+  Scope,
+  Task,
+  Unattended,
+} from "./session.ts";
 
 export type AcceptRequest = {
   /** Not given: a new one, with the turn's own id as its key. */
@@ -16,6 +30,8 @@ export type AcceptRequest = {
   by?: string;
   /** Somebody waits for the answer: trouble with the model is not waited out for hours. */
   attended?: boolean;
+  /** Nobody can be asked in the turn that it begins: how its approvals are decided. */
+  unattended?: Unattended;
   images?: Image[];
   model?: string;
   task?: Task;

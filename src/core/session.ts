@@ -10,6 +10,8 @@ export type Mode = "interrupt" | "queue" | "steer";
 /** `pull`: the answer waits to be read (terminal, HTTP). `push`: it must be delivered to a chat. */
 export type Reply = "pull" | "push";
 export type Outcome = "completed" | "failed" | "cancelled" | "interrupted";
+/** What becomes of a call that needs an approval where nobody can be asked. */
+export type Unattended = "deny" | "allow";
 
 /** Something a person, a schedule or an API client said. The id is its idempotency key, and its turn's id. */
 export type Input = {
@@ -22,6 +24,10 @@ export type Input = {
   by?: string;
   /** Somebody waits for the answer: trouble with the model is not waited out for hours. */
   attended?: boolean;
+  /** Nobody can be asked in the turn that this input begins. Not there: a person is asked. It says nothing about who waits:
+   *  a client of OpenAI's protocol waits for the answer, and cannot be asked. An input that joins a turn changes nothing:
+   *  the input that began the turn decides. */
+  unattended?: Unattended;
   images?: Image[];
   /** Which model is to answer, if not the configured one. */
   model?: string;
@@ -44,7 +50,15 @@ export type ModelOptions = {
 export type Image = { mime: string; data: string };
 export type Task = "compress";
 /** What a waiting input needs to be found again; its text is in its `accepted` entry, at `seq`. */
-export type Waiting = { id: string; mode: Mode; reply: Reply; seq: number; model?: string; task?: Task };
+export type Waiting = {
+  id: string;
+  mode: Mode;
+  reply: Reply;
+  seq: number;
+  model?: string;
+  task?: Task;
+  unattended?: Unattended;
+};
 
 /** What a call is about: what was judged, and approved where somebody was asked, is this and nothing else (I15). */
 export type About = {
@@ -107,6 +121,7 @@ export type Turn = {
   reply: Reply;
   model?: string;
   task?: Task;
+  unattended?: Unattended;
   phase: Phase;
   /** Model calls that have come back; at the budget the next one must be the last. */
   thoughts: number;

@@ -29,7 +29,10 @@ export type Transcript = {
   grants: Grant[];
   /** The input that began the last turn, and the entry that says so. `unread`: it follows results that a turn before it got
    *  and could not read. */
-  begun: Pick<Input, "text" | "by" | "attended" | "instructions" | "options"> & { seq: number; unread: boolean };
+  begun: Pick<Input, "text" | "by" | "attended" | "unattended" | "instructions" | "options"> & {
+    seq: number;
+    unread: boolean;
+  };
   /** How the turn that runs ends if nothing more of it is written; null: none runs, or nobody waits for words of it. */
   ending: keyof typeof NO_ANSWER | null;
   /** The last turn got results and died before it read them. */
@@ -80,12 +83,14 @@ export function extend(transcript: Transcript, entry: Entry): void {
       break;
     case "began":
     case "joined": {
-      const { text = "", by, attended, images, task, history, instructions, options } = waiting.get(entry.input) ?? {};
+      const input: Partial<Input> = waiting.get(entry.input) ?? {};
+      const { text = "", by, attended, unattended, images, task, history, instructions, options } = input;
       waiting.delete(entry.input);
       if (entry.kind === "began") {
         const given = {
           ...(by && { by }),
           ...(attended && { attended }),
+          ...(unattended && { unattended }),
           ...(instructions && { instructions }),
           ...(options && { options }),
         };

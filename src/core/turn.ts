@@ -10,6 +10,7 @@
 //     unless its tool may be repeated.                                                                   (I14)
 // T8  A question is decided once: by the first answer that finds it `asking`.                            (I15)
 // T9  An attempt at recovery is counted in the commit before it is made.                                 (I19)
+// T10 Where nobody can be asked, a question is decided in the commit that asks it: it never waits.       (I16)
 
 import type {
   Applied,
@@ -110,8 +111,8 @@ function reduce(s: Session, e: Event, cx: Context): Session {
       const applied = apply(s, e.input.mode);
       const seq = cx.note(e.input.id, { kind: "accepted", input: e.input, applied });
       const mode = applied === "began" ? "queue" : applied;
-      const { id, reply, model, task } = e.input;
-      const input = { id, mode, reply, seq, ...(model && { model }), ...(task && { task }) };
+      const { id, reply } = e.input;
+      const input = { id, mode, reply, seq, ...givenTo(e.input) };
       const waiting = enqueue({ ...s, parked: false }, input);
       return applied === "interrupt" && turn && phase && busy(phase)
         ? stop(waiting, turn, "interrupted", e.input.id, e.said, cx)
@@ -173,7 +174,7 @@ function reduce(s: Session, e: Event, cx: Context): Session {
         e.calls.forEach((proposal, i) => {
           if (proposal.gate === "ask") cx.note(turn.id, { kind: "asked", call: calls[i]?.id ?? "", ask: proposal.ask });
         });
-        return act({ ...s, step: s.step + 1 }, thought, calls, cx);
+        return act({ ...s, step: s.step + 1 }, thought, decideUnattended(turn, calls, cx), cx);
       }
       // Who steers joins between tools. An answer is whole as it is: what comes while it is made is the next turn.
       return conclude(s, thought, "completed", from, cx);
@@ -189,13 +190,9 @@ function reduce(s: Session, e: Event, cx: Context): Session {
       if (!turn || phase?.at !== "acting") return s;
       const call = phase.calls.find((c) => c.id === e.call && c.status === "asking"); // T8
       if (!call) return s;
-      cx.note(turn.id, { kind: "decided", call: e.call, allow: e.allow, text: e.text, by: e.by, scope: e.scope });
-      if (e.allow && call.ask?.kind === "approval") {
-        const grants = e.scope === "session" ? [...s.grants, call.id] : s.grants;
-        return act({ ...s, grants }, turn, change(phase.calls, call, "waiting"), cx);
-      }
-      cx.note(turn.id, { kind: "acted", call: e.call, outcome: e.allow ? "ok" : "denied", text: e.text });
-      return act(s, turn, change(phase.calls, call, "done"), cx);
+      const status = decide(turn.id, call, e, e.text, cx);
+      const grants = status === "waiting" && e.scope === "session" ? [...s.grants, call.id] : s.grants;
+      return act({ ...s, grants }, turn, change(phase.calls, call, status), cx);
     }
     case "revoked":
       if (!s.grants.includes(e.call)) return s;
@@ -308,6 +305,29 @@ function accepted({ tool, repeatable, alone = false, ...judged }: Proposal, id: 
   return { ...call, status: "asking", ask: { kind: judged.ask.kind, until: judged.ask.until } };
 }
 
+type Decision = Pick<Extract<Event, { type: "decided" }>, "allow" | "text" | "by" | "scope">;
+
+/** What becomes of the call. To a question, and to a no, `result` is all that comes of it. */
+function decide(turn: string, call: Call, decision: Decision, result: string, cx: Context): "waiting" | "done" {
+  const { allow, text, by, scope } = decision;
+  cx.note(turn, { kind: "decided", call: call.id, allow, text, by, scope });
+  if (allow && call.ask?.kind === "approval") return "waiting";
+  cx.note(turn, { kind: "acted", call: call.id, outcome: allow ? "ok" : "denied", text: result });
+  return "done";
+}
+
+/** Decides what was just asked, if nobody can be asked (T10). An approval is as the turn's input says, a question is a no. */
+function decideUnattended({ id, unattended }: Turn, calls: Call[], cx: Context): Call[] {
+  if (!unattended) return calls;
+  return calls.map((call) => {
+    if (call.status !== "asking") return call;
+    const allow = unattended === "allow" && call.ask?.kind === "approval";
+    const text = allow ? "nobody is there, and that is configured." : "nobody is there to ask.";
+    const decision = { allow, text, by: "unattended", scope: "once" } as const;
+    return { ...call, status: decide(id, call, decision, `Denied: ${text}`, cx) };
+  });
+}
+
 const change = (calls: Call[], one: Call, status: CallStatus) => calls.map((c) => (c === one ? { ...c, status } : c));
 
 /** Starts what may start now; when every call has its result, thinks again. */
@@ -374,9 +394,15 @@ function begin(s: Session, cx: Context): Session {
   const [first, ...inbox] = s.inbox;
   if (s.turn || s.parked || !first || cx.rules.leaving) return s;
   cx.note(first.id, { kind: "began", input: first.id });
-  const { id, reply, model, task } = first;
+  const { id, reply, task } = first;
   const phase: Phase = { at: task === "compress" ? "compacting" : "thinking" };
-  const given = { ...(model && { model }), ...(task && { task }) };
-  const turn: Turn = { id, reply, ...given, phase, thoughts: 0, tight: false, recoveries: 0 };
+  const turn: Turn = { id, reply, ...givenTo(first), phase, thoughts: 0, tight: false, recoveries: 0 };
   return { ...s, step: s.step + 1, inbox, turn };
 }
+
+/** What an input brings into the turn that it begins. */
+const givenTo = ({ model, task, unattended }: Pick<Waiting, "model" | "task" | "unattended">) => ({
+  ...(model && { model }),
+  ...(task && { task }),
+  ...(unattended && { unattended }),
+});

@@ -83,16 +83,16 @@ function choose({ providers }: ModelSettings, wanted: Wanted): Endpoint {
   const demo = (because: string): Endpoint => ({ ...made("demo", "", "", "offline-demo", because), apiKey: "" });
 
   const { provider, base_url: address } = wanted;
-  if (provider === "demo") return demo("it is configured");
+  if (provider === "demo") return demo("configured");
   if (provider === "openai-compatible") {
     const withKey = VENDORS.find((vendor) => vendor.format === provider && keyOf(vendor));
     const where = address ?? openai?.base_url ?? withKey?.usual.baseUrl;
-    if (where) return compatible(where, "it is configured");
+    if (where) return compatible(where, "configured");
     throw new ConfigError('model.provider "openai-compatible" needs model.base_url: set it to the server\'s address.');
   }
   const own = VENDORS.filter(({ format }) => format !== "openai-compatible");
   const configured = own.find(({ format }) => format === provider);
-  if (configured) return of(configured, "it is configured");
+  if (configured) return of(configured, "configured");
   if (address) {
     const owner = own.find(({ owns }) => owns.test(address));
     return owner ? of(owner, `the address is ${owner.label}'s`) : compatible(address, "a base URL is set");
@@ -101,9 +101,9 @@ function choose({ providers }: ModelSettings, wanted: Wanted): Endpoint {
   const placed = own.find(({ name }) => providers[name]?.base_url);
   if (placed) return of(placed, `${placed.addressVariable} is set`);
   const withKey = VENDORS.find(keyOf);
-  if (withKey) return of(withKey, `there is ${/^[AEIOU]/.test(withKey.label) ? "an" : "a"} ${withKey.label} key`);
+  if (withKey) return of(withKey, `${/^[AEIOU]/.test(withKey.label) ? "an" : "a"} ${withKey.label} key is set`);
   const keyed = wanted.api_key && VENDORS.find(({ name }) => name === "openai");
-  return keyed ? of(keyed, "there is an OpenAI key") : demo("no key and no base URL is set");
+  return keyed ? of(keyed, "an OpenAI key is set") : demo("no key and no base URL is set");
 }
 
 /** As the provider's library wants it, whether it was given with `/v1`, without, or with the path of a call. Some serve

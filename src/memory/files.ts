@@ -1,5 +1,5 @@
-// The memory that is built in: notes that the agent keeps and a person can read and change. All of them are in every
-// system prompt, so they are short.
+// The built-in memory: notes that the agent keeps and a person can read and change. Every system prompt contains all of
+// them, so they are short.
 import * as z from "zod";
 import { plain, UNSEEN } from "../platform/fence.ts";
 import { type Notebook, TARGETS, type Target } from "./notebook.ts";
@@ -29,7 +29,7 @@ const TOOL: MemoryTool = {
     "is being done today, nor what can be looked up. One short fact an entry. When it is full, replace or remove what " +
     "matters least. Never secrets.",
   schema: z.toJSONSchema(args),
-  repeatable: true, // an entry that is there is not added again
+  repeatable: true, // an existing entry is not added again
 };
 const TOOLS = [TOOL];
 const TITLES = { memory: "Your notes", user: "About the user" };
@@ -82,7 +82,8 @@ const DONE = { add: "Noted", replace: "Replaced", remove: "Removed" };
 
 const no = (why: string): Handled => ({ ok: false, text: `Not done: ${why}` });
 
-/** What must not come back in every prompt. A net for accidents and simple attacks: notes are data all the same. */
+/** Text that must not be in every prompt. This catches accidents and simple attacks; the model gets notes as data
+ *  anyway. */
 function unfitToKeep(text: string, redact: (text: string) => string): string | null {
   if (redact(text) !== text) return "it looks like a secret. Note where the secret is kept instead.";
   if (text.replaceAll("\r", "").search(UNSEEN) >= 0 || INVISIBLE.test(text))

@@ -1,5 +1,5 @@
-// A memory of one's own, over HTTP: a few small JSON requests (docs/memory.md). Nothing of an answer is believed but
-// its text.
+// A memory server of the user, over HTTP: a few small JSON requests (docs/memory.md). Of an answer, only its text is
+// used.
 import * as z from "zod";
 import { ConfigError, messageOf } from "../core/errors.ts";
 import { textWithin } from "../platform/capped.ts";
@@ -26,7 +26,7 @@ const health = z.object({ tools: z.array(z.unknown()).default([]) });
 export function createHttpMemory({ url, token }: Options): MemoryProvider {
   const base = addressOf(url);
   let tools: readonly MemoryTool[] = [];
-  /** Loaded when it is first needed: undici takes 75 ms. */
+  /** Loaded when first needed: undici takes 75 ms. */
   let opening: ReturnType<typeof connections> | null = null;
 
   async function ask(

@@ -1,5 +1,5 @@
-// The line of calls to one provider: one after another, each within a limit. One that fails again and again is left
-// alone for a while, so that it holds up neither itself nor anybody else.
+// The queue of calls to one provider: one at a time, each with a time limit. A provider that keeps failing is suspended
+// for a while, so that it delays nobody.
 import { messageOf } from "../core/errors.ts";
 import type { Clock, Log } from "../core/ports.ts";
 import { backoff, onAbort, within } from "../core/wait.ts";
@@ -7,7 +7,7 @@ import { backoff, onAbort, within } from "../core/wait.ts";
 export type Health = {
   name: string;
   state: "ok" | "failing" | "suspended";
-  /** In a row. */
+  /** Failures in a row. */
   failures: number;
   lastError: string;
   /** Calls that wait or run. */
@@ -17,22 +17,23 @@ export type Health = {
 
 type How = {
   signal?: AbortSignal;
-  /** Ahead of those that wait: somebody is waiting for the answer. */
+  /** Goes before the waiting calls, because somebody waits for the answer. */
   first?: boolean;
-  /** Nobody needs it done before we leave. */
+  /** Need not be finished before we exit. */
   idly?: boolean;
-  /** When the signal aborts a running one, its end is still waited for. */
+  /** If the signal aborts a running call, still wait for its end. */
   patient?: boolean;
 };
 
 export type Lane = {
-  /** Rejects as the work does, at its limit, when the signal aborts, and at once while the provider is suspended. */
+  /** Rejects if the work rejects, at its time limit, if the signal aborts, and at once while the provider is
+   *  suspended. */
   call<T>(work: (signal: AbortSignal) => Promise<T>, how?: How): Promise<T>;
-  /** Whether nothing is left that must be done before we leave. */
+  /** Whether no call is left that must be finished before we exit. */
   settled(): boolean;
   suspended(): boolean;
   health(): Health;
-  /** What waits is refused, what runs is aborted and not waited for. */
+  /** Refuses waiting calls. Aborts the running call without waiting for it. */
   close(): void;
 };
 
@@ -42,21 +43,21 @@ type Options = {
   log: Log;
   redact(text: string): string;
   limitMs: number;
-  /** Some call is over. */
+  /** Called when a call is over. */
   changed(): void;
 };
 
 type Job = {
-  /** Gives what hands the result to whoever asked. */
+  /** Returns a function that passes the result to the caller. */
   run(): Promise<() => void>;
   refuse(error: unknown): void;
   /** Its signal. */
   abort: AbortController;
-  /** Ends the wait for its limit. */
+  /** Ends the wait for the time limit. */
   limit: AbortController;
   first: boolean;
   idly: boolean;
-  /** Whoever asked for it has gone. */
+  /** The caller is gone. */
   forsaken: boolean;
 };
 
@@ -130,7 +131,7 @@ export function createLane({ name, clock, log, redact, limitMs, changed }: Optio
     driving = true;
     for (let job = next(false); job; job = next(job.first)) {
       running = job;
-      await Promise.resolve(); // whoever asked goes on first, however long the beginning takes
+      await Promise.resolve(); // the caller continues first, however long the start takes
       const why = job.forsaken ? "nobody waits for it any more" : barred();
       if (why) job.refuse(notAsked(why));
       else await perform(job);
@@ -140,7 +141,7 @@ export function createLane({ name, clock, log, redact, limitMs, changed }: Optio
     driving = false;
   }
 
-  /** After one that went ahead, one of those who waited: nobody waits for ever. */
+  /** After a call that went first, one of the waiting calls runs, so none waits for ever. */
   function next(wasFirst: boolean): Job | undefined {
     const patient = wasFirst ? waiting.findIndex(({ first }) => !first) : 0;
     return waiting.splice(Math.max(0, patient), 1)[0];
@@ -153,11 +154,11 @@ export function createLane({ name, clock, log, redact, limitMs, changed }: Optio
       if (!closed) succeeded();
       give?.();
     } catch (error) {
-      if (!job.forsaken && !closed) failed(error); // our own abort is nobody's fault (I12)
+      if (!job.forsaken && !closed) failed(error); // our own abort is not a failure of the provider (I12)
       job.refuse(error);
     } finally {
       job.limit.abort("ended");
-      job.abort.abort("over"); // a late one may still listen; what it does now is ignored
+      job.abort.abort("over"); // a late call may still listen; its result is ignored
     }
   }
 

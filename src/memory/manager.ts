@@ -1,7 +1,6 @@
-// Everything behind the port `Memory`: many providers as one, none of which can hold up a turn, an exit or another.
-//
-// The engine tells each writer of every turn, in order, until it is written, across crashes (agent/remember.ts).
-// Here each call waits in its provider's own line, within a limit; one that keeps failing is left alone for a while.
+// The implementation of the port `Memory`: many providers as one. None can delay a turn, an exit or another provider.
+// The engine passes every turn to each writer, in order, until it is stored, also across crashes (agent/remember.ts).
+// Here each call waits in the queue of its provider, with a time limit.
 import { createBounded } from "../core/bounded.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Clock, Log, Memory, Remembered, Tool } from "../core/ports.ts";
@@ -20,34 +19,34 @@ type Options = {
   clock: Clock;
   log: Log;
   redact(text: string): string;
-  /** Who began this turn, where that is known: a tool call and a child do not say. */
+  /** Who began this turn, if known: a tool call and a child do not say. */
   byOf?(turn: string): Promise<string | undefined>;
-  /** In whose name a session works that has no person of its own, such as a scheduled job: another session. */
+  /** The session on whose behalf a session works that has no person of its own, such as a scheduled job. */
   originOf?(session: string): Promise<string | null>;
-  /** What a turn waits for at its start. */
+  /** How long a turn waits for memory at its start. */
   recallMs?: number;
-  /** What one call to a provider may take. */
+  /** Time limit of one call to a provider. */
   limitMs?: number;
 };
 
 export type LongTermMemory = Memory & {
-  /** Tells all writers, and returns at once. */
+  /** Passes the turn to all writers and returns at once. */
   syncAll(turn: Remembered): void;
-  /** Lets all get ready for the next turn, and returns at once. */
+  /** Lets all providers prepare for the next turn, and returns at once. */
   queuePrefetchAll(query: string, about: About): void;
-  /** What the system prompt should hold; empty: nothing. Never rejects. */
+  /** Text for the system prompt, or empty. Never rejects. */
   systemBlock(about: About): Promise<string>;
-  /** Another array only when the tools are others. */
+  /** A new array only if the tools changed. */
   tools(): readonly Tool[];
   sessionEnded(about: About): void;
-  /** The conversation that was in `from` goes on in `about.session`. */
+  /** The conversation of the session `from` continues in `about.session`. */
   sessionSwitched(from: string, about: About): void;
-  /** These messages are about to become a summary: what should be kept in it. Never rejects. */
+  /** These messages are about to be summarised: what should the summary contain? Never rejects. */
   compressing(messages: readonly Message[], about: About): Promise<string>;
   health(): Health[];
-  /** True: all is done that was to be done, or there never was anything. */
+  /** True if everything is done. */
   flushPending(ms: number): Promise<boolean>;
-  /** Waits at most so long for what is under way, then lets go. After a drain there is little to wait for. */
+  /** Waits at most `drainMs` for running calls, then lets go. After a drain there is little to wait for. */
   shutdownAll(drainMs?: number): Promise<void>;
 };
 
@@ -56,7 +55,7 @@ const RECALL_MS = 300;
 const COMPRESS_MS = 3_000;
 const DRAIN_MS = 5_000;
 const SHUTDOWN_MS = 1_000;
-/** `side`: of a turn that is written, what each of the two said. `kept`: what a summary should hold. */
+/** `side`: each side of a stored turn. `kept`: text that a summary should contain. */
 const LONGEST = { side: 100_000, query: 2_000, kept: 2_000 };
 const MOST_SESSIONS = 1_000;
 
@@ -74,11 +73,11 @@ export function createMemory(options: Options): LongTermMemory {
   const writers = members.filter(({ provider }) => provider.syncTurn).map(({ provider }) => provider.name);
   const { recall, systemBlock, written, atMost } = createRecall({ members, whoseOf, clock, log, redact, recallMs });
   const tools = createTools({ members, whoseOf, byOf, redact, wrote });
-  /** The last turn of each session after which providers got ready for the next. */
+  /** For each session, the last turn after which the providers prepared for the next. */
   const prefetched = createBounded<string>(MOST_SESSIONS);
   let closing: Promise<void> | null = null;
 
-  /** A child says nothing of who began the turn that made it. */
+  /** A child does not say who began the turn that started it. */
   async function whoseOf({ session, by }: About): Promise<Whose> {
     const parent = parentTurnOf(session);
     const who = parent ? await byOf?.(parent) : by;
@@ -110,10 +109,10 @@ export function createMemory(options: Options): LongTermMemory {
     else await provider.syncTurn?.({ key, turn: turn.turn, outcome, user, assistant }, whose, signal);
   }
 
-  /** What leaves us holds neither what was recalled nor a secret. */
+  /** Text that leaves hermes contains neither recalled text nor secrets. */
   const sideOf = (text: string) => cut(redact(withoutRecalled(text.slice(0, 2 * LONGEST.side))), LONGEST.side);
 
-  /** Once after each turn, however many writers are told of it and however often. */
+  /** Once after each turn, however many writers there are and however often they are called. */
   function getReady({ session, turn, by, user }: Remembered): void {
     if (isChild(session) || prefetched.get(session) === turn) return;
     prefetched.set(session, turn);
@@ -133,7 +132,7 @@ export function createMemory(options: Options): LongTermMemory {
     );
   }
 
-  /** In the background, in the line of each provider that wants to know. */
+  /** In the background, in the queue of each provider that has the hook. */
   function inform(hook: keyof MemoryProvider, about: About, hear: Hear): void {
     for (const { provider, call } of members)
       if (provider[hook]) call(async (signal) => hear(provider, await whoseOf(about), signal)).catch(unheard);
@@ -207,5 +206,5 @@ export function createMemory(options: Options): LongTermMemory {
 
 type Hear = (provider: MemoryProvider, whose: Whose, signal: AbortSignal) => Promise<void> | undefined;
 
-/** The line has counted it, and `health` tells. */
+/** The queue has counted the failure, and `health` reports it. */
 const unheard = () => {};

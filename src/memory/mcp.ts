@@ -1,19 +1,19 @@
-// Any MCP server that can keep and find texts, as a memory. It may know nothing of scopes: unless it is told them in an
-// argument, only whoever sits at the terminal uses it (I25).
+// Any MCP server that can store and find texts, as a memory. Such a server may not know scopes. Unless it takes the
+// scope as an argument, only the terminal uses it (I25).
 import type { ToolResult } from "../core/ports.ts";
 import type { MemoryProvider, Told, Whose } from "./provider.ts";
 
 type Options = {
-  /** Of the server; never throws for trouble with it. */
+  /** Calls a tool of the server; never throws for an error of the server. */
   call(tool: string, args: Record<string, unknown>, signal: AbortSignal): Promise<ToolResult>;
   addTool?: string | undefined;
   searchTool?: string | undefined;
-  /** What the server calls the arguments. */
+  /** The server's names for the arguments. */
   argument?: {
     text?: string | undefined;
     query?: string | undefined;
     scope?: string | undefined;
-    /** Where it takes one, a turn that is told twice is there once, also after a crash. */
+    /** If the server takes a key, a turn that is sent twice is stored once, also after a crash. */
     key?: string | undefined;
   };
 };
@@ -49,7 +49,8 @@ export function createMcpMemory({ call, addTool, searchTool, argument = {} }: Op
 const noteOf = ({ user, assistant }: Told): string =>
   assistant ? `User: ${user}\nAssistant: ${assistant}` : `User: ${user}`;
 
-/** Results of tools come marked as data, for a model. Here they are marked later, together with what others recall. */
+/** Results of tools are marked as data for a model. Here they are marked later, together with the text of the other
+ *  memories. */
 function unmarked(text: string): string {
   const body = /^\[[^\n]*"(end of data [0-9a-f]+)"\]\n([\s\S]*)\n\[\1\]$/.exec(text)?.[2] ?? text;
   return body === "(empty)" ? "" : body;

@@ -1,4 +1,4 @@
-// A provider with its line of calls, made ready before the first of them.
+// A provider with its queue of calls; initialised before the first call.
 import type { Lane } from "./lane.ts";
 import type { MemoryProvider } from "./provider.ts";
 
@@ -12,7 +12,7 @@ export function createMember(provider: MemoryProvider, lane: Lane): Member {
       ready = true;
       return work(signal);
     }, how);
-  // What it offers is known as early as can be; nobody waits for it.
+  // Initialise early, so that its tools are known early; nobody waits for it.
   if (provider.initialize) call(() => Promise.resolve(), { idly: true }).catch(() => {});
   return { provider, lane, call };
 }

@@ -1,5 +1,5 @@
-// The notes of each scope on the disk: MEMORY.md and USER.md, for their owner only. Those of whoever sits at the
-// terminal lie in the directory itself, those of others below it.
+// The notes of each scope on the disk: MEMORY.md and USER.md, for their owner only. The notes of the terminal are in
+// the directory itself, those of other scopes below it.
 
 import { isUtf8 } from "node:buffer";
 import { createHash, randomBytes } from "node:crypto";
@@ -15,18 +15,18 @@ export const TARGETS = {
 export type Target = keyof typeof TARGETS;
 
 export type Notebook = {
-  /** The text as it is on the disk now; empty: there is none. */
+  /** The text on the disk now; empty if there is none. */
   read(scope: string, target: Target): Promise<string>;
   change(scope: string, target: Target, change: Change): Promise<{ source: string; before?: string; unchanged?: true }>;
-  /** Those that have notes. */
+  /** The scopes that have notes. */
   scopes(): Promise<string[]>;
   entries(scope: string): Promise<{ target: Target; text: string }[]>;
-  /** All notes of a scope. False: there are none. */
+  /** Deletes all notes of a scope. Returns false if there are none. */
   forget(scope: string): Promise<boolean>;
 };
 
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
-/** What a person may have put there. Longer than this, it is not read whole and not written. */
+/** A file that a person made longer than this is not read in full and not written. */
 const MOST_BYTES = 100_000;
 const ATTEMPTS = 5;
 
@@ -35,11 +35,12 @@ export function openNotebook(dir: string): Notebook {
   const fileOf = (scope: string, target: Target) => join(placeOf(scope), TARGETS[target].file);
   let last: Promise<unknown> = Promise.resolve();
 
-  /** Most scopes have no notes, and each turn asks: a look at the directory costs 2 µs, four failed calls 0.2 ms. */
+  /** Most scopes have no notes, and every turn asks: checking the directory costs 2 µs, four failed calls 0.2 ms. */
   const read = async (scope: string, target: Target) =>
     existsSync(placeOf(scope)) ? ((await look(fileOf(scope, target)))?.text ?? "") : "";
 
-  /** One after another here; a person or another process that writes meanwhile is not written over. */
+  /** One change at a time in this process. If a person or another process writes meanwhile, their change is not
+   *  overwritten. */
   const change: Notebook["change"] = (scope, target, what) => {
     const done = last.then(() => tryChange(scope, target, what));
     last = done.catch(() => {});
@@ -92,7 +93,8 @@ const TARGET_NAMES: readonly Target[] = ["memory", "user"];
 
 // ── Names ─────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Of a directory. Reads like the scope; no capital letters, since some file systems do not tell them apart. */
+/** The name of a scope's directory. It resembles the scope, without capital letters, because some file systems ignore
+ *  case. */
 export function nameOf(scope: string): string {
   if (HASHED.test(scope)) return scope;
   const name = [...Buffer.from(scope)].map(signOf).join("");
@@ -110,7 +112,8 @@ function signOf(byte: number): string {
   return /[a-z0-9_-]/.test(sign) ? sign : `%${byte.toString(16).padStart(2, "0")}`;
 }
 
-/** Null: not a directory of ours. One whose scope is too long to be a name goes by its name. */
+/** Null if it is not one of our directories. A scope that is too long for a name is identified by its directory's
+ *  name. */
 function scopeNamed(name: string): string | null {
   if (HASHED.test(name)) return name;
   const text = name.replaceAll(".", ":").replaceAll("%2e", ".");
@@ -124,10 +127,10 @@ function scopeNamed(name: string): string | null {
 
 // ── Files ─────────────────────────────────────────────────────────────────────────────────────────────
 
-/** `stamp` is another one when the file is. `damaged`: why it must not be written. */
+/** `stamp` changes with the file. `damaged` says why the file must not be written. */
 type Look = { text: string; stamp: string; damaged?: string };
 
-/** Null: there is none. */
+/** Null if there is no file. */
 async function look(file: string): Promise<Look | null> {
   try {
     await mustBeReal(dirname(file));
@@ -151,19 +154,19 @@ async function contentOf(handle: FileHandle, file: string): Promise<Look> {
 
 const stampOf = ({ ino, mtimeNs, size }: { ino: bigint; mtimeNs: bigint; size: bigint }) => `${ino} ${mtimeNs} ${size}`;
 
-/** Whole or not at all. False: it is no longer what it was, and was left alone. */
+/** Atomic. Returns false if the file changed meanwhile; then it is left alone. */
 async function replace(file: string, text: string, before: string | null): Promise<boolean> {
   const draft = join(dirname(file), `.${randomBytes(8).toString("hex")}.tmp`);
   try {
     await write(draft, text);
     if (before === null) {
-      await link(draft, file); // never over one that has just appeared
+      await link(draft, file); // never overwrites a file that has just appeared
     } else {
       if (stampOf(await lstat(file, { bigint: true })) !== before) return false;
       await rename(draft, file);
     }
     await using dir = await open(dirname(file));
-    await dir.sync().catch(() => {}); // not every file system can
+    await dir.sync().catch(() => {}); // not every file system supports this
     return true;
   } catch (error) {
     if (codeOf(error) === "EEXIST" || codeOf(error) === "ENOENT") return false;

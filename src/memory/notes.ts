@@ -1,20 +1,20 @@
-// The text of a notes file: entries with a line "§" between them. What a person wrote stays as it is, to the letter;
-// a change touches its own entry only.
+// The text of a notes file: entries separated by lines with "§". What a person wrote stays exactly as it is; a change
+// touches only its own entry.
 
 export type Change =
   | { action: "add"; text: string }
   | { action: "replace"; find: string; text: string }
   | { action: "remove"; find: string };
 
-/** `before`: what was replaced or removed. `unchanged`: it is there already. */
+/** `before`: the text that was replaced or removed. `unchanged`: the entry existed already. */
 export type Changed = { source: string; before?: string; unchanged?: true };
 
-/** A "no" that whoever asked can act on. Nothing was changed. */
+/** A refusal that the caller can act on. Nothing was changed. */
 export class Unfit extends Error {}
 
 const LINE = /(^[ \t]*§[ \t]*\r?$)/m;
 
-/** Entries as they stand in the file, with the lines between them: every second piece is such a line. */
+/** Entries as they are in the file, and the separators between them: every second piece is a separator. */
 const piecesOf = (source: string): string[] => source.split(LINE);
 
 export const entriesOf = (source: string): string[] =>
@@ -23,11 +23,11 @@ export const entriesOf = (source: string): string[] =>
     .map((piece) => piece.trim())
     .filter(Boolean);
 
-/** As a person would count: a letter with its accents is one, so is a family of emoji. */
+/** Counts as a person would: a letter with accents is one character, and so is a family emoji. */
 export const lengthOf = (text: string): number => [...segmenter.segment(text)].length;
 const segmenter = new Intl.Segmenter("en", { granularity: "grapheme" });
 
-/** `most`: of the whole text, in characters. */
+/** `most`: limit of the whole text, in characters. */
 export function changed(source: string, change: Change, most: number): Changed {
   if (change.action === "remove") {
     const entry = find(source, change.find);
@@ -57,7 +57,7 @@ function fit(given: string): string {
   return text;
 }
 
-/** The one entry with this in it, or that is exactly this. */
+/** The one entry that contains this text, or equals it. */
 function find(source: string, part: string): string {
   const wanted = part.trim();
   if (wanted === "") throw new Unfit("Say which entry is meant, by a part of its text that no other has.");
@@ -76,7 +76,7 @@ function find(source: string, part: string): string {
   );
 }
 
-/** Takes out the entry and one of the lines beside it. */
+/** Removes the entry and one of the separators next to it. */
 function without(source: string, entry: string): string {
   const pieces = piecesOf(source);
   const at = placeOf(entry, pieces);
@@ -86,7 +86,7 @@ function without(source: string, entry: string): string {
 
 const placeOf = (entry: string, pieces: readonly string[]) => pieces.findIndex((piece) => piece.trim() === entry);
 
-/** Marks upon marks are one character, and could go on for ever. */
+/** Combining marks belong to one character, and could go on for ever. */
 const MOST_UNITS = 8;
 
 function mustFit(after: string, before: string, most: number): void {
@@ -102,7 +102,7 @@ function mustFit(after: string, before: string, most: number): void {
 
 export const count = (n: number): string => n.toLocaleString("en");
 
-/** The beginning of it, on one line. */
+/** Its beginning, on one line. */
 const line = (text: string): string => {
   const flat = text.replaceAll(/\s+/g, " ");
   return flat.length > 80 ? `${flat.slice(0, 79).toWellFormed()}…` : flat;

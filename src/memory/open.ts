@@ -1,4 +1,4 @@
-// The configured memories, as one.
+// Opens the configured memories as one.
 import { join } from "node:path";
 import { ConfigError } from "../core/errors.ts";
 import type { Clock, Log, Store, ToolResult } from "../core/ports.ts";
@@ -10,7 +10,7 @@ import { openNotebook } from "./notebook.ts";
 import type { MemoryProvider } from "./provider.ts";
 import { createSessionsMemory } from "./sessions.ts";
 
-/** As in `memory` of the configuration. */
+/** The section `memory` of the configuration. */
 export type MemorySettings = {
   readonly provider: readonly ("files" | "sessions" | "http" | "mcp")[];
   /** Milliseconds. */
@@ -32,9 +32,9 @@ type Options = {
   /** HERMES_HOME */
   home: string;
   store: Pick<Store, "search" | "turn">;
-  /** Calls a tool of an MCP server, by the server's own name for it. */
+  /** Calls a tool of an MCP server, by the server's own name for the tool. */
   callMcp(server: string, tool: string, args: Record<string, unknown>, signal: AbortSignal): Promise<ToolResult>;
-  /** The session in whose name this one works; null: its own. */
+  /** The session on whose behalf this one works; null if it is its own. */
   originOf?(session: string): Promise<string | null>;
   clock: Clock;
   log: Log;
@@ -48,7 +48,7 @@ export function openMemory({ settings, home, store, callMcp, originOf, clock, lo
     http: () => {
       const { url, token } = settings.http;
       if (!url)
-        throw new ConfigError("memory.provider has http in it: set memory.http.url to where that memory answers");
+        throw new ConfigError("memory.provider contains http: set memory.http.url to the address of the memory server");
       return createHttpMemory({ url, token });
     },
     mcp: () => {

@@ -1,23 +1,21 @@
-// What a long-term memory can do. Everything but the name and `isAvailable` may be left out: most need two or three
-// of these.
-//
-// No method may be called beside another of the same provider, each has a limit in time, and each gets a signal that
-// fires when nobody waits for it any more. What a provider says is data: it is cut, cleaned and fenced before a
-// model sees it.
+// The interface of a long-term memory. Everything but the name and `isAvailable` is optional; most providers need two
+// or three methods. No two methods of a provider run at the same time. Each call has a time limit, and gets a signal
+// that fires when nobody waits for it any more. Text from a provider is data: it is cut, cleaned and fenced before a
+// model gets it.
 import type { ToolResult, ToolSpec } from "../core/ports.ts";
 import type { Outcome } from "../core/session.ts";
 import type { Message } from "../core/transcript.ts";
 
-/** Whose memory, and in which conversation. Nothing of one scope may reach another (I25). */
+/** The scope and the conversation. Nothing of one scope may reach another (I25). */
 export type Whose = { scope: string; session: string };
 
-/** `key` is the same whenever the same turn is written again: written twice, it must be there once (I17). */
+/** `key` is the same whenever the same turn is sent again: sent twice, it must be stored once (I17). */
 export type Told = { key: string; turn: string; outcome: Outcome; user: string; assistant: string };
 
-/** What a child was asked to do, and what it reported. */
+/** The task of a child, and its report. */
 type Delegated = { key: string; child: string; outcome: Outcome; task: string; result: string };
 
-/** A change that was made by a tool of another memory. `before` is what it replaced or removed. */
+/** A change that a tool of another memory made. `before` is the text that it replaced or removed. */
 export type MemoryWrite = {
   by: string;
   action: "add" | "replace" | "remove";
@@ -26,36 +24,37 @@ export type MemoryWrite = {
   before?: string;
 };
 
-/** `repeatable`: running it twice does no harm. */
+/** `repeatable`: running the tool twice does no harm. */
 export type MemoryTool = ToolSpec & { repeatable?: boolean };
 
-/** `wrote`: other memories are told, and the system prompt is made anew. */
+/** `wrote`: the other memories are informed, and the system prompt is rebuilt. */
 export type Handled = ToolResult & { wrote?: Omit<MemoryWrite, "by"> };
 
 export interface MemoryProvider {
   readonly name: string;
-  /** Whether it is configured well enough to be used. Asked once, before anything else; no I/O. */
+  /** Whether the configuration is sufficient. Called once, before anything else; no I/O. */
   isAvailable(): boolean;
-  /** Once, before anything else; if it fails, again before the next call. */
+  /** Called once, before anything else; if it fails, again before the next call. */
   initialize?(signal: AbortSignal): Promise<void>;
-  /** What the model is to know in every turn of this scope. */
+  /** Text for the system prompt of every turn of this scope. */
   systemPromptBlock?(whose: Whose, signal: AbortSignal): Promise<string>;
-  /** What bears on this message. Waited for briefly: what comes later is used in the next turn. */
+  /** Text that is relevant to this message. A turn waits briefly; a later answer is used in the next turn. */
   prefetch?(query: string, whose: Whose, signal: AbortSignal): Promise<string>;
-  /** A turn is over: get ready for the next. */
+  /** A turn is over: prepare for the next one. */
   queuePrefetch?(query: string, whose: Whose, signal: AbortSignal): Promise<void>;
-  /** One turn that is over, in turn order. Tried until it is written. With this a provider is a writer. */
+  /** One turn that is over, in turn order. Retried until it succeeds. A provider with this method is a writer. */
   syncTurn?(told: Told, whose: Whose, signal: AbortSignal): Promise<void>;
-  /** May become another list later; then it is another array. */
+  /** If the list changes later, it must be a new array. */
   toolSchemas?(): readonly MemoryTool[];
   handleToolCall?(tool: string, args: unknown, whose: Whose, signal: AbortSignal): Promise<Handled>;
   onSessionEnd?(whose: Whose, signal: AbortSignal): Promise<void>;
-  /** The conversation goes on in `whose.session`; it was in `from`. */
+  /** The conversation continues in `whose.session`; it was in `from`. */
   onSessionSwitch?(from: string, whose: Whose, signal: AbortSignal): Promise<void>;
-  /** These messages are about to become a summary. What is returned should be kept in it. */
+  /** These messages are about to be summarised. The summary should contain the returned text. */
   onPreCompress?(messages: readonly Message[], whose: Whose, signal: AbortSignal): Promise<string>;
   onMemoryWrite?(write: MemoryWrite, whose: Whose, signal: AbortSignal): Promise<void>;
-  /** Instead of `syncTurn`, for turns of children: they are not a person's words. `whose.session` is the parent. */
+  /** Called instead of `syncTurn` for turns of children, which are not a person's words. `whose.session` is the
+   *  parent. */
   onDelegation?(delegated: Delegated, whose: Whose, signal: AbortSignal): Promise<void>;
   shutdown?(signal: AbortSignal): Promise<void>;
 }

@@ -1,5 +1,5 @@
-// What memory has to say to a turn: asked of all providers at once, waited for briefly. What comes too late is kept
-// for the next turn of that conversation.
+// Recall: all providers are asked at once, and a turn waits briefly. A late answer is used in the next turn of that
+// conversation.
 import { createBounded } from "../core/bounded.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Clock, Log } from "../core/ports.ts";
@@ -9,7 +9,7 @@ import type { Member } from "./member.ts";
 import type { Whose } from "./provider.ts";
 import { isTrivial } from "./trivial.ts";
 
-/** `by`: whoever began the turn, where that is known. */
+/** `by`: who began the turn, if known. */
 export type About = { session: string; by?: string | undefined };
 export type WhoseOf = (about: About) => Promise<Whose>;
 
@@ -26,16 +26,16 @@ type Asking = { answer: Promise<string>; since: number };
 
 const LONGEST = { recalled: 4_000, block: 8_000, query: 2_000 };
 const MOST_KEPT = 1_000;
-/** A person, or another process, may have changed what a block is made of. */
+/** A person or another process may have changed the source of a block. */
 const FRESH_MS = 10_000;
 
 export function createRecall({ members, whoseOf, clock, log, redact, recallMs }: Options) {
-  /** One question of a conversation at a time: a provider that hangs is not asked the next one behind it. */
+  /** One question per conversation at a time: a hanging provider does not get further questions. */
   const asking = new Map<string, Asking>();
   const late = createBounded<string>(MOST_KEPT);
   const recalled = createBounded<Promise<string>>(MOST_KEPT);
 
-  /** The same for the same turn, which makes many model calls. Never rejects. */
+  /** The same result for the whole turn, which makes many model calls. Never rejects. */
   function recall(about: Question, signal: AbortSignal): Promise<string> {
     if (signal.aborted || isTrivial(about.text)) return Promise.resolve("");
     const key = `${about.session}\0${about.turn}`;
@@ -67,7 +67,7 @@ export function createRecall({ members, whoseOf, clock, log, redact, recallMs }:
         found.set(key, text);
       };
       const told = answer.then(heard, () => {});
-      // One that an earlier turn has waited for in vain is not waited for again.
+      // If an earlier turn has already waited for this answer, do not wait again.
       if (clock.now() - since < recallMs) awaited.push(told);
     }
     await atMost(recallMs, Promise.all(awaited), signal);
@@ -98,7 +98,7 @@ export function createRecall({ members, whoseOf, clock, log, redact, recallMs }:
   const blocks = createBounded<{ text: string; at: number }>(MOST_KEPT);
   const making = new Map<string, Asking>();
 
-  /** The same until something is written, so that the provider of the model can keep the prompt. Never rejects. */
+  /** The same until something is written, so that the prompt stays in the model provider's cache. Never rejects. */
   async function systemBlock(about: About): Promise<string> {
     if (!members.some(({ provider }) => provider.systemPromptBlock)) return "";
     const whose = await whoseOf(about).catch(() => null);
@@ -135,13 +135,13 @@ export function createRecall({ members, whoseOf, clock, log, redact, recallMs }:
     return one;
   }
 
-  /** Something of this scope was written: what was made of it before is old. */
+  /** Something of this scope was written: drop the cached block. */
   function written(scope: string): void {
     blocks.delete(scope);
     making.delete(scope);
   }
 
-  /** Never rejects; whatever becomes of the work goes on without us. */
+  /** Never rejects. If the time is over, the work continues in the background. */
   async function atMost(ms: number, work: Promise<unknown>, signal?: AbortSignal): Promise<void> {
     const settled = work.catch(() => {});
     if (ms > 0) await within(clock, ms, settled, signal);
@@ -150,7 +150,7 @@ export function createRecall({ members, whoseOf, clock, log, redact, recallMs }:
   return { recall, systemBlock, written, atMost };
 }
 
-/** Ahead of what waits, since a turn waits for it; and nothing that an exit should wait for. */
+/** Goes first, because a turn waits for it; an exit need not wait for it. */
 const READ = { first: true, idly: true };
 
 const keyOf = ({ provider }: Member, { scope, session }: Whose) => [provider.name, scope, session].join("\0");

@@ -1,15 +1,15 @@
-// Whose memory a conversation uses. Pure, and the only place that decides it (I25).
+// The memory scope of a conversation. Pure, and the only place that decides it (I25).
 //
-//   local                             whoever sits at the terminal
+//   local                             the person at the terminal
 //   <platform>:<chat>                 a direct chat
 //   <platform>:<chat>:<user>          one person in a group, channel or thread
-//   <platform>:shared:<kind>:<chat>   a group or channel where all share one conversation
+//   <platform>:shared:<kind>:<chat>   a group or channel with one shared conversation
 //   <platform>:shared:thread:<chat>:<thread>
-//   key:<name>                        an API client, by the key it names (X-Hermes-Session-Key)
-//   session:<key>                     any other conversation: only itself
+//   key:<name>                        an API client, by its X-Hermes-Session-Key
+//   session:<key>                     any other conversation: only this one
 //
-// No two kinds can be mistaken for each other: they differ in their number of parts, or in a first part that is no
-// platform. A key is `agent:main:<platform>:<kind>:<chat>[:<thread>][:<user>][#<generation>]`, its parts without
+// No two kinds can be confused: they differ in their number of parts, or in a first part that is not a platform. A
+// key is `agent:main:<platform>:<kind>:<chat>[:<thread>][:<user>][#<generation>]`, its parts without
 // colons.
 
 const CHILD = "/child/";
@@ -17,7 +17,7 @@ const TERMINAL = "agent:main:terminal";
 const API = "agent:main:api:";
 const PLATFORM = /^(?!(?:key|session|terminal|api)$)[a-z][a-z0-9_-]*$/;
 const KINDS = new Set(["dm", "group", "channel", "thread"]);
-/** A conversation that was begun anew in the same place is with the same people. */
+/** A new conversation in the same place is with the same people. */
 const GENERATION = /#(\d+)$/;
 
 export function scopeOf({ session, by }: { session: string; by?: string | undefined }): string {
@@ -29,19 +29,19 @@ export function scopeOf({ session, by }: { session: string; by?: string | undefi
   return by && isApi ? `key:${by}` : `session:${talk}`;
 }
 
-/** A child belongs to the conversation that made it. */
+/** A child belongs to the conversation that started it. */
 export const talkOf = (session: string): string => session.split(CHILD, 1)[0] ?? session;
 
 export const isChild = (session: string): boolean => session.includes(CHILD);
 
-/** The turn that made this child: whoever began it is whose memory it uses. */
+/** The turn that started this child: the child uses the memory of the person who began that turn. */
 export function parentTurnOf(session: string): string | null {
   const key = session.split(CHILD, 2)[1];
   return key?.split(".", 1)[0] || null;
 }
 
-/** Where a search finds sessions that may have the same scope: keys, or the first parts of keys. What it finds must
- *  still be looked at with `scopeOf`. */
+/** Where to search for sessions that may have the same scope: keys, or beginnings of keys. Check each result with
+ *  `scopeOf`. */
 export function searchedFrom(session: string): string[] {
   const talk = talkOf(session);
   if (talk.startsWith(`${TERMINAL}:`)) return [TERMINAL];
@@ -54,7 +54,7 @@ export function searchedFrom(session: string): string[] {
   return chat.kind === "dm" ? [...new Set([base.split(":").slice(0, 5).join(":"), ...begun])] : begun;
 }
 
-/** Each is a search of its own. */
+/** Each is a separate search. */
 const MOST_GENERATIONS = 4;
 
 function chatScope(talk: string): string | null {
@@ -62,13 +62,14 @@ function chatScope(talk: string): string | null {
   if (!chat) return null;
   const { platform, kind, ids } = chat;
   const [id, second, third] = ids;
-  if (kind === "dm") return `${platform}:${id}`; // a thread in it is the same person
-  // In a group the last part is the user; in a thread the second is the thread, and shared unless a user follows.
+  if (kind === "dm") return `${platform}:${id}`; // a thread in a direct chat is the same person
+  // In a group the last part is the user. In a thread the second part is the thread, and it is shared unless a user
+  // follows.
   const user = kind === "thread" ? third : (third ?? second);
   return user ? `${platform}:${id}:${user}` : [platform, "shared", kind, ...ids].join(":");
 }
 
-/** Null: not the key of a chat. */
+/** Null if it is not the key of a chat. */
 function chatOf(talk: string) {
   const [agent, main, platform = "", kind = "", ...ids] = talk.replace(GENERATION, "").split(":");
   const known = agent === "agent" && main === "main" && PLATFORM.test(platform) && KINDS.has(kind);

@@ -1,4 +1,4 @@
-// What was said in earlier conversations, as a memory: nothing is written, the store has it all.
+// Earlier conversations as a memory: it stores nothing, because the store has everything.
 import type { Clock, Found, Store } from "../core/ports.ts";
 import type { MemoryProvider, Whose } from "./provider.ts";
 import { isChild, scopeOf, searchedFrom } from "./scope.ts";
@@ -6,7 +6,7 @@ import { isChild, scopeOf, searchedFrom } from "./scope.ts";
 type Options = { search: Store["search"]; clock: Pick<Clock, "now"> };
 
 const PASSAGES = 5;
-/** More than are shown: some are of the conversation itself. */
+/** More than are used: some belong to the conversation itself. */
 const LOOKED_AT = 20;
 const DAY_MS = 86_400_000;
 const LONGEST_PASSAGE = 400;
@@ -17,7 +17,7 @@ export function createSessionsMemory({ search, clock }: Options): MemoryProvider
     isAvailable: () => true,
     async prefetch(query, whose) {
       const words = wordsFor(query);
-      // Of several clients with a key of their own in one conversation, the store does not know who said what.
+      // If several clients with their own keys share a conversation, the store does not know who said what.
       if (words.length === 0 || whose.scope !== scopeOf({ session: whose.session })) return "";
       const searches = searchedFrom(whose.session).map((session) =>
         search(words.join(" "), { session, limit: LOOKED_AT }),
@@ -32,8 +32,8 @@ export function createSessionsMemory({ search, clock }: Options): MemoryProvider
   };
 }
 
-/** Not another scope's, whose key may begin alike; nor what a model told a child; nor what is still in the
- *  conversation: most of a day's talk is before the model anyway. */
+/** Excludes other scopes, whose keys may begin alike; texts that a model sent to a child; and the present
+ *  conversation, most of which the model has anyway. */
 function isNews({ session, at }: Found, whose: Whose, now: number): boolean {
   if (isChild(session) || scopeOf({ session }) !== whose.scope) return false;
   return session !== whose.session || now - at > DAY_MS;
@@ -42,8 +42,8 @@ function isNews({ session, at }: Found, whose: Whose, now: number): boolean {
 const passage = ({ at, text }: Found): string =>
   `- ${new Date(at).toISOString().slice(0, 10)}: ${text.replaceAll(/\s+/g, " ").slice(0, LONGEST_PASSAGE)}`;
 
-/** The words that say what a message is about: the longer ones. Short ones are everywhere, and a search for six words
- *  out of 100,000 entries took 75 ms, for three long ones 5. */
+/** The longer words of a message, which say what it is about. Short words occur everywhere: searching 100,000 entries
+ *  for six words took 75 ms, for three long ones 5. */
 function wordsFor(query: string): string[] {
   const words = new Set(query.toLowerCase().match(/[\p{L}\p{N}\p{M}]+/gu));
   const telling = [...words]

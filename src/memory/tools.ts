@@ -14,7 +14,7 @@ type Options = {
   wrote(write: MemoryWrite, about: About): Promise<void>;
 };
 
-/** Another array only when the tools are others. */
+/** A new array only if the tools changed. */
 export function createTools({ members, whoseOf, byOf, redact, wrote }: Options): () => readonly Tool[] {
   let lists: (readonly MemoryTool[])[] = [];
   let tools: readonly Tool[] = [];

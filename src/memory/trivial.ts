@@ -1,4 +1,4 @@
-// Whether a message is too small to look anything up for.
+// Whether a message is too small to recall anything for.
 
 const SMALL_TALK = new Set(
   (
@@ -14,7 +14,7 @@ export function isTrivial(text: string): boolean {
   const said = text.trim();
   // A slash command is for us, but a path is for the model.
   if (/^\/\w+(\s|$)/.test(said)) return true;
-  // Bytes, not characters: where a sign is a word, four of them say something.
+  // Bytes, not characters: in scripts where one sign is a word, four signs say something.
   if (Buffer.byteLength(said.slice(0, 100)) < LEAST.bytes) return true;
   const words = wordsOf(said.slice(0, 300));
   return words.length < LEAST.words || words.every((word) => SMALL_TALK.has(word));

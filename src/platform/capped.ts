@@ -1,6 +1,6 @@
-// Bodies that come from outside, up to a limit. Bytes are counted as they are read, which is after decompression: an
-// announced length may lie, and a bomb of a few kilobytes becomes gigabytes. Behind the limit nothing more is read, and
-// the connection is cut.
+// Reads bodies from outside up to a limit. Bytes are counted while they are read, after decompression: the announced
+// length may be wrong, and a few compressed kilobytes can become gigabytes. At the limit, reading stops and the
+// connection is closed.
 
 export class TooLarge extends Error {
   constructor(most: number) {
@@ -8,21 +8,21 @@ export class TooLarge extends Error {
   }
 }
 
-/** As UTF-8. Throws TooLarge when there are more than `most` bytes. */
+/** Decodes UTF-8. Throws TooLarge if there are more than `most` bytes. */
 export async function textWithin(body: AsyncIterable<Uint8Array> | null, most: number): Promise<string> {
   const { bytes, cut } = await firstBytes(body, most);
   if (cut) throw new TooLarge(most);
   return new TextDecoder().decode(bytes);
 }
 
-/** The first `most` bytes. `cut`: there were more. */
+/** The first `most` bytes. `cut` says whether there were more. */
 export async function firstBytes(
   body: AsyncIterable<Uint8Array> | null,
   most: number,
 ): Promise<{ bytes: Uint8Array; cut: boolean }> {
   const pieces: Uint8Array[] = [];
   let size = 0;
-  // Leaving the loop early ends the body, and with it the connection.
+  // Leaving the loop early closes the body, and with it the connection.
   for await (const piece of body ?? []) {
     size += piece.length;
     pieces.push(size > most ? piece.subarray(0, piece.length - (size - most)) : piece);
@@ -31,11 +31,11 @@ export async function firstBytes(
   return { bytes: joined(pieces, size), cut: false };
 }
 
-/** The same answer for a library that reads it by itself: its body fails with TooLarge behind `most` bytes. */
+/** A response for a library that reads the body itself: the body fails with TooLarge after `most` bytes. */
 export const failAfter = (most: number, response: Response): Response =>
   withBody(response, (controller) => controller.error(new TooLarge(most)), most);
 
-/** The same, but its body ends there as if that had been all: for answers whose status is what counts. */
+/** Like `failAfter`, but the body ends normally at the limit: for responses of which only the status matters. */
 export const cutAfter = (most: number, response: Response): Response =>
   withBody(response, (controller) => controller.terminate(), most);
 

@@ -1,7 +1,7 @@
 import type { Clock } from "../core/ports.ts";
 import { onAbort } from "../core/wait.ts";
 
-/** setTimeout fires at once for anything longer. */
+/** setTimeout fires at once for a longer delay. */
 const LONGEST = 2 ** 31 - 1;
 
 export const clock: Clock = {

@@ -1,19 +1,19 @@
-// The one way in which this process opens what lies in a place that the agent may write (SECURITY, first rule): no link is
-// followed, nothing waits (a pipe, a device), what counts is where the opened file really is, and no more is read than was
-// asked for. A directory on the way may be swapped for a link between any look and any open; so the look that counts is at
-// what was opened. Linux says where an open file really is, and lets us work below an open directory
-// (/proc/self/fd/N/name), whatever happens to its path. Elsewhere the device and number of the file are compared, which
-// leaves a narrow window.
+// The only way in which this process opens files in a place that the agent can write (SECURITY, first rule). It follows
+// no link, never blocks (pipes, devices), checks the real path of the opened file, and reads no more than was asked
+// for. A directory on the path can be swapped for a link between any check and the open, so the check that counts is
+// made on the opened file. Linux reports the real path of an open file, and allows work below an open directory
+// (/proc/self/fd/N/name) whatever happens to its path. Elsewhere device and inode are compared, which leaves a narrow
+// window.
 import { type BigIntStats, constants, type Dirent, existsSync } from "node:fs";
 import { type FileHandle, lstat, open, opendir, readlink, realpath } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 
 const PROC = existsSync("/proc/self/fd");
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK, O_DIRECTORY } = constants;
-/** Somebody who replaces a file by rename all the time is met often; somebody who swaps links is not waited for. */
+/** A program that keeps replacing the file by rename is retried often enough. One that keeps swapping links is not. */
 const ATTEMPTS = 20;
 
-/** It is not opened, and `message` says why to whoever asked for it. */
+/** The file was not opened; `message` says why. */
 export class NotConfined extends Error {
   override readonly name = "NotConfined";
 }
@@ -22,15 +22,15 @@ export type File = AsyncDisposable & { handle: FileHandle; stat: BigIntStats };
 export type Dir = AsyncDisposable & {
   real: string;
   handle: FileHandle;
-  /** A path for this name in this very directory. */
+  /** A path for this name in exactly this directory. */
   at(name: string): string;
-  /** In order of their names; of more than `most`, any `most` of them. */
+  /** Sorted by name. If there are more than `most`, any `most` of them. */
   entries(most: number): Promise<Dirent[]>;
-  /** Of what has this name, not of what it may lead to; null: it is gone. */
+  /** Size of the entry itself, not of a link's target; null if it is gone. */
   sizeOf(name: string): Promise<number | null>;
 };
 
-/** Where a path really leads. One that is written as if it lay in a root must lie in a root. */
+/** The real path. A path that is written as inside a root must really be inside a root. */
 export async function realInside(path: string, roots: readonly string[]): Promise<string> {
   const written = resolve(path);
   const real = await realpath(written);
@@ -41,8 +41,8 @@ export async function realInside(path: string, roots: readonly string[]): Promis
   return real;
 }
 
-/** For reading, by its real path. Regular files, and directories: `stat` tells. A pipe would wait for ever, a device may
- *  do something. */
+/** Opens a regular file or a directory for reading, by its real path; `stat` tells which. A pipe would block for
+ *  ever, and opening a device may have effects. */
 export async function openFile(real: string): Promise<File> {
   const handle = await openReal(real, O_RDONLY | O_NONBLOCK);
   try {
@@ -55,11 +55,11 @@ export async function openFile(real: string): Promise<File> {
   }
 }
 
-/** At most so many bytes from the beginning of a regular file. */
+/** At most `most` bytes from the beginning of a regular file. */
 export async function readHead(real: string, most: number): Promise<{ bytes: Buffer; stat: BigIntStats }> {
   await using file = await openFile(real);
   if (!file.stat.isFile()) throw new NotConfined(`${real} is not a regular file.`);
-  const size = Math.min(most, Math.max(Number(file.stat.size), 4_096)); // some file systems say 0 for what has content
+  const size = Math.min(most, Math.max(Number(file.stat.size), 4_096)); // some file systems report size 0 for files with content
   const { bytesRead, buffer } = await file.handle.read(Buffer.alloc(size), 0, size, 0);
   return { bytes: buffer.subarray(0, bytesRead), stat: file.stat };
 }
@@ -81,7 +81,7 @@ export async function openDir(real: string): Promise<Dir> {
   };
 }
 
-/** A new file, for its owner only, by the real path of its directory. Never over something that is there. */
+/** Creates a file for its owner only, by the real path of its directory. Never overwrites. */
 export async function createFile(path: string, roots: readonly string[], content: string): Promise<void> {
   await using dir = await openDir(await realInside(dirname(resolve(path)), roots));
   await using file = await open(dir.at(basename(path)), "wx", 0o600);
@@ -114,7 +114,7 @@ async function placeOf(handle: FileHandle, real: string): Promise<string | null>
   return opened.ino === there.ino && opened.dev === there.dev ? await realpath(real) : null;
 }
 
-/** What is there, without opening or following it; null: nothing, or it cannot be seen. */
+/** What is at this path, without opening or following it; null if there is nothing or it cannot be seen. */
 export async function kindAt(path: string): Promise<"file" | "directory" | "other" | null> {
   const stat = await lstat(path).catch(() => null);
   if (stat === null) return null;
@@ -122,13 +122,13 @@ export async function kindAt(path: string): Promise<"file" | "directory" | "othe
   return stat.isDirectory() ? "directory" : "other";
 }
 
-/** Changes whenever what is at this path does; null: there is nothing. Nothing is opened. */
+/** Changes whenever the file at this path does; null if there is none. Opens nothing. */
 export async function stampOf(path: string): Promise<string | null> {
   const stat = await lstat(path, { bigint: true }).catch(() => null);
   return stat && `${stat.dev} ${stat.ino} ${stat.mtimeNs} ${stat.ctimeNs} ${stat.size}`;
 }
 
-/** Of this path and everything above it: device and number. Text alone misses a bind mount. */
+/** Device and inode of this path and of all its parents. Comparing paths as text would miss a bind mount. */
 export async function chainOf(real: string): Promise<string[]> {
   const chain: string[] = [];
   for (let path = real; ; path = dirname(path)) {

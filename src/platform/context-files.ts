@@ -1,5 +1,6 @@
-// AGENTS.md and friends of the working directory: read for the model as data, never as configuration. The agent, or whoever
-// wrote the repository, can make them anything: a link to a private key, a pipe that nobody ever writes to.
+// AGENTS.md and similar files of the working directory. The model gets them as data, never as configuration. The agent,
+// or the author of the repository, can turn them into anything: a link to a private key, or a pipe that nobody writes
+// to.
 import { homedir } from "node:os";
 import { basename, join } from "node:path";
 import { createBounded } from "../core/bounded.ts";
@@ -9,7 +10,7 @@ import { NotConfined, readHead, realInside, within } from "./confined.ts";
 import { secretPlaces } from "./secret-places.ts";
 
 const NAMES = ["AGENTS.md", "CLAUDE.md", ".hermes.md", ".cursorrules"];
-/** What a link of such a name may lead to: `CLAUDE.md` is often a link to `AGENTS.md`. */
+/** Allowed targets of such a link: `CLAUDE.md` is often a link to `AGENTS.md`. */
 const NOTES = /\.(?:md|mdc|mdx|txt)$|^\.cursorrules$/i;
 const LONGEST = 20_000;
 
@@ -17,8 +18,7 @@ type ContextFile = { name: string; text: string };
 /** `home`: HERMES_HOME. */
 type Options = { cwd: string; home: string; now: () => number; log: Log };
 
-/** Read again only after a while: each model call asks for them, and looking for four files that are not there took 7 % of
- *  a run. */
+/** Cached, because every model call needs them: looking for four missing files took 7 % of a run. */
 const KEPT_MS = 2_000;
 /** Refusals that are not logged again. They name where a link leads, which the agent can change as often as it likes. */
 const MOST_REFUSED = 100;
@@ -30,7 +30,7 @@ export function createContextFiles({ cwd, home, now, log }: Options): () => Prom
   async function read(): Promise<ContextFile[]> {
     const found = await Promise.all(NAMES.map(async (name) => ({ name, text: await textOf(name) })));
     const seen = new Set<string>();
-    // One is often a copy of, or a link to, another.
+    // One file is often a copy of, or a link to, another.
     return found.filter(({ text }) => text.trim() !== "" && !seen.has(text) && seen.add(text));
   }
 
@@ -63,12 +63,12 @@ async function noteAt(name: string, cwd: string, home: string): Promise<string> 
   if (stat.nlink > 1n)
     throw new NotConfined(`${path} has a second name somewhere else (a hard link). Put a copy there.`);
   const whole = Number(stat.size) <= bytes.length;
-  // A character that was cut in two at the end is left out.
+  // Drops a character that was cut in two at the end.
   const text = new TextDecoder().decode(bytes, { stream: !whole });
   return text.length > LONGEST || !whole ? `${text.slice(0, LONGEST)}\n[… the rest is left out …]` : text;
 }
 
-/** Credentials, or ours: a working directory may contain a home. */
+/** Credentials, or files of hermes: a working directory may contain a home directory. */
 async function isSecret(real: string, home: string): Promise<boolean> {
   if (real.split("/").includes(".ssh")) return true;
   const places = [home, ...secretPlaces(homedir())];

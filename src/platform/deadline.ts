@@ -1,7 +1,7 @@
-// An end that always comes.
+// Ends the process after a deadline, whatever hangs.
 import { Worker } from "node:worker_threads";
 
-/** Outside the event loop: whatever is wedged, the process is gone after so long. */
+/** Runs in a worker thread, because the event loop may be blocked. */
 export function setDeadline(ms: number): () => void {
   const script = `
     const { workerData } = require("node:worker_threads");

@@ -1,15 +1,15 @@
-// Glob patterns: * ? [a-z] {a,b} within a name, ** for any directories. Linear in the length of the name for any pattern,
-// since a pattern comes from a model or from a repository: after a mismatch only the last star is tried again, which is
-// enough.
+// Glob patterns: * ? [a-z] {a,b} within a name, ** for any directories. Patterns come from a model or a repository, so
+// matching is linear in the length of the name for any pattern: after a mismatch only the last star is retried, which
+// is sufficient.
 
 export type Glob = (path: readonly string[]) => boolean;
 type Token = string | { star: true } | { one: true } | { set: string; not: boolean };
-/** Most are plain names, which are compared at once. */
+/** Most segments are plain names, which are compared directly. */
 type Segment = "**" | { name: string } | Token[];
 
 const MOST_ALTERNATIVES = 100;
 
-/** Without a "/" in it, it is about the name alone. */
+/** A pattern without "/" matches the name alone. */
 export function globOf(pattern: string): Glob {
   const globs = alternatives(pattern.replace(/^\.?\//, "")).map((text) => segmentsOf(text));
   const anywhere = !pattern.includes("/");

@@ -1,4 +1,4 @@
-// HERMES_HOME: where everything of ours is kept, readable by its owner only.
+// HERMES_HOME: the directory of all files of hermes, readable by its owner only.
 import { chmodSync, lstatSync, mkdirSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
@@ -10,11 +10,11 @@ export type Home = {
   database: string;
   logs: string;
   log: string;
-  /** What came with messages, a directory for each session. */
+  /** Files that came with messages, one directory per session. */
   attachments: string;
-  /** Made by us when no key of the API is configured. */
+  /** Created by us if no API key is configured. */
   apiKey: string;
-  /** Where the process that owns this home serves its API, while it does. */
+  /** The address at which the process that owns this home serves its API, while it does. */
   served: string;
 };
 
@@ -38,7 +38,7 @@ export const homeOf = (env: NodeJS.ProcessEnv): Home => {
   return homeAt(resolve(named === "~" || named.startsWith("~/") ? join(user, named.slice(1)) : named));
 };
 
-/** For its owner only, with all that leads to it. */
+/** Creates the directory and its parents, for the owner only. */
 export function makeDir(dir: string): string {
   mkdirSync(dir, { recursive: true, mode: 0o700 });
   return dir;
@@ -49,7 +49,8 @@ export const makeHome = (home: Home): void => {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
     const { mode, uid } = lstatSync(dir);
     const open = (mode & 0o077) !== 0;
-    // A shared directory (sticky, like /tmp) or another user's is not ours to close: `hermes doctor` tells.
+    // Do not change the mode of a shared directory (sticky, like /tmp) or of another user's: `hermes doctor` reports
+    // it.
     if (open && (mode & 0o1000) === 0 && uid === process.getuid?.()) chmodSync(dir, 0o700);
   }
 };

@@ -1,11 +1,11 @@
-// What must go on while a process lives: once at the start, then every hour.
+// Chores of a running process: once at the start, then every hour.
 import { messageOf } from "../core/errors.ts";
 import type { Clock, Log } from "../core/ports.ts";
 
 const HOUR_MS = 3_600_000;
 
-/** One after the other; one that fails is tried again in an hour, and keeps nobody from their turn. Returns how to end it,
- *  which resolves when nothing of it runs any more. */
+/** Runs the chores one after the other. A chore that fails is tried again after an hour and does not affect the
+ *  others. Returns a function that ends this and resolves when no chore runs any more. */
 export function everyHour(
   chores: Iterable<() => Promise<void>>,
   { clock, log }: { clock: Clock; log: Log },

@@ -1,10 +1,10 @@
-// .gitignore and .ignore: of the rules that fit, the last one of the deepest file decides.
+// .gitignore and .ignore: of all matching rules, the last one of the deepest file decides.
 import { join } from "node:path";
 import { readHead } from "./confined.ts";
 import { matchesPath, segmentsOf } from "./glob.ts";
 
 type Rule = { glob: ReturnType<typeof segmentsOf>; keep: boolean; dirOnly: boolean };
-/** The rules of one directory; `depth` is how many names lead to it. */
+/** The rules of one directory; `depth` is the number of path segments above it. */
 export type Rules = { depth: number; rules: readonly Rule[] };
 
 export const IGNORE_FILES = [".gitignore", ".ignore"];
@@ -29,7 +29,7 @@ const readRules = (text: string): Rule[] =>
       ];
     });
 
-/** Of a directory, by its real path; mostly there are none. One that cannot be read, or is too large, counts for nothing. */
+/** The rules of a directory, by its real path; usually none. A file that cannot be read or is too large is ignored. */
 export async function rulesIn(dir: string): Promise<Rule[]> {
   const texts = IGNORE_FILES.map(async (name) => {
     const { bytes, stat } = await readHead(join(dir, name), LARGEST);

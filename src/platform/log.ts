@@ -1,5 +1,5 @@
-// Structured logging: one JSON line per event in a rotating file and, where no screen owns the terminal, a readable
-// line on stderr. Nothing reaches either but through the redactor, and no trouble in here reaches the caller.
+// Structured logging: one JSON line per event in a rotating file and, if no screen owns the terminal, a readable line
+// on stderr. Everything goes through the redactor. An error in here never reaches the caller.
 import { pino } from "pino";
 import type { Log } from "../core/ports.ts";
 import { openLogFile } from "./logfile.ts";
@@ -10,7 +10,7 @@ export type OpenLog = { log: Log; close(): void };
 
 const MAX_BYTES = 10_000_000;
 const FILES = 5;
-/** A reader of our stderr that has stopped reading costs at most this much memory; the file has it all. */
+/** If the reader of our stderr stops reading, this is the most memory that it costs; the file has everything. */
 const STDERR_BACKLOG = 1_000_000;
 const RESERVED = new Set(["level", "time", "pid", "event"]);
 
@@ -43,7 +43,7 @@ export const openLog = (options: {
   );
 
   let open = true;
-  // A reader of our stderr that has gone away (EPIPE) must not end the process.
+  // If the reader of our stderr goes away (EPIPE), the process must not end.
   if (stderr) process.stderr.on("error", ignore);
 
   const log: Log = (level, event, fields = {}) => {
@@ -51,7 +51,7 @@ export const openLog = (options: {
       if (!open || !logger.isLevelEnabled(level)) return;
       logger[level](distinct(redactor.value(fields)), redactor.text(event));
     } catch {
-      // There is nobody to tell: the log is where it would be told.
+      // There is no place left to report this error: it would be the log.
     }
   };
 
@@ -67,7 +67,7 @@ export const openLog = (options: {
 
 const ignore = () => {};
 
-/** A field named as one of ours would be a second key of that name in the JSON, and win. */
+/** A field with the name of one of ours would be a second key in the JSON, and win. */
 const distinct = (fields: unknown): Record<string, unknown> =>
   Object.fromEntries(
     Object.entries(fields ?? {}).map(([name, value]) => [RESERVED.has(name) ? `${name}_` : name, value]),

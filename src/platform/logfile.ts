@@ -1,6 +1,6 @@
-// A log file that several processes may write and rotate: hermes.log, hermes.log.1 (newer) … hermes.log.4 (older).
-// Written synchronously: a line is with the kernel before the caller goes on, so a crash or kill -9 loses none,
-// and there is nothing to flush on exit. Costs about 9 µs a line.
+// A log file that several processes can write and rotate: hermes.log, hermes.log.1 (newer) … hermes.log.4 (older).
+// Writes are synchronous: a line is with the kernel before the caller continues, so a crash or kill -9 loses none, and
+// nothing must be flushed on exit. This costs about 9 µs per line.
 import {
   closeSync,
   constants,
@@ -17,7 +17,7 @@ export type LogFile = { write(line: string): void; close(): void };
 
 const { O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
 const RETRY_MS = 1000;
-/** A rotation takes a few renames; a lock this old belongs to a process that died. */
+/** A rotation is a few renames; a lock this old belongs to a dead process. */
 const STALE_LOCK_MS = 10_000;
 
 export const openLogFile = (file: string, maxBytes: number, files: number): LogFile => {
@@ -38,7 +38,7 @@ export const openLogFile = (file: string, maxBytes: number, files: number): LogF
       torn = false;
       lost = 0;
     } catch {
-      // Disk full, no permission, directory gone: the program goes on, and the log says later what it missed.
+      // Disk full, no permission, or directory gone: the program continues, and the log reports later what is missing.
       close();
       lost += 1;
       retryAt = Date.now() + RETRY_MS;
@@ -46,7 +46,7 @@ export const openLogFile = (file: string, maxBytes: number, files: number): LogF
   };
 
   const ready = (bytes: number): number => {
-    // Looked at each time: another process may have rotated the file, or a person deleted it.
+    // Checked for each line: another process may have rotated the file, or a person may have deleted it.
     const now = statSync(file, { throwIfNoEntry: false });
     if (now?.ino === inode && now.size > 0 && now.size + bytes > maxBytes) rotate(file, files, inode);
     else if (fd !== null && now?.ino === inode) return fd;
@@ -76,7 +76,7 @@ export const openLogFile = (file: string, maxBytes: number, files: number): LogF
   return { write, close };
 };
 
-/** 0 is the file itself, then what it was rotated to, newest first. */
+/** Age 0 is the file itself; the rotated files follow, newest first. */
 export const rotatedName = (file: string, age: number): string => (age === 0 ? file : `${file}.${age}`);
 
 const rotate = (file: string, files: number, inode: number): void => {
@@ -84,7 +84,7 @@ const rotate = (file: string, files: number, inode: number): void => {
   const locked = take(lock);
   if (locked === null) return;
   try {
-    // Whoever had the lock before us may have rotated it already.
+    // The previous owner of the lock may already have rotated the file.
     if (statSync(file, { throwIfNoEntry: false })?.ino !== inode) return;
     rmSync(rotatedName(file, files - 1), { force: true });
     for (let age = files - 2; age >= 0; age -= 1)

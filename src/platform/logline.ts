@@ -7,7 +7,7 @@ export type LogRecord = { time: string; level: Level; pid: number; event: string
 
 const COLOURS: Record<Level, string> = { debug: "\x1b[2m", info: "\x1b[36m", warn: "\x1b[33m", error: "\x1b[31m" };
 const PLAIN = /^[\w.:/@+-]+$/;
-// Control, bidirectional and invisible characters: what a model or a tool wrote must not drive the terminal.
+// Control, bidirectional and invisible characters: text from a model or a tool must not control the terminal.
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
 export const atLeast = (level: Level, least: Level): boolean => LEVELS.indexOf(level) >= LEVELS.indexOf(least);
@@ -32,13 +32,13 @@ export const pretty = (record: LogRecord, colour: boolean): string => {
   return head + tail.join("");
 };
 
-/** Text with nothing in it that a terminal would obey. */
+/** Text without characters that a terminal would interpret. */
 export const printable = (text: string): string =>
   text.replace(UNSAFE, (char) => `\\u${(char.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`);
 
 const shown = (value: unknown): string => {
   if (typeof value === "string") return PLAIN.test(value) ? value : printable(JSON.stringify(value));
-  // The stack is in the file; on a line it only hides the message.
+  // The stack is in the file; on one line it only hides the message.
   const text = JSON.stringify(value, (name, inner: unknown) => (name === "stack" ? undefined : inner));
   return printable(text ?? String(value));
 };

@@ -1,21 +1,21 @@
-// One POST to an address that the user configured: bounded in time, never led to another host, and no error shows what
-// was sent.
+// One POST to an address that the user configured: limited in time, never redirected to another host, and without the
+// sent data in its errors.
 import { linked } from "../core/wait.ts";
 import { clock } from "./clock.ts";
 
 type Posted = { status: number; retryAfter: string | null };
 export type Post = {
-  /** Throws an Error whose message may be shown to anybody. */
+  /** Throws an Error whose message is safe to show. */
   send(url: string, what: { headers: Record<string, string>; body: string; signal: AbortSignal }): Promise<Posted>;
-  /** Cuts what is under way. */
+  /** Aborts requests that are under way. */
   close(): Promise<void>;
 };
 
-/** Of an answer's body, which nobody reads: so much is let through, to keep the connection. */
+/** Nobody reads the body of the answer. This much of it is read and dropped, to keep the connection. */
 const MOST_IGNORED = 65_536;
 
 export function openPost({ limitMs = 10_000 } = {}): Post {
-  /** Loaded with the first letter: undici takes 75 ms, and most processes have nothing to send. */
+  /** Loaded with the first request: undici takes 75 ms, and most processes send nothing. */
   let opening: ReturnType<typeof connections> | null = null;
   return {
     async send(url, { headers, body, signal }) {
@@ -24,7 +24,7 @@ export function openPost({ limitMs = 10_000 } = {}): Post {
       const cut = linked([signal], { clock, ms: limitMs });
       try {
         const answer = await request(url, { method: "POST", headers, body, signal: cut.signal, dispatcher: agent });
-        // Its status is its word, whatever becomes of the rest.
+        // Only the status matters, whatever happens to the body.
         await answer.body.dump({ limit: MOST_IGNORED, signal: cut.signal }).catch(() => answer.body.destroy());
         return { status: answer.statusCode, retryAfter: oneOf(answer.headers["retry-after"]) };
       } catch (error) {
@@ -45,7 +45,7 @@ async function connections() {
 
 const oneOf = (header: string | string[] | undefined) => (Array.isArray(header) ? header[0] : header) ?? null;
 
-/** By its code: a message may hold the address or a header, and with it a secret. */
+/** Uses the code of the error: its message may contain the address or a header, and with it a secret. */
 function reason(error: unknown): string {
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   return code ? `no answer (${code})` : "no answer";

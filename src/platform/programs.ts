@@ -1,6 +1,6 @@
-// Programs of the system that we start ourselves (bash, bwrap, mkfifo, …): from the system's own directories, never from the
-// PATH that we were started with. A venv or direnv puts a directory of the workspace first in it, and whoever writes there
-// would have had his `mkfifo` run outside the sandbox, with our keys.
+// System programs that we start ourselves (bash, bwrap, mkfifo, …). They come from the system's own directories, never
+// from the PATH with which we were started. A venv or direnv puts a directory of the workspace first in that PATH; a
+// `mkfifo` placed there would run outside the sandbox, with our keys.
 import { accessSync, constants, realpathSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { within } from "./confined.ts";
@@ -14,13 +14,13 @@ const PLACES = (
 let forbidden: readonly string[] = [];
 const known = new Map<string, string | null>(); // of the few names that this program asks for
 
-/** Where the agent may write: a system directory below one of these counts for nothing. */
+/** Directories that the agent can write: a system directory inside one of them is not trusted. */
 export function distrustPrograms(roots: readonly string[]): void {
   forbidden = roots.flatMap((root) => [resolve(root), realOf(resolve(root))]);
   known.clear();
 }
 
-/** Its absolute path; null: this machine has none that can be trusted. */
+/** The absolute path, or null if this machine has no such program that can be trusted. */
 export function findProgram(name: string): string | null {
   const before = known.get(name);
   if (before !== undefined) return before;
@@ -31,7 +31,7 @@ export function findProgram(name: string): string | null {
   return found ?? null;
 }
 
-/** A PATH without places where a file named `ls`, put there by the agent, would be run for `ls`. */
+/** PATH without directories where the agent could place a file named `ls` that runs for `ls`. */
 export function pathWithout(roots: readonly string[], path: string): string {
   const all = roots.flatMap((root) => [resolve(root), realOf(resolve(root))]);
   const isIn = (place: string) => all.some((root) => within(root, place));
@@ -39,7 +39,7 @@ export function pathWithout(roots: readonly string[], path: string): string {
   return (all.length > 0 ? kept.filter((place) => !isIn(resolve(place)) && !isIn(realOf(place))) : kept).join(":");
 }
 
-/** Nobody but the system and we can put something there. */
+/** Only the system and we can write there. */
 function isTrusted(dir: string): boolean {
   const stat = statSync(dir, { throwIfNoEntry: false });
   if (!stat?.isDirectory() || isForbidden(realOf(dir))) return false;

@@ -1,21 +1,22 @@
-// The one redactor, used at every sink: log file, stderr, error messages, results of tools.
-// It works on values before they are serialised, so no escape can split what it looks for.
+// The only redactor, used at every output: log file, stderr, error messages, results of tools. It works on values
+// before they are serialised, so escaping cannot split a secret.
 
 export type Redactor = {
-  /** Never show this value again, in any of its encodings. Shorter than 8 is ignored: it would blank out ordinary words. */
+  /** Never show this value again, in any encoding. Values shorter than 8 are ignored: they would blank out ordinary
+   *  words. */
   add: (value: string) => void;
   text: (text: string) => string;
-  /** Hides only what was added, and looks like nothing else: for what tools return. A program that has `password=` in it is
-   *  still to be worked on. */
+  /** Hides only values that were added, not text that looks like a secret. For results of tools: the agent must be
+   *  able to work on a program that contains `password=`. */
   known: (text: string) => string;
   /** A copy for the log: plain, bounded, without secrets. */
   value: (value: unknown) => unknown;
 };
 
-/** Stands where a secret was. */
+/** Replaces a secret. */
 export const HIDDEN = "[redacted]";
 const SHORTEST = 8;
-// What one event may hold. A log line is a pointer to what happened, not its archive.
+// Limits for one event. A log line points to what happened; it does not archive it.
 const LONGEST_TEXT = 16_384;
 const LONGEST_SECRET = 4096;
 const MOST_ITEMS = 100;
@@ -30,7 +31,7 @@ const SHAPES = new RegExp(
     /\bAIza[\w-]{30,}/,
     /\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+/, // JWT
     /(?<!\d)\d{8,10}:[\w-]{35}(?![\w-])/, // Telegram bot; follows "/bot" in a URL, so no \b before it
-    // Cut off before its end, a key block hides the rest of the text.
+    // If a key block has no end, the rest of the text is hidden.
     /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|$)/,
     /(?<=\b[Bb]earer\s{1,4}|\bBEARER\s{1,4})[\w.~+/=-]{8,}/,
     /(?<=:\/\/)[^\s/:@"']{0,256}:[^\s/"']{1,1024}(?=@)/, // user:password@
@@ -42,7 +43,7 @@ const SHAPES = new RegExp(
 
 const NAMES = "authorization|api[_-]?key|access[_-]?key|private[_-]?key|token|secret|password|passwd|passphrase|cookie";
 const NAME_AT_END = new RegExp(`(?:${NAMES}|credentials?|secret[_-]?key)$`, "i");
-// Text that holds JSON, also JSON in JSON: the value ends at the same quote, with the same escapes, that opened it.
+// JSON inside text, also JSON inside JSON: the value ends at the quote, with the same escapes, that opened it.
 const QUOTED = new RegExp(
   `((?:${NAMES})(\\\\*["'])\\s{0,8}:\\s{0,8})(\\\\*["'])[\\s\\S]{0,4096}?(?:(?<!\\\\)\\3|$)`,
   "gi",
@@ -63,7 +64,7 @@ export const createRedactor = (): Redactor => {
     if (value.length < SHORTEST || secrets.has(value)) return;
     for (const form of formsOf(value)) secrets.add(form);
     if (isTelling(value)) telling = [...new Set([...telling, ...formsOf(value)])].sort((a, b) => b.length - a.length);
-    // Longest first: of two secrets that begin alike, the longer must not leave its tail.
+    // Longest first: of two secrets with the same beginning, the longer must not leave its tail.
     const forms = [...secrets].sort((a, b) => b.length - a.length);
     known = new RegExp(forms.map((form) => RegExp.escape(form)).join("|"), "g");
   };
@@ -75,13 +76,13 @@ export const createRedactor = (): Redactor => {
     return out.replace(QUOTED, `$1$3${HIDDEN}$3`).replace(ASSIGNED, `$1${HIDDEN}`).replace(HEADER, `$1$2${HIDDEN}`);
   };
 
-  // One search for each: with 30 secrets 10 ms for 1 MB.
+  // One search per secret: 10 ms for 1 MB with 30 secrets.
   const hideKnown = (whole: string): string =>
     telling.reduce((rest, form) => (rest.includes(form) ? rest.replaceAll(form, HIDDEN) : rest), whole);
 
   const bounded = (whole: string): string => {
     if (whole.length <= LONGEST_TEXT) return text(whole);
-    // Cut, cleaned, cut again: the first cut may go through a secret, and then its head is at the end of what is left.
+    // Cut, redact, cut again: the first cut may split a secret, whose head is then at the end.
     const head = text(whole.slice(0, 2 * LONGEST_TEXT))
       .slice(0, -LONGEST_SECRET)
       .slice(0, LONGEST_TEXT);
@@ -126,14 +127,14 @@ const formsOf = (value: string): string[] => {
   return forms.filter((form) => form.length >= SHORTEST);
 };
 
-/** A word or a path (`SSH_KEY=/home/me/key`) may stand anywhere, and means no harm there. */
+/** A word or a path (`SSH_KEY=/home/me/key`) can occur anywhere and is harmless. */
 const isTelling = (value: string): boolean => value.length >= 12 && !/^[A-Za-z]+$|^[~./]/.test(value);
 
 const entriesOf = (input: object): [string, unknown][] => {
   try {
     return readEntries(input);
   } catch {
-    // A getter or a proxy that throws.
+    // A getter or a proxy threw.
     return [["unreadable", true]];
   }
 };

@@ -1,7 +1,7 @@
-// Where credentials and the like are kept: hidden in the sandbox, refused by the file tools.
+// Paths of credentials: hidden in the sandbox, refused by the file tools.
 import { join } from "node:path";
 
-/** Those in /etc only root could read. */
+/** The files in /etc are readable by root only. */
 export const secretPlaces = (userHome: string): string[] => [
   ...words(IN_HOME).map((name) => join(userHome, name)),
   ...words("/etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/sudoers /etc/sudoers.d /etc/ssh"),

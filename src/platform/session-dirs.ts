@@ -1,11 +1,11 @@
-// Files that belong to sessions, below a root of ours: a directory for each, under a name that nobody else decides. They go
-// with their session, or when nobody has used them for long.
+// Files that belong to sessions, below one root: a directory per session, with a name that we choose. They are deleted
+// with their session, or after a long time without use.
 import { createHash } from "node:crypto";
 import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 
 const KEPT_MS = 30 * 86_400_000;
-/** Looked at in one pass: a home with 10,000 of them is gone through in ten. */
+/** Directories checked per pass: 10,000 take ten passes. */
 const A_PASS = 1_000;
 
 export const sessionDir = (root: string, session: string): string =>
@@ -14,7 +14,7 @@ export const sessionDir = (root: string, session: string): string =>
 export const removeSessionDir = (root: string, session: string): Promise<void> =>
   rm(sessionDir(root, session), { recursive: true, force: true });
 
-/** Each call removes what is old among the next ones, but not what `inUse` (sessions) belongs to. */
+/** Each call deletes the old ones among the next directories, except those of sessions that are `inUse`. */
 export function createSweep(root: string): (now: number, inUse: readonly string[]) => Promise<void> {
   let last = "";
   return async (now, inUse) => {
@@ -27,14 +27,14 @@ export function createSweep(root: string): (now: number, inUse: readonly string[
   };
 }
 
-/** The newest change of it, or of what is directly in it. */
+/** The newest change of the directory or of an entry directly in it. */
 async function usedAt(path: string): Promise<number> {
   const inside = await namesIn(path);
   const changes = await Promise.all([path, ...inside.map((name) => join(path, name))].map(changedAt));
   return Math.max(...changes);
 }
 
-/** Gone meanwhile counts as new. */
+/** A path that was deleted meanwhile counts as new. */
 const changedAt = (path: string) =>
   stat(path).then(
     ({ mtimeMs }) => mtimeMs,

@@ -1,6 +1,7 @@
-// One owner on this machine for a secret that only one process may use. A transaction that never ends, in a file of its own:
-// the system takes it back however the owner dies. The file lies in a directory that only this user can enter: a name that
-// everybody can take (a socket in /tmp, an abstract one) would let any other user keep the gateway from starting.
+// A lock on this machine for a secret that only one process may use. It is a transaction that never ends, in a file of
+// its own, so the system releases it however the owner dies. The file is in a directory that only this user can enter.
+// A name that everybody can take (a socket in /tmp, an abstract socket) would let another user prevent the gateway from
+// starting.
 import { createHash } from "node:crypto";
 import { accessSync, chmodSync, constants, lstatSync } from "node:fs";
 import { homedir } from "node:os";
@@ -11,13 +12,15 @@ import { makeDir } from "./home.ts";
 
 const SQLITE_BUSY = 5;
 
-/** A database that nobody refers to is collected, closed, and its lock with it: an owner who dropped `unlock` lost the token so. */
+/** Keeps the database referenced. Otherwise it is garbage-collected and closed, and the lock is lost: this happened
+ *  to an owner who dropped `unlock`. */
 const held = new Set<DatabaseSync>();
 
 /** The same for all homes of this user. */
 export const lockDir = (): string => join(homedir(), ".hermes", "locks");
 
-/** Null: another process has it. `home`: HERMES_HOME, for a machine whose user has no directory to write in (a container). */
+/** Returns null if another process has the lock. `home` is HERMES_HOME, used if the user has no directory to write to
+ *  (in a container). */
 export function lockToken(token: string, home: string): (() => void) | null {
   const dir = firstUsable([lockDir(), join(home, "locks")]);
   const name = createHash("sha256").update(token).digest("hex").slice(0, 32);

@@ -1,4 +1,4 @@
-// Commands that are judged by rules of their own: parts of the shell, and programs that run another command.
+// Commands with their own rules: parts of the shell, and programs that run another command.
 import { type Problem, parseArgs } from "./options.ts";
 import { unknown } from "./program.ts";
 import { oneOf } from "./table.ts";
@@ -9,7 +9,7 @@ import { mayExport, maySet } from "./variables.ts";
 type Judge = (argv: readonly Arg[]) => Problem | null;
 type Special = (args: readonly Arg[], judge: Judge) => Problem | null;
 
-/** Words that only the running program will see. */
+/** A word that is known only at run time. */
 const UNSEEN: Arg = { source: "…", value: null, operand: false, prefix: "", many: true };
 
 const asks = (reason: string, arg?: Arg): Problem => ({ reason, source: arg?.source ?? "" });
@@ -36,7 +36,7 @@ const test = (args: readonly Arg[]): Problem | null => {
   return fits ? null : asks("this test is not clear before it runs", args[0]);
 };
 
-/** `-v` and `%n` set variables, of any name. */
+/** `-v` and `%n` set variables of any name. */
 const printf = (args: readonly Arg[]): Problem | null => {
   const [format] = args[0]?.value === "--" ? args.slice(1) : args;
   if (!format || format.value === null || format.value.startsWith("-"))
@@ -107,7 +107,7 @@ const xargs: Special = (args, judge) => {
   return judge(parsed.operands.map((arg) => replaced(arg, mark.value ?? "")));
 };
 
-/** A word in which a program puts something of its own. */
+/** A word into which a program inserts text of its own. */
 const replaced = (arg: Arg, mark: string, safe = false): Arg => {
   if (arg.value !== null && !arg.value.includes(mark)) return arg;
   const prefix = arg.value === null ? "" : arg.value.slice(0, arg.value.indexOf(mark));
@@ -147,7 +147,7 @@ const find: Special = (args, judge) => {
     const rest = args.slice(at + 1);
     const end = rest.findIndex(({ value }) => value === ";" || value === "+");
     if (end < 1) return asks("the command of find has no end", arg);
-    // What find puts there begins with a starting point, so it cannot be an option.
+    // What find inserts begins with a starting point, so it cannot be an option.
     const problem = judge(rest.slice(0, end).map((inner) => replaced(inner, "{}", true)));
     if (problem) return problem;
     at += end + 1;

@@ -1,10 +1,11 @@
-// Programs that run another command: which command, and which text is read as a script.
+// Programs that run another command: which command they run, and which text they read as a script.
 
 import { oneOf, own, wordsOf } from "./table.ts";
 
 export const baseName = (program: string): string => program.slice(program.lastIndexOf("/") + 1).toLowerCase();
 
-/** `values`: options whose value is the next word. `skip`: words before the command. `assigns`: NAME=value may come. */
+/** `values`: options whose value is the next word. `skip`: words before the command. `assigns`: NAME=value may
+ *  precede it. */
 type Carrier = { values?: string; skip?: number; assigns?: boolean };
 
 const CARRIERS: Record<string, Carrier> = {
@@ -77,7 +78,7 @@ const OF_PACKAGES: Record<string, RegExp> = {
   perf: /^(?:stat|record|trace)$/,
 };
 export const SHELLS = /^(?:ba|da|z|k|a|mk|fi|c|tc|rba|po|r)?sh$/;
-/** Every word of theirs may be a script. */
+/** Programs of which every word may be a script. */
 const SCRIPTED = oneOf(`
   su runuser script watch parallel hyperfine flock tmux screen entr nodemon concurrently at batch npx sg ssh gdb
   expect zip`);
@@ -86,17 +87,17 @@ const ASSIGNMENT = /^[A-Za-z_]\w*=/;
 export type Carried = {
   /** Commands it would run, as words. */
   argvs: string[][];
-  /** Commands it would run if an option that is not known has a value. */
+  /** Commands it would run if an unknown option takes a value. */
   maybe: string[][];
-  /** Text it reads as a script. */
+  /** Text that it reads as a script. */
   scripts: string[];
-  /** Text that it may read as one. */
+  /** Text that it may read as a script. */
   guesses: string[];
-  /** A shell that takes its commands from somewhere unseen. */
+  /** A shell that takes its commands from an unknown source. */
   blind: boolean;
 };
 
-/** `fed`: what may stand on its standard input. */
+/** `fed`: possible standard input. */
 export const carried = (argv: readonly string[], fed: readonly string[] = []): Carried => {
   const [program = "", ...args] = argv;
   const name = baseName(program);
@@ -118,14 +119,14 @@ export const carried = (argv: readonly string[], fed: readonly string[] = []): C
 
   const packaged = own(OF_PACKAGES, name)?.test(args[0] ?? "") === true;
   const carrier = packaged ? {} : own(CARRIERS, name);
-  // `command -v` and `command -V` only look a name up.
+  // `command -v` and `command -V` only look up a name.
   if (!carrier || (name === "command" && /^-[pvV]*[vV]/.test(args[0] ?? ""))) return found;
   const rest = packaged ? args.slice(1) : args;
   const at = commandAt(rest, carrier);
   const appended = name === "xargs" ? fed.flatMap((text) => text.split(/\s+/).filter(Boolean)) : [];
   const inner = rest.slice(at);
   if (inner.length > 0) found.argvs.push([...inner, ...appended]);
-  // What follows an option that is not known may be its value: then the command is one further.
+  // The word after an unknown option may be its value; then the command begins one word later.
   if (inner.length > 1 && at > 0 && rest[at - 1]?.startsWith("-")) found.maybe.push([...inner.slice(1), ...appended]);
   return found;
 };

@@ -1,4 +1,4 @@
-// What of git destroys work, rewrites history, reaches another machine, or makes git run something later.
+// Git commands that destroy work, rewrite history, reach another machine, or make git run something later.
 import type { Rule } from "./dangerous.ts";
 import { oneOf } from "./table.ts";
 
@@ -7,7 +7,7 @@ const DISCARDS = "it throws away changes that are nowhere else";
 const PUSHES = "it changes a repository on another machine";
 const CONFIGURES = "git would run or trust this from now on";
 
-/** Options before the subcommand that have a value. */
+/** Options before the subcommand that take a value. */
 const VALUED = /^(?:-C|-c|--git-dir|--work-tree|--namespace|--exec-path|--super-prefix|--config-env)$/;
 const SAFE_KEY = oneOf(
   String.raw`

@@ -1,4 +1,4 @@
-// Inside a sandbox: what still asks, because it destroys work, reaches out of the sandbox, or stays when it is gone.
+// Commands that ask even inside a sandbox, because they destroy work, reach out of it, or have effects that outlast it.
 import { baseName, SHELLS } from "./carriers.ts";
 import { GIT_RULES } from "./dangerous-git.ts";
 import type { Allowed, Finding } from "./harmless.ts";
@@ -20,7 +20,7 @@ const unless =
   (reason: string, harmless: RegExp): Rule =>
   (args) =>
     args.length > 0 && args.every((arg) => harmless.test(arg)) ? null : reason;
-/** By the first word that is no option. */
+/** Judges by the first word that is not an option. */
 const verb =
   (reason: string, wanted: RegExp): Rule =>
   (args) =>
@@ -37,7 +37,8 @@ const LATER = "it starts something later, outside this command";
 const BY_NAME = "it stops programs by name";
 const DATA = "it deletes data";
 const WAY_IN = "it opens a way in from outside";
-/** What cannot be done where nothing is reached, no rights are to be had and only the command's own processes are seen. */
+/** Reasons that do not apply where no host can be reached, no privileges can be gained and only the command's own
+ *  processes are visible. */
 const SEALED = new Set([SENDS, REMOTE, PUBLISHES, ADMIN, SYSTEM, LATER, BY_NAME, WAY_IN]);
 
 const remove: Rule = (args) => {
@@ -69,7 +70,7 @@ const wget: Rule = (args) =>
   has(args, /^--(?:post|method|body|input-file|config|execute|use-askpass|load-cookies)|^-\w*[ei]$/)
     ? SENDS
     : unseen(args);
-/** What only the shell knows may be anything, a secret too. */
+/** A value that only the shell knows may be anything, including a secret. */
 const unseen = (args: readonly string[]): string | null => (has(args, new RegExp(UNKNOWN)) ? SENDS : null);
 
 const rsync: Rule = (args) => {
@@ -220,7 +221,7 @@ const RULES: Record<string, Rule> = {
   ...GIT_RULES,
 };
 
-/** Directories and files that run something later, or decide who may enter. */
+/** Directories and files that run something later, or decide who may log in. */
 const LASTING_DIRECTORY = wordsOf(String.raw`
   \.git/(?:hooks|config|info/attributes) \.husky \.githooks \.ssh \.gnupg \.hermes \.aws \.kube
   \.config/(?:autostart|systemd|fish|git|hermes) LaunchAgents LaunchDaemons cron\.[a-z]+ sudoers(?:\.d)?`);
@@ -234,7 +235,7 @@ const LASTING = new RegExp(
     "^/(?:etc|boot|usr|bin|sbin|lib)(?:/|$)",
   ].join("|"),
 );
-/** They only read what they are given, or run it inside. */
+/** Programs that only read their input, or run it inside the sandbox. */
 const READERS = oneOf(String.raw`
   ls cat head tail less more grep egrep fgrep rg ag fd wc stat file diff cmp test \[ cd find tree du df sort uniq cut
   awk jq md5sum sha256sum realpath readlink which type echo printf git source \. python python3 node gcc g\+\+ cc ld
@@ -242,7 +243,7 @@ const READERS = oneOf(String.raw`
 const NAMES_ONLY = oneOf(String.raw`
   ls stat test \[ find du echo printf git touch chmod cd tree realpath dirname basename`);
 
-/** `allowed`: the user's own rules, which also cover what such a command would run. */
+/** `allowed`: the user's own rules, which also cover the commands that such a command would run. */
 export const findDangers = ({ commands, writes, reads, doubts }: Reach, place: Place, allowed: Allowed): Finding[] => {
   const found: Finding[] = doubts.map(({ reason, source }) => ({ reason, part: source }));
   for (const { path, part } of writes)

@@ -1,6 +1,6 @@
-// A command as a person must see it: nothing in it may hide, move or colour anything else.
+// Shows a command to a person so that nothing in it can hide, move or colour anything else.
 
-/** Control, format (bidirectional, zero-width), separator and unassigned characters, and spaces that are no space. */
+/** Control, format (bidirectional, zero-width), separator and unassigned characters, and unusual spaces. */
 const HIDDEN = new RegExp(
   [
     /[^\P{C}\n\t]|[\p{Zl}\p{Zp}]|(?! )\p{Zs}/u,
@@ -10,14 +10,12 @@ const HIDDEN = new RegExp(
     .join("|"),
   "gu",
 );
-/** Marks that pile up on one letter cover the lines around them. */
+/** Combining marks that pile up on one letter cover the lines around them. */
 const PILED = /(\p{M}{3})\p{M}+/gu;
 const FAR = / {12,}/g;
 
-/**
- * Every character that cannot be seen becomes `⟨U+200B⟩`; a tab `⟨tab⟩`; a line's end `⟨line⟩` and a new line; a
- * long run of spaces `⟨40 spaces⟩`. The brackets themselves are replaced as well, so the marks cannot be forged.
- */
+/** Replaces every invisible character by `⟨U+200B⟩`, a tab by `⟨tab⟩`, a line end by `⟨line⟩` and a new line, and a
+ *  long run of spaces by `⟨40 spaces⟩`. The brackets themselves are replaced too, so the marks cannot be forged. */
 export const escapeForDisplay = (command: string): string =>
   command
     .replace(HIDDEN, mark)

@@ -1,5 +1,5 @@
-// What never runs, in no mode, whoever asks: deleting the system or a home, formatting or writing raw devices,
-// fork bombs, killing everything, shutting down. Looked for behind carriers, quotes, variables and path tricks.
+// Commands that never run, in any mode, whoever asks: deleting the system or a home, formatting or writing raw devices,
+// fork bombs, killing everything, shutting down. They are found behind carriers, quotes, variables and path tricks.
 import { baseName } from "./carriers.ts";
 import { isRawDevice, isVital } from "./paths.ts";
 import { UNKNOWN } from "./possible.ts";
@@ -213,7 +213,8 @@ const inCode = (args: readonly string[], place: Place, read: Read, depth: number
   return null;
 };
 
-/** What stands in quotes of any kind, with its escapes as they are. One pass: a quote that is never closed must not be tried at each place. */
+/** The content of quotes of any kind, with escapes unchanged. One pass: an unclosed quote must not be retried at each
+ *  position. */
 const quotedTexts = (code: string): string[] => {
   const found: string[] = [];
   let start = -1;

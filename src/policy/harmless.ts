@@ -1,4 +1,4 @@
-// Without a sandbox: a command runs unasked only if every piece of it is known to look and nothing else.
+// Without a sandbox, a command runs unasked only if every part of it is known to read and show only.
 import { SPECIAL } from "./builtins.ts";
 import type { Problem } from "./options.ts";
 import { absolute } from "./paths.ts";
@@ -14,13 +14,13 @@ import type { Arg, Place } from "./types.ts";
 import { mayExport, maySet } from "./variables.ts";
 
 export type Finding = { reason: string; part: string };
-/** The user's own rules; `cwd`: where the command would run, if that is known. */
+/** The user's own rules; `cwd`: where the command would run, if known. */
 export type Allowed = (argv: readonly Pick<Arg, "value">[], cwd: string | undefined) => boolean;
 type Context = { place: Place; defined: Set<string>; moved: boolean; allowed: Allowed };
 
 const PROGRAMS: Record<string, Program> = { ...DEV, ...SYSTEM, ...FILES, git: GIT };
 
-/** The pieces that are not proven harmless. */
+/** The parts that are not proven harmless. */
 export const findHarms = (reading: Reading, place: Place, allowed: Allowed): Finding[] => {
   const found: Finding[] = reading.doubts.map(({ reason, source }) => ({ reason, part: source }));
   const cx: Context = { place, allowed, defined: new Set(), moved: moves(reading, place) };
@@ -53,7 +53,7 @@ const judge = (argv: readonly Arg[], cx: Context, depth = 0): Problem | null => 
   if (name.includes("/"))
     return { reason: "programs are known by name, not by where a file lies", source: program.source };
   if (depth > 8) return unknown(name, "");
-  // Whatever runs another command runs the program, not the function of that name.
+  // A program that runs another command runs the program, not the shell function of that name.
   if (depth === 0 && cx.defined.has(name)) return null;
   const special = own(SPECIAL, name);
   const known = own(PROGRAMS, name);
@@ -93,7 +93,7 @@ const secretIn = (args: readonly Arg[]): Problem | null => {
 const judgeAssigns = ({ assigns, argv }: Simple): Finding | null => {
   for (const { name, value, source, plain } of assigns) {
     const exported = argv.length > 0;
-    // How `read` splits a line; it lasts no longer than that.
+    // How `read` splits a line; it applies to that command only.
     if (name === "IFS" && plain && argv[0]?.value === "read") continue;
     if (!plain || !(exported ? mayExport(name, value) : maySet(name) || mayExport(name, value)))
       return { reason: "setting this variable could change how programs run", part: source };
@@ -116,7 +116,7 @@ const judgeRedirect = ({ operator, target }: Redirect): string | null => {
   return path === "/dev/null" && operator !== "<>" && operator !== "<&" ? null : "it writes a file";
 };
 
-/** Whether a `cd` leads somewhere else than where the command starts. */
+/** Whether a `cd` leads away from the directory where the command starts. */
 const moves = ({ steps }: Reading, place: Place): boolean =>
   steps.some((step) => {
     if (step.step !== "command") return false;

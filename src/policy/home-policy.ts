@@ -1,5 +1,5 @@
-// The policy of this home: the rules of the configuration and those of HERMES_HOME/policy.yaml, a file that a person can read
-// and change. "Always" adds a rule to it.
+// The policy of this HERMES_HOME: rules from the configuration and from policy.yaml, a file that a person can read and
+// change. "Always" adds a rule to it.
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { ConfigError, messageOf } from "../core/errors.ts";
@@ -19,9 +19,9 @@ type Options = {
 export type HomePolicy = {
   /** `sealed`: it would run in a sandbox that reaches no other machine. */
   judge(command: string, cwd: string, sealed?: boolean): Promise<Judgement>;
-  /** Whether a rule can say exactly this. */
+  /** Whether a rule can express exactly this. */
   canKeep(command: string, cwd: string): Promise<boolean>;
-  /** Adds the rule that allows exactly this from now on. Throws where the file cannot be read or written. */
+  /** Adds a rule that allows exactly this from now on. Throws if the file cannot be read or written. */
   keep(command: string, cwd: string): Promise<void>;
   close(): Promise<void>;
 };
@@ -36,7 +36,7 @@ export async function openHomePolicy({ file, lists, mode, sandbox, userHome }: O
     judge: (command, cwd, sealed) => policy.judge(command, { cwd, home: userHome, sealed }),
     canKeep: async (command, cwd) => (await ruleFor(command, cwd)) !== null,
     keep(command, cwd) {
-      // One at a time: two that read the same file would lose the rule of one.
+      // One at a time: two writers that read the same file would lose one rule.
       const kept = keeping.then(async () => {
         const rule = await ruleFor(command, cwd);
         if (!rule) return;
@@ -55,7 +55,7 @@ export async function openHomePolicy({ file, lists, mode, sandbox, userHome }: O
   };
 }
 
-/** Only "it is not there" means that there are no rules: anything else would drop what the user forbids. */
+/** Only a missing file means that there are no rules: ignoring any other error would drop the user's deny rules. */
 function read(file: string): string {
   try {
     return readFileSync(file, "utf8");

@@ -1,4 +1,4 @@
-// The thread that judges one command after the other (see judge.ts).
+// The worker thread that judges one command after the other (see judge.ts).
 import { parentPort, workerData } from "node:worker_threads";
 import type { Answer, Question } from "./judge.ts";
 import { createPolicy, type PolicyOptions } from "./policy.ts";

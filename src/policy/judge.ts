@@ -1,5 +1,5 @@
-// Judges commands in a thread of its own, which has a deadline: a text that takes the policy too long to read costs its
-// sender a question, and nobody else anything. The thread is started for the first command, and anew after one that overran.
+// Judges commands in a worker thread with a deadline. A text that takes too long to read costs its sender a question,
+// and delays nobody else. The thread starts with the first command, and again after one that overran.
 import { Worker } from "node:worker_threads";
 import { createPolicy, type PolicyOptions, unjudged } from "./policy.ts";
 import type { NewRule, Rule } from "./rules.ts";
@@ -7,23 +7,23 @@ import type { Judgement, Place } from "./types.ts";
 
 export type Judge = {
   judge(command: string, place: Place): Promise<Judgement>;
-  /** As `describeAlways` of the policy; null as well for what cannot be judged in time. */
+  /** Like `describeAlways` of the policy; also null for commands that cannot be judged in time. */
   describeAlways(command: string, place: Place): Promise<NewRule | null>;
-  /** For whatever is asked from now on. Throws a ConfigError as `openJudge` does, and then nothing changes. */
+  /** For all later commands. Throws a ConfigError as `openJudge` does, and then nothing changes. */
   setRules(rules: readonly Rule[]): Promise<void>;
-  /** Ends the thread; what is being judged is answered as if it had overrun. */
+  /** Ends the thread; a command that is being judged gets the same answer as if it had overrun. */
   close(): Promise<void>;
 };
 export type Question = { about: "judgement" | "rule"; command: string; place: Place };
 export type Answer = "began" | { judgement: Judgement } | { rule: NewRule | null };
 
-/** The slowest of 64 kB takes 0.2 s; the rest is for machines that are busy. */
+/** The slowest text of 64 kB takes 0.2 s; the rest is for busy machines. */
 const DEADLINE_MS = 2_000;
 const START_MS = 30_000;
 const MEMORY_MB = 256;
 const LATE = "this command could not be judged in time";
 
-/** Throws a ConfigError where an example of a rule does not come out as written. */
+/** Throws a ConfigError if an example of a rule is judged differently. */
 export const openJudge = async (options: PolicyOptions & { deadlineMs?: number }): Promise<Judge> => {
   const { mode, sandbox, deadlineMs = DEADLINE_MS } = options;
   let policy = await checked(options);
@@ -56,7 +56,7 @@ export const openJudge = async (options: PolicyOptions & { deadlineMs?: number }
     },
   };
 
-  /** One at a time, so that each has its own deadline; null: there is no answer. */
+  /** One at a time, so that each has its own deadline; null if there is no answer. */
   function ask(question: Question): Promise<Exclude<Answer, "began"> | null> {
     const answer = last.then(() => answered(question));
     last = answer;
@@ -96,7 +96,7 @@ export const openJudge = async (options: PolicyOptions & { deadlineMs?: number }
       workerData: policy,
       resourceLimits: { maxOldGenerationSizeMb: MEMORY_MB },
     });
-    // A command that kills it, by memory or otherwise, ends it: the next one gets a new thread.
+    // A command that kills the thread, by memory or otherwise, ends it: the next one gets a new thread.
     made.on("error", () => {});
     made.on("exit", () => {
       if (worker === made) worker = null;
@@ -112,7 +112,7 @@ export const openJudge = async (options: PolicyOptions & { deadlineMs?: number }
   }
 };
 
-/** The examples are tried here, where an error has somebody to hear it, and not again. */
+/** The examples are checked here, where the caller gets the error, and not again. */
 const checked = async ({ rules, mode, sandbox }: PolicyOptions): Promise<PolicyOptions> => {
   if (rules.some(({ examples }) => examples.length > 0)) await createPolicy({ rules, mode, sandbox });
   return { rules: rules.map((rule) => ({ ...rule, examples: [] })), mode, sandbox };

@@ -15,7 +15,7 @@ type Options = {
   numbers: boolean;
 };
 export type Problem = { reason: string; source: string };
-/** The options that were given, in order; null: without a value. */
+/** The options that were given, in order; a value of null means none. */
 export type Given = { name: string; value: Arg | null }[];
 export type Parsed = {
   operands: Arg[];
@@ -58,10 +58,8 @@ const compile = (list: string): Options => {
   return options;
 };
 
-/**
- * `order`: `stop` where the first operand ends the options, as before a subcommand or a carried command; `first` where
- * versions disagree about that, and an operand that looks like an option could be a file to write.
- */
+/** `order`: `stop` if the first operand ends the options, as before a subcommand or a carried command; `first` if
+ *  versions disagree about that, and an operand that looks like an option could be a file to write. */
 export const parseArgs = (
   program: string,
   args: readonly Arg[],
@@ -91,7 +89,7 @@ export const parseArgs = (
     if (step === "unknown") return { reason: `this option of ${program} is not known to be harmless`, source };
     if (step === "done") continue;
     const next = args[at + 1];
-    // A value that looks like an option may be one, where the program sees it differently.
+    // A value that looks like an option may be one, if the program reads it differently.
     if (!next || next.many || (next.value ?? "").match(/^-(?!\d*$)/))
       return {
         reason: `the value of this option of ${program} is not clear`,

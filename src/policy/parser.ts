@@ -1,4 +1,4 @@
-// The one shell parser, loaded when a command is first judged: `hermes --help` must not pay for it.
+// The only shell parser, loaded when the first command is judged: `hermes --help` must not pay for it.
 import type { Parser } from "./reading.ts";
 
 let loading: Promise<Parser> | null = null;

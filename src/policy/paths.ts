@@ -1,9 +1,9 @@
-// Paths as text: what a written path means, and which ones matter. Nothing here looks at the disk.
+// Paths as text: what a written path means, and which paths matter. Nothing here accesses the disk.
 import { UNKNOWN } from "./possible.ts";
 import { wordsOf } from "./table.ts";
 import type { Place } from "./types.ts";
 
-/** Losing one of these is losing the machine. `/*` in the last place means every entry. */
+/** Paths whose loss is the loss of the machine. `/*` at the end means every entry. */
 const VITAL = [
   "/",
   ..."bin boot dev etc home lib lib32 lib64 libx32 media mnt nix opt proc root run sbin snap srv sys usr var"
@@ -19,10 +19,10 @@ const VITAL = [
   "/home/*",
   "/Users/*",
 ];
-/** A last segment that stands for everything in the directory. */
+/** A last segment that matches everything in the directory. */
 const EVERYTHING = /^(?:\*+|\.\*|\?\*|\*\?|\*\.\*|\.\[!?\^?\.\]\*|\.\?\?\*|\[!?\^?[^\]]*\]\*)$/;
 
-/** Absolute, without `.`, `..` and double slashes; null when only the shell will know. */
+/** Absolute, without `.`, `..` and double slashes; null if only the shell knows. */
 export const absolute = (path: string, { cwd, home }: Place): string | null => {
   const full = path.startsWith("~/") || path === "~" ? (home ?? "/home/user") + path.slice(1) : path;
   const from = full.startsWith("/") ? full : cwd === undefined ? null : `${cwd}/${full}`;
@@ -35,7 +35,7 @@ export const absolute = (path: string, { cwd, home }: Place): string | null => {
   return `/${segments.join("/")}`;
 };
 
-/** Whether removing this would remove a system or home directory, or everything in one. */
+/** Whether removing this path would remove a system or home directory, or everything in one. */
 export const isVital = (path: string, place: Place): boolean => {
   const full = absolute(path, place);
   if (full === null || path === "") return false;
@@ -56,7 +56,7 @@ const sameShape = (path: string, vital: string): boolean => {
   );
 };
 
-/** A longer pattern could fit anything, as far as we know. */
+/** A longer pattern is treated as if it could match anything. */
 export const LONGEST = 500;
 
 /** Shell patterns within one segment; linear, so that no pattern takes forever. */

@@ -1,5 +1,5 @@
-// Decides about a shell command: allow, ask or deny. In this order: what never runs, the user's deny rules, the
-// user's allow rules, our own judgement. Everything here is computed from the text; nothing is run or looked up.
+// Decides about a shell command: allow, ask or deny. Order: commands that never run, the user's deny rules, the user's
+// allow rules, the built-in judgement. Everything is computed from the text; nothing is run or looked up.
 import { ConfigError } from "../core/errors.ts";
 import { covered, findDangers } from "./dangerous.ts";
 import { escapeOnLine } from "./display.ts";
@@ -14,16 +14,17 @@ import type { Judgement, Mode, Place } from "./types.ts";
 export type PolicyOptions = {
   rules: readonly Rule[];
   mode: Mode;
-  /** Whether commands run inside one. */
+  /** Whether commands run inside a sandbox. */
   sandbox: boolean;
 };
 export type Policy = {
   judge(command: string, place?: Place): Judgement;
-  /** The rule that lets exactly this command run unasked in exactly this directory; null: there is nothing to allow. */
+  /** The rule that lets exactly this command run unasked in exactly this directory; null if there is nothing to
+   *  allow. */
   describeAlways(command: string, place?: Place): NewRule | null;
 };
 
-/** Throws a ConfigError where an example of a rule does not come out as written. */
+/** Throws a ConfigError if an example of a rule is judged differently. */
 export const createPolicy = async ({ rules, mode, sandbox }: PolicyOptions): Promise<Policy> => {
   const parse = await loadParser();
   const judge = judgeWith(parse, rules, mode, sandbox);
@@ -41,7 +42,7 @@ export const createPolicy = async ({ rules, mode, sandbox }: PolicyOptions): Pro
     judge,
     describeAlways: (command, place = {}) => {
       const { cwd } = place;
-      // What is too long is never looked at, so it would still ask.
+      // A text that is too long is never checked, so a rule would not help: it would still ask.
       if (cwd === undefined || tooLong(command) || judge(command, place).verdict !== "ask") return null;
       return { effect: "allow_exact", text: command, within: cwd };
     },
@@ -56,12 +57,12 @@ const judgeWith =
     try {
       return weigh(command, place, parse, rules, mode, sandbox);
     } catch {
-      // Whatever the parser stumbles over was not understood.
+      // An error in the parser means that the command was not understood.
       return unjudged("this command could not be checked", command, mode);
     }
   };
 
-/** What could not be judged at all: asked about, or refused where nobody is asked. */
+/** For commands that could not be judged at all: asks, or refuses if nobody is asked. */
 export const unjudged = (reason: string, command: string, mode: Mode): Judgement =>
   verdictOf(mode === "off" ? "deny" : "ask", [{ reason, part: command.slice(0, 80) }]);
 

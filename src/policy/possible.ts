@@ -1,12 +1,12 @@
-// What the words of a command may become, guessed generously: literal assignments, braces, defaults, `echo` in a
-// substitution. Good for finding what must never run behind a disguise; never a proof that something is harmless.
+// What the words of a command may become, as a generous guess: literal assignments, braces, defaults, `echo` in a
+// substitution. It finds forbidden commands behind a disguise; it never proves that something is harmless.
 import type { ParameterExpansionPart, ParsedScript, Word, WordPart } from "unbash";
 import type { Reading, Simple } from "./reading.ts";
 import { LIMITS, type Place } from "./types.ts";
 
 /** Stands for text that cannot be known. */
 export const UNKNOWN = "\uFFFF";
-/** Fields that one word became, all of them. */
+/** All fields that one word became. */
 type Fields = string[];
 export type Variables = ReadonlyMap<string, readonly string[]>;
 export type Possible = { command: Simple; argvs: string[][]; variables: Variables };
@@ -14,7 +14,7 @@ export type Possible = { command: Simple; argvs: string[][]; variables: Variable
 const LONGEST = 400;
 const PER_WORD = 32;
 const PER_COMMAND = 128;
-/** More parts than a word may have are doubted where it is read. */
+/** A word with more parts than this is reported as a doubt where it is read. */
 const { parts: PARTS } = LIMITS;
 
 export const possibleCommands = (reading: Reading, place: Place): Possible[] => {
@@ -31,14 +31,14 @@ export const argvsOf = (words: readonly Word[], variables: Variables): string[][
   for (const word of words) {
     const options = possibleFields(word, variables);
     const [only] = options;
-    // Nearly always there is one: copying a long command for every word of it would take forever.
+    // Nearly always there is one option: copying a long command for each of its words would take forever.
     if (only && options.length === 1) for (const argv of argvs) argv.push(...only);
     else argvs = combined(argvs, options, PER_COMMAND, (argv, fields) => [...argv, ...fields]);
   }
   return argvs;
 };
 
-/** Each with each; where that is too many, each at least once. */
+/** All combinations; if these are too many, each value at least once. */
 const combined = <A, B>(all: readonly A[], more: readonly B[], most: number, join: (one: A, other: B) => A): A[] => {
   if (all.length * more.length <= most) return all.flatMap((one) => more.map((other) => join(one, other)));
   const joined: A[] = [];
@@ -148,7 +148,7 @@ const parameter = (part: ParameterExpansionPart, variables: Variables): string[]
   }
 };
 
-/** What `echo`, `printf` and `pwd` say; for anything else, who knows. */
+/** The output of `echo`, `printf` and `pwd`; unknown for anything else. */
 const output = (script: ParsedScript | undefined, variables: Variables): string[] => {
   const [statement, ...more] = script?.commands ?? [];
   if (!statement || more.length > 0 || statement.command.type !== "Command") return [UNKNOWN];
@@ -177,7 +177,7 @@ const look = (name: string, variables: Variables): readonly string[] & string[] 
   ...(variables.get(name) ?? [UNKNOWN]),
 ];
 
-/** Every value that the script itself gives to a variable. Twice, since one may be made of another. */
+/** Every value that the script itself assigns to a variable. Two passes, because one value may contain another. */
 const learn = (reading: Reading, { cwd, home }: Place): Map<string, string[]> => {
   const known = new Map<string, string[]>([
     ["IFS", [" "]],
@@ -188,7 +188,7 @@ const learn = (reading: Reading, { cwd, home }: Place): Map<string, string[]> =>
   const functions = new Set(reading.steps.flatMap((step) => (step.step === "function" ? [step.name] : [])));
   const own = new Map<string, string[]>();
   const set = (name: string, values: readonly string[]) => {
-    // A value that is made of itself twice over grows without end.
+    // A value that contains itself twice would grow without end.
     const bounded = values.map((value) => (value.length > LONGEST ? UNKNOWN : value));
     const all = [...new Set([...(own.get(name) ?? []), ...bounded])].slice(0, PER_WORD);
     own.set(name, all);
@@ -229,9 +229,9 @@ const join = (fields: Fields, [head = "", ...tail]: readonly string[]): Fields =
 
 const split = (text: string): string[] => (/\s/.test(text) ? text.split(/\s+/) : [text]);
 
-/** `{a,b}` and `{1..3}`, nested ones too. */
+/** `{a,b}` and `{1..3}`, also nested. */
 const braces = (text: string, level = 0): string[] => {
-  // Too much to unfold: at least every piece of it, paths first.
+  // Too large to expand: use at least every piece of it, paths first.
   if (text.length > LONGEST || level > 8) return pathsFirst(text.split(/[{},"'\\]+/).filter(Boolean));
   const inner = text.slice(1, -1);
   const range = /^(-?\d+|[a-zA-Z])\.\.(-?\d+|[a-zA-Z])/.exec(inner);
@@ -264,7 +264,7 @@ const globSource = (pattern: string, greedy: boolean): string =>
     .replaceAll("?", ".");
 
 const safePattern = (source: string, flags = ""): RegExp | null => {
-  // With each star more the search takes the length of the text longer.
+  // With each further star, the search takes the length of the text longer.
   if (source.length > 100 || source.split("*").length > 2) return null;
   try {
     return new RegExp(source, `s${flags}`);

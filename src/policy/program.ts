@@ -1,4 +1,4 @@
-// How a program is judged that reads and shows: by its options and operands, never by its name alone.
+// How a program that reads and shows is judged: by its options and operands, never by its name alone.
 
 import { type Parsed, type Problem, parseArgs, wasGiven } from "./options.ts";
 import { own } from "./table.ts";
@@ -7,17 +7,17 @@ import type { Arg } from "./types.ts";
 export type Program = {
   /** Options known to be harmless, in the notation of options.ts. */
   options?: string;
-  /** No option of it can write or run anything, in any version: every word may come. */
+  /** No option can write or run anything in any version, so every word is allowed. */
   loose?: boolean;
-  /** Most operands it may have; without it, any number. */
+  /** Maximum number of operands; by default any number. */
   most?: number;
-  /** Looks at names and sizes, never into files. */
+  /** Reads names and sizes, never the content of files. */
   names?: boolean;
-  /** What stands first is a subcommand. */
+  /** The first word is a subcommand. */
   subs?: Record<string, Program>;
   /** Without a subcommand it only shows something. */
   bare?: boolean;
-  /** How options and operands follow each other, where not anyhow; see options.ts. */
+  /** Restricts the order of options and operands; see options.ts. */
   order?: "first" | "stop";
   check?: (parsed: Parsed) => Problem | null;
 };

@@ -1,5 +1,6 @@
-// Development tools: what of them only looks. What asks another machine for something the caller names is missing,
-// because a name can carry a secret out; so is what runs a file of the project (yarn, cargo, mvn, gradle, make).
+// Development tools: their commands that only read. Commands that query another machine with a name of the caller's
+// choice are left out, because a name can carry a secret; so are commands that run a file of the project (yarn, cargo,
+// mvn, gradle, make).
 import { type Problem, wasGiven } from "./options.ts";
 import type { Program } from "./program.ts";
 import { wordsOf } from "./table.ts";
@@ -173,10 +174,9 @@ const openssl: Program = {
   },
 };
 
-/**
- * The one option that only says the version. The same letter starts a shell elsewhere (`python -v`, `swift -v`), and
- * some programs obey the project even here (bazel, cargo, rustup, dotnet, mvn, yarn, bundle): those are missing.
- */
+/** The one option that only prints the version. The same letter starts a shell elsewhere (`python -v`, `swift -v`),
+ *  and some programs obey the project even here (bazel, cargo, rustup, dotnet, mvn, yarn, bundle): those are left
+ *  out. */
 const VERSIONS: Record<string, string> = {
   "--version": `
       node nodejs python python2 python3 ruby gem perl php deno bun tsc java javac gcc g++ clang clang++ cc c++ ld
@@ -198,7 +198,7 @@ const versioned = (): Record<string, Program> => {
   );
 };
 
-/** `node -p process.versions` and the like; any other expression is a program. */
+/** `node -p process.versions` and similar; any other expression is a program. */
 const ABOUT_NODE = /^process\.(?:versions?|platform|arch|execPath|release)(?:\.\w+)?$/;
 const node: Program = {
   options: "=--version =-v =-p: =--print:",

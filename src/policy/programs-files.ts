@@ -1,4 +1,4 @@
-// Programs that look at files and text.
+// Programs that read files and text.
 import { type Parsed, type Problem, wasGiven } from "./options.ts";
 import type { Program } from "./program.ts";
 import { isHarmlessAwk, isHarmlessSed } from "./scripts.ts";
@@ -9,7 +9,7 @@ const LOOSE = `
     cat tac nl head tail wc cut paste fold fmt expand unexpand tr rev column comm join od hexdump strings cksum sum
     md5 md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum shasum diff cmp grep egrep fgrep jq envsubst
     look colrm tsort`;
-/** The same, and they never look into a file. */
+/** The same, and they never read the content of a file. */
 const LOOSE_NAMES = `
     ls dir vdir stat du df basename dirname realpath readlink pwd true false : echo seq expr factor numfmt cal sleep
     yes`;
@@ -107,7 +107,7 @@ export const FILES: Record<string, Program> = {
   ag: listed(AG),
   ...entries("fd fdfind", listed(FD, { names: true })),
   ...entries("bat batcat", listed(BAT)),
-  // What begins with + is a command of less, which can run others.
+  // A word that begins with + is a command of less, which can run others.
   less: listed("-RrSNFXn", {
     check: ({ operands }) => {
       const run = operands.find(({ value }) => value === null || value.startsWith("+"));

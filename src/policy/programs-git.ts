@@ -1,4 +1,4 @@
-// What of git only looks. Missing on purpose: --output, --ext-diff, --textconv, --open-files-in-pager, -C, -c,
+// Git commands that only read. Left out on purpose: --output, --ext-diff, --textconv, --open-files-in-pager, -C, -c,
 // --git-dir, --exec-path, --upload-pack, and every subcommand that talks to another machine.
 import { type Problem, wasGiven } from "./options.ts";
 import type { Program } from "./program.ts";
@@ -50,7 +50,7 @@ const CONFIG = `
     --local --system --worktree --type= --bool --int --bool-or-int --path --null --default= --includes --no-includes`;
 const loose: Program = { loose: true };
 
-/** Without one of these, a name would make a new branch or tag. */
+/** Without one of these options, a name would create a branch or tag. */
 const listing =
   (...names: string[]): NonNullable<Program["check"]> =>
   ({ operands, given }) =>

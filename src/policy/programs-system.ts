@@ -35,7 +35,7 @@ const ip: Program = {
   },
 };
 
-/** `e` without a dash shows environments, ours too. */
+/** `e` without a dash shows environments, including ours. */
 const showsNoEnvironment: NonNullable<Program["check"]> = ({ operands, given }) => {
   const shows =
     operands.find(({ value }) => value === null || (/^[a-zA-Z]+$/.test(value) && value.includes("e"))) ??
@@ -95,7 +95,7 @@ export const SYSTEM: Record<string, Program> = {
   },
   service: {
     options: "--status-all",
-    // It runs the file of that name in a directory of its own, and with `../` any other.
+    // It runs the file of that name in a directory of its own, and with `../` any other file.
     check: ({ operands: [name, verb, ...more] }) =>
       !name || (/^\w[\w@-]*$/.test(name.value ?? "") && verb?.value === "status" && more.length === 0)
         ? null

@@ -1,5 +1,6 @@
-// Everything a command may come to run: its own commands, what carriers carry, scripts inside strings, here-documents
-// and pipes. A generous search for what must be refused or asked about; it never makes anything allowed.
+// Everything that a command may come to run: its own commands, those of carriers, scripts inside strings,
+// here-documents and pipes. This is a generous search for what must be refused or asked about; it never allows
+// anything.
 import { baseName, carried, SHELLS } from "./carriers.ts";
 import { absolute } from "./paths.ts";
 import {
@@ -23,7 +24,7 @@ export type Reached = {
   by: Reached | null;
   /** The command of the script that it comes from. */
   simple: Simple;
-  /** Only a guess: enough to refuse what must never run, not to ask. */
+  /** Only a guess: enough to refuse a command that must never run, not enough to ask. */
   guess: boolean;
 };
 export type Reach = {
@@ -34,16 +35,16 @@ export type Reach = {
   doubts: Doubt[];
   /** Where a `cd` would lead. */
   dirs: Set<string>;
-  /** Functions that start themselves again and again. */
+  /** Functions that call themselves again and again. */
   bombs: string[];
 };
 
 const TOO_DEEP = "it is nested too deeply to be checked";
 const DEPTH = 6;
 const COMMANDS = 3_000;
-/** Of all commands together. */
+/** Limit over all commands together. */
 const WORDS = 50_000;
-/** Their value is run by somebody. */
+/** Variables whose value some program runs. */
 const SCRIPT_VARIABLE = oneOf(`
   PROMPT_COMMAND BASH_ENV ENV PS4 PAGER .*_PAGER MANPAGER EDITOR VISUAL .*_EDITOR BROWSER LESSOPEN LESSCLOSE
   GIT_SSH_COMMAND GIT_SSH GIT_EXTERNAL_DIFF GIT_ASKPASS SSH_ASKPASS SUDO_ASKPASS`);
@@ -54,7 +55,7 @@ export const reach = (source: string, place: Place, read: Read): Reach => {
   enter(source, place, 0, "", null);
   return found;
 
-  /** `part`: what to show for what is found inside; empty: the piece itself. */
+  /** `part`: the part to show for findings inside; empty for the piece itself. */
   function enter(script: string, place: Place, depth: number, part: string, by: Reached | null, quiet = false): void {
     if (script.trim() === "") return;
     if (depth > DEPTH) return doubtful(TOO_DEEP, part, "unreadable");
@@ -93,7 +94,7 @@ export const reach = (source: string, place: Place, read: Read): Reach => {
       const fed = fedTo(command, possible.variables, commands);
       for (const argv of argvs) {
         visit(argv, now, depth, part || command.source, fed, by, command, quiet);
-        // Around a group its input is not followed: any text that is written here may be it.
+        // The input of a group is not tracked: any text in this script may be it.
         if (fed.length === 0 && SHELLS.test(baseName(argv[0] ?? "")))
           for (const text of texts()) enter(text, now, depth + 1, part || command.source, by, true);
         if (downloads(command) && takesProgram(argv)) doubtful("it runs what it downloads", part || command.source);
@@ -140,7 +141,7 @@ export const reach = (source: string, place: Place, read: Read): Reach => {
   }
 };
 
-/** What stands on its standard input, where that can be told. */
+/** Its standard input, if that can be determined. */
 const fedTo = (command: Simple, variables: Variables, all: readonly Possible[], depth = 0): string[] => {
   const own = command.redirects.flatMap(({ text, word, operator }) => {
     if (operator === "<<<" && word) return possibleTexts(word, variables);
@@ -181,7 +182,7 @@ const MOST_TEXTS = 64;
 const downloads = ({ from }: Simple): boolean =>
   from !== null && (/^(?:curl|wget|nc|ncat|ssh|aria2c)$/.test(from.argv[0]?.value ?? "") || downloads(from));
 
-/** An interpreter that is given no program reads one from its input. */
+/** An interpreter without a program reads one from its input. */
 const takesProgram = ([program = "", ...args]: readonly string[]): boolean =>
   /^(?:python|pypy|perl|ruby|node|php|lua|deno|bun)[\d.]*$/.test(baseName(program)) &&
   args.every((arg) => /^-[a-zA-Z]*$/.test(arg));

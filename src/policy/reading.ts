@@ -1,6 +1,6 @@
-// From a command's text to what it would do: the simple commands in it, where their output goes, and every doubt.
-// What the parser claims is checked: each character must belong to something it named, or be a separator, a
-// keyword or a comment. An error, a kind of node that is not named here, or a character left over is a doubt.
+// Turns the text of a command into what it would do: its simple commands, where their output goes, and every doubt. The
+// result of the parser is checked: each character must belong to something that it named, or be a separator, a keyword
+// or a comment. An error, an unknown kind of node, or a character left over is a doubt.
 import type {
   ArrayValue,
   Assignment,
@@ -18,7 +18,7 @@ import { type Finder, readArithmetic, readHeredoc, readOperand, readSubscript, r
 type Assign = {
   name: string;
   value: Arg;
-  /** One word, or those of an array. */
+  /** One word, or the words of an array. */
   words: readonly Word[];
   source: string;
   plain: boolean;
@@ -27,7 +27,7 @@ export type Redirect = {
   operator: string;
   target: Arg | null;
   word: Word | null;
-  /** What a here-document or here-string feeds in, where it is always the same. */
+  /** The text of a here-document or here-string, if it is constant. */
   text: string | null;
   source: string;
 };
@@ -37,15 +37,15 @@ export type Simple = {
   assigns: Assign[];
   redirects: Redirect[];
   source: string;
-  /** The command before it in the pipeline. */
+  /** The previous command in the pipeline. */
   from: Simple | null;
   piped: boolean;
   background: boolean;
-  /** What it prints becomes a part of another command. */
+  /** Its output becomes a part of another command. */
   captured: boolean;
-  /** Subshells around it, outermost first: a `cd` lasts as long as its own. */
+  /** The subshells around it, outermost first: a `cd` lasts as long as its subshell. */
   scopes: readonly number[];
-  /** The function it is the body of. */
+  /** The function of which it is the body. */
   within: string | null;
 };
 type Step =
@@ -61,13 +61,12 @@ const DOUBTS = 50;
 const UNREADABLE = "this piece could not be read reliably";
 const UNPRINTABLE = /[^\P{C}\n\t]|[\p{Zl}\p{Zp}]|(?! )\p{Zs}/u;
 const KEYWORDS = "if|then|elif|else|fi|for|in|do|done|while|until|case|esac|select|function|coproc|time|-p|--";
-/** One thing that may stand between the pieces. One at a time: a pattern for all of them tries every way to split them. */
+/** One thing that may occur between the pieces. One at a time: a pattern for all of them would try every way to split
+ *  them. */
 const BETWEEN = new RegExp(String.raw`[ \t\n;&|]+|\\\n|(?<=^|[\s;&|()])#[^\n]*|(?:${KEYWORDS})(?![\w-])`, "y");
 const FUNCTION_NAME = /^[A-Za-z_][\w-]*$/;
-/**
- * The parser reads what follows an opening bracket again for each one around it, and what follows a line for each
- * here-document that begins on it: 64 kB of `$(` or `<<a` take it seconds.
- */
+/** The parser reads the text after an opening bracket again for each bracket around it, and the text after a line for
+ *  each here-document that begins on it: 64 kB of `$(` or `<<a` take it seconds. */
 const OPEN = 100;
 
 type Around = {
@@ -87,7 +86,7 @@ export const tooLong = (source: string): Doubt | null =>
 /** Reads the scripts of one judgement. */
 export type Read = (script: string) => Reading;
 
-/** What was read is kept, and all of it together is bounded: scripts in scripts are read again and again. */
+/** Results are cached, and their total is limited: nested scripts are read again and again. */
 export const createReader = (parse: Parser): Read => {
   const known = new Map<string, Reading>();
   let left = LIMITS.reading;
@@ -129,12 +128,12 @@ export const readScript = (source: string, parse: Parser): Reading => {
   return reading;
 
   function doubtful(reason: string, part: string, level: Doubt["level"] = "unproven"): void {
-    // Enough of one kind must never crowd out a worse one.
+    // Many findings of one kind must never displace a worse one.
     counts[level] += 1;
     if (counts[level] <= DOUBTS) reading.doubts.push({ level, reason, source: part });
   }
 
-  /** One script and what belongs to it in `text`, between `from` and `to`. */
+  /** One script and its text in `text`, between `from` and `to`. */
   function readNested(script: ParsedScript, text: string, from: number, to: number, at: Around): void {
     if (at.depth > LIMITS.depth)
       return doubtful("it is nested too deeply to be checked", text.slice(from, from + 80), "unreadable");
@@ -146,7 +145,7 @@ export const readScript = (source: string, parse: Parser): Reading => {
     let end = from;
     for (const [pos, until] of [...claimed.sort(([a], [b]) => a - b), [to, to] as const]) {
       const gap = text.slice(end, pos);
-      // Right behind a word, `#` is a part of it.
+      // Right after a word, `#` is a part of it.
       const glued = gap.startsWith("#") && end > from && !/[\s;&|()]/.test(text.charAt(end - 1));
       if (pos < end || glued || !onlyBetween(gap))
         doubtful(UNREADABLE, gap.trim() || text.slice(pos, until), "unreadable");
@@ -289,7 +288,8 @@ export const readScript = (source: string, parse: Parser): Reading => {
           if (/^\s*\(\s*\)/.test(text.slice(node.name.end, node.body.pos)))
             claim({ pos: node.name.end, end: text.indexOf(")", node.name.end) + 1 });
           readWord(node.name, finder(at));
-          // Quotes in a name belong to it, unlike anywhere else: `t\ouch() { :; }` leaves `touch` what it was.
+          // Quotes in a function name belong to the name, unlike anywhere else: `t\ouch() { :; }` leaves `touch`
+          // unchanged.
           const name = cut(node.name);
           const literal = FUNCTION_NAME.test(name);
           if (!literal) doubtful("the name of this function could not be read reliably", name, "unreadable");
@@ -353,7 +353,7 @@ export const readScript = (source: string, parse: Parser): Reading => {
       let end = node.pos;
       for (const part of parts) {
         take(part);
-        // The parser passes over a stray parenthesis; the shell does not.
+        // The parser skips a stray parenthesis; the shell does not.
         if (!/^(?:[ \t]|\\\n)*$/.test(text.slice(end, part.pos))) doubtful(UNREADABLE, cut(node), "unreadable");
         end = part.end;
       }
@@ -452,7 +452,7 @@ export const readScript = (source: string, parse: Parser): Reading => {
   }
 };
 
-/** Quotes are not looked at: whoever needs so many brackets can be asked. */
+/** Quotes are ignored: a command that needs so many brackets can ask. */
 const opensTooMuch = (source: string): boolean => {
   let open = 0;
   for (const [bracket] of source.matchAll(/\(|\$[[{]|[)}]/g)) {

@@ -1,10 +1,9 @@
-// The user's rules: which simple commands run unasked, and which never do.
+// The user's rules: which simple commands run unasked, and which never run.
 //
-// A rule is a command with wildcards, written as in a shell: `*` in a word stands for any characters, a `*` alone for
-// one word, and at the end for any further words; what is quoted is meant literally. An allow rule fits the whole
-// command, word for word. A deny rule fits also what begins like it, by whatever path the program is called, and
-// with other options between. An allow_exact rule has no wildcards: it is one whole text, also of several commands, in
-// one directory.
+// A rule is a command with wildcards, written as in a shell: `*` in a word matches any characters, `*` alone matches one
+// word, and `*` at the end matches any further words; quoted text is literal. An allow rule must match the whole command,
+// word for word. A deny rule also matches longer commands, other paths of the program, and options in between. An
+// allow_exact rule has no wildcards: it is one whole text, possibly of several commands, in one directory.
 import type { ParsedScript } from "unbash";
 import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, Scalar, stringify } from "yaml";
 import { ConfigError } from "../core/errors.ts";
@@ -15,7 +14,7 @@ import { UNKNOWN } from "./possible.ts";
 import { type Parser, readScript } from "./reading.ts";
 import type { Arg, Verdict } from "./types.ts";
 
-/** Literal pieces of a word, between which anything may stand. */
+/** Literal pieces of a word; anything may be between them. */
 type Pattern = string[];
 type Example = { command: string; verdict: Verdict };
 type Effect = "allow" | "allow_exact" | "deny";
@@ -23,12 +22,12 @@ export type Rule = {
   effect: Effect;
   text: string;
   reason: string | null;
-  /** Where it was written, for people. */
+  /** Where the rule was written, for people. */
   from: string;
   words: Pattern[];
-  /** Any further words. */
+  /** Allows any further words. */
   open: boolean;
-  /** Only in this directory and, unless it is exact, below it; null: anywhere. */
+  /** Only in this directory and, unless the rule is exact, below it; null for anywhere. */
   within: string | null;
   examples: Example[];
 };
@@ -101,7 +100,7 @@ export const rulesOf = async (lists: { allow: readonly string[]; deny: readonly 
   );
 };
 
-/** Adds a rule to a rules file and leaves what is there as it is, comments and spaces too. */
+/** Adds a rule to a rules file and leaves everything else unchanged, including comments and spaces. */
 export const addRule = (text: string, { effect, text: pattern, within, reason }: NewRule): string => {
   const document = parseDocument(text);
   const [error] = document.errors;
@@ -111,7 +110,7 @@ export const addRule = (text: string, { effect, text: pattern, within, reason }:
     ...(within === undefined ? {} : { in: within }),
     ...(reason === undefined ? {} : { reason }),
   };
-  // As a block, a line of spaces would be read as an empty one.
+  // In a YAML block, a line of spaces would be read as an empty line.
   const command = new Scalar(pattern);
   if (/^[ \t]+$/m.test(pattern)) command.type = "QUOTE_DOUBLE";
   const written = { ...fields, [effect]: command };
@@ -133,7 +132,7 @@ export const addRule = (text: string, { effect, text: pattern, within, reason }:
     const changed = `${text.slice(0, at)}${at > 0 && text[at - 1] !== "\n" ? "\n" : ""}${added}${text.slice(at)}`;
     if (holds(changed, items.length, fields)) return changed;
   }
-  // A list on one line, or none yet: it is written anew.
+  // The list is on one line, or there is none yet: write it again.
   if (!isSeq(list)) document.set("rules", document.createNode([]));
   const whole = document.get("rules");
   if (!isSeq(whole)) throw new ConfigError("the rules file cannot be changed: rules is not a list");
@@ -142,7 +141,7 @@ export const addRule = (text: string, { effect, text: pattern, within, reason }:
   return document.toString({ lineWidth: 0 });
 };
 
-/** Whether the text reads as `before` rules and then this one. */
+/** Whether the text parses as `before` rules followed by this one. */
 const holds = (text: string, before: number, fields: Record<string, string>): boolean => {
   const document = parseDocument(text);
   const list = document.get("rules");
@@ -155,7 +154,7 @@ const holds = (text: string, before: number, fields: Record<string, string>): bo
   );
 };
 
-/** Whether exactly this text, in exactly this directory, was allowed. */
+/** Whether exactly this text was allowed in exactly this directory. */
 export const allowsExactly = (rule: Rule, command: string, cwd: string | undefined): boolean =>
   rule.effect === "allow_exact" &&
   rule.text === command &&
@@ -163,7 +162,7 @@ export const allowsExactly = (rule: Rule, command: string, cwd: string | undefin
   cwd !== undefined &&
   absolute(rule.within, {}) === absolute(cwd, {});
 
-/** `cwd`: where the command would run, if that is known. */
+/** `cwd`: where the command would run, if known. */
 export const allows = (rule: Rule, argv: readonly Pick<Arg, "value">[], cwd: string | undefined): boolean =>
   rule.effect === "allow" &&
   (rule.within === null || isBelow(cwd, rule.within)) &&
@@ -174,7 +173,7 @@ export const allows = (rule: Rule, argv: readonly Pick<Arg, "value">[], cwd: str
     return index === 0 ? sameProgram(rule, value, cwd) : fits(pattern, value);
   });
 
-/** `./t.sh` is another file in each directory: a path means the file that the rule's directory makes of it. */
+/** `./t.sh` is a different file in each directory: a path means the file relative to the rule's directory. */
 const sameProgram = (rule: Rule, value: string, cwd: string | undefined): boolean => {
   const program = rule.words[0]?.[0] ?? "";
   if (!program.includes("/") || !value.includes("/")) return program === value;
@@ -217,7 +216,7 @@ export const denies = (rule: Rule, argv: readonly string[]): boolean => {
   );
 };
 
-/** Operands in this order; between them only options, each perhaps with a value. */
+/** Operands in this order; between them only options, each with an optional value. */
 const inOrder = (patterns: readonly Pattern[], args: readonly string[]): boolean => {
   let reached = new Set([0]);
   for (const [index, arg] of args.entries()) {

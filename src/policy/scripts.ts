@@ -1,14 +1,14 @@
-// Which programs of sed and awk only read and print. Both can write files and run commands, so a program is
-// accepted only if every token of it is known to be harmless; what versions read differently is not accepted.
+// Which sed and awk programs only read and print. Both can write files and run commands, so a program is accepted only
+// if every token is known to be harmless. What versions read differently is not accepted.
 import { oneOf } from "./table.ts";
 
-/** With any of some delimiters, which end it wherever they stand unescaped; no flag but these. */
+/** With one of several delimiters, which ends it wherever it is unescaped; no other flags. */
 const SUBSTITUTION = new RegExp(
   String.raw`^[sy]([/,#|@!%:_])((?:\\[^\n]|(?!\1)[^\\\n])*)\1((?:\\[^\n]|(?!\1)[^\\\n])*)\1` +
     String.raw`([gpiI\d]*)(?=\s*(?:[;}\n#]|$))`,
 );
 
-/** One sed command with its addresses; everything that writes, reads another file or runs something is missing. */
+/** One sed command with its addresses. Commands that write, read another file or run something are left out. */
 export const isHarmlessSed = (script: string): boolean => {
   let rest = script;
   const take = (pattern: RegExp): boolean => {
@@ -47,10 +47,9 @@ export const isHarmlessSed = (script: string): boolean => {
   }
 };
 
-/**
- * Versions disagree whether a delimiter ends an expression inside brackets, so none may be open; and where brackets end:
- * `[]` and `[^]` are empty for some, for others the `]` is the first character inside, as is `\]` for some.
- */
+/** Versions disagree whether a delimiter ends an expression inside brackets, so none may be open. They also disagree
+ *  where brackets end: `[]` and `[^]` are empty for some; for others the `]` is the first character inside, as is
+ *  `\]` for some. */
 const closedBrackets = (regex: string): boolean => {
   let inside = false;
   for (let at = 0; at < regex.length; at++) {
@@ -73,7 +72,7 @@ const closedBrackets = (regex: string): boolean => {
 };
 const CHARACTER_CLASS = /\[:[a-z]+:\]/y;
 
-/** Behind these, or behind `length` without parentheses, awks disagree whether `/` divides. */
+/** After these, or after `length` without parentheses, awks disagree whether `/` divides. */
 const KEYWORD = oneOf(`
   print printf return in case else do if while for delete exit next nextfile switch default func function length BEGIN
   END BEGINFILE ENDFILE break continue`);
@@ -87,7 +86,7 @@ const TOKEN = new RegExp(
     .join("|"),
 );
 
-/** An awk program without output to files, pipes, commands, or anything that is loaded. */
+/** An awk program without output to files, pipes or commands, and without loading anything. */
 export const isHarmlessAwk = (program: string): boolean => {
   if (/system|getline|close|fflush|@|\\\n|extension|PROCINFO|ARG[VC]|SYMTAB|FUNCTAB/.test(program)) return false;
   const depth = { brace: 0, paren: 0 };
@@ -99,7 +98,7 @@ export const isHarmlessAwk = (program: string): boolean => {
     const [token] = found;
     rest = rest.slice(token.length);
     if (token === "/" || token === "/=") {
-      // After a value it divides; after an operator it begins an expression. Anything else is not clear.
+      // After a value it divides; after an operator it begins an expression. Anything else is unclear.
       if (/^(?:[\w.]+|\]|")$/.test(before) && !KEYWORD.test(before)) {
         before = "/";
         continue;
@@ -116,7 +115,7 @@ export const isHarmlessAwk = (program: string): boolean => {
     if (token === "(" || token === "[") depth.paren += 1;
     if (token === ")" || token === "]") depth.paren -= 1;
     if (depth.brace < 0 || depth.paren < 0) return false;
-    // Inside a statement and outside parentheses `>` sends output to a file.
+    // Inside a statement and outside parentheses, `>` sends output to a file.
     if ((token === ">" || token === ">=") && depth.brace > 0 && depth.paren === 0) return false;
     if (/^\s|^#/.test(token)) {
       if (token.includes("\n") && depth.paren > 0) return false;

@@ -1,5 +1,5 @@
-// Without a sandbox: whether a command could read a secret, through variables, loops, patterns, pipes into xargs, `cd`.
-// A name that only the running command knows must come from something that lists files, not secret ones.
+// Without a sandbox: whether a command could read a secret, through variables, loops, patterns, pipes into xargs, or
+// `cd`. A name that is known only at run time must come from a program that lists files which are not secret.
 import { baseName } from "./carriers.ts";
 import type { Finding } from "./harmless.ts";
 import { UNKNOWN } from "./possible.ts";
@@ -14,10 +14,10 @@ const SECRET = "this could be a file with secrets";
 const UNSEEN = "which file this reads will be known only when it runs";
 const EVERYTHING = "with everything in there it would read secrets, too";
 
-/** The first word of these that is no option is no file, unless an option gives the pattern or the program. */
+/** The first word of these that is not an option is not a file, unless an option gives the pattern or the program. */
 const PATTERN_FIRST = oneOf("grep egrep fgrep zgrep rg ag sed awk gawk mawk nawk jq yq");
 const GIVES_PATTERN = /^-[^-]*[ef]|^--(?:r|f|e)/;
-/** Options whose value is no file. */
+/** Options whose value is not a file. */
 const VALUED: Record<string, string[]> = {
   head: wordsOf("-n -c --lines --bytes"),
   tail: wordsOf("-n -c --lines --bytes"),
@@ -37,12 +37,12 @@ const ALWAYS_RECURSES = oneOf("rg ag");
 /** Words of their languages that open files which no argument names. */
 const LOADS: Record<string, RegExp> = { jq: /\b(?:import|include)\b/, yq: /\b(?:load|system)|\beval\s*\(/ };
 
-/** What prints names of files, or nothing that could name one. */
+/** Programs that print names of files, or nothing that could name one. */
 const LISTS = oneOf(
   "ls fd fdfind pwd basename dirname realpath readlink which date seq nproc uname whoami id hostname",
 );
 const FILTERS = oneOf("head tail sort uniq wc shuf grep egrep fgrep rg cat tac");
-/** Options of grep and rg; behind these other letters stands their value. */
+/** Options of grep and rg; after these other letters comes their value. */
 const PRINTS_NAMES = /^-[^-efgmtdABCD]*[lLc]|^--files/;
 const GIT_LISTS = oneOf("ls-files ls-tree rev-parse merge-base branch symbolic-ref");
 
@@ -115,7 +115,7 @@ const recurses = (name: string, args: readonly string[]): boolean =>
 const rootsOf = (words: readonly string[], { cwd }: Place): string[] =>
   words.length > 0 ? [...words] : cwd === undefined ? [] : [cwd];
 
-/** Where it looks for names. Without a directory, and with find perhaps, where it is. */
+/** Where it searches for names. Without a directory (with find, possibly) in the present one. */
 const roots = ([program = "", ...args]: readonly string[], { cwd }: Place): string[] => [
   ...rootsOf(
     args.filter((arg) => !arg.startsWith("-")),
@@ -127,7 +127,7 @@ const roots = ([program = "", ...args]: readonly string[], { cwd }: Place): stri
 const isWalk = ([program = "", ...args]: readonly string[]): boolean =>
   /^(?:find|fd|fdfind|ls)$/.test(program) || recurses(program, args);
 
-/** What hands it names: the find that runs it, or the pipe before its xargs. Null: nobody does. */
+/** The source of its names: the find that runs it, or the pipe before its xargs. Null if there is none. */
 const givenBy = ({ by, simple, argv }: Reached): Simple[] | null => {
   const carrier = carrying(by);
   if (carrier === "find") return argv.some((word) => word.includes("{}")) ? [simple] : null;
@@ -142,7 +142,7 @@ const carrying = (by: Reached | null): "find" | "xargs" | null => {
   return name === "find" || name === "xargs" ? name : by ? carrying(by.by) : null;
 };
 
-/** What an unknown word of a command is made of; null: of something outside this command, as the environment. */
+/** The commands that produce an unknown word; null if it comes from outside this command, such as the environment. */
 const sourcesOf = (simple: Simple, { steps }: Reading): Simple[] | null => {
   const set = new Set<string>();
   let reads = false;
@@ -167,7 +167,8 @@ const sourcesOf = (simple: Simple, { steps }: Reading): Simple[] | null => {
 
 const isReader = ({ argv }: Simple): boolean => /^(?:read|mapfile|readarray)$/.test(argv[0]?.value ?? "");
 
-/** Whether what it prints are names of files, or a choice among them. Text that is made or taken from a file may name any. */
+/** Whether it prints names of files, or a selection of them. Text that is generated or taken from a file may name any
+ *  file. */
 const isLister = ([program = "", ...args]: readonly string[], { piped, from, redirects }: Simple): boolean => {
   const sub = args.find((arg) => !arg.startsWith("-")) ?? "";
   if (redirects.some(({ operator }) => operator.startsWith("<"))) return program === "wc";
@@ -179,7 +180,7 @@ const isLister = ([program = "", ...args]: readonly string[], { piped, from, red
     return (
       GIT_LISTS.test(sub) || (sub === "diff" && args.includes("--name-only")) || (sub === "grep" && args.includes("-l"))
     );
-  // With a file it prints what is in it.
+  // With a file it prints the content of that file.
   return FILTERS.test(program) && from !== null && operands(program, args).every((word) => word === "-");
 };
 

@@ -1,5 +1,5 @@
-// Paths whose content should not go to a model unasked. A courtesy, not a wall: whatever the user may read, a program
-// that runs as the user can read, too.
+// Paths whose content should not go to a model unasked. This is a courtesy and not a protection: a program that runs as
+// the user can read whatever the user can read.
 import { secretPlaces } from "../platform/secret-places.ts";
 import { absolute, LONGEST, matches } from "./paths.ts";
 import { oneOf, wordsOf } from "./table.ts";
@@ -26,10 +26,8 @@ export const looksSecret = (path: string): boolean => {
 const alike = (written: string, name: string): boolean =>
   /[*?[]/.test(written) ? /^[^*?[]{2}/.test(written) && matches(written, name) : written === name;
 
-/**
- * Whether a path of a file that is opened could, where it is a pattern, fit a secret: more strictly than a word of which
- * nobody knows whether it is one. `*` in a project is no reason to ask, `.*` is.
- */
+/** Whether the path of an opened file could match a secret if it is a pattern. This is stricter than for a word that
+ *  may not be a path: `*` in a project is no reason to ask, `.*` is. */
 export const maySecret = (path: string, place: Place): boolean => {
   const full = absolute(path, place) ?? path;
   const segments = full.split("/").filter((segment) => segment !== "");
@@ -41,7 +39,7 @@ export const maySecret = (path: string, place: Place): boolean => {
   return placesOf(place).some((secret) => secret.every((name, index) => sameSegment(segments[index] ?? "", name)));
 };
 
-/** Whether a directory is above one where secrets are kept. */
+/** Whether a directory is above one with secrets. */
 export const holdsSecrets = (dir: string, place: Place): boolean => {
   const full = absolute(dir, place);
   if (full === null) return false;
@@ -56,7 +54,7 @@ const placesOf = ({ home = "/home/user" }: Place): string[][] =>
 const sameSegment = (written: string, name: string): boolean =>
   written.toLowerCase() === name.toLowerCase() || matches(written, name);
 
-/** A pattern that begins with a dot is about hidden files; another one must say at least half of the name. */
+/** A pattern that begins with a dot is about hidden files; any other pattern must contain at least half of the name. */
 const couldBe = (written: string, name: string): boolean => {
   if (!PATTERN.test(written)) return written.toLowerCase() === name.toLowerCase();
   if (!matches(written, name)) return false;
@@ -65,13 +63,13 @@ const couldBe = (written: string, name: string): boolean => {
 };
 const PATTERN = /[*?[\uFFFF]/;
 
-/** Of a process, only what says nothing of its memory, environment and files. */
+/** Of a process, only files that reveal nothing about its memory, environment and files. */
 const isOpenProc = ([, process = "", file = "", ...more]: readonly string[]): boolean =>
   /^(?:\d+|self|thread-self)$/.test(process) || /[*?[\uFFFF]/.test(process)
     ? more.length === 0 && PROCESS_FILE.test(file)
     : !/^key-users|^keys/.test(process);
 const PROCESS_FILE = oneOf("status stat statm cmdline comm cgroup limits io mountinfo mounts sched oom_score maps");
 
-/** Reading from a device can do something; these only give bytes. */
+/** Reading from a device can have effects; these only return bytes. */
 export const isOddDevice = (path: string): boolean =>
   /^\/+dev\//.test(path) && !/^\/dev\/(?:null|stdin|zero|random|urandom|fd(?:\/\d*)?)$/.test(path);

@@ -2,10 +2,10 @@
 
 export const wordsOf = (text: string): string[] => text.trim().split(/\s+/);
 
-/** Fits exactly one of these words, each of which may be a pattern. */
+/** Matches exactly one of these words, each of which may be a pattern. */
 export const oneOf = (text: string, flags = ""): RegExp => new RegExp(`^(?:${wordsOf(text).join("|")})$`, flags);
 
-/** A table's own entry: a program may be called `constructor`. */
+/** The table's own entry: a program may be called `constructor`. */
 export const own = <T>(table: Record<string, T>, name: string): T | undefined =>
   Object.hasOwn(table, name) ? table[name] : undefined;
 

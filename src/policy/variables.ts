@@ -5,10 +5,8 @@ import type { Arg } from "./types.ts";
 /** For one command, or exported: few names, plain values. */
 const EXPORTED = /^(?:LC_[A-Z]+|LANG|TZ|NO_COLOR|FORCE_COLOR|CLICOLOR|CLICOLOR_FORCE|COLUMNS|LINES|CI|NODE_ENV|TERM)$/;
 const PLAIN = /^[\w.@:+-]*$/;
-/**
- * Within the shell: what no environment is likely to carry already, since setting such a name changes it for
- * programs, too. PATH, IFS, HOME, LD_*, GIT_*, *_proxy, npm_* and the like are not here.
- */
+/** Within the shell: names that no environment is likely to contain already, because setting such a name also changes
+ *  it for programs. PATH, IFS, HOME, LD_*, GIT_*, *_proxy, npm_* and similar names are not here. */
 const LOCAL = oneOf(`
   [a-z][a-z0-9_]* _[a-z0-9_]* [A-Z] DIR DIRS FILE FILES NAME NAMES COUNT TOTAL ROOT SRC LINE RESULT OUT ITEM BASE
   BRANCH VERSION URL ID`);

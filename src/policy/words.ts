@@ -1,5 +1,5 @@
-// What one word of the shell may become. The parser says what is in it; every character that it calls literal is
-// looked at again here, so that an expansion it overlooked is a doubt and never a literal.
+// What one word of the shell may become. The parser says what is in it. Every character that it calls literal is
+// checked again here, so that an expansion it overlooked becomes a doubt and never a literal.
 import type {
   ArithmeticExpression,
   DoubleQuotedChild,
@@ -116,7 +116,7 @@ export const readWord = (word: Word, found: Finder): Arg => {
   return { source: word.text, value, operand, prefix, many: many || splits };
 };
 
-/** The text of a here-document where it is always the same, else null. */
+/** The text of a here-document if it is constant, else null. */
 export const readHeredoc = (doc: HereDoc, found: Finder): string | null => {
   if (!doc.closing || !doc.delimiter)
     found.doubt("the here-document has no end", doc.body.text.slice(0, 80), "unclear");
@@ -250,7 +250,7 @@ export const readSubscript = (index: Word, found: Finder): void => {
   if (!/^(?:[@*]|\d+)$/.test(index.text)) found.doubt("a subscript is evaluated and could run commands", index.text);
 };
 
-/** A variable's value is evaluated again, with its own subscripts and substitutions: only numbers are harmless. */
+/** The value of a variable is evaluated again, with its own subscripts and substitutions: only numbers are harmless. */
 export const readArithmetic = (expression: ArithmeticExpression | undefined, text: string, found: Finder): void => {
   if (!expression) return found.doubt(UNREADABLE, text, "unreadable");
   switch (expression.type) {
@@ -281,10 +281,9 @@ export const readArithmetic = (expression: ArithmeticExpression | undefined, tex
   }
 };
 
-/**
- * A backslash at the end of a line joins it with the next before the shell sees a word, so that `$` and `(` on two
- * lines are a substitution. Between words that is usual; inside one it is a trick. Nothing joins in single quotes.
- */
+/** A backslash at the end of a line joins it with the next one before the shell sees a word, so `$` and `(` on two
+ *  lines are a substitution. Between words that is common; inside a word it is a trick. Nothing is joined in single
+ *  quotes. */
 const isBroken = (text: string): boolean => {
   const open = text.replace(/(?<![\\$"])'[^']*'/g, "");
   return /[^\s\\](?:\\\\)*\\(?:\n|$)/.test(open);
@@ -301,7 +300,7 @@ const tiles = (parts: readonly WordPart[], from: number, to: number): boolean =>
   return at === to;
 };
 
-/** Whether text that should be literal holds an expansion. */
+/** Whether text that should be literal contains an expansion. */
 const hides = (text: string): boolean => {
   for (let at = 0; at < text.length; at++) {
     const char = text.charAt(at);
@@ -311,7 +310,7 @@ const hides = (text: string): boolean => {
   return false;
 };
 
-/** Literal text outside quotes. `before` is what stands before the first pattern character. */
+/** Literal text outside quotes. `before` is the text before the first pattern character. */
 const bare = (text: string, last: boolean) => {
   let value = "";
   let before: string | null = null;
@@ -323,7 +322,7 @@ const bare = (text: string, last: boolean) => {
     const char = text.charAt(at);
     if (char === "\\") {
       at += 1;
-      // A backslash at the very end stays; one before a line's end joins the lines.
+      // A backslash at the very end stays; one before a line end joins the lines.
       if (text[at] !== "\n") value += text[at] ?? "\\";
       continue;
     }
@@ -342,7 +341,8 @@ const bare = (text: string, last: boolean) => {
   return { value, before: before ?? value, bad, brace, pattern, tilde: text.startsWith("~") };
 };
 
-/** Literal text inside double quotes or a here-document (where `"` is nothing special); null: there is more in it. */
+/** Literal text inside double quotes or a here-document (where `"` is an ordinary character); null if there is more
+ *  in it. */
 const quoted = (text: string, last: boolean, plain = ""): string | null => {
   let value = "";
   for (let at = 0; at < text.length; at++) {

@@ -1,4 +1,4 @@
-// What a job is, and how a wish becomes one or is refused.
+// What a job is, and how a request becomes a job or is refused.
 import * as z from "zod";
 import type { Job, Refused, When, Wish } from "../core/jobs.ts";
 import { instantOf, nextSlot, patternOf, wallIn } from "./slots.ts";
@@ -18,7 +18,7 @@ export const jobShape: z.ZodType<Job> = z.object({
   lastSlot: z.number().nullable(),
   nextAt: z.number().nullable(),
 });
-/** What does not come from whoever wishes it. */
+/** Values that do not come from the request. */
 export type Given = { now: number; unattended: Job["unattended"]; delivers(session: string): boolean };
 
 const LONGEST_TEXT = 10_000;
@@ -80,7 +80,7 @@ function every(cron: string, zone: string): When | Refused {
   }
 }
 
-/** ISO 8601, as programs write it too: `2026-11-20T08:00:00.000Z`. */
+/** ISO 8601, also as programs write it: `2026-11-20T08:00:00.000Z`. */
 const MOMENT = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(\.\d{1,9})?(Z|[+-]\d\d:?\d\d)?$/;
 
 function once(moment: string, zone: string): When | Refused {

@@ -5,18 +5,17 @@ import { messageOf, Refusal, type RefusalCode } from "../core/errors.ts";
 import type { Job, RunningJobs } from "../core/jobs.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Entry } from "../core/session.ts";
-import { createAttend } from "./attend.ts";
 import { refused } from "./job.ts";
 import { isLive, type JobsOptions, openJobs, PREFIX, sessionOf, unknown } from "./jobs.ts";
 import { latestSlot, nextSlot } from "./slots.ts";
 
 type Options = JobsOptions & {
-  runtime: Pick<Runtime, "accept" | "answer" | "withdraw" | "status" | "idOf" | "whereabouts" | "draining">;
+  runtime: Pick<Runtime, "accept" | "withdraw" | "status" | "idOf" | "whereabouts" | "draining">;
 };
 /** Its `remove` lets a running turn go on to its end, and takes back a slot that waits behind it. */
 export type Scheduler = RunningJobs & {
   start(): void;
-  /** No slot begins after this. Turns that run go on, and their questions are still answered. */
+  /** No slot begins after this. Turns that run go on. */
   close(): Promise<void>;
   observe(session: string, entries: readonly Entry[]): void;
 };
@@ -35,7 +34,6 @@ const INSTRUCTIONS =
 export function createScheduler(options: Options): Scheduler {
   const { runtime, clock, log } = options;
   const jobs = openJobs(options);
-  const attend = createAttend({ runtime, jobs, log });
   const leaving = new AbortController();
   let alarm = new AbortController();
   let working = Promise.resolve();
@@ -49,12 +47,9 @@ export function createScheduler(options: Options): Scheduler {
     }
   }
 
-  /** What a process before us left: questions that still wait, and jobs that are over. */
+  /** Jobs that were over when a process before us ended. */
   async function takeUp(): Promise<void> {
-    for (const { id } of await jobs.all()) {
-      await attend.catchUp(id);
-      await tidy(id);
-    }
+    for (const { id } of await jobs.all()) await tidy(id);
   }
 
   /** Begins what is due. Returns how long there is nothing else to do. */
@@ -137,6 +132,7 @@ export function createScheduler(options: Options): Scheduler {
         text: job.text,
         mode: "queue",
         reply: job.route === null ? "pull" : "push",
+        unattended: job.unattended,
         instructions: INSTRUCTIONS,
         ...(job.model !== null && { model: job.model }),
       });
@@ -193,8 +189,7 @@ export function createScheduler(options: Options): Scheduler {
       }),
     observe(session, entries) {
       const id = session.startsWith(PREFIX) ? session.slice(PREFIX.length) : "";
-      if (!id || id.includes("/")) return; // whoever made a child answers for it
-      attend.observe(id, entries);
+      if (!id || id.includes("/")) return; // a child's
       if (!entries.some(({ kind }) => kind === "ended" || kind === "withdrawn")) return;
       jobs
         .inLine(() => tidy(id))

@@ -1,48 +1,48 @@
-// The instants that a cron expression means in a time zone. A slot is a time on the wall: one that the clocks leap over is not
-// there, and one that they show twice counts the first time. croner alone moves the former to after the leap, and for
-// expressions with more than one time of the day takes the latter twice.
+// The times that a cron expression means in a time zone. A slot is a local time. When the clocks go forward over it, it
+// does not exist; when they go back and show it twice, only the first one counts. croner alone moves the former to
+// after the gap, and runs the latter twice for expressions with more than one time per day.
 import { Cron } from "croner";
 import type { When } from "../core/jobs.ts";
 
-/** Clocks go back by an hour, but by half of one on Lord Howe Island, and by two at Troll station. */
+/** Clocks go back by one hour, but by 30 minutes on Lord Howe Island, and by two hours at Troll station. */
 const BACK_MS = [60, 30, 120].map((minutes) => minutes * 60_000);
-/** Passed over before it is none at all: more than the 120 minutes of the longest hour that is shown twice. */
+/** How many candidates are skipped before we give up: more than the 120 minutes of the longest repeated period. */
 const MOST_PASSED = 200;
 
-/** The first slot after that time. Null: there is none. */
+/** The first slot after that time, or null. */
 export function nextSlot(when: When, after: number): number | null {
   if ("at" in when) return when.at > after ? when.at : null;
   const pattern = patternOf(when);
   return firstSlot(pattern, when.zone, (from) => pattern.nextRun(from), new Date(after));
 }
 
-/** The last slot up to and with that time. Null: there was none. */
+/** The last slot at or before that time, or null. */
 export function latestSlot(when: When, upTo: number): number | null {
   if ("at" in when) return when.at <= upTo ? when.at : null;
   const pattern = patternOf(when);
-  // croner forgets milliseconds and looks before what it is given: the next whole second is behind everything up to now.
+  // croner drops milliseconds and looks before the given time, so we pass the next whole second.
   const behind = new Date(Math.floor(upTo / 1_000) * 1_000 + 1_000);
   return firstSlot(pattern, when.zone, (from) => pattern.previousRuns(1, from)[0] ?? null, behind);
 }
 
-/** Throws where it is not a cron expression of five parts, or a nickname of one. */
+/** Throws if it is not a cron expression of five fields or a nickname such as @daily. */
 export function patternOf({ cron, zone }: { cron: string; zone: string }): Cron {
   const pattern = new Cron(cron, { timezone: zone, mode: "5-part" });
   if (pattern.getPattern() === undefined) throw new Error("it is a date");
   return pattern;
 }
 
-/** What the clocks on the wall show: `2026-11-20 09:00`. Throws where there is no such zone. */
+/** The local time: `2026-11-20 09:00`. Throws if the zone does not exist. */
 export const wallIn = (zone: string): ((at: number) => string) => {
   const format = new Intl.DateTimeFormat("sv-SE", { timeZone: zone, dateStyle: "short", timeStyle: "short" });
   return (at) => format.format(at);
 };
 
-/** Null: that day is not in the calendar, or the clocks leap over that hour. */
+/** Returns null if the date is not in the calendar, or the clocks skip that time. */
 export function instantOf(date: string, time: string, seconds: string, zone: string): number | null {
   try {
     const at = new Cron(`${date}T${time}${seconds}`, { timezone: zone }).getOnce()?.getTime() ?? 0;
-    return wallIn(zone)(at) === `${date} ${time}` ? at : null; // croner would take the next one that there is
+    return wallIn(zone)(at) === `${date} ${time}` ? at : null; // croner would take the next existing time
   } catch {
     return null;
   }

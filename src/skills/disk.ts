@@ -1,5 +1,5 @@
-// Skills on the disk. What lies in a workspace may be made to lead elsewhere, also while we look: a link is never
-// followed below a source, and what counts is where a file that was opened really is (SECURITY 11).
+// Reads skills from the disk. Files in a workspace can be turned into links at any time, also while we read. So no link
+// below a source is followed, and the real path of the opened file counts (SECURITY 11).
 import { isUtf8 } from "node:buffer";
 import type { Dirent } from "node:fs";
 import { join } from "node:path";
@@ -13,10 +13,11 @@ export type Found = Header & {
 };
 export type Look = {
   skills: Found[];
-  /** For people: what was left out, and why. */
+  /** For people: which skills were left out, and why. */
   notes: string[];
 };
-/** A hard link gives a file of somewhere else a name in the workspace; in the user's own directory it is meant. */
+/** A hard link can give a file from elsewhere a name in the workspace. In the user's own directory a hard link is
+ *  intended. */
 export type Links = "hard links" | "no links";
 
 export const MOST_SKILLS = 200;
@@ -28,7 +29,7 @@ const MOST_ENTRIES = 5_000;
 const MOST_FILES = 100;
 const MOST_NOTES = 20;
 
-/** Looks through a directory, in order of names. What was not changed since the last look is not read again. */
+/** Scans a directory in order of names. Files that did not change since the last scan are not read again. */
 export function createLook(links: Links): (dir: string) => Promise<Look> {
   let read = new Map<string, Read>();
 
@@ -88,7 +89,7 @@ async function skillIn(folder: string, name: string, links: Links) {
   }
 }
 
-/** The files of a skill's folder besides SKILL.md, as `skill_view` takes them. */
+/** The files of a skill's folder besides SKILL.md, as arguments for `skill_view`. */
 export async function filesIn(folder: string): Promise<string[]> {
   const files: string[] = [];
   async function visit(place: string, below: string, depth: number): Promise<void> {
@@ -97,7 +98,7 @@ export async function filesIn(folder: string): Promise<string[]> {
       const path = below + entry.name;
       if (UNSEEN.test(entry.name)) continue;
       if (entry.isFile() && path !== "SKILL.md") files.push(path);
-      // One that cannot be read does not keep the skill from being read.
+      // A directory that cannot be read does not prevent the skill from being read.
       if (entry.isDirectory() && depth < DEPTH)
         await visit(join(place, entry.name), `${path}/`, depth + 1).catch(() => {});
     }
@@ -107,12 +108,12 @@ export async function filesIn(folder: string): Promise<string[]> {
 }
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u;
 
-/** Throws an error that says what is wrong with it. */
+/** Throws an error that says what is wrong with the file. */
 export async function readText(real: string, links: Links): Promise<string> {
-  // It may grow while it is read: one byte more tells.
+  // The file may grow while it is read; one extra byte shows that.
   const { bytes, stat } = await readHead(real, MOST_BYTES + 1).catch(orLink(real));
   if (links === "no links" && stat.nlink > 1n)
-    throw new Error(`${real} has a second name somewhere else (a hard link). Put a copy there.`);
+    throw new Error(`${real} has a second name (a hard link). Replace it with a copy.`);
   if (bytes.length > MOST_BYTES) throw new Error(`${real} is larger than ${MOST_BYTES / 1_000} kB. Make it shorter.`);
   if (!isUtf8(bytes)) throw new Error(`${real} is not UTF-8 text.`);
   return bytes.toString("utf8");
@@ -123,12 +124,12 @@ async function entriesIn(real: string): Promise<Dirent[]> {
   return await dir.entries(MOST_ENTRIES);
 }
 
-/** For `catch`: what a link to somewhere else is told as. */
+/** For `catch`: turns a link into an error that a person understands. */
 const orLink = (real: string) => (error: unknown) => {
-  throw codeOf(error) === "ELOOP" ? new Error(`${real} leads elsewhere, and links are not followed.`) : error;
+  throw codeOf(error) === "ELOOP" ? new Error(`${real} is a link, and links are not followed.`) : error;
 };
 
-/** For `catch`: null where there is nothing. */
+/** For `catch`: null if the file does not exist. */
 export function orMissing(error: unknown): null {
   if (["ENOENT", "ENOTDIR"].includes(codeOf(error))) return null;
   throw error;

@@ -1,4 +1,4 @@
-// What a SKILL.md says of itself: front matter if it has any, else its folder's name and its first paragraph.
+// Name and description of a SKILL.md: from its front matter, or else its folder's name and its first paragraph.
 import { isMap, isScalar, parseDocument } from "yaml";
 
 export type Header = { name: string; description: string };
@@ -6,12 +6,12 @@ export type Header = { name: string; description: string };
 export const NAME = "1 to 64 of a-z, 0-9 and -";
 const isName = (text: string) => /^[a-z0-9-]{1,64}$/.test(text);
 const LONGEST = 300;
-/** Front matter is a few lines. A parser of YAML is not shown more than this, whatever is in the file. */
+/** Front matter is a few lines. The YAML parser gets no more than this. */
 const MOST_YAML = 8_000;
-/** How far the first paragraph is looked for. */
+/** How far we search for the first paragraph. */
 const MOST_BODY = 20_000;
 
-/** Null: neither it nor its folder has a name that can be used. */
+/** Returns null if neither the file nor its folder has a usable name. */
 export function headerOf(source: string, folder: string): Header | null {
   const text = source.replace(/^\ufeff/, "").replaceAll(/\r\n?/g, "\n");
   const [whole = "", yaml = ""] = /^---[ \t]*\n([^]*?)(?<=\n)---[ \t]*(?:\n|$)/.exec(text) ?? [];
@@ -27,7 +27,7 @@ type Fields = { name?: string | undefined; description?: string | undefined };
 
 function fieldsOf(yaml: string): Fields {
   try {
-    // Failsafe: every scalar is a string. Nothing is resolved, so an alias that multiplies costs nothing.
+    // Failsafe schema: every scalar is a string, and nothing is resolved, so aliases that multiply cost nothing.
     const document = yaml.length <= MOST_YAML ? parseDocument(yaml, { schema: "failsafe", logLevel: "silent" }) : null;
     const { contents } = document ?? {};
     if (document?.errors.length === 0 && isMap(contents)) {
@@ -38,12 +38,12 @@ function fieldsOf(yaml: string): Fields {
       return { name: field("name"), description: field("description") };
     }
   } catch {
-    // Nested too deep to be parsed.
+    // The YAML is nested too deeply.
   }
   return byLine(yaml);
 }
 
-/** Many write `description: Use this when: …`, which is no YAML, and mean what they write. */
+/** Many people write `description: Use this when: …`, which is not valid YAML; we read what they mean. */
 function byLine(yaml: string): Fields {
   const field = (name: string) => new RegExp(`^${name}:[ \\t]*(.+)$`, "m").exec(yaml)?.[1];
   return { name: field("name"), description: field("description") };
@@ -57,7 +57,7 @@ function firstParagraph(body: string): string {
   return paragraphs.find((part) => part !== "") ?? "";
 }
 
-/** On one line, without what cannot be seen, cut. */
+/** On one line, without invisible characters, cut to length. */
 function onLine(text: string): string {
   const line = text
     .slice(0, MOST_BODY)
@@ -66,6 +66,6 @@ function onLine(text: string): string {
   return cut(line, LONGEST);
 }
 
-/** At most so many characters, the mark included. */
+/** At most `most` characters, including the ellipsis. */
 export const cut = (text: string, most: number): string =>
   text.length <= most ? text : `${text.slice(0, Math.max(0, most - 1)).toWellFormed()}…`;

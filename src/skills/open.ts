@@ -1,4 +1,4 @@
-// Where skills are kept: HERMES_HOME/skills, and the workspace's own once the user has trusted it.
+// The sources of skills: HERMES_HOME/skills, and those of the workspace once the user has trusted it.
 import { join } from "node:path";
 import { messageOf } from "../core/errors.ts";
 import type { Clock, Log } from "../core/ports.ts";
@@ -28,7 +28,7 @@ function inWorkspace(workspace: string, own: string, trust: Trust): () => Promis
     const look: Look = { skills: [], notes: [] };
     const root = await realInside(workspace, []).catch(orMissing);
     if (root === null) return look;
-    // HERMES_HOME may be the workspace's .hermes: then these are the user's own.
+    // HERMES_HOME may be the .hermes directory of the workspace; then these are the user's own skills.
     const ownReal = await realInside(own, []).catch(orMissing);
     for (const { below, look: lookIn } of places) {
       const dir = join(root, below);
@@ -36,7 +36,7 @@ function inWorkspace(workspace: string, own: string, trust: Trust): () => Promis
       if (real === null || real === ownReal || (await kindAt(real)) !== "directory") continue;
       if (!(await isTrusted(trust, root, look.notes))) return look;
       if (real !== dir) {
-        look.notes.push(`${dir} leads elsewhere, and links are not followed.`);
+        look.notes.push(`${dir} goes through a link, and links are not followed.`);
         continue;
       }
       const { skills, notes } = await lookIn(dir);

@@ -1,6 +1,6 @@
-// Skills: how to do something, written down in a folder. The prompt holds one line of each, the rest is read on demand.
-// Sources are looked through side by side, and none of them can hold up a turn: one that is slow is waited for once,
-// a little, and what was known of it before is used.
+// Skills: folders that describe how to do something. The prompt has one line about each; the rest is read on demand.
+// Sources are read in parallel, and none can delay a turn: a slow source is waited for once, briefly, and its previous
+// content is used.
 import { join } from "node:path";
 import { messageOf } from "../core/errors.ts";
 import type { Clock, Log } from "../core/ports.ts";
@@ -12,17 +12,17 @@ type Origin = "user" | "workspace";
 export type Source = { origin: Origin; look(): Promise<Look> };
 type Skill = Found & { origin: Origin };
 export type Skills = {
-  /** For the system prompt; empty when there is none. */
+  /** For the system prompt; empty if there are no skills. */
   index(): Promise<string>;
   list(): Promise<{ skills: Skill[]; notes: string[] }>;
-  /** A file of it: SKILL.md, with the names of the others, if none is named. */
+  /** A file of the skill. Without `file`: SKILL.md, with the names of the other files. */
   view(name: string, file?: string): Promise<{ skill: Skill; text: string; files: string[] } | { refused: string }>;
 };
 
-/** Sources are taken in this order: where two have a skill of one name, the first has it. */
+/** In order of precedence: if two sources have a skill of the same name, the first wins. */
 type Options = { sources: readonly Source[]; clock: Clock; log: Log };
 
-/** Each model call asks for the index. */
+/** Cached, because every model call needs the index. */
 const KEPT_MS = 2_000;
 const LOOK_MS = 300;
 const READ_MS = 5_000;
@@ -66,7 +66,7 @@ async function contentOf({ folder, origin }: Skill, file: string | undefined) {
   return { text, files: file === undefined ? await filesIn(folder) : [] };
 }
 
-/** By its text; where it really leads is seen when it is opened. */
+/** Checks the path as text; the real path is checked when the file is opened. */
 const isInside = (file: string) =>
   !file.includes("\0") && file.split("/").every((part) => part !== "" && part !== "." && part !== "..");
 
@@ -82,11 +82,11 @@ const NOTHING: Look = { skills: [], notes: [] };
 function createShelf({ origin, look }: Source, clock: Clock) {
   let known = NOTHING;
   let lookedAt = Number.NEGATIVE_INFINITY;
-  /** While somebody looks. Whoever comes later than the wait does not wait again. */
+  /** Set while somebody waits. Later callers do not wait again. */
   let waited: Promise<unknown> | null = null;
   let lane: Promise<unknown> = Promise.resolve();
 
-  /** One at a time: a mount that hangs keeps one of the few threads for files, not all of them. */
+  /** One at a time: a hanging mount blocks one of the few file threads, not all of them. */
   async function inTurn<T>(work: () => Promise<T>, waitMs: number): Promise<T | null> {
     const done = lane.then(work);
     lane = done.catch(() => {});
@@ -133,7 +133,7 @@ function merged(looks: readonly (Look & { origin: Origin })[]): { skills: Skill[
 // ── The index ─────────────────────────────────────────────────────────────────────────────────────────
 
 const MOST_INDEX = 4_000;
-/** Every skill is named before any is described at length. */
+/** All skills are named before any gets a long description. */
 const LENGTHS = [300, 150, 80, 40, 0];
 
 const HEAD =
@@ -150,7 +150,7 @@ function indexOf(skills: readonly Skill[]): string {
 }
 
 function lineOf({ name, description, origin }: Skill, most: number): string {
-  // Nothing in it can end the block early.
+  // The description cannot end the block early.
   const said = cut(description.replaceAll("<", "‹").replaceAll(">", "›"), most);
   return `- ${name}${origin === "workspace" ? " (workspace)" : ""}${most > 0 && said ? `: ${said}` : ""}`;
 }

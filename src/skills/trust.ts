@@ -1,5 +1,5 @@
-// The workspaces whose skills the user wants to be used, by their real paths. Whoever could write this file could put
-// words before the model, so a file that others can write counts for nothing.
+// The workspaces whose skills the user trusts, by their real paths. Whoever can write this file can add text to the
+// prompt, so a file that others can write is ignored.
 import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
 import { mkdir, open, realpath, rename, rm, stat } from "node:fs/promises";
@@ -8,11 +8,11 @@ import * as z from "zod";
 import { orMissing } from "./disk.ts";
 
 export type Trust = {
-  /** Throws an error that says what to do when the file cannot be relied on. */
+  /** Throws an error that says what to do if the file cannot be trusted. */
   list(): Promise<string[]>;
-  /** The real path that is trusted from now on. */
+  /** Returns the real path that is now trusted. */
   add(dir: string): Promise<string>;
-  /** False: it was not trusted. */
+  /** Returns false if the directory was not trusted. */
   remove(dir: string): Promise<boolean>;
 };
 
@@ -31,7 +31,9 @@ export function openTrust(home: string): Trust {
     try {
       return shape.parse(JSON.parse(source)).trusted;
     } catch {
-      throw new Error(`${file} is damaged, so no workspace is trusted. Put it right, or delete it and trust again.`);
+      throw new Error(
+        `${file} is damaged, so no workspace is trusted. Repair it, or delete it and trust your workspaces again.`,
+      );
     }
   }
 
@@ -47,7 +49,7 @@ export function openTrust(home: string): Trust {
       return real;
     },
     async remove(dir) {
-      // It may be gone, and then it goes by the name it had.
+      // If the directory is gone, it is removed by the name it had.
       const names = new Set([resolve(dir), await realpath(dir).catch(() => null)]);
       const trusted = await list();
       const left = trusted.filter((path) => !names.has(path));
@@ -70,9 +72,9 @@ async function read(file: string): Promise<string> {
 }
 
 const unsafe = (file: string, why: string) =>
-  new Error(`${file} ${why}, so no workspace is trusted. Delete it and trust again what you trust.`);
+  new Error(`${file} ${why}, so no workspace is trusted. Delete it and trust your workspaces again.`);
 
-/** All of it or nothing, for its owner only. */
+/** Atomic, and for the owner only. */
 async function write(file: string, trusted: readonly string[]): Promise<void> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   const draft = `${file}.${randomBytes(6).toString("hex")}`;

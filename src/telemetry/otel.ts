@@ -1,5 +1,5 @@
 // Sends the spans of each turn to an OpenTelemetry collector: OTLP over HTTP, as JSON. Written by hand, because the
-// exporter and what it needs are 9 packages and 17 MB for one POST. A collector in trouble costs spans, nothing else.
+// exporter and its dependencies are 9 packages and 17 MB for one POST. If the collector fails, only spans are lost.
 import { createHash } from "node:crypto";
 import { messageOf } from "../core/errors.ts";
 import type { Clock, Log } from "../core/ports.ts";
@@ -11,7 +11,7 @@ import { type Span, spansOf, type Telling } from "./spans.ts";
 
 type Options = Telling & {
   runtime: Pick<Runtime, "turn">;
-  /** The collector's base address, or the whole one of its traces. */
+  /** The base address of the collector, or the full address of its traces. */
   endpoint: string;
   headers: Readonly<Record<string, string>>;
   version: string;
@@ -21,17 +21,17 @@ type Options = Telling & {
 };
 export type Telemetry = {
   observe(session: string, entries: readonly Entry[]): void;
-  /** Sends what waits, at most so long. */
+  /** Sends the waiting spans, for at most `ms`. */
   close(ms: number): Promise<void>;
 };
 
-/** So that turns that end together are sent together. */
+/** Turns that end together are sent together. */
 const GATHER_MS = 1_000;
 const MOST_TURNS = 1_000;
 const TURNS_AT_ONCE = 50;
 const SPANS_AT_ONCE = 500;
 const RETRY_MS = [1_000, 5_000];
-/** What the protocol says may be sent again. */
+/** Status codes after which the protocol allows another attempt. */
 const AGAIN = new Set([429, 502, 503, 504]);
 
 export function createTelemetry(options: Options): Telemetry {
@@ -44,7 +44,7 @@ export function createTelemetry(options: Options): Telemetry {
   const leaving = new AbortController();
   let working: Promise<void> | null = null;
   let unseen = 0;
-  /** Turns that are being sent. */
+  /** Number of turns that are being sent. */
   let sending = 0;
 
   async function work(): Promise<void> {
@@ -117,7 +117,8 @@ const envelope = (spans: readonly unknown[], version: string) => ({
   ],
 });
 
-/** The ids follow from the turn's: a run is found by its own id, and a turn that is sent twice is the same trace. */
+/** The ids are derived from the turn's id. So a run can be found by its own id, and a turn that is sent twice is the
+ *  same trace. */
 function encode(turn: string, spans: readonly Span[]) {
   const traceId = /^run_([0-9a-f]{32})$/.exec(turn)?.[1] ?? hash(turn).slice(0, 32);
   const idOf = (index: number) => hash(`${turn}/${index}`).slice(0, 16);

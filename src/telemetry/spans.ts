@@ -1,25 +1,25 @@
-// One turn as spans, from its entries alone and after it is over: what is written down is all there is to measure.
+// Spans of one turn, made from its entries after it has ended.
 import type { Entry } from "../core/session.ts";
 
 export type Span = {
   name: string;
-  /** Milliseconds of the wall clock. */
+  /** Wall clock, in milliseconds. */
   start: number;
   end: number;
   attributes: Record<string, string | number>;
-  /** It did not go well; the text is empty unless content is wanted. */
+  /** The turn or part failed. The text is empty unless content is wanted. */
   error?: string;
 };
 export type Telling = {
-  /** Whether what was said and done is told, not only when and how. */
+  /** Whether spans include texts, or only times and kinds. */
   content: boolean;
   redact(text: string): string;
 };
 
-/** Of one text. */
+/** Characters of one text. */
 const MOST = 1_000;
 
-/** The turn itself first, then its parts, in the order in which they ended. None, if it is not over. */
+/** The turn first, then its parts in the order in which they ended. Empty if the turn is not over. */
 export function spansOf(session: string, entries: readonly Entry[], telling: Telling): Span[] {
   const [first] = entries;
   const last = entries.at(-1);
@@ -50,7 +50,7 @@ export function spansOf(session: string, entries: readonly Entry[], telling: Tel
 
 function partsOf(entries: readonly Entry[], telling: Telling): Span[] {
   const parts: Span[] = [];
-  /** What has begun and not ended, by the call it is about. */
+  /** Parts that have begun and not ended, by call. */
   const asked = new Map<string, Extract<Entry, { kind: "asked" }>>();
   const started = new Map<string, Entry>();
   const calls = new Map<string, { tool: string; args: unknown }>();
@@ -78,7 +78,7 @@ function partsOf(entries: readonly Entry[], telling: Telling): Span[] {
         break;
       }
       case "cut":
-        if (entries[index + 1]?.kind === "failed") continue; // the same call's, and its end is told there
+        if (entries[index + 1]?.kind === "failed") continue; // it belongs to the same call, whose end is reported there
         add("model", before, { "hermes.outcome": "stopped", ...said(telling, "hermes.output", entry.text) });
         break;
       case "failed":
@@ -153,11 +153,11 @@ const approvalOf = (asked: Extract<Entry, { kind: "asked" }> | undefined, tellin
 const said = (telling: Telling, name: string, text: string): Record<string, string> =>
   telling.content && text ? { [name]: told(telling, text) } : {};
 
-/** More than fits is looked at, so that a secret at the edge is seen whole. */
+/** Redacts more than fits, so that a secret at the edge is seen in full. */
 const told = ({ content, redact }: Telling, text: string): string =>
   content ? redact(text.slice(0, 4 * MOST)).slice(0, MOST) : "";
 
-/** The platform and the kind of talk: what follows in a key is somebody's id, and what an API client chose may be. */
+/** The platform and kind only: the rest of a key is somebody's id, or was chosen by an API client. */
 function kindOf(session: string): string {
   const [, talk] = /^agent:main:([a-z]{1,32}:(?:dm|group|channel|thread))(?::|$)/.exec(session) ?? [];
   if (talk) return talk;

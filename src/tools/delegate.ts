@@ -1,9 +1,11 @@
 // Hands parts of the work to children. A child is a session of its own, so it survives a restart as everything does: the call
 // is repeatable because each child's input has a key, and running it again only looks at what is already there.
 import * as z from "zod";
+import { followTurn } from "../conversation/follow-turn.ts";
 import { Refusal } from "../core/errors.ts";
 import type { Clock, Tool, ToolCall } from "../core/ports.ts";
 import type { Runtime } from "../core/runtime.ts";
+import type { Unattended } from "../core/session.ts";
 import { defineTool } from "./define.ts";
 
 const MOST_CHILDREN = 10;
@@ -28,21 +30,22 @@ type Options = {
   /** The engine is made with its tools, so it is asked for when it is there. */
   runtime(): Runtime;
   clock: Clock;
-  /** What a child that asks for approval is told. */
-  approvals: "deny" | "allow";
+  /** How approvals of children are decided: nobody watches a child. Where nobody can be asked in the parent's turn either, as
+   *  in that turn. */
+  unattended: Unattended;
 };
 type Report = { goal: string; status: string; text: string; seconds: number };
 
 const CHILD = "/child/";
 
-export function createDelegate({ runtime, clock, approvals }: Options): Tool {
+export function createDelegate({ runtime, clock, unattended }: Options): Tool {
   async function child(goal: string, text: string, key: string, timeoutMs: number, call: ToolCall): Promise<Report> {
     const session = `${call.session}${CHILD}${key}`;
     const began = clock.now();
     const report = (status: string, said: string): Report => {
       return { goal, status, text: said, seconds: Math.round((clock.now() - began) / 1_000) };
     };
-    const { id: turn, cursor } = await runtime().accept({
+    const receipt = await runtime().accept({
       session,
       source: "delegate",
       key: `${call.session}/${key}`,
@@ -50,7 +53,9 @@ export function createDelegate({ runtime, clock, approvals }: Options): Tool {
       mode: "queue",
       reply: "pull",
       parent: call.session,
+      unattended: call.unattended ?? unattended,
     });
+    const { id: turn } = receipt;
     const over = new AbortController();
     const stop = () =>
       void runtime()
@@ -65,10 +70,9 @@ export function createDelegate({ runtime, clock, approvals }: Options): Tool {
       stop();
     });
     try {
-      for await (const update of runtime().follow(session, cursor, over.signal)) {
-        if (!("entry" in update) || update.entry.turn !== turn) continue;
+      for await (const update of followTurn(runtime(), receipt, over.signal)) {
+        if (!("entry" in update)) continue;
         const { entry } = update;
-        if (entry.kind === "asked") await decide(session, entry.call, entry.ask.kind);
         if (entry.kind === "withdrawn") return report("cancelled", "");
         if (entry.kind !== "ended") continue;
         const run = await runtime().run(turn);
@@ -79,15 +83,6 @@ export function createDelegate({ runtime, clock, approvals }: Options): Tool {
       over.abort();
       call.signal.removeEventListener("abort", stop);
     }
-  }
-
-  /** Nobody watches a child. */
-  async function decide(session: string, call: string, kind: "approval" | "question") {
-    const allow = approvals === "allow" && kind === "approval";
-    const text = allow
-      ? "Allowed for children."
-      : "Not run: a child cannot ask. Do it another way, or report that it must be asked.";
-    await runtime().answer({ session, call, allow, text, by: "delegation" });
   }
 
   return defineTool({

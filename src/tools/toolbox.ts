@@ -4,8 +4,9 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { ConfigError, messageOf, Refusal, type RefusalCode } from "../core/errors.ts";
 import type { RunningJobs } from "../core/jobs.ts";
-import type { Clock, Log, Store, Tool } from "../core/ports.ts";
+import type { Clock, Log, Store, Tool, ToolCall } from "../core/ports.ts";
 import type { Runtime } from "../core/runtime.ts";
+import type { Unattended } from "../core/session.ts";
 import { backoff } from "../core/wait.ts";
 import { distrustPrograms } from "../platform/programs.ts";
 import { escapeForDisplay } from "../policy/display.ts";
@@ -51,7 +52,7 @@ export type ToolboxOptions = {
     allow: readonly string[];
     deny: readonly string[];
     /** For children, whom nobody watches. */
-    unattended: "deny" | "allow";
+    unattended: Unattended;
   };
   clarifyMs: number;
   mcpServers: McpOptions["servers"];
@@ -109,7 +110,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     policy,
     ...(approvals.mode === "off" && { judgeInput: () => ({ verdict: "allow" as const, reason: "asking is off" }) }),
     display: escapeForDisplay,
-    onComplete: (session, text) => void tell(session, text),
+    onComplete: (process, text) => void tell(process, text),
     log,
     timeoutMs: terminal.timeoutMs,
     approvalMs: approvals.timeoutMs,
@@ -154,7 +155,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     createTodo(join(home, "todo")),
     createSkillView(options.skills),
     createClarify(options.clarifyMs),
-    createDelegate({ runtime, clock, approvals: approvals.unattended }),
+    createDelegate({ runtime, clock, unattended: approvals.unattended }),
     createSchedule({ jobs: options.jobs, clock, ...(exposure && { judge: exposure.judgeJob }) }),
   ].map(snapshots.around);
   let all = own;
@@ -174,9 +175,10 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
   all = [...own, ...mcp.tools()];
 
   /** Said like anything else: durable, in order, and not in the middle of something. Tried until it is taken. Never rejects. */
-  async function tell(session: string, text: string): Promise<void> {
+  async function tell({ session, unattended }: Pick<ToolCall, "session" | "unattended">, text: string): Promise<void> {
     const reply = /^agent:main:(?!terminal:)/.test(session) ? "push" : "pull"; // a chat is told of it, a terminal sees it
-    const request = { session, source: "process", key: randomUUID(), text, mode: "queue", reply } as const;
+    const said = { session, source: "process", key: randomUUID(), text, mode: "queue", reply } as const;
+    const request = { ...said, ...(unattended && { unattended }) };
     for (let tries = 0; !closing.signal.aborted; tries++) {
       try {
         await runtime().accept(request);

@@ -381,18 +381,20 @@ describe("hermes doctor", () => {
     expect(await held("sandbox: off")).toMatch(/! sandbox .*terminal.sandbox is off → set terminal.sandbox to auto/);
     if (!probe.usable) return;
     expect(await held("network_allow: [git], memory: 512")).toMatch(
-      /network .*hosts are asked for, git without a question[^]*limits .*512 MB/,
+      /network .*each host asks first, except for git[^]*limits .*512 MB/,
     );
-    expect(await held("network: false")).toMatch(/network .*no host is reached/);
+    expect(await held("network: false")).toMatch(/network .*no host can be reached/);
   });
 
   boxed.it("says whether /undo brings files back, and what mends it", async () => {
     const work = join(dir, "work");
     mkdirSync(work);
     makeHome({ "config.yaml": `terminal: { cwd: ${work} }` });
-    expect((await run(["doctor"])).stdout).toMatch(/! undo .*is in no git repository that commands can see → git init/);
+    expect((await run(["doctor"])).stdout).toMatch(
+      /! undo .*is not in a git repository that commands can see → run git init/,
+    );
     execFileSync("git", ["init", "-q"], { cwd: work });
-    expect((await run(["doctor"])).stdout).toMatch(/✓ undo .*brings back files/);
+    expect((await run(["doctor"])).stdout).toMatch(/✓ undo .*restores the files/);
   });
 
   it("shows where each value came from, and no secret", async () => {
@@ -450,7 +452,7 @@ describe("hermes doctor", () => {
     const store = await openSqlite({ file: join(home, "hermes.db") });
     try {
       await store.claim();
-      expect((await run(["doctor"])).stdout).toMatch(/^✓ database .*hermes\.db is whole$/m);
+      expect((await run(["doctor"])).stdout).toMatch(/^✓ database .*hermes\.db has no errors$/m);
     } finally {
       await store.close();
     }

@@ -302,7 +302,7 @@ describe("SIGTERM", () => {
     slow.release();
     expect(await hermes.exit).toBe(0);
     expect(texts()).toEqual([notice.text, "finished"]);
-    expect(hermes.stderr()).not.toContain("go on after the next start");
+    expect(hermes.stderr()).not.toContain("continue after the next start");
   });
 
   it("ends at the limit of its drain with a turn that is stuck, and that goes on at the next start", async () => {

@@ -64,8 +64,8 @@ describe("a yes for the session", () => {
     expect(listed.out).toMatch(new RegExp(`terminal .*\\n {4}touch made\\n {4}in ${place.dir}\\n$`));
     const [id = ""] = listed.out.split(/\s/, 1);
     expect((await hermes("policy", "revoke", "nothing")).code).toBe(1);
-    expect(await hermes("policy", "revoke", id)).toMatchObject({ code: 0, out: expect.stringMatching(/^Taken back/) });
-    expect((await hermes("policy", "grants")).out).toMatch(/^Nothing is allowed/);
+    expect(await hermes("policy", "revoke", id)).toMatchObject({ code: 0, out: expect.stringMatching(/^Revoked/) });
+    expect((await hermes("policy", "grants")).out).toMatch(/^There are no grants/);
 
     llm.script([terminal("touch made"), { text: "fourth done" }]);
     expect(await talk("once more", /fourth done/, "no")).toBe("asked");
@@ -94,7 +94,7 @@ describe("always", () => {
     llm.script([terminal("touch made"), { text: "done" }]);
     await talk("go", /done/, "always");
     expect(readFileSync(policyFile(), "utf8")).toContain("touch made");
-    expect((await hermes("policy", "grants")).out).toMatch(/^Nothing is allowed/);
+    expect((await hermes("policy", "grants")).out).toMatch(/^There are no grants/);
     llm.script([terminal("touch made"), { text: "again done" }]);
     expect(await talk("again", /again done/)).toBe("unasked");
   });

@@ -28,9 +28,9 @@ describe("hermes models", () => {
     const { code, stdout, stderr } = await run(["models"], own());
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(stdout.split("\n")).toEqual([
-      `model     fake-model by openai-compatible at ${llm.url} (a base URL is set)`,
-      "fallback  second by anthropic at https://api.anthropic.com/v1 (it is configured)",
-      "fallback  third by openai-compatible at http://127.0.0.2/v1 (a base URL is set)",
+      `model     fake-model via openai-compatible at ${llm.url} (a base URL is set)`,
+      "fallback  second via anthropic at https://api.anthropic.com/v1 (configured)",
+      "fallback  third via openai-compatible at http://127.0.0.2/v1 (a base URL is set)",
       "",
       `2 models at ${llm.url}:`,
       "* fake-model",
@@ -67,7 +67,7 @@ describe("hermes models", () => {
     const { code, stdout, stderr } = await run(["models", ...flags], { ...own(), OPENAI_API_KEY: "wrong-canary" });
     expect(code).toBe(1);
     expect(stdout).toContain("fake-model");
-    expect(stderr).toMatch(/^hermes: The models at \S+ cannot be listed: HTTP 401: .+\n$/);
+    expect(stderr).toMatch(/^hermes: Cannot list the models at \S+: HTTP 401: .+\n$/);
     if (flags.length > 0) expect(JSON.parse(stdout)).toMatchObject({ error: { kind: "auth" } });
   });
 
@@ -81,7 +81,7 @@ describe("hermes models", () => {
   it("has nothing to ask where the demo answers", async () => {
     const { code, stdout } = await run(["models"]);
     expect(code).toBe(0);
-    expect(stdout).toBe("model     the offline demo, a script (no key and no base URL is set)\n");
+    expect(stdout).toBe("model     offline demo, a script (no key and no base URL is set)\n");
   });
 
   it("does not let a name drive the terminal", async () => {
@@ -96,14 +96,14 @@ describe("hermes doctor", () => {
   it("says which model answers and why, and asks nobody", async () => {
     const { code, stdout } = await run(["doctor"], own());
     expect(code).toBe(0);
-    expect(stdout).toContain(`✓ model    fake-model by openai-compatible at ${llm.url} (a base URL is set)\n`);
+    expect(stdout).toContain(`✓ model    fake-model via openai-compatible at ${llm.url} (a base URL is set)\n`);
     expect(llm.others).toEqual([]);
   });
 
   it("--online asks what is offered", async () => {
     const well = await run(["doctor", "--online"], own());
     expect(well.code).toBe(0);
-    expect(well.stdout).toMatch(/^✓ model .*; it answers and offers 2 models$/m);
+    expect(well.stdout).toMatch(/^✓ model .*; the server answers and offers 2 models$/m);
     const ill = await run(["doctor", "--online"], { ...own(), OPENAI_API_KEY: "wrong-canary" });
     expect(ill.code).toBe(1);
     expect(ill.stdout).toMatch(/^✗ model .*HTTP 401.* → hermes setup$/m);

@@ -529,7 +529,7 @@ describe("what a turn asks, since nobody can be asked", () => {
     const asking = client.chat.completions.create(ask("hi"), { headers: { "X-Hermes-Session-Id": "talk" } });
     (await model.next()).answer("", { tool: "remove", args: {} });
     (await remove.next()).done("gone");
-    expect(await entry("talk", "decided")).toMatchObject({ allow: true, text: "once", by: "unattended" });
+    expect(await entry("talk", "decided")).toMatchObject({ allow: true, scope: "once", by: "unattended" });
     (await model.next()).answer("", { tool: "clarify", args: {} });
     const asked = await model.next();
     expect(asked.request.messages.at(-1)).toMatchObject({ outcome: "denied", text: "Denied: nobody is there to ask." });

@@ -81,11 +81,12 @@ describe.each<[string, (api: TestApi) => Runtime]>([
     expect(session).toBe(id);
   });
 
-  it("keeps who said it, pictures, model and instructions", async () => {
+  it("keeps who said it, that nobody can be asked, pictures, model and instructions", async () => {
     const { api, runtime } = await open();
     const given = {
       by: "ann",
       attended: true,
+      unattended: "allow" as const,
       images: [{ mime: "image/png", data: "AAAA" }],
       model: "m",
       instructions: "be brief",

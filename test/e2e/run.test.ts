@@ -19,7 +19,7 @@ describe("hermes run", () => {
     const hermes = run("hi");
     expect(await hermes.exit).toBe(0);
     expect(hermes.stdout()).toBe("Hello you.\n");
-    expect(hermes.stderr()).toContain("fake-model by openai-compatible");
+    expect(hermes.stderr()).toContain("fake-model via openai-compatible");
     expect(llm.requests).toHaveLength(1);
   });
 

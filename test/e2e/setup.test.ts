@@ -48,9 +48,9 @@ describe("hermes setup by flags", () => {
       const flags = `--provider ${provider} --base-url ${llm.url} --model fake-model --key-stdin --yes`;
       const hermes = setup(flags, { key: `${KEY}\n` });
       expect(await hermes.exit, hermes.stderr()).toBe(0);
-      expect(hermes.stdout()).toMatch(/It works: answered in \d+\.\d s\./);
+      expect(hermes.stdout()).toMatch(/The test passed: answered in \d+\.\d s\./);
       for (const name of ["config.yaml", ".env"]) {
-        expect(hermes.stdout()).toContain(`Written: ${file(name)}`);
+        expect(hermes.stdout()).toContain(`Wrote ${file(name)}`);
         expect(statSync(file(name)).mode & 0o777).toBe(0o600);
       }
       expect(read(".env")).toContain(`_API_KEY=${KEY}`);
@@ -176,14 +176,14 @@ describe("hermes setup by flags", () => {
   it("says what is stronger than what was chosen, and tries what will be in force", async () => {
     const hermes = setup(`${OWN()} --key-stdin --yes`, { key: KEY, env: { LLM_MODEL: "zebra-1" } });
     expect(await hermes.exit).toBe(0);
-    expect(hermes.stdout()).toContain("Stronger than what you chose: environment variable LLM_MODEL");
+    expect(hermes.stdout()).toContain("These settings override your choice: environment variable LLM_MODEL");
     expect(llm.requests.map(({ body }) => body)).toMatchObject([{ model: "zebra-1" }]);
   });
 });
 
 describe("hermes setup that does not work out changes nothing", () => {
   it.each<[string, string, RegExp]>([
-    ["a key that is refused", "wrong-key-9876543210", /HTTP 401.*The key was refused/s],
+    ["a key that is refused", "wrong-key-9876543210", /HTTP 401.*The provider refused the key/s],
     ["a key that is none", "two words", /no spaces/],
   ])("%s: says why and what to do", async (_, key, says) => {
     write("config.yaml", "# mine");
@@ -200,7 +200,7 @@ describe("hermes setup that does not work out changes nothing", () => {
     await gone.close();
     const hermes = setup(`--provider openai-compatible --base-url ${gone.url} --model m --yes`);
     expect(await hermes.exit).toBe(1);
-    expect(hermes.stderr()).toMatch(/It does not work: .*that the server is running.\nhermes: Nothing was changed/);
+    expect(hermes.stderr()).toMatch(/The test failed: .*that the server is running.\nhermes: Nothing was changed/);
     expect(existsSync(place.home)).toBe(false);
   });
 
@@ -223,13 +223,13 @@ describe("hermes setup that does not work out changes nothing", () => {
   });
 
   it.each([
-    ["", /no terminal to ask on/],
-    ["--provider openai", /no terminal to ask on/],
-    ["--yes", /no terminal to ask on/],
+    ["", /setup needs a terminal/],
+    ["--provider openai", /setup needs a terminal/],
+    ["--yes", /setup needs a terminal/],
     ["--provider nobody --yes", /--provider takes openrouter, anthropic/],
     ["--provider openai-compatible --yes", /--base-url is missing/],
     ["--provider openai-compatible --base-url http://127.0.0.1:9/v1 --yes", /--model is missing/],
-    ["--provider anthropic --key-stdin --yes", /nothing on stdin/],
+    ["--provider anthropic --key-stdin --yes", /stdin is empty/],
   ])("flags that are not enough (%s): says what to give or which files to write, with exit 2", async (flags, says) => {
     const hermes = setup(flags);
     expect(await hermes.exit).toBe(2);
@@ -252,21 +252,21 @@ onTerminal.describe("hermes setup on a terminal", () => {
 
   it("asks, lets a wrong key be mended, tries it, and writes", async () => {
     const hermes = place.startOnTerminal(["setup"]);
-    await answer(hermes, /Who answers\?/, DOWN + DOWN + DOWN + ENTER);
-    await answer(hermes, /Where does it answer\?/, llm.url + ENTER);
-    await answer(hermes, /Its key \(Enter: none\)/, `wrong-key${ENTER}`);
-    await answer(hermes, /It does not say: HTTP 401[^]*Its name/, `fake-model${ENTER}`);
-    await answer(hermes, /could do harm/, DOWN + ENTER);
+    await answer(hermes, /Which provider\?/, DOWN + DOWN + DOWN + ENTER);
+    await answer(hermes, /What is its address\?/, llm.url + ENTER);
+    await answer(hermes, /API key \(Enter: none\)/, `wrong-key${ENTER}`);
+    await answer(hermes, /The list is not available: HTTP 401[^]*Name of the model/, `fake-model${ENTER}`);
+    await answer(hermes, /Before a risky command/, DOWN + ENTER);
     await answer(hermes, /in a sandbox/, ENTER);
-    await answer(hermes, /It does not work: HTTP 401[^]*What now\?/, ENTER);
-    await answer(hermes, /What now\?[^]*Who answers\?/, ENTER);
-    await answer(hermes, /What now\?[^]*Where does it answer\?/, ENTER);
-    await answer(hermes, /Its key \(Enter: stays as it is\)/, KEY + ENTER);
+    await answer(hermes, /The test failed: HTTP 401[^]*What now\?/, ENTER);
+    await answer(hermes, /What now\?[^]*Which provider\?/, ENTER);
+    await answer(hermes, /What now\?[^]*What is its address\?/, ENTER);
+    await answer(hermes, /API key \(Enter keeps the present one\)/, KEY + ENTER);
     await answer(hermes, /Search:[^]*zebra-1/, `zeb${ENTER}`);
-    await answer(hermes, /What now\?[^]*could do harm/, ENTER);
+    await answer(hermes, /What now\?[^]*Before a risky command/, ENTER);
     await answer(hermes, /What now\?[^]*in a sandbox/, ENTER);
     expect(await hermes.exit).toBe(0);
-    expect(hermes.stdout()).toContain("It works: answered in");
+    expect(hermes.stdout()).toContain("The test passed: answered in");
     expect(hermes.stdout()).not.toContain("canary");
     expect(read(".env")).toBe(`OPENAI_API_KEY=${KEY}\n`);
     expect(read("config.yaml")).toBe(
@@ -280,9 +280,9 @@ onTerminal.describe("hermes setup on a terminal", () => {
     ["in the middle", [DOWN + ENTER]],
   ])("Ctrl+C %s changes nothing and says so", async (_, keys) => {
     const hermes = place.startOnTerminal(["setup"]);
-    await hermes.prints(/Who answers\?/);
+    await hermes.prints(/Which provider\?/);
     for (const key of keys) hermes.type(key);
-    if (keys.length > 0) await hermes.prints(/Its key/);
+    if (keys.length > 0) await hermes.prints(/API key/);
     hermes.type("\x03");
     expect(await hermes.exit).toBe(130);
     expect(hermes.stdout()).toContain("Nothing was changed.");
@@ -292,11 +292,11 @@ onTerminal.describe("hermes setup on a terminal", () => {
   it("Ctrl+C while the model is tried changes nothing and says so", async () => {
     llm.script({ fault: { silence: "accepted" } });
     const hermes = place.startOnTerminal(["setup"]);
-    await answer(hermes, /Who answers\?/, DOWN + DOWN + DOWN + ENTER);
-    await answer(hermes, /Where does it answer\?/, llm.url + ENTER);
-    await answer(hermes, /Its key/, KEY + ENTER);
+    await answer(hermes, /Which provider\?/, DOWN + DOWN + DOWN + ENTER);
+    await answer(hermes, /What is its address\?/, llm.url + ENTER);
+    await answer(hermes, /API key/, KEY + ENTER);
     await answer(hermes, /Search:/, ENTER);
-    await answer(hermes, /could do harm/, ENTER);
+    await answer(hermes, /Before a risky command/, ENTER);
     await answer(hermes, /in a sandbox/, ENTER);
     await (await llm.nextRequest()).holding;
     hermes.type("\x03");

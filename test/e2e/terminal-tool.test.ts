@@ -70,7 +70,7 @@ function terminal(more: Partial<TerminalOptions> = {}) {
     },
     display: (text) =>
       text.replaceAll(/[\x00-\x09\x0b-\x1f\u202a-\u202e]/g, (c) => `\\u{${c.charCodeAt(0).toString(16)}}`),
-    onComplete: (session, text) => {
+    onComplete: ({ session }, text) => {
       told.push({ session, text });
       onTold();
     },

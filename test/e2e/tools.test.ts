@@ -101,6 +101,7 @@ describe("tools", () => {
     hermes.hangUp();
     expect(await hermes.exit).toBe(0);
     expect(hermes.stderr()).toContain("could carry out what was read");
+    expect(hermes.stderr().match(/^.*nobody is there.*$/gm)).toEqual(["Denied: nobody is there to ask."]);
     expect(said(llm.requests[2])).toContain("Denied: nobody is there to ask.");
     expect(said(llm.requests[2])).not.toContain("Not fetched");
   });

@@ -32,6 +32,7 @@ type Options = Pick<BootOptions, "limits" | "rules" | "between"> & {
   /** By platform. */
   busyModes?: Readonly<Record<string, Mode>>;
   progress?: GatewayOptions["progress"];
+  unattended?: GatewayOptions["unattended"];
   approvers?: GatewayOptions["approvers"];
   sharedGroups?: boolean;
   files?: string;
@@ -104,6 +105,7 @@ export async function bootGateway(options: Options = {}): Promise<TestGateway> {
         lists: () => ({ allowed: [ANNA.id, BEN.id], admins: [], ...lists }),
         approvers: options.approvers ?? "asker",
         busyMode: (platform) => options.busyModes?.[platform] ?? busyMode,
+        unattended: (platform) => options.unattended?.(platform),
         models: () => ["demo:one", "demo:two"],
         skills: async () => "brew-tea  How to make tea.",
         left: () => {},

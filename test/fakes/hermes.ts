@@ -45,6 +45,7 @@ export function makePlace(env: NodeJS.ProcessEnv = {}): Place {
   const running = new Set<Running>();
   const whole = (more: NodeJS.ProcessEnv = {}) => ({
     PATH: process.env["PATH"],
+    HERMES_TEST_RUN: process.env["HERMES_TEST_RUN"], // test/leaks.ts knows its own by it
     HOME: dir,
     HERMES_HOME: home,
     API_SERVER_PORT: "0", // several run side by side

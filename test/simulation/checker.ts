@@ -1,7 +1,7 @@
 // The invariants, checked on every entry as it lands and on the whole at the end. It knows the contract, not the
 // machine: what it needs of the past it keeps itself.
 import type { Commit } from "../../src/core/ports.ts";
-import type { Applied, Entry } from "../../src/core/session.ts";
+import type { Applied, Ask, Entry, Unattended } from "../../src/core/session.ts";
 import type { Message } from "../../src/core/transcript.ts";
 
 /** What a model says that cannot be reached. */
@@ -34,7 +34,14 @@ export function must(holds: boolean, invariant: string, what: () => string): voi
 const NOTE = "[System note: Your previous turn was interrupted";
 const SUMMARY = "[Summary of the conversation";
 
-type CallSeen = { asked: boolean; allowed: boolean; decided: boolean; started: boolean; done: boolean; turn: string };
+type CallSeen = {
+  asked: Ask["kind"] | null;
+  allowed: boolean;
+  decided: boolean;
+  started: boolean;
+  done: boolean;
+  turn: string;
+};
 type Waits = { id: string; applied: Applied; seq: number };
 type SessionSeen = {
   seq: number;
@@ -66,6 +73,8 @@ export function createChecker(inboxLimit: number, recoveries: number) {
   const withdrawn = new Set<string>();
   /** Turns that somebody waits for. */
   const attended = new Set<string>();
+  /** Turns in which nobody can be asked. */
+  const unattended = new Map<string, Unattended>();
   const outcome = new Map<string, string>();
   const abandoned = new Set<string>();
   /** Filled by the client before it asks. */
@@ -101,6 +110,14 @@ export function createChecker(inboxLimit: number, recoveries: number) {
     for (const entry of commit.entries) take(commit.session, s, entry);
     must(s.seq === commit.state.seq, "I20", () => `state says ${commit.state.seq}, the journal ends at ${s.seq}`);
     must((commit.state.turn?.id ?? null) === s.live, "I6", () => `turn ${commit.state.turn?.id}, journal ${s.live}`);
+    for (const [id, c] of s.calls) {
+      const waits = c.asked && !c.decided && !c.done;
+      must(
+        !waits || !unattended.has(c.turn),
+        "I16",
+        () => `${id} waits for a person, and nobody can be asked in ${c.turn}`,
+      );
+    }
     const waiting = commit.state.inbox.map((w) => w.id).join();
     must(
       waiting === s.queue.map((w) => w.id).join(),
@@ -124,6 +141,7 @@ export function createChecker(inboxLimit: number, recoveries: number) {
         accepted.set(e.input.id, session);
         if (!e.input.task) texts.set(e.input.id, e.input.text);
         if (e.input.attended) attended.add(e.input.id);
+        if (e.input.unattended) unattended.set(e.input.id, e.input.unattended);
         const waiting = { id: e.input.id, applied: e.applied, seq: e.seq };
         if (e.applied === "interrupt") interrupt(s.queue, waiting);
         else s.queue.push(waiting);
@@ -173,24 +191,30 @@ export function createChecker(inboxLimit: number, recoveries: number) {
           must(c.done, "I13", () => "a model was asked before every call had its result");
         for (const { id } of e.calls) {
           must(!s.calls.has(id), "I13", () => `call ${id} twice`);
-          s.calls.set(id, { asked: false, allowed: false, decided: false, started: false, done: false, turn: e.turn });
+          s.calls.set(id, { asked: null, allowed: false, decided: false, started: false, done: false, turn: e.turn });
         }
         if (!e.calls.length) s.attempts = 0; // progress
         s.answered = !e.calls.length;
         s.retracted = 0;
         break;
       case "asked":
-        call(e.call).asked = true;
+        call(e.call).asked = e.ask.kind;
         break;
       case "decided":
         must(!call(e.call).decided && !call(e.call).done, "I15", () => `${e.call} decided twice`);
+        {
+          const policy = unattended.get(e.turn); // of the input that began the turn, whoever joined it since
+          const yes = policy === "allow" && call(e.call).asked === "approval";
+          must((policy === undefined) === (e.by !== "unattended"), "I16", () => `${e.call} is decided by ${e.by}`);
+          must(policy === undefined || e.allow === yes, "I16", () => `${e.call} is ${e.allow} where nobody is there`);
+        }
         call(e.call).decided = true;
         call(e.call).allowed = e.allow;
         break;
       case "started":
         must(!s.stopping, "I11", () => `${e.call} started after a stop`);
         must(!call(e.call).started && !call(e.call).done, "I14", () => `${e.call} started twice`);
-        must(!call(e.call).asked || call(e.call).allowed, "I16", () => `${e.call} started without a grant`);
+        must(call(e.call).asked === null || call(e.call).allowed, "I16", () => `${e.call} started without a grant`);
         call(e.call).started = true;
         break;
       case "acted":

@@ -78,8 +78,26 @@ export const MUTANTS: Mutant[] = [
     "phase.calls.find((c) => c.id === e.call && c.ask); // T8",
   ]),
   bug("a denied call runs", "core/turn.ts", [
-    `if (e.allow && call.ask?.kind === "approval")`,
-    `if (call.ask?.kind === "approval")`,
+    `if (allow && call.ask?.kind === "approval") return "waiting";`,
+    `if (call.ask?.kind === "approval") return "waiting";`,
+  ]),
+  bug("a turn in which nobody can be asked waits for a person", "core/turn.ts", [
+    "if (!unattended) return calls;",
+    "if (calls.length) return calls;",
+  ]),
+  bug("what waited in the inbox forgets that nobody can be asked", "core/turn.ts", [
+    "const input = { id, mode, reply, seq, ...givenTo(e.input) };",
+    `const input: Waiting = { id, mode, reply, seq, ...givenTo(e.input) };
+      if (turn) delete input.unattended;`,
+  ]),
+  bug("nobody says yes", "core/turn.ts", [
+    `const allow = unattended === "allow" && call.ask?.kind === "approval";`,
+    `const allow = call.ask?.kind === "approval";`,
+  ]),
+  bug("a steer changes who can be asked", "core/turn.ts", [
+    `return { ...s, step: s.step + 1, inbox, turn: { ...turn, phase: { at: "thinking" } } };`,
+    `const steer = s.inbox.find((w) => w.mode === "steer");
+  return { ...s, step: s.step + 1, inbox, turn: { ...turn, ...(steer && givenTo(steer)), phase: { at: "thinking" } } };`,
   ]),
   bug("a tool that must be alone has company", "core/turn.ts", [" && !others.some((c) => c.alone);", ";"]),
   bug("the next turn waits for another message", "core/turn.ts", [

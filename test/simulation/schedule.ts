@@ -190,7 +190,8 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
         const n = said.length;
         const attended = action.pick < 0.5;
         const text = `<${session}>${n}`;
-        return say({ session, source: "test", key: `${n}`, text, mode: action.mode, reply, attended });
+        const request = { session, source: "test", key: `${n}`, text, mode: action.mode, reply, attended } as const;
+        return say({ ...request, ...nobody(action) });
       }
       case "redeliver": {
         const again = choose(said);
@@ -200,7 +201,8 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
         const into = checker.live(session);
         const key = `steer ${said.length}`;
         if (!into) return;
-        return say({ session, source: "test", key, text: `<${session}>${key}`, mode: "steer", reply: "pull", into });
+        const request = { session, source: "test", key, text: `<${session}>${key}`, into } as const;
+        return say({ ...request, mode: "steer", reply: "pull", ...nobody(action) });
       }
       case "compress": {
         const key = `compress ${said.length}`;
@@ -444,3 +446,9 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
 }
 
 const NUDGE: Action = { at: 0, do: "say", session: 0, mode: "queue", push: false, pick: 0 };
+
+/** In two of five inputs nobody can be asked. */
+function nobody({ pick }: Action): Pick<AcceptRequest, "unattended"> {
+  const fifth = Math.floor(pick * 25) % 5;
+  return fifth < 2 ? { unattended: fifth === 0 ? "deny" : "allow" } : {};
+}

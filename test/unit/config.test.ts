@@ -270,7 +270,7 @@ describe("errors", () => {
   it("find a key that was put into the wrong section, and list what is known where nothing is close", () => {
     yaml("busy_input_mode: queue", "memory: {zzzzzz: 1}", "modle: {default: x}");
     expect(problems().map((line) => line.replace(/^.*is not/, "is not"))).toEqual([
-      "is not a known key; known here: provider, recall_timeout, http, mcp",
+      "is not a known key; known keys here: provider, recall_timeout, http, mcp",
       "is not a known key; did you mean display.busy_input_mode?",
       "is not a known key; did you mean model?",
     ]);
@@ -288,7 +288,7 @@ describe("errors", () => {
     yaml("a: 1", "a: 2");
     expect(problems()[0]).toContain("config.yaml:2:1: not valid YAML: Map keys must be unique");
     yaml("just words");
-    expect(problems()[0]).toContain("must hold sections");
+    expect(problems()[0]).toContain("must contain sections");
     yaml("a: &a [1]", "b: [*a, *missing]");
     expect(problems()[0]).toContain("not valid YAML: Unresolved alias");
   });

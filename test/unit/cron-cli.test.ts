@@ -181,7 +181,7 @@ describe("hermes cron run", () => {
     expect(await run("any")).toEqual({
       code: 1,
       out: "",
-      err: "Nothing runs jobs now. Start the gateway first: hermes gateway\n",
+      err: "No gateway runs, so no job can run. Start it with: hermes gateway\n",
     });
   });
 

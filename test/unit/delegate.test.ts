@@ -1,11 +1,15 @@
 // Children are sessions: they work side by side, are stopped with their parent, and survive a restart.
 import { describe, expect, it } from "vitest";
+import type { Tool } from "../../src/core/ports.ts";
+import type { Unattended } from "../../src/core/session.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { createClarify } from "../../src/tools/clarify.ts";
 import { createDelegate } from "../../src/tools/delegate.ts";
-import { type BootOptions, bootEngine, calm, handClock, scriptedModel } from "../fakes/scripted.ts";
+import { type BootOptions, bootEngine, calm, handClock, scriptedModel, scriptedTool } from "../fakes/scripted.ts";
 
-async function boot(options: Omit<BootOptions, "clock"> = {}) {
+type Children = { usual?: Unattended; more?: Tool[] };
+
+async function boot(options: Omit<BootOptions, "clock"> = {}, { usual = "deny", more = [] }: Children = {}) {
   const clock = handClock();
   const model = scriptedModel();
   let engine: Engine | null = null;
@@ -13,7 +17,7 @@ async function boot(options: Omit<BootOptions, "clock"> = {}) {
     if (!engine) throw new Error("not started");
     return engine;
   };
-  const tools = [createDelegate({ runtime, clock, approvals: "deny" }), createClarify(60_000)];
+  const tools = [createDelegate({ runtime, clock, unattended: usual }), createClarify(60_000), ...more];
   // What was left begins to work while the engine starts, so it must be there by then.
   const booted = await bootEngine({
     ...options,
@@ -82,8 +86,28 @@ describe("delegate_task", () => {
     const child = await model.next();
     const results = child.request.messages.slice(-2).map(({ text }) => text);
     expect(results).toEqual(
-      expect.arrayContaining([expect.stringContaining("cannot ask"), expect.stringContaining("no children")]),
+      expect.arrayContaining(["Denied: nobody is there to ask.", expect.stringContaining("no children")]),
     );
+  });
+
+  it.each<[Unattended, Unattended | null, number]>([
+    ["deny", null, 0],
+    ["allow", null, 1],
+    ["deny", "allow", 1],
+    ["allow", "deny", 0],
+  ])("where children are told to %s, and their parent to %s, %d call(s) run", async (usual, parent, ran) => {
+    const tool = scriptedTool("remove", {
+      gate: { gate: "ask", kind: "approval", text: "Remove?", choices: [], timeoutMs: 60_000 },
+    });
+    const { model, send, entry } = await boot({}, { usual, more: [tool] });
+    await send("s", "go", parent ? { unattended: parent } : {});
+    (await model.next()).answer("", delegate("clean up"));
+    const child = await model.next();
+    child.answer("", { tool: "remove", args: {} });
+    const decided = await entry(child.request.session, "decided");
+    expect(decided).toMatchObject({ allow: ran === 1, by: "unattended" });
+    await calm();
+    expect(tool.all).toHaveLength(ran);
   });
 
   it("after a crash the children go on, none is started again, and their reports arrive", async () => {

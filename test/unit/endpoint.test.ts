@@ -59,7 +59,7 @@ describe("provider: auto", () => {
         baseUrl: ROUTER,
         apiKey: "key-openrouter",
         model: "anthropic/claude-sonnet-4.5",
-        because: "there is an OpenRouter key",
+        because: "an OpenRouter key is set",
       },
     ],
     [
@@ -132,7 +132,7 @@ describe("a provider that is named", () => {
       "anthropic, whatever other keys there are",
       { provider: "anthropic" },
       every,
-      { provider: "anthropic", apiKey: "key-anthropic", model: "claude-sonnet-4-5", because: "it is configured" },
+      { provider: "anthropic", apiKey: "key-anthropic", model: "claude-sonnet-4-5", because: "configured" },
     ],
     ["anthropic without a key: the provider will say so", { provider: "anthropic" }, openai, { apiKey: "" }],
     [

@@ -381,7 +381,7 @@ describe("a command that changes the conversation", () => {
     const after = await dying.next();
     await calm();
     expect(after.chat.texts().at(-1)).toBe(
-      `⚠️ I was restarted in the middle of \`${text}\`. Look, and say it again if it is not done.`,
+      `⚠️ I was restarted in the middle of \`${text}\`. Check whether it was done, and send it again if not.`,
     );
     expect(await shownTo(after)).toHaveLength(7);
   });

@@ -47,6 +47,26 @@ const runs = async (tool: Desk<Running>) => {
   return tool.all.length;
 };
 
+describe("where nobody can be asked", () => {
+  it("a chat is shown no question: it is decided as its platform's turns are", async () => {
+    const { chat, tool, ...running } = await asking(approval(), { unattended: () => "deny" });
+    expect(decided({ chat, ...running })).toMatchObject({ allow: false, by: "unattended" });
+    (await running.model.next()).answer("I was not allowed to.");
+    await calm();
+    expect(chat.sent().map(({ text }) => text)).toEqual(["I was not allowed to."]);
+    expect(await runs(tool)).toBe(0);
+    expect(await running.engine.notes.list("ask")).toEqual([]); // nor is a button noted that is never shown
+  });
+
+  it("work that was begun beside the conversation is decided too", async () => {
+    const tool = scriptedTool("do", { gate: approval() });
+    const running = await bootGateway({ tools: [tool], progress: "off", unattended: () => "allow" });
+    await running.chat.say("/background clean up");
+    (await running.model.next()).answer("", use("do"));
+    expect(await runs(tool)).toBe(1);
+  });
+});
+
 describe("an approval", () => {
   it("is asked in full, as it will run, with a button for each choice", async () => {
     const { chat } = await asking();

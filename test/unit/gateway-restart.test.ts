@@ -45,7 +45,7 @@ describe("/restart", () => {
     await chat.say("/restart");
     await chat.say("/restart");
     await calm();
-    expect(chat.texts()).toEqual(["♻️ Restarting gateway...", "⏳ A restart is under way already."]);
+    expect(chat.texts()).toEqual(["♻️ Restarting gateway...", "⏳ A restart is already under way."]);
     expect(restarts).toEqual([true, false]);
   });
 
@@ -336,7 +336,7 @@ describe("after the restart", () => {
         expect.stringMatching(
           progress === "all"
             ? /^✗ build\n\n⚠️ I was restarted in the middle/
-            : /^⚠️ I was restarted in the middle of this.*Say something to go on\.$/,
+            : /^⚠️ I was restarted in the middle of this.*Send a message to continue\.$/,
         ),
       ]);
     }

@@ -39,7 +39,7 @@ async function someNotes() {
 describe("list and export", () => {
   it("say so when there is nothing", async () => {
     await listMemory({ notes, json: false, print });
-    expect(heard()).toBe("Nothing is noted yet.\n");
+    expect(heard()).toBe("There are no notes yet.\n");
     await listMemory({ notes, json: true, print });
     await exportMemory({ notes, print });
     expect(heard()).toBe("");
@@ -89,7 +89,7 @@ describe("search", () => {
   it("says so when there is nothing, also before the first conversation", async () => {
     for (const words of ["elephant", ""]) {
       await searchMemory({ notes, store: null, words, limit: 10, json: false, print });
-      expect(heard()).toBe("Nothing was found; try other words.\n");
+      expect(heard()).toBe("Nothing found. Try other words.\n");
     }
   });
 });
@@ -101,7 +101,7 @@ describe("forget", () => {
   it("takes out the one note that has this in it, or is exactly this", async () => {
     await someNotes();
     expect(await forget("short")).toBe(0);
-    expect(heard()).toBe("Gone: Likes short answers.\n");
+    expect(heard()).toBe("Deleted: Likes short answers.\n");
     expect(await forget("The teapot")).toBe(0);
     expect(await notes.entries("local")).toEqual([{ target: "memory", text: "The teapot is blue." }]);
   });
@@ -109,10 +109,10 @@ describe("forget", () => {
   it("takes out none where several or none fit, and shows them", async () => {
     await someNotes();
     expect(await forget("teapot")).toBe(1);
-    expect(heard()).toMatch(/^Several notes have that in them.*\nlocal\n {2}memory {2}The teapot is blue/);
+    expect(heard()).toMatch(/^Several notes contain this text.*\nlocal\n {2}memory {2}The teapot is blue/);
     for (const text of ["elephant", "", undefined]) {
       expect(await forget(text)).toBe(1);
-      expect(heard()).toContain("No note has that in it");
+      expect(heard()).toContain("No note contains this text");
     }
     expect(await notes.entries("local")).toHaveLength(3);
   });
@@ -121,7 +121,7 @@ describe("forget", () => {
     await someNotes();
     expect(await forget(undefined, { scope: "telegram:7", all: true })).toBe(0);
     expect(await forget(undefined, { scope: "telegram:7", all: true })).toBe(1);
-    expect(heard()).toBe("All notes of telegram:7 are gone.\nThere are no notes of telegram:7.\n");
+    expect(heard()).toBe("Deleted all notes of telegram:7.\nThere are no notes of telegram:7.\n");
     expect(await notes.scopes()).toEqual(["local"]);
   });
 });

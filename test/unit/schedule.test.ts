@@ -703,11 +703,11 @@ describe("what a scheduled turn asks", () => {
     await scheduler.close();
   });
 
-  it("is answered by the next process where the first one died before", async () => {
+  it("is decided in the commit that asks it: a process that dies right then leaves no question", async () => {
     const tool = scriptedTool("shell", { gate: approval });
     const disk = createMemoryStore();
     let dying = () => {};
-    // The question is durable, and its answer never comes.
+    // The question is durable, and this process says nothing more.
     const between = (store: Store): Store => ({
       ...bound(store),
       commit: async (change) => {
@@ -724,6 +724,7 @@ describe("what a scheduled turn asks", () => {
     await calm();
     const next = await world({ disk, clock: first.clock, tools: [tool] });
     expect(await next.entry(sessionOf(job), "decided")).toMatchObject({ allow: false, by: "unattended" });
+    expect((await next.engine.status(sessionOf(job))).asking).toEqual([]);
     await next.scheduler.close();
   });
 

@@ -631,7 +631,7 @@ describe("hermes skills", () => {
     expect(await trustSkills({ trust, dir: workspace, print })).toBe(0);
     expect(heard()).toContain(`${workspace}/skills`);
     expect(await untrustSkills({ trust, dir: workspace, print })).toBe(0);
-    expect(heard()).toBe(`Skills in ${workspace} are no longer used.\n`);
+    expect(heard()).toBe(`hermes no longer uses the skills in ${workspace}.\n`);
     expect(await untrustSkills({ trust, dir: workspace, print })).toBe(1);
     expect(await trustSkills({ trust, dir: join(root, "missing"), print })).toBe(1);
     expect(heard()).toContain("missing is not a directory");

@@ -16,7 +16,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
-it("a background process that ends while the store fails is told of once the store is well", async () => {
+it("a background process that ends while the store fails is told of once the store is well; who can be asked is as when it began", async () => {
   const failing = { now: true, times: 0 };
   const asked = Promise.withResolvers<void>();
   const between = (store: Store): Store => ({
@@ -50,12 +50,14 @@ it("a background process that ends while the store fails is told of once the sto
   });
   const terminal = toolbox.tools().find(({ name }) => name === "terminal");
   const args = { command: "true", background: true, notify_on_complete: true };
-  await terminal?.run(args, { session: "s", turn: "t", call: "c", signal: new AbortController().signal });
+  const { signal } = new AbortController();
+  await terminal?.run(args, { session: "s", turn: "t", call: "c", signal, unattended: "allow" });
   await asked.promise;
   await clock.pass(0);
   expect(journal("s")).toEqual([]);
   failing.now = false;
   await clock.pass(60_000);
-  expect((await entry("s", "accepted")).input.text).toContain("bg_");
+  const { input } = await entry("s", "accepted");
+  expect(input).toMatchObject({ text: expect.stringContaining("bg_"), unattended: "allow" });
   await toolbox.close();
 });

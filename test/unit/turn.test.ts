@@ -1,4 +1,4 @@
-// The pure machine, table by table; then T1–T9 of its header over random histories.
+// The pure machine, table by table; then T1–T10 of its header over random histories.
 import { isDeepStrictEqual } from "node:util";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -14,6 +14,7 @@ import {
   type Reply,
   type Rules,
   type Session,
+  type Unattended,
 } from "../../src/core/session.ts";
 import { transition, unsaved, work } from "../../src/core/turn.ts";
 
@@ -39,11 +40,18 @@ const facts = (from: Session, ...happenings: Happening[]) => tell(from, happenin
 const keys = (s: Session, rules = RULES) => work(s, rules).map((effect) => effect.key);
 const waiting = (s: Session) => s.inbox.map(({ id, mode }) => `${id} ${mode}`);
 
-const arrived = (id: string, mode: Mode = "queue", reply: Reply = "pull", said = ""): Event => ({
+const arrived = (
+  id: string,
+  mode: Mode = "queue",
+  reply: Reply = "pull",
+  said = "",
+  unattended: Unattended | null = null,
+): Event => ({
   type: "arrived",
-  input: { id, text: `§${id}`, mode, reply },
+  input: { id, text: `§${id}`, mode, reply, ...(unattended && { unattended }) },
   said,
 });
+const unattended = (id: string, by: Unattended, mode: Mode = "queue") => arrived(id, mode, "pull", "", by);
 const stopped = (turn: string, said = ""): Event => ({ type: "stopped", turn, said });
 const withdrawn = (input: string): Event => ({ type: "withdrawn", input });
 const moved = (input: string, to: number): Event => ({ type: "moved", input, to });
@@ -578,6 +586,59 @@ describe("a question", () => {
   });
 });
 
+describe("a turn in which nobody can be asked", () => {
+  it("has what it asks denied in the commit that asks, with the reason for a result", () => {
+    const [s, entries] = tell(after(fresh, unattended("a", "deny")), [thought(asks())]);
+    expect(entries.map(brief)).toEqual([
+      "thought a",
+      "asked call_a_1_0",
+      "decided call_a_1_0 false",
+      "acted call_a_1_0 denied",
+    ]);
+    expect(entries[2]).toMatchObject({ by: "unattended", text: "nobody is there to ask.", scope: "once" });
+    expect(entries[3]).toMatchObject({ text: "Denied: nobody is there to ask." });
+    expect(keys(s)).toEqual(["think:3"]);
+  });
+
+  it("has an approval granted where its input says so, once, and a question answered with no all the same", () => {
+    const [s, entries] = tell(after(fresh, unattended("a", "allow")), [thought(asks(), asks("question"))]);
+    expect(entries.slice(1).map(brief)).toEqual([
+      "asked call_a_1_0",
+      "asked call_a_1_1",
+      "decided call_a_1_0 true",
+      "decided call_a_1_1 false",
+      "acted call_a_1_1 denied",
+      "started call_a_1_0",
+    ]);
+    expect(s.grants).toEqual([]);
+    expect(keys(s)).toEqual(["act:call_a_1_0"]);
+  });
+
+  it("is one too if its input had to wait, also through a restart", () => {
+    const queued = after(thinking, unattended("b", "deny"), restarted(), thought(), thought(asks()));
+    expect(keys(queued)).toContain(`think:${queued.step}`);
+  });
+
+  it("stays so when a person steers it, and a turn with a person when an input joins without one", () => {
+    const first = after(fresh, unattended("a", "deny"), thought(runs()), arrived("b", "steer"), acted("call_a_1_0"));
+    expect(facts(first, thought(asks()))).toContain("acted call_a_3_0 denied");
+    const second = after(acting, unattended("b", "allow", "steer"), acted("call_a_1_0"));
+    expect(keys(after(second, thought(asks())))).toEqual(["ask:call_a_3_0"]);
+  });
+
+  it("begun by a steer that came too late is as that steer says", () => {
+    const late = after(thinking, unattended("b", "deny", "steer"), thought());
+    expect(facts(late, thought(asks()))).toContain("acted call_b_3_0 denied");
+  });
+
+  it("gives a call of its last model call one result", () => {
+    const spent = after(fresh, unattended("a", "allow"), thought(refused), thought(refused), thought(refused));
+    expect(facts(spent, thought(asks())).filter((fact) => fact.includes("call_a_7_0"))).toEqual([
+      "acted call_a_7_0 skipped",
+    ]);
+  });
+});
+
 describe("a steer", () => {
   it("joins after the results of the batch, before the next model call", () => {
     const s = after(acting, arrived("m", "steer"));
@@ -767,7 +828,7 @@ describe("a state", () => {
 
 // ── Random histories ──────────────────────────────────────────────────────────────────────────────────
 
-type Action = { kind: string; pick: number; yes: boolean; mode: Mode; reply: Reply };
+type Action = { kind: string; pick: number; yes: boolean; mode: Mode; reply: Reply; unattended: Unattended | null };
 const action: fc.Arbitrary<Action> = fc.record({
   kind: fc.oneof(
     { weight: 5, arbitrary: fc.constant("arrive") },
@@ -780,6 +841,7 @@ const action: fc.Arbitrary<Action> = fc.record({
   yes: fc.boolean(),
   mode: fc.constantFrom<Mode>("interrupt", "queue", "steer"),
   reply: fc.constantFrom<Reply>("pull", "push"),
+  unattended: fc.constantFrom<Unattended | null>(null, null, "deny", "allow"),
 });
 const someRules = fc.record({
   iterations: fc.integer({ min: 1, max: 3 }),
@@ -789,7 +851,7 @@ const someRules = fc.record({
 });
 
 describe("whatever happens, in whatever order", () => {
-  it("T1–T9 hold, and everything comes to rest", () => {
+  it("T1–T10 hold, and everything comes to rest", () => {
     fc.assert(
       fc.property(fc.array(action, { minLength: 1, maxLength: 80, size: "max" }), someRules, (actions, rules) => {
         const history = createHistory(rules);
@@ -819,6 +881,7 @@ function createHistory(rules: Rules) {
   const accepted: string[] = [];
   const taken = new Map<string, string>();
   const gone = new Set<string>();
+  const alone = new Set<string>();
   const over = new Set<string>();
   const ends: number[] = [];
   const calls = new Map<string, { done: boolean; started: boolean; decided: boolean; asked: boolean; runs: number }>();
@@ -853,6 +916,7 @@ function createHistory(rules: Rules) {
       case "accepted":
         must(!accepted.includes(e.input.id), "accepted twice");
         accepted.push(e.input.id);
+        if (e.input.unattended) alone.add(e.input.id);
         break;
       case "began":
       case "joined":
@@ -917,6 +981,8 @@ function createHistory(rules: Rules) {
     must(isDeepStrictEqual(again, s), "the state is not plain JSON");
     must(isDeepStrictEqual(work(again, rules), work(s, rules)), "work is not derived from the state"); // T5
     must(!JSON.stringify(s).includes("§"), "the state holds text");
+    const waits = work(s, rules).some((effect) => effect.do === "ask");
+    must(!waits || !alone.has(s.turn?.id ?? ""), "nobody is there, and it waits for an answer"); // T10
     if (s.turn?.phase.at !== "acting") for (const c of calls.values()) must(c.done, "a call without a result"); // T6
   }
 
@@ -997,13 +1063,13 @@ function createHistory(rules: Rules) {
     apply({ type: "settled", key: effect.key, abandoned: pick % 3 === 0 });
   }
 
-  function act({ kind, pick, yes, mode, reply }: Action) {
+  function act({ kind, pick, yes, mode, reply, unattended }: Action) {
     const one = any([...accepted, "nobody"], pick) ?? "";
     const effect = any(flying.values(), pick);
     const dead = any(dying.values(), pick);
     const zombie = any(zombies.filter(worksOn), pick);
     const said = yes && s.turn?.phase.at === "thinking" ? "§said" : "";
-    if (kind === "arrive") apply(arrived(`m${accepted.length}`, mode, reply, said));
+    if (kind === "arrive") apply(arrived(`m${accepted.length}`, mode, reply, said, unattended));
     if (kind === "stop") {
       const other = s.turn?.id !== one ? s.turn : null;
       apply(stopped(one, said));

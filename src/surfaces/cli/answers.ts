@@ -1,4 +1,4 @@
-// What `hermes setup` is told, and what that makes of the two files.
+// The answers that `hermes setup` collects, and the two files that they produce.
 import { readFileSync } from "node:fs";
 import { ConfigError, messageOf } from "../../core/errors.ts";
 import type { Offer } from "../../core/ports.ts";
@@ -12,21 +12,21 @@ export type Answers = {
   provider: Provider;
   baseUrl: string;
   model: string;
-  /** Empty: as it is. */
+  /** Empty if the key stays as it is. */
   key: string;
-  /** What the server says of the model. */
+  /** The model as its server lists it. */
   offer?: Offer;
-  /** Absent: as they are. */
+  /** Absent if they stay as they are. */
   guards?: Guards;
 };
 
-/** What is in force before anything is changed. `endpoint` is null where it cannot start yet. */
+/** The settings before any change. `endpoint` is null if no usable endpoint is configured. */
 export type Current = { endpoint: Pick<Answers, "provider" | "baseUrl" | "model"> | null; guards: Guards };
 
 export const problemOfKey = (key: string): string | undefined =>
-  /^[\x21-\x7e]*$/.test(key) ? undefined : "A key has no spaces, line breaks or special letters in it.";
+  /^[\x21-\x7e]*$/.test(key) ? undefined : "A key contains no spaces, line breaks or special letters.";
 
-/** The files as they would be, by path. */
+/** The new content of the files, by path. */
 export function draftsOf(home: Home, current: Current, answers: Answers): Map<string, string> {
   const { provider, key } = answers;
   const env = readText(home.env);
@@ -45,9 +45,9 @@ function changesOf(current: Current, answers: Answers): Changes {
     const moved = current.endpoint?.provider !== provider || current.endpoint.baseUrl !== baseUrl;
     changes["model.default"] = model;
     changes["model.base_url"] = known ? undefined : baseUrl;
-    // A key in config.yaml is stronger than .env, and belongs to the server that it was for.
+    // A key in config.yaml overrides .env, and belongs to its own server.
     if (key || moved) changes["model.api_key"] = undefined;
-    // A window belongs to the model that it was for.
+    // A context window belongs to its own model.
     if (offer?.context) changes["model.context_length"] = offer.context;
     else if (moved || current.endpoint?.model !== model) changes["model.context_length"] = undefined;
     if (offer?.price) changes[`prices.${model}`] = { ...offer.price };

@@ -1,10 +1,10 @@
-// hermes cron: what is done at set times. Over the scheduler's notes, or over the gateway that runs them.
+// hermes cron: manages jobs, through the running gateway or directly in the store.
 import * as z from "zod";
 import { messageOf } from "../../core/errors.ts";
 import type { Job, Jobs, Refused, RunningJobs } from "../../core/jobs.ts";
 import { printable } from "../../platform/logline.ts";
 
-/** `runNow` is not there where nothing runs them now. */
+/** `runNow` is missing if no gateway runs. */
 export type CronJobs = Jobs & Partial<Pick<RunningJobs, "runNow">>;
 export type CronOptions = {
   jobs: CronJobs;
@@ -61,7 +61,7 @@ export async function changeJob(
 
 export async function runJob({ jobs, print, complain }: CronOptions, id: string): Promise<number> {
   if (!jobs.runNow) {
-    complain("Nothing runs jobs now. Start the gateway first: hermes gateway");
+    complain("No gateway runs, so no job can run. Start it with: hermes gateway");
     return 1;
   }
   const begun = await jobs.runNow(id);
@@ -90,7 +90,7 @@ function tableOf(jobs: readonly Job[]): string {
   return rows.map((row) => `${row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join("  ")}\n`).join("");
 }
 
-/** By the clock of whoever looks at it. */
+/** In the time zone of the reader. */
 const timeOf = (at: number | null): string =>
   at === null ? "never" : new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "short" }).format(at);
 
@@ -143,7 +143,7 @@ const REFUSED: Record<string, Refused["refused"]> = {
   job_busy: "busy",
 };
 
-/** The jobs of a gateway that runs. */
+/** The jobs of a running gateway. */
 export function remoteJobs({ url, key }: { url: string; key: string }): Required<CronJobs> {
   async function ask<T extends z.ZodType>(shape: T, method: string, path: string, body?: unknown) {
     const answer = await fetch(`${url}/api/jobs${path}`, {

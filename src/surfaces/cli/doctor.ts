@@ -1,4 +1,4 @@
-// `hermes doctor`: looks at everything that must be right for the program to run, changes nothing, says what to do.
+// `hermes doctor`: checks everything that the program needs to run, says what to fix, and changes nothing.
 import { accessSync, constants, lstatSync, readdirSync, type Stats, statfsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { ConfigError, messageOf } from "../../core/errors.ts";
@@ -9,7 +9,7 @@ import { createRedactor } from "../../platform/redact.ts";
 import { describe, type Endpoint } from "./models.ts";
 
 type Status = "ok" | "warn" | "fail";
-/** `says` is what was found; `fix`, where there is something to do, is what to do. */
+/** `says`: the finding. `fix`: what to do, if anything. */
 type Check = { check: string; status: Status; says: string; fix?: string };
 type Setting = { key: string; value: string; from: string };
 
@@ -18,12 +18,12 @@ export type DoctorOptions = {
   nodeVersion: string;
   json: boolean;
   colour: boolean;
-  /** Also ask the model's server. */
+  /** Also contact the server of the model. */
   online: boolean;
   look: () => { warnings: string[]; settings: Setting[]; secrets: string[]; endpoints: () => Endpoint[] };
   /** Opens for reading; must not create or lock anything. */
   openStore: (file: string) => Promise<Pick<Store, "check" | "close">>;
-  /** What holds commands; nothing where a configuration cannot be used. */
+  /** The protections of commands; empty if the configuration cannot be used. */
   sandbox: () => Promise<Omit<Check, "status">[]>;
   print: (text: string) => Promise<void>;
 };
@@ -33,7 +33,7 @@ const ONLINE_MS = 10_000;
 const SYMBOLS: Record<Status, string> = { ok: "✓", warn: "!", fail: "✗" };
 const COLOURS: Record<Status, string> = { ok: "\x1b[32m", warn: "\x1b[33m", fail: "\x1b[31m" };
 
-/** Returns the exit code: 0 all well (or worth a look at most), 1 problems, 78 a configuration that cannot be used. */
+/** Returns the exit code: 0 no problems (warnings at most), 1 problems, 78 unusable configuration. */
 export const examine = async (options: DoctorOptions): Promise<number> => {
   const { home, json, colour, print } = options;
   const config = await checkConfig(options);
@@ -77,16 +77,17 @@ const checkHome = ({ dir, logs }: Home): Check[] => {
   const check = "home";
   const stat = statSync(dir, { throwIfNoEntry: false });
   if (!stat) return [{ check, status: "ok", says: `${dir} is not created yet` }];
-  if (!stat.isDirectory()) return [{ check, status: "fail", says: `${dir} is not a directory`, fix: "move it away" }];
+  if (!stat.isDirectory())
+    return [{ check, status: "fail", says: `${dir} is not a directory`, fix: "move this file away" }];
   if (stat.uid !== process.getuid?.()) {
     const fix = "set HERMES_HOME to a directory of your own";
     return [{ check, status: "fail", says: `${dir} belongs to another user`, fix }];
   }
 
-  // Where others cannot enter the directory, the modes of the files in it open nothing.
+  // If others cannot enter the directory, the modes of its files do not matter.
   const status = (stat.mode & 0o077) === 0 ? "warn" : "fail";
   const open = [dir, ...entriesOf(dir), ...entriesOf(logs)].filter((path) => isOpen(path));
-  if (open.length === 0) return [{ check, status: "ok", says: `${dir}, for you only` }];
+  if (open.length === 0) return [{ check, status: "ok", says: `${dir}, readable by you only` }];
   return open.map((path) => ({
     check,
     status,
@@ -110,20 +111,20 @@ const checkConfig = async ({ look, online }: DoctorOptions): Promise<{ checks: C
     };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    // Each line says itself where it is and what would be right.
+    // Each line already says where the mistake is and what would be right.
     return { checks: error.message.split("\n").map((says) => ({ check, status: "fail", says })), settings: [] };
   }
 };
 
 const checkModel = async ([primary, ...others]: Endpoint[], online: boolean): Promise<Check> => {
   const check = "model";
-  if (!primary) return { check, status: "fail", says: "there is none" };
+  if (!primary) return { check, status: "fail", says: "no model is configured" };
   const says = `${describe(primary)}${others.length ? `, then ${others.map(({ model }) => model).join(", ")}` : ""}`;
-  if (primary.provider === "demo") return { check, status: "warn", says, fix: "choose a real one: hermes setup" };
+  if (primary.provider === "demo") return { check, status: "warn", says, fix: "choose a real model: hermes setup" };
   if (!online) return { check, status: "ok", says };
   const found = await primary.list(ONLINE_MS);
   if (Array.isArray(found)) {
-    const answers = `${says}; it answers and offers ${found.length} models`;
+    const answers = `${says}; the server answers and offers ${found.length} models`;
     const window = found.find(({ id }) => id === primary.model)?.context;
     if (!window || window >= primary.context || primary.guessed) return { check, status: "ok", says: answers };
     const larger = `model.context_length is ${primary.context}, but the server says ${window}`;
@@ -139,7 +140,7 @@ const checkDatabase = async ({ home: { database }, openStore }: DoctorOptions): 
     const store = await openStore(database);
     const faults = await store.check();
     await store.close();
-    if (faults.length === 0) return { check, status: "ok", says: `${database} is whole` };
+    if (faults.length === 0) return { check, status: "ok", says: `${database} has no errors` };
     return {
       check,
       status: "fail",
@@ -149,8 +150,8 @@ const checkDatabase = async ({ home: { database }, openStore }: DoctorOptions): 
   } catch (error) {
     const says = messageOf(error);
     if (/in use|locked|busy/i.test(says))
-      return { check, status: "warn", says, fix: "stop that process to have it checked" };
-    return { check, status: "fail", says, fix: `see whether ${quoted(database)} is a database of hermes` };
+      return { check, status: "warn", says, fix: "stop that process to check the database" };
+    return { check, status: "fail", says, fix: `check that ${quoted(database)} is a hermes database` };
   }
 };
 
@@ -160,7 +161,7 @@ const checkDisk = (dir: string): Check => {
   const free = Math.floor((bavail * bsize) / MEGABYTE);
   const says = `${free >= 1000 ? `${(free / 1000).toFixed(1)} GB` : `${free} MB`} free at ${at}`;
   if (free >= 1000) return { check: "disk", status: "ok", says };
-  const fix = "make room: nothing can be accepted on a full disk";
+  const fix = "free some space: on a full disk no message can be accepted";
   return { check: "disk", status: free >= 100 ? "warn" : "fail", says, fix };
 };
 
@@ -178,7 +179,7 @@ const entriesOf = (dir: string): string[] => {
   try {
     return readdirSync(dir).map((name) => join(dir, name));
   } catch {
-    return []; // not there yet
+    return []; // it does not exist yet
   }
 };
 
@@ -191,11 +192,11 @@ const look = (path: string): Stats | null => {
   try {
     return lstatSync(path);
   } catch {
-    return null; // not there, or under something that is no directory
+    return null; // it does not exist, or a parent is not a directory
   }
 };
 
-/** The path itself, or the nearest directory above it that is there. */
+/** The path itself, or its nearest existing parent. */
 const existing = (path: string): string => (look(path) ? path : existing(dirname(path)));
 
 const quoted = (path: string): string => (/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);

@@ -1,11 +1,11 @@
-// config.yaml and .env, changed in a few places: what else is in them stays, comments too.
+// Edits single values of config.yaml and .env. Everything else in the files stays, including comments.
 import { randomBytes } from "node:crypto";
 import { existsSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { isDeepStrictEqual, parseEnv } from "node:util";
 import { type Document, isMap, isScalar, parseDocument } from "yaml";
 import { ConfigError } from "../../core/errors.ts";
 
-/** By a section, a dot and a name; undefined takes one out. */
+/** Keys are a section, a dot and a name; undefined removes the value. */
 export type Changes = Record<string, string | number | Record<string, number> | undefined>;
 
 export function editYaml(source: string, changes: Changes): string {
@@ -13,7 +13,7 @@ export function editYaml(source: string, changes: Changes): string {
   const document = parseDocument(source, { intAsBigInt: true });
   let changed = false;
   for (const [key, value] of Object.entries(changes)) {
-    const [, section = "", name = ""] = /^([^.]+)\.(.+)$/.exec(key) ?? []; // names of models have dots in them
+    const [, section = "", name = ""] = /^([^.]+)\.(.+)$/.exec(key) ?? []; // names of models contain dots
     const path = [section, name];
     const before: unknown = document.getIn(path);
     if ((typeof before === "bigint" ? Number(before) : before) === value) continue;
@@ -29,7 +29,7 @@ function makeSection(document: Document.Parsed, name: string): void {
   const node = document.get(name, true);
   if (node === undefined || isMap(node)) return;
   if (!isScalar(node))
-    throw new ConfigError(`config.yaml: "${name}:" is too unusual to be changed here; edit it by hand.`);
+    throw new ConfigError(`config.yaml: setup cannot change the section "${name}:"; edit the file by hand.`);
   // `model:` with nothing below it, or `model: some/model`, which is short for its default.
   const section = document.createNode(name === "model" && node.value ? { default: node.value } : {});
   section.commentBefore = node.commentBefore ?? null;
@@ -45,12 +45,12 @@ export function editEnv(source: string, name: string, value: string): string {
   const kept = lines.filter((text, at) => at === first || !ours.test(text));
   const edited = source.trim() === "" ? [line] : first < 0 ? [...kept, line] : kept.with(first, line);
   const text = `${edited.join("\n")}\n`;
-  // A value over several lines may hold something that only looks like ours.
+  // A value over several lines may contain text that only looks like our line.
   if (isDeepStrictEqual({ ...parseEnv(text) }, { ...parseEnv(source), [name]: value })) return text;
-  throw new ConfigError(`.env cannot be changed safely here; set ${name} in it by hand.`);
+  throw new ConfigError(`setup cannot change .env safely; set ${name} in it by hand.`);
 }
 
-/** All of it or nothing, for its owner only. A link stays a link. */
+/** Atomic, and for the owner only. A link stays a link. */
 export function writePrivate(file: string, text: string): void {
   const target = existsSync(file) ? realpathSync(file) : file;
   const draft = `${target}.${randomBytes(6).toString("hex")}`;

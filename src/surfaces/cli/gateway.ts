@@ -1,11 +1,11 @@
-// hermes gateway status | stop | restart | install, and hermes pairing: from another shell, about the gateway of this home.
+// hermes gateway status | stop | restart | install, and hermes pairing: act on the gateway of this HERMES_HOME from another shell.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { PairingDesk } from "../../core/chat.ts";
 import type { Clock } from "../../core/ports.ts";
 
 export type Somewhere = {
-  /** The process that owns the home; null: none does. */
+  /** The process that owns HERMES_HOME, or null. */
   owner(): number | null;
   clock: Clock;
   print(text: string): Promise<void> | void;
@@ -23,12 +23,12 @@ export async function gatewayStatus(
   const found = pid === null ? null : await health();
   if (json) await print(`${JSON.stringify({ running: pid !== null, pid, ...found })}\n`);
   else if (pid === null) await print("The gateway is not running. Start it with: hermes gateway\n");
-  else if (!found) await print(`Process ${pid} owns this home but serves no API; it may be a chat.\n`);
+  else if (!found) await print(`Process ${pid} owns this HERMES_HOME but serves no API; it may be a terminal.\n`);
   else await print(describe(pid, found));
-  return pid === null ? 3 : 0; // as an init script answers
+  return pid === null ? 3 : 0; // 3 is "not running" for init scripts
 }
 
-/** Waits until it is gone. */
+/** Waits until the process is gone. */
 export async function stopGateway({ owner, clock, print }: Somewhere, waitMs: number): Promise<number> {
   const pid = owner();
   if (pid === null) {
@@ -40,7 +40,7 @@ export async function stopGateway({ owner, clock, print }: Somewhere, waitMs: nu
   const until = clock.now() + waitMs;
   while (owner() === pid && clock.now() < until) await clock.sleep(LOOK_MS);
   const gone = owner() !== pid;
-  await print(gone ? "Stopped.\n" : `It is still there. To end it now: kill -9 ${pid} (nothing accepted is lost)\n`);
+  await print(gone ? "Stopped.\n" : `It still runs. To end it now: kill -9 ${pid} (no accepted message is lost)\n`);
   return gone ? 0 : 1;
 }
 
@@ -57,7 +57,9 @@ export async function restartGateway({ owner, clock, print }: Somewhere, waitMs:
   while ((owner() ?? pid) === pid && clock.now() < until) await clock.sleep(LOOK_MS);
   const next = owner();
   const done = next !== null && next !== pid;
-  await print(done ? `Restarted as process ${next}.\n` : "It has not come back yet; hermes gateway status tells.\n");
+  await print(
+    done ? `Restarted as process ${next}.\n` : "It has not restarted yet. Check with: hermes gateway status\n",
+  );
   return done ? 0 : 1;
 }
 
@@ -69,7 +71,7 @@ export async function installService({
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, unit);
   await print(
-    `Wrote ${file}\nNow:\n  systemctl --user daemon-reload\n  systemctl --user enable --now hermes-gateway\n` +
+    `Wrote ${file}\nNow run:\n  systemctl --user daemon-reload\n  systemctl --user enable --now hermes-gateway\n` +
       "To keep it running after you log out: loginctl enable-linger\n",
   );
   return 0;
@@ -81,7 +83,7 @@ export const unitFile = (env: NodeJS.ProcessEnv, home: string): string =>
 function describe(pid: number, health: Health): string {
   const { status, version, uptime_seconds: up, turns_running: turns, inputs_waiting: waiting, channels } = health;
   const lines = [
-    `The gateway runs as process ${pid}: ${String(status)}, version ${String(version)}, for ${Math.round(Number(up))} s`,
+    `The gateway runs as process ${pid}: ${String(status)}, version ${String(version)}, up ${Math.round(Number(up))} s`,
     `Turns running: ${String(turns)}, messages waiting: ${String(waiting)}`,
   ];
   for (const one of Array.isArray(channels) ? channels : []) lines.push(channelLine(one));
@@ -98,7 +100,9 @@ function channelLine(channel: unknown): string {
 export async function makePairingCode(desk: PairingDesk, platform: string, print: Somewhere["print"]): Promise<number> {
   const { code, expiresAt } = await desk.newCode(platform);
   const minutes = Math.max(1, Math.round((expiresAt - Date.now()) / 60_000));
-  await print(`${code}\nGood once, for ${minutes} minutes. Have them send it to the bot in a private chat.\n`);
+  await print(
+    `${code}\nValid once, for ${minutes} minutes. The person sends this code to the bot in a private chat.\n`,
+  );
   return 0;
 }
 
@@ -119,6 +123,6 @@ export async function endPairing(
   print: Somewhere["print"],
 ): Promise<number> {
   const done = await desk.unpair(platform, id);
-  await print(done ? `${platform} ${id} may not talk any more.\n` : `Nobody is paired as ${platform} ${id}.\n`);
+  await print(done ? `${platform} ${id} may no longer talk to the bot.\n` : `Nobody is paired as ${platform} ${id}.\n`);
   return done ? 0 : 1;
 }

@@ -1,4 +1,4 @@
-// hermes policy grants: what was allowed for the rest of a session, and taking it back.
+// hermes policy grants, revoke: lists and revokes approvals that hold for the rest of a session.
 import type { Runtime } from "../../core/runtime.ts";
 import type { Grant } from "../../core/session.ts";
 import { printable } from "../../platform/logline.ts";
@@ -14,7 +14,7 @@ export async function listGrants({ desk, print }: Options, json: boolean): Promi
   const all = await allGrants(desk);
   if (json) await print(all.map((row) => `${JSON.stringify(row)}\n`).join(""));
   else if (all.length) await print(all.map(rowOf).join(""));
-  else await print("Nothing is allowed for the rest of a session. Rules for good are in policy.yaml.\n");
+  else await print("There are no grants. Permanent rules are in policy.yaml.\n");
   return 0;
 }
 
@@ -26,7 +26,7 @@ export async function revokeGrant({ desk, print, complain }: Options, id: string
     return 1;
   }
   for (const { session, call } of chosen) await desk.revoke(session, call, "cli");
-  await print(`Taken back, it asks again:\n${chosen.map(rowOf).join("")}`);
+  await print(`Revoked; these commands ask again:\n${chosen.map(rowOf).join("")}`);
   return 0;
 }
 

@@ -1,4 +1,4 @@
-// `hermes logs`: the end of the log and, with -f, what is written from now on, through any number of rotations.
+// `hermes logs`: shows the end of the log and, with -f, new lines, across any number of rotations.
 import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
 import type { Clock } from "../../core/ports.ts";
 import { rotatedName } from "../../platform/logfile.ts";
@@ -17,12 +17,12 @@ export type LogsOptions = {
   json: boolean;
   follow: boolean;
   colour: boolean;
-  /** Resolves when the text is out, so that a slow reader holds us back. */
+  /** Resolves when the text is written, so that a slow reader slows us down. */
   print: (text: string) => Promise<void>;
   clock: Clock;
 };
 
-/** Follows until the process is ended. Returns false when there is no log. */
+/** With `follow`, runs until the process ends. Returns false if there is no log. */
 export const showLogs = async (options: LogsOptions): Promise<boolean> => {
   const { file, lines, follow, print, clock } = options;
   const last = tail(file, lines, (line) => format(line, options));
@@ -48,11 +48,12 @@ const format = (line: string, { level, json, colour }: LogsOptions): string | nu
     if (!atLeast(record.level, level)) return null;
     return json ? line : pretty(record, colour);
   }
-  // Not ours, or torn by a full disk: nothing that --json or a level could be told of.
+  // A line of another program, or torn by a full disk: it has no level and is not JSON.
   return json || level !== "debug" || line.trim() === "" ? null : printable(line);
 };
 
-/** The last lines that `show` shows, from as many rotated files as that takes, and where the newest file ends. */
+/** The last lines for which `show` returns text, from as many rotated files as needed, and the end of the newest
+ *  file. */
 const tail = (file: string, want: number, show: (line: string) => string | null) => {
   const shown: string[] = [];
   let place: Place = { inode: -1, offset: 0 };
@@ -69,14 +70,14 @@ const tail = (file: string, want: number, show: (line: string) => string | null)
   return { shown: shown.toReversed(), place };
 };
 
-/** The files with something new, oldest first: the one we were in, whatever it is called now, and all after it. */
+/** The files with new lines, oldest first: the one we were reading, whatever its name is now, and all newer ones. */
 const unread = (file: string, place: Place): string[] => {
   const paths = [file];
   if (inodeOf(file) === place.inode) return paths;
   for (let age = 1; ; age += 1) {
     const path = rotatedName(file, age);
     const inode = inodeOf(path);
-    // Gone altogether, deleted by somebody: only the new one is new.
+    // Somebody deleted the file that we were reading: only the present one is new.
     if (inode === null) return [file];
     paths.unshift(path);
     if (inode === place.inode) return paths;
@@ -85,7 +86,7 @@ const unread = (file: string, place: Place): string[] => {
 
 const inodeOf = (path: string): number | null => statSync(path, { throwIfNoEntry: false })?.ino ?? null;
 
-/** The complete lines after `place`; all of the file's if it is another file, or has been emptied. */
+/** The complete lines after `place`; all lines if it is another file or was truncated. */
 const readFrom = (path: string, place: Place): { lines: string[]; place: Place } | null => {
   let fd: number;
   try {

@@ -1,4 +1,4 @@
-// hermes memory: what is remembered, for people to read, find, take out and take along.
+// hermes memory: lists, searches, deletes and exports notes.
 import { messageOf } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import { printable } from "../../platform/logline.ts";
@@ -18,16 +18,16 @@ type Note = { scope: string; target: Target; text: string };
 export async function listMemory({ notes, scope, json, print }: Looking): Promise<void> {
   const all = await notesOf(notes, scope);
   if (json) return print(all.map(lineOf).join(""));
-  if (all.length === 0) return print("Nothing is noted yet.\n");
+  if (all.length === 0) return print("There are no notes yet.\n");
   await print(shown(all));
 }
 
-/** All notes, one JSON object a line: `scope`, `target`, `text`. */
+/** All notes, one JSON object per line: `scope`, `target`, `text`. */
 export async function exportMemory({ notes, scope, print }: Omit<Looking, "json">): Promise<void> {
   for (const note of await notesOf(notes, scope)) await print(lineOf(note));
 }
 
-/** Notes with all of the words, then what was said in conversations. `store` null: there are none yet. */
+/** Notes that contain all words, then passages of conversations. `store` is null if there are no conversations yet. */
 export async function searchMemory(
   looking: Looking & { words: string; store: Pick<Store, "search"> | null; limit: number },
 ): Promise<void> {
@@ -40,20 +40,20 @@ export async function searchMemory(
     return print(
       [...noted.map(lineOf), ...said.map(({ session, at, text }) => lineOf({ session, at, text }))].join(""),
     );
-  if (noted.length + said.length === 0) return print("Nothing was found; try other words.\n");
+  if (noted.length + said.length === 0) return print("Nothing found. Try other words.\n");
   await print(shown(noted));
   for (const { session, at, text } of said)
     await print(`${new Date(at).toISOString().slice(0, 10)} ${printable(session)}\n  ${onLine(text)}\n`);
 }
 
-/** The exit code: 0 gone, 1 there is none or more than one. */
+/** The exit code: 0 deleted, 1 if no note or several notes match. */
 export async function forgetMemory(
   forgetting: Omit<Looking, "json"> & { text: string | undefined; all: boolean },
 ): Promise<number> {
   const { notes, scope = "local", text, all, print } = forgetting;
   if (all) {
     const had = await notes.forget(scope);
-    await print(had ? `All notes of ${printable(scope)} are gone.\n` : `There are no notes of ${printable(scope)}.\n`);
+    await print(had ? `Deleted all notes of ${printable(scope)}.\n` : `There are no notes of ${printable(scope)}.\n`);
     return had ? 0 : 1;
   }
   const wanted = text?.trim() ?? "";
@@ -62,7 +62,7 @@ export async function forgetMemory(
   const found = exact.length > 0 ? exact : entries.filter((note) => wanted !== "" && note.text.includes(wanted));
   const [note, ...others] = found;
   if (!note || others.length > 0) {
-    const why = note ? "Several notes have that in them; give more of the one you mean" : "No note has that in it";
+    const why = note ? "Several notes contain this text; give more of the one you mean" : "No note contains this text";
     await print(`${why}.\n${shown(note ? found : entries)}`);
     return 1;
   }
@@ -72,7 +72,7 @@ export async function forgetMemory(
     await print(`${messageOf(error)}\n`);
     return 1;
   }
-  await print(`Gone: ${onLine(note.text)}\n`);
+  await print(`Deleted: ${onLine(note.text)}\n`);
   return 0;
 }
 

@@ -1,4 +1,4 @@
-// hermes models: which endpoint answers and why, what comes after it, and what else it offers.
+// hermes models: shows the endpoint in use and why, its fallbacks, and the models that it offers.
 import { ConfigError } from "../../core/errors.ts";
 import type { Fault, Model, Offer } from "../../core/ports.ts";
 import { printable } from "../../platform/logline.ts";
@@ -16,7 +16,7 @@ export type Endpoint = {
 };
 
 type ModelsOptions = {
-  /** The primary, then the fallbacks. `unnamed` stands for a model that should be named and is not. */
+  /** The primary endpoint, then the fallbacks. `unnamed` is used if no model is configured. */
   endpoints(unnamed?: string): Endpoint[];
   json: boolean;
   redact(text: string): string;
@@ -51,7 +51,7 @@ export async function showModels(options: ModelsOptions): Promise<number> {
     await say(`\n${found.length} models at ${primary.baseUrl}:\n${found.map(mark).join("")}`);
   }
   if (problem) complain(redact(problem.message));
-  if (!listed) complain(redact(`The models at ${primary.baseUrl} cannot be listed: ${printable(found.reason)}`));
+  if (!listed) complain(redact(`Cannot list the models at ${primary.baseUrl}: ${printable(found.reason)}`));
   return problem ? 78 : listed ? 0 : 1;
 }
 
@@ -60,7 +60,7 @@ function windowsOf(offers: readonly Offer[]) {
   return told.length ? { context_lengths: Object.fromEntries(told) } : {};
 }
 
-/** Whoever has not named a model yet is here to see which there are. */
+/** Without a configured model, the list of models is still shown. */
 function find({ endpoints }: ModelsOptions): { endpoints: Endpoint[]; problem?: ConfigError } {
   try {
     return { endpoints: endpoints() };
@@ -71,8 +71,8 @@ function find({ endpoints }: ModelsOptions): { endpoints: Endpoint[]; problem?: 
 }
 
 export function describe({ provider, model, baseUrl, because }: Endpoint): string {
-  if (provider === "demo") return `the offline demo, a script (${because})`;
-  return printable(`${model} by ${provider} at ${baseUrl} (${because})`);
+  if (provider === "demo") return `offline demo, a script (${because})`;
+  return printable(`${model} via ${provider} at ${baseUrl} (${because})`);
 }
 
 const shown = ({ provider, model, baseUrl, context, because }: Endpoint) => ({

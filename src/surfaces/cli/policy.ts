@@ -1,20 +1,20 @@
-// `hermes policy check`: says what would be decided about a command, and why, without running anything.
+// `hermes policy check`: shows what the policy decides about a command, and why. It runs nothing.
 
 type Judgement = { verdict: "allow" | "ask" | "deny"; reason: string; part: string };
 
 export type PolicyCheckOptions = {
-  /** The command; with `stdin`, undefined. */
+  /** The command; undefined with `stdin`. */
   command: string | undefined;
-  /** One JSON string per line; undefined: judge `command`. */
+  /** One JSON string per line; undefined to judge `command`. */
   stdin: AsyncIterable<string> | Iterable<string> | undefined;
-  /** The policy as it is configured, inside a sandbox or not as the caller chose. */
+  /** The configured policy, inside a sandbox or not, as the caller chose. */
   judge: (command: string) => Judgement | Promise<Judgement>;
-  /** Makes what cannot be seen visible, on one line. */
+  /** Makes invisible characters visible, on one line. */
   escape: (text: string) => string;
   print: (text: string) => Promise<void>;
 };
 
-/** Returns the exit code: 0 judged, whatever the verdict; 2 nothing to judge, or a line that is no JSON string. */
+/** Returns the exit code: 0 judged, whatever the verdict; 2 nothing to judge, or a line that is not a JSON string. */
 export const checkPolicy = async ({ command, stdin, judge, escape, print }: PolicyCheckOptions): Promise<number> => {
   if (stdin === undefined) {
     if (command === undefined) {

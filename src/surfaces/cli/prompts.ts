@@ -1,4 +1,4 @@
-// The questions of `hermes setup`, on a terminal. Ctrl+C or Esc at any of them leaves.
+// The questions of `hermes setup`, on a terminal. Ctrl+C or Esc leaves at any of them.
 import { autocomplete, type CANCEL_SYMBOL, intro, isCancel, log, outro, password, select, text } from "@clack/prompts";
 import { PROVIDERS, type Provider, providerNamed } from "../../core/providers.ts";
 import { printable } from "../../platform/logline.ts";
@@ -9,7 +9,7 @@ import type { SetupFlags, Teller } from "./setup.ts";
 type Desk = {
   flags: SetupFlags;
   clean(text: string): string;
-  /** The endpoint that would be in force. */
+  /** The endpoint that these answers would give. */
   primaryOf(answers: Answers): Endpoint;
 };
 type Before = Omit<Answers, "key"> & { key?: string };
@@ -43,7 +43,7 @@ export function openPrompts({ flags, clean, primaryOf }: Desk) {
     const first = providerNamed(flags.provider) ?? known;
     const provider = answered(
       await select<Provider>({
-        message: "Who answers?",
+        message: "Which provider?",
         options: PROVIDERS.map((value) => ({ value, label: value.label, hint: value.hint })),
         ...(first && { initialValue: first }),
       }),
@@ -62,27 +62,27 @@ export function openPrompts({ flags, clean, primaryOf }: Desk) {
   const askAddress = async (given: string) =>
     answered(
       await text({
-        message: "Where does it answer?",
+        message: "What is its address?",
         placeholder: "http://127.0.0.1:11434/v1",
         initialValue: given,
         validate: (value = "") =>
-          /^https?:\/\/[^\s/]+/.test(value) ? undefined : "An address such as http://127.0.0.1:11434/v1",
+          /^https?:\/\/[^\s/]+/.test(value) ? undefined : "Give an address such as http://127.0.0.1:11434/v1",
       }),
     );
 
   const askKey = async (known: boolean, needed: boolean) =>
     answered(
       await password({
-        message: `Its key${known ? " (Enter: stays as it is)" : needed ? "" : " (Enter: none)"}`,
-        validate: (value = "") => (value || known || !needed ? problemOfKey(value) : "There is no key yet."),
+        message: `API key${known ? " (Enter keeps the present one)" : needed ? "" : " (Enter: none)"}`,
+        validate: (value = "") => (value || known || !needed ? problemOfKey(value) : "A key is needed."),
       }),
     );
 
   async function askName(answers: Answers, usual: string): Promise<string> {
     const endpoint = primaryOf(answers);
-    log.step(clean(`Asking ${endpoint.baseUrl} what it offers …`));
+    log.step(clean(`Asking ${endpoint.baseUrl} for its list of models …`));
     const found = await endpoint.list(LIST_MS);
-    if (!Array.isArray(found)) teller.warn(`It does not say: ${found.reason}`);
+    if (!Array.isArray(found)) teller.warn(`The list is not available: ${found.reason}`);
     const names = [...new Set([...(usual ? [usual] : []), ...(Array.isArray(found) ? found.map(({ id }) => id) : [])])];
     const chosen =
       Array.isArray(found) && names.length > 0
@@ -93,7 +93,7 @@ export function openPrompts({ flags, clean, primaryOf }: Desk) {
               maxItems: 10,
               options: [
                 ...names.map((value) => ({ value, label: printable(value) })),
-                { value: OTHER, label: "another one …" },
+                { value: OTHER, label: "another model …" },
               ],
               filter: (typed, { value }) => value === OTHER || value.toLowerCase().includes(typed.toLowerCase()),
             }),
@@ -101,7 +101,7 @@ export function openPrompts({ flags, clean, primaryOf }: Desk) {
         : OTHER;
     if (chosen !== OTHER) return chosen;
     const typed = await text({
-      message: "Which model? Its name",
+      message: "Name of the model",
       initialValue: usual,
       validate: (value = "") => (value.trim() ? undefined : "The model needs a name."),
     });
@@ -117,8 +117,8 @@ export function openPrompts({ flags, clean, primaryOf }: Desk) {
         message: "What now?",
         options: [
           { value: "again" as const, label: "Change something" },
-          { value: "save" as const, label: "Save it all the same" },
-          { value: "leave" as const, label: "Leave, and change nothing" },
+          { value: "save" as const, label: "Save anyway" },
+          { value: "leave" as const, label: "Leave without changes" },
         ],
       });
       return isCancel(next) ? "leave" : next;
@@ -133,21 +133,21 @@ export function openPrompts({ flags, clean, primaryOf }: Desk) {
 async function askGuards(before: Current["guards"]): Promise<Current["guards"]> {
   const approvals = answered(
     await select({
-      message: "Before a command that could do harm",
+      message: "Before a risky command",
       options: [
-        { value: "manual" as const, label: "ask me", hint: "no answer is a no" },
-        { value: "off" as const, label: "never ask", hint: "only what is never allowed is still refused" },
+        { value: "manual" as const, label: "ask me", hint: "no answer counts as no" },
+        { value: "off" as const, label: "never ask", hint: "commands that are never allowed are still refused" },
       ],
       initialValue: before.approvals,
     }),
   );
   const sandbox = answered(
     await select({
-      message: "Commands run in a sandbox",
+      message: "Run commands in a sandbox",
       options: [
-        { value: "auto" as const, label: "where the system can" },
-        { value: "required" as const, label: "always", hint: "without one nothing runs" },
-        { value: "off" as const, label: "never", hint: "they can do whatever you can" },
+        { value: "auto" as const, label: "if the system supports it" },
+        { value: "required" as const, label: "always", hint: "without a sandbox no command runs" },
+        { value: "off" as const, label: "never", hint: "commands can do whatever you can" },
       ],
       initialValue: before.sandbox,
     }),

@@ -1,5 +1,5 @@
-// hermes setup: asks, tries, then writes. Nothing is changed before the last step; the key goes into .env, everything
-// else into config.yaml, and what is tried is exactly what will be in force.
+// hermes setup: asks for the settings, tests them, then writes them. Nothing is changed before the last step. The key goes into
+// .env, everything else into config.yaml. The test uses exactly the configuration that will be written.
 import { text as readAll } from "node:stream/consumers";
 import { ConfigError } from "../../core/errors.ts";
 import type { Clock, FaultKind } from "../../core/ports.ts";
@@ -25,7 +25,7 @@ type Outlook = {
 type SetupOptions = {
   flags: SetupFlags;
   home: Home;
-  /** What would be in force if these texts were the files; throws a ConfigError. */
+  /** The configuration that these texts would give; throws a ConfigError. */
   look(drafts?: ReadonlyMap<string, string>): Outlook;
   clock: Clock;
 };
@@ -35,20 +35,20 @@ export type Teller = Record<"step" | "success" | "warn", (text: string) => void>
 const TEST_MS = 60_000;
 const LIST_MS = 10_000;
 const ADVICE: Record<FaultKind, string> = {
-  auth: "The key was refused: check that it is whole, and meant for this provider.",
-  quota: "The account has no credit left, or the key has a limit: see the provider's site.",
-  rate_limited: "The key works, but there were too many calls just now: try again in a minute.",
-  bad_request: "Most often there is no such model, or the address is wrong.",
-  network: "Nothing answers there: check the address, and that the server is running.",
-  unavailable: "The provider has trouble of its own: try again in a minute.",
-  stalled: "It is slow, or still loading the model: try again.",
-  incomplete: "It answers, but not as it should: is this a chat model?",
-  empty: "It answers, but with nothing at all: is this a chat model?",
-  exhausted: "It thinks longer than its limit of output tokens allows: raise the limit at the server.",
-  garbled: "It answers, but not as it should: is the address right? It often ends in /v1.",
-  oversized: "It answers without end: is this a chat model?",
-  too_long: "The model takes too little text to be of use here: choose one with a larger window.",
-  filtered: "The provider refuses to answer: choose another model.",
+  auth: "The provider refused the key: check that it is complete and belongs to this provider.",
+  quota: "The account has no credit left, or the key has a limit: see the provider's website.",
+  rate_limited: "The key works, but there were too many calls: try again in a minute.",
+  bad_request: "Usually the model does not exist, or the address is wrong.",
+  network: "No server answers at this address: check the address, and that the server is running.",
+  unavailable: "The provider has a problem: try again in a minute.",
+  stalled: "The server is slow, or still loads the model: try again.",
+  incomplete: "The server sends incomplete answers: is this a chat model?",
+  empty: "The server sends empty answers: is this a chat model?",
+  exhausted: "The model used all its output tokens for reasoning: raise the limit at the server.",
+  garbled: "The server sends answers in another format: is the address right? It often ends in /v1.",
+  oversized: "The answer is too long: is this a chat model?",
+  too_long: "The context window of this model is too small: choose another model.",
+  filtered: "The provider filtered the answer: choose another model.",
 };
 
 /** Returns the exit code. */
@@ -109,7 +109,7 @@ function currentOf({ look, home }: SetupOptions): Current {
     return { endpoint: endpointOf(endpoints), guards };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    throw new ConfigError(`${error.message}\nNothing was changed: mend ${home.config} or ${home.env} first.`);
+    throw new ConfigError(`${error.message}\nNothing was changed: fix ${home.config} or ${home.env} first.`);
   }
 }
 
@@ -123,7 +123,7 @@ function endpointOf(endpoints: Outlook["endpoints"]): Current["endpoint"] {
     const provider = routed ?? providerNamed(format);
     return provider ? { provider, baseUrl, model } : null;
   } catch {
-    return null; // it cannot start like this: that is what we are here for
+    return null; // an unusable endpoint is the reason to run setup
   }
 }
 
@@ -133,7 +133,7 @@ function primaryOf({ endpoints }: Outlook): Endpoint {
   return primary;
 }
 
-/** A string says what is missing. */
+/** A string is an error message that says what is missing. */
 async function fromFlags({ flags, home }: SetupOptions, current: Current): Promise<Answers | string> {
   const provider = providerNamed(flags.provider);
   if (!provider) return howTo(home);
@@ -141,15 +141,15 @@ async function fromFlags({ flags, home }: SetupOptions, current: Current): Promi
   const vendor = provider.usual;
   const before = current.endpoint?.provider === provider ? current.endpoint : null;
   const baseUrl = flags.baseUrl ?? before?.baseUrl ?? vendor?.baseUrl;
-  if (!baseUrl) return "--base-url is missing: where the server answers, such as http://127.0.0.1:11434/v1";
+  if (!baseUrl) return "--base-url is missing: give the address of the server, such as http://127.0.0.1:11434/v1";
   const model = flags.model ?? (before?.baseUrl === baseUrl ? before.model : vendor?.model);
-  if (!model) return "--model is missing: the model that the server should use.";
+  if (!model) return "--model is missing: name the model that the server should use.";
   const key = flags.keyStdin ? (await readAll(process.stdin)).trim() : "";
-  if (flags.keyStdin && !key) return "--key-stdin: there is nothing on stdin.";
+  if (flags.keyStdin && !key) return "--key-stdin: stdin is empty.";
   return problemOfKey(key) ?? { provider, baseUrl, model, key };
 }
 
-/** Undefined: it works. */
+/** Returns undefined if the test passed, else the reason. */
 async function tryOut(
   { clock, home }: SetupOptions,
   { provider, baseUrl, model, key }: Answers,
@@ -164,9 +164,9 @@ async function tryOut(
     const stronger = outlook.settings.filter(
       ({ key, from }) => /^(model|providers)\./.test(key) && !ours.some((place) => from.startsWith(place)),
     );
-    teller.warn(`Stronger than what you chose: ${[...new Set(stronger.map(({ from }) => from))].join(", ")}`);
+    teller.warn(`These settings override your choice: ${[...new Set(stronger.map(({ from }) => from))].join(", ")}`);
   }
-  teller.step(`Asking ${describe(endpoint)} …`);
+  teller.step(`Testing ${describe(endpoint)} …`);
   const tooLong = linked([], { clock, ms: TEST_MS });
   const began = performance.now();
   const messages = [{ role: "user" as const, text: "Answer with one word: ok" }];
@@ -174,13 +174,13 @@ async function tryOut(
   const hear = { text: () => {}, reasoning: () => {}, alive: () => {} };
   const result = await endpoint.open().call(request, hear, tooLong.signal);
   tooLong.release();
-  if (result.end === "aborted") return `It does not work: no answer in ${TEST_MS / 1_000} s. ${ADVICE.stalled}`;
-  if (result.end === "fault") return `It does not work: ${result.reason.replace(/\.$/, "")}. ${ADVICE[result.kind]}`;
-  teller.success(`It works: answered in ${((performance.now() - began) / 1_000).toFixed(1)} s.`);
+  if (result.end === "aborted") return `The test failed: no answer in ${TEST_MS / 1_000} s. ${ADVICE.stalled}`;
+  if (result.end === "fault") return `The test failed: ${result.reason.replace(/\.$/, "")}. ${ADVICE[result.kind]}`;
+  teller.success(`The test passed: answered in ${((performance.now() - began) / 1_000).toFixed(1)} s.`);
   return undefined;
 }
 
-/** With the window and the price of the model, where its server says them. */
+/** Adds the context window and the price of the model, if its server lists them. */
 async function withOffer(answers: Answers, outlook: Outlook): Promise<Answers> {
   if (answers.provider.format === "demo") return answers;
   const found = await primaryOf(outlook).list(LIST_MS);
@@ -193,7 +193,7 @@ function save({ home }: SetupOptions, current: Current, answers: Answers, teller
   for (const [file, text] of draftsOf(home, current, answers)) {
     if (text === readText(file)) continue;
     writePrivate(file, text);
-    teller.success(`Written: ${file}`);
+    teller.success(`Wrote ${file}`);
   }
 }
 
@@ -202,7 +202,7 @@ function refuse(text: string, code = 2): number {
   return code;
 }
 
-const howTo = (home: Home) => `setup asks questions, and there is no terminal to ask on. Give it the answers:
+const howTo = (home: Home) => `setup needs a terminal for its questions. Without one, give the answers as options:
   hermes setup --provider ${NAMES.join("|")} [--model NAME] [--base-url URL] [--key-stdin] --yes
-or set them yourself: ${alternatives(VENDORS.map(({ keyVariable }) => keyVariable))} in the environment or in ${home.env},
+or set ${alternatives(VENDORS.map(({ keyVariable }) => keyVariable))} in the environment or in ${home.env},
 and model.provider, model.default and model.base_url in ${home.config}`;

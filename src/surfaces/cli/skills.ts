@@ -1,4 +1,4 @@
-// hermes skills: which there are, what is in them, and whose are used.
+// hermes skills: lists and shows skills, and changes which workspaces are trusted.
 import { messageOf } from "../../core/errors.ts";
 import { printable } from "../../platform/logline.ts";
 
@@ -52,7 +52,7 @@ export async function trustSkills({ trust, dir, print }: { trust: Trust; dir: st
   try {
     const real = printable(await trust.add(dir));
     await print(
-      `Skills in ${real}/skills and ${real}/.hermes/skills are used from now on, also those that come later.\n`,
+      `hermes now uses the skills in ${real}/skills and ${real}/.hermes/skills, including those added later.\n`,
     );
     return 0;
   } catch (error) {
@@ -61,12 +61,14 @@ export async function trustSkills({ trust, dir, print }: { trust: Trust; dir: st
   }
 }
 
-/** The exit code: 1 it was not trusted, or that cannot be told. */
+/** The exit code: 1 if the directory was not trusted, or the list cannot be read. */
 export async function untrustSkills(given: { trust: Trust; dir: string; print: Print }): Promise<number> {
   const { trust, dir, print } = given;
   try {
     const was = await trust.remove(dir);
-    await print(was ? `Skills in ${printable(dir)} are no longer used.\n` : `${printable(dir)} was not trusted.\n`);
+    await print(
+      was ? `hermes no longer uses the skills in ${printable(dir)}.\n` : `${printable(dir)} was not trusted.\n`,
+    );
     return was ? 0 : 1;
   } catch (error) {
     await print(`${printable(messageOf(error))}\n`);

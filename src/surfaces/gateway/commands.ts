@@ -6,7 +6,7 @@ import type { Person, Place } from "../../core/chat.ts";
 import { grantsCommand } from "../../core/grant.ts";
 import type { Notes } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { Image, Mode } from "../../core/session.ts";
+import type { Image, Mode, Unattended } from "../../core/session.ts";
 import { type Access, asRecord } from "./access.ts";
 import { BESIDE } from "./outbox.ts";
 import type { Questions } from "./questions.ts";
@@ -60,6 +60,7 @@ export function createCommands(options: {
   sessions: Sessions;
   questions: Questions;
   busyMode(platform: string): Mode;
+  unattended(platform: string): Unattended | undefined;
   models(): readonly string[];
   skills(): Promise<string>;
   /** Somebody leaves that conversation for a new one. */
@@ -139,7 +140,8 @@ export function createCommands(options: {
         await notes.set(`route/${session}`, { to: key });
         const by = personOf(platform, from);
         const request = { session, source: "background", key: `${platform} ${message}`, text: rest, by } as const;
-        await runtime.accept({ ...request, mode: "queue", reply: "push" });
+        const unattended = options.unattended(platform);
+        await runtime.accept({ ...request, mode: "queue", reply: "push", ...(unattended && { unattended }) });
         return "🔧 Working on it beside this conversation. I'll tell you when it is done.";
       },
     },

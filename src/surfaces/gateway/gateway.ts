@@ -4,7 +4,7 @@ import type { Chat } from "../../core/chat.ts";
 import { ConfigError, messageOf } from "../../core/errors.ts";
 import type { Channel, Clock, Log } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { Entry, Mode } from "../../core/session.ts";
+import type { Entry, Mode, Unattended } from "../../core/session.ts";
 import { within } from "../../core/wait.ts";
 import { type Access, createAccess, type Lists } from "./access.ts";
 import { createCommands } from "./commands.ts";
@@ -25,6 +25,8 @@ export type GatewayOptions = {
   lists(platform: string): Lists;
   approvers: "asker" | "admins";
   busyMode(platform: string): Mode;
+  /** How approvals are decided on a platform where nobody can be asked. */
+  unattended(platform: string): Unattended | undefined;
   models(): readonly string[];
   /** What can be looked up, for a person. */
   skills(): Promise<string>;
@@ -54,8 +56,9 @@ export type Gateway = {
 };
 
 const NOTICE = {
-  shutdown: "⚠️ Gateway shutting down. A task that is not done in time is interrupted and goes on after the next start.",
-  restart: "♻️ Gateway restarting. A task that is not done in time will resume by itself afterwards.",
+  shutdown:
+    "⚠️ Gateway shutting down. A task that does not finish in time is interrupted and continues after the next start.",
+  restart: "♻️ Gateway restarting. A task that does not finish in time will resume by itself afterwards.",
 };
 /** What was noted of messages that nobody brings again after so long. */
 const FORGET_MS = 2 * 86_400_000;
@@ -89,12 +92,13 @@ export function createGateway(options: GatewayOptions): Gateway {
     sessions,
     questions,
     busyMode,
+    unattended: options.unattended,
     models: options.models,
     skills: options.skills,
     left: options.left,
     restart: async () => {
       const { turns } = await runtime.load();
-      if (!requestRestart({ turn: null })) return "⏳ A restart is under way already.";
+      if (!requestRestart({ turn: null })) return "⏳ A restart is already under way.";
       return turns ? `⏳ Draining ${turns} active agent(s) before restart...` : "♻️ Restarting gateway...";
     },
   });
@@ -110,6 +114,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     newKey,
     files: options.files,
     sharedGroups: options.sharedGroups,
+    unattended: options.unattended,
   });
 
   return {

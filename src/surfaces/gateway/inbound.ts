@@ -1,13 +1,14 @@
 // From what a chat platform tells us to an accepted input, and the short answers on the way. When `heard` resolves, what was
 // said is durable; when it rejects, nothing was taken and the platform brings it again. What is brought twice is done once.
 
+import { ACKNOWLEDGEMENT } from "../../conversation/acknowledge.ts";
 import { SCOPES } from "../../conversation/choice.ts";
 import { createBounded } from "../../core/bounded.ts";
 import type { Chat, Ears, Heard, Place } from "../../core/chat.ts";
 import { Refusal } from "../../core/errors.ts";
 import type { Clock, Notes } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { Applied, Image, Mode } from "../../core/session.ts";
+import type { Applied, Image, Mode, Unattended } from "../../core/session.ts";
 import { sessionDir } from "../../platform/session-dirs.ts";
 import { type Access, asRecord } from "./access.ts";
 import { keepAttachments } from "./attachments.ts";
@@ -31,14 +32,10 @@ export type TalkOptions = {
   files: string;
   /** Groups where all share one session. */
   sharedGroups: boolean;
+  /** How approvals are decided on a platform where nobody can be asked. Undefined: whoever talks there is asked. */
+  unattended(platform: string): Unattended | undefined;
 };
 
-const ACK: Record<Applied, string> = {
-  began: "",
-  interrupt: "⚡ Interrupting current task. I'll respond to your message shortly.",
-  queue: "⏳ Queued for the next turn. I'll respond once the current task finishes.",
-  steer: "⏩ Steered into current run. Your message arrives after the next tool call.",
-};
 const DRAINING = {
   fresh: "⏳ Gateway is restarting and is not accepting new work right now.",
   busy: "⏳ Gateway is restarting. Your message is queued for the next turn.",
@@ -57,6 +54,7 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
 
   return (chat) => {
     const { platform } = chat;
+    const unattended = options.unattended(platform);
     const say = (place: Place, text: string, key: string) => {
       if (text) void tell.say(chat, place, { text: fitting(text, chat.longest) }, key);
     };
@@ -141,6 +139,7 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
       const { applied, replayed } = await runtime.accept({
         ...request,
         reply: "push",
+        ...(unattended && { unattended }),
         ...(model && { model }),
         ...(shown.length && { images: shown }),
       });
@@ -148,7 +147,7 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
     }
 
     function acknowledge(place: Place, session: string, applied: Applied, key: string) {
-      const words = applied !== "began" && runtime.draining() ? DRAINING.busy : ACK[applied];
+      const words = applied !== "began" && runtime.draining() ? DRAINING.busy : ACKNOWLEDGEMENT[applied];
       const name = `${session} ${words}`;
       if (clock.now() - (acked.get(name) ?? 0) < ACK_AGAIN_MS) return;
       acked.set(name, clock.now());
@@ -187,6 +186,7 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
             mode: waits.mode === "steer" ? "steer" : "queue",
             reply: "push",
             by: personOf(platform, from),
+            ...(unattended && { unattended }),
             ...(images.length && { images }),
           });
         }
@@ -227,7 +227,7 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
 const fitting = (text: string, longest: number) => (text.length > longest ? `${text.slice(0, longest - 1)}…` : text);
 
 const caughtText = (name: string) =>
-  `⚠️ I was restarted in the middle of \`/${name}\`. Look, and say it again if it is not done.`;
+  `⚠️ I was restarted in the middle of \`/${name}\`. Check whether it was done, and send it again if not.`;
 
 function answerOf(note: unknown): Decision | null {
   const { session, call, allow, text, scope } = asRecord(note) ?? {};

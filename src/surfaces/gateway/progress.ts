@@ -1,5 +1,6 @@
 // What a chat sees of a turn while it runs: that we are at work, one message that is edited as tools run and words come, and
 // the questions it asks. Only a view: the answer itself goes through the outbox.
+import { followTurn } from "../../conversation/follow-turn.ts";
 import type { Chat, Place } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log, Notes } from "../../core/ports.ts";
@@ -42,12 +43,15 @@ type Watched = {
   calls: Map<string, string>;
   chat: Chat;
   place: Place;
+  /** Whoever talks there is asked. */
+  attended: boolean;
 };
 
 const TYPING_MS = 4_000;
 const LONGEST_WAIT_MS = 30_000;
 const MARKS = { cancelled: "⏹ Stopped.", interrupted: "⚡ Interrupted." };
-const CUT_OFF = "⚠️ I was restarted in the middle of this, and it does not go on by itself. Say something to go on.";
+const CUT_OFF =
+  "⚠️ I was restarted in the middle of this, and it does not continue by itself. Send a message to continue.";
 
 export function createShow(options: Options): Show {
   const { runtime, chats, notes, questions, tell, clock, log, progress } = options;
@@ -103,8 +107,9 @@ export function createShow(options: Options): Show {
     const view = createView({ chat, place, turn, notes, tell, clock, log });
     const typing = keepTyping(chat, place);
     try {
+      const attended = first.input.unattended === undefined;
       const calls = new Map(before.flatMap((entry) => linesOf(entry)));
-      const outcome = await follow({ session, turn, seen, signal, view, calls, chat, place });
+      const outcome = await follow({ session, turn, seen, signal, view, calls, chat, place, attended });
       typing.abort("over");
       if (outcome === "cancelled" || outcome === "interrupted") await view.end(MARKS[outcome]);
       if (outcome === "cut off" && !(await view.end(CUT_OFF)))
@@ -115,15 +120,15 @@ export function createShow(options: Options): Show {
     }
   }
 
-  async function follow({ session, turn, seen, signal, view, calls, chat, place }: Watched) {
+  async function follow({ session, turn, seen, signal, view, calls, chat, place, attended }: Watched) {
     const line = (call: string, mark: string) => {
       if (progress !== "off") view.line(call, `${mark} ${calls.get(call) ?? "tool"}`);
     };
-    for await (const update of runtime.follow(session, String(seen.seq), signal)) {
+    for await (const update of followTurn(runtime, { session, id: turn, cursor: String(seen.seq) }, signal)) {
       if ("delta" in update) view.say(update.delta);
       else if ("reset" in update) view.unsay();
       else if ("notice" in update) view.notice(update.notice);
-      if (!("entry" in update) || update.entry.turn !== turn) continue;
+      if (!("entry" in update)) continue;
       const { entry } = update;
       switch (entry.kind) {
         case "thought":
@@ -131,7 +136,7 @@ export function createShow(options: Options): Show {
           if (entry.calls.length) view.unsay();
           break;
         case "asked":
-          questions.ask(chat, place, session, turn, { call: entry.call, ...entry.ask });
+          if (attended) questions.ask(chat, place, session, turn, { call: entry.call, ...entry.ask });
           break;
         case "decided":
           await questions.settle(chat, place, session, entry.call, `${entry.allow ? "✅" : "❌"} ${entry.text}`);

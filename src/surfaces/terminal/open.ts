@@ -215,5 +215,5 @@ async function save(file: string, text: string, roots: readonly string[]): Promi
 export function modelLine({ endpoints }: Pick<Settings, "endpoints">): string {
   const [first] = endpoints;
   if (first?.provider === "demo") return "OFFLINE DEMO MODEL (a script; set a key with: hermes setup)";
-  return `${first?.model} by ${first?.provider} (${first?.because})`;
+  return `${first?.model} via ${first?.provider} (${first?.because})`;
 }

@@ -36,7 +36,7 @@ export function linePen(answer: (text: string) => void, aside: (line: string) =>
     started: ({ tool, args }) => beside(`→ ${tool} ${preview(args)}`.trimEnd()),
     acted: ({ tool, outcome, ms }) => beside(`${MARK[outcome]} ${tool} ${outcome} (${lasting(ms)})`),
     asked: ({ text, choices }) => beside(`? ${text}\n  [${choices.join(" / ")}]`),
-    decided: (allow, text) => beside(`${allow ? "Allowed" : "Denied"}: ${text}`),
+    decided: (allow, text) => beside(decidedLine(allow, text)),
     aside: beside,
     notice(line) {
       if (line) beside(line);
@@ -44,6 +44,8 @@ export function linePen(answer: (text: string) => void, aside: (line: string) =>
     ended: end,
   };
 }
+
+export const decidedLine = (allow: boolean, text: string): string => `${allow ? "Allowed" : "Denied"}: ${text}`;
 
 export function openPlain({ input, output, now }: Io): Surface {
   const terminal = output.isTTY === true;

@@ -1,9 +1,10 @@
 // hermes run "prompt": one turn, its answer on stdout, everything else on stderr.
+import { followTurn } from "../../conversation/follow-turn.ts";
 import { Refusal } from "../../core/errors.ts";
 import type { Runtime, Update } from "../../core/runtime.ts";
-import type { Entry, Image } from "../../core/session.ts";
+import type { Image, Unattended } from "../../core/session.ts";
 import { clean, withoutControls } from "./clean.ts";
-import { linePen } from "./plain.ts";
+import { decidedLine, linePen } from "./plain.ts";
 import { createTeller } from "./updates.ts";
 
 export type RunOptions = {
@@ -16,8 +17,7 @@ export type RunOptions = {
   images: Image[];
   json: boolean;
   quiet: boolean;
-  /** What to say to a question that nobody is there to answer. */
-  unattended: "deny" | "allow";
+  unattended: Unattended;
   /** Neither gets to see a control sequence that a model or a tool wrote. `terminal`: what `out` writes to is one. */
   out(text: string): void;
   err(line: string): void;
@@ -41,6 +41,7 @@ export async function runOnce(options: RunOptions): Promise<number> {
     text,
     mode: "queue",
     reply: "pull",
+    unattended: options.unattended,
     ...(model && { model }),
     ...(options.images.length && { images: options.images }),
   });
@@ -52,14 +53,12 @@ export async function runOnce(options: RunOptions): Promise<number> {
     ? (update: Update) => options.out(`${jsonOf(eventOf(update, turn))}\n`)
     : createTeller(linePen(out, (line) => (quiet ? undefined : err(line))));
   const over = new AbortController();
-  let ours = false; // the session may still be busy with an earlier turn
   try {
-    for await (const update of runtime.follow(session, receipt.cursor, over.signal)) {
-      const entry = "entry" in update ? update.entry : null;
-      if (entry?.kind === "began") ours = entry.turn === turn;
-      if (entry ? entry.turn !== turn : !ours) continue;
+    for await (const update of followTurn(runtime, receipt, over.signal)) {
       show(update);
-      if (entry?.kind === "asked") await answer(options, entry);
+      const entry = "entry" in update ? update.entry : null;
+      // Also where nothing else is shown: what was wanted may not have been done.
+      if (entry?.kind === "decided" && (json || quiet)) err(decidedLine(entry.allow, entry.text));
       if (entry?.kind === "withdrawn") return EXIT.cancelled;
       if (entry?.kind === "ended") return EXIT[entry.outcome];
     }
@@ -73,13 +72,6 @@ export async function runOnce(options: RunOptions): Promise<number> {
 /** JSON escapes control characters, but not those of the second set (U+009B begins a sequence like ESC [). */
 const jsonOf = (event: Record<string, unknown>): string =>
   JSON.stringify(event).replaceAll(/[\x7f-\x9f]/g, (char) => `\\u00${char.charCodeAt(0).toString(16)}`);
-
-async function answer({ runtime, session, unattended, err }: RunOptions, entry: Extract<Entry, { kind: "asked" }>) {
-  const allow = unattended === "allow" && entry.ask.kind === "approval";
-  const text = allow ? "Allowed: nobody is there, and that is configured." : "Denied: nobody is there to ask.";
-  err(text);
-  await runtime.answer({ session, call: entry.call, allow, text, by: "unattended" });
-}
 
 /** A line for a program: entries as they are stored, text as it comes. */
 function eventOf(update: Update, turn: string): Record<string, unknown> {

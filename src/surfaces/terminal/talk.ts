@@ -1,5 +1,6 @@
 // A person's talk with the agent: everything that can be entered, and what is shown of it. How it is typed and shown
 // is the view's business. Whatever is entered is durable, or done, when `enter` returns; when it throws, nothing was.
+import { ACKNOWLEDGEMENT } from "../../conversation/acknowledge.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { AcceptRequest, Answer, Receipt, Runtime } from "../../core/runtime.ts";
 import type { Image, Input, Mode, Usage } from "../../core/session.ts";
@@ -38,12 +39,6 @@ const READ = 2_000;
 const SHOWN = 10;
 const PAGE = 1_000;
 
-const BECAME = {
-  began: "",
-  interrupt: "⚡ Interrupting current task. I'll respond to your message shortly.",
-  queue: "⏳ Queued for the next turn. I'll respond once the current task finishes.",
-  steer: "⏩ Steered into current run. Your message arrives after the next tool call.",
-};
 /** Alt+Enter: what the mode does not do. */
 const OTHER: Record<Mode, Mode> = { interrupt: "queue", queue: "interrupt", steer: "interrupt" };
 
@@ -146,7 +141,7 @@ export function createTalk(options: TalkOptions) {
     const { applied } = await accepting;
     unsure = null;
     if (!more.task) carried = "";
-    if (BECAME[applied]) view.acknowledge(BECAME[applied]);
+    if (ACKNOWLEDGEMENT[applied]) view.acknowledge(ACKNOWLEDGEMENT[applied]);
   }
 
   async function accept(text: string, more: Partial<AcceptRequest>): Promise<Receipt> {

@@ -8,7 +8,8 @@ import type { Marks } from "./seen.ts";
 import { plain } from "./text.ts";
 import { Trouble, troubleOf } from "./trouble.ts";
 
-/** Runs a program with these arguments, without a shell, for all of its output; 126 and more: it could not be started. */
+/** Runs a program with these arguments, without a shell, and returns all of its output. A code of 126 or more means
+ *  that it could not be started. */
 export type RunProgram = (
   args: readonly string[],
   options: { cwd: string; signal: AbortSignal },
@@ -28,7 +29,7 @@ export const Path = z
   .min(1, "is empty: give a path")
   .max(4_096, "is too long for a path")
   .refine((path) => !path.includes("\0"), "contains a NUL character: leave it out");
-/** What could not be written as UTF-8 would be changed silently. */
+/** Text that is not valid Unicode would be changed silently when it is written as UTF-8. */
 export const Content = (most: number) =>
   z
     .string()
@@ -38,7 +39,7 @@ export const Content = (most: number) =>
 const APPROVAL_MS = 300_000;
 const PREVIEW = 4_000;
 
-/** `preview`: what would be written, so that the person who is asked sees it. */
+/** `preview`: the content that would be written, shown to the person who is asked. */
 export async function gateOf(
   { confine, display }: Files,
   wish: { tool: string; session: string; access: Access; paths: readonly string[]; preview?: string },
@@ -58,14 +59,14 @@ export async function gateOf(
 const shortened = (text: string) =>
   text.length <= PREVIEW ? text : `${text.slice(0, PREVIEW)}\n[and ${text.length - PREVIEW} more characters]`;
 
-/** Where it is. Somebody who had to be asked was asked before (C2 in confine.ts). */
+/** The real path. If approval was needed, it was given before (C2 in confine.ts). */
 export async function reach({ confine }: Files, path: string, access: Access, session: string): Promise<string> {
   const verdict = await confine.locate(path, access, session);
   if (verdict.is === "no") throw new Trouble(`Not run: ${verdict.why}`);
   return verdict.real;
 }
 
-/** Trouble with the disk is a result, too. */
+/** An error of the disk is a result, too. */
 export async function settled(path: string, work: () => Promise<ToolResult>): Promise<ToolResult> {
   try {
     return await work();

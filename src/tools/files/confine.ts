@@ -1,11 +1,11 @@
 // Which paths file tools may touch.
 //
-// C1  What is decided depends on where a path really leads, and is decided again when the tool runs.
-// C2  Whether a person is asked depends on the written path alone: one that is written as if it were inside never leads
-//     outside, and one outside must be written as what it really is. So whoever said yes to these arguments said yes to
-//     this file, also when links are turned in between or the process was restarted. (I15)
-// C3  Hermes' own directory and the user's credentials are refused by both the written and the real path, in every
-//     mode, also where nothing exists yet.
+// C1  The decision depends on the real path, and is made again when the tool runs.
+// C2  Whether a person is asked depends on the written path alone. A path that is written as inside never leads outside,
+//     and a path outside must be written as its real path. So an approval of these arguments is an approval of this
+//     file, even if links change in between or the process restarts. (I15)
+// C3  HERMES_HOME and the user's credentials are refused by both the written and the real path, in every mode, also if
+//     nothing exists there yet.
 import { lstatSync, realpathSync } from "node:fs";
 import { lstat, readdir, realpath } from "node:fs/promises";
 import { homedir } from "node:os";
@@ -21,11 +21,11 @@ type Verdict = { is: "open"; real: string } | { is: "ask"; real: string; why: st
 export type Confine = {
   workspace: string;
   locate(path: string, access: Access, session: string): Promise<Verdict>;
-  /** For everything below a directory that may be searched: may this be looked into? By its path alone. */
+  /** Whether search may look into this path. Decided by the path alone. */
   forbidden(real: string): boolean;
-  /** A second name of a file that must not be read. */
+  /** Whether the file is a second name (a hard link) of a file that must not be read. */
   isSecretTwin(file: File): Promise<boolean>;
-  /** As the model should write it, on one line. */
+  /** The path as the model should write it, on one line. */
   shown(real: string): string;
 };
 type Root = { written: string; real: string };
@@ -43,7 +43,7 @@ export function createConfine(options: {
   });
   const workspace = roots[0]?.real ?? "";
   const homes = bothNames(options.home);
-  // Somebody who makes such a place a root means it.
+  // If a user makes such a place a root, it is intended.
   const notRoots = (places: string[]) => places.filter((place) => !roots.some(({ real }) => within(place, real)));
   const secrets = notRoots(secretPlaces(homedir()).flatMap(bothNames));
   const kernel = notRoots(KERNEL);
@@ -101,7 +101,7 @@ export function createConfine(options: {
 
   async function isSecretTwin({ stat }: File): Promise<boolean> {
     if (stat.nlink < 2n) return false;
-    // For a moment: a search may meet thousands of hard links.
+    // Cached for a moment: a search may meet thousands of hard links.
     if (!twins || twins.until < performance.now()) {
       const ids = Promise.all([...homes, ...secrets].map((place) => idsIn(place, 2)));
       twins = { until: performance.now() + 1_000, ids };
@@ -113,7 +113,7 @@ export function createConfine(options: {
   return { workspace, locate, forbidden, isSecretTwin, shown };
 }
 
-/** Where a path leads, also if the last parts of it do not exist yet. */
+/** The real path, also if the last parts do not exist yet. */
 async function realOf(path: string): Promise<string> {
   try {
     return await realpath(path);
@@ -136,13 +136,13 @@ function realSync(path: string): string {
   }
 }
 
-/** As written and as it is, so that neither a link to it nor its target is a way in. The real one is last. */
+/** The written and the real name, so that neither a link nor its target is a way in. The real one is last. */
 const bothNames = (path: string): string[] => [...new Set([resolve(path), realSync(resolve(path))])];
 
-/** Not files; in /proc are the environments of processes, ours among them. */
+/** Not regular files. /proc also has the environments of processes, including ours. */
 const KERNEL = ["/proc", "/sys", "/dev"];
 
-/** Git's own files (hooks, and a config that names programs) and what a shell or a session reads when it starts. */
+/** Git's own files (hooks, and a config that names programs), and files that a shell or a session reads at start. */
 const RUNS_LATER = new RegExp(
   [
     /\.git(?:\/.*)?/,

@@ -1,8 +1,8 @@
-// Unified diffs, as models write them: the numbers in "@@" lines are hints, what stands in the lines counts.
+// Parses unified diffs as models write them: line numbers in "@@" lines are hints, the content of the lines counts.
 import type { Edit } from "./edits.ts";
 import { Trouble } from "./trouble.ts";
 
-/** Everything that happens to one file. */
+/** All changes of one file. */
 export type FilePatch = { path: string; kind: "edit" | "create" | "delete"; edits: Edit[] };
 
 const NOWHERE = "/dev/null";
@@ -50,7 +50,7 @@ function startOf(minus: string, plus: string): FilePatch {
   const [a, b] = [strip(from, "a/"), strip(to, "b/")];
   if (from === NOWHERE) return { path: b, kind: "create", edits: [] };
   if (to === NOWHERE) return { path: a, kind: "delete", edits: [] };
-  // Only where both have it is it git's prefix; a directory may be called "a".
+  // It is git's prefix only if both paths have it; a directory may be called "a".
   if (a !== b && from !== to)
     throw new Trouble(`The diff turns ${from} into ${to}. A patch cannot rename; use the terminal tool.`);
   return { path: a === b ? a : from, kind: "edit", edits: [] };

@@ -1,7 +1,8 @@
-// One edit of a text. Line ends are compared as if all were "\n"; what is not replaced keeps its bytes, and what is new
-// gets the line ends that the file has.
+// Applies one edit to a text. Line ends are compared as if all were "\n". Text that is not replaced keeps its bytes,
+// and new text gets the line ends of the file.
 
-/** `lines`: whole lines, near `line` if there is a choice. Otherwise any part of the text, once, or `all` of them. */
+/** `lines`: whole lines, near `line` if there are several matches. Otherwise any part of the text, once, or `all` of
+ *  them. */
 export type Edit = { old: string; new: string; all?: boolean | undefined; line?: number; lines?: boolean };
 export type Edited = { text: string; diff: string[] } | { problem: string };
 
@@ -29,7 +30,7 @@ const toLf = (text: string) => text.replaceAll("\r\n", "\n");
 
 function viewOf(text: string) {
   const lf = toLf(text);
-  /** Where, in `lf`, line ends were two characters. */
+  /** Positions in `lf` where the line end had two characters. */
   const pairs: number[] = [];
   for (let at = text.indexOf("\r\n"); at >= 0; at = text.indexOf("\r\n", at + 2)) pairs.push(at - pairs.length);
   const ends = lf.split("\n").length - 1;
@@ -59,13 +60,13 @@ function find(text: string, old: string, all: boolean): Found {
 function findLines(text: string, old: string, line: number): Found {
   if (old === "") {
     const at = line === 0 ? 0 : startOf(text, line + 1);
-    // After a last line that has no end of its own, one is needed first; a hunk with context says so, this cannot.
+    // If the last line has no line end, one must be added first. A hunk with context says so; this one cannot.
     return at === null ? { problem: `there is no line ${line} to insert after` } : { spots: [{ start: at, end: at }] };
   }
   const isWhole = (at: number) =>
     (at === 0 || text[at - 1] === "\n") && (old.endsWith("\n") || at + old.length === text.length);
   const spots: Spot[] = placesOf(text, old, MOST_SPOTS, isWhole).map((start) => ({ start, end: start + old.length }));
-  // The last line of the file may have no end although the diff does not say so.
+  // The last line of the file may have no line end although the diff does not say so.
   const bare = old.slice(0, -1);
   const tail = text.length - bare.length;
   if (old.endsWith("\n") && !text.endsWith("\n") && text.endsWith(bare) && (tail === 0 || text[tail - 1] === "\n"))
@@ -105,7 +106,7 @@ function placesOf(text: string, wanted: string, most: number, counts?: (at: numb
   return places;
 }
 
-/** Where a line (the first is 1) begins. */
+/** The position where a line begins; the first line is 1. */
 function startOf(text: string, line: number): number | null {
   let at = 0;
   for (let i = 1; i < line; i++) {
@@ -123,7 +124,7 @@ const linesOf = (text: string, spots: Spot[]) =>
     .map(({ start }) => lineOf(text, start))
     .join(", ") + (spots.length > 10 ? ", …" : "");
 
-/** Never applied, only shown: what the model may have meant. */
+/** A suggestion of what the model may have meant. Only shown, never applied. */
 function missing(text: string, old: string): string {
   const lines = text.split("\n");
   const wanted = old.replace(/\n$/, "").split("\n");
@@ -149,7 +150,7 @@ const quoted = (text: string) =>
 const CONTEXT = 2;
 const MOST_DIFF = 60;
 
-/** From the first to the last line that changed. */
+/** From the first to the last changed line. */
 function shortDiff(before: string, after: string): string[] {
   const [a, b] = [before.split("\n"), after.split("\n")];
   let head = 0;

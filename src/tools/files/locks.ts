@@ -1,5 +1,5 @@
-// One writer at a time for a file, in the order they came. All files of a change are taken at once: nobody can wait for
-// somebody who waits for him.
+// Locks files for one writer at a time, in order of arrival. All files of a change are locked at once, so there can be
+// no deadlock.
 export type Locked = <T>(files: readonly string[], work: () => Promise<T>) => Promise<T>;
 
 export function createLocks(): Locked {

@@ -1,4 +1,4 @@
-// The thread that runs one pattern over one text after the other (see matching.ts).
+// The worker thread that runs one pattern over one text after the other (see matching.ts).
 import { parentPort, workerData } from "node:worker_threads";
 import { matchingLines, type Question } from "./matching.ts";
 

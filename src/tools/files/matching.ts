@@ -1,11 +1,11 @@
-// Lines that fit. A pattern can be written that takes longer than anybody will live, and nothing in a thread can stop it
-// then: patterns are run in a thread of their own, which can be ended. Plain text needs none.
+// Finds matching lines. A regular expression can be written that never ends, and nothing inside its thread can stop it.
+// So patterns run in a worker thread, which can be terminated. Plain text needs none.
 import { Worker } from "node:worker_threads";
 
-/** The lines (the first is 0) that fit, at most `most`. */
+/** Indices of matching lines, starting at 0, at most `most`. */
 export type Matcher = AsyncDisposable & {
   lines(text: string, most: number): Promise<number[]>;
-  /** Ends it; what is asked is answered with an error. */
+  /** Terminates the matcher; open requests fail. */
   stop(): Promise<unknown>;
 };
 export type Question = { text: string; most: number };

@@ -1,5 +1,5 @@
-// The `patch` tool. Not repeatable: an edit that is made twice may add its lines twice, and of several files some may be
-// done; "outcome unknown" makes the model look.
+// The `patch` tool. Not repeatable: an edit that is applied twice may add its lines twice, and of several files some
+// may be done. "Outcome unknown" makes the model look.
 import type { BigIntStats } from "node:fs";
 import { setImmediate } from "node:timers/promises";
 import * as z from "zod";
@@ -119,7 +119,7 @@ async function patch(files: Files, args: Args, { session, signal }: ToolCall): P
   });
 }
 
-/** What the file will be. Throws when it is not as the patch wants it. */
+/** The content that the file will have. Throws if the file does not match the patch. */
 async function plan(
   { confine }: Files,
   { real, name, patches }: Target,
@@ -142,7 +142,7 @@ async function plan(
     }
     if (text === null) throw new Trouble(`There is no ${name}. Use write_file, or "--- /dev/null" in a diff.`);
     for (const edit of edits) {
-      // A large file takes a while, and others want their turn.
+      // A large file takes a while; let other work run.
       await setImmediate();
       signal.throwIfAborted();
       const edited = applyEdit(text, edit);
@@ -184,7 +184,7 @@ async function load(confine: Confine, real: string, name: string): Promise<Loade
   return { ...decoded, stat, mark: { size: bytes.length, mtimeNs: stat.mtimeNs, hash: hashOf(bytes) } };
 }
 
-/** A file that was never read stays so: a patch shows only a part of it. */
+/** A file that was never read still counts as not read: a patch shows only a part of it. */
 function remember({ marks }: Files, session: string, { real, bytes }: Change, known: boolean): void {
   if (bytes === null) marks.delete(session, real);
   else if (known) marks.set(session, real, { size: bytes.length, mtimeNs: 0n, hash: hashOf(bytes) });

@@ -94,7 +94,7 @@ async function look({ handle, stat }: File, offset: number, limit: number, signa
     for (let from = 0; from < chunk.length; ) {
       const newline = chunk.indexOf(0x0a, from);
       const to = newline < 0 ? chunk.length : newline;
-      // Four bytes are the most that a character has.
+      // A character has at most four bytes.
       if (wanted() && bytes < LONGEST_LINE * 4) kept.push(Buffer.from(chunk.subarray(from, to)));
       bytes += to - from;
       if (newline >= 0) endLine();

@@ -1,5 +1,5 @@
-// ripgrep as a sieve: it only says which of the files it is given may contain something. What is shown is read and
-// matched here, so that there is one truth about ignored files, confinement and patterns, with any version of it and without it.
+// ripgrep as a filter: it only says which of the given files may match. Matching itself is done here, so there is one
+// definition of ignored files, confinement and patterns, with any version of ripgrep and without it.
 import type { RunProgram } from "./common.ts";
 import type { Found } from "./walk.ts";
 
@@ -7,7 +7,8 @@ const MOST_NAMES = 100_000;
 
 export type Sieve = (batch: readonly Found[]) => Promise<readonly Found[]>;
 
-/** The program that came with the install, never one that happens to be there. Null: there is none for this platform. */
+/** The program from the install, never one that happens to be on the machine. Null if there is none for this
+ *  platform. */
 export const bundledRipgrep = (): Promise<string | null> =>
   import("@vscode/ripgrep").then(
     ({ rgPath }) => rgPath,
@@ -17,7 +18,7 @@ export const bundledRipgrep = (): Promise<string | null> =>
 export function createSieve(options: {
   ripgrep: RunProgram;
   cwd: string;
-  /** Null: ripgrep would understand this pattern differently. */
+  /** Null if ripgrep would interpret this pattern differently. */
   pattern: string | null;
   literal: boolean;
   ignoreCase: boolean;
@@ -26,7 +27,7 @@ export function createSieve(options: {
   const { ripgrep, cwd, pattern, literal, ignoreCase, signal } = options;
   let usable = pattern !== null;
   return async (batch) => {
-    // Its output is lines of text: a name with a control character in it cannot come back.
+    // ripgrep prints names as lines, so a name with a control character cannot be read back.
     const [given, odd] = split(batch, ({ path }) => path.every((name) => !/[\p{C}\uFFFD]/u.test(name)));
     if (!usable || given.length === 0) return batch;
     const names = given.map(({ path }) => `./${path.join("/")}`);
@@ -34,8 +35,9 @@ export function createSieve(options: {
     const how = [literal ? "--fixed-strings" : "", ignoreCase ? "--ignore-case" : "--case-sensitive"].filter(Boolean);
     const args = [...flags, ...how, "--regexp", pattern ?? "", "--", ...names];
     const { code, output, truncated } = await ripgrep(args, { cwd, signal });
-    const hits = new Set(output.split(/\r?\n/).filter(Boolean)); // with --crlf, 13.0 ends its own lines so
-    // 1: none. Anything else, and any name that was not given, is no answer, and the files are read here.
+    const hits = new Set(output.split(/\r?\n/).filter(Boolean)); // with --crlf, version 13.0 ends its own lines this way
+    // Code 1 means no match. Any other code, or a name that was not given, is not an answer; then the files are read
+    // here.
     if ((code !== 0 && code !== 1) || truncated || !hits.isSubsetOf(new Set(names))) {
       usable = false;
       return batch;
@@ -45,7 +47,7 @@ export function createSieve(options: {
   };
 }
 
-/** Files in groups that fit on a command line. */
+/** Groups of files that fit on a command line. */
 export async function* inBatches(files: AsyncIterable<Found>): AsyncGenerator<Found[]> {
   let batch: Found[] = [];
   let length = 0;
@@ -65,7 +67,7 @@ const split = <T>(items: readonly T[], test: (item: T) => boolean): [T[], T[]] =
   items.filter((item) => !test(item)),
 ];
 
-/** The same pattern in Rust's dialect, or one that finds more; null where the two may differ. */
+/** The same pattern in Rust's dialect, or one that matches more; null if the two may differ. */
 export function toRust({ source, unicode }: RegExp): string | null {
   if (!unicode) return null;
   let rust = "";

@@ -58,7 +58,7 @@ async function search(files: Files, args: Args, call: ToolCall): Promise<ToolRes
   const real = await reach(files, args.path ?? ".", "read", call.session);
   const isFile = await isRegular(real);
   const base = isFile ? dirname(real) : real;
-  // What may be read in a place that is forbidden (the session's outputs) may be read with all that is in it.
+  // If a place is readable although it is forbidden (the session's outputs), everything in it is readable.
   const skip = confine.forbidden(base) ? () => false : confine.forbidden;
   const filter = args.glob === undefined ? null : globOf(args.glob);
   const only = async function* (): AsyncGenerator<Found> {
@@ -176,7 +176,7 @@ const cut = (line: string) =>
     ? `${plain(line.slice(0, LONGEST_LINE))} [… ${line.length - LONGEST_LINE} more]`
     : plain(line);
 
-/** Null: not for us. */
+/** Null if the file must not be read or is not text. */
 async function textOf({ confine }: Files, real: string, tally: Tally): Promise<string | null> {
   try {
     await using file = await openFile(real);

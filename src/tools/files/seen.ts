@@ -1,8 +1,8 @@
-// What each session knows of which file. In memory: after a restart a file counts as never read, which is the safe side.
+// What each session knows about each file. Kept in memory: after a restart a file counts as never read, which is safe.
 import { createHash } from "node:crypto";
 import { createBounded } from "../../core/bounded.ts";
 
-/** `hash` null: too large to read to its end. */
+/** `hash` is null if the file is too large to read in full. */
 export type Mark = { size: number; mtimeNs: bigint; hash: string | null };
 export type Marks = {
   get(session: string, real: string): Mark | undefined;
@@ -30,7 +30,7 @@ export function createMarks(): Marks {
 
 export const hashOf = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
-/** A file that was only touched is the same. */
+/** A file of which only the time changed is the same. */
 export const isSame = (mark: Mark, now: Mark): boolean =>
   mark.size === now.size &&
   (mark.hash === null || now.hash === null ? mark.mtimeNs === now.mtimeNs : mark.hash === now.hash);

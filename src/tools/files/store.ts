@@ -1,5 +1,5 @@
-// Changes to files on the disk: a new file beside the old one, then a rename, so that a reader or a crash finds one of
-// the two whole. The old file itself is never written: another name of it (a hard link) keeps its content.
+// Changes files on the disk: writes a new file next to the old one, then renames, so that a reader or a crash finds one
+// of the two complete. The old file itself is never written, so another name of it (a hard link) keeps its content.
 import { createHash, randomBytes } from "node:crypto";
 import type { BigIntStats } from "node:fs";
 import { type FileHandle, link, lstat, mkdir, open, rename, unlink } from "node:fs/promises";
@@ -9,10 +9,10 @@ import { type Dir, idOf, openDir, openFile } from "../../platform/confined.ts";
 import type { Mark } from "./seen.ts";
 import { orNull, Trouble, troubleOf } from "./trouble.ts";
 
-/** `bytes` null: remove it. `before` null: there must be nothing. */
+/** `bytes` null: remove the file. `before` null: there must be no file. */
 export type Change = { real: string; bytes: Buffer | null; before: BigIntStats | null };
 
-/** All of them, or none: what fails, fails before the first rename or is taken back. */
+/** All changes or none: what fails, fails before the first rename, or is rolled back. */
 export async function store(changes: readonly Change[]): Promise<void> {
   const prepared: Prepared[] = [];
   const done: Prepared[] = [];
@@ -56,7 +56,7 @@ async function prepare({ real, bytes, before }: Change, undoable: boolean): Prom
         if (!fresh) await unlink(target);
         else if (before) await rename(fresh, target);
         else await appear(fresh, target, real);
-        await dir.handle.sync().catch(() => {}); // not every file system can
+        await dir.handle.sync().catch(() => {}); // not every file system supports this
       },
       async undo() {
         if (old) await rename(old, target);
@@ -91,14 +91,14 @@ async function writeTemp(path: string, bytes: Buffer, before: BigIntStats | null
   return path;
 }
 
-/** Owner first: a change of owner may drop bits of the mode. Set-user-id is not kept: the content is new. */
+/** Owner first: a change of owner may drop bits of the mode. Set-user-id is not kept, because the content is new. */
 async function likeBefore(handle: FileHandle, { uid, gid, mode }: BigIntStats): Promise<void> {
   const mine = await handle.stat({ bigint: true });
   if (mine.uid !== uid || mine.gid !== gid) await handle.chown(Number(uid), Number(gid)).catch(() => {});
   await handle.chmod(Number(mode & 0o777n));
 }
 
-/** A second name for the old file; a copy where that cannot be. */
+/** A second name for the old file, or a copy if that is not possible. */
 async function keep(target: string, path: string, before: BigIntStats): Promise<string> {
   try {
     await link(target, path);
@@ -109,14 +109,14 @@ async function keep(target: string, path: string, before: BigIntStats): Promise<
   }
 }
 
-/** Whoever else writes this file at this very moment is noticed; only the last instant is not covered. */
+/** Detects other writers of this file; only the last instant is not covered. */
 async function expect(target: string, real: string, before: BigIntStats | null): Promise<void> {
   const now = await orNull(lstat(target, { bigint: true }));
   const same = now && before ? idOf(now) === idOf(before) && now.mtimeNs === before.mtimeNs : now === before;
   if (!same) throw new Trouble(`${real} was changed by somebody else just now. Read it again.`);
 }
 
-/** Never over something that came in between. */
+/** Never overwrites a file that appeared meanwhile. */
 async function appear(fresh: string, target: string, real: string): Promise<void> {
   try {
     await link(fresh, target);
@@ -127,10 +127,10 @@ async function appear(fresh: string, target: string, real: string): Promise<void
   }
 }
 
-/** Files up to this size are read to their end, for their number of lines and their hash. */
+/** Files up to this size are read in full, for their number of lines and their hash. */
 export const READ_WHOLE = 256 * 1024 * 1024;
 
-/** In pieces: a large file takes no more memory than a small one. */
+/** In chunks: a large file takes no more memory than a small one. */
 export async function eachChunk(
   handle: FileHandle,
   size: number,
@@ -138,7 +138,7 @@ export async function eachChunk(
   see: (chunk: Buffer) => boolean,
 ): Promise<void> {
   const buffer = Buffer.allocUnsafe(256 * 1024);
-  // Not beyond what it had when it was opened: somebody may be writing faster than we read.
+  // Not beyond its size when it was opened: somebody may write faster than we read.
   for (let at = 0; at < size; ) {
     signal.throwIfAborted();
     const { bytesRead } = await handle.read(buffer, 0, Math.min(buffer.length, size - at), at);
@@ -147,7 +147,7 @@ export async function eachChunk(
   }
 }
 
-/** How a file is now; null: there is none. */
+/** The present state of a file; null if there is none. */
 export async function markOf(real: string, signal: AbortSignal): Promise<{ mark: Mark; stat: BigIntStats } | null> {
   const opened = await orNull(openFile(real));
   if (!opened) return null;

@@ -1,4 +1,4 @@
-// "Did you mean …?" for a path that is not there.
+// "Did you mean …?" for a path that does not exist.
 import { basename, dirname, join } from "node:path";
 import { openDir } from "../../platform/confined.ts";
 import type { Confine } from "./confine.ts";
@@ -8,7 +8,7 @@ import { walk } from "./walk.ts";
 const MOST = 3;
 const MOST_SEEN = 5_000;
 
-/** Names in the same directory that are almost this one, then files of this name elsewhere in the workspace. */
+/** Similar names in the same directory, then files of this name elsewhere in the workspace. */
 export async function similar(confine: Confine, real: string, signal: AbortSignal): Promise<string[]> {
   const wanted = basename(real).toLowerCase();
   const far = (name: string) => distance(name.toLowerCase(), wanted);
@@ -35,7 +35,7 @@ async function siblings(real: string): Promise<string[]> {
   return (await dir.entries(MOST_SEEN)).map(({ name }) => name);
 }
 
-/** Letters to change, add or leave out. */
+/** Edit distance. */
 function distance(a: string, b: string): number {
   if (Math.abs(a.length - b.length) > 8 || a.length > 255) return 255;
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);

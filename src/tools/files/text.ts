@@ -1,16 +1,16 @@
-// Bytes as text that can be shown.
+// Converts bytes to text that is safe to show.
 
 const BOM = "\uFEFF";
 const ODD = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
-/** Nothing that moves a cursor, writes a clipboard or turns text around. */
+/** Without characters that move a cursor, write the clipboard or reverse text. */
 export const plain = (text: string): string =>
   text.replace(ODD, (char) => `⟨U+${char.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
 
-/** Of a file: no name can look like two lines. */
+/** For file names: no name can look like two lines. */
 export const plainName = (name: string): string => plain(name).replaceAll("\n", "⟨U+000A⟩");
 
-/** The text and whether it began with a mark of order; null: not UTF-8. */
+/** The text, and whether it began with a byte order mark; null if it is not UTF-8. */
 export function decode(bytes: Uint8Array): { text: string; bom: string } | null {
   try {
     const all = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
@@ -20,7 +20,7 @@ export function decode(bytes: Uint8Array): { text: string; bom: string } | null 
   }
 }
 
-/** From its beginning: what this is if it is not text; null: it is. */
+/** The type of a file that is not text, judged by its beginning; null if it is text. */
 export function kindOf(head: Buffer): string | null {
   const picture = PICTURES.find(([magic]) => magic.test(head.toString("latin1")));
   if (picture) return picture[1];
@@ -36,7 +36,7 @@ const PICTURES: [RegExp, string][] = [
   [/^RIFF[^]{4}WEBP/, "a WebP image"],
   [/^%PDF-/, "a PDF document"],
 ];
-/** How much of a file `kindOf` wants to see. */
+/** How much of a file `kindOf` needs. */
 export const HEAD_BYTES = 8_192;
 
 export const count = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? "" : "s"}`;

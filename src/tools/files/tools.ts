@@ -11,13 +11,13 @@ import { createWriteFile } from "./write.ts";
 
 export type FileToolsOptions = {
   workspace: string;
-  /** Other directories to read and write in. */
+  /** Further directories to read and write in. */
   roots: readonly string[];
   /** HERMES_HOME */
   home: string;
-  /** Where a session's long outputs are kept; may be read. */
+  /** The directory of a session's long outputs, which may be read. */
   outputsOf(session: string): string;
-  /** Null: there is none here, and searches take longer. */
+  /** Null if there is none here; then searches take longer. */
   ripgrep: RunProgram | null;
   /** Makes control and bidi characters visible. */
   display: (text: string) => string;

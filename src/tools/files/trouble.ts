@@ -1,8 +1,8 @@
-// What went wrong with a file, in words that a model can act on.
+// File errors, in words that a model can act on.
 import { codeOf, messageOf } from "../../core/errors.ts";
 import { NotConfined } from "../../platform/confined.ts";
 
-/** Said to the model as it is. */
+/** The model gets this message as it is. */
 export class Trouble extends Error {
   override readonly name = "Trouble";
 }
@@ -29,7 +29,7 @@ export const troubleOf = (error: unknown, path: string): string => {
   return `${path}: ${WORDS[code] ?? messageOf(error)}${code ? ` (${code})` : ""}`;
 };
 
-/** Its value, or null when nothing is there. */
+/** The value, or null if the file does not exist. */
 export async function orNull<T>(work: Promise<T>): Promise<T | null> {
   try {
     return await work;

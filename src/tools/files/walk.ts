@@ -1,18 +1,18 @@
-// Every regular file below a directory, in order of the names. Links are not followed, and each directory is opened by
-// what it is: one that is swapped for a link while we walk is passed over.
+// All regular files below a directory, in order of names. Links are not followed. Each directory is opened by its
+// identity, so one that is swapped for a link during the walk is skipped.
 import type { Dirent } from "node:fs";
 import { join, relative } from "node:path";
 import { openDir, within } from "../../platform/confined.ts";
 import { IGNORE_FILES, isIgnored, type Rules, rulesIn } from "../../platform/ignore.ts";
 
 export type Walk = {
-  /** Must not be looked into. */
+  /** Must not be entered. */
   skip(real: string): boolean;
-  /** Also what is hidden or ignored. */
+  /** Also hidden and ignored files. */
   all: boolean;
-  /** Where ignore files begin to count: the workspace. */
+  /** The directory where ignore files begin to count: the workspace. */
   top: string;
-  /** How many more entries are looked at; none left: not everything was seen. */
+  /** Entries that may still be visited; at 0 the walk is incomplete. */
   budget: { entries: number };
   signal: AbortSignal;
 };
@@ -31,7 +31,7 @@ export async function* walk(base: string, how: Walk): AsyncGenerator<Found> {
 
 const namesOf = (from: string, to: string) => relative(from, to).split("/").filter(Boolean);
 
-/** `names` lead from the top to this directory, `start` of them to where the walk began. */
+/** `names` is the path from the top to this directory; its first `start` names lead to the beginning of the walk. */
 async function* below(dir: string, names: string[], start: number, above: Rules[], how: Walk): AsyncGenerator<Found> {
   how.signal.throwIfAborted();
   const entries = await entriesOf(dir, how.budget.entries + 1);
@@ -51,7 +51,7 @@ async function* below(dir: string, names: string[], start: number, above: Rules[
   }
 }
 
-/** None where it cannot be read. */
+/** Empty if the directory cannot be read. */
 async function entriesOf(real: string, most: number): Promise<Dirent[]> {
   try {
     await using dir = await openDir(real);

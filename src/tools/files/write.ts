@@ -1,5 +1,5 @@
-// The `write_file` tool. Repeatable: a second run finds its own content and leaves it, or finds another file than the
-// session knows (after a crash it knows none) and refuses. Only `overwrite` writes again, and that is what it says.
+// The `write_file` tool. Repeatable: a second run finds its own content and leaves it, or finds a file that the session
+// does not know (after a crash it knows none) and refuses. Only `overwrite` writes again, as its name says.
 import * as z from "zod";
 import type { Tool, ToolCall, ToolResult } from "../../core/ports.ts";
 import { HIDDEN } from "../../platform/redact.ts";
@@ -28,7 +28,7 @@ export const createWriteFile = (files: Files): Tool =>
     ].join("\n"),
     args: Args,
     repeatable: true,
-    // What is read beside it in the same answer is read before or after, not at some point.
+    // A file that is read in the same answer is read before or after the write, not during it.
     alone: true,
     judge: ({ path, content }, session) =>
       gateOf(files, { tool: "write_file", session, access: "write", paths: [path], preview: content }),

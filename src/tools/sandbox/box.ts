@@ -1,4 +1,5 @@
-// What one command is put into: the sandbox with its session's network, and with the guards for what is there right now.
+// Prepares the sandbox of one command: with the network of its session, and with guards for the repositories that exist
+// right now.
 
 import { randomBytes } from "node:crypto";
 import type { Log } from "../../core/ports.ts";
@@ -12,23 +13,23 @@ export type Box = {
   enter(session: string, place: Place, hosts: readonly string[]): Promise<Entered>;
   close(): Promise<void>;
 };
-/** What of HERMES_HOME is the session's: its /tmp, and what it may read. */
+/** The directories of a session in HERMES_HOME: its /tmp, and its outputs, which it may read. */
 export type Place = { tmp: string; outputs: string };
 export type Entered = {
   sandbox: Sandbox | null;
   env: Record<string, string>;
-  /** What the network refused it so far, in a word to the model. */
+  /** The hosts that the network refused so far, as a note for the model. */
   refused(): string;
-  /** When the command is over, once: what there is to say about it. */
+  /** Called once when the command is over. Returns notes about it. */
   leave(): Promise<string[]>;
 };
 
 const NO_BOX: Entered = { sandbox: null, env: {}, refused: () => "", leave: () => Promise.resolve([]) };
 
-/** The configuration cannot be written in there, and a checkout of a remote's branch would want to. */
+/** The configuration cannot be written in the sandbox, and checking out a remote branch would write it. */
 const UNTRACKED = gitSettings({ "branch.autoSetupMerge": "false" });
 
-/** `sandbox` null: commands run as they are. */
+/** `sandbox` null: commands run without a sandbox. */
 export function createBox({ sandbox, ...options }: Options & { sandbox: Sandbox | null }): Box {
   if (sandbox) return sandboxBox(sandbox, options);
   return { enter: () => Promise.resolve(NO_BOX), close: () => Promise.resolve() };
@@ -36,7 +37,7 @@ export function createBox({ sandbox, ...options }: Options & { sandbox: Sandbox 
 
 type Options = {
   network: NetworkOptions;
-  /** For programs of ours that run inside. */
+  /** For our own programs that run inside. */
   env: Record<string, string>;
   owner: string;
   log: Log;
@@ -75,7 +76,7 @@ export const inside = (sandbox: Sandbox, { tmp, outputs }: Place): Sandbox => ({
   readable: [...(sandbox.readable ?? []), outputs],
 });
 
-/** The command itself saw a failed connection at most; who is to be asked, and how, only we can say. */
+/** The command itself saw at most a failed connection. Only we can say which host to ask for, and how. */
 const refusedNote = (hosts: string[]): string =>
   hosts.length === 0
     ? ""

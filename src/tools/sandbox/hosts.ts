@@ -1,11 +1,11 @@
-// Which hosts a command may reach: names, `*.example.com` for everything below one, and names for groups of them.
+// Which hosts a command may reach: names, `*.example.com` for subdomains, and presets for groups of hosts.
 import { isIP } from "node:net";
 import { domainToASCII } from "node:url";
 
 const words = (text: string) => text.split(/\s+/).filter((word) => word !== "");
 
 export const PRESETS: Readonly<Record<string, readonly string[]>> = {
-  /** Where package managers fetch from. */
+  /** Where package managers download from. */
   packages: words(`
     registry.npmjs.org registry.yarnpkg.com nodejs.org npm.jsr.io jsr.io deno.land
     pypi.org files.pythonhosted.org conda.anaconda.org repo.anaconda.com
@@ -20,7 +20,7 @@ export const PRESETS: Readonly<Record<string, readonly string[]>> = {
     release-assets.githubusercontent.com media.githubusercontent.com gitlab.com bitbucket.org codeberg.org`),
 };
 
-/** As the proxy compares it; null: this is neither a host, nor a pattern, nor a preset. */
+/** The normalised pattern for the proxy; null if the text is neither a host, nor a pattern, nor a preset. */
 export function hostPattern(text: string): string | null {
   if (Object.hasOwn(PRESETS, text)) return text;
   const [, star = "", name = "", port = ""] = /^(\*\.)?([^:*/@\s]+|\[[0-9a-fA-F:.]+\])(:\d{1,5})?$/.exec(text) ?? [];
@@ -29,13 +29,13 @@ export function hostPattern(text: string): string | null {
   return `${star}${host}${port}`;
 }
 
-/** One name, one spelling: lower case, punycode, no dot at its end, no brackets. */
+/** Normalises a host name: lower case, punycode, no trailing dot, no brackets. */
 export function hostName(text: string): string {
   const bare = text.replace(/^\[|\]$/g, "").replace(/\.$/, "");
   return isIP(bare) ? bare.toLowerCase() : domainToASCII(bare);
 }
 
-/** Patterns as `hostPattern` gives them. */
+/** Patterns as `hostPattern` returns them. */
 export const allowsHost = (patterns: Iterable<string>, host: string, port: number): boolean =>
   [...patterns]
     .flatMap((pattern) => PRESETS[pattern] ?? [pattern])

@@ -1,4 +1,4 @@
-// For `hermes doctor`: what holds a command here, what does not, and the one thing that mends it.
+// For `hermes doctor`: which protections of commands work on this machine, and how to get those that do not.
 import { findProgram } from "../../platform/programs.ts";
 import { canJoin, openNetns, run } from "../shell/exec.ts";
 import { type Limits, USUAL_LIMITS } from "../shell/limits.ts";
@@ -6,7 +6,7 @@ import { closeNetns } from "./netns.ts";
 import { linkedRepo } from "./repos.ts";
 import type { Choice, Sandbox } from "./sandbox.ts";
 
-/** `fix` is there where something is missing. */
+/** `fix` is set if the protection is missing. */
 export type InForce = { check: string; says: string; fix?: string };
 type Terminal = { network: "off" | "ask" | "on"; network_allow: readonly string[]; memory?: number | undefined };
 
@@ -15,49 +15,47 @@ export async function inForce(choice: Choice, terminal: Terminal): Promise<InFor
   if (choice.sandbox === null) return [without(choice), limited(limits, false), NO_UNDO];
   const roots = choice.sandbox.writable.join(", ");
   return [
-    { check: "sandbox", says: `commands write to ${roots} and a /tmp of their own; home directories are hidden` },
+    { check: "sandbox", says: `commands can write to ${roots} and a private /tmp; home directories are hidden` },
     await network(terminal),
     limited(limits, true),
-    { check: "git", says: "hooks and configuration of repositories are read-only inside" },
+    { check: "git", says: "commands cannot change hooks and configuration of repositories" },
     await undo(choice.sandbox),
   ];
 }
 
 const NO_UNDO: InForce = {
   check: "undo",
-  says: "/undo does not bring files back: snapshots of the workspace are taken in the sandbox only",
-  fix: "mend the sandbox",
+  says: "/undo cannot restore files: snapshots of the workspace need the sandbox",
+  fix: "fix the sandbox",
 };
 
 async function undo(sandbox: Sandbox): Promise<InForce> {
   const [workspace = "/"] = sandbox.writable;
   const check = "undo";
   const git = findProgram("git");
-  if (!git) return { check, says: "/undo does not bring files back: git is not installed", fix: "apt install git" };
+  if (!git) return { check, says: "/undo cannot restore files: git is not installed", fix: "apt install git" };
   const linked = await linkedRepo(workspace);
   const seeing = { ...sandbox, readable: [...(sandbox.readable ?? []), ...(linked ? [linked] : [])] };
   const how = { cwd: workspace, sandbox: seeing, marker: `probe-${process.pid}`, timeoutMs: 5_000 };
   const { code } = await run([git, "rev-parse", "--show-toplevel"], how);
-  if (code === 0) return { check, says: "/undo brings back files of the workspace that git does not ignore" };
+  if (code === 0) return { check, says: "/undo restores the files of the workspace that git does not ignore" };
   return {
     check,
-    says: `/undo does not bring files back: ${workspace} is in no git repository that commands can see`,
-    fix: "git init, or name the repository that it is in in terminal.readable",
+    says: `/undo cannot restore files: ${workspace} is not in a git repository that commands can see`,
+    fix: "run git init, or add its repository to terminal.readable",
   };
 }
 
 function without({ why, refuse }: Extract<Choice, { sandbox: null }>): InForce {
-  const so = refuse
-    ? "no command runs"
-    : "commands can read, change and send whatever you can, and all but harmless ones ask first";
-  return { check: "sandbox", says: `there is none, so ${so}: ${why}`, fix: mend(why) };
+  const so = refuse ? "no command runs" : "commands can do whatever you can, and all but harmless ones ask first";
+  return { check: "sandbox", says: `none, so ${so}: ${why}`, fix: mend(why) };
 }
 
 const MENDS: [RegExp, string][] = [
   [/not installed/, "apt install bubblewrap (dnf, pacman, apk: the same name)"],
   [/Linux only/, "run hermes on Linux, or in a container"],
   [/is off/, "set terminal.sandbox to auto"],
-  [/terminal\.cwd/, "start hermes in a directory of its own, or set terminal.cwd"],
+  [/terminal\.cwd/, "start hermes in a separate directory, or set terminal.cwd"],
 ];
 const NOT_ALLOWED =
   "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu), or docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined";
@@ -71,18 +69,22 @@ async function network({ network: mode, network_allow: allow }: Terminal): Promi
   if (!joined)
     return {
       check,
-      says: "every command has a network of its own and no way out: a session's cannot be shared",
+      says: "commands cannot reach any host: hermes cannot share a network between the commands of a session",
       fix: "apt install util-linux (for nsenter)",
     };
-  const always = allow.length > 0 ? `, ${allow.join(", ")} without a question` : "";
-  const out = { off: "no host is reached", ask: `hosts are asked for${always}`, on: "every public host is reached" };
-  return { check, says: `not this machine's, one for each session; ${out[mode]}` };
+  const always = allow.length > 0 ? `, except for ${allow.join(", ")}` : "";
+  const out = {
+    off: "no host can be reached",
+    ask: `each host asks first${always}`,
+    on: "every public host can be reached",
+  };
+  return { check, says: `each session has its own network; ${out[mode]}` };
 }
 
 function limited({ memoryBytes, processes }: Limits, sandboxed: boolean): InForce {
   const check = "limits";
-  const says = `a command is ended over ${Math.round(memoryBytes / 2 ** 20)} MB of memory or ${processes} processes`;
-  if (process.platform !== "linux") return { check, says: "none: they need /proc", fix: "run hermes on Linux" };
+  const says = `a command may use ${Math.round(memoryBytes / 2 ** 20)} MB of memory and ${processes} processes`;
+  if (process.platform !== "linux") return { check, says: "none: limits need /proc", fix: "run hermes on Linux" };
   const byKernel = sandboxed && process.getuid?.() !== 0;
-  return { check, says: byKernel ? `${says}, which the kernel counts too` : `${says}, looked at twice a second` };
+  return { check, says: byKernel ? `${says}; the kernel counts processes too` : `${says}; checked twice a second` };
 }

@@ -1,4 +1,4 @@
-// Hosts that were allowed for good, in a file that a person can read and change: one in a line.
+// Hosts that were allowed permanently, in a file that a person can read and change: one per line.
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { messageOf } from "../../core/errors.ts";
 import type { Log } from "../../core/ports.ts";

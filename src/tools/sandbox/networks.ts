@@ -1,5 +1,5 @@
-// The network of each session: its commands share one namespace, so that a server started by one is there for the next,
-// and the proxy's port in it is their only way out.
+// The network of each session. Its commands share one namespace, so that a server started by one command can be reached
+// by the next. The port of the proxy is their only way out.
 import { spawn } from "node:child_process";
 import { Server } from "node:net";
 import type { Log } from "../../core/ports.ts";
@@ -9,22 +9,22 @@ import { allowsHost } from "./hosts.ts";
 import { closeNetns, joinArgs, type Netns, netnsStdio } from "./netns.ts";
 import { createProxy, type ProxyOptions, proxyEnv } from "./proxy.ts";
 
-/** `off`: nothing; `ask`: the hosts in `allow` and what a person says yes to; `on`: every public host. */
+/** `off`: nothing; `ask`: the hosts in `allow` and those that a person approves; `on`: every public host. */
 export type NetworkOptions = {
   mode: "off" | "ask" | "on";
   allow: readonly string[];
 } & Pick<ProxyOptions, "resolve" | "dial">;
 
 export type Networks = {
-  /** For one command, until `release`; `hosts` is what it may reach besides what all may. */
+  /** For one command, until `release`; `hosts` are its hosts besides those that all commands may reach. */
   use(session: string, hosts: readonly string[]): Promise<Use>;
   close(): Promise<void>;
 };
 type Use = {
-  /** Null: commands cannot share one here, each has its own. */
+  /** Null if commands cannot share a network here; then each has its own. */
   netns: Netns | null;
   env: Record<string, string>;
-  /** Hosts it tried to reach and may not. */
+  /** Hosts that were refused. */
   refused(): string[];
   release(): void;
 };
@@ -32,9 +32,9 @@ type Use = {
 type Network = { ready: Promise<Opened | null>; users: number; idle: NodeJS.Timeout | undefined };
 type Opened = { netns: Netns; way: Server | null };
 
-/** Kept so long after its last command. It costs no process, only memory of the kernel. */
+/** How long a network is kept after its last command. It costs no process, only kernel memory. */
 const IDLE_MS = 30 * 60_000;
-/** In the session's own namespace, so it is always free; above what the kernel gives to who asks for any. */
+/** In the session's own namespace, so the port is always free; above the range of ephemeral ports. */
 const PROXY_PORT = 61080;
 const LISTEN_MS = 10_000;
 
@@ -99,7 +99,7 @@ export function createNetworks(options: { owner: string; log: Log; network: Netw
   return { use, close };
 }
 
-// A socket stays in the namespace it was made in: somebody makes it there, hands it over, and goes.
+// A socket stays in the namespace where it was created. So a process creates it there, hands it over, and exits.
 const LISTEN = `const server = require("node:net").createServer()
   .listen(${PROXY_PORT}, "127.0.0.1", () => process.send("listening", server, () => process.exit()));`;
 

@@ -1,5 +1,5 @@
-// The way out of the sandbox: an HTTP proxy (CONNECT, and plain requests) that lets a command reach the hosts it may,
-// and no others. It resolves names itself and dials public addresses only, as the web tool does.
+// The way out of the sandbox: an HTTP proxy (CONNECT and plain requests) that lets a command reach its allowed hosts
+// and no others. It resolves names itself and connects only to public addresses, like the web tool.
 import { randomBytes } from "node:crypto";
 import { type ClientRequest, createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 import { connect, type Server, type Socket } from "node:net";
@@ -13,20 +13,20 @@ import { hostName } from "./hosts.ts";
 type Pass = {
   session: string;
   allows(host: string, port: number): boolean;
-  /** Hosts by name that may be reached although they are not public: the user's own configuration names them. */
+  /** Hosts that may be reached although they are not public: the user's configuration names them. */
   inner: readonly string[];
 };
 type Way = {
-  /** For the proxy's address; who does not have it is not let through. */
+  /** Part of the proxy's address; requests without it are refused. */
   token: string;
-  /** What it was refused so far. */
+  /** The hosts that were refused so far. */
   refused(): string[];
-  /** With all of its connections. */
+  /** Closes all its connections too. */
   close(): void;
 };
 export type Proxy = {
   open(pass: Pass): Way;
-  /** Answers what comes in there. */
+  /** Answers the connections of this server. */
   serve(server: Server): void;
   close(): void;
 };
@@ -40,7 +40,7 @@ const MOST_SOCKETS = 256;
 const MOST_NOTED = 200;
 const MOST_NAMED = 20;
 const DIAL_MS = 20_000;
-/** A connection on which nothing moves. */
+/** Closes a connection without traffic. */
 const IDLE_MS = 10 * 60_000;
 const HOP_BY_HOP = /^(?:proxy-.*|connection|keep-alive|te|trailer|upgrade)$/i;
 
@@ -50,7 +50,7 @@ type Target = { host: string; port: number };
 export function createProxy({ log, resolve, dial = connect }: ProxyOptions): Proxy {
   const ways = new Map<string, Open>();
   const http = createServer({ maxHeaderSize: 32_768 });
-  http.timeout = DIAL_MS; // until it has said which command it is of
+  http.timeout = DIAL_MS; // until it has said which command it belongs to
   const incoming = new Set<Socket>();
   http.on("connect", (req, socket, head) => void tunnel(req, socket, head).catch(() => socket.destroy()));
   http.on("request", (req, res) => void forward(req, res).catch(() => res.destroy()));
@@ -97,11 +97,11 @@ export function createProxy({ log, resolve, dial = connect }: ProxyOptions): Pro
     pipeline(req, out, () => {});
     const answer = await answerOf(out);
     const kept = Object.fromEntries(Object.entries(answer.headers).filter(([name]) => !HOP_BY_HOP.test(name)));
-    res.writeHead(answer.statusCode ?? 502, kept); // throws where the answer is nonsense
+    res.writeHead(answer.statusCode ?? 502, kept); // throws if the answer is malformed
     pipeline(answer, res, () => upstream.destroy());
   }
 
-  /** A connection, or why there is none. */
+  /** A connection, or the reason why there is none. */
   async function dialled(way: Open, { host, port }: Target): Promise<Socket | string> {
     const refuse = (why: string) => {
       note(way, "network.refused", { host, port, why });
@@ -124,7 +124,7 @@ export function createProxy({ log, resolve, dial = connect }: ProxyOptions): Pro
     }
   }
 
-  /** Each thing once, and not without end: a command could fill the disk with them. */
+  /** Each message once, and a limited number: a command could fill the disk with them. */
   function note({ session, noted }: Open, event: string, data: { host: string; port: number; why?: string }): void {
     const key = `${event} ${data.host}:${data.port}`;
     if (noted.has(key) || noted.size >= MOST_NOTED) return;
@@ -137,7 +137,7 @@ export function createProxy({ log, resolve, dial = connect }: ProxyOptions): Pro
     return ways.get(Buffer.from(given, "base64").toString().split(":")[1] ?? "");
   };
 
-  /** Ends with its command; one that was closed meanwhile ends at once. */
+  /** Closes the socket with its command; at once if the command has already ended. */
   function hold(way: Open, socket: Duplex): void {
     if (![...ways.values()].includes(way)) socket.destroy();
     if ("setTimeout" in socket && typeof socket.setTimeout === "function")
@@ -200,7 +200,7 @@ const connected = (socket: Socket) =>
 const answerOf = (out: ClientRequest) =>
   new Promise<IncomingMessage>((resolve, reject) => void out.on("error", reject).once("response", resolve));
 
-/** What programs are told of it, in both spellings. */
+/** The variables by which programs find the proxy, in upper and lower case. */
 export function proxyEnv(port: number, token: string): Record<string, string> {
   const at = `http://hermes:${token}@127.0.0.1:${port}`;
   const here = "localhost,127.0.0.1,::1";

@@ -1,21 +1,22 @@
-// Git repositories in places that the sandbox may write. Their hooks and configuration name programs that the user's next
-// git runs, outside of any sandbox; so they cannot be changed inside, and what a command makes anew is looked at.
+// Git repositories in places that the sandbox can write. Their hooks and configuration name programs that the user's
+// next git runs outside any sandbox. So they cannot be changed inside, and repositories that a command creates are
+// checked.
 import type { Dirent, Stats } from "node:fs";
 import { lstat, readdir, realpath } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { openFile } from "../../platform/confined.ts";
 
 export type Guard = {
-  /** Directories with HEAD, objects and refs, each under a name that it loses when another takes its place or when it
-   *  begins to take its configuration from elsewhere. */
+  /** Directories with HEAD, objects and refs. Each has an identity, which changes if another directory takes its
+   *  place or if its configuration begins to come from elsewhere. */
   repos: ReadonlyMap<string, string>;
-  /** Repositories outside of the roots that one of them is a worktree of. */
+  /** Repositories outside the roots of which a root is a linked worktree. */
   linked: string[];
-  /** Can be written, not replaced: a copy in its place would have other hooks. */
+  /** Can be written but not replaced: a copy in its place would have other hooks. */
   pinned: string[];
   /** Cannot be written. */
   frozen: string[];
-  /** Not there, and cannot be made. */
+  /** Do not exist and cannot be created. */
   absent: { dirs: string[]; files: string[] };
 };
 
@@ -24,10 +25,10 @@ const MOST_DIRS = 3000;
 const MOST_BYTES = 256 * 1024;
 /** Three mounts each, of about a millisecond. */
 const MOST_GUARDED = 50;
-/** Looked at after one command. */
+/** Repositories checked after one command. */
 const MOST_NEW = 100;
 const NOT_ENTERED = new Set(["node_modules", "__pycache__", ".venv", "venv", "target", ".cache"]);
-/** What editors, agents and shells run by themselves when somebody comes along. */
+/** Files that editors, agents and shells run by themselves when somebody opens the directory. */
 const RUN_BY_OTHERS = [".vscode", ".idea", ".husky", ".envrc", ".claude", ".codex", ".cursor", ".mcp.json"];
 
 async function guardOf(roots: readonly string[]): Promise<Guard> {
@@ -50,7 +51,7 @@ async function guardOf(roots: readonly string[]): Promise<Guard> {
   return guard;
 }
 
-/** The oldest first: when they were made is what nobody can forge, so no crowd of new ones takes the place of an old one. */
+/** The oldest first: the time of creation cannot be forged, so many new repositories cannot displace an old one. */
 async function byAge(dirs: string[]): Promise<{ dir: string; stat: Stats }[]> {
   const stats = await Promise.all(dirs.map(async (dir) => ({ dir, stat: await lstat(dir).catch(() => null) })));
   return stats
@@ -58,7 +59,7 @@ async function byAge(dirs: string[]): Promise<{ dir: string; stat: Stats }[]> {
     .toSorted((a, b) => a.stat.birthtimeMs - b.stat.birthtimeMs);
 }
 
-/** A linked worktree has the configuration of the repository that it is in. */
+/** A linked worktree has the configuration of its main repository. */
 const isElsewhere = async (tree: string) => (await textOf(join(tree, "commondir"))).trim() !== "../..";
 
 async function freeze({ frozen, absent }: Guard, dir: string, trees: string[], names: Set<string>): Promise<void> {
@@ -76,7 +77,7 @@ async function freeze({ frozen, absent }: Guard, dir: string, trees: string[], n
     frozen.push(resolve(dirname(dir), path.trim()));
 }
 
-/** Git directories near the top of a root, and files beside them that must stay as they are. */
+/** Git directories near the top of a root, and files next to them that must not change. */
 async function look(root: string): Promise<{ dirs: string[]; files: string[] }> {
   const found = { dirs: [] as string[], files: [] as string[] };
   let level = [root];
@@ -104,7 +105,7 @@ async function look(root: string): Promise<{ dirs: string[]; files: string[] }> 
 
 const isGitDir = (names: Set<string>) => names.has("HEAD") && names.has("objects") && names.has("refs");
 
-/** Those of submodules; their names may hold slashes. */
+/** Git directories of submodules; their names may contain slashes. */
 async function modulesOf(dir: string, depth = 4): Promise<string[]> {
   if (isGitDir(await namesIn(dir))) return [dir, ...(await modulesOf(join(dir, "modules"), depth - 1))];
   if (depth === 0) return [];
@@ -112,8 +113,8 @@ async function modulesOf(dir: string, depth = 4): Promise<string[]> {
   return (await Promise.all(inside.map(({ name }) => modulesOf(join(dir, name), depth - 1)))).flat();
 }
 
-/** The repository that a root is a linked worktree of, wherever it is. Only where that says so too: the root itself
- *  could name any directory. */
+/** The main repository of which a root is a linked worktree, wherever it is. Only if that repository confirms it: the
+ *  root itself could name any directory. */
 export async function linkedRepo(root: string): Promise<string | null> {
   const [, named = ""] = /^gitdir: (.+)\n?$/.exec(await textOf(join(root, ".git"))) ?? [];
   if (!isAbsolute(named)) return null;
@@ -143,14 +144,14 @@ async function textOf(path: string): Promise<string> {
 // ── What a command has made ───────────────────────────────────────────────────────────────────────────
 
 export type RepoWatch = {
-  /** Before a command. */
+  /** Called before a command. */
   begin(): Promise<Guard>;
-  /** After it: what it has made that would run programs, disarmed by now. For people. */
+  /** Called after it: lists what the command created that would run programs, and that is now disarmed. For people. */
   end(): Promise<string[]>;
 };
 
-/** A mount protects only what is there when a command begins. What appears while commands run was made by one of them.
- *  `disarm` runs DISARM in the sandbox and gives what it printed. */
+/** A mount protects only what exists when a command begins. What appears while commands run was created by one of
+ *  them. `disarm` runs DISARM in the sandbox and returns its output. */
 export function createRepoWatch(
   roots: readonly string[],
   disarm: (script: string, args: string[]) => Promise<string>,

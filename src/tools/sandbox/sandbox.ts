@@ -1,5 +1,6 @@
-// What a sandboxed command sees, as bubblewrap's arguments: everything read-only, homes and secrets not at all, a few
-// places to write, a PID namespace of its own (the end of its first process is the end of all), not our network, and no way to more rights.
+// The sandbox of a command, as arguments for bubblewrap: everything read-only, homes and secrets hidden, a few writable
+// places, its own PID namespace (the end of its first process ends all), not our network, and no way to more
+// privileges.
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, relative } from "node:path";
 import { secretPlaces } from "../../platform/secret-places.ts";
@@ -8,29 +9,30 @@ import type { Guard } from "./repos.ts";
 import { toolchains } from "./toolchains.ts";
 
 export type Sandbox = {
-  /** Where it may write. */
+  /** Paths that can be written. */
   writable: readonly string[];
-  /** What it may read although it lies in something hidden. */
+  /** Paths that can be read although they are inside something hidden. */
   readable?: readonly string[];
-  /** Not there for it. */
+  /** Hidden paths. */
   hidden: readonly string[];
-  /** In what it may write: what it may not. */
+  /** Exceptions inside the writable paths. */
   guard?: Guard | null | undefined;
-  /** Its /tmp; without one, an empty one that is gone afterwards. */
+  /** Its /tmp; by default an empty one that is deleted afterwards. */
   tmp?: string;
-  /** Its network; without one, a new one that nobody else is in. Never this machine's own. */
+  /** Its network; by default a new one of its own. Never this machine's network. */
   netns?: Netns | null | undefined;
-  /** The machine's own network: for a program that the user has configured, never for a command. */
+  /** Uses this machine's network: for a program that the user configured, never for a command. */
   hostNetwork?: boolean;
 };
 
-/** `empty`: nothing is there, and nothing can be put there. `link`: a link to `from`. */
+/** `empty`: nothing is there, and nothing can be created there. `link`: a link to `from`. */
 type Mount = { at: string; kind: "write" | "read" | "hide" | "empty" | "link"; from: string };
 
-/** Where daemons listen that obey whoever may connect (D-Bus, Docker, LXD): a socket with a name is in no network. */
+/** Sockets of daemons that obey everybody who can connect (D-Bus, Docker, LXD): a named socket is not part of a
+ *  network. */
 const SOCKETS = ["/run", "/var/run", "/var/snap", "/var/lib/lxd", "/var/lib/incus"];
 
-/** Later mounts cover earlier ones, so the deepest is last: a workspace in a hidden home can be seen. */
+/** Later mounts cover earlier ones, so the deepest comes last: a workspace in a hidden home is visible. */
 function mountsOf(sandbox: Sandbox): Mount[] {
   const { writable, readable = [], hidden, tmp, guard } = sandbox;
   const mount = (kind: Mount["kind"]) => (path: string) => ({ at: path, kind, from: path });
@@ -41,7 +43,7 @@ function mountsOf(sandbox: Sandbox): Mount[] {
     ...real(["/etc/resolv.conf", "/run/current-system"]).filter(isIn("/run")).map(mount("read")),
     tmp === undefined ? mount("hide")("/tmp") : { at: "/tmp", kind: "write", from: realpathSync(tmp) },
     ...real(hidden).map(mount("hide")),
-    // Not through a link that a command has put there: it could lead to anything that is hidden.
+    // Not through a link that a command created: it could lead to anything hidden.
     ...real(readable.filter((path) => !owned(placeOf(path)))).map(mount("read")),
     ...real(writable).map(mount("write")),
     ...real(guard?.pinned ?? [])
@@ -54,7 +56,7 @@ function mountsOf(sandbox: Sandbox): Mount[] {
     ...(guard?.absent.dirs ?? []).map(mount("empty")),
   ];
   const last = mounts.filter(({ at }, index) => !mounts.some((other, i) => i > index && other.at === at));
-  // Each costs about a millisecond: what lies in something hidden is hidden already.
+  // Each mount costs about a millisecond, and what is inside a hidden path is hidden already.
   const needed = last.filter((mount) => {
     const outer = around(without(last, mount), mount.at);
     return mount.kind !== "hide" || outer?.kind !== "hide" || outer.at === "/tmp";
@@ -63,7 +65,7 @@ function mountsOf(sandbox: Sandbox): Mount[] {
 }
 const without = (mounts: readonly Mount[], one: Mount) => mounts.filter((mount) => mount !== one);
 
-/** Where it is, whatever it is a link to. */
+/** The path itself, without following a last link. */
 const placeOf = (path: string) =>
   existsSync(dirname(path)) ? join(realpathSync(dirname(path)), basename(path)) : path;
 
@@ -74,7 +76,7 @@ const around = (mounts: readonly Mount[], path: string) =>
     .toSorted((a, b) => depth(a) - depth(b))
     .at(-1);
 
-/** A name that is a link (~/.gitconfig into a directory of dotfiles) is hidden with the place that it is in. */
+/** A link (~/.gitconfig into a directory of dotfiles) is hidden with the directory that it is in. */
 function linksTo(paths: readonly string[], mounts: readonly Mount[]): Mount[] {
   return paths
     .filter((path) => existsSync(path))
@@ -87,7 +89,7 @@ export function bwrapArgs(sandbox: Sandbox, cwd: string): string[] {
   const empty = mounts.filter(({ at, kind }) => kind === "empty" || (kind === "hide" && at !== "/tmp" && isDir(at)));
   return [
     ...words("--unshare-pid --unshare-ipc --unshare-uts --die-with-parent --new-session"),
-    ...words("--cap-drop ALL"), // started by root it would keep them all
+    ...words("--cap-drop ALL"), // started by root, it would keep them all
     ...(sandbox.netns ? asOneself(sandbox.netns) : words(sandbox.hostNetwork ? "" : "--unshare-net")),
     ...words("--ro-bind / / --proc /proc --dev /dev"),
     ...mounts.flatMap(({ at, kind, from }) => {
@@ -96,7 +98,7 @@ export function bwrapArgs(sandbox: Sandbox, cwd: string): string[] {
         return [...placesFor(at, mounts), kind === "write" ? "--bind" : "--ro-bind", from, at];
       return kind === "empty" || isDir(from) ? ["--perms", "0755", "--tmpfs", at] : ["--ro-bind", "/dev/null", at];
     }),
-    // After all of them: places to mount on had to be made. A write then fails, instead of being lost.
+    // Last, because mount points had to be created before. A write then fails instead of being lost.
     ...empty.flatMap(({ at }) => ["--remount-ro", at]),
     "--chdir",
     cwd,
@@ -104,7 +106,8 @@ export function bwrapArgs(sandbox: Sandbox, cwd: string): string[] {
   ];
 }
 
-/** What bubblewrap makes to mount on is open to all. In a /tmp of ours it stays there, so it is made before, for us only. */
+/** Mount points that bubblewrap creates are open to all users. In our own /tmp they would remain, so we create them
+ *  first, for us only. */
 function placesFor(at: string, mounts: readonly Mount[]): string[] {
   const tmp = mounts.find((mount) => mount.at === "/tmp" && mount.kind === "write");
   if (!tmp || !isIn("/tmp")(at) || !isDir(at)) return [];
@@ -115,26 +118,26 @@ function placesFor(at: string, mounts: readonly Mount[]): string[] {
 const words = (text: string) => text.split(/\s+/).filter((word) => word !== "");
 const isDir = (path: string) => statSync(path).isDirectory();
 
-/** Where a path of the sandbox is for us; null: nowhere. */
+/** The path outside for a path in the sandbox; null if there is none. */
 export function outside(sandbox: Sandbox, path: string): string | null {
   const mount = around(mountsOf(sandbox), path);
   if (!mount) return path;
   return mount.kind === "hide" || mount.kind === "empty" ? null : join(mount.from, relative(mount.at, path));
 }
 
-/** `sandbox` null: commands run as they are, or (`refuse`) not at all. `why` is for people. */
+/** `sandbox` null: commands run without it, or (`refuse`) not at all. `why` is for people. */
 export type Choice = { sandbox: Sandbox; why: null } | { sandbox: null; why: string; refuse: boolean };
 
 export function chooseSandbox(options: {
   mode: "auto" | "off" | "required";
   probe: { usable: true } | { usable: false; why: string };
-  /** Where commands may write: the working directory first. */
+  /** Where commands may write; the working directory first. */
   writable: readonly string[];
   /** HERMES_HOME and the user's home. */
   homes: { hermes: string; user: string };
-  /** What else of them may be read. */
+  /** Further paths in them that may be read. */
   readable?: readonly string[];
-  /** Whose programs may be read. */
+  /** The PATH whose programs may be read. */
   path?: string;
 }): Choice {
   const { mode, probe, writable, homes, readable = [], path = "" } = options;
@@ -143,23 +146,23 @@ export function chooseSandbox(options: {
   if (why) return { sandbox: null, why, refuse: mode === "required" };
   const secret = [...secretPlaces(homes.user), homes.hermes];
   const hidden = [...ALL_HOMES, homes.user, ...secret].filter((place) => place !== "/");
-  // What is secret as a whole is not shown for being in PATH.
+  // A path that is secret as a whole stays hidden even if it is in PATH.
   const tools = toolchains(homes.user, path).filter(
     (tool) => !secret.some((place) => place === tool || isIn(place)(tool)),
   );
   return { sandbox: { writable, readable: [...tools, ...SHARED, ...readable], hidden }, why: null };
 }
 
-/** Root could read those of others. */
+/** Root could read the homes of others. */
 const ALL_HOMES = ["/home", "/root", "/Users"];
 const SHARED = ["/home/linuxbrew"];
 
-/** Who can write in a home writes what runs outside later: .bashrc, .ssh, our own configuration. */
+/** Whoever can write in a home can write what runs outside later: .bashrc, .ssh, our own configuration. */
 function tooMuch(writable: readonly string[], homes: readonly string[]): string | null {
   for (const place of real(writable))
     for (const home of real(homes))
       if (place === home || isIn(place)(home))
-        return `the working directory ${place} is or contains ${home}: choose a directory of its own (terminal.cwd)`;
+        return `the working directory ${place} is or contains ${home}: work in a separate directory (terminal.cwd)`;
   return null;
 }
 
@@ -168,7 +171,7 @@ const isIn = (dir: string) => (path: string) => {
   return rest !== "" && rest !== ".." && !rest.startsWith("../") && !isAbsolute(rest);
 };
 
-/** Those that are there, by their real names: a mount over a link would not cover what it points to. */
+/** Existing paths, by their real names: a mount over a link would not cover its target. */
 const real = (paths: readonly string[]): string[] => [
   ...new Set(paths.filter((path) => existsSync(path)).map((path) => realpathSync(path))),
 ];

@@ -1,5 +1,5 @@
-// What of the user's home a command in the sandbox can read: the programs it runs and what they need. The rest (documents,
-// other projects, keys, histories) is not there.
+// The parts of the user's home that sandboxed commands can read: programs and what they need. The rest (documents,
+// other projects, keys, histories) is hidden.
 import { basename, dirname, join } from "node:path";
 
 export const toolchains = (home: string, path: string): string[] => [
@@ -10,7 +10,7 @@ export const toolchains = (home: string, path: string): string[] => [
     .flatMap((dir) => installationOf(dir, home)),
 ];
 
-/** ~/x/bin alone is of no use without ~/x/lib. */
+/** ~/x/bin alone is useless without ~/x/lib. */
 function installationOf(dir: string, home: string): string[] {
   const above = dirname(dir);
   const whole = /^(?:s?bin|shims)$/.test(basename(dir)) && above !== home && above !== join(home, ".local");

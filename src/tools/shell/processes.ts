@@ -3,11 +3,14 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { messageOf } from "../../core/errors.ts";
 import type { Log } from "../../core/ports.ts";
+import type { Unattended } from "../../core/session.ts";
 import { type ExecOptions, endOwned, type Result, type Running, start } from "./exec.ts";
 
 export type Background = {
   readonly id: string;
   readonly session: string;
+  /** Nobody can be asked in the turn that started it. */
+  readonly unattended?: Unattended;
   readonly command: string;
   readonly cwd: string;
   /** All that it prints. */
@@ -33,9 +36,10 @@ export type Processes = {
   /** Ends everything that tools of this process have started. */
   close(): Promise<void>;
 };
-type StartOptions = Pick<ExecOptions, "cwd" | "sandbox" | "pass" | "env" | "limits"> & {
+export type StartOptions = Pick<ExecOptions, "cwd" | "sandbox" | "pass" | "env" | "limits"> & {
   outputs: string;
   notify: boolean;
+  unattended?: Unattended | undefined;
   /** When it is over, or could not be started. */
   onEnd: () => Promise<unknown>;
 };
@@ -66,7 +70,7 @@ export function createProcesses(options: {
     const no = whyNot(others);
     if (no) await how.onEnd();
     if (no) return no;
-    const { outputs, notify, onEnd, ...rest } = how;
+    const { outputs, notify, unattended, onEnd, ...rest } = how;
     const id = `bg_${randomBytes(4).toString("hex")}`;
     const file = join(outputs, `${id}.txt`);
     const running = await start(command, {
@@ -80,6 +84,7 @@ export function createProcesses(options: {
     const process: Background = {
       id,
       session,
+      ...(unattended && { unattended }),
       command,
       cwd: rest.cwd,
       file,

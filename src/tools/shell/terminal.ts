@@ -20,7 +20,7 @@ import { type Choice, outside, type Sandbox } from "../sandbox/sandbox.ts";
 import { ownerHere, type Result, run } from "./exec.ts";
 import { type Limits, USUAL_LIMITS } from "./limits.ts";
 import { createProcessTool } from "./process.ts";
-import { type Background, createProcesses } from "./processes.ts";
+import { type Background, createProcesses, type StartOptions } from "./processes.ts";
 import { createPlaces } from "./session-dirs.ts";
 
 export type Judgement = { verdict: "allow" | "ask" | "deny"; reason: string };
@@ -45,7 +45,7 @@ export type TerminalOptions = {
   /** Makes control and bidi characters visible. */
   display: (text: string) => string;
   /** A background process that was to be told about has ended. */
-  onComplete: (session: string, text: string) => void;
+  onComplete: (process: Background, text: string) => void;
   log: Log;
   timeoutMs?: number;
   approvalMs?: number;
@@ -120,7 +120,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
   const processes = createProcesses({
     owner,
     log,
-    onComplete: (process, result) => onComplete(process.session, endedText(process, result)),
+    onComplete: (process, result) => onComplete(process, endedText(process, result)),
   });
 
   async function judge(raw: unknown, session: string, grants: readonly Grant[] = []): Promise<Gate> {
@@ -174,7 +174,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
     const { outputs } = place;
     const hosts = [...openHosts(call.grants ?? []), ...((call.approved && about?.hosts) || [])];
     const entered = await box.enter(session, place, hosts);
-    if (args.background) return begin(args, { cwd, outputs, session }, entered);
+    if (args.background) return begin(args, { cwd, outputs, session, unattended: call.unattended }, entered);
 
     const limitMs = Math.min((args.timeout ?? timeoutMs / 1000) * 1000, longest);
     const id = randomBytes(8).toString("hex");
@@ -210,7 +210,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
 
   async function begin(
     args: Args,
-    { session, ...how }: { session: string; cwd: string; outputs: string },
+    { session, ...how }: Pick<StartOptions, "cwd" | "outputs" | "unattended"> & { session: string },
     entered: Entered,
   ): Promise<ToolResult> {
     const notify = args.notify_on_complete ?? false;

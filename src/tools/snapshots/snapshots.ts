@@ -1,5 +1,5 @@
-// The workspace's files before a turn first changes any, and after each of its calls, so that `/undo` can bring them back.
-// Which turn has which trees are notes in the store: `snapshot/<workspace>/<turn>`.
+// Snapshots of the workspace before a turn's first change and after each of its calls, for `/undo`. The store has a
+// note for the trees of each turn: `snapshot/<workspace>/<turn>`.
 import { basename, join } from "node:path";
 import * as z from "zod";
 import { createBounded } from "../../core/bounded.ts";
@@ -12,27 +12,28 @@ import type { Choice } from "../sandbox/sandbox.ts";
 import { type Change, createWorkTree, unquoted } from "./work-tree.ts";
 
 export type Snapshots = {
-  /** The tool, with snapshots around its calls if it can change files. */
+  /** Wraps a tool with snapshots if it can change files. */
   around(tool: Tool): Tool;
-  /** Makes the files what they were before that turn, or (without one) before the last time that this was done in the session,
-   *  where nobody has changed them since. What came of it, for people. Never rejects. */
+  /** Restores the files as they were before that turn. Without a turn, undoes the last restore of the session. Files
+   *  that changed since are left alone. Returns a text for people. Never rejects. */
   restore(what: { session: string; turn?: string | undefined }): Promise<string>;
   forget(session: string): Promise<void>;
-  /** Removes what is too old or too much. */
+  /** Deletes snapshots that are too old or too many. */
   sweep(now: number): Promise<void>;
   close(): Promise<void>;
 };
 
 const CHANGE_FILES = new Set(["terminal", "write_file", "patch", "delegate_task"]);
 const MOST_KEPT = 50;
-/** With more on the disk, only the newest few are kept. */
+/** If the disk has more than this, only the newest few are kept. */
 const MOST_KB = 1_000_000;
 const FEW = 5;
-/** What takes too long or is too much is not tried again for so long: each try costs seconds. */
+/** After a snapshot that took too long or was too large, the next attempt waits this long: each attempt costs
+ *  seconds. */
 const PAUSE_MS = 3_600_000;
 const MOST_REMEMBERED = 1_000;
 
-/** `after` is not there before the end of a call was seen. */
+/** `after` is missing until the end of a call was seen. */
 const Kept = z.object({ session: z.string(), before: z.string(), after: z.string().optional(), at: z.number() });
 type Kept = z.output<typeof Kept>;
 
@@ -42,7 +43,7 @@ export function createSnapshots(options: {
   workspace: string;
   choice: Choice;
   notes: Notes;
-  /** What a command of the session is put into. */
+  /** The sandbox for a command of the session. */
   enter(session: string): Promise<Entered>;
   /** Makes control and bidi characters visible. */
   display: (text: string) => string;
@@ -58,7 +59,7 @@ export function createSnapshots(options: {
   const tree = createWorkTree({ ...options, dir, sandbox: choice.sandbox });
   const prefix = `snapshot/${basename(dir)}/`;
   const locked = createLocks();
-  /** Git's index is one: whatever uses it waits for the one before. */
+  /** There is one git index, so its users run one after the other. */
   const inOrder = <T>(work: () => Promise<T>) => locked([dir], work);
   const begun = createBounded<Promise<string>>(MOST_REMEMBERED);
   const told = createBounded<true>(MOST_REMEMBERED);
@@ -84,7 +85,8 @@ export function createSnapshots(options: {
 
   // ── Taking them ───────────────────────────────────────────────────────────────────────────────────────
 
-  /** Before a call; calls beside each other wait for the same one. What there is to say to the model. */
+  /** Takes the snapshot before a call; parallel calls wait for the same one. Returns a note for the model, or
+   *  nothing. */
   async function begin(call: ToolCall): Promise<string> {
     const beginning = begun.get(call.turn);
     if (beginning) {
@@ -100,7 +102,7 @@ export function createSnapshots(options: {
   }
 
   async function takeFirst({ session, turn, signal }: ToolCall): Promise<string> {
-    if (await read(turn)) return ""; // from before a restart
+    if (await read(turn)) return ""; // taken before a restart
     if (clock.now() >= pause.until) {
       const taken = await tree.take(signal);
       if ("tree" in taken) {
@@ -117,8 +119,8 @@ export function createSnapshots(options: {
     return `[no snapshot of the workspace, so /undo will not bring files back: ${pause.why}]\n`;
   }
 
-  /** After a call, off its path. One that waits its turn sees what later calls did, too. Killed before it is over, files count
-   *  as changed by somebody else, and are left alone. */
+  /** After a call, in the background. A snapshot that waits also sees the changes of later calls. If hermes is killed
+   *  before it is taken, the files count as changed by somebody else, and are left alone. */
   function end({ session, turn }: ToolCall): void {
     if (ending.has(turn)) return;
     ending.add(turn);
@@ -146,7 +148,7 @@ export function createSnapshots(options: {
       : { changes: [], left: await tree.compare(now.tree, before) };
     if (changes.length > 0) {
       const goal = await tree.change(changes);
-      // First: whatever becomes of it, it can be taken back.
+      // First store the present state, so that the restore can be undone whatever happens.
       await keep(undoOf(session), { session, before: now.tree, after: goal, at: clock.now() });
       const entered = await enter(session);
       try {
@@ -213,7 +215,7 @@ export function createSnapshots(options: {
 const undoOf = (session: string) => `undo:${session}`;
 const isRemoval = ({ after }: Change) => after.startsWith("0 ");
 
-/** `back`: what the turn did, the other way round; `since`: what was done after it. */
+/** `back`: the reverse of the turn's changes; `since`: changes after the turn. */
 function planned(back: readonly Change[], since: readonly Change[]): { changes: Change[]; left: Change[] } {
   const now = new Map(since.map(({ path, after }) => [path, after]));
   const open = back.filter(({ path, after }) => now.get(path) !== after);

@@ -1,6 +1,7 @@
-// The files of the workspace as git trees, made and brought back in the sandbox. Git works in a directory of ours: nothing is
-// written to the repository, and what its configuration and attributes name (filters, fsmonitor, line ends) is not applied, so
-// a tree holds the bytes that are there. The repository lends its objects, its index at first, and what it ignores.
+// The files of the workspace as git trees, created and restored in the sandbox. Git works in a directory of ours:
+// nothing is written to the repository. Programs and conversions that its configuration and attributes name (filters,
+// fsmonitor, line ends) are not applied, so a tree has the exact bytes. Of the repository we use its objects, its index
+// at first, and its ignore rules.
 import { randomBytes } from "node:crypto";
 import { mkdirSync, realpathSync } from "node:fs";
 import { messageOf } from "../../core/errors.ts";
@@ -11,30 +12,30 @@ import { type ExecOptions, type Result, run } from "../shell/exec.ts";
 import { USUAL_LIMITS } from "../shell/limits.ts";
 
 export type WorkTree = {
-  /** The files as they are now. */
+  /** Takes a tree of the present files. */
   take(signal?: AbortSignal): Promise<Taken>;
-  /** What is different in `to`. */
+  /** The changes from `from` to `to`. */
   compare(from: string, to: string): Promise<Change[]>;
-  /** The tree with these changes made in it, which must be the one that was taken last. */
+  /** The tree that was taken last, with these changes applied. */
   change(changes: readonly Change[]): Promise<string>;
-  /** Makes the files of the workspace those of `to`. They must be those of `from`, the tree that was taken last. */
+  /** Changes the files of the workspace from `from`, the tree that was taken last, to `to`. */
   turnTo(from: string, to: string, sandbox: Sandbox): Promise<void>;
-  /** Removes what belongs to none of these trees. Returns the kilobytes that are left. */
+  /** Deletes objects that belong to none of these trees. Returns the kilobytes that are left. */
   keepOnly(trees: readonly string[]): Promise<number>;
 };
-/** `passing`: the next one may be fine. */
+/** `passing`: the next attempt may succeed. */
 type Taken = { tree: string } | { why: string; passing: boolean };
-/** `path` as git quotes it; `side`: what is there, "0 …" for nothing. */
+/** `path` is quoted as git does it. `before` and `after`: mode and object, "0 …" for no file. */
 export type Change = { path: string; before: string; after: string };
 
 const TAKE_MS = 5_000;
 const GIT_MS = 30_000;
-/** Of names: about 100,000 files. */
+/** Characters of names: about 100,000 files. */
 const MOST_CHANGES = 16_000_000;
 const NO_REPOSITORY = 3;
 const TOO_MUCH = 4;
 
-/** `dir`: ours, below HERMES_HOME. */
+/** `dir`: our directory below HERMES_HOME. */
 export function createWorkTree(options: {
   workspace: string;
   dir: string;
@@ -94,7 +95,7 @@ export function createWorkTree(options: {
       return told.split("\n").flatMap(changeIn);
     },
     async change(changes) {
-      // What goes comes first: a file may have taken the place of a directory.
+      // Deletions first: a file may have replaced a directory.
       const sides = changes.map(({ after, path }) => `${after}\t${path}`).toSorted();
       return gitOrThrow(CHANGE, [], { stdin: { text: `${sides.join("\n")}\n` } });
     },
@@ -108,7 +109,7 @@ export function createWorkTree(options: {
 
 const isTree = (text: string) => /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(text);
 
-/** Repositories in the workspace (mode 160000) are not looked into. */
+/** Repositories inside the workspace (mode 160000) are skipped. */
 function changeIn(line: string): Change[] {
   const [, mode, newMode, id, newId, path] = /^:(\d+) (\d+) ([0-9a-f]+) ([0-9a-f]+) [A-Z]\d*\t(.+)$/.exec(line) ?? [];
   if (path === undefined || mode === "160000" || newMode === "160000") return [];
@@ -116,7 +117,7 @@ function changeIn(line: string): Change[] {
 }
 const sideOf = (mode = "", id = "") => `${Number(mode) === 0 ? "0" : mode} ${id}`;
 
-/** A name as people read it. */
+/** A file name for people. */
 export function unquoted(path: string): string {
   if (!path.startsWith('"')) return path;
   const bytes = [...path.slice(1, -1).matchAll(/\\([0-7]{3})|\\(.)|([^\\])/g)].map(([, octal, short, plain]) =>
@@ -128,9 +129,8 @@ const SHORT: Record<string, string> = { a: "\x07", b: "\b", t: "\t", n: "\n", v:
 
 // ── Scripts: $1 is our directory ──────────────────────────────────────────────────────────────────────
 
-/** What git says goes to a file, and is told only when it fails. A lock that is there was left by one that was ended. The
- *  repository may be hostile: no file that it makes us copy is larger than 200 MB (in blocks of 512
- *  bytes). */
+/** Git's output goes to a file and is shown only on failure. A lock that exists was left by a git that was ended. The
+ *  repository may be hostile: no file that it makes us copy is larger than 200 MB (in blocks of 512 bytes). */
 const ENTER = `
 set -eu
 program=$1; shift
@@ -148,9 +148,9 @@ FOUND
 export GIT_DIR="$1" GIT_WORK_TREE="$top" GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
 `;
 
-/** The index of the repository knows which files are as they were committed, so those are not read. What it keeps in another
- *  form than the files have (filters, line ends) is left out of it. It is older than its copy, and must stay so: by that git
- *  knows which files may have changed after it was written. */
+/** The index of the repository knows which files are unchanged since their commit, so those are not read. Entries
+ *  that are stored in another form than the files (filters, line ends) are left out. The index must stay older than
+ *  its copy: git uses that to see which files may have changed after it was written. */
 const BEGIN = `
 git init -q --template= --object-format="$format"
 git config core.fsyncMethod batch
@@ -169,9 +169,9 @@ fi
 echo '* -text !eol !filter !ident !working-tree-encoding' > "$1/info/attributes"
 `;
 
-/** Files up to 20 MB (in blocks of 512 bytes), 200 MB in all, that can be read. Names get a `./`, so that none is an option.
- *  Where nothing has changed, four processes are enough. An object that the repository lent may be gone from it by now, and then
- *  all files are read; the same for an index that git cannot use, the next time. */
+/** Readable files up to 20 MB (in blocks of 512 bytes), 200 MB in all. Names get a `./`, so that none is an option.
+ *  If nothing has changed, four processes are enough. If an object of the repository is gone by now, all files are
+ *  read; the same happens, the next time, for an index that git cannot use. */
 const TAKE = `
 trap 'code=$?; case $code in 0 | ${TOO_MUCH}) ;; *) tail -c 500 "$dir/said"; rm -f "$dir/index";; esac' EXIT
 look() {

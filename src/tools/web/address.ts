@@ -1,15 +1,16 @@
-// Which addresses a page may come from: public ones only. Everything here works on what the URL parser and the resolver
-// give, where decimal, octal, hex and short forms of IPv4 are dotted already.
+// Which addresses `web_fetch` may use: public ones only. The input comes from the URL parser and the resolver, which
+// have already turned decimal, octal, hex and short forms of IPv4 into dotted ones.
 import { BlockList, isIP, isIPv4 } from "node:net";
 
-// https://www.iana.org/assignments/iana-ipv4-special-registry, multicast, and Azure's host, which is not in there.
+// https://www.iana.org/assignments/iana-ipv4-special-registry, multicast, and Azure's host address, which is not in
+// that list.
 const CLOSED_4 = [
   "0.0.0.0/8",
   "10.0.0.0/8",
   "100.64.0.0/10", // shared by a provider's customers
   "127.0.0.0/8",
   "168.63.129.16/32",
-  "169.254.0.0/16", // also every cloud's metadata
+  "169.254.0.0/16", // also the metadata service of every cloud
   "172.16.0.0/12",
   "192.0.0.0/24",
   "192.0.2.0/24",
@@ -21,9 +22,9 @@ const CLOSED_4 = [
   "224.0.0.0/4",
   "240.0.0.0/4",
 ];
-// Of IPv6 only 2000::/3 is for the public; this is what is not, inside of it. Tunnels (Teredo, 6to4) carry any IPv4.
+// In IPv6 only 2000::/3 is public; these parts of it are not. Tunnels (Teredo, 6to4) carry any IPv4 address.
 const CLOSED_6 = ["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"];
-/** How IPv4 is written in IPv6: mapped, and NAT64, where a network without IPv4 has its whole IPv4 internet. */
+/** IPv4 inside IPv6: mapped addresses, and NAT64, through which a network without IPv4 reaches all of IPv4. */
 const CARRIERS = ["::ffff:0:0/96", "64:ff9b::/96"];
 
 const closed4 = listOf(CLOSED_4);
@@ -33,14 +34,14 @@ const carriers = listOf(CARRIERS);
 
 export function isPublic(address: string): boolean {
   if (isIPv4(address)) return !closed4.check(address, "ipv4");
-  if (isIP(address) !== 6 || address.includes("%")) return false; // a zone is this machine's own network
+  if (isIP(address) !== 6 || address.includes("%")) return false; // an address with a zone belongs to this machine's own network
   if (carriers.check(address, "ipv6")) return !closed4.check(carried(address), "ipv4");
   return open6.check(address, "ipv6") && !closed6.check(address, "ipv6");
 }
 
 /** The IPv4 address in the last 32 bits. */
 function carried(address: string): string {
-  // The URL parser writes all of it in hex; only a run of zeros may be left out.
+  // The URL parser writes the whole address in hex; only one run of zeros may be left out.
   const groups = new URL(`http://[${address}]`).hostname.slice(1, -1).split(":").slice(-2);
   return groups
     .map((group) => Number.parseInt(group || "0", 16))
@@ -58,10 +59,10 @@ function listOf(subnets: string[]): BlockList {
 }
 
 const INNER_NAMES = /(?:^|\.)(?:localhost|local|internal|intranet|lan|home\.arpa)$|^(?:metadata|instance-data)$/;
-/** By name too, whatever it resolves to: these are never out there. */
+/** Refused by name, whatever they resolve to: these names are never public. */
 export const isInnerName = (host: string): boolean => INNER_NAMES.test(host);
 
-// Where a request would be read as another protocol: https://fetch.spec.whatwg.org/#port-blocking, from 1024 on.
+// Ports where a request would be read as another protocol: https://fetch.spec.whatwg.org/#port-blocking, from 1024 on.
 const OTHER_PROTOCOLS = new Set([
   1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
 ]);

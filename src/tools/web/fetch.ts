@@ -1,5 +1,5 @@
-// The `web_fetch` tool: a page as text. Whatever the model asks for, only public addresses are dialled (SECURITY 13):
-// a name is resolved once, every answer is checked, and the connection goes to what was checked, at each redirect anew.
+// The `web_fetch` tool: returns a page as text. It connects only to public addresses (SECURITY 13): a name is resolved
+// once, every address is checked, and the connection goes to a checked address. Each redirect is checked again.
 import { lookup } from "node:dns/promises";
 import type { LookupFunction } from "node:net";
 import { isIP } from "node:net";
@@ -39,7 +39,7 @@ const HEADERS = {
   "accept-encoding": "gzip, br, deflate",
 };
 
-/** What the model should hear, in one sentence. */
+/** One sentence for the model. */
 class Refused extends Error {}
 
 export function createWebTool(options: WebOptions = {}): Tool {
@@ -103,7 +103,7 @@ function parsed(text: string, base: URL | undefined): URL {
 async function fetchOnce(url: URL, options: WebOptions, signal: AbortSignal): Promise<Page | { to: string }> {
   const addresses = await addressesOf(url, options, signal);
   const { Agent, request } = await import("undici");
-  // For this request only: nothing is kept that could lead a later one elsewhere.
+  // For this request only: nothing is cached that could redirect a later one.
   const agent = new Agent({ connect: { lookup: only(addresses) }, pipelining: 0, maxHeaderSize: 32_768 });
   try {
     const { statusCode, headers, body } = await request(url, { dispatcher: agent, headers: HEADERS, signal });
@@ -118,7 +118,7 @@ async function fetchOnce(url: URL, options: WebOptions, signal: AbortSignal): Pr
   }
 }
 
-/** All of them are fine, or none is dialled: a mixed answer is an attack or a mistake. */
+/** All addresses must be public, or none is used: a mixed answer is an attack or a mistake. */
 export async function addressesOf(url: URL, options: WebOptions, signal: AbortSignal): Promise<Address[]> {
   const port = Number(url.port || (url.protocol === "https:" ? 443 : 80));
   const host = url.hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "");
@@ -203,7 +203,7 @@ function decoded(bytes: Uint8Array, charset: string, type: string): string {
   try {
     return new TextDecoder(found || "utf-8").decode(bytes);
   } catch {
-    return new TextDecoder().decode(bytes); // a charset that nobody knows
+    return new TextDecoder().decode(bytes); // an unknown charset
   }
 }
 

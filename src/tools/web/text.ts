@@ -1,11 +1,11 @@
-// HTML as text that reads well: headings, lists, links, tables and code as in Markdown, nothing that a reader of the page
-// would not see.
+// Converts HTML to readable text: headings, lists, links, tables and code as in Markdown, without anything that a
+// reader of the page would not see.
 import { setImmediate } from "node:timers/promises";
 import { plain } from "../../platform/fence.ts";
 
-/** Between pieces of this size others get their turn. */
+/** After each piece of this size, other work gets a turn. */
 const PIECE = 32_768;
-/** The parser looks through all open elements at every end tag: deep nesting would take minutes. */
+/** The parser checks all open elements at every end tag: deep nesting would take minutes. */
 const DEEPEST = 500;
 
 const DROPPED = new Set("script style noscript template svg math iframe object canvas audio video datalist".split(" "));
@@ -48,7 +48,7 @@ function createReader(base: URL) {
   let hidden = 0;
   let pre = 0;
   let gap = 0;
-  /** Stands before the next text, if one comes: an empty heading or link leaves nothing. */
+  /** Written before the next text, if there is one: an empty heading or link leaves nothing. */
   let prefix = "";
 
   const apart = (wide: number) => {
@@ -60,7 +60,7 @@ function createReader(base: URL) {
     gap = 0;
     prefix = "";
   }
-  /** What `begin` announces is written only if something is said before the end, and then `end` is too. */
+  /** `begin` and `end` are written only if there is text between them. */
   function around(begin: string, end: string): () => void {
     const before = prefix;
     const written = parts.length;
@@ -167,7 +167,7 @@ function createReader(base: URL) {
   };
 }
 
-/** Where it leads, if that is another page. */
+/** The target of a link, if it is another page. */
 function linkOf(href: string | undefined, base: URL): string | null {
   if (!href || href.startsWith("#")) return null;
   const url = URL.parse(href, base.href);

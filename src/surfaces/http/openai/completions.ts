@@ -11,7 +11,6 @@ import { type Api, ok, problemOf, type Route, route, streamed } from "../server/
 import type { Frame } from "../server/sse.ts";
 import { messages, readConversation } from "./messages.ts";
 import {
-  attend,
   createAudience,
   effort,
   endProblem,
@@ -77,7 +76,6 @@ export function completionRoutes(api: Api): Route[] {
         const model = shownModel(api, modelOf(api, body.model));
         let settled = false; // it is over, or goes on without us after a restart
         owners.join(turn.id);
-        void attend(api, turn);
         try {
           if (body.stream) {
             const withUsage = body.stream_options?.include_usage === true;
@@ -110,6 +108,7 @@ function requestOf(api: Api, body: Body, headers: IncomingHttpHeaders): Paramete
     ...(session && { session }),
     text,
     attended: true, // on the line
+    unattended: api.settings.unattended, // this protocol has no way to ask
     mode: api.settings.busyMode,
     ...(images.length && { images }),
     ...(history.length && !session && { history }), // a session knows what was said in it

@@ -1,8 +1,7 @@
-// What the routes that speak OpenAI's protocol share: a turn is watched to its end, and its questions are decided without
-// a person, since that protocol has no way to ask one.
+// What the routes that speak OpenAI's protocol share: a turn is watched to its end.
 import type { ServerResponse } from "node:http";
 import * as z from "zod";
-import { messageOf } from "../../../core/errors.ts";
+import { followTurn } from "../../../conversation/follow-turn.ts";
 import { newRun, type Run, takeEntry } from "../../../core/run.ts";
 import type { Receipt, Update } from "../../../core/runtime.ts";
 import type { CallOutcome, Entry, Input } from "../../../core/session.ts";
@@ -37,48 +36,22 @@ export function wantedOf({ temperature, top_p, tokens: max_tokens, effort: given
 
 /** All of one turn from its beginning, each with the run as it is by then. Without an end: the signal aborted, or we left. */
 export async function* watchTurn(
-  { runtime }: Api,
-  { id, session, cursor }: Turn,
+  { runtime }: Pick<Api, "runtime">,
+  turn: Turn,
   signal: AbortSignal,
 ): AsyncGenerator<{ update: Update; run: Run }> {
   let run: Run | null = null;
-  let turn = id;
-  let ours = false; // the session may still be busy with an earlier turn
-  for await (const update of runtime.follow(session, cursor, signal)) {
-    const entry = "entry" in update ? update.entry : null;
-    if (entry?.kind === "began") ours = entry.turn === id;
-    if (entry?.kind === "joined" && entry.input === id) {
-      ({ turn } = entry);
-      ours = true;
+  for await (const update of followTurn(runtime, turn, signal)) {
+    if ("entry" in update) {
+      run ??= newRun({ id: turn.id, at: update.entry.at });
+      takeEntry(run, update.entry);
     }
-    if (entry ? entry.turn !== id && entry.turn !== turn : !ours) continue;
-    if (entry) run ??= newRun({ id, at: entry.at });
-    if (!run) continue;
-    if (entry) takeEntry(run, entry);
-    yield { update, run };
-    if (isOver(run)) return;
+    if (run) yield { update, run };
   }
 }
 
 const OVER = new Set<Run["status"]>(["completed", "failed", "cancelled", "interrupted"]);
 export const isOver = ({ status }: Run): boolean => OVER.has(status);
-
-/** Decides at once what the turn asks, until it is over. What a turn asks that it only joined is for others to answer. */
-export async function attend(api: Api, turn: Turn): Promise<void> {
-  const { runtime, settings, log } = api;
-  const { id, session } = turn;
-  try {
-    for await (const { update } of watchTurn(api, turn, new AbortController().signal)) {
-      if (!("entry" in update) || update.entry.kind !== "asked" || update.entry.turn !== id) continue;
-      const { call, ask } = update.entry;
-      const allow = settings.unattended === "allow" && ask.kind === "approval";
-      const text = allow ? "once" : "Denied: nobody is there to ask.";
-      await runtime.answer({ session, call, allow, text, by: "unattended" });
-    }
-  } catch (error) {
-    log("warn", "http.unattended", { session, turn: id, error: messageOf(error) });
-  }
-}
 
 /** Runs `work` with a signal that aborts when whoever waits for the answer is gone. */
 export async function whileWaiting<T>(response: ServerResponse, work: (signal: AbortSignal) => Promise<T>): Promise<T> {

@@ -12,7 +12,6 @@ import { type Api, ok, problemOf, type Route, route, streamed } from "../server/
 import type { Frame } from "../server/sse.ts";
 import { type Conversation, message, readConversation, type WireMessage } from "./messages.ts";
 import {
-  attend,
   createAudience,
   createOutput,
   effort,
@@ -111,7 +110,6 @@ export function responseRoutes(api: Api): Route[] {
           background: body.background ?? false,
           store: body.store ?? true,
         };
-        const over = attend(api, turn);
         if (body.background && !body.stream) return ok(await read(api, await found(idOf(turn)), given), about);
         if (!given.store && !body.conversation) unstored.add(turn.id);
         viewers.join(turn.id);
@@ -121,7 +119,7 @@ export function responseRoutes(api: Api): Route[] {
           return streamed;
         } finally {
           if (viewers.leave(turn.id) && unstored.has(turn.id))
-            void over.then(() => forget(api, turn)).finally(() => unstored.delete(turn.id));
+            void forget(api, turn).finally(() => unstored.delete(turn.id));
         }
       },
     }),
@@ -230,6 +228,7 @@ function requestOf(api: Api, body: Body): Parameters<typeof begin>[2] {
   const name = typeof conversation === "string" ? conversation : conversation?.id;
   return {
     ...(!body.background && { attended: true }), // on the line
+    unattended: api.settings.unattended, // this protocol has no way to ask
     ...(name && { session: `${CONVERSATION}${name}` }),
     ...(previous && { previous, apart: body.store === false }),
     text,
@@ -408,9 +407,11 @@ const FORGET_MS = [0, 1_000, 10_000, 60_000];
 
 /** For a turn that was not to be stored. One in a session with others is part of what they go on from, and stays. Asked
  *  for again under its idempotency key it begins anew: what would tell us is forgotten too. */
-async function forget({ runtime, clock, log, leaving }: Api, turn: Turn): Promise<void> {
+async function forget(api: Api, turn: Turn): Promise<void> {
+  const { runtime, clock, log, leaving } = api;
   const { session } = turn;
   try {
+    for await (const { run } of watchTurn(api, turn, leaving)) if (isOver(run)) break;
     for (const ms of FORGET_MS) {
       await clock.sleep(ms, leaving);
       if (leaving.aborted || !(await isAlone(runtime, turn))) return;

@@ -146,11 +146,11 @@ export function runRoutes(api: Api): Route[] {
       query: { after: "Go on behind this event's id, as Last-Event-ID does" },
       answers: { 200: "Server-sent events", 404: "There is no such run", 410: "That event is not one of this run" },
       async handle({ params: { id = "" }, query, headers, stream }) {
-        const { session, joined } = await found(id);
+        const { session } = await found(id);
         const after = one(headers["last-event-id"]) ?? query.get("after") ?? "";
         await checkPlace(runtime, id, session, after);
         const now = () => api.clock.now() / 1_000;
-        const watching = { runtime, run: id, session, joined, showReasoning: settings.showReasoning, now };
+        const watching = { runtime, run: id, session, showReasoning: settings.showReasoning, now };
         await stream(async function* (signal) {
           for await (const { id: place, event } of watchRun(watching, after, signal)) yield { id: place, data: event };
         });

@@ -1,6 +1,7 @@
 // The events of one run, from any place on. An id is `<place in the session>-<tag of the run>`, and exactly what follows it
 // is sent: also to a viewer that comes late, or again after the server was restarted (I20).
 import { createHash } from "node:crypto";
+import { endsTurn, followTurn } from "../../../conversation/follow-turn.ts";
 import { placeOf } from "../../../core/cursor.ts";
 import { Refusal } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
@@ -13,8 +14,6 @@ type Watching = {
   runtime: Runtime;
   run: string;
   session: string;
-  /** The turn that it joined already. */
-  joined?: string | undefined;
   showReasoning: boolean;
   now(): number;
 };
@@ -22,43 +21,24 @@ type Watching = {
 type Viewed = { cursor: string; seq: number; chars: number; told: number };
 
 export async function* watchRun(
-  { runtime, run, session, joined, showReasoning, now }: Watching,
+  { runtime, run, session, showReasoning, now }: Watching,
   after: string,
   signal: AbortSignal,
 ): AsyncGenerator<{ id: string; event: Told }> {
   const tag = tagOf(run);
   const reporter = createReporter({ id: run, session, showReasoning }, (child) => runOf(runtime, child));
   const event = (told: RunEvent, timestamp: number): Told => ({ ...told, run_id: run, timestamp });
-  // What a steer joined goes on as its own.
-  let turn = joined ?? run;
-  let ours = false;
+  let { cursor, told } = viewedOf(after, tag) ?? { cursor: "", told: 0 };
+  let over = false;
+  // What a steer joined is what it is, from its beginning.
+  const past = (entry: Entry) => {
+    reporter.skip(entry);
+    over ||= endsTurn(entry);
+  };
 
-  /** What it has had already. Apart from the rest: whoever is slow must not hold all that was read here. */
-  async function takeUp(): Promise<Viewed | null> {
-    const known = await runtime.turn(run);
-    const [first] = known;
-    if (!first) return null;
-    const place = viewedOf(after, tag) ?? { cursor: String(first.seq - 1), seq: first.seq - 1, chars: 0, told: 0 };
-    const past = turn === run ? known : [...known, ...(await runtime.turn(turn))];
-    for (const entry of past) {
-      if (entry.seq > place.seq) break;
-      if (entry.turn !== turn && entry.turn !== run) continue;
-      reporter.skip(entry);
-      if (isOver(entry)) return null; // it had all of it
-      ours = isOurs(entry, run, ours);
-    }
-    if (!ours) turn = run;
-    return place;
-  }
-
-  const place = await takeUp();
-  if (!place) return;
-  let { cursor, told } = place;
-
-  for await (const update of runtime.follow(session, cursor, signal)) {
+  for await (const update of followTurn(runtime, { session, id: run, cursor, past }, signal)) {
     if (!("entry" in update)) {
       cursor = update.cursor;
-      if (!ours) continue;
       const id = `${cursor}-${tag}`;
       const at = "at" in update && update.at !== undefined ? update.at / 1_000 : now();
       if ("delta" in update) yield { id, event: event({ event: "message.delta", delta: update.delta }, at) };
@@ -69,29 +49,19 @@ export async function* watchRun(
       continue;
     }
     const { entry } = update;
-    if (entry.kind === "joined" && entry.input === run) {
-      ({ turn } = entry);
-      ours = true;
-      // What it joined is what it is, from its beginning.
-      for (const before of await runtime.turn(turn)) if (before.seq < entry.seq) reporter.skip(before);
-    }
-    const events = entry.turn === turn || entry.turn === run ? await reporter.tell(entry) : [];
+    over = endsTurn(entry);
+    const events = await reporter.tell(entry);
     for (const [index, one] of events.entries()) {
       if (index < told) continue;
       const last = index === events.length - 1;
-      // Amid another turn's text the place in that text is nobody's business.
-      const id = last ? (ours ? update.cursor : `${entry.seq}`) : `${bare(cursor)}+e${index + 1}`;
+      const id = last ? update.cursor : `${bare(cursor)}+e${index + 1}`;
       yield { id: `${id}-${tag}`, event: event(one, entry.at / 1_000) };
     }
     if (events.length) told = 0;
     ({ cursor } = update);
-    if (entry.turn === turn || entry.turn === run) {
-      ours = isOurs(entry, run, ours);
-      if (isOver(entry)) return;
-    }
   }
   // Not its end: whoever watches must come back.
-  if (!signal.aborted) throw new Refusal("closed", "The server is leaving.");
+  if (!over && !signal.aborted) throw new Refusal("closed", "The server is leaving.");
 }
 
 /** Refuses an id that this run cannot have given: another run's, or one that has not happened yet. */
@@ -107,7 +77,7 @@ export async function checkPlace(runtime: Runtime, run: string, session: string,
   if (place === null) return;
   const known = await runtime.turn(run);
   const { joined } = (await runtime.run(run)) ?? {};
-  const over = [...known, ...(joined ? await runtime.turn(joined) : [])].find(isOver);
+  const over = [...known, ...(joined ? await runtime.turn(joined) : [])].find(endsTurn);
   const newest = over?.seq ?? (await runtime.summary(session))?.entries ?? 0;
   const begins = (known[0]?.seq ?? 1) - 1;
   const { chars } = place;
@@ -133,14 +103,6 @@ function viewedOf(after: string, tag: string): Viewed | null | undefined {
   const place = placeOf(cursor);
   if (!place || of !== tag) return undefined;
   return { cursor, seq: place.seq, chars: place.chars, told: Number(told) };
-}
-
-const isOver = (entry: Entry) => entry.kind === "ended" || entry.kind === "withdrawn";
-
-/** Whether the live text behind this entry is this run's. */
-function isOurs(entry: Entry, run: string, before: boolean): boolean {
-  if (entry.kind === "began") return entry.turn === run;
-  return entry.kind === "joined" ? before || entry.input === run : before;
 }
 
 /** The only run of a session that a run made. */

@@ -24,6 +24,7 @@ const messageBody = z.looseObject({
   mode: z.enum(["interrupt", "queue", "steer"]),
   by,
   attended: z.boolean().optional(),
+  unattended: z.enum(["deny", "allow"]).optional(),
   images: z.array(image).max(MOST_IMAGES).optional(),
   model: z.string().min(1).max(200).optional(),
   task: z.enum(["compress"]).optional(),
@@ -86,7 +87,7 @@ export function mirrorRoutes(api: Api): Route[] {
       body: messageBody,
       answers: ACCEPTED,
       handle({ params: { id }, body, headers }) {
-        const { text, mode, attended, images, model, task, instructions, into } = body;
+        const { text, mode, attended, unattended, images, model, task, instructions, into } = body;
         const said = body.by ?? sessionKeyOf(headers);
         return accept({
           ...(id !== undefined && { session: id }),
@@ -95,6 +96,7 @@ export function mirrorRoutes(api: Api): Route[] {
           mode,
           ...(said && { by: said }),
           ...(attended && { attended }),
+          ...(unattended && { unattended }),
           ...(images?.length && { images: images.map(({ mime, data }) => ({ mime, data })) }),
           ...(model && { model }),
           ...(task && { task }),

@@ -5,7 +5,7 @@ import type * as z from "zod";
 import { Refusal, type RefusalCode, StoreFault } from "../../../core/errors.ts";
 import type { Clock, Log, ToolSpec } from "../../../core/ports.ts";
 import type { Runtime } from "../../../core/runtime.ts";
-import type { Mode } from "../../../core/session.ts";
+import type { Mode, Unattended } from "../../../core/session.ts";
 import { type Problem, problem } from "./problem.ts";
 import { type Frame, stream } from "./sse.ts";
 
@@ -32,7 +32,7 @@ export type Settings = {
   busyMode: Mode;
   maxRuns: number;
   /** What is said to a question when nobody can be asked. */
-  unattended: "deny" | "allow";
+  unattended: Unattended;
   showReasoning: boolean;
   version: string;
   heartbeatMs: number;
