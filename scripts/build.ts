@@ -31,7 +31,7 @@ async function build() {
     input: { main: "src/main.ts", ...THREADS },
     platform: "node",
     // Libraries of chat platforms stay outside: few use one, and none starts faster for it.
-    external: [/^node:/, /^discord\.js/, /^@slack\//, /^grammy/],
+    external: [/^node:/, /^@discordjs\//, /^discord-api-types/, /^@slack\//, /^grammy/],
     logLevel: "warn",
     plugins: [
       {

@@ -4,6 +4,7 @@
 
 import { messageOf } from "../core/errors.ts";
 import type { Clock, Log, Memory, Model, Remembered, Store } from "../core/ports.ts";
+import { parseKey, type SessionKey } from "../core/session-key.ts";
 import { titleOf } from "../core/title.ts";
 import { askAside } from "./side-call.ts";
 
@@ -17,7 +18,7 @@ const TITLE_MS = 60_000;
 const LONGEST_QUOTE = 2_000;
 const LONGEST_ANSWER = 400;
 /** Runs of the API and scheduled jobs: nobody looks for them by their title. */
-const UNTITLED = /^(?:run_|agent:main:schedule:)/;
+const UNTITLED: readonly string[] = ["run", "job"] satisfies SessionKey["of"][];
 
 const INSTRUCTIONS = `You name a conversation between a user and an agent, so that the user finds it again in a list.
 Answer with the title alone: at most 60 characters, on one line, in the language of the user, without quotes and without
@@ -38,7 +39,7 @@ async function name(turn: Remembered, options: Options, signal: AbortSignal): Pr
   const { store, log } = options;
   const { session, outcome } = turn;
   // A person who stops a turn wants no further call; a model that failed would only fail again.
-  if (UNTITLED.test(session) || outcome === "cancelled" || outcome === "failed") return;
+  if (UNTITLED.includes(parseKey(session).of) || outcome === "cancelled" || outcome === "failed") return;
   try {
     if (!(await isAsMade())) return;
     const title = await ask(turn, options, signal);

@@ -1,11 +1,12 @@
 // Start, watch, approve, steer and stop runs on a hermes server, from any program or browser. Fields have the names that
 // they have in the API.
+import type { Mode } from "../core/session.ts";
 import { type Connection, createWire, type HermesError } from "./wire.ts";
 
+export type { Mode } from "../core/session.ts";
 export { HermesError } from "./wire.ts";
 
 export type Usage = { input_tokens: number; output_tokens: number; total_tokens: number };
-export type Mode = "interrupt" | "queue" | "steer";
 export type Choice = "once" | "session" | "always" | "deny";
 type Child = { goal: string; child_session_id: string };
 

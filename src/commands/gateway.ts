@@ -77,7 +77,7 @@ export function addGateway(program: Command, launcher: string): void {
   pairing
     .command("create")
     .description("create a pairing code for one person, valid once and for ten minutes")
-    .argument("<platform>", "telegram, discord or slack")
+    .argument("<platform>", "a chat platform such as telegram")
     .action(async (platform: string) => {
       const { makePairingCode } = await import("../surfaces/cli/gateway.ts");
       const { withPairing } = await import("../compose/gateway.ts");

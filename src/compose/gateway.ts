@@ -1,18 +1,15 @@
 // hermes gateway: runtime, chats and API in one process, from its start to its end.
-import { createHmac, randomBytes, randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import * as z from "zod";
 import { type Flag, loadConfig } from "../config/config.ts";
-import type { Config } from "../config/schema.ts";
-import type { Chat, PairingDesk } from "../core/chat.ts";
-import { ConfigError } from "../core/errors.ts";
-import type { Channel, Notes } from "../core/ports.ts";
+import type { PairingDesk } from "../core/chat.ts";
+import type { Channel } from "../core/ports.ts";
 import { textWithin } from "../platform/capped.ts";
 import { clock } from "../platform/clock.ts";
 import { setDeadline } from "../platform/deadline.ts";
 import { homeOf } from "../platform/home.ts";
 import { findProgram } from "../platform/programs.ts";
-import { lockToken } from "../platform/token-lock.ts";
 import { uncaught } from "../platform/uncaught.ts";
 import { ownerPid } from "../store/sqlite/sqlite.ts";
 import { type CronJobs, remoteJobs } from "../surfaces/cli/cron.ts";
@@ -22,7 +19,8 @@ import { createLifecycle, leaveTo } from "../surfaces/gateway/lifecycle.ts";
 import { notifyService } from "../surfaces/gateway/service.ts";
 import { channelRoutes, type Door } from "../surfaces/http/runtime/channels.ts";
 import { pairingDesk, serve } from "./api.ts";
-import { abandon, deliversBy, openRuntime, type Running } from "./runtime.ts";
+import { busyModeOf, deliversBy, listsOf, openChannels, unattendedOf } from "./channels.ts";
+import { abandon, openRuntime, type Running } from "./runtime.ts";
 
 /** Returns the exit code. `again`: the command that starts the same gateway. */
 export async function runGateway(options: {
@@ -80,7 +78,7 @@ async function assemble(running: Running, version: string) {
   const lifecycle = createLifecycle(log);
   uncaught().catch(lifecycle.fail);
   const doors = new Map<string, Door>();
-  const chats = await openChats(running, doors);
+  const chats = await openChannels(running, doors);
   const gateway = createGateway({
     runtime: engine,
     chats,
@@ -92,7 +90,7 @@ async function assemble(running: Running, version: string) {
     approvers: config.approvals.chat,
     busyMode: (platform) => busyModeOf(config, platform),
     // Nobody sits behind a webhook: whoever signs may say who is speaking, and nobody presses a button.
-    unattended: (platform) => (platform === "webhook" ? config.approvals.unattended : undefined),
+    unattended: (platform) => unattendedOf(config, platform),
     models: () => endpoints.map(({ provider, model }) => `${provider}:${model}`),
     skills: () => skillLines(running.skills),
     left: (session, by) => running.memory.sessionEnded({ session, by }),
@@ -109,81 +107,6 @@ async function assemble(running: Running, version: string) {
   const health = () => ({ channels: gateway.health() });
   const api = config.gateway.api_server.enabled ? await serve(running, version, { health, more }) : null;
   return { lifecycle, chats, gateway, api };
-}
-
-type ChatConfig = Config["gateway"]["telegram"] | Config["gateway"]["discord"] | Config["gateway"]["slack"];
-
-const chatConfig = (config: Config, platform: string): ChatConfig | null => {
-  const { telegram, discord, slack } = config.gateway;
-  const all: Record<string, ChatConfig> = { telegram, discord, slack };
-  return all[platform] ?? null;
-};
-
-const listsOf = (config: Config, platform: string) => {
-  if (platform === "webhook") return { allowed: ["*"], admins: [] };
-  const { allowed_users: allowed = [], admin_users: admins = [] } = chatConfig(config, platform) ?? {};
-  return { allowed, admins };
-};
-const busyModeOf = (config: Config, platform: string) =>
-  chatConfig(config, platform)?.busy_input_mode ?? config.display.busy_input_mode;
-
-/** One process for each bot: two that listen with the same token take each other's messages. */
-async function openChats(running: Running, doors: Map<string, Door>): Promise<Chat[]> {
-  const { config, home, log, engine } = running;
-  const { telegram, discord, slack, webhook } = config.gateway;
-  const common = { clock, log, random: Math.random };
-  const chats: Chat[] = [];
-  const lock = (platform: string, token: string) => {
-    const unlock = lockToken(token, home.dir);
-    if (!unlock)
-      throw new ConfigError(`Another gateway on this machine uses the same ${platform} token; stop it first.`);
-    running.defer(unlock);
-  };
-  if (telegram.token) {
-    const { createTelegram } = await import("../chats/telegram/telegram.ts");
-    lock("Telegram", telegram.token);
-    const { token, api_root: apiRoot, webhook_url: url } = telegram;
-    let receive: Door = async () => ({ status: 503, body: {} });
-    // The secret is made from the token: it is the same after a restart, and nobody has to keep it.
-    const secret = createHmac("sha256", token).update("webhook").digest("hex");
-    const listen = (door: Door) => {
-      receive = door;
-    };
-    if (url) doors.set("telegram", (raw, headers) => receive(raw, headers));
-    chats.push(createTelegram({ ...common, token, apiRoot, ...(url && { webhook: { url, secret, listen } }) }));
-  }
-  if (discord.token) {
-    const { createDiscord } = await import("../chats/discord/discord.ts");
-    lock("Discord", discord.token);
-    const { token, api_root: apiRoot } = discord;
-    const marks = marksIn(engine.notes, "discord");
-    chats.push(createDiscord({ ...common, token, marks, ...(apiRoot && { apiRoot }) }));
-  }
-  if (slack.bot_token && slack.app_token) {
-    const { createSlack } = await import("../chats/slack/slack.ts");
-    lock("Slack", slack.bot_token);
-    const { bot_token: botToken, app_token: appToken, api_root: apiRoot } = slack;
-    chats.push(createSlack({ ...common, botToken, appToken, ...(apiRoot && { apiRoot }) }));
-  }
-  if (webhook.secret) {
-    const { createWebhook } = await import("../chats/webhook.ts");
-    const chat = createWebhook({ clock, log, secret: webhook.secret, url: webhook.url });
-    doors.set("webhook", chat.receive);
-    chats.push(chat);
-  }
-  return chats;
-}
-
-/** How far each channel was heard. */
-function marksIn(notes: Notes, platform: string) {
-  const nameOf = (channel: string) => `mark/${platform}/${channel}`;
-  return {
-    list: async () => {
-      const kept = await notes.list(nameOf(""));
-      return kept.map(({ key, value }) => ({ channel: key.slice(nameOf("").length), message: String(value) }));
-    },
-    set: (channel: string, message: string) => notes.set(nameOf(channel), message),
-  };
 }
 
 const code = z.object({ code: z.string(), expiresAt: z.number() });

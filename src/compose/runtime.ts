@@ -1,4 +1,5 @@
 // A configuration in, a running engine out. With its neighbours and main.ts the only place that knows every folder.
+
 import pkg from "../../package.json" with { type: "json" };
 import { createPerform } from "../agent/agent.ts";
 import { createBreaker } from "../agent/breaker.ts";
@@ -10,6 +11,7 @@ import { createBounded } from "../core/bounded.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Channel, Log, Model, Store, Tool } from "../core/ports.ts";
 import { formatAndModel } from "../core/providers.ts";
+import { parseKey, RUN, rootOf, TERMINAL } from "../core/session-key.ts";
 import type { Observe } from "../engine/dispatch.ts";
 import { createEngine, type Engine } from "../engine/engine.ts";
 import { createDemoModel } from "../llm/demo.ts";
@@ -28,8 +30,7 @@ import { logUncaught } from "../platform/uncaught.ts";
 import type { Scheduler } from "../schedule/scheduler.ts";
 import type { Skills } from "../skills/skills.ts";
 import { openSqlite } from "../store/sqlite/sqlite.ts";
-import { routeOf } from "../surfaces/gateway/route.ts";
-import { TERMINAL } from "../surfaces/terminal/names.ts";
+import { deliversBy } from "./channels.ts";
 
 export type Running = {
   engine: Engine;
@@ -261,7 +262,7 @@ export async function openRuntime(options: {
     () => toolbox.sweep(clock.now()),
     () => sweepAttachments(clock.now(), []),
   ]);
-  if (runs_days > 0) chores.add(async () => void (await store.prune("run_", clock.now() - runs_days * DAY_MS)));
+  if (runs_days > 0) chores.add(async () => void (await store.prune(RUN, clock.now() - runs_days * DAY_MS)));
   const parts = opened.move();
   const running: Running = {
     chores,
@@ -331,8 +332,9 @@ const discreet = (model: Model, redact: (text: string) => string): Model => ({
 
 /** Where a session is talked in: changes how the agent should write. */
 function platformOf(session: string): "terminal" | "chat" | "api" {
-  if (session.startsWith("agent:main:terminal:")) return "terminal";
-  return session.startsWith("agent:main:") ? "chat" : "api";
+  const { of } = parseKey(rootOf(session));
+  if (of === "terminal") return "terminal";
+  return of === "run" || of === "named" || of === "unknown" ? "api" : "chat";
 }
 
 /** Another array only when one of them is: what is said of the tools to a model is counted once for each array. */
@@ -360,14 +362,3 @@ function keepLast<T>(most: number, make: (name: string) => T): (name: string) =>
     return known.made;
   };
 }
-
-/** Whether answers can be delivered to that session. */
-export const deliversBy = ({ gateway: { telegram, discord, slack, webhook } }: Config) => {
-  const open: Record<string, unknown> = {
-    telegram: telegram.token,
-    discord: discord.token,
-    slack: slack.bot_token && slack.app_token,
-    webhook: webhook.secret,
-  };
-  return (session: string): boolean => Boolean(open[routeOf(session)?.platform ?? ""]);
-};

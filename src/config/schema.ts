@@ -1,91 +1,31 @@
 // The schema of the configuration: all keys, their defaults, the values they accept, and the variables that set them.
 import * as z from "zod";
+import { channelSections, channelVariables } from "../chats/channels.ts";
 import { formats, VENDORS, type Vendor } from "../core/providers.ts";
+import { MODES } from "../core/session.ts";
+import {
+  asBoolean,
+  asList,
+  oneOf,
+  onOff,
+  price,
+  rules,
+  seconds,
+  section,
+  text,
+  texts,
+  webAddress,
+  whole,
+  yesNo,
+} from "../platform/setting-kinds.ts";
 
-// Variables are always text and YAML values are often quoted, so every type also reads its text form.
-const asNumber = (value: unknown) =>
-  typeof value === "string" && /^\s*-?\d+(\.\d+)?\s*$/.test(value) ? Number(value) : value;
-const asBoolean = (value: unknown) => {
-  const text = String(value).trim().toLowerCase();
-  if (["true", "yes", "on", "1"].includes(text)) return true;
-  return ["false", "no", "off", "0"].includes(text) ? false : value;
-};
-const onOff = (value: unknown) => {
-  const on = asBoolean(value);
-  return typeof on === "boolean" ? (on ? "on" : "off") : value;
-};
-const asWord = (value: unknown) => (typeof value === "string" ? value.trim().toLowerCase() : value);
-const asList = (value: unknown) => {
-  if (typeof value === "number") return [value];
-  if (typeof value !== "string") return value;
-  return value
-    .split(",")
-    .map((item) => item.trim())
-    .filter((item) => item !== "");
-};
-
-const within = (kind: string, min: number, max: number) =>
-  `must be ${kind} ${max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`}`;
-const whole = (min: number, max = Number.MAX_SAFE_INTEGER) => {
-  const needs = within("a whole number", min, max);
-  return z.preprocess(asNumber, z.int(needs).min(min, needs).max(max, needs));
-};
-const seconds = (min: number) => {
-  const needs = within("a number of seconds", min, Number.MAX_SAFE_INTEGER);
-  return z.preprocess(asNumber, z.number(needs).min(min, needs));
-};
-/** US dollars per million tokens. */
-const price = () => {
-  const needs = within("a number", 0, Number.MAX_SAFE_INTEGER);
-  return z.preprocess(asNumber, z.number(needs).min(0, needs));
-};
-const yesNo = () => z.preprocess(asBoolean, z.boolean("must be true or false"));
-const oneOf = <const T extends readonly string[]>(...words: T) =>
-  z.preprocess(asWord, z.enum(words, `must be ${words.length > 1 ? "one of " : ""}${words.join(", ")}`));
-const text = () => z.string("must be text (in quotes, if it looks like a number)").trim().min(1, "must not be empty");
-const rules = () => z.array(text(), "must be a list").default([]);
-const webAddress = () => {
-  const needs = "must be an address such as http://127.0.0.1:9999/v1";
-  return z
-    .string(needs)
-    .trim()
-    .regex(/^https?:\/\/[^\s/]+/, needs);
-};
-const texts = () => z.preprocess(asList, z.array(text(), "must be a list")).default([]);
-/** Ids never change owners; user names can. */
-const ids = (shape: RegExp, needs: string) =>
-  z
-    .preprocess(asList, z.array(z.preprocess(String, z.string().regex(shape, `must be ${needs}`)), "must be a list"))
-    .default([]);
-
-/** An absent or empty section gets its defaults, an empty value counts as not set, and an unknown key is an error. */
-const section = <T extends z.ZodRawShape>(shape: T) =>
-  z.preprocess(
-    (value) => {
-      if (value === null || value === undefined) return {};
-      if (typeof value !== "object" || Array.isArray(value)) return value;
-      return Object.fromEntries(Object.entries(value).filter(([key, v]) => v !== null || !Object.hasOwn(shape, key)));
-    },
-    z.strictObject(shape, { error: "must be a section: keys and values, indented below it" }),
-  );
-
-const BUSY_MODES = ["interrupt", "queue", "steer"] as const;
 const PROVIDERS = ["auto", ...formats] as const;
-const DIGITS = /^\d+$/;
 
 type Account = { api_key?: string | undefined; base_url?: string | undefined };
 const account = ({ addressVariable }: Vendor): z.ZodType<Account> => {
   const api_key = text().optional();
   return addressVariable ? section({ api_key, base_url: webAddress().optional() }) : section({ api_key });
 };
-
-const chat = (shape: RegExp, needs: string) => ({
-  api_root: webAddress().optional(),
-  allowed_users: ids(shape, needs),
-  admin_users: ids(shape, needs),
-  busy_input_mode: oneOf(...BUSY_MODES).optional(),
-});
-
 export const DRAIN_TIMEOUT = { key: "agent.restart_drain_timeout", default: 60 };
 export const drainTimeout = seconds(0);
 
@@ -122,7 +62,7 @@ export const schema = section({
     exit_watchdog: seconds(1).default(30),
   }),
   display: section({
-    busy_input_mode: oneOf(...BUSY_MODES).default("interrupt"),
+    busy_input_mode: oneOf(...MODES).default("interrupt"),
     compact: yesNo().default(false),
     show_reasoning: yesNo().default(false),
     tool_progress: oneOf("off", "new", "all", "verbose").default("all"),
@@ -223,24 +163,7 @@ export const schema = section({
       rate_limit: whole(0).default(0),
       model_name: text().optional(),
     }),
-    telegram: section({
-      token: text().optional(),
-      /** The public address where Telegram delivers updates; without it we poll. */
-      webhook_url: webAddress().optional(),
-      ...chat(DIGITS, "a numeric user id"),
-    }),
-    discord: section({ token: text().optional(), ...chat(DIGITS, "a numeric user id") }),
-    slack: section({
-      bot_token: text().optional(),
-      app_token: text().optional(),
-      ...chat(/^[UW][A-Z0-9]+$/, "a member id such as U012AB3CD"),
-    }),
-    webhook: section({
-      /** Without a secret the webhook channel is off. */
-      secret: text().min(16, "must have at least 16 characters").optional(),
-      /** The address that gets the answers. */
-      url: webAddress().optional(),
-    }),
+    ...channelSections,
   }),
   /** Addresses that are called at the end of each turn. */
   webhooks: z
@@ -286,17 +209,8 @@ export const VARIABLES: Readonly<Record<string, { key: string; read?: (value: st
   API_SERVER_KEY: { key: "gateway.api_server.key" },
   API_SERVER_CORS_ORIGINS: { key: "gateway.api_server.cors_origins" },
   API_SERVER_MODEL_NAME: { key: "gateway.api_server.model_name" },
-  TELEGRAM_BOT_TOKEN: { key: "gateway.telegram.token" },
-  TELEGRAM_API_ROOT: { key: "gateway.telegram.api_root" },
-  TELEGRAM_ALLOWED_USERS: { key: "gateway.telegram.allowed_users" },
-  DISCORD_BOT_TOKEN: { key: "gateway.discord.token" },
-  DISCORD_API_ROOT: { key: "gateway.discord.api_root" },
-  DISCORD_ALLOWED_USERS: { key: "gateway.discord.allowed_users" },
-  SLACK_BOT_TOKEN: { key: "gateway.slack.bot_token" },
-  SLACK_APP_TOKEN: { key: "gateway.slack.app_token" },
-  SLACK_API_ROOT: { key: "gateway.slack.api_root" },
   OTEL_EXPORTER_OTLP_ENDPOINT: { key: "telemetry.endpoint" },
-  SLACK_ALLOWED_USERS: { key: "gateway.slack.allowed_users" },
+  ...channelVariables,
 };
 
 /** Keys whose values are never shown: those with the name of a secret, and the environment and headers of MCP

@@ -1,6 +1,6 @@
-// A chat platform as the gateway sees it: what it tells us, and what it can be asked to do. One implementation each in chats/.
+// A chat platform as the gateway sees it: the events it sends, and the calls it takes. One implementation each in chats/.
 
-/** Where something is said. `thread`: a topic or thread within the chat. */
+/** Where a message is. `thread`: a topic or thread within the chat. */
 export type Place = { kind: "dm" | "group" | "channel" | "thread"; chat: string; thread?: string };
 /** `id` never changes and is never given to somebody else; a name can be. */
 export type Person = { id: string; name: string };
@@ -15,33 +15,33 @@ export type Attachment = {
   load(most: number, signal: AbortSignal): Promise<Uint8Array>;
 };
 
-export type Heard = {
+export type InboundMessage = {
   /** The message's name in its place: the same when it is delivered again, or edited. */
   message: string;
   place: Place;
   from: Person;
   text: string;
   attachments: Attachment[];
-  /** It is meant for us: said to us alone, or naming us, or in reply to us. */
+  /** It is meant for us: sent to us alone, or naming us, or in reply to us. */
   addressed: boolean;
 };
 /** A button under one of our messages. */
-export type Pressed = { data: string; place: Place; from: Person; message: string };
+export type ButtonPress = { data: string; place: Place; from: Person; message: string };
 
-/** Whom a platform tells. When a promise resolves, what it was told is durable; only then may the platform be told that it
- *  has arrived. It rejects when nothing was taken: the platform should bring it again. */
-export interface Ears {
-  heard(message: Heard): Promise<void>;
-  edited(message: Heard): Promise<void>;
-  deleted(place: Place, message: string): Promise<void>;
+/** Takes the events of a platform. When a promise resolves, the event is durable; only then may the platform get its
+ *  acknowledgement. It rejects when nothing was taken: the platform should deliver the event again. */
+export interface InboundHandler {
+  onMessage(message: InboundMessage): Promise<void>;
+  onEdit(message: InboundMessage): Promise<void>;
+  onDelete(place: Place, message: string): Promise<void>;
   /** Returns what the person is shown for a moment. */
-  pressed(press: Pressed): Promise<string>;
+  onPress(press: ButtonPress): Promise<string>;
 }
 
 /** `data`: at most 64 bytes, which is what the strictest platform takes. */
 export type Button = { label: string; data: string };
 /** `text` is Markdown and not longer than `longest`; the platform renders it as well as it can. */
-export type Said = { text: string; buttons?: Button[][]; replyTo?: string };
+export type OutboundMessage = { text: string; buttons?: Button[][]; replyTo?: string };
 
 export type ChatHealth = {
   platform: string;
@@ -59,13 +59,13 @@ export interface Chat {
   readonly editEveryMs: number;
   /** Connects and goes on connecting, with growing pauses, until `stop`. Resolves when the first connection stands or has
    *  failed for a reason that may pass; rejects with a ConfigError where it never will (a wrong token). */
-  start(ears: Ears): Promise<void>;
-  /** Hears nothing more; what was being heard is finished. Sending still works. */
+  start(handler: InboundHandler): Promise<void>;
+  /** Takes no more events; those being taken are finished. Sending still works. */
   stop(): Promise<void>;
   /** Returns the message's name. `key` is the same when the same is sent again. Throws a SendFault. */
-  send(place: Place, said: Said, key: string, signal: AbortSignal): Promise<string>;
-  edit(place: Place, message: string, said: Said, signal: AbortSignal): Promise<void>;
-  remove(place: Place, message: string, signal: AbortSignal): Promise<void>;
+  send(place: Place, message: OutboundMessage, key: string, signal: AbortSignal): Promise<string>;
+  edit(place: Place, id: string, message: OutboundMessage, signal: AbortSignal): Promise<void>;
+  remove(place: Place, id: string, signal: AbortSignal): Promise<void>;
   /** Shows for a few seconds that we are at work. Never rejects. */
   typing(place: Place): Promise<void>;
   /** What the platform's menu offers. Never rejects. */

@@ -6,7 +6,9 @@
 
 import type { Message } from "./transcript.ts";
 
-export type Mode = "interrupt" | "queue" | "steer";
+/** What an input does to a session whose turn runs. What people are told about them: conversation/modes.ts. */
+export const MODES = ["interrupt", "queue", "steer"] as const;
+export type Mode = (typeof MODES)[number];
 /** `pull`: the answer waits to be read (terminal, HTTP). `push`: it must be delivered to a chat. */
 export type Reply = "pull" | "push";
 export type Outcome = "completed" | "failed" | "cancelled" | "interrupted";

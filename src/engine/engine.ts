@@ -1,10 +1,12 @@
 // The runtime that surfaces use, a few lines each over `change`.
+
 import { createHash } from "node:crypto";
 import { createBounded } from "../core/bounded.ts";
 import { messageOf, Refusal, StoreFault } from "../core/errors.ts";
 import { foldRun, type Run } from "../core/run.ts";
 import type { AcceptRequest, Load, Receipt, Runtime, Status, Stopped, Update, Whereabouts } from "../core/runtime.ts";
-import type { Effect, Entry, Event, Session } from "../core/session.ts";
+import { type Effect, type Entry, type Event, MODES, type Session } from "../core/session.ts";
+import { RUN } from "../core/session-key.ts";
 import { titleOf } from "../core/title.ts";
 import { emptyTranscript, extend } from "../core/transcript.ts";
 import { unsaved } from "../core/turn.ts";
@@ -378,7 +380,7 @@ const before = (entry: Entry | undefined) => String((entry?.seq ?? 1) - 1);
 const hash = (parts: unknown[]) => createHash("sha256").update(JSON.stringify(parts)).digest("hex");
 
 /** Made from where the input came from: delivered twice, it is the same turn by construction (I3). */
-export const turnId = (source: string, key: string): string => `run_${hash([source, key]).slice(0, 32)}`;
+export const turnId = (source: string, key: string): string => `${RUN}${hash([source, key]).slice(0, 32)}`;
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const CONTROL = /[\u0000-\u001f\u007f]/;
@@ -394,6 +396,6 @@ function validate(request: AcceptRequest & { session: string }, limits: Limits):
   if (typeof text !== "string" || !text.trim()) throw new Refusal("empty_text", "There is no text in this message.");
   if (text.length > limits.text)
     throw new Refusal("text_too_long", `This message has ${text.length} characters; at most ${limits.text} fit.`);
-  if (!["interrupt", "queue", "steer"].includes(mode))
-    throw new Refusal("invalid_mode", `The mode must be interrupt, queue or steer, not ${JSON.stringify(mode)}.`);
+  if (!MODES.includes(mode))
+    throw new Refusal("invalid_mode", `The mode must be one of ${MODES.join(", ")}, not ${JSON.stringify(mode)}.`);
 }

@@ -4,13 +4,14 @@
 import { createBounded } from "../core/bounded.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Clock, Log, Memory, Remembered, Tool } from "../core/ports.ts";
+import { isChild, rootOf } from "../core/session-key.ts";
 import type { Message } from "../core/transcript.ts";
 import { cleaned, cut, joined, type Part, withoutRecalled } from "./fence.ts";
 import { createLane, type Health } from "./lane.ts";
 import { createMember } from "./member.ts";
 import type { MemoryProvider, MemoryWrite, Whose } from "./provider.ts";
 import { type About, createRecall } from "./recall.ts";
-import { isChild, parentTurnOf, scopeOf, talkOf } from "./scope.ts";
+import { parentTurnOf, scopeOf } from "./scope.ts";
 import { createTools } from "./tools.ts";
 import { isTrivial } from "./trivial.ts";
 
@@ -82,10 +83,10 @@ export function createMemory(options: Options): LongTermMemory {
     const parent = parentTurnOf(session);
     const who = parent ? await byOf?.(parent) : by;
     const scope = scopeOf({ session, by: who });
-    const origin = scope.startsWith("session:") ? await originOf?.(talkOf(session)) : null;
+    const origin = scope.startsWith("session:") ? await originOf?.(rootOf(session)) : null;
     return origin
-      ? { scope: scopeOf({ session: origin }), session: talkOf(origin) }
-      : { scope, session: talkOf(session) };
+      ? { scope: scopeOf({ session: origin }), session: rootOf(origin) }
+      : { scope, session: rootOf(session) };
   }
 
   async function remember(writer: string, turn: Remembered, key: string, signal?: AbortSignal): Promise<void> {

@@ -8,71 +8,63 @@
 //   key:<name>                        an API client, by its X-Hermes-Session-Key
 //   session:<key>                     any other conversation: only this one
 //
-// No two kinds can be confused: they differ in their number of parts, or in a first part that is not a platform. A
-// key is `agent:main:<platform>:<kind>:<chat>[:<thread>][:<user>][#<generation>]`, its parts without
-// colons.
-
-const CHILD = "/child/";
-const TERMINAL = "agent:main:terminal";
-const API = "agent:main:api:";
-const PLATFORM = /^(?!(?:key|session|terminal|api)$)[a-z][a-z0-9_-]*$/;
-const KINDS = new Set(["dm", "group", "channel", "thread"]);
-/** A new conversation in the same place is with the same people. */
-const GENERATION = /#(\d+)$/;
+// No two kinds can be confused: they differ in their number of parts, or in a first part that is not a platform.
+// Parts are encoded as in a session's key, so they have no colons.
+import {
+  type ChatKey,
+  chatSession,
+  firstGeneration,
+  generation,
+  keyPart,
+  parseKey,
+  rootOf,
+  TERMINAL,
+} from "../core/session-key.ts";
 
 export function scopeOf({ session, by }: { session: string; by?: string | undefined }): string {
-  const talk = talkOf(session);
-  if (talk.startsWith(`${TERMINAL}:`)) return "local";
-  const chat = chatScope(talk);
-  if (chat) return chat;
-  const isApi = talk.startsWith(API) || !talk.startsWith("agent:");
-  return by && isApi ? `key:${by}` : `session:${talk}`;
+  const root = rootOf(session);
+  const key = parseKey(root);
+  switch (key.of) {
+    case "terminal":
+      return "local";
+    case "chat":
+      return chatScope(key);
+    case "run":
+    case "named":
+    case "api":
+      return by ? `key:${by}` : `session:${root}`;
+    default:
+      return `session:${root}`;
+  }
 }
-
-/** A child belongs to the conversation that started it. */
-export const talkOf = (session: string): string => session.split(CHILD, 1)[0] ?? session;
-
-export const isChild = (session: string): boolean => session.includes(CHILD);
 
 /** The turn that started this child: the child uses the memory of the person who began that turn. */
 export function parentTurnOf(session: string): string | null {
-  const key = session.split(CHILD, 2)[1];
-  return key?.split(".", 1)[0] || null;
+  const key = parseKey(session);
+  return (key.of === "child" && key.turn) || null;
 }
 
 /** Where to search for sessions that may have the same scope: keys, or beginnings of keys. Check each result with
  *  `scopeOf`. */
 export function searchedFrom(session: string): string[] {
-  const talk = talkOf(session);
-  if (talk.startsWith(`${TERMINAL}:`)) return [TERMINAL];
-  const chat = chatOf(talk);
-  if (!chat) return [talk];
-  const base = talk.replace(GENERATION, "");
-  const now = Number(GENERATION.exec(talk)?.[1] ?? 1);
-  const generations = Array.from({ length: Math.min(now, MOST_GENERATIONS) }, (_, ago) => now - ago);
-  const begun = generations.map((number) => (number > 1 ? `${base}#${number}` : base));
-  return chat.kind === "dm" ? [...new Set([base.split(":").slice(0, 5).join(":"), ...begun])] : begun;
+  const root = rootOf(session);
+  const key = parseKey(root);
+  if (key.of === "terminal") return [TERMINAL.replace(/:$/, "")];
+  if (key.of !== "chat") return [root];
+  const { platform, place } = key;
+  const last = Array.from({ length: Math.min(key.generation, MOST_GENERATIONS) }, (_, ago) => key.generation - ago);
+  const begun = last.map((number) => generation(firstGeneration(root), number));
+  if (place.kind !== "dm") return begun;
+  const wholeChat = chatSession({ platform, place: { kind: "dm", chat: place.chat }, generation: 1 });
+  return [...new Set([wholeChat, ...begun])];
 }
 
 /** Each is a separate search. */
 const MOST_GENERATIONS = 4;
 
-function chatScope(talk: string): string | null {
-  const chat = chatOf(talk);
-  if (!chat) return null;
-  const { platform, kind, ids } = chat;
-  const [id, second, third] = ids;
-  if (kind === "dm") return `${platform}:${id}`; // a thread in a direct chat is the same person
-  // In a group the last part is the user. In a thread the second part is the thread, and it is shared unless a user
-  // follows.
-  const user = kind === "thread" ? third : (third ?? second);
-  return user ? `${platform}:${id}:${user}` : [platform, "shared", kind, ...ids].join(":");
-}
-
-/** Null if it is not the key of a chat. */
-function chatOf(talk: string) {
-  const [agent, main, platform = "", kind = "", ...ids] = talk.replace(GENERATION, "").split(":");
-  const known = agent === "agent" && main === "main" && PLATFORM.test(platform) && KINDS.has(kind);
-  const whole = ids.length >= (kind === "thread" ? 2 : 1) && ids.length <= 3 && ids.every(Boolean);
-  return known && whole ? { platform, kind, ids } : null;
+function chatScope({ platform, place: { kind, chat, thread }, user }: ChatKey): string {
+  const id = keyPart(chat);
+  if (kind === "dm") return `${platform}:${id}`; // a thread in it is the same person
+  if (user !== undefined) return `${platform}:${id}:${keyPart(user)}`;
+  return [platform, "shared", kind, id, ...(thread === undefined ? [] : [keyPart(thread)])].join(":");
 }

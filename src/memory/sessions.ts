@@ -1,7 +1,8 @@
 // Earlier conversations as a memory: it stores nothing, because the store has everything.
 import type { Clock, Found, Store } from "../core/ports.ts";
+import { isChild } from "../core/session-key.ts";
 import type { MemoryProvider, Whose } from "./provider.ts";
-import { isChild, scopeOf, searchedFrom } from "./scope.ts";
+import { scopeOf, searchedFrom } from "./scope.ts";
 
 type Options = { search: Store["search"]; clock: Pick<Clock, "now"> };
 

@@ -1,8 +1,10 @@
 // Jobs as they are kept: one note each, `job/<id>`, so that they can be looked at and changed also while nothing runs them.
+
 import { createHash, randomUUID } from "node:crypto";
 import * as z from "zod";
 import type { Job, Jobs, Refused } from "../core/jobs.ts";
 import type { Clock, Log, Notes } from "../core/ports.ts";
+import { jobSession } from "../core/session-key.ts";
 import { type Given, jobFrom, jobShape, refused } from "./job.ts";
 import { nextSlot } from "./slots.ts";
 
@@ -30,8 +32,6 @@ export type KeptJobs = Jobs & {
 };
 
 const MOST_JOBS = 100;
-export const PREFIX = "agent:main:schedule:";
-export const sessionOf = (id: string): string => `${PREFIX}${id}`;
 
 export function openJobs(options: JobsOptions): KeptJobs {
   const { notes, clock, log, unattended = "deny", delivers = () => false } = options;
@@ -105,7 +105,7 @@ export function openJobs(options: JobsOptions): KeptJobs {
 }
 
 const nameOf = (id: string) => `job/${id}`;
-const routeName = (id: string) => `route/${sessionOf(id)}`;
+const routeName = (id: string) => `route/${jobSession(id)}`;
 const idOf = (key: string = randomUUID()) => createHash("sha256").update(key).digest("hex").slice(0, 12);
 export const isLive = ({ nextAt }: Job): boolean => nextAt !== null;
 const order = ({ enabled, nextAt }: Job) => (enabled ? (nextAt ?? 0) : Number.MAX_SAFE_INTEGER);

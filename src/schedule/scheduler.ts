@@ -1,12 +1,14 @@
 // Begins a turn for every slot of every job that is due. The key of the input is the job and the slot, so that a slot is one
 // turn by construction (I3): after a crash between the turn and the note of it, and when two processes see it at once.
+
 import { randomUUID } from "node:crypto";
 import { messageOf, Refusal, type RefusalCode } from "../core/errors.ts";
 import type { Job, RunningJobs } from "../core/jobs.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Entry } from "../core/session.ts";
+import { jobSession, parseKey } from "../core/session-key.ts";
 import { refused } from "./job.ts";
-import { isLive, type JobsOptions, openJobs, PREFIX, sessionOf, unknown } from "./jobs.ts";
+import { isLive, type JobsOptions, openJobs, unknown } from "./jobs.ts";
 import { latestSlot, nextSlot } from "./slots.ts";
 
 type Options = JobsOptions & {
@@ -119,7 +121,7 @@ export function createScheduler(options: Options): Scheduler {
   }
 
   async function begin(job: Job, key: string): Promise<{ turn: string } | { why: string }> {
-    const session = sessionOf(job.id);
+    const session = jobSession(job.id);
     const status = await runtime.status(session);
     if (status.turn && status.inbox.length >= MOST_WAITING)
       return { why: "An earlier run still works, and another one waits already." };
@@ -147,7 +149,7 @@ export function createScheduler(options: Options): Scheduler {
   async function tidy(id: string): Promise<void> {
     const job = await jobs.get(id);
     if (!job || isLive(job)) return;
-    const { turn, inbox } = await runtime.status(sessionOf(id));
+    const { turn, inbox } = await runtime.status(jobSession(id));
     if (!turn && !inbox.length) await jobs.forget(id);
   }
 
@@ -175,7 +177,7 @@ export function createScheduler(options: Options): Scheduler {
       const removed = await jobs.remove(id);
       if ("refused" in removed) return removed;
       const { lastSlot } = removed;
-      if (lastSlot !== null) await runtime.withdraw(sessionOf(id), runtime.idOf(SOURCE, slotKey(id, lastSlot)));
+      if (lastSlot !== null) await runtime.withdraw(jobSession(id), runtime.idOf(SOURCE, slotKey(id, lastSlot)));
       await jobs.inLine(() => tidy(id));
       return removed;
     },
@@ -188,8 +190,9 @@ export function createScheduler(options: Options): Scheduler {
         return "why" in begun ? refused("busy", begun.why) : begun;
       }),
     observe(session, entries) {
-      const id = session.startsWith(PREFIX) ? session.slice(PREFIX.length) : "";
-      if (!id || id.includes("/")) return; // a child's
+      const key = parseKey(session);
+      if (key.of !== "job") return; // also not a child's
+      const { id } = key;
       if (!entries.some(({ kind }) => kind === "ended" || kind === "withdrawn")) return;
       jobs
         .inLine(() => tidy(id))

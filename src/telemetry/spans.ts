@@ -1,5 +1,6 @@
 // Spans of one turn, made from its entries after it has ended.
 import type { Entry } from "../core/session.ts";
+import { parseKey, rootOf } from "../core/session-key.ts";
 
 export type Span = {
   name: string;
@@ -159,9 +160,10 @@ const told = ({ content, redact }: Telling, text: string): string =>
 
 /** The platform and kind only: the rest of a key is somebody's id, or was chosen by an API client. */
 function kindOf(session: string): string {
-  const [, talk] = /^agent:main:([a-z]{1,32}:(?:dm|group|channel|thread))(?::|$)/.exec(session) ?? [];
-  if (talk) return talk;
-  return session.startsWith("run_") ? "run" : "other";
+  const key = parseKey(rootOf(session));
+  if (key.of === "chat") return `${key.platform}:${key.place.kind}`;
+  if (key.of === "terminal" || key.of === "api") return `${key.of}:dm`;
+  return key.of === "run" ? "run" : "other";
 }
 
 /** A model can call a tool by any text. */

@@ -1,11 +1,13 @@
 // Hands parts of the work to children. A child is a session of its own, so it survives a restart as everything does: the call
 // is repeatable because each child's input has a key, and running it again only looks at what is already there.
+
 import * as z from "zod";
 import { followTurn } from "../conversation/follow-turn.ts";
 import { Refusal } from "../core/errors.ts";
 import type { Clock, Tool, ToolCall } from "../core/ports.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Unattended } from "../core/session.ts";
+import { childSession, isChild } from "../core/session-key.ts";
 import { defineTool } from "./define.ts";
 
 const MOST_CHILDREN = 10;
@@ -36,11 +38,9 @@ type Options = {
 };
 type Report = { goal: string; status: string; text: string; seconds: number };
 
-const CHILD = "/child/";
-
 export function createDelegate({ runtime, clock, unattended }: Options): Tool {
-  async function child(goal: string, text: string, key: string, timeoutMs: number, call: ToolCall): Promise<Report> {
-    const session = `${call.session}${CHILD}${key}`;
+  async function child(goal: string, text: string, n: number, timeoutMs: number, call: ToolCall): Promise<Report> {
+    const session = childSession(call.session, call.turn, call.call, n);
     const began = clock.now();
     const report = (status: string, said: string): Report => {
       return { goal, status, text: said, seconds: Math.round((clock.now() - began) / 1_000) };
@@ -48,7 +48,7 @@ export function createDelegate({ runtime, clock, unattended }: Options): Tool {
     const receipt = await runtime().accept({
       session,
       source: "delegate",
-      key: `${call.session}/${key}`,
+      key: `${call.session}/${call.turn}.${call.call}.${n}`,
       text,
       mode: "queue",
       reply: "pull",
@@ -93,13 +93,13 @@ export function createDelegate({ runtime, clock, unattended }: Options): Tool {
     args,
     repeatable: true,
     judge: (_, session) =>
-      session.includes(CHILD) ? { gate: "refuse", result: "Not run: a child has no children." } : { gate: "run" },
+      isChild(session) ? { gate: "refuse", result: "Not run: a child has no children." } : { gate: "run" },
     async run({ tasks, timeout = 1_800 }, call) {
       const reports = await Promise.all(
         tasks.map(async ({ goal, context }, i) => {
           const text = context ? `${goal}\n\n<context>\n${context}\n</context>` : goal;
           try {
-            return await child(goal, text, `${call.turn}.${call.call}.${i}`, timeout * 1_000, call);
+            return await child(goal, text, i, timeout * 1_000, call);
           } catch (error) {
             if (!(error instanceof Refusal)) throw error;
             return { goal, status: "failed", text: error.message, seconds: 0 };

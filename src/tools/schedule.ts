@@ -1,8 +1,10 @@
 // The agent's way to have something done later, or again and again. A conversation sees and changes the jobs that were made
 // in it, the terminal all of them, and a scheduled turn only its own, which it may end but never multiply.
+
 import * as z from "zod";
 import type { Job, RunningJobs } from "../core/jobs.ts";
 import type { Clock, Gate, Tool, ToolCall, ToolResult } from "../core/ports.ts";
+import { firstGeneration, isTerminal, jobSession, parseKey, rootOf } from "../core/session-key.ts";
 import { defineTool, failed, ok } from "./define.ts";
 
 const args = z
@@ -40,9 +42,6 @@ const args = z
   .refine(({ action, text }) => action !== "add" || text, "text is missing: say what is to be done")
   .refine(({ action, id }) => ["add", "list"].includes(action) || id, "id is missing: take one from the action list");
 type Args = z.output<typeof args>;
-
-const SCHEDULED = "agent:main:schedule:";
-const TERMINAL = "agent:main:terminal:";
 
 type Options = {
   /** The scheduler works with the engine, which is made with its tools; so it is asked for when it is there. */
@@ -94,7 +93,7 @@ export function createSchedule({ jobs, clock, judge }: Options): Tool {
     args,
     repeatable: true,
     judge: ({ action, text = "" }, session) => {
-      if (session.startsWith(SCHEDULED) && ["add", "resume", "run"].includes(action))
+      if (parseKey(rootOf(session)).of === "job" && ["add", "resume", "run"].includes(action))
         return {
           gate: "refuse",
           result: "Not run: a scheduled turn makes no jobs and starts none. It can end its own.",
@@ -118,11 +117,11 @@ const DONE: Record<Change, string> = {
 };
 
 /** The conversation: children belong to it, and so does what was said before it was begun anew. */
-const talkOf = (session: string) => (session.split("/child/", 1)[0] ?? session).replace(/#\d+$/, "");
+const talkOf = (session: string) => firstGeneration(rootOf(session));
 
 function isOf(session: string, { id, createdBy }: Job): boolean {
   const talk = talkOf(session);
-  return talk === createdBy || talk === `${SCHEDULED}${id}` || talk.startsWith(TERMINAL);
+  return talk === createdBy || talk === jobSession(id) || isTerminal(talk);
 }
 
 function line({ id, name, when, route, enabled, lastSlot, nextAt }: Job): string {

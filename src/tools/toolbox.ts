@@ -1,4 +1,5 @@
 // All tools of an agent, from its configuration.
+
 import { randomUUID } from "node:crypto";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -7,6 +8,7 @@ import type { RunningJobs } from "../core/jobs.ts";
 import type { Clock, Log, Store, Tool, ToolCall } from "../core/ports.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Unattended } from "../core/session.ts";
+import { isTerminal, rootOf, TERMINAL } from "../core/session-key.ts";
 import { backoff } from "../core/wait.ts";
 import { distrustPrograms } from "../platform/programs.ts";
 import { escapeForDisplay } from "../policy/display.ts";
@@ -244,6 +246,6 @@ function sandboxLine(choice: Choice): string {
 
 /** Whoever sits at the terminal may see all that was said there; in a chat only what was said in it. */
 function scopeOf(session: string): string {
-  const [talk = session] = session.split("/child/", 1);
-  return talk.startsWith("agent:main:terminal:") ? "agent:main:terminal" : talk;
+  const talk = rootOf(session);
+  return isTerminal(talk) ? TERMINAL : talk;
 }

@@ -14,7 +14,7 @@ const BEEP = { id: "803456789012345678", name: "Beep", bot: true };
 
 type Component = { label: string; custom_id: string };
 
-export async function discordRig(): Promise<Rig> {
+export async function rig(): Promise<Rig> {
   // A short heartbeat: by it a dead connection is noticed.
   const discord = await startFakeDiscord({ heartbeatMs: 500 });
   const channels: Record<Spot, string> = {

@@ -13,7 +13,7 @@ const people = {
 
 type Element = { value: string; text: { text: string } };
 
-export async function slackRig(): Promise<Rig> {
+export async function rig(): Promise<Rig> {
   const slack = await startFakeSlack();
   const gone = await startFakeSlack();
   await gone.close();

@@ -4,7 +4,7 @@ import { createTelegram } from "../../src/chats/telegram/telegram.ts";
 import { startFakeTelegram } from "../fakes/chat/telegram.ts";
 import type { Rig, Spot } from "./chat.ts";
 
-export async function telegramRig(): Promise<Rig> {
+export async function rig(): Promise<Rig> {
   const telegram = await startFakeTelegram();
   const people = {
     anna: { id: 999, name: "Anna" },

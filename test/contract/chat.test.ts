@@ -1,8 +1,9 @@
-import { chatContract } from "./chat.ts";
-import { discordRig } from "./chat-discord.ts";
-import { slackRig } from "./chat-slack.ts";
-import { telegramRig } from "./chat-telegram.ts";
+// The contract, for every channel in which people talk: its rig is in `chat-<name>.ts`.
+import { CHANNELS } from "../../src/chats/channels.ts";
+import { chatContract, type Rig } from "./chat.ts";
 
-chatContract("telegram", telegramRig);
-chatContract("discord", discordRig);
-chatContract("slack", slackRig);
+for (const [name, channel] of CHANNELS) {
+  if (channel.for !== "people") continue;
+  const { rig } = (await import(`./chat-${name}.ts`)) as { rig(): Promise<Rig> };
+  chatContract(name, rig);
+}

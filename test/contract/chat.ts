@@ -2,12 +2,12 @@
 // that speaks its protocol.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import {
+  type ButtonPress,
   type Chat,
-  type Ears,
-  type Heard,
+  type InboundHandler,
+  type InboundMessage,
   type Person,
   type Place,
-  type Pressed,
   SendFault,
 } from "../../src/core/chat.ts";
 import { ConfigError } from "../../src/core/errors.ts";
@@ -120,17 +120,17 @@ export function hastyClock(upTo = 10_000): HastyClock {
 /** For what no event tells of. */
 export const soon = (check: () => void) => vi.waitFor(check, { timeout: 10_000, interval: 10 });
 
-// ── Ears ─────────────────────────────────────────────────────────────────────────────────────────────
+// ── InboundHandler ─────────────────────────────────────────────────────────────────────────────────────────────
 
-export type Listener = Ears & {
+export type Listener = InboundHandler & {
   /** What was told, as often as it was told. */
-  messages: Heard[];
-  edits: Heard[];
+  messages: InboundMessage[];
+  edits: InboundMessage[];
   deletions: { place: Place; message: string }[];
-  presses: Pressed[];
+  presses: ButtonPress[];
   /** What each telling waits for; a test puts its own in place. */
-  take(message: Heard): Promise<void>;
-  answer(press: Pressed): Promise<string>;
+  take(message: InboundMessage): Promise<void>;
+  answer(press: ButtonPress): Promise<string>;
   until<T>(look: () => T | undefined | false): Promise<T>;
   /** Resolves once so many messages were told, with their texts. */
   texts(count: number): Promise<string[]>;
@@ -148,20 +148,20 @@ export function listener(): Listener {
     presses: [],
     take: async () => {},
     answer: async () => "Done.",
-    heard: (message) => {
+    onMessage: (message) => {
       mine.messages.push(message);
       changed();
       return mine.take(message);
     },
-    edited: async (message) => {
+    onEdit: async (message) => {
       mine.edits.push(message);
       changed();
     },
-    deleted: async (place, message) => {
+    onDelete: async (place, message) => {
       mine.deletions.push({ place, message });
       changed();
     },
-    pressed: (press) => {
+    onPress: (press) => {
       mine.presses.push(press);
       changed();
       return mine.answer(press);
@@ -187,7 +187,7 @@ export function listener(): Listener {
 export function chatContract(name: string, start: () => Promise<Rig>) {
   describe(name, () => {
     let rig: Rig;
-    let ears: Listener;
+    let inbox: Listener;
     let clock: HastyClock;
     let logged: unknown[];
     let errors: unknown[];
@@ -196,7 +196,7 @@ export function chatContract(name: string, start: () => Promise<Rig>) {
 
     beforeEach(async () => {
       rig = await start();
-      ears = listener();
+      inbox = listener();
       clock = hastyClock();
       [logged, errors, chats] = [[], [], []];
     });
@@ -216,7 +216,7 @@ export function chatContract(name: string, start: () => Promise<Rig>) {
     }
     async function started(): Promise<Chat> {
       const chat = create();
-      await chat.start(ears);
+      await chat.start(inbox);
       return chat;
     }
     async function faultOf(sending: Promise<unknown>): Promise<SendFault> {
@@ -235,13 +235,13 @@ export function chatContract(name: string, start: () => Promise<Rig>) {
       test("connects, and health says so", async () => {
         const chat = create();
         expect(chat.health()).toMatchObject({ platform: chat.platform, connected: false, heardAt: null });
-        await chat.start(ears);
+        await chat.start(inbox);
         expect(chat.health()).toMatchObject({ connected: true, error: "" });
         expect(Math.abs((chat.health().heardAt ?? 0) - clock.now())).toBeLessThan(10_000);
       });
 
       test("with a wrong token is refused, with the name of what to set", async () => {
-        const failed = create("wrong token").start(ears);
+        const failed = create("wrong token").start(inbox);
         errors.push(await failed.catch((error: unknown) => error));
         await expect(failed).rejects.toBeInstanceOf(ConfigError);
         await expect(failed).rejects.toThrow(rig.variable);
@@ -249,7 +249,7 @@ export function chatContract(name: string, start: () => Promise<Rig>) {
 
       test("without a platform goes on trying, with growing pauses, and says so", async () => {
         const chat = create("nobody");
-        await chat.start(ears);
+        await chat.start(inbox);
         expect(chat.health()).toMatchObject({ connected: false, error: expect.stringMatching(/./) });
         await soon(() => expect(clock.pauses.length).toBeGreaterThan(3));
         const pauses = clock.pauses.slice(0, 4);
@@ -262,8 +262,8 @@ export function chatContract(name: string, start: () => Promise<Rig>) {
       test("is heard with its words, its place, its name and who said it", async () => {
         await started();
         const message = rig.say({ text: "Hello there" });
-        await ears.texts(1);
-        expect(ears.messages).toEqual([
+        await inbox.texts(1);
+        expect(inbox.messages).toEqual([
           {
             message,
             place: rig.place("anna"),
@@ -279,7 +279,7 @@ export function chatContract(name: string, start: () => Promise<Rig>) {
         if (!rig.remembers) return;
         rig.say({ text: "early" });
         await started();
-        expect(await ears.texts(1)).toEqual(["early"]);
+        expect(await inbox.texts(1)).toEqual(["early"]);
       });
 
       test("in a room is meant for us only when it names us", async () => {
@@ -288,14 +288,14 @@ export function chatContract(name: string, start: () => Promise<Rig>) {
         rig.say({ where: "room", text: "look at this", mention: "first" });
         rig.say({ where: "room", from: "ben", text: "what do you say", mention: "last" });
         rig.say({ where: "room", text: "hermes is only a word" });
-        await ears.texts(4);
-        expect(ears.messages.map(({ addressed }) => addressed)).toEqual([false, true, true, false]);
-        expect(ears.messages[1]?.text).toBe("look at this");
-        expect(ears.messages[2]?.text).toMatch(/^what do you say ./);
-        expect(ears.messages.map(({ from }) => from.id)).toEqual(
+        await inbox.texts(4);
+        expect(inbox.messages.map(({ addressed }) => addressed)).toEqual([false, true, true, false]);
+        expect(inbox.messages[1]?.text).toBe("look at this");
+        expect(inbox.messages[2]?.text).toMatch(/^what do you say ./);
+        expect(inbox.messages.map(({ from }) => from.id)).toEqual(
           (["anna", "anna", "ben", "anna"] as const).map((who) => rig.people[who].id),
         );
-        for (const { place } of ears.messages) expect(place).toEqual(rig.place("room"));
+        for (const { place } of inbox.messages) expect(place).toEqual(rig.place("room"));
       });
 
       test("in reply to us is meant for us, in reply to somebody else is not", async () => {
@@ -304,8 +304,8 @@ export function chatContract(name: string, start: () => Promise<Rig>) {
         rig.say({ where: "room", text: "good", replyTo: ours });
         const theirs = rig.say({ where: "room", text: "who is hungry?" });
         rig.say({ where: "room", from: "ben", text: "I am", replyTo: theirs });
-        await ears.texts(3);
-        expect(ears.messages.map(({ text, addressed }) => [text, addressed])).toEqual([
+        await inbox.texts(3);
+        expect(inbox.messages.map(({ text, addressed }) => [text, addressed])).toEqual([
           ["good", true],
           ["who is hungry?", false],
           ["I am", false],
@@ -315,8 +315,8 @@ export function chatContract(name: string, start: () => Promise<Rig>) {
       test("in a thread is heard there, and answered there", async () => {
         const chat = await started();
         rig.say({ where: "thread", text: "in here", mention: "first" });
-        await ears.texts(1);
-        expect(ears.messages[0]).toMatchObject({ place: rig.place("thread"), text: "in here", addressed: true });
+        await inbox.texts(1);
+        expect(inbox.messages[0]).toMatchObject({ place: rig.place("thread"), text: "in here", addressed: true });
         await send(chat, "yes", "thread");
         expect(rig.sent("thread").map(({ text }) => text)).toEqual(["yes"]);
       });
@@ -325,14 +325,14 @@ export function chatContract(name: string, start: () => Promise<Rig>) {
         await started();
         rig.say({ where: "room", from: "bot", text: "beep", mention: "first" });
         rig.say({ where: "room", text: "after the beep" });
-        expect(await ears.texts(1)).toEqual(["after the beep"]);
+        expect(await inbox.texts(1)).toEqual(["after the beep"]);
       });
 
       test("is not heard when we say it ourselves", async () => {
         const chat = await started();
         await send(chat, "my own words", "room");
         rig.say({ where: "room", text: "their words" });
-        expect(await ears.texts(1)).toEqual(["their words"]);
+        expect(await inbox.texts(1)).toEqual(["their words"]);
       });
 
       test("as a command from the menu is a text that begins with a slash", async () => {
@@ -340,28 +340,30 @@ export function chatContract(name: string, start: () => Promise<Rig>) {
         const chat = await started();
         await chat.offer([{ name: "status", description: "What is going on" }]);
         rig.command("room", "status");
-        await ears.texts(1);
-        expect(ears.messages[0]).toMatchObject({ text: "/status", addressed: true, place: rig.place("room") });
+        await inbox.texts(1);
+        expect(inbox.messages[0]).toMatchObject({ text: "/status", addressed: true, place: rig.place("room") });
       });
 
       test("keeps its name when it is edited", async () => {
         await started();
         const message = rig.say({ text: "helo" });
-        await ears.texts(1);
+        await inbox.texts(1);
         rig.edit("anna", message, "hello");
-        await ears.until(() => ears.edits.length > 0);
-        expect(ears.edits).toMatchObject([{ message, text: "hello", place: rig.place("anna"), from: rig.people.anna }]);
-        expect(ears.messages).toHaveLength(1);
+        await inbox.until(() => inbox.edits.length > 0);
+        expect(inbox.edits).toMatchObject([
+          { message, text: "hello", place: rig.place("anna"), from: rig.people.anna },
+        ]);
+        expect(inbox.messages).toHaveLength(1);
       });
 
       test("is forgotten by its name when it is deleted, where the platform tells", async () => {
         if (!rig.remove) return;
         await started();
         const message = rig.say({ where: "room", text: "never mind" });
-        await ears.texts(1);
+        await inbox.texts(1);
         rig.remove("room", message);
-        await ears.until(() => ears.deletions.length > 0);
-        expect(ears.deletions).toEqual([{ place: rig.place("room"), message }]);
+        await inbox.until(() => inbox.deletions.length > 0);
+        expect(inbox.deletions).toEqual([{ place: rig.place("room"), message }]);
       });
     });
 
@@ -372,10 +374,10 @@ export function chatContract(name: string, start: () => Promise<Rig>) {
       test("is described, and loaded when it is asked for", async () => {
         await started();
         rig.say({ text: "read this", file });
-        await ears.texts(1);
-        const [attachment] = ears.messages[0]?.attachments ?? [];
+        await inbox.texts(1);
+        const [attachment] = inbox.messages[0]?.attachments ?? [];
         expect(attachment).toMatchObject({ kind: "file", name: "plan.txt", mime: "text/plain", size: bytes.length });
-        expect(ears.messages[0]?.text).toBe("read this");
+        expect(inbox.messages[0]?.text).toBe("read this");
         const loaded = await attachment?.load(bytes.length, never);
         expect(Buffer.from(loaded ?? []).equals(bytes)).toBe(true);
       });
@@ -383,8 +385,8 @@ export function chatContract(name: string, start: () => Promise<Rig>) {
       test("is not loaded when it is larger than allowed, nor when nobody wants it any more", async () => {
         await started();
         rig.say({ text: "read this", file });
-        await ears.texts(1);
-        const [attachment] = ears.messages[0]?.attachments ?? [];
+        await inbox.texts(1);
+        const [attachment] = inbox.messages[0]?.attachments ?? [];
         for (const loading of [
           attachment?.load(bytes.length - 1, never),
           attachment?.load(bytes.length, AbortSignal.abort()),
@@ -399,26 +401,26 @@ export function chatContract(name: string, start: () => Promise<Rig>) {
       test("goes in order, one at a time in a place, and side by side in different ones", async () => {
         await started();
         const gate = Promise.withResolvers<void>();
-        ears.take = ({ text }) => (text === "one" ? gate.promise : Promise.resolve());
+        inbox.take = ({ text }) => (text === "one" ? gate.promise : Promise.resolve());
         rig.say({ text: "one" });
         rig.say({ text: "two" });
         rig.say({ text: "three" });
         rig.say({ where: "ben", from: "ben", text: "meanwhile" });
-        expect(await ears.texts(2)).toEqual(["one", "meanwhile"]);
+        expect(await inbox.texts(2)).toEqual(["one", "meanwhile"]);
         gate.resolve();
-        expect(await ears.texts(4)).toEqual(["one", "meanwhile", "two", "three"]);
+        expect(await inbox.texts(4)).toEqual(["one", "meanwhile", "two", "three"]);
       });
 
       test("is tried again with growing pauses until it is taken, and what follows waits behind it", async () => {
         await started();
         let refusals = 3;
-        ears.take = async ({ text }) => {
+        inbox.take = async ({ text }) => {
           if (text === "one" && refusals-- > 0) throw new Error("the store is full");
         };
         const message = rig.say({ text: "one" });
         rig.say({ text: "two" });
-        expect(await ears.texts(5)).toEqual(["one", "one", "one", "one", "two"]);
-        expect(new Set(ears.messages.slice(0, 4).map((heard) => heard.message))).toEqual(new Set([message]));
+        expect(await inbox.texts(5)).toEqual(["one", "one", "one", "one", "two"]);
+        expect(new Set(inbox.messages.slice(0, 4).map((heard) => heard.message))).toEqual(new Set([message]));
         // There may be others who wait for something; at least these three are all different.
         expect(new Set(clock.pauses).size).toBeGreaterThan(2);
       });
@@ -426,34 +428,34 @@ export function chatContract(name: string, start: () => Promise<Rig>) {
       test("of what was not taken begins anew in the next process, under the same name", async () => {
         if (!rig.remembers) return;
         const chat = await started();
-        ears.take = () => new Promise(() => {});
+        inbox.take = () => new Promise(() => {});
         const message = rig.say({ text: "unfinished" });
-        await ears.texts(1);
+        await inbox.texts(1);
         await chat.close();
-        ears.take = async () => {};
+        inbox.take = async () => {};
         await started();
-        expect(await ears.texts(2)).toEqual(["unfinished", "unfinished"]);
-        expect(ears.messages.map((heard) => heard.message)).toEqual([message, message]);
+        expect(await inbox.texts(2)).toEqual(["unfinished", "unfinished"]);
+        expect(inbox.messages.map((heard) => heard.message)).toEqual([message, message]);
       });
 
       test("of what the platform brings twice is under the same name", async () => {
         if (!rig.redeliver) return;
         await started();
         const message = rig.say({ text: "once" });
-        await ears.texts(1);
+        await inbox.texts(1);
         await rig.redeliver();
         rig.say({ text: "done" });
-        await ears.until(() => ears.messages.at(-1)?.text === "done");
-        const repeated = ears.messages.slice(0, -1);
+        await inbox.until(() => inbox.messages.at(-1)?.text === "done");
+        const repeated = inbox.messages.slice(0, -1);
         expect(new Set(repeated.map((heard) => heard.message))).toEqual(new Set([message]));
       });
 
       test("ends with stop, which waits for what is being heard; sending still works", async () => {
         const chat = await started();
         const gate = Promise.withResolvers<void>();
-        ears.take = () => gate.promise;
+        inbox.take = () => gate.promise;
         rig.say({ text: "last" });
-        await ears.texts(1);
+        await inbox.texts(1);
         let stopped = false;
         const stopping = chat.stop().then(() => {
           stopped = true;
@@ -465,7 +467,7 @@ export function chatContract(name: string, start: () => Promise<Rig>) {
         await stopping;
         await send(chat, "and now");
         expect(rig.sent("anna").map(({ text }) => text)).toEqual(["still here", "and now"]);
-        expect(ears.messages.map(({ text }) => text)).toEqual(["last"]);
+        expect(inbox.messages.map(({ text }) => text)).toEqual(["last"]);
         expect(chat.health().connected).toBe(false);
       });
     });
@@ -474,12 +476,12 @@ export function chatContract(name: string, start: () => Promise<Rig>) {
       test("is made again when it is cut, and nothing said meanwhile is lost", async () => {
         const chat = await started();
         rig.say({ text: "before" });
-        await ears.texts(1);
+        await inbox.texts(1);
         rig.cut();
         rig.say({ text: "meanwhile" });
-        await ears.until(() => ears.messages.some(({ text }) => text === "meanwhile"));
+        await inbox.until(() => inbox.messages.some(({ text }) => text === "meanwhile"));
         rig.say({ text: "after" });
-        await ears.until(() => ears.messages.some(({ text }) => text === "after"));
+        await inbox.until(() => inbox.messages.some(({ text }) => text === "after"));
         await soon(() => expect(chat.health()).toMatchObject({ connected: true, error: "" }));
       });
 
@@ -488,7 +490,7 @@ export function chatContract(name: string, start: () => Promise<Rig>) {
         await started();
         await rig.silence();
         rig.say({ text: "anybody there?" });
-        await ears.until(() => ears.messages.some(({ text }) => text === "anybody there?"));
+        await inbox.until(() => inbox.messages.some(({ text }) => text === "anybody there?"));
       });
 
       test("of a token that was revoked is reported, and tried again slowly", async () => {
@@ -502,7 +504,7 @@ export function chatContract(name: string, start: () => Promise<Rig>) {
         await create().close();
         const chat = await started();
         rig.say({ text: "hello" });
-        await ears.texts(1);
+        await inbox.texts(1);
         await send(chat, "hi");
         await chat.close();
         await chat.close();
@@ -530,7 +532,7 @@ export function chatContract(name: string, start: () => Promise<Rig>) {
       test("replies to another, or stands alone when that one is gone", async () => {
         const chat = await started();
         const question = rig.say({ where: "room", text: "why?" });
-        await ears.texts(1);
+        await inbox.texts(1);
         await chat.send(rig.place("room"), { text: "because", replyTo: question }, "k1", never);
         expect(rig.sent("room")).toMatchObject([{ text: "because", replyTo: question }]);
       });
@@ -583,10 +585,10 @@ export function chatContract(name: string, start: () => Promise<Rig>) {
         ];
         const message = await chat.send(rig.place("room"), { text: "Sure?", buttons }, "k", never);
         expect(rig.sent("room")).toMatchObject([{ text: "Sure?", buttons }]);
-        ears.answer = async ({ from, data }) => `${from.name}: ${data}`;
+        inbox.answer = async ({ from, data }) => `${from.name}: ${data}`;
         const shown = await rig.press({ where: "room", message, button: "No", by: "ben" });
         expect(shown).toBe(`${rig.people.ben.name}: no:1`);
-        expect(ears.presses).toEqual([{ data: "no:1", place: rig.place("room"), from: rig.people.ben, message }]);
+        expect(inbox.presses).toEqual([{ data: "no:1", place: rig.place("room"), from: rig.people.ben, message }]);
         await chat.edit(rig.place("room"), message, { text: "Decided." }, never);
         expect(rig.sent("room")).toMatchObject([{ text: "Decided.", buttons: [] }]);
       });
@@ -597,7 +599,7 @@ export function chatContract(name: string, start: () => Promise<Rig>) {
           const said = { text: "Sure?", buttons: [[{ label: "Yes", data: `yes:${where}` }]] };
           const message = await chat.send(rig.place(where), said, `k ${where}`, never);
           expect(await rig.press({ where, message, button: "Yes", by: "anna" })).toBe("Done.");
-          expect(ears.presses.at(-1)).toEqual({
+          expect(inbox.presses.at(-1)).toEqual({
             data: `yes:${where}`,
             place: rig.place(where),
             from: rig.people.anna,

@@ -1,4 +1,4 @@
-// What is special about Discord: discord.js over a fake Discord. What all platforms share is in test/contract/chat.ts.
+// What is special about Discord: @discordjs/ws and @discordjs/rest over a fake Discord. What all platforms share is in test/contract/chat.ts.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
@@ -17,11 +17,11 @@ const POST = "POST /channels/:channel/messages";
 const never = new AbortController().signal;
 
 let discord: FakeDiscord;
-let ears: Listener;
+let inbox: Listener;
 let expected: unknown[];
 const chats: Chat[] = [];
 beforeEach(async () => {
-  [discord, ears, expected] = [await startFakeDiscord(), listener(), []];
+  [discord, inbox, expected] = [await startFakeDiscord(), listener(), []];
 });
 afterEach(async () => {
   await Promise.all(chats.splice(0).map((chat) => chat.close()));
@@ -38,29 +38,29 @@ function create(but: Partial<Options> = {}): Chat {
 }
 async function started(clock?: Clock): Promise<Chat> {
   const chat = create(clock && { clock });
-  await chat.start(ears);
+  await chat.start(inbox);
   return chat;
 }
 const general = (): Place => ({ kind: "channel", chat: discord.guild.general });
 const say = (content: string) => discord.say({ from: ANNA, channel: discord.guild.general, content });
-const texts = () => ears.messages.map(({ text }) => text);
+const texts = () => inbox.messages.map(({ text }) => text);
 
 describe("what was said while a session was lost", () => {
   it("is fetched when a new one begins, in order, before what comes after, each once", async () => {
     await started();
     say("before");
     discord.say({ from: BEN, content: "privately" });
-    await ears.texts(2);
+    await inbox.texts(2);
     discord.invalidate(false);
     say("unheard 1");
     discord.say({ from: BEN, content: "unheard, privately" });
     say("unheard 2");
     await discord.until(() => discord.sessions.length === 2);
     say("live");
-    await ears.texts(6);
-    const inGeneral = ears.messages.filter(({ place }) => place.kind === "channel").map(({ text }) => text);
+    await inbox.texts(6);
+    const inGeneral = inbox.messages.filter(({ place }) => place.kind === "channel").map(({ text }) => text);
     expect(inGeneral).toEqual(["before", "unheard 1", "unheard 2", "live"]);
-    expect(ears.messages.filter(({ place }) => place.kind === "dm").map(({ text }) => text)).toEqual([
+    expect(inbox.messages.filter(({ place }) => place.kind === "dm").map(({ text }) => text)).toEqual([
       "privately",
       "unheard, privately",
     ]);
@@ -69,25 +69,25 @@ describe("what was said while a session was lost", () => {
   it("is fetched to its end, page by page", async () => {
     await started();
     say("before");
-    await ears.texts(1);
+    await inbox.texts(1);
     discord.invalidate(false);
     const missed = Array.from({ length: 250 }, (_, index) => `missed ${index}`);
     for (const text of missed) say(text);
-    await ears.texts(251);
+    await inbox.texts(251);
     expect(texts()).toEqual(["before", ...missed]);
   });
 
   it("is fetched again when it was not taken, without what was", async () => {
     await started();
     say("before");
-    await ears.texts(1);
+    await inbox.texts(1);
     let refusals = 2;
-    ears.take = async ({ text }) => {
+    inbox.take = async ({ text }) => {
       if (text === "two" && refusals-- > 0) throw new Error("the store is full");
     };
     discord.invalidate(false);
     for (const text of ["one", "two", "three"]) say(text);
-    await ears.until(() => texts().includes("three"));
+    await inbox.until(() => texts().includes("three"));
     expect(texts()).toEqual(["before", "one", "two", "two", "two", "three"]);
   });
 
@@ -95,13 +95,13 @@ describe("what was said while a session was lost", () => {
     await started();
     say("before");
     discord.say({ from: BEN, content: "privately" });
-    await ears.texts(2);
+    await inbox.texts(2);
     discord.fault("GET /channels/:channel/messages", { status: 403 });
     discord.invalidate(false);
     await discord.until(() => discord.sessions.length === 2);
     say("go on");
     discord.say({ from: BEN, content: "privately, too" });
-    expect((await ears.texts(4)).slice(2).toSorted()).toEqual(["go on", "privately, too"]);
+    expect((await inbox.texts(4)).slice(2).toSorted()).toEqual(["go on", "privately, too"]);
   });
 });
 
@@ -109,15 +109,15 @@ describe("too much at once", () => {
   it("stays at Discord until it can be taken, and loses neither its order nor a word", async () => {
     await started();
     const gate = Promise.withResolvers<void>();
-    ears.take = () => gate.promise;
+    inbox.take = () => gate.promise;
     const all = Array.from({ length: 700 }, (_, index) => `message ${index}`);
     for (const text of all) say(text);
-    await ears.texts(1);
+    await inbox.texts(1);
     // By now the connection has brought all of it: what is said elsewhere comes behind it.
     discord.say({ from: BEN, content: "elsewhere" });
-    await ears.texts(2);
+    await inbox.texts(2);
     gate.resolve();
-    await ears.until(() => texts().includes("message 699"));
+    await inbox.until(() => texts().includes("message 699"));
     expect(texts().filter((text) => text !== "elsewhere")).toEqual(all);
   });
 });
@@ -125,7 +125,7 @@ describe("too much at once", () => {
 describe("the connection", () => {
   it("without the Message Content intent is refused, with what to switch on", async () => {
     await using refusing = await startRefusing(4014);
-    const failed = create({ apiRoot: refusing.apiRoot }).start(ears);
+    const failed = create({ apiRoot: refusing.apiRoot }).start(inbox);
     await expect(failed).rejects.toBeInstanceOf(ConfigError);
     await expect(failed).rejects.toThrow("Message Content intent");
   });
@@ -144,12 +144,48 @@ describe("the connection", () => {
     await using refusing = await startRefusing(4000);
     const clock = hastyClock();
     const chat = create({ apiRoot: refusing.apiRoot, clock });
-    await chat.start(ears);
+    await chat.start(inbox);
     expect(chat.health()).toMatchObject({ connected: false, error: "The connection was lost." });
     await refusing.refused(4);
-    // Between them it waits until it may identify again.
-    const pauses = clock.pauses.filter((ms) => ms % 500 === 0);
-    expect(pauses.slice(0, 3)).toEqual([500, 1_000, 2_000]);
+    // The first is one second, which is also how long a socket has to close. Between them it waits until it may identify again.
+    const pauses = clock.pauses.filter((ms) => ms % 500 === 0 && ms > 1_000);
+    expect(pauses.slice(0, 2)).toEqual([2_000, 4_000]);
+  });
+
+  it.each([
+    ["is cut", () => discord.cut()],
+    ["is closed for a reason that passes", () => discord.cut(4000)],
+    ["is asked to reconnect", () => discord.reconnect()],
+    ["is told to resume", () => discord.invalidate(true)],
+  ])("that %s resumes its session, in which Discord replays what happened meanwhile", async (_what, end) => {
+    await started();
+    const message = say("before");
+    await inbox.texts(1);
+    end();
+    discord.edit(message, "changed meanwhile");
+    await discord.until(() => discord.sessions[0]?.resumes === 1);
+    await inbox.until(() => inbox.edits.length === 1);
+    say("after");
+    await inbox.texts(2);
+    expect(discord.sessions).toHaveLength(1);
+  });
+
+  it.each([1000, 4007])("that Discord closes with %d begins a new session", async (code) => {
+    await started();
+    say("before");
+    await inbox.texts(1);
+    discord.cut(code);
+    say("meanwhile");
+    await inbox.texts(2);
+    expect(discord.sessions).toMatchObject([{ resumes: 0 }, { resumes: 0 }]);
+  });
+
+  it("is not begun while Discord allows no new session", async () => {
+    await using refusing = await startRefusing(4000, { remaining: 0 });
+    const chat = create({ apiRoot: refusing.apiRoot });
+    await chat.start(inbox);
+    expect(chat.health()).toMatchObject({ connected: false, error: expect.stringContaining("no new session") });
+    expect(refusing.count()).toBe(0);
   });
 
   it("with a token that was revoked is tried again after a minute", async () => {
@@ -174,7 +210,7 @@ describe("the connection", () => {
     await vi.waitFor(() => expect(process.getActiveResourcesInfo()).not.toContain("TCPSocketWrap"));
     const hanging = discord.fault("GET /gateway/bot", "hang");
     const other = create();
-    const starting = other.start(ears);
+    const starting = other.start(inbox);
     await discord.until(() => hanging.hits === 1);
     await other.close();
     await starting;
@@ -253,8 +289,8 @@ describe("what we say", () => {
     await expect(chat.edit(general(), message, { text: "y" }, never)).rejects.toMatchObject({ landed: "never" });
     // Its deletion is no news to us.
     say("next");
-    await ears.texts(1);
-    expect(ears.deletions).toEqual([]);
+    await inbox.texts(1);
+    expect(inbox.deletions).toEqual([]);
   });
 });
 
@@ -263,28 +299,39 @@ describe("what people do", () => {
     await started();
     const bytes = Buffer.from("not really a picture");
     discord.say({ from: ANNA, content: "look", attachments: [{ name: "cat.png", type: "image/png", bytes }] });
-    await ears.texts(1);
-    expect(ears.messages[0]?.attachments).toMatchObject([{ kind: "photo", name: "cat.png", mime: "image/png" }]);
+    await inbox.texts(1);
+    expect(inbox.messages[0]?.attachments).toMatchObject([{ kind: "photo", name: "cat.png", mime: "image/png" }]);
   });
 
   it("names others by their names", async () => {
     await started();
     discord.say({ from: BEN, content: "hi" });
-    await ears.texts(1);
+    await inbox.texts(1);
     say(`<@${discord.bot.id}>, ask <@${BEN.id}> about <@999999999999999999>`);
-    await ears.texts(2);
-    expect(ears.messages[1]).toMatchObject({ text: "ask @Ben about <@999999999999999999>", addressed: true });
+    await inbox.texts(2);
+    expect(inbox.messages[1]).toMatchObject({ text: "ask @Ben about <@999999999999999999>", addressed: true });
+  });
+
+  it("names the role that Discord made for us, as people do who pick it from the list", async () => {
+    await started();
+    say(`<@&${discord.guild.botRole}> hello`);
+    say("<@&999999999999999999> not for us");
+    await inbox.texts(2);
+    expect(inbox.messages).toMatchObject([
+      { text: "hello", addressed: true },
+      { text: "<@&999999999999999999> not for us", addressed: false },
+    ]);
   });
 
   it("as a command with words is heard as if it was typed, and answered when it was taken", async () => {
     const chat = await started();
     await chat.offer([{ name: "queue", description: "For the next turn" }]);
     const gate = Promise.withResolvers<void>();
-    ears.take = () => gate.promise;
+    inbox.take = () => gate.promise;
     const { id, acknowledged } = discord.command({ name: "queue", options: { text: "buy milk" }, by: ANNA });
-    await ears.texts(1);
+    await inbox.texts(1);
     const place = { kind: "dm", chat: discord.dm(ANNA) };
-    expect(ears.messages).toMatchObject([{ message: id, text: "/queue buy milk", place, addressed: true }]);
+    expect(inbox.messages).toMatchObject([{ message: id, text: "/queue buy milk", place, addressed: true }]);
     gate.resolve();
     expect(await acknowledged).toMatchObject({ data: { flags: 64 } });
   });
@@ -294,7 +341,7 @@ describe("what people do", () => {
     const buttons = [[{ label: "Yes", data: "yes" }]];
     const message = await chat.send(general(), { text: "Sure?", buttons }, "k", never);
     const gate = Promise.withResolvers<string>();
-    ears.answer = () => gate.promise;
+    inbox.answer = () => gate.promise;
     const { acknowledged } = discord.press({ message, button: "Yes", by: BEN });
     expect(await acknowledged).toMatchObject({ type: 6 });
     gate.resolve("At last.");
@@ -306,10 +353,10 @@ describe("what people do", () => {
     const chat = await started();
     const buttons = [[{ label: "Yes", data: "yes" }]];
     const message = await chat.send(general(), { text: "Sure?", buttons }, "k", never);
-    ears.answer = () => Promise.reject(new Error("the store is full"));
+    inbox.answer = () => Promise.reject(new Error("the store is full"));
     discord.press({ message, button: "Yes", by: BEN });
-    await ears.until(() => ears.presses.length === 1);
-    ears.answer = async () => "";
+    await inbox.until(() => inbox.presses.length === 1);
+    inbox.answer = async () => "";
     const { acknowledged } = discord.press({ message, button: "Yes", by: BEN });
     expect(await acknowledged).toMatchObject({ type: 6 });
     expect(discord.calls.filter(({ method }) => method.endsWith("/callback"))).toHaveLength(1);
@@ -332,15 +379,15 @@ describe("what was said while no process listened", () => {
     },
   };
   async function process(but: Partial<Options> = {}): Promise<Chat> {
-    const chat = create({ marks, log: (...line) => logged.push(line), ...but });
-    await chat.start(ears);
+    const chat = create({ cursors: marks, log: (...line) => logged.push(line), ...but });
+    await chat.start(inbox);
     return chat;
   }
   async function leave(chat: Chat): Promise<void> {
     await chat.stop();
     await chat.close();
   }
-  const textsIn = (kind: Place["kind"]) => ears.messages.filter(({ place }) => place.kind === kind).map(textOf);
+  const textsIn = (kind: Place["kind"]) => inbox.messages.filter(({ place }) => place.kind === kind).map(textOf);
   const textOf = ({ text }: { text: string }) => text;
   const gaps = () => logged.filter(([, event]) => event === "chat.gap").map(([, , fields]) => fields);
 
@@ -349,7 +396,7 @@ describe("what was said while no process listened", () => {
     const toUs = (content: string) => discord.say({ from: BEN, content });
     const first = await process();
     for (const speak of [say, inThread, toUs]) speak("before");
-    await ears.texts(3);
+    await inbox.texts(3);
     await leave(first);
 
     for (const speak of [say, inThread, toUs]) {
@@ -358,12 +405,12 @@ describe("what was said while no process listened", () => {
     }
     const second = await process();
     say("live");
-    await ears.texts(10);
+    await inbox.texts(10);
     await leave(second);
 
     await process();
     say("later");
-    await ears.until(() => texts().includes("later"));
+    await inbox.until(() => texts().includes("later"));
     expect(textsIn("channel")).toEqual(["before", "unheard 1", "unheard 2", "live", "later"]);
     expect(textsIn("thread")).toEqual(["before", "unheard 1", "unheard 2"]);
     expect(textsIn("dm")).toEqual(["before", "unheard 1", "unheard 2"]);
@@ -373,7 +420,7 @@ describe("what was said while no process listened", () => {
     const first = await process();
     const refused = Promise.withResolvers<void>();
     const gate = Promise.withResolvers<void>();
-    ears.take = async ({ text }) => {
+    inbox.take = async ({ text }) => {
       if (text !== "two") return;
       refused.resolve();
       await gate.promise;
@@ -386,18 +433,18 @@ describe("what was said while no process listened", () => {
     await left;
     expect(texts()).toEqual(["one", "two", "three"]);
 
-    ears.take = async () => {};
+    inbox.take = async () => {};
     await process();
-    await ears.texts(5);
+    await inbox.texts(5);
     expect(texts().slice(3)).toEqual(["two", "three"]);
   });
 
   it("or not taken before a crash is heard: a mark follows what was taken, and does not go ahead of it", async () => {
     const first = await process();
     const gate = Promise.withResolvers<void>();
-    ears.take = ({ text }) => (text === "two" ? gate.promise : Promise.resolve());
+    inbox.take = ({ text }) => (text === "two" ? gate.promise : Promise.resolve());
     const [one] = [say("one"), say("two")];
-    await ears.texts(2);
+    await inbox.texts(2);
     await vi.waitFor(() => expect(writes).toEqual([one]));
     gate.resolve();
     await leave(first);
@@ -418,7 +465,7 @@ describe("what was said while no process listened", () => {
     const first = say("message 0");
     await vi.waitFor(() => expect(seconds).toBe(1));
     const said = Array.from({ length: 9 }, (_, index) => say(`message ${index + 1}`));
-    await ears.texts(10);
+    await inbox.texts(10);
     expect(writes).toEqual([first]);
     await chat.stop();
     expect(writes).toEqual([first, said.at(-1)]);
@@ -430,7 +477,7 @@ describe("what was said while no process listened", () => {
     for (const text of all) say(text);
     await process();
     say("live");
-    await ears.until(() => texts().includes("live"));
+    await inbox.until(() => texts().includes("live"));
     expect(texts()).toEqual([...all.slice(0, 500), "live"]);
     expect(gaps()).toEqual([{ platform: "discord", channel: discord.guild.general, fetched: 500 }]);
   });
@@ -450,10 +497,10 @@ describe("what was said while no process listened", () => {
 });
 
 /** A gateway that says hello, and closes with a code when somebody identifies. */
-async function startRefusing(code: number) {
+async function startRefusing(code: number, { remaining = 999 } = {}) {
   const http = createServer((_request, response) => {
     const { port } = http.address() as AddressInfo;
-    const session_start_limit = { total: 1000, remaining: 999, reset_after: 14_400_000, max_concurrency: 1 };
+    const session_start_limit = { total: 1000, remaining, reset_after: 14_400_000, max_concurrency: 1 };
     response.setHeader("content-type", "application/json");
     response.end(JSON.stringify({ url: `ws://127.0.0.1:${port}`, shards: 1, session_start_limit }));
   });
@@ -472,6 +519,7 @@ async function startRefusing(code: number) {
   await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
   return {
     apiRoot: `http://127.0.0.1:${(http.address() as AddressInfo).port}/api`,
+    count: () => refusals,
     refused: (count: number) => new Promise<void>((resolve) => void waiting.set(count, resolve)),
     async [Symbol.asyncDispose]() {
       await Promise.all(chats.splice(0).map((chat) => chat.close()));

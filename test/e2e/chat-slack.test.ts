@@ -15,11 +15,11 @@ const BEN = { id: "U07BEN000001", name: "Ben" };
 const never = new AbortController().signal;
 
 let slack: FakeSlack;
-let ears: Listener;
+let inbox: Listener;
 let expected: unknown[];
 const chats: Chat[] = [];
 beforeEach(async () => {
-  [slack, ears, expected] = [await startFakeSlack(), listener(), []];
+  [slack, inbox, expected] = [await startFakeSlack(), listener(), []];
 });
 afterEach(async () => {
   await Promise.all(chats.splice(0).map((chat) => chat.close()));
@@ -36,7 +36,7 @@ function create(but: { botToken?: string; clock?: Clock } = {}): Chat {
 }
 async function started(clock?: Clock): Promise<Chat> {
   const chat = create(clock && { clock });
-  await chat.start(ears);
+  await chat.start(inbox);
   return chat;
 }
 async function restarted(options: Parameters<typeof startFakeSlack>[0]): Promise<void> {
@@ -55,15 +55,15 @@ describe("what people say", () => {
     say(`${us()} hello`);
     await acknowledged();
     expect(slack.deliveries).toHaveLength(2);
-    expect(ears.messages).toMatchObject([{ text: "hello", addressed: true, place: general() }]);
+    expect(inbox.messages).toMatchObject([{ text: "hello", addressed: true, place: general() }]);
   });
 
   it("is acknowledged when it was taken, and not before", async () => {
     await started();
     const gate = Promise.withResolvers<void>();
-    ears.take = () => gate.promise;
+    inbox.take = () => gate.promise;
     say("wait");
-    await ears.texts(1);
+    await inbox.texts(1);
     expect(slack.deliveries).toMatchObject([{ state: "waiting" }]);
     gate.resolve();
     await acknowledged();
@@ -73,12 +73,12 @@ describe("what people say", () => {
     await restarted({ ackMs: 200 });
     await started();
     const gate = Promise.withResolvers<void>();
-    ears.take = () => gate.promise;
+    inbox.take = () => gate.promise;
     say("slow");
     await slack.until(() => slack.deliveries[0]?.attempts === 3);
     gate.resolve();
     await acknowledged();
-    expect(ears.messages).toHaveLength(1);
+    expect(inbox.messages).toHaveLength(1);
   });
 
   it("and comes again after it was taken is acknowledged, and not told again", async () => {
@@ -88,7 +88,7 @@ describe("what people say", () => {
     slack.redeliver();
     await slack.until(() => slack.deliveries[0]?.attempts === 2 && slack.deliveries[0].state === "acknowledged");
     say("done");
-    expect(await ears.texts(2)).toEqual(["once", "done"]);
+    expect(await inbox.texts(2)).toEqual(["once", "done"]);
   });
 
   it("by an app is not heard, and acknowledged", async () => {
@@ -96,19 +96,19 @@ describe("what people say", () => {
     await chat.send(general(), { text: "from an app" }, "k", never);
     await acknowledged();
     expect(slack.deliveries).toHaveLength(1);
-    expect(ears.messages).toEqual([]);
+    expect(inbox.messages).toEqual([]);
   });
 
   it("is read as people read it: names for ids, addresses without signs, nothing escaped", async () => {
     await started();
     slack.say({ from: BEN, text: "hi" });
-    await ears.texts(1);
+    await inbox.texts(1);
     say(
       `${us()}: ask <@${BEN.id}> in <#C07X|random> about <https://example.com/a?b=1&amp;c=2|the plan>, ` +
         "<https://example.com> &amp; 1 &lt; 2 <!here>",
     );
-    await ears.texts(2);
-    expect(ears.messages[1]?.text).toBe(
+    await inbox.texts(2);
+    expect(inbox.messages[1]?.text).toBe(
       "ask @Ben in #random about the plan (https://example.com/a?b=1&c=2), https://example.com & 1 < 2 @here",
     );
   });
@@ -119,8 +119,8 @@ describe("what people say", () => {
     const theirs = say("who is hungry?");
     slack.say({ from: BEN, channel: slack.general, thread: ours, text: "good" });
     slack.say({ from: BEN, channel: slack.general, thread: theirs, text: "I am" });
-    await ears.texts(3);
-    expect(ears.messages.slice(1)).toMatchObject([
+    await inbox.texts(3);
+    expect(inbox.messages.slice(1)).toMatchObject([
       { addressed: true, place: { kind: "thread", chat: slack.general, thread: ours } },
       { addressed: false, place: { kind: "thread", chat: slack.general, thread: theirs } },
     ]);
@@ -130,9 +130,9 @@ describe("what people say", () => {
     const chat = await started();
     const root = slack.say({ from: ANNA, text: "a question" });
     slack.say({ from: ANNA, text: "and more", thread: root });
-    await ears.texts(2);
+    await inbox.texts(2);
     const place: Place = { kind: "dm", chat: slack.dm(ANNA), thread: root };
-    expect(ears.messages[1]).toMatchObject({ place, addressed: true });
+    expect(inbox.messages[1]).toMatchObject({ place, addressed: true });
     await chat.send(place, { text: "an answer" }, "k", never);
     expect(slack.sent(slack.dm(ANNA))).toMatchObject([{ thread: root }]);
   });
@@ -141,18 +141,18 @@ describe("what people say", () => {
     await started();
     slack.fault("users.info", { status: 500 });
     say("hello");
-    await ears.texts(1);
-    expect(ears.messages).toMatchObject([{ from: { id: ANNA.id, name: ANNA.id } }]);
+    await inbox.texts(1);
+    expect(inbox.messages).toMatchObject([{ from: { id: ANNA.id, name: ANNA.id } }]);
   });
 
   it("as a command is heard with its words and acknowledged when it was taken", async () => {
     await started();
     const gate = Promise.withResolvers<void>();
-    ears.take = () => gate.promise;
+    inbox.take = () => gate.promise;
     const command = slack.command({ command: "/queue", text: "buy milk", by: ANNA });
-    await ears.texts(1);
+    await inbox.texts(1);
     const place = { kind: "dm", chat: slack.dm(ANNA) };
-    expect(ears.messages).toMatchObject([{ text: "/queue buy milk", addressed: true, place, from: ANNA }]);
+    expect(inbox.messages).toMatchObject([{ text: "/queue buy milk", addressed: true, place, from: ANNA }]);
     expect(command.state).toBe("waiting");
     gate.resolve();
     expect(await command.acknowledged).toEqual({});
@@ -167,7 +167,7 @@ describe("what people say", () => {
     await chat.remove(general(), ours, never);
     await chat.remove(general(), ours, never);
     await acknowledged();
-    expect([ears.edits, ears.deletions]).toEqual([[], []]);
+    expect([inbox.edits, inbox.deletions]).toEqual([[], []]);
   });
 });
 
@@ -185,10 +185,10 @@ describe("a file", () => {
   it("that Slack does not give us is not taken for its page to sign in on", async () => {
     const chat = await started();
     slack.say({ from: ANNA, text: "look", files: [{ name: "a.png", type: "image/png", bytes: Buffer.from("png") }] });
-    await ears.texts(1);
+    await inbox.texts(1);
     await chat.stop();
     slack.revoke();
-    const [file] = ears.messages[0]?.attachments ?? [];
+    const [file] = inbox.messages[0]?.attachments ?? [];
     expect(file).toMatchObject({ kind: "photo", size: 3 });
     await expect(file?.load(1_000, never)).rejects.toThrow("files:read");
   });
@@ -201,7 +201,7 @@ describe("a button", () => {
     const chat = await started();
     const ts = await chat.send(general(), { text: "Sure?", buttons }, "k", never);
     const gate = Promise.withResolvers<string>();
-    ears.answer = () => gate.promise;
+    inbox.answer = () => gate.promise;
     const press = slack.press({ message: { channel: slack.general, ts }, button: "Yes", by: BEN });
     expect(await press.acknowledged).toEqual({});
     expect(press.responses).toEqual([]);
@@ -214,10 +214,10 @@ describe("a button", () => {
     const chat = await started();
     const ts = await chat.send(general(), { text: "Sure?", buttons }, "k", never);
     const message = { channel: slack.general, ts };
-    ears.answer = () => Promise.reject(new Error("the store is full"));
+    inbox.answer = () => Promise.reject(new Error("the store is full"));
     const refused = slack.press({ message, button: "Yes", by: BEN });
-    await ears.until(() => ears.presses.length === 1);
-    ears.answer = async () => "";
+    await inbox.until(() => inbox.presses.length === 1);
+    inbox.answer = async () => "";
     const taken = slack.press({ message, button: "Yes", by: BEN });
     await taken.acknowledged;
     expect([refused.state, taken.responses]).toEqual(["waiting", []]);
@@ -233,7 +233,7 @@ describe("a button", () => {
 
 describe("the connection", () => {
   it("with a wrong bot token is refused, with the name of what to set", async () => {
-    const failed = create({ botToken: "xoxb-wrong" }).start(ears);
+    const failed = create({ botToken: "xoxb-wrong" }).start(inbox);
     await expect(failed).rejects.toBeInstanceOf(ConfigError);
     await expect(failed).rejects.toThrow("SLACK_BOT_TOKEN");
   });
@@ -242,7 +242,7 @@ describe("the connection", () => {
     const chat = await started();
     slack.disconnect(reason);
     say("still there?");
-    expect(await ears.texts(1)).toEqual(["still there?"]);
+    expect(await inbox.texts(1)).toEqual(["still there?"]);
     await acknowledged();
     expect(chat.health()).toMatchObject({ connected: true, error: "" });
   });
@@ -253,7 +253,7 @@ describe("the connection", () => {
     const trap = slack.fault("apps.connections.open", "reset", 3);
     slack.cut();
     say("meanwhile");
-    expect(await ears.texts(1)).toEqual(["meanwhile"]);
+    expect(await inbox.texts(1)).toEqual(["meanwhile"]);
     expect(trap.hits).toBe(3);
     expect([...new Set(clock.pauses)].slice(0, 4)).toEqual([1_000, 2_000, 4_000, 8_000]);
   });
@@ -280,7 +280,7 @@ describe("the connection", () => {
     await chat.close();
     const hanging = slack.fault("apps.connections.open", "hang");
     const other = create();
-    const starting = other.start(ears);
+    const starting = other.start(inbox);
     await slack.until(() => hanging.hits === 1);
     await other.close();
     await starting;

@@ -24,14 +24,14 @@ const never = new AbortController().signal;
 const bytes = (text: string) => new TextEncoder().encode(text);
 
 let telegram: FakeTelegram;
-let ears: Listener;
+let inbox: Listener;
 let clock: HastyClock;
 let expected: unknown[];
 let chats: Chat[];
 let servers: Server[];
 beforeEach(async () => {
   telegram = await startFakeTelegram();
-  ears = listener();
+  inbox = listener();
   clock = hastyClock();
   [expected, chats, servers] = [[], [], []];
 });
@@ -50,7 +50,7 @@ function create(options: Partial<TelegramOptions> = {}): Chat {
 }
 async function started(options?: Partial<TelegramOptions>): Promise<Chat> {
   const chat = create(options);
-  await chat.start(ears);
+  await chat.start(inbox);
   return chat;
 }
 /** What the fake has no words for: it is the very message that Telegram will bring. */
@@ -60,43 +60,43 @@ const nothingPending = () => telegram.until(() => telegram.pending().length === 
 describe("an update", () => {
   it("stays with Telegram until it is taken, and no longer", async () => {
     const gate = Promise.withResolvers<void>();
-    ears.take = ({ text }) => (text === "slow" ? gate.promise : Promise.resolve());
+    inbox.take = ({ text }) => (text === "slow" ? gate.promise : Promise.resolve());
     await started();
     telegram.say({ from: ANNA, text: "slow" });
     telegram.say({ from: BEN, text: "quick" });
-    await ears.texts(2);
+    await inbox.texts(2);
     await telegram.until(() => telegram.calls.filter(({ method }) => method === "getUpdates").length > 5);
     expect(telegram.pending().map(({ message }) => message?.text)).toEqual(["slow", "quick"]);
     gate.resolve();
     await nothingPending();
-    expect(ears.messages).toHaveLength(2);
+    expect(inbox.messages).toHaveLength(2);
   });
 
   it("that was taken at the last moment is confirmed by stop, and only that one", async () => {
     const chat = await started();
     const gate = Promise.withResolvers<void>();
-    ears.take = () => gate.promise;
+    inbox.take = () => gate.promise;
     telegram.say({ from: ANNA, text: "taken" });
     telegram.say({ from: ANNA, text: "never begun" });
-    await ears.texts(1);
+    await inbox.texts(1);
     await telegram.until(() => telegram.calls.at(-1)?.method === "getUpdates");
     const stopping = chat.stop();
     gate.resolve();
     await stopping;
     expect(telegram.pending().map(({ message }) => message?.text)).toEqual(["never begun"]);
-    expect(ears.messages.map(({ text }) => text)).toEqual(["taken"]);
+    expect(inbox.messages.map(({ text }) => text)).toEqual(["taken"]);
   });
 
   it("of hundreds is heard once and in order, although a poll brings no more than a hundred", async () => {
     const gate = Promise.withResolvers<void>();
-    ears.take = ({ text }) => (text === "0" ? gate.promise : Promise.resolve());
+    inbox.take = ({ text }) => (text === "0" ? gate.promise : Promise.resolve());
     for (let i = 0; i < 250; i++) telegram.say({ from: ANNA, text: String(i) });
     await started();
     await telegram.until(() => telegram.calls.filter(({ method }) => method === "getUpdates").length > 4);
     gate.resolve();
-    expect(await ears.texts(250)).toEqual(Array.from({ length: 250 }, (_, i) => String(i)));
+    expect(await inbox.texts(250)).toEqual(Array.from({ length: 250 }, (_, i) => String(i)));
     await nothingPending();
-    expect(ears.messages).toHaveLength(250);
+    expect(inbox.messages).toHaveLength(250);
   });
 
   it("is asked for by kind, without a webhook that somebody left there", async () => {
@@ -104,7 +104,7 @@ describe("an update", () => {
     await api.setWebhook("http://127.0.0.1:1/old");
     await started();
     telegram.say({ from: ANNA, text: "hello" });
-    expect(await ears.texts(1)).toEqual(["hello"]);
+    expect(await inbox.texts(1)).toEqual(["hello"]);
     const asked = telegram.calls.find(({ method }) => method === "getUpdates")?.params;
     expect(asked?.allowed_updates).toEqual(["message", "edited_message", "callback_query"]);
   });
@@ -120,7 +120,7 @@ describe("an update", () => {
       },
     };
     const chat = create({ clock: patient });
-    await chat.start(ears);
+    await chat.start(inbox);
     const other = new Api(telegram.token, { apiRoot: telegram.apiRoot });
     const theirs = other.getUpdates({ timeout: 50 });
     await expect(theirs).rejects.toMatchObject({ error_code: 409 });
@@ -135,7 +135,7 @@ describe("an update", () => {
     const chat = await started();
     expect(chat.health()).toMatchObject({ connected: false, error: expect.stringContaining("Too Many Requests") });
     telegram.say({ from: ANNA, text: "patience" });
-    expect(await ears.texts(1)).toEqual(["patience"]);
+    expect(await inbox.texts(1)).toEqual(["patience"]);
   });
 
   it("comes also when Telegram was out of order at the beginning", async () => {
@@ -144,7 +144,7 @@ describe("an update", () => {
     const chat = await started();
     expect(chat.health().connected).toBe(false);
     telegram.say({ from: ANNA, text: "at last" });
-    expect(await ears.texts(1)).toEqual(["at last"]);
+    expect(await inbox.texts(1)).toEqual(["at last"]);
     expect(chat.health()).toMatchObject({ connected: true, error: "" });
   });
 });
@@ -162,15 +162,15 @@ describe("what is heard", () => {
     const chat = await started();
     await chat.offer([{ name: "status", description: "What is going on" }]);
     telegram.say({ from: ANNA, chat: GROUP, text });
-    await ears.texts(1);
-    expect(ears.messages[0]).toMatchObject({ place: group, ...heard });
+    await inbox.texts(1);
+    expect(inbox.messages[0]).toMatchObject({ place: group, ...heard });
   });
 
   it("a command to another bot is not for us in a direct talk either", async () => {
     await started();
     telegram.say({ from: ANNA, text: "/start@other_bot" });
-    await ears.texts(1);
-    expect(ears.messages[0]).toMatchObject({ text: "/start@other_bot", addressed: false });
+    await inbox.texts(1);
+    expect(inbox.messages[0]).toMatchObject({ text: "/start@other_bot", addressed: false });
   });
 
   it("a mention by a link to us, also under a picture", async () => {
@@ -183,16 +183,16 @@ describe("what is heard", () => {
       photo: [bytes("jpg")],
       entities: [{ type: "text_mention", offset: 0, length: 6, user }],
     });
-    await ears.texts(1);
-    expect(ears.messages[0]).toMatchObject({ text: "look", addressed: true, attachments: [{ kind: "photo" }] });
+    await inbox.texts(1);
+    expect(inbox.messages[0]).toMatchObject({ text: "look", addressed: true, attachments: [{ kind: "photo" }] });
   });
 
   it("in a topic is in a thread, in answer to somebody in a supergroup is not", async () => {
     await started();
     const topic = telegram.say({ from: ANNA, chat: FORUM, topic: 42, text: "in the topic" });
     telegram.say({ from: BEN, chat: FORUM, replyTo: topic.message_id, text: "an answer" });
-    await ears.texts(2);
-    expect(ears.messages.map(({ place }) => place)).toEqual([
+    await inbox.texts(2);
+    expect(inbox.messages.map(({ place }) => place)).toEqual([
       { kind: "thread", chat: String(FORUM), thread: "42" },
       { kind: "group", chat: String(FORUM) },
     ]);
@@ -202,8 +202,8 @@ describe("what is heard", () => {
     const message = telegram.say({ from: ANNA, chat: FORUM, topic: 42, text: "hello all" });
     also(message.reply_to_message ?? {}, { from: { id: telegram.bot.id, is_bot: true, first_name: "Hermes" } });
     await started();
-    await ears.texts(1);
-    expect(ears.messages[0]?.addressed).toBe(false);
+    await inbox.texts(1);
+    expect(inbox.messages[0]?.addressed).toBe(false);
   });
 
   it("is nothing that a channel, a group or nobody says", async () => {
@@ -215,7 +215,7 @@ describe("what is heard", () => {
     telegram.say({ from: { ...ANNA, name: "Anna" }, chat: GROUP, text: "a person" });
     await started();
     await nothingPending();
-    expect(ears.messages.map(({ text }) => text)).toEqual(["a person"]);
+    expect(inbox.messages.map(({ text }) => text)).toEqual(["a person"]);
   });
 
   it("is one message for an album that came together, with all its pictures and the words", async () => {
@@ -225,9 +225,9 @@ describe("what is heard", () => {
     for (const picture of album) also(picture, { media_group_id: "13371337" });
     telegram.say({ from: ANNA, text: "nice?" });
     await started();
-    expect(await ears.texts(2)).toEqual(["our holidays", "nice?"]);
-    expect(ears.messages[0]?.message).toBe(String(album[0]?.message_id));
-    const pictures = ears.messages[0]?.attachments ?? [];
+    expect(await inbox.texts(2)).toEqual(["our holidays", "nice?"]);
+    expect(inbox.messages[0]?.message).toBe(String(album[0]?.message_id));
+    const pictures = inbox.messages[0]?.attachments ?? [];
     const loaded = await Promise.all(pictures.map((one) => one.load(100, never)));
     expect(loaded.map((one) => Buffer.from(one).toString())).toEqual(["first", "second", "third"]);
     await nothingPending();
@@ -241,8 +241,8 @@ describe("what is heard", () => {
     also(telegram.say({ from: ANNA }), { video: { ...file, mime_type: "video/mp4" } });
     also(telegram.say({ from: ANNA }), { animation: file, document: { ...file, file_name: "cat.gif" } });
     await started();
-    await ears.texts(5);
-    const attachments = ears.messages.flatMap((message) => message.attachments);
+    await inbox.texts(5);
+    const attachments = inbox.messages.flatMap((message) => message.attachments);
     expect(attachments).toMatchObject([
       { kind: "photo", name: "photo.jpg", mime: "image/jpeg", size: 6 },
       { kind: "voice", name: "voice.ogg", mime: "audio/ogg", size: 3 },
@@ -256,8 +256,8 @@ describe("what is heard", () => {
     const { document } = telegram.say({ from: ANNA, document: { name: "big.bin", bytes: bytes("x".repeat(5_000)) } });
     also(document ?? {}, { file_size: undefined });
     await started();
-    await ears.texts(1);
-    const [file] = ears.messages[0]?.attachments ?? [];
+    await inbox.texts(1);
+    const [file] = inbox.messages[0]?.attachments ?? [];
     expect(file?.size).toBe(0);
     await expect(file?.load(4_999, never)).rejects.toThrow("larger than 4999 bytes");
     expect(await file?.load(5_000, never)).toHaveLength(5_000);
@@ -273,7 +273,7 @@ describe("a press", () => {
     telegram.say({ from: ANNA, text: "hello" });
     const chat = await started();
     press(await chat.send(here, ask, "k", never), true);
-    await ears.until(() => ears.presses.length > 0);
+    await inbox.until(() => inbox.presses.length > 0);
     await nothingPending();
     expect(chat.health()).toMatchObject({ connected: true, error: "" });
   });
@@ -282,14 +282,14 @@ describe("a press", () => {
     telegram.say({ from: ANNA, text: "hello" });
     const chat = await started();
     let failures = 2;
-    ears.answer = async () => {
+    inbox.answer = async () => {
       if (failures-- > 0) throw new Error("the store is full");
       return "Approved.".padEnd(300, "!");
     };
     const query = press(await chat.send(here, ask, "k", never));
     const answer = await telegram.until(() => telegram.pressAnswer(query));
     expect(answer.text).toBe("Approved.".padEnd(200, "!"));
-    expect(ears.presses).toHaveLength(3);
+    expect(inbox.presses).toHaveLength(3);
   });
 });
 
@@ -470,9 +470,9 @@ describe("a webhook", () => {
       allowed_updates: ["message", "edited_message", "callback_query"],
     });
     const gate = Promise.withResolvers<void>();
-    ears.take = () => gate.promise;
+    inbox.take = () => gate.promise;
     telegram.say({ from: ANNA, text: "hello" });
-    expect(await ears.texts(1)).toEqual(["hello"]);
+    expect(await inbox.texts(1)).toEqual(["hello"]);
     expect(telegram.pending()).toHaveLength(1);
     gate.resolve();
     await nothingPending();
@@ -486,7 +486,7 @@ describe("a webhook", () => {
     await nothingPending();
     telegram.redeliver();
     telegram.say({ from: ANNA, text: "after" });
-    expect(await ears.texts(2)).toEqual(["once", "after"]);
+    expect(await inbox.texts(2)).toEqual(["once", "after"]);
   });
 
   it.each([
@@ -499,7 +499,7 @@ describe("a webhook", () => {
     await nothingPending();
     const update = JSON.stringify({ ...telegram.redeliver()[0], update_id: 1 });
     expect(await post(update, headers)).toBe(401);
-    expect(await ears.texts(1)).toEqual(["real"]);
+    expect(await inbox.texts(1)).toEqual(["real"]);
   });
 
   it("that is no update is refused", async () => {
@@ -510,15 +510,15 @@ describe("a webhook", () => {
 
   it("brings again what was not taken before we stopped", async () => {
     const chat = await started(hooked());
-    ears.take = () => Promise.reject(new Error("the store is full"));
+    inbox.take = () => Promise.reject(new Error("the store is full"));
     telegram.say({ from: ANNA, text: "keep it" });
-    await ears.texts(1);
+    await inbox.texts(1);
     await chat.stop();
     expect(telegram.pending()).toHaveLength(1);
-    ears.take = async () => {};
+    inbox.take = async () => {};
     await started(hooked());
     await nothingPending();
-    expect(ears.messages.at(-1)?.text).toBe("keep it");
+    expect(inbox.messages.at(-1)?.text).toBe("keep it");
   });
 
   it("that somebody took away is put back", async () => {
@@ -527,12 +527,12 @@ describe("a webhook", () => {
     const api = new Api(telegram.token, { apiRoot: telegram.apiRoot });
     await api.deleteWebhook();
     telegram.say({ from: ANNA, text: "where are you?" });
-    expect(await ears.texts(1)).toEqual(["where are you?"]);
+    expect(await inbox.texts(1)).toEqual(["where are you?"]);
   });
 
   it("needs a secret that nobody guesses", async () => {
     for (const secret of ["", "short", "with spaces in between it"])
-      await expect(create(hooked(secret)).start(ears)).rejects.toBeInstanceOf(ConfigError);
+      await expect(create(hooked(secret)).start(inbox)).rejects.toBeInstanceOf(ConfigError);
     expect(receive).toBeUndefined();
   });
 });

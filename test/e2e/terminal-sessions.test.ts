@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { COMMANDS } from "../../src/surfaces/terminal/commands.ts";
+import { TERMINAL_COMMANDS } from "../../src/conversation/commands/commands.ts";
 import { alive, eventually, holds, rests, typed } from "../fakes/chat-screen.ts";
 import { closeAfterTest, llm, openTerminal, place, useProgram } from "../fakes/program.ts";
 import { type Screen, startShell } from "../fakes/pty.ts";
@@ -452,9 +452,9 @@ describe("commands", () => {
     await screen.shows("1. [queue] and then this");
     send(screen, "/status");
     await screen.shows(/Working \(thinking, model call 2\)\. Conversation \w+ “begin”\. 1 waiting\./);
-    await screen.shows(/in the background: sleep 63/);
+    await screen.shows(/In the background: \S+ sleep 63/);
     send(screen, "/retry");
-    await screen.shows("/retry needs a quiet moment: stop the turn first (Esc).");
+    await screen.shows("`/retry` can't run mid-turn.");
     screen.key("ctrl+u");
     expect(alive(place)).toContain("sleep 63");
     send(screen, "/stop all");
@@ -467,7 +467,8 @@ describe("commands", () => {
     const screen = await chat();
     send(screen, "/help");
     await screen.shows("keeps it to yourself");
-    for (const { name } of COMMANDS) expect(screen.lines().join("\n")).toMatch(new RegExp(`^- /${name}\\b`, "m"));
+    for (const { name } of TERMINAL_COMMANDS)
+      expect(screen.lines().join("\n")).toMatch(new RegExp(`^- /${name}\\b`, "m"));
     send(screen, "/nosuch thing");
     await screen.shows("There is no /nosuch.");
     expect(typed(screen)).toBe("/nosuch thing");

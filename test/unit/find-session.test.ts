@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { fullName } from "../../src/core/session-key.ts";
 import { clock } from "../../src/platform/clock.ts";
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { findSession } from "../../src/surfaces/terminal/find.ts";
-import { fullName } from "../../src/surfaces/terminal/names.ts";
 import { listSessions } from "../../src/surfaces/terminal/sessions.ts";
 import { type Booted, bootEngine } from "../fakes/scripted.ts";
 

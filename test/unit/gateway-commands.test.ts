@@ -1,5 +1,6 @@
 // Commands that are about the conversation itself.
 import { describe, expect, it } from "vitest";
+import { CHAT_COMMANDS } from "../../src/conversation/commands/commands.ts";
 import { ANNAS, bootGateway, type TestGateway } from "../fakes/gateway.ts";
 import { calm } from "../fakes/scripted.ts";
 
@@ -63,23 +64,27 @@ describe("conversations of a chat", () => {
 describe("what can be asked about a conversation", () => {
   it("is its model, which can be another one and the usual one again", async () => {
     const running = await bootGateway();
-    expect(await ask(running, "/model")).toBe("▸ demo:one\n  demo:two");
-    expect(await ask(running, "/model demo:two")).toBe("  demo:one\n▸ demo:two");
+    const how = "/model NAME chooses another, /model default goes back.";
+    expect(await ask(running, "/model")).toBe(`demo:one answers here. ${how}\n- demo:two`);
+    expect(await ask(running, "/model demo:two")).toBe("From now on demo:two answers here.");
+    expect(await ask(running, "/model")).toBe(`demo:two answers here. ${how}\n- demo:one`);
     await running.chat.say("hello there");
     (await running.model.next()).answer("hi");
     await calm();
     const accepted = running.journal(ANNAS).find((entry) => entry.kind === "accepted");
     expect(accepted?.kind === "accepted" && accepted.input.model).toBe("demo:two");
-    expect(await ask(running, "/model default")).toBe("▸ demo:one\n  demo:two");
+    expect(await ask(running, "/model default")).toBe("From now on demo:one answers here.");
   });
 
   it("is what it cost, what was recalled, what can be looked up, and what commands there are", async () => {
     const running = await bootGateway();
     await talk(running, "hello there", "hi");
-    expect(await ask(running, "/usage")).toBe("2 tokens in, 1 out.");
-    expect(await ask(running, "/memory")).toBe("Nothing was recalled for it.");
+    expect(await ask(running, "/usage")).toMatch(/^- \S+: 1 calls, 2 tokens in, 1 out$/);
+    expect(await ask(running, "/memory")).toBe("Nothing was recalled for your last message.");
     expect(await ask(running, "/skills")).toContain("brew-tea");
-    expect(await ask(running, "/help")).toContain("/undo");
+    const help = await ask(running, "/help");
+    expect(help.split("\n")).toEqual(CHAT_COMMANDS.map(({ name, description }) => `/${name} ${description}`));
+    expect(help.length).toBeLessThanOrEqual(2_000); // one message of Discord
     expect(await ask(running, "/dance")).toBe("There is no /dance. /help lists what there is.");
   });
 });

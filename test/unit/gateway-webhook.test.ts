@@ -1,7 +1,7 @@
 // The webhook channel's door: only what is signed over its very bytes, now, and for the first time, is heard.
 import { createHmac } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { createWebhook } from "../../src/chats/webhook.ts";
+import { createWebhook } from "../../src/chats/webhook/webhook.ts";
 import { SendFault } from "../../src/core/chat.ts";
 import { listener } from "../contract/chat.ts";
 import { startReceiver } from "../fakes/receiver.ts";
@@ -15,22 +15,22 @@ type Signing = { secret?: string; body?: string; signed?: string; at?: number; p
 async function door(url?: string) {
   const clock = handClock();
   const chat = createWebhook({ secret: SECRET, url, clock, log: () => {} });
-  const ears = listener();
-  await chat.start(ears);
+  const inbox = listener();
+  await chat.start(inbox);
   const post = (message: object, signing: Signing = {}) => {
     const { secret = SECRET, body = JSON.stringify(message), signed = body, prefix = "sha256=" } = signing;
     const timestamp = String(signing.at ?? Math.floor(clock.now() / 1_000));
     const signature = prefix + createHmac("sha256", secret).update(`${timestamp}.${signed}`).digest("hex");
     return chat.receive(Buffer.from(body), { "x-hermes-timestamp": timestamp, "x-hermes-signature": signature });
   };
-  return { chat, clock, ears, post };
+  return { chat, clock, inbox, post };
 }
 
 describe("a webhook", () => {
   it("that is signed is heard", async () => {
-    const { ears, post } = await door();
+    const { inbox, post } = await door();
     expect(await post(MESSAGE)).toMatchObject({ status: 202 });
-    expect(ears.messages).toMatchObject([
+    expect(inbox.messages).toMatchObject([
       { message: "m1", text: "It is red.", place: { kind: "dm", chat: "c1" }, from: { id: "u1", name: "Build" } },
     ]);
   });
@@ -46,9 +46,9 @@ describe("a webhook", () => {
     ["in another form", { prefix: "" }],
     ["in a longer form", { prefix: "sha256=sha256=" }],
   ])("signed %s is refused", async (_, signing) => {
-    const { ears, post } = await door();
+    const { inbox, post } = await door();
     expect(await post(MESSAGE, signing)).toMatchObject({ status: 401 });
-    expect(ears.messages).toEqual([]);
+    expect(inbox.messages).toEqual([]);
   });
 
   it.each([
@@ -59,9 +59,9 @@ describe("a webhook", () => {
     { "x-hermes-timestamp": ["1", "2"], "x-hermes-signature": ["a", "b"] },
     { "x-hermes-timestamp": "-1", "x-hermes-signature": "sha256=00" },
   ])("with the headers %j is refused", async (headers) => {
-    const { chat, ears } = await door();
+    const { chat, inbox } = await door();
     expect(await chat.receive(Buffer.from(JSON.stringify(MESSAGE)), headers)).toMatchObject({ status: 401 });
-    expect(ears.messages).toEqual([]);
+    expect(inbox.messages).toEqual([]);
   });
 
   it.each([
@@ -75,7 +75,7 @@ describe("a webhook", () => {
   });
 
   it("is good once: replayed it is refused, as long as it would be young enough", async () => {
-    const { clock, ears, post } = await door();
+    const { clock, inbox, post } = await door();
     const at = Math.floor(clock.now() / 1_000) + 290;
     await post(MESSAGE, { at });
     for (let minute = 0; minute < 9; minute++) {
@@ -83,23 +83,23 @@ describe("a webhook", () => {
       await clock.pass(60_000);
     }
     expect(await post(MESSAGE, { at })).toMatchObject({ status: expect.toBeOneOf([401, 409]) });
-    expect(ears.messages).toHaveLength(1);
+    expect(inbox.messages).toHaveLength(1);
   });
 
   it("is good once also for many who knock at the same moment", async () => {
-    const { ears, post } = await door();
+    const { inbox, post } = await door();
     const gate = Promise.withResolvers<void>();
-    ears.take = () => gate.promise;
+    inbox.take = () => gate.promise;
     const answers = Promise.all([post(MESSAGE), post(MESSAGE), post(MESSAGE)]);
     gate.resolve();
     expect((await answers).map(({ status }) => status)).toEqual([202, 409, 409]);
   });
 
   it("that could not be taken may come again as it is", async () => {
-    const { ears, post } = await door();
-    ears.take = () => Promise.reject(new Error("disk full"));
+    const { inbox, post } = await door();
+    inbox.take = () => Promise.reject(new Error("disk full"));
     expect(await post(MESSAGE)).toMatchObject({ status: 503 });
-    ears.take = async () => {};
+    inbox.take = async () => {};
     expect(await post(MESSAGE)).toMatchObject({ status: 202 });
   });
 
@@ -110,10 +110,10 @@ describe("a webhook", () => {
     { ...MESSAGE, event: "exploded" },
     { ...MESSAGE, attachments: [{ name: "x", mime: "y", data: "not base64!" }] },
   ])("that is signed but makes no sense is refused with a reason: %j", async (message) => {
-    const { ears, post } = await door();
+    const { inbox, post } = await door();
     const { status, body } = await post(message);
     expect([status, JSON.stringify(body).length > 30]).toEqual([400, true]);
-    expect(ears.messages).toEqual([]);
+    expect(inbox.messages).toEqual([]);
   });
 
   it("to a door that is closed is told to come again", async () => {

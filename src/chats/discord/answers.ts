@@ -1,47 +1,45 @@
 // Buttons and commands of Discord's menu. Each wants an answer within three seconds: what came of it if that is known by
 // then, else a sign that it was understood, and the rest later.
-import type {
-  APIChatInputApplicationCommandInteraction,
-  APIInteraction,
-  APIMessageComponentInteraction,
-  GatewayDispatchEvents,
-} from "discord.js";
-import type { Ears } from "../../core/chat.ts";
+import {
+  type APIChatInputApplicationCommandInteraction,
+  type APIInteraction,
+  type APIMessageComponentButtonInteraction,
+  ApplicationCommandType,
+  ComponentType,
+  InteractionResponseType,
+  InteractionType,
+  MessageFlags,
+} from "discord-api-types/v10";
+import type { InboundHandler } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log } from "../../core/ports.ts";
 import type { Lanes } from "../shared/lanes.ts";
-import type { Api } from "./api.ts";
-import type { Listen } from "./gateway.ts";
+import type { DiscordApi } from "./api.ts";
 import { commandText, personOf, placeOf } from "./inbound.ts";
 
-const PRESS = 3;
-const COMMAND = 2;
-const BUTTON = 2;
-const CHAT_INPUT = 1;
-/** How an interaction is answered. */
-const SHOW = 4;
-const THINKING = 5;
-const NOTHING = 6;
-const ONLY_FOR_THEM = 64;
 const ANSWER_MS = 2_000;
 
-export function openAnswers(options: { api: Api; lanes: Lanes; clock: Clock; log: Log; ears: Ears }) {
-  const { api, lanes, clock, log, ears } = options;
+export function openAnswers(options: {
+  api: DiscordApi;
+  lanes: Lanes;
+  clock: Clock;
+  log: Log;
+  handler: InboundHandler;
+}) {
+  const { api, lanes, clock, log, handler } = options;
   const never = new AbortController().signal;
   const busy = new Set<Promise<void>>();
   let stopped = false;
 
-  function listen(on: Listen, events: typeof GatewayDispatchEvents): void {
-    on(events.InteractionCreate, (interaction) => {
-      if (stopped) return;
-      const work = begin(interaction);
-      if (!work) return;
-      const answered = answer(interaction, work).catch((error: unknown) =>
-        log("warn", "chat.unanswered", { platform: "discord", error: messageOf(error) }),
-      );
-      busy.add(answered);
-      void answered.then(() => busy.delete(answered));
-    });
+  function interact(interaction: APIInteraction): void {
+    if (stopped) return;
+    const work = begin(interaction);
+    if (!work) return;
+    const answered = answer(interaction, work).catch((error: unknown) =>
+      log("warn", "chat.unanswered", { platform: "discord", error: messageOf(error) }),
+    );
+    busy.add(answered);
+    void answered.then(() => busy.delete(answered));
   }
 
   /** Resolves with what the person is shown. Undefined: it is nothing for us. */
@@ -51,31 +49,46 @@ export function openAnswers(options: { api: Api; lanes: Lanes; clock: Clock; log
     return undefined;
   }
 
-  function press({ data, channel, guild_id, message, member, user = member?.user }: APIMessageComponentInteraction) {
+  function press({
+    data,
+    channel,
+    guild_id,
+    message,
+    member,
+    user = member?.user,
+  }: APIMessageComponentButtonInteraction) {
     if (!user) return undefined;
     const place = placeOf(channel, guild_id);
-    return ears.pressed({ data: data.custom_id, place, from: personOf(user), message: message.id });
+    return handler.onPress({ data: data.custom_id, place, from: personOf(user), message: message.id });
   }
 
   function command(interaction: APIChatInputApplicationCommandInteraction) {
     const { id, channel, guild_id, member, user = member?.user } = interaction;
     if (!user) return undefined;
     const text = commandText(interaction);
-    const said = { message: id, place: placeOf(channel, guild_id), from: personOf(user), text };
+    const message = { message: id, place: placeOf(channel, guild_id), from: personOf(user), text };
     return lanes
-      .add(channel.id, () => ears.heard({ ...said, attachments: [], addressed: true }))
+      .add(channel.id, () => handler.onMessage({ ...message, attachments: [], addressed: true }))
       .then((taken) => (taken ? `\`${text.replaceAll("`", "'")}\`` : "This was not taken. Please say it again."));
   }
 
   async function answer(interaction: APIInteraction, work: Promise<string>): Promise<void> {
     const { id, token, application_id } = interaction;
     const done = new AbortController();
-    const respond = (type: number, data: object) =>
+    const respond = (type: InteractionResponseType, data: object) =>
       api.ask("post", `/interactions/${id}/${token}/callback`, { auth: false, body: { type, data } }, never);
     try {
       const text = await Promise.race([work, clock.sleep(ANSWER_MS, done.signal)]);
-      if (text !== undefined) return void (await (text ? respond(SHOW, shown(text)) : respond(NOTHING, {})));
-      await respond(isPress(interaction) ? NOTHING : THINKING, { flags: ONLY_FOR_THEM });
+      if (text !== undefined)
+        return void (await (text
+          ? respond(InteractionResponseType.ChannelMessageWithSource, shown(text))
+          : respond(InteractionResponseType.DeferredMessageUpdate, {})));
+      await respond(
+        isPress(interaction)
+          ? InteractionResponseType.DeferredMessageUpdate
+          : InteractionResponseType.DeferredChannelMessageWithSource,
+        { flags: MessageFlags.Ephemeral },
+      );
       const late = await work;
       if (late)
         await api.ask("post", `/webhooks/${application_id}/${token}`, { auth: false, body: shown(late) }, never);
@@ -85,7 +98,7 @@ export function openAnswers(options: { api: Api; lanes: Lanes; clock: Clock; log
   }
 
   return {
-    listen,
+    interact,
     /** Takes no more; resolves when all have their answer. */
     async stop(): Promise<void> {
       stopped = true;
@@ -96,12 +109,11 @@ export function openAnswers(options: { api: Api; lanes: Lanes; clock: Clock; log
 
 const shown = (text: string) => ({
   content: text.slice(0, 2_000),
-  flags: ONLY_FOR_THEM,
+  flags: MessageFlags.Ephemeral,
   allowed_mentions: { parse: [] },
 });
 
-const isPress = (one: APIInteraction): one is APIMessageComponentInteraction =>
-  kindOf(one) === PRESS && "data" in one && Reflect.get(Object(one.data), "component_type") === BUTTON;
+const isPress = (one: APIInteraction): one is APIMessageComponentButtonInteraction =>
+  one.type === InteractionType.MessageComponent && one.data.component_type === ComponentType.Button;
 const isCommand = (one: APIInteraction): one is APIChatInputApplicationCommandInteraction =>
-  kindOf(one) === COMMAND && "data" in one && Reflect.get(Object(one.data), "type") === CHAT_INPUT;
-const kindOf = ({ type }: APIInteraction): number => type;
+  one.type === InteractionType.ApplicationCommand && one.data.type === ApplicationCommandType.ChatInput;

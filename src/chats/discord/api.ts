@@ -1,14 +1,13 @@
 // Discord's REST API: asked once, never again by itself, and what a refusal means for a message.
-import type { RESTOptions, RouteLike } from "discord.js";
+import { REST, type RouteLike } from "@discordjs/rest";
 import { z } from "zod";
 import { SendFault } from "../../core/chat.ts";
 import { type Calls, unanswered } from "../shared/calls.ts";
 
-type Asked = { body?: unknown; query?: URLSearchParams; auth?: boolean };
-export type Api = {
-  options: Partial<RESTOptions>;
-  /** Throws what discord.js throws; see `faultOf`. */
-  ask(verb: Verb, route: RouteLike, asked: Asked, signal: AbortSignal): Promise<unknown>;
+type Arguments = { body?: unknown; query?: URLSearchParams; auth?: boolean };
+export type DiscordApi = {
+  /** Throws what @discordjs/rest throws; see `faultOf`. */
+  ask(verb: Verb, route: RouteLike, asked: Arguments, signal: AbortSignal): Promise<unknown>;
 };
 type Verb = "get" | "post" | "put" | "patch" | "delete";
 
@@ -21,9 +20,9 @@ export function openApi(given: {
   calls: Calls;
   /** Discord has answered. */
   alive(): void;
-}): Api {
+}): DiscordApi {
   const { token, apiRoot, calls, alive } = given;
-  const options: Partial<RESTOptions> = {
+  const rest = new REST({
     ...(apiRoot !== undefined && { api: apiRoot.replace(/\/+$/, "") }),
     retries: 0,
     timeout: TIMEOUT_MS,
@@ -40,21 +39,11 @@ export function openApi(given: {
       alive();
       return answer;
     },
-  };
-  let loading: Promise<import("discord.js").REST> | null = null;
-  const load = async () => {
-    const { REST } = await import("discord.js");
-    return new REST(options);
-  };
+  });
   return {
-    options,
     ask: (verb, route, asked, signal) =>
-      calls.within(signal, async (signal) => {
-        loading ??= load();
-        const rest = await loading;
-        // It forgets the token when Discord refuses it once.
-        return rest.setToken(token)[verb](route, { ...asked, signal });
-      }),
+      // It forgets the token when Discord refuses it once.
+      calls.within(signal, (signal) => rest.setToken(token)[verb](route, { ...asked, signal })),
   };
 }
 
@@ -71,6 +60,9 @@ export function faultOf(error: unknown): SendFault {
   // Another token may be set; nothing else makes these right.
   return new SendFault(error.status === 401 ? "no" : "never", refused);
 }
+
+export const isUnauthorized = (error: unknown): boolean =>
+  error instanceof Error && "status" in error && error.status === 401;
 
 export const codeOf = (error: unknown): number | undefined =>
   error instanceof Error && "code" in error && typeof error.code === "number" ? error.code : undefined;

@@ -1,29 +1,40 @@
-// How far each channel was heard, for the process after this one: Discord keeps nothing for a client that is away.
+// The last message of each channel that was taken, for the next process: Discord keeps nothing for a client that is away.
 import { messageOf } from "../../core/errors.ts";
-import type { Clock, Log } from "../../core/ports.ts";
+import type { Clock, Log, Notes } from "../../core/ports.ts";
 import type { Lanes } from "../shared/lanes.ts";
 
-type Mark = { channel: string; message: string };
+type Cursor = { channel: string; message: string };
 
-/** Where marks are kept. A mark is the newest message of its channel that was taken, with all before it. */
-export type Marks = {
-  list(): Promise<Mark[]>;
+/** A cursor is the newest message of its channel that was taken, with all before it. */
+export type CursorStore = {
+  list(): Promise<Cursor[]>;
   set(channel: string, message: string): Promise<void>;
 };
 
-/** A busy channel is not a write for each of its messages. What a crash leaves unwritten is heard twice and taken once. */
+export function cursorsIn(notes: Notes): CursorStore {
+  const nameOf = (channel: string) => `mark/discord/${channel}`;
+  return {
+    list: async () => {
+      const found = await notes.list(nameOf(""));
+      return found.map(({ key, value }) => ({ channel: key.slice(nameOf("").length), message: String(value) }));
+    },
+    set: (channel, message) => notes.set(nameOf(channel), message),
+  };
+}
+
+/** A busy channel is not a write for each of its messages. What a crash leaves unwritten comes twice and is taken once. */
 const EVERY_MS = 1_000;
 
-export type Marking = ReturnType<typeof openMarks>;
+export type Cursors = ReturnType<typeof openCursors>;
 
-export function openMarks(options: { marks: Marks | undefined; lanes: Lanes; clock: Clock; log: Log }) {
-  const { marks, lanes, clock, log } = options;
+export function openCursors(options: { store: CursorStore | undefined; lanes: Lanes; clock: Clock; log: Log }) {
+  const { store, lanes, clock, log } = options;
   const unwritten = new Map<string, string>();
   const writers = new Map<string, Promise<void>>();
   const limits = new Map<string, string>();
   const stopping = new AbortController();
 
-  async function write(channel: string, to: Marks): Promise<void> {
+  async function write(channel: string, to: CursorStore): Promise<void> {
     for (let message = unwritten.get(channel); message !== undefined; message = unwritten.get(channel)) {
       unwritten.delete(channel);
       await to
@@ -42,10 +53,10 @@ export function openMarks(options: { marks: Marks | undefined; lanes: Lanes; clo
   }
 
   return {
-    /** Those of the channels where something was said last, so many of them; oldest first. */
-    async load(most: number): Promise<Mark[]> {
+    /** Those of the channels with the newest messages, so many of them; oldest first. */
+    async load(most: number): Promise<Cursor[]> {
       try {
-        const all = ((await marks?.list()) ?? []).toSorted((a, b) => (isNewer(a.message, b.message) ? 1 : -1));
+        const all = ((await store?.list()) ?? []).toSorted((a, b) => (isNewer(a.message, b.message) ? 1 : -1));
         if (all.length > most) log("warn", "chat.gap", { platform: "discord", channels: all.length, looksInto: most });
         return all.slice(-most);
       } catch (error) {
@@ -53,15 +64,15 @@ export function openMarks(options: { marks: Marks | undefined; lanes: Lanes; clo
         return [];
       }
     },
-    taken(channel: string, message: string): void {
+    advance(channel: string, message: string): void {
       const most = limits.get(channel);
-      if (!marks || (most && !isNewer(most, message))) return;
+      if (!store || (most && !isNewer(most, message))) return;
       unwritten.set(channel, message);
-      if (!writers.has(channel)) writers.set(channel, write(channel, marks));
+      if (!writers.has(channel)) writers.set(channel, write(channel, store));
     },
-    /** In the lane of its channel. While this is not taken, no mark goes as far as `from`, whatever is taken after it: when
+    /** In the lane of its channel. While this is not taken, no cursor goes as far as `from`, whatever is taken after it: when
      *  we stop, it is given up, and what waits behind it may be taken all the same. */
-    async inTurn(channel: string, from: () => string, take: () => Promise<void>): Promise<void> {
+    async inOrder(channel: string, from: () => string, take: () => Promise<void>): Promise<void> {
       let failed = false;
       const isTaken = await lanes.add(channel, async () => {
         if (failed) limits.delete(channel);
@@ -75,7 +86,7 @@ export function openMarks(options: { marks: Marks | undefined; lanes: Lanes; clo
       });
       if (!isTaken) limit(channel, from());
     },
-    /** Resolves when all marks are kept. */
+    /** Resolves when all cursors are written. */
     async stop(): Promise<void> {
       stopping.abort();
       await Promise.all(writers.values());

@@ -1,27 +1,28 @@
 // Discord: its gateway brings what people say, its REST API takes what we say.
 import { createHash } from "node:crypto";
+import { GatewayDispatchEvents } from "discord-api-types/v10";
 import { z } from "zod";
-import type { Button, Chat, ChatHealth, Ears, Place, Said } from "../../core/chat.ts";
+import type { Button, Chat, ChatHealth, InboundHandler, OutboundMessage, Place } from "../../core/chat.ts";
 import type { Clock, Log, Random } from "../../core/ports.ts";
 import { openCalls } from "../shared/calls.ts";
 import { openLanes } from "../shared/lanes.ts";
 import { openAnswers } from "./answers.ts";
 import { codeOf, faultOf, openApi } from "./api.ts";
-import { type Marks, openMarks } from "./cursors.ts";
+import { type CursorStore, openCursors } from "./cursors.ts";
 import { openGateway } from "./gateway.ts";
-import { openInbound } from "./intake.ts";
+import { openIntake } from "./intake.ts";
 import { discordMarkdown, LONGEST } from "./markdown.ts";
 
 type Options = {
   token: string;
-  apiRoot?: string;
-  /** Without it, what is said while no process listens is not heard. */
-  marks?: Marks;
+  apiRoot?: string | undefined;
+  /** Without it, messages from before the start are not fetched. */
+  cursors?: CursorStore;
   clock: Clock;
   log: Log;
   random: Random;
 };
-type Hearing = { stop(): Promise<void>; close(): Promise<void> };
+type Subscription = { stop(): Promise<void>; close(): Promise<void> };
 
 const platform = "discord";
 /** Five in five seconds for a channel, and what we send counts as well. */
@@ -33,7 +34,7 @@ const BUTTONS = 5;
 const LABEL = 80;
 const NONCE = 25;
 
-export function createDiscord({ token, apiRoot, marks: kept, clock, log, random }: Options): Chat {
+export function createDiscord({ token, apiRoot, cursors: store, clock, log, random }: Options): Chat {
   const health: ChatHealth = { platform, connected: false, heardAt: null, error: "" };
   const alive = () => {
     health.heardAt = clock.now();
@@ -41,59 +42,59 @@ export function createDiscord({ token, apiRoot, marks: kept, clock, log, random 
   const calls = openCalls(clock);
   const api = openApi({ token, apiRoot, calls, alive });
   const never = new AbortController().signal;
-  let hearing: Hearing | null = null;
+  let subscription: Subscription | null = null;
 
-  async function start(ears: Ears): Promise<void> {
+  async function start(handler: InboundHandler): Promise<void> {
     const lanes = openLanes({ platform, clock, random, log });
-    const marks = openMarks({ marks: kept, lanes, clock, log });
-    const inbound = openInbound({ api, calls, lanes, marks, clock, log, ears });
-    const answers = openAnswers({ api, lanes, clock, log, ears });
+    const cursors = openCursors({ store, lanes, clock, log });
+    const intake = openIntake({ api, calls, lanes, cursors, clock, log, handler });
+    const answers = openAnswers({ api, lanes, clock, log, handler });
     const gateway = openGateway({
       token,
-      rest: api.options,
+      api,
       clock,
       random,
       log,
       alive,
-      listen: (on, events) => {
-        inbound.listen(on, events);
-        answers.listen(on, events);
+      ready: intake.ready,
+      dispatch: (event) => {
+        if (event.t === GatewayDispatchEvents.InteractionCreate) answers.interact(event.d);
+        else intake.dispatch(event);
       },
-      ready: inbound.ready,
       changed: (connected, error) => {
         if (connected) alive();
         if (connected && !health.connected) log("info", "chat.connected", { platform });
         Object.assign(health, { connected, error });
       },
     });
-    hearing = {
+    subscription = {
       stop: async () => {
-        inbound.stop();
+        intake.stop();
         await Promise.all([lanes.stop(), answers.stop()]);
-        await Promise.all([gateway.stop(), marks.stop()]);
+        await Promise.all([gateway.stop(), cursors.stop()]);
       },
       close: async () => {
-        inbound.stop();
+        intake.stop();
         void lanes.stop();
-        await Promise.all([gateway.stop(), marks.stop()]);
+        await Promise.all([gateway.stop(), cursors.stop()]);
       },
     };
-    await inbound.load();
+    await intake.load();
     await gateway.start();
   }
 
-  async function send(place: Place, said: Said, key: string, signal: AbortSignal): Promise<string> {
-    const { replyTo } = said;
+  async function send(place: Place, outbound: OutboundMessage, key: string, signal: AbortSignal): Promise<string> {
+    const { replyTo } = outbound;
     // Sent twice under one nonce, the second gives the message that the first made.
     const once = { nonce: nonceOf(place, key), enforce_nonce: true };
     const reply = replyTo && { message_reference: { message_id: replyTo, fail_if_not_exists: false } };
-    const body = { ...bodyOf(said), ...once, ...reply };
-    const message = await told(api.ask("post", `${channelOf(place)}/messages`, { body }, signal));
+    const body = { ...bodyOf(outbound), ...once, ...reply };
+    const message = await orFault(api.ask("post", `${channelOf(place)}/messages`, { body }, signal));
     return sentShape.parse(message).id;
   }
 
-  async function edit(place: Place, message: string, said: Said, signal: AbortSignal): Promise<void> {
-    await told(api.ask("patch", messageOf(place, message), { body: bodyOf(said) }, signal));
+  async function edit(place: Place, message: string, outbound: OutboundMessage, signal: AbortSignal): Promise<void> {
+    await orFault(api.ask("patch", messageOf(place, message), { body: bodyOf(outbound) }, signal));
   }
 
   async function remove(place: Place, message: string, signal: AbortSignal): Promise<void> {
@@ -122,7 +123,7 @@ export function createDiscord({ token, apiRoot, marks: kept, clock, log, random 
     longest: LONGEST,
     editEveryMs: EDIT_EVERY_MS,
     start,
-    stop: async () => hearing?.stop(),
+    stop: async () => subscription?.stop(),
     send,
     edit,
     remove,
@@ -130,13 +131,13 @@ export function createDiscord({ token, apiRoot, marks: kept, clock, log, random 
     offer,
     health: () => ({ ...health }),
     close: async () => {
-      await hearing?.close();
+      await subscription?.close();
       await calls.close();
     },
   };
 }
 
-async function told<T>(asked: Promise<T>): Promise<T> {
+async function orFault<T>(asked: Promise<T>): Promise<T> {
   try {
     return await asked;
   } catch (error) {
@@ -149,7 +150,7 @@ const messageOf = (place: Place, message: string) =>
   `${channelOf(place)}/messages/${encodeURIComponent(message)}` as const;
 
 /** An edit without buttons takes them away. Whatever the text names, it calls nobody. */
-const bodyOf = ({ text, buttons = [] }: Said) => ({
+const bodyOf = ({ text, buttons = [] }: OutboundMessage) => ({
   content: discordMarkdown(text),
   components: rowsOf(buttons),
   allowed_mentions: { parse: [] },
@@ -167,7 +168,7 @@ const rowsOf = (rows: Button[][]) =>
 const chunks = <T>(list: T[], size: number): T[][] =>
   Array.from({ length: Math.ceil(list.length / size) }, (_, at) => list.slice(at * size, (at + 1) * size));
 
-/** With its place: Discord looks for a nonce in all that we said. */
+/** With its place: Discord looks for a nonce in all our messages. */
 const nonceOf = ({ chat, thread = "" }: Place, key: string) =>
   createHash("sha256").update([chat, thread, key].join("\n")).digest("base64url").slice(0, NONCE);
 

@@ -1,44 +1,55 @@
-// The connection that brings Discord's events. discord.js resumes it, so that what came meanwhile is replayed; the pauses, a
-// line that does not say goodbye, and a token that is refused are ours.
-import type {
-  Client,
-  GatewayDispatchEvents,
-  GatewayDispatchPayload,
-  GatewayReadyDispatchData,
-  RESTOptions,
-} from "discord.js";
+// The connection that brings Discord's events. A shard of @discordjs/ws is one connection: it identifies or resumes, sends
+// heartbeats, and notices when no answer to them comes. Everything after its end is ours: the pauses, the next connection,
+// and the session that the next connection resumes, so that Discord replays what happened meanwhile.
+import {
+  DefaultWebSocketManagerOptions,
+  type SessionInfo,
+  WebSocketShard,
+  type WebSocketShardDestroyOptions,
+  WebSocketShardDestroyRecovery,
+  WebSocketShardEvents,
+} from "@discordjs/ws";
+import {
+  type APIGatewayBotInfo,
+  type GatewayDispatchPayload,
+  GatewayIntentBits,
+  type GatewayReadyDispatchData,
+} from "discord-api-types/v10";
+import { z } from "zod";
 import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log, Random } from "../../core/ports.ts";
-import { unanswered } from "../shared/calls.ts";
-import { pause } from "../shared/pause.ts";
-import { type End, type Kept, keep } from "../shared/reconnect.ts";
+import { type Connection, type End, keepConnected } from "../shared/reconnect.ts";
+import { type DiscordApi, faultOf, isUnauthorized } from "./api.ts";
 
 type Options = {
   token: string;
-  rest: Partial<RESTOptions>;
+  api: DiscordApi;
   clock: Clock;
   random: Random;
   log: Log;
-  /** Whoever wants its events says so now. */
-  listen(on: Listen, events: typeof GatewayDispatchEvents): void;
-  /** A new session: nothing that was said before it will come. */
-  ready(data: GatewayReadyDispatchData, client: Client): void;
+  /** A new session: Discord sends nothing that was said before it. */
+  ready(data: GatewayReadyDispatchData): void;
+  dispatch(event: GatewayDispatchPayload): void;
   changed(connected: boolean, error: string): void;
   /** Discord has answered. */
   alive(): void;
 };
-export type Listen = <E extends GatewayDispatchEvents>(
-  event: E,
-  hear: (data: Extract<GatewayDispatchPayload, { t: E }>["d"]) => void,
-) => void;
-type Line = { readyState: number; terminate(): void; on(event: "error", listener: () => void): void };
 
+const INTENTS = [
+  GatewayIntentBits.Guilds,
+  GatewayIntentBits.GuildMessages,
+  GatewayIntentBits.DirectMessages,
+  GatewayIntentBits.MessageContent,
+].reduce((all, one) => all | one);
 /** Discord allows one new session in this time, and a thousand a day: then it takes the token away. */
 const IDENTIFY_EVERY_MS = 5_000;
-const GOODBYE_MS = 1_000;
-/** Of a WebSocket. */
-const CLOSED = 3;
+/** The library waits half a minute for the answer to its close frame, which a dead connection never gives. */
+const CLOSE_MS = 1_000;
+const NORMAL = 1_000;
+/** A code that is neither 1000 nor 1001: Discord keeps the session. */
+const RESUMING = 4_200;
 
+const LOST: End = { why: "The connection was lost.", final: false };
 const WRONG_TOKEN =
   "Discord does not accept the bot token. Set DISCORD_BOT_TOKEN to the one from the Bot page of your application " +
   "(discord.com/developers/applications).";
@@ -47,131 +58,127 @@ const NO_INTENT =
   "Gateway Intents on the Bot page of your application (discord.com/developers/applications).";
 const FINAL: Partial<Record<number, string>> = { 4004: WRONG_TOKEN, 4013: NO_INTENT, 4014: NO_INTENT };
 
-export function openGateway(options: Options): Kept {
-  const { token, clock, random, log, changed } = options;
+export function openGateway(options: Options): Connection {
+  const { token, api, clock, random, log, changed } = options;
   let identifiedAt = Number.NEGATIVE_INFINITY;
+  let bot: APIGatewayBotInfo | null = null;
+  let session: SessionInfo | null = null;
 
-  /** One client, which connects and resumes by itself until it can do no more. */
-  async function connect(tell: (standing: boolean) => void, signal: AbortSignal): Promise<End> {
-    const discord = await import("discord.js");
-    const { Client, Events, GatewayDispatchEvents, GatewayIntentBits, SimpleShardingStrategy } = discord;
+  async function connect(onState: (connected: boolean) => void, signal: AbortSignal): Promise<End> {
+    if (!bot || !session) {
+      try {
+        bot = await newSession(signal);
+      } catch (error) {
+        return isUnauthorized(error)
+          ? { why: WRONG_TOKEN, final: true }
+          : { why: faultOf(error).message, final: false };
+      }
+      const { remaining, reset_after } = bot.session_start_limit;
+      if (remaining < 1) return { why: `Discord allows no new session for ${reset_after} ms.`, final: false };
+    }
+    if (signal.aborted) return LOST;
+
     const ended = Promise.withResolvers<End>();
-    const stop = () => ended.resolve({ why: "", final: false });
+    const shard = new SingleShard(strategyFor(bot), ({ recover, code = NORMAL }) => {
+      if (recover !== WebSocketShardDestroyRecovery.Resume) session = null;
+      const isFatal = recover === undefined;
+      ended.resolve(isFatal ? { why: FINAL[code] ?? `Discord closed the connection (${code}).`, final: true } : LOST);
+    });
+    shard.on(WebSocketShardEvents.Ready, (data) => {
+      guarded("READY", () => options.ready(data));
+      onState(true);
+    });
+    shard.on(WebSocketShardEvents.Resumed, () => onState(true));
+    shard.on(WebSocketShardEvents.Dispatch, (event) => guarded(event.t, () => options.dispatch(event)));
+    shard.on(WebSocketShardEvents.HeartbeatComplete, options.alive);
+    shard.on(WebSocketShardEvents.Error, () => {}); // without a listener, the error would be thrown
+    const stop = () => ended.resolve(LOST);
     signal.addEventListener("abort", stop);
-    if (signal.aborted) stop();
-    const done = new AbortController();
-    let isOver = false;
-    let lines = (): Line[] => [];
-    /** How often in a row it was cut off. */
-    let cuts = 0;
-    let waitedFor = 0;
+    // It rejects with the same errors that end the shard.
+    shard.connect().catch(() => {});
 
-    const client = new Client({
-      intents: [
-        GatewayIntentBits.Guilds,
-        GatewayIntentBits.GuildMessages,
-        GatewayIntentBits.DirectMessages,
-        GatewayIntentBits.MessageContent,
-      ],
-      rest: options.rest,
-      makeCache: discord.Options.cacheWithLimits({ ...discord.Options.DefaultMakeCacheSettings, MessageManager: 0 }),
-      ws: {
-        buildStrategy: (manager) => {
-          const strategy = new SimpleShardingStrategy(manager);
-          lines = () => linesOf(strategy);
-          // It is asked just before each connection: the one place to make it wait, and to keep it from connecting once
-          // more after its end, which it does when it is ended while it connects.
-          const { retrieveSessionInfo } = manager.options;
-          manager.options.retrieveSessionInfo = async (shard) => {
-            if (cuts > waitedFor) {
-              waitedFor = cuts;
-              await clock.sleep(pause(cuts - 1, random, { first: 500 }), done.signal);
-            }
-            return isOver ? new Promise(() => {}) : retrieveSessionInfo(shard);
-          };
-          return strategy;
-        },
-        buildIdentifyThrottler: () => ({ waitForIdentify }),
-      },
-    });
-    const stands = () => {
-      cuts = waitedFor = 0;
-      tell(true);
-    };
-    // What is thrown in there, nobody could catch.
-    const on: Listen = (event, hear) =>
-      client.ws.on(event, (data) => {
-        try {
-          hear(data);
-        } catch (error) {
-          log("error", "chat.unread", { platform: "discord", event, error: messageOf(error) });
-        }
-      });
-    on(GatewayDispatchEvents.Ready, (data) => {
-      options.ready(data, client);
-      stands();
-    });
-    on(GatewayDispatchEvents.Resumed, stands);
-    client.on(Events.ShardReconnecting, () => {
-      if (isOver) return;
-      cuts += 1;
-      tell(false);
-    });
-    client.on(Events.ShardDisconnect, ({ code }) =>
-      ended.resolve({ why: FINAL[code] ?? `Discord closed the connection (${code}).`, final: true }),
-    );
-    client.on(Events.Debug, (text) => {
-      if (text.includes("Heartbeat acknowledged")) options.alive();
-      if (text.includes("Destroying shard")) void part(lines(), done.signal);
-    });
-    client.on(Events.Error, () => {}); // without anybody to hear it, it would be thrown
-    options.listen(on, GatewayDispatchEvents);
-
-    client.login(token).catch((error: unknown) => ended.resolve(loginEnd(error)));
     const end = await ended.promise;
-    isOver = true;
     signal.removeEventListener("abort", stop);
-    const parted = part(lines(), done.signal);
-    await Promise.race([client.destroy(), parted]);
-    done.abort();
-    await parted;
+    const closed = new AbortController();
+    await Promise.race([shard.destroy(), clock.sleep(CLOSE_MS, closed.signal)]);
+    closed.abort();
+    cut(shard);
     return end;
   }
 
-  /** It waits half a minute for an answer to its goodbye, which a dead line never gives. */
-  async function part(lines: Line[], signal: AbortSignal): Promise<void> {
-    if (lines.length === 0) return;
-    for (const line of lines) line.on("error", () => {}); // what is cut while it connects says so
-    await clock.sleep(GOODBYE_MS, signal);
-    for (const line of lines) line.terminate();
+  async function newSession(signal: AbortSignal): Promise<APIGatewayBotInfo> {
+    return botShape.parse(await api.ask("get", "/gateway/bot", {}, signal));
   }
 
-  async function waitForIdentify(_shard: number, signal: AbortSignal): Promise<void> {
-    const wait = identifiedAt + IDENTIFY_EVERY_MS - clock.now();
-    if (wait > 0) await clock.sleep(wait, signal);
-    signal.throwIfAborted();
-    identifiedAt = clock.now();
+  function strategyFor(gatewayInformation: APIGatewayBotInfo): Strategy {
+    return {
+      options: { ...DefaultWebSocketManagerOptions, token, intents: INTENTS, gatewayInformation, shardCount: 1 },
+      retrieveSessionInfo: () => session,
+      // Null comes with every end; whether the session can be resumed is decided where the end is known.
+      updateSessionInfo: (_shard, info) => {
+        session = info ?? session;
+      },
+      waitForIdentify: async (_shard, signal) => {
+        const wait = identifiedAt + IDENTIFY_EVERY_MS - clock.now();
+        if (wait > 0) await clock.sleep(wait, signal);
+        signal.throwIfAborted();
+        identifiedAt = clock.now();
+      },
+    };
   }
 
-  return keep({ platform: "discord", clock, random, log, connect, changed });
+  /** The shard does not await its listeners: what one throws, nobody could catch. */
+  function guarded(event: string, handle: () => void): void {
+    try {
+      handle();
+    } catch (error) {
+      log("error", "chat.unread", { platform: "discord", event, error: messageOf(error) });
+    }
+  }
+
+  return keepConnected({ platform: "discord", clock, random, log, connect, changed });
 }
 
-function loginEnd(error: unknown): End {
-  const final = error instanceof Error && "code" in error && error.code === "TokenInvalid";
-  if (final) return { why: WRONG_TOKEN, final };
-  if (error instanceof Error && "status" in error) return { why: `Discord answered ${String(error.status)}.`, final };
-  // A thousand sessions were begun today.
-  if (error instanceof Error && error.message.startsWith("Not enough sessions")) return { why: error.message, final };
-  return { why: unanswered("Discord", error).message, final };
+type Strategy = ConstructorParameters<typeof WebSocketShard>[0];
+
+/** A shard that ends once and does not connect again. The library calls `destroy` for every end that it notices. */
+class SingleShard extends WebSocketShard {
+  readonly #ended: (end: WebSocketShardDestroyOptions) => void;
+  #closing: Promise<void> | null = null;
+
+  constructor(strategy: Strategy, ended: (end: WebSocketShardDestroyOptions) => void) {
+    super(strategy, 0);
+    this.#ended = ended;
+  }
+
+  override destroy(end: WebSocketShardDestroyOptions = {}): Promise<void> {
+    if (this.#closing) return this.#closing;
+    const { recover, code = recover === WebSocketShardDestroyRecovery.Resume ? RESUMING : NORMAL, reason = "" } = end;
+    this.#closing = super.destroy({ code, reason });
+    this.#ended(end);
+    return this.#closing;
+  }
 }
 
-/** Its sockets, for which discord.js has no door. Should they move, a dead line costs half a minute more, and no harm. */
-function linesOf(strategy: object): Line[] {
-  const shards: unknown = Reflect.get(strategy, "shards");
-  if (!(shards instanceof Map)) return [];
-  const lines = [...shards.values()].map((shard: object) => Reflect.get(shard, "connection")).filter(isLine);
-  return lines.filter(({ readyState }) => readyState !== CLOSED);
+/** The library keeps its socket to itself. Should the field move, a dead connection lives half a minute longer. */
+function cut(shard: WebSocketShard): void {
+  const socket: unknown = Reflect.get(shard, "connection");
+  if (!isSocket(socket)) return;
+  socket.on("error", () => {}); // one that is cut while it connects emits an error
+  socket.terminate();
 }
 
-const isLine = (value: unknown): value is Line =>
+type Socket = { terminate(): void; on(event: "error", listener: () => void): void };
+const isSocket = (value: unknown): value is Socket =>
   typeof value === "object" && value !== null && "terminate" in value && typeof value.terminate === "function";
+
+const botShape = z.object({
+  url: z.url({ protocol: /^wss?$/ }),
+  shards: z.number(),
+  session_start_limit: z.object({
+    total: z.number(),
+    remaining: z.number(),
+    reset_after: z.number(),
+    max_concurrency: z.number(),
+  }),
+});

@@ -1,31 +1,35 @@
-// From Discord's messages and interactions to what the gateway hears.
-import type { APIAttachment, APIChatInputApplicationCommandInteraction, APIMessage, APIUser } from "discord.js";
-import type { Attachment, Heard, Person, Place } from "../../core/chat.ts";
+// From Discord's messages and interactions to inbound messages.
+import type {
+  APIAttachment,
+  APIChatInputApplicationCommandInteraction,
+  APIMessage,
+  APIUser,
+} from "discord-api-types/v10";
+import type { Attachment, InboundMessage, Person, Place } from "../../core/chat.ts";
 import type { Calls } from "../shared/calls.ts";
 
-export type Me = {
+export type DiscordBot = {
   id: string;
-  /** Whether it is the role that Discord made for this bot: people who type its name often pick that one. */
-  isMyRole(guild: string, role: string): boolean;
+  /** Those that Discord made for this bot, one in each guild: people who type its name often pick that one. */
+  roles: ReadonlySet<string>;
 };
 
 /** A message and a reply; there are forty more, from "has joined" on. */
-const SAID = new Set<number>([0, 19]);
+const FROM_PERSONS = new Set<number>([0, 19]);
 const VOICE_MESSAGE = 1 << 13;
 const THREADS = new Set([10, 11, 12]);
 
 /** Not ours, no other program's, no "has joined". */
-export const isSaid = ({ author, type, webhook_id }: APIMessage): boolean =>
-  !author.bot && !author.system && webhook_id === undefined && SAID.has(type);
+export const isFromPerson = ({ author, type, webhook_id }: APIMessage): boolean =>
+  !author.bot && !author.system && webhook_id === undefined && FROM_PERSONS.has(type);
 
-export function heardOf(message: APIMessage, guild: string | undefined, place: Place, me: Me, calls: Calls): Heard {
+export function inboundMessage(message: APIMessage, place: Place, me: DiscordBot, calls: Calls): InboundMessage {
   const { id, author, content, mentions, mention_roles, referenced_message, flags = 0, attachments } = message;
-  const myRoles = guild === undefined ? [] : mention_roles.filter((role) => me.isMyRole(guild, role));
   const addressed =
     place.kind === "dm" ||
     mentions.some((user) => user.id === me.id) ||
     referenced_message?.author.id === me.id ||
-    myRoles.length > 0;
+    mention_roles.some((role) => me.roles.has(role));
   const names = new Map(mentions.map((user) => [user.id, nameOf(user)]));
   return {
     message: id,
@@ -33,7 +37,7 @@ export function heardOf(message: APIMessage, guild: string | undefined, place: P
     from: personOf(author),
     text: content
       .replace(/^\s*<@([!&]?)(\d+)>[\s,:]*/, (all, kind, who) => {
-        const meant = kind === "&" ? myRoles.includes(who) : who === me.id;
+        const meant = kind === "&" ? me.roles.has(who) : who === me.id;
         return meant ? "" : all;
       })
       .replaceAll(/<@!?(\d+)>/g, (all, who) => (names.has(who) ? `@${names.get(who)}` : all)),

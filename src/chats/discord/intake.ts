@@ -1,28 +1,29 @@
-// What Discord tells us, brought to the ears: messages, edits, deletions. Discord wants no acknowledgement and keeps nothing
-// for us; what was said before a new session began is fetched, from the last that we know on: in a new process, from the
-// marks that the one before it left.
-import type {
-  APIMessage,
-  Client,
+// Discord's messages, edits and deletions on their way to the handler. Discord wants no acknowledgement and keeps nothing for
+// us: messages from before a new session are fetched, from the last one that we know on; in a new process, from the cursors
+// that the process before it left.
+import {
+  type APIMessage,
+  type APIRole,
   GatewayDispatchEvents,
-  GatewayMessageDeleteDispatchData,
-  GatewayReadyDispatchData,
-} from "discord.js";
+  type GatewayDispatchPayload,
+  type GatewayMessageCreateDispatchData,
+  type GatewayMessageDeleteDispatchData,
+  type GatewayMessageUpdateDispatchData,
+  type GatewayReadyDispatchData,
+} from "discord-api-types/v10";
 import { z } from "zod";
-import type { Ears, Place } from "../../core/chat.ts";
+import type { InboundHandler, Place } from "../../core/chat.ts";
 import type { Clock, Log } from "../../core/ports.ts";
 import type { Calls } from "../shared/calls.ts";
 import type { Lanes } from "../shared/lanes.ts";
 import { recent } from "../shared/recent.ts";
-import { type Api, faultOf } from "./api.ts";
-import { isNewer, type Marking } from "./cursors.ts";
-import type { Listen } from "./gateway.ts";
-import { heardOf, isSaid, type Me, placeOf } from "./inbound.ts";
+import { type DiscordApi, faultOf } from "./api.ts";
+import { type Cursors, isNewer } from "./cursors.ts";
+import { type DiscordBot, inboundMessage, isFromPerson, placeOf } from "./inbound.ts";
 
-/** Undefined: there is none, it is a direct message. Null: nobody has told us. */
+/** Undefined: there is none, it is a direct message. Null: we do not know. */
 type Guild = string | undefined | null;
-type Where = { place: Place; guild: string | undefined };
-/** A channel that we have heard or said something in. */
+/** A channel with messages that we know. */
 type Known = {
   guild: Guild;
   /** The last message of it that we know. */
@@ -35,7 +36,7 @@ const MOST_CHANNELS = 200;
 const MOST_MESSAGES = 5_000;
 const MOST_WAITING = 500;
 const PAGE = 100;
-/** A gap of more messages than these pages hold is not heard to its end. */
+/** A gap of more messages than these pages hold is not fetched to its end. */
 const MOST_PAGES = 10;
 /** The same after a start, when everybody is fetched for at once. */
 const MOST_PAGES_AT_START = 5;
@@ -43,69 +44,96 @@ const MOST_PAGES_AT_START = 5;
 /** Discord allows 50 calls a second, and what we say needs some of them. */
 const FETCH_EVERY_MS = 40;
 
-type Options = { api: Api; calls: Calls; lanes: Lanes; marks: Marking; clock: Clock; log: Log; ears: Ears };
+type Options = {
+  api: DiscordApi;
+  calls: Calls;
+  lanes: Lanes;
+  cursors: Cursors;
+  clock: Clock;
+  log: Log;
+  handler: InboundHandler;
+};
 
-export function openInbound({ api, calls, lanes, marks, clock, log, ears }: Options) {
+export function openIntake({ api, calls, lanes, cursors, clock, log, handler }: Options) {
   const channels = new Map<string, Known>();
-  const places = new Map<string, Where>();
-  const heard = recent(MOST_MESSAGES);
+  const places = new Map<string, Place>();
+  const seen = recent(MOST_MESSAGES);
   const ours = recent(MOST_MESSAGES);
   const never = new AbortController().signal;
-  let me: Me = { id: "", isMyRole: () => false };
+  const myRoles = new Set<string>();
+  let me: DiscordBot = { id: "", roles: myRoles };
   const stopping = new AbortController();
   let isFresh = true;
   let nextFetch = 0;
 
-  function listen(on: Listen, events: typeof GatewayDispatchEvents): void {
-    on(events.MessageCreate, (message) => {
-      const { channel_id, guild_id } = message;
-      const known = channels.get(channel_id);
-      if (known && (known.behind || lanes.waiting(channel_id) >= MOST_WAITING)) {
-        known.behind = true;
+  function dispatch({ t, d }: GatewayDispatchPayload): void {
+    switch (t) {
+      case GatewayDispatchEvents.GuildCreate:
+        return noteRoles(d.roles);
+      case GatewayDispatchEvents.GuildRoleCreate:
+      case GatewayDispatchEvents.GuildRoleUpdate:
+        return noteRoles([d.role]);
+      case GatewayDispatchEvents.MessageCreate:
+        return created(d);
+      case GatewayDispatchEvents.MessageUpdate:
+        return updated(d);
+      case GatewayDispatchEvents.MessageDelete:
+        return deleted(d);
+      case GatewayDispatchEvents.MessageDeleteBulk:
+        for (const id of d.ids) deleted({ ...d, id });
         return;
-      }
-      note(channel_id, guild_id, message.id);
-      if (message.author.id === me.id) ours.add(message.id);
-      if (heard.has(message.id)) return;
-      heard.add(message.id);
-      const hearing = marks.inTurn(
-        channel_id,
-        () => message.id,
-        async () => {
-          await hear(message, guild_id);
-          marks.taken(channel_id, message.id);
-        },
-      );
-      void hearing.then(() => afterwards(channel_id));
-    });
-    on(events.MessageUpdate, (message) => {
-      // A preview of a link that Discord has added is no edit.
-      if (!isSaid(message) || !message.edited_timestamp) return;
-      const { channel_id, guild_id } = message;
-      tell(channel_id, guild_id, (place) => ears.edited(heardOf(message, guild_id, place, me, calls)));
-    });
-    const forget = ({ id, channel_id, guild_id }: GatewayMessageDeleteDispatchData) => {
-      if (!ours.has(id)) tell(channel_id, guild_id, (place) => ears.deleted(place, id));
-    };
-    on(events.MessageDelete, forget);
-    on(events.MessageDeleteBulk, ({ ids, ...where }) => {
-      for (const id of ids) forget({ id, ...where });
-    });
+      default:
+    }
   }
 
-  function tell(channel: string, guild: string | undefined, take: (place: Place) => Promise<void>): void {
-    const telling = lanes.add(channel, async () => take((await whereIs(channel, guild)).place));
-    void telling.then(() => afterwards(channel));
+  function noteRoles(roles: readonly APIRole[]): void {
+    for (const { id, tags } of roles) if (tags?.bot_id === me.id) myRoles.add(id);
+  }
+
+  function created(message: GatewayMessageCreateDispatchData): void {
+    const { channel_id, guild_id } = message;
+    const known = channels.get(channel_id);
+    if (known && (known.behind || lanes.waiting(channel_id) >= MOST_WAITING)) {
+      known.behind = true;
+      return;
+    }
+    note(channel_id, guild_id, message.id);
+    if (message.author.id === me.id) ours.add(message.id);
+    if (seen.has(message.id)) return;
+    seen.add(message.id);
+    const taking = cursors.inOrder(
+      channel_id,
+      () => message.id,
+      async () => {
+        await onMessage(message, guild_id);
+        cursors.advance(channel_id, message.id);
+      },
+    );
+    void taking.then(() => afterwards(channel_id));
+  }
+
+  function updated(message: GatewayMessageUpdateDispatchData): void {
+    // A preview of a link that Discord has added is no edit.
+    if (!isFromPerson(message) || !message.edited_timestamp) return;
+    enqueue(message.channel_id, message.guild_id, (place) => handler.onEdit(inboundMessage(message, place, me, calls)));
+  }
+
+  function deleted({ id, channel_id, guild_id }: GatewayMessageDeleteDispatchData): void {
+    if (!ours.has(id)) enqueue(channel_id, guild_id, (place) => handler.onDelete(place, id));
+  }
+
+  function enqueue(channel: string, guild: string | undefined, take: (place: Place) => Promise<void>): void {
+    const taking = lanes.add(channel, async () => take(await whereIs(channel, guild)));
+    void taking.then(() => afterwards(channel));
   }
 
   function afterwards(channel: string): void {
     if (channels.get(channel)?.behind && lanes.waiting(channel) === 0) catchUp(channel, MOST_PAGES);
   }
 
-  async function hear(message: APIMessage, told: Guild): Promise<void> {
-    if (!isSaid(message)) return;
-    const { place, guild } = await whereIs(message.channel_id, told);
-    await ears.heard(heardOf(message, guild, place, me, calls));
+  async function onMessage(message: APIMessage, guild: Guild): Promise<void> {
+    if (!isFromPerson(message)) return;
+    await handler.onMessage(inboundMessage(message, await whereIs(message.channel_id, guild), me, calls));
   }
 
   /** Goes ahead of whatever comes from now on. */
@@ -119,18 +147,18 @@ export function openInbound({ api, calls, lanes, marks, clock, log, ears }: Opti
       for (let page = 0; page < pages; page++) {
         const missed = await messagesAfter(channel, after);
         for (const message of missed) {
-          if (heard.has(message.id)) return; // it has come by itself, as will all after it, and waits behind us
-          await hear(message, guild);
-          heard.add(message.id);
+          if (seen.has(message.id)) return; // it has come by itself, as will all after it, and waits behind us
+          await onMessage(message, guild);
+          seen.add(message.id);
           note(channel, guild, message.id);
-          marks.taken(channel, message.id);
+          cursors.advance(channel, message.id);
           after = message.id;
         }
         if (missed.length < PAGE) return;
       }
       log("warn", "chat.gap", { platform: "discord", channel, fetched: pages * PAGE });
     };
-    void marks.inTurn(channel, () => after, fetchAll);
+    void cursors.inOrder(channel, () => after, fetchAll);
   }
 
   /** Oldest first. */
@@ -149,23 +177,22 @@ export function openInbound({ api, calls, lanes, marks, clock, log, ears }: Opti
     }
   }
 
-  async function whereIs(channel: string, guild: Guild): Promise<Where> {
-    if (guild === undefined) return { place: { kind: "dm", chat: channel }, guild };
-    const where = places.get(channel) ?? (await askWhere(channel, guild));
+  async function whereIs(channel: string, guild: Guild): Promise<Place> {
+    if (guild === undefined) return { kind: "dm", chat: channel };
+    const place = places.get(channel) ?? (await askWhere(channel, guild));
     if (places.size >= MOST_CHANNELS) places.clear();
-    places.set(channel, where);
-    return where;
+    places.set(channel, place);
+    return place;
   }
 
   /** A message does not say whether its channel is a thread, and one that is fetched not even whose it is. */
-  async function askWhere(channel: string, told: string | null): Promise<Where> {
+  async function askWhere(channel: string, guild: string | null): Promise<Place> {
     try {
       const found = channelShape.parse(await api.ask("get", `/channels/${channel}`, {}, never));
-      const guild = told ?? found.guild_id;
-      return { place: placeOf(found, guild), guild };
+      return placeOf(found, guild ?? found.guild_id);
     } catch (error) {
       if (faultOf(error).landed !== "never") throw error;
-      return { place: { kind: "channel", chat: channel }, guild: told ?? undefined };
+      return { kind: "channel", chat: channel };
     }
   }
 
@@ -182,15 +209,14 @@ export function openInbound({ api, calls, lanes, marks, clock, log, ears }: Opti
   }
 
   return {
-    listen,
+    dispatch,
     /** Before the first session: what comes live must find what was missed ahead of it. */
     async load(): Promise<void> {
-      for (const { channel, message } of await marks.load(MOST_CHANNELS)) note(channel, null, message);
+      for (const { channel, message } of await cursors.load(MOST_CHANNELS)) note(channel, null, message);
     },
     /** A new session has begun. */
-    ready({ user }: GatewayReadyDispatchData, client: Client): void {
-      const rolesOf = (guild: string) => client.guilds.cache.get(guild)?.roles.cache;
-      me = { id: user.id, isMyRole: (guild, role) => rolesOf(guild)?.get(role)?.tags?.botId === user.id };
+    ready({ user }: GatewayReadyDispatchData): void {
+      me = { id: user.id, roles: myRoles };
       const pages = isFresh ? MOST_PAGES_AT_START : MOST_PAGES;
       isFresh = false;
       // Where somebody spoke last, first.

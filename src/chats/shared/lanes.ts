@@ -1,4 +1,4 @@
-// What platforms tell us, in its order: one thing at a time for a place, side by side for different ones. What is not taken
+// Inbound events in order: one at a time for a place, side by side for different places. An event that is not taken
 // is tried again with growing pauses, and what follows in its place waits behind it.
 import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log, Random } from "../../core/ports.ts";

@@ -3,8 +3,8 @@ import { ConfigError, messageOf } from "../../core/errors.ts";
 import type { Clock, Log, Random } from "../../core/ports.ts";
 import { pause } from "./pause.ts";
 
-export type Kept = {
-  /** Resolves when a connection stands or has failed for now; rejects with a ConfigError when none ever will. */
+export type Connection = {
+  /** Resolves when it is connected or has failed for now; rejects with a ConfigError when none ever will. */
   start(): Promise<void>;
   /** Resolves when nothing of it is left. */
   stop(): Promise<void>;
@@ -17,34 +17,34 @@ type Options = {
   clock: Clock;
   random: Random;
   log: Log;
-  /** One connection, until it is over or the signal says so. It tells whenever it begins to stand, or not to. */
-  connect(tell: (standing: boolean) => void, signal: AbortSignal): Promise<End>;
+  /** One connection, until it is over or the signal says so. It calls `onState` whenever it is connected, or no longer. */
+  connect(onState: (connected: boolean) => void, signal: AbortSignal): Promise<End>;
   /** `error` is empty while it is connected, and when it is not wanted. */
   changed(connected: boolean, error: string): void;
 };
 
 const SLOW = { first: 60_000, most: 600_000 };
 
-export function keep({ platform, clock, random, log, connect, changed }: Options): Kept {
+export function keepConnected({ platform, clock, random, log, connect, changed }: Options): Connection {
   const over = new AbortController();
   const first = Promise.withResolvers<void>();
-  let kept: Promise<void> = Promise.resolve();
+  let running: Promise<void> = Promise.resolve();
 
   async function run(): Promise<void> {
     let failures = 0;
     for (let begun = false; !over.signal.aborted; begun = true) {
-      let stood = false;
-      const end = await connect((standing) => {
-        stood ||= standing;
-        changed(standing, standing ? "" : "The connection was lost.");
+      let wasConnected = false;
+      const end = await connect((connected) => {
+        wasConnected ||= connected;
+        changed(connected, connected ? "" : "The connection was lost.");
         first.resolve();
       }, over.signal).catch((error: unknown): End => ({ why: messageOf(error), final: false }));
       if (over.signal.aborted) return;
       changed(false, end.why);
       log(end.final ? "error" : "warn", "chat.disconnected", { platform, error: end.why });
-      if (end.final && !begun && !stood) return first.reject(new ConfigError(end.why));
+      if (end.final && !begun && !wasConnected) return first.reject(new ConfigError(end.why));
       first.resolve();
-      failures = stood ? 0 : failures;
+      failures = wasConnected ? 0 : failures;
       await clock.sleep(pause(failures, random, end.final ? SLOW : {}), over.signal);
       failures += 1;
     }
@@ -52,12 +52,12 @@ export function keep({ platform, clock, random, log, connect, changed }: Options
 
   return {
     start: () => {
-      kept = run();
+      running = run();
       return first.promise;
     },
     async stop() {
       over.abort();
-      await kept;
+      await running;
       first.resolve();
       changed(false, "");
     },

@@ -3,7 +3,7 @@ import type { FetchFunction, Logger, LogLevel } from "@slack/web-api";
 import { SendFault } from "../../core/chat.ts";
 import { type Calls, unanswered } from "../shared/calls.ts";
 
-export type Api = {
+export type SlackApi = {
   /** Throws what Slack's library throws; see `faultOf`. */
   ask(method: string, args: Record<string, unknown>, signal: AbortSignal): Promise<Record<string, unknown>>;
 };
@@ -16,7 +16,7 @@ type Options = {
   alive(): void;
 };
 
-export const openApi = ({ token, apiRoot, calls, alive }: Options): Api => ({
+export const openApi = ({ token, apiRoot, calls, alive }: Options): SlackApi => ({
   ask: (method, args, signal) =>
     calls.within(signal, async (signal) => {
       const { LogLevel, WebClient } = await import("@slack/web-api");

@@ -1,4 +1,4 @@
-// From Slack's events to what the gateway hears.
+// From Slack's events to inbound messages.
 import { z } from "zod";
 import type { Attachment, Place } from "../../core/chat.ts";
 import type { Calls } from "../shared/calls.ts";
@@ -23,7 +23,7 @@ const message = z.object({
   parent_user_id: z.string().optional(),
   files: z.array(file).nullish(),
 });
-export type Message = z.infer<typeof message>;
+export type SlackMessage = z.infer<typeof message>;
 
 export const eventBody = z.object({
   event_id: z.string(),
@@ -37,7 +37,7 @@ export const eventBody = z.object({
     deleted_ts: z.string().optional(),
   }),
 });
-export type Event = z.infer<typeof eventBody>["event"];
+export type SlackEvent = z.infer<typeof eventBody>["event"];
 
 export const pressBody = z.object({
   type: z.literal("block_actions"),
@@ -48,7 +48,7 @@ export const pressBody = z.object({
   response_url: z.string(),
 });
 
-export type Press = z.infer<typeof pressBody>;
+export type SlackAction = z.infer<typeof pressBody>;
 
 export const commandBody = z.object({
   command: z.string(),
@@ -58,7 +58,7 @@ export const commandBody = z.object({
   trigger_id: z.string(),
 });
 
-export type Command = z.infer<typeof commandBody>;
+export type SlackCommand = z.infer<typeof commandBody>;
 
 const userBody = z.object({
   user: z.object({
@@ -73,20 +73,20 @@ export function nameIn(answer: unknown): string | undefined {
 }
 
 /** Who we are to Slack. */
-export type Me = { user: string; bot: string };
+export type SlackBot = { user: string; bot: string };
 
 /** What people say has no subtype or one of these; "has joined" and the like have others. */
-const SAID = new Set(["file_share", "me_message", "thread_broadcast"]);
+const FROM_PERSONS = new Set(["file_share", "me_message", "thread_broadcast"]);
 const SLACKBOT = "USLACKBOT";
 
-export const isSaid = ({ subtype, user, bot_id }: Message, me: Me): boolean =>
-  (subtype === undefined || SAID.has(subtype)) &&
+export const isFromPerson = ({ subtype, user, bot_id }: SlackMessage, me: SlackBot): boolean =>
+  (subtype === undefined || FROM_PERSONS.has(subtype)) &&
   bot_id === undefined &&
   user !== undefined &&
   user !== me.user &&
   user !== SLACKBOT;
 
-export const isOurs = ({ user, bot_id }: Message, me: Me): boolean => user === me.user || bot_id === me.bot;
+export const isOurs = ({ user, bot_id }: SlackMessage, me: SlackBot): boolean => user === me.user || bot_id === me.bot;
 
 /** A direct talk stays one in its threads: who may talk there is another question than in a channel. */
 export function placeOf(channel: string, { ts, thread_ts }: { ts: string; thread_ts?: string | undefined }): Place {
@@ -100,7 +100,11 @@ export const isDirect = (channel: string) => channel.startsWith("D");
 export const names = (text: string, user: string): boolean => new RegExp(`<@${user}(\\|[^>]*)?>`).test(text);
 
 /** As a person reads it: without our own name at the beginning, with names for ids, and nothing escaped. */
-export async function plainText(text: string, me: Me, nameOf: (user: string) => Promise<string>): Promise<string> {
+export async function plainText(
+  text: string,
+  me: SlackBot,
+  nameOf: (user: string) => Promise<string>,
+): Promise<string> {
   const words = text.replace(new RegExp(`^\\s*<@${me.user}(\\|[^>]*)?>[\\s,:]*`), "");
   const pieces = words.split(/<([^<>]+)>/);
   const plain = await Promise.all(pieces.map(async (piece, at) => (at % 2 === 0 ? piece : reference(piece, nameOf))));
@@ -118,7 +122,7 @@ async function reference(inside: string, nameOf: (user: string) => Promise<strin
 }
 
 export function attachmentsOf(
-  { files }: Message,
+  { files }: SlackMessage,
   means: { token: string; apiRoot: string; calls: Calls },
 ): Attachment[] {
   return (files ?? []).map(({ name, mimetype, subtype, size, url_private, url_private_download = url_private }) => {

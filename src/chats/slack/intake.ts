@@ -1,50 +1,50 @@
-// What Slack tells us, brought to the ears, and acknowledged when they have taken it. What is not acknowledged within three
+// Slack's events on their way to the handler, each acknowledged when it is taken. What is not acknowledged within three
 // seconds comes again, also while it is still being taken, and a mention comes twice anyway: by its name it is one.
-import type { Ears, Heard, Person, Place } from "../../core/chat.ts";
+import type { InboundHandler, InboundMessage, Person, Place } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log } from "../../core/ports.ts";
 import type { Calls } from "../shared/calls.ts";
 import type { Lanes } from "../shared/lanes.ts";
 import { recent } from "../shared/recent.ts";
-import { type Api, reasonOf } from "./api.ts";
+import { reasonOf, type SlackApi } from "./api.ts";
 import {
   attachmentsOf,
-  type Command,
   commandBody,
-  type Event,
   eventBody,
   isDirect,
+  isFromPerson,
   isOurs,
-  isSaid,
-  type Me,
-  type Message,
   nameIn,
   names,
-  type Press,
   placeOf,
   plainText,
   pressBody,
+  type SlackAction,
+  type SlackBot,
+  type SlackCommand,
+  type SlackEvent,
+  type SlackMessage,
 } from "./inbound.ts";
 import type { Envelope } from "./socket.ts";
 
 type Options = {
   token: string;
   apiRoot: string;
-  api: Api;
+  api: SlackApi;
   calls: Calls;
   lanes: Lanes;
   clock: Clock;
   log: Log;
-  ears: Ears;
-  me(): Me;
+  handler: InboundHandler;
+  me(): SlackBot;
 };
 
 const MOST_MESSAGES = 5_000;
 const MOST_PEOPLE = 2_000;
-/** A press must be acknowledged within three seconds, or the person is told that it failed. */
+/** A press must be acknowledged within three seconds, or Slack shows the person that it failed. */
 const PRESS_MS = 2_000;
 
-export function openInbound({ token, apiRoot, api, calls, lanes, clock, log, ears, me }: Options) {
+export function openIntake({ token, apiRoot, api, calls, lanes, clock, log, handler, me }: Options) {
   const taken = recent(MOST_MESSAGES);
   const ours = recent(MOST_MESSAGES);
   const underWay = new Map<string, Promise<boolean>>();
@@ -53,7 +53,7 @@ export function openInbound({ token, apiRoot, api, calls, lanes, clock, log, ear
   const never = new AbortController().signal;
   let stopped = false;
 
-  function came({ type, body, ack: acknowledge }: Envelope): void {
+  function onEnvelope({ type, body, ack: acknowledge }: Envelope): void {
     if (stopped) return; // it comes again, to whoever follows us
     const ack = () => {
       // The connection may be gone; then it comes again, and is known.
@@ -64,38 +64,48 @@ export function openInbound({ token, apiRoot, api, calls, lanes, clock, log, ear
     const event = type === "events_api" ? eventBody.safeParse(body).data : undefined;
     const press = type === "interactive" ? pressBody.safeParse(body).data : undefined;
     const command = type === "slash_commands" ? commandBody.safeParse(body).data : undefined;
-    if (event) return told(event.event, event.event_id, ack);
-    if (command) return commanded(command, ack);
+    if (event) return onEvent(event.event, event.event_id, ack);
+    if (command) return onCommand(command, ack);
     if (!press) return ack();
-    const answered = pressed(press, ack).catch((error: unknown) =>
+    const answered = onAction(press, ack).catch((error: unknown) =>
       log("warn", "chat.unanswered", { platform: "slack", error: messageOf(error) }),
     );
     pressing.add(answered);
     void answered.then(() => pressing.delete(answered));
   }
 
-  function told(event: Event, id: string, ack: () => void): void {
+  function onEvent(event: SlackEvent, id: string, ack: () => void): void {
     const { type, subtype, channel, ts, message, previous_message, deleted_ts } = event;
     if (channel === undefined || (type !== "message" && type !== "app_mention")) return ack();
     if (subtype === "message_deleted" && deleted_ts !== undefined)
-      return forgotten(channel, { ts: deleted_ts, ...previous_message }, id, ack);
+      return onDeleted(channel, { ts: deleted_ts, ...previous_message }, id, ack);
     if (subtype === "message_changed" && message?.subtype === "tombstone")
-      return forgotten(channel, { ...previous_message, ts: message.ts }, id, ack);
+      return onDeleted(channel, { ...previous_message, ts: message.ts }, id, ack);
     if (subtype === "message_changed") {
       // A preview of a link that Slack has added is no edit.
-      if (!message || !isSaid(message, me()) || message.text === previous_message?.text) return ack();
-      return once(id, placeOf(channel, message), async (place) => ears.edited(await heardOf(message, place)), ack);
+      if (!message || !isFromPerson(message, me()) || message.text === previous_message?.text) return ack();
+      return once(
+        id,
+        placeOf(channel, message),
+        async (place) => handler.onEdit(await inboundMessage(message, place)),
+        ack,
+      );
     }
     if (ts === undefined) return ack();
-    const said = { ...event, ts };
-    if (isOurs(said, me())) ours.add(`${channel} ${ts}`);
-    if (!isSaid(said, me())) return ack();
-    once(`${channel} ${ts}`, placeOf(channel, said), async (place) => ears.heard(await heardOf(said, place)), ack);
+    const posted = { ...event, ts };
+    if (isOurs(posted, me())) ours.add(`${channel} ${ts}`);
+    if (!isFromPerson(posted, me())) return ack();
+    once(
+      `${channel} ${ts}`,
+      placeOf(channel, posted),
+      async (place) => handler.onMessage(await inboundMessage(posted, place)),
+      ack,
+    );
   }
 
-  function forgotten(channel: string, message: Message, id: string, ack: () => void): void {
-    if (message.user !== undefined && !isSaid(message, me())) return ack();
-    once(id, placeOf(channel, message), (place) => ears.deleted(place, message.ts), ack);
+  function onDeleted(channel: string, message: SlackMessage, id: string, ack: () => void): void {
+    if (message.user !== undefined && !isFromPerson(message, me())) return ack();
+    once(id, placeOf(channel, message), (place) => handler.onDelete(place, message.ts), ack);
   }
 
   /** Whatever comes under the same name is taken once, and each time acknowledged when it was. */
@@ -111,7 +121,7 @@ export function openInbound({ token, apiRoot, api, calls, lanes, clock, log, ear
     });
   }
 
-  async function heardOf(message: Message, place: Place): Promise<Heard> {
+  async function inboundMessage(message: SlackMessage, place: Place): Promise<InboundMessage> {
     const { ts, user = "", text, thread_ts, parent_user_id } = message;
     const words = text ?? "";
     const replied =
@@ -126,9 +136,9 @@ export function openInbound({ token, apiRoot, api, calls, lanes, clock, log, ear
     };
   }
 
-  function commanded({ command, text, user_id, channel_id, trigger_id }: Command, ack: () => void): void {
+  function onCommand({ command, text, user_id, channel_id, trigger_id }: SlackCommand, ack: () => void): void {
     const take = async (place: Place) =>
-      ears.heard({
+      handler.onMessage({
         message: trigger_id,
         place,
         from: await personOf(user_id),
@@ -139,13 +149,16 @@ export function openInbound({ token, apiRoot, api, calls, lanes, clock, log, ear
     once(trigger_id, placeOf(channel_id, { ts: "" }), take, ack);
   }
 
-  async function pressed({ user, channel, message, actions, response_url }: Press, ack: () => void): Promise<void> {
+  async function onAction(
+    { user, channel, message, actions, response_url }: SlackAction,
+    ack: () => void,
+  ): Promise<void> {
     const data = actions[0]?.value;
     if (data === undefined) return ack();
     const done = new AbortController();
     try {
       const from = await personOf(user.id);
-      const answered = ears.pressed({ data, place: placeOf(channel.id, message), from, message: message.ts });
+      const answered = handler.onPress({ data, place: placeOf(channel.id, message), from, message: message.ts });
       await Promise.race([answered, clock.sleep(PRESS_MS, done.signal)]);
       ack();
       const text = await answered;
@@ -179,7 +192,7 @@ export function openInbound({ token, apiRoot, api, calls, lanes, clock, log, ear
   }
 
   return {
-    came,
+    onEnvelope,
     /** A message that we have sent. */
     sent: (channel: string, ts: string): void => ours.add(`${channel} ${ts}`),
     /** Takes no more; resolves when what was being taken is over. */

@@ -1,17 +1,24 @@
 // Slack: Socket Mode brings what people say, the Web API takes what we say.
 import { z } from "zod";
-import type { Button, Chat, ChatHealth, Ears, Place, Said } from "../../core/chat.ts";
+import type { Button, Chat, ChatHealth, InboundHandler, OutboundMessage, Place } from "../../core/chat.ts";
 import type { Clock, Log, Random } from "../../core/ports.ts";
 import { openCalls } from "../shared/calls.ts";
 import { openLanes } from "../shared/lanes.ts";
 import { faultOf, openApi, reasonOf } from "./api.ts";
-import type { Me } from "./inbound.ts";
-import { openInbound } from "./intake.ts";
+import type { SlackBot } from "./inbound.ts";
+import { openIntake } from "./intake.ts";
 import { sections, slackMrkdwn } from "./mrkdwn.ts";
 import { openSocket } from "./socket.ts";
 
-type Options = { botToken: string; appToken: string; apiRoot?: string; clock: Clock; log: Log; random: Random };
-type Hearing = { sent(channel: string, ts: string): void; stop(): Promise<void>; close(): Promise<void> };
+type Options = {
+  botToken: string;
+  appToken: string;
+  apiRoot?: string | undefined;
+  clock: Clock;
+  log: Log;
+  random: Random;
+};
+type Subscription = { sent(channel: string, ts: string): void; stop(): Promise<void>; close(): Promise<void> };
 
 const platform = "slack";
 /** Of the 4,000 that Slack shows well, and takes in an edit. */
@@ -32,13 +39,13 @@ export function createSlack(options: Options): Chat {
   };
   const calls = openCalls(clock);
   const api = openApi({ token: botToken, apiRoot, calls, alive });
-  let hearing: Hearing | null = null;
+  let subscription: Subscription | null = null;
 
-  async function start(ears: Ears): Promise<void> {
-    let me: Me = { user: "", bot: "" };
+  async function start(handler: InboundHandler): Promise<void> {
+    let me: SlackBot = { user: "", bot: "" };
     const lanes = openLanes({ platform, clock, random, log });
     const common = { apiRoot, api, calls, clock, log };
-    const inbound = openInbound({ ...common, token: botToken, lanes, ears, me: () => me });
+    const intake = openIntake({ ...common, token: botToken, lanes, handler, me: () => me });
     const socket = openSocket({
       ...common,
       appToken,
@@ -49,9 +56,9 @@ export function createSlack(options: Options): Chat {
         const { user_id: user, bot_id: bot } = selfShape.parse(await api.ask("auth.test", {}, signal));
         me = { user, bot };
       },
-      came: (envelope) => {
+      onEnvelope: (envelope) => {
         alive();
-        inbound.came(envelope);
+        intake.onEnvelope(envelope);
       },
       changed: (connected, error) => {
         if (connected) alive();
@@ -59,32 +66,37 @@ export function createSlack(options: Options): Chat {
         Object.assign(health, { connected, error });
       },
     });
-    hearing = {
-      sent: inbound.sent,
+    subscription = {
+      sent: intake.sent,
       stop: async () => {
-        await inbound.stop();
+        await intake.stop();
         await socket.stop();
       },
       close: async () => {
-        void inbound.stop();
+        void intake.stop();
         await socket.stop();
       },
     };
     await socket.start();
   }
 
-  async function send(place: Place, said: Said, _key: string, signal: AbortSignal): Promise<string> {
-    const { chat: channel, thread = said.replyTo } = place;
+  async function send(place: Place, outbound: OutboundMessage, _key: string, signal: AbortSignal): Promise<string> {
+    const { chat: channel, thread = outbound.replyTo } = place;
     const where = { channel, ...(thread && IS_TS.test(thread) && { thread_ts: thread }) };
     const quiet = { unfurl_links: false, unfurl_media: false };
-    const sent = await written("chat.postMessage", { ...where, ...quiet }, contentOf(said, MOST_TEXT.send), signal);
+    const sent = await written("chat.postMessage", { ...where, ...quiet }, contentOf(outbound, MOST_TEXT.send), signal);
     const { ts } = sentShape.parse(sent);
-    hearing?.sent(channel, ts);
+    subscription?.sent(channel, ts);
     return ts;
   }
 
-  async function edit({ chat: channel }: Place, ts: string, said: Said, signal: AbortSignal): Promise<void> {
-    await written("chat.update", { channel, ts }, contentOf(said, MOST_TEXT.edit), signal);
+  async function edit(
+    { chat: channel }: Place,
+    ts: string,
+    outbound: OutboundMessage,
+    signal: AbortSignal,
+  ): Promise<void> {
+    await written("chat.update", { channel, ts }, contentOf(outbound, MOST_TEXT.edit), signal);
   }
 
   /** Blocks that Slack does not take are left out: the words are in the text as well. */
@@ -116,7 +128,7 @@ export function createSlack(options: Options): Chat {
     longest: LONGEST,
     editEveryMs: EDIT_EVERY_MS,
     start,
-    stop: async () => hearing?.stop(),
+    stop: async () => subscription?.stop(),
     send,
     edit,
     remove,
@@ -124,7 +136,7 @@ export function createSlack(options: Options): Chat {
     offer: async () => {}, // its commands are made in the settings of the app
     health: () => ({ ...health }),
     close: async () => {
-      await hearing?.close();
+      await subscription?.close();
       await calls.close();
     },
   };
@@ -134,7 +146,7 @@ type Writing = "chat.postMessage" | "chat.update";
 type Content = { text: string; blocks: object[] };
 
 /** In blocks only where there are buttons, or where the text alone has no room. */
-function contentOf({ text, buttons = [] }: Said, most: number): Content {
+function contentOf({ text, buttons = [] }: OutboundMessage, most: number): Content {
   const mrkdwn = slackMrkdwn(text);
   if (buttons.length === 0 && mrkdwn.length <= most) return { text: mrkdwn, blocks: [] };
   const words = sections(mrkdwn, SECTION).map((text) => ({ type: "section", text: { type: "mrkdwn", text } }));

@@ -3,7 +3,7 @@
 import type { Socket } from "node:net";
 import type { Clock, Log, Random } from "../../core/ports.ts";
 import type { Calls } from "../shared/calls.ts";
-import { type End, type Kept, keep } from "../shared/reconnect.ts";
+import { type Connection, type End, keepConnected } from "../shared/reconnect.ts";
 import { faultOf, fetchFor, onceAt, quiet, REFUSED, reasonOf } from "./api.ts";
 
 /** Something that Slack wants acknowledged. */
@@ -18,7 +18,7 @@ type Options = {
   log: Log;
   /** Done once before the first connection; throws what Slack's library throws. */
   introduce(signal: AbortSignal): Promise<void>;
-  came(envelope: Envelope): void;
+  onEnvelope(envelope: Envelope): void;
   changed(connected: boolean, error: string): void;
   /** Slack has answered. */
   alive(): void;
@@ -31,10 +31,10 @@ const APP_TOKEN =
 const BOT_TOKEN = "Set SLACK_BOT_TOKEN to the Bot User OAuth Token (xoxb-…) from OAuth & Permissions of your app";
 const WHERE = "(api.slack.com/apps)";
 
-export function openSocket(options: Options): Kept {
+export function openSocket(options: Options): Connection {
   const { appToken, apiRoot, calls, clock, random, log, alive, changed } = options;
 
-  async function connect(tell: (standing: boolean) => void, signal: AbortSignal): Promise<End> {
+  async function connect(onState: (connected: boolean) => void, signal: AbortSignal): Promise<End> {
     try {
       await options.introduce(signal);
     } catch (error) {
@@ -53,19 +53,19 @@ export function openSocket(options: Options): Kept {
       autoReconnectEnabled: false,
       dispatcher: line.dispatcher,
       clientOptions: { ...onceAt(apiRoot), fetch: fetchFor(calls, done.signal, alive) },
-      // The only way to hear that the line lives while nobody says anything.
+      // The only way to learn that the connection lives while no event comes.
       pingPongLoggingEnabled: true,
       logger: quiet(LogLevel.ERROR, (text) => {
         if (text.startsWith("WebSocket received p")) alive();
       }),
     });
-    client.on("slack_event", options.came);
+    client.on("slack_event", options.onEnvelope);
     client.on("disconnected", () => ended.resolve({ why: "Slack closed the connection.", final: false }));
     const greeted = new AbortController();
     client.start().then(
       () => {
         greeted.abort();
-        tell(true);
+        onState(true);
       },
       (error: unknown) => ended.resolve(endOf(error, "app token", APP_TOKEN)),
     );
@@ -82,7 +82,7 @@ export function openSocket(options: Options): Kept {
     return end;
   }
 
-  return keep({ platform: "slack", clock, random, log, connect, changed });
+  return keepConnected({ platform: "slack", clock, random, log, connect, changed });
 }
 
 function endOf(error: unknown, which: string, what: string): End {

@@ -32,7 +32,7 @@ type Options = {
   token: string;
   apiRoot: string;
   clock: Clock;
-  /** Telegram has said something, be it no. */
+  /** Telegram has answered, be it with a refusal. */
   answered(): void;
 };
 

@@ -1,11 +1,11 @@
 // What an update of Telegram tells, in the gateway's words.
 import type { CallbackQuery, Message, MessageEntity, Update, User } from "grammy/types";
-import type { Attachment, Heard, Person, Place, Pressed } from "../../core/chat.ts";
+import type { Attachment, ButtonPress, InboundMessage, Person, Place } from "../../core/chat.ts";
 
-export type Told =
-  | { kind: "heard" | "edited"; heard: Heard }
+export type TelegramEvent =
+  | { kind: "message" | "edit"; message: InboundMessage }
   /** `query`: what the answer for the person goes to. */
-  | { kind: "pressed"; pressed: Pressed; query: string };
+  | { kind: "press"; press: ButtonPress; query: string };
 
 /** What the words of a message are read against. */
 export type Reader = {
@@ -15,19 +15,19 @@ export type Reader = {
   load(file: string, most: number, signal: AbortSignal): Promise<Uint8Array>;
 };
 
-/** Of what a person did. Undefined: nothing that we hear. */
-export function toldOf(update: Update, reader: Reader): Told | undefined {
-  if (update.callback_query) return pressedOf(update.callback_query);
+/** Of what a person did. Undefined: nothing for the handler. */
+export function eventOf(update: Update, reader: Reader): TelegramEvent | undefined {
+  if (update.callback_query) return pressOf(update.callback_query);
   const message = update.message ?? update.edited_message;
-  const heard = message && heardOf(message, reader);
-  return heard && { kind: update.message ? "heard" : "edited", heard };
+  const inbound = message && inboundMessage(message, reader);
+  return inbound && { kind: update.message ? "message" : "edit", message: inbound };
 }
 
 /** An album is a message for each picture, and the words are with one of them. */
 export const albumOf = ({ message }: Update): string | undefined =>
   message?.media_group_id && `${message.chat.id} ${message.media_group_id}`;
 
-export function joined([first, ...others]: [Heard, ...Heard[]]): Heard {
+export function joined([first, ...others]: [InboundMessage, ...InboundMessage[]]): InboundMessage {
   const all = [first, ...others];
   return {
     ...first,
@@ -37,23 +37,23 @@ export function joined([first, ...others]: [Heard, ...Heard[]]): Heard {
   };
 }
 
-function heardOf(message: Message, reader: Reader): Heard | undefined {
+function inboundMessage(message: Message, reader: Reader): InboundMessage | undefined {
   const { from, chat, sender_chat } = message;
   // A chat that speaks for itself, as anonymous admins and linked channels do, is nobody whom an allow list could name.
   if (!from || from.is_bot || sender_chat || chat.type === "channel") return undefined;
   const attachments = attachmentsOf(message, reader);
-  const said = message.text ?? message.caption ?? "";
-  if (said === "" && attachments.length === 0) return undefined;
-  const { text, named, others } = readWords(said, message.entities ?? message.caption_entities ?? [], reader);
+  const content = message.text ?? message.caption ?? "";
+  if (content === "" && attachments.length === 0) return undefined;
+  const { text, named, others } = readWords(content, message.entities ?? message.caption_entities ?? [], reader);
   const place = placeOf(message);
   const addressed = !others && (place.kind === "dm" || named || isReplyTo(message, reader.me.id));
   return { message: String(message.message_id), place, from: personOf(from), text, attachments, addressed };
 }
 
-function pressedOf({ id, data, from, message }: CallbackQuery): Told | undefined {
+function pressOf({ id, data, from, message }: CallbackQuery): TelegramEvent | undefined {
   if (data === undefined || !message) return undefined;
   const press = { data, place: placeOf(message), from: personOf(from), message: String(message.message_id) };
-  return { kind: "pressed", pressed: press, query: id };
+  return { kind: "press", press, query: id };
 }
 
 const personOf = ({ id, first_name, last_name }: User): Person => ({
@@ -77,23 +77,23 @@ const isReplyTo = ({ reply_to_message: replied }: Message, me: number) =>
 /** `named`: it is meant for us by its words. `others`: it is a command to another bot. */
 type Words = { text: string; named: boolean; others: boolean };
 
-function readWords(said: string, entities: MessageEntity[], { me, offered }: Reader): Words {
+function readWords(content: string, entities: MessageEntity[], { me, offered }: Reader): Words {
   const [first] = entities;
-  const wordsOf = ({ offset, length }: MessageEntity) => said.slice(offset, offset + length);
+  const wordsOf = ({ offset, length }: MessageEntity) => content.slice(offset, offset + length);
   const mentionsUs = (entity: MessageEntity) =>
     entity.type === "text_mention"
       ? entity.user.id === me.id
       : entity.type === "mention" && isName(wordsOf(entity).slice(1), me.username);
   const named = entities.some(mentionsUs);
-  if (first?.offset !== 0) return { text: said, named, others: false };
-  const rest = said.slice(first.length);
+  if (first?.offset !== 0) return { text: content, named, others: false };
+  const rest = content.slice(first.length);
   if (mentionsUs(first)) return { text: rest.replace(/^[\s,:]+/, ""), named, others: false };
-  if (first.type !== "bot_command") return { text: said, named, others: false };
+  if (first.type !== "bot_command") return { text: content, named, others: false };
   const [command = "", bot] = wordsOf(first).split("@");
-  if (bot === undefined) return { text: said, named: named || offered.has(command.slice(1)), others: false };
+  if (bot === undefined) return { text: content, named: named || offered.has(command.slice(1)), others: false };
   return isName(bot, me.username)
     ? { text: command + rest, named: true, others: false }
-    : { text: said, named, others: true };
+    : { text: content, named, others: true };
 }
 
 const isName = (given: string, name: string) => given.toLowerCase() === name.toLowerCase();

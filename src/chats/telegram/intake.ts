@@ -1,12 +1,12 @@
 // Updates on their way in. Telegram forgets what is below an offset, so the offset never moves past one that is not taken;
-// until then Telegram brings it with every poll, and it is told once.
+// until then Telegram brings it with every poll, and it is dispatched once.
 import type { Update } from "grammy/types";
-import type { Ears, Heard, Place } from "../../core/chat.ts";
+import type { InboundHandler, InboundMessage, Place } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log, Random } from "../../core/ports.ts";
 import { openLanes } from "../shared/lanes.ts";
 import { recent } from "../shared/recent.ts";
-import { albumOf, joined, type Reader, type Told, toldOf } from "./inbound.ts";
+import { albumOf, eventOf, joined, type Reader, type TelegramEvent } from "./inbound.ts";
 
 export type Intake = {
   /** What is known already is left alone. True once all are taken; false: we stopped before. */
@@ -15,7 +15,7 @@ export type Intake = {
   offset(): number | undefined;
   /** Resolves when everything is taken. */
   idle(): Promise<void>;
-  /** What is being heard is finished; the rest is let go, and comes again to whoever asks next. */
+  /** What is being taken is finished; the rest is let go, and comes again to whoever asks next. */
   stop(): Promise<void>;
 };
 
@@ -23,7 +23,7 @@ type Options = {
   clock: Clock;
   log: Log;
   random: Random;
-  ears: Ears;
+  handler: InboundHandler;
   reader: Reader;
   /** Shows the person for a moment what came of a press. */
   answer(query: string, text: string): void;
@@ -33,7 +33,7 @@ const PLATFORM = "telegram";
 /** A poll or a post that was on its way brings again what was taken meanwhile; a batch has a hundred. */
 const REMEMBERED = 1_000;
 
-export function createIntake({ clock, log, random, ears, reader, answer }: Options): Intake {
+export function createIntake({ clock, log, random, handler, reader, answer }: Options): Intake {
   const lanes = openLanes({ platform: PLATFORM, clock, log, random });
   const underWay = new Map<number, Promise<void>>();
   const untaken = new Set<number>();
@@ -51,9 +51,9 @@ export function createIntake({ clock, log, random, ears, reader, answer }: Optio
 
   function enter(group: Update[]): void {
     const ids = group.map(({ update_id: id }) => id);
-    const told = read(group);
-    const telling = told ? lanes.add(laneOf(told), () => tell(told)) : Promise.resolve(true);
-    const settled = telling.then((isTaken) => {
+    const event = read(group);
+    const taking = event ? lanes.add(laneOf(event), () => dispatch(event)) : Promise.resolve(true);
+    const settled = taking.then((isTaken) => {
       for (const id of ids) {
         underWay.delete(id);
         if (!isTaken) continue;
@@ -68,21 +68,21 @@ export function createIntake({ clock, log, random, ears, reader, answer }: Optio
   }
 
   /** One that cannot be read is let go: it would come for ever. */
-  function read(group: Update[]): Told | undefined {
+  function read(group: Update[]): TelegramEvent | undefined {
     try {
-      const told = group.flatMap((update) => toldOf(update, reader) ?? []);
-      const [first, ...rest] = told.flatMap((one): Heard[] => (one.kind === "heard" ? [one.heard] : []));
-      return first ? { kind: "heard", heard: joined([first, ...rest]) } : told[0];
+      const events = group.flatMap((update) => eventOf(update, reader) ?? []);
+      const [first, ...rest] = events.flatMap((one): InboundMessage[] => (one.kind === "message" ? [one.message] : []));
+      return first ? { kind: "message", message: joined([first, ...rest]) } : events[0];
     } catch (error) {
       log("error", "chat.unreadable", { platform: PLATFORM, update: group[0]?.update_id, error: messageOf(error) });
       return undefined;
     }
   }
 
-  async function tell(told: Told): Promise<void> {
-    if (stopped) throw new Error("We hear nothing more; Telegram keeps it.");
-    if (told.kind === "pressed") answer(told.query, await ears.pressed(told.pressed));
-    else await (told.kind === "heard" ? ears.heard(told.heard) : ears.edited(told.heard));
+  async function dispatch(event: TelegramEvent): Promise<void> {
+    if (stopped) throw new Error("We take nothing more; Telegram keeps it.");
+    if (event.kind === "press") answer(event.query, await handler.onPress(event.press));
+    else await (event.kind === "message" ? handler.onMessage(event.message) : handler.onEdit(event.message));
   }
 
   return {
@@ -110,7 +110,7 @@ function grouped(updates: readonly Update[]): Update[][] {
   return groups;
 }
 
-function laneOf(told: Told): string {
-  const { chat, thread = "" }: Place = told.kind === "pressed" ? told.pressed.place : told.heard.place;
+function laneOf(event: TelegramEvent): string {
+  const { chat, thread = "" }: Place = event.kind === "press" ? event.press.place : event.message.place;
   return `${chat} ${thread}`;
 }

@@ -4,19 +4,20 @@ import {
   type Button,
   type Chat,
   type ChatHealth,
-  type Ears,
+  type InboundHandler,
+  type OutboundMessage,
   type Place,
-  type Said,
   SendFault,
 } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log, Random } from "../../core/ports.ts";
-import { type End, keep } from "../shared/reconnect.ts";
+import type { Receive } from "../shared/channel.ts";
+import { type End, keepConnected } from "../shared/reconnect.ts";
 import { openApi, TelegramFault } from "./api.ts";
 import { rendered } from "./html.ts";
 import type { Reader } from "./inbound.ts";
 import { createIntake, type Intake } from "./intake.ts";
-import { hookOf, type Receive } from "./webhook.ts";
+import { hookOf } from "./webhook.ts";
 
 export type TelegramOptions = {
   token: string;
@@ -49,7 +50,7 @@ const LONGEST_ANSWER = 200;
 export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log, random }: TelegramOptions): Chat {
   const health: ChatHealth = { platform: PLATFORM, connected: false, heardAt: null, error: "" };
   const api = openApi({ token, apiRoot, clock, answered });
-  const line = keep({ platform: PLATFORM, clock, log, random, connect, changed });
+  const line = keepConnected({ platform: PLATFORM, clock, log, random, connect, changed });
   const offered = new Set<string>();
   const reader: Reader = { me: { id: 0, username: "" }, offered, load: api.load };
   let intake: Intake | null = null;
@@ -63,29 +64,29 @@ export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log,
     Object.assign(health, { connected, error });
   }
 
-  // ── Hearing ─────────────────────────────────────────────────────────────────────────────────────────
+  // ── Inbound ─────────────────────────────────────────────────────────────────────────────────────────
 
-  async function start(ears: Ears): Promise<void> {
+  async function start(handler: InboundHandler): Promise<void> {
     if (webhook) webhook.listen(hookOf(webhook.secret, { clock, take }));
-    intake = createIntake({ clock, log, random, ears, reader, answer });
+    intake = createIntake({ clock, log, random, handler, reader, answer });
     await line.start();
   }
 
-  async function connect(tell: (standing: boolean) => void, signal: AbortSignal): Promise<End> {
+  async function connect(onState: (connected: boolean) => void, signal: AbortSignal): Promise<End> {
     try {
       reader.me = await api.call((library, cut) => library.getMe(cut), { signal });
       if (webhook) await hang(webhook, signal);
       // A webhook that somebody left there would keep everything from us.
       else await api.call((library, cut) => library.deleteWebhook({}, cut), { signal });
       if (!webhook) void intake?.add(await ask(0, { signal }));
-      tell(true);
+      onState(true);
       while (true) await (webhook ? watch(webhook, signal) : poll(signal));
     } catch (error) {
       const fault = error instanceof TelegramFault ? error : new TelegramFault(0, "unknown", messageOf(error));
       const end = endOf(fault);
       const wait = fault.code === 409 ? CONFLICT_MS : fault.retryAfter;
       if (wait !== undefined && !signal.aborted) {
-        tell(false);
+        onState(false);
         changed(false, end.why);
         await clock.sleep(wait, signal);
       }
@@ -114,7 +115,7 @@ export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log,
   function answer(query: string, text: string): void {
     const shown = { text: text.slice(0, LONGEST_ANSWER) };
     const sending = api.call((library, cut) => library.answerCallbackQuery(query, shown, cut), { ms: SHOW_MS });
-    sending.catch((error: unknown) => log("debug", "chat.press_unanswered", said(error)));
+    sending.catch((error: unknown) => log("debug", "chat.press_unanswered", fieldsOf(error)));
   }
 
   // ── Webhook ─────────────────────────────────────────────────────────────────────────────────────────
@@ -138,10 +139,13 @@ export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log,
     changed(true, missed ? `Telegram cannot reach ${hook.url}: ${info.last_error_message}` : "");
   }
 
-  // ── Saying ──────────────────────────────────────────────────────────────────────────────────────────
+  // ── Outbound ──────────────────────────────────────────────────────────────────────────────────────────
 
   /** As it should look; as plain text where Telegram cannot read our formatting, or it has become too long. */
-  async function formatted<T>({ text, buttons = [] }: Said, write: (version: Version) => Promise<T>): Promise<T> {
+  async function formatted<T>(
+    { text, buttons = [] }: OutboundMessage,
+    write: (version: Version) => Promise<T>,
+  ): Promise<T> {
     const { html, text: plain } = rendered(text);
     const keyboard = buttons.length > 0 && { reply_markup: { inline_keyboard: buttons.map(keysOf) } };
     const options = { link_preview_options: { is_disabled: true }, ...keyboard };
@@ -149,7 +153,7 @@ export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log,
       return await write({ text: html, options: { ...options, parse_mode: "HTML" } });
     } catch (error) {
       if (!(error instanceof TelegramFault && UNFORMATTED.test(error.message))) throw error;
-      log("warn", "chat.unformatted", said(error));
+      log("warn", "chat.unformatted", fieldsOf(error));
       return write({ text: plain, options });
     }
   }
@@ -162,16 +166,16 @@ export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log,
 
     async stop() {
       await Promise.all([line.stop(), intake?.stop()]);
-      // So that the next process is not told once more what was taken just now.
+      // So that the next process does not get again what was taken just now.
       if (!webhook && intake?.offset() !== confirmed) await ask(0, { ms: CONFIRM_MS }).catch(() => {});
     },
 
-    async send(place, said, _key, signal) {
+    async send(place, outbound, _key, signal) {
       const { chat, thread } = numbersOf(place);
-      const reply = said.replyTo && {
-        reply_parameters: { message_id: Number(said.replyTo), allow_sending_without_reply: true },
+      const reply = outbound.replyTo && {
+        reply_parameters: { message_id: Number(outbound.replyTo), allow_sending_without_reply: true },
       };
-      const { message_id } = await formatted(said, ({ text, options }) =>
+      const { message_id } = await formatted(outbound, ({ text, options }) =>
         api.call((library, cut) => library.sendMessage(chat, text, { ...options, ...thread, ...reply }, cut), {
           signal,
         }),
@@ -179,9 +183,9 @@ export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log,
       return String(message_id);
     },
 
-    async edit(place, message, said, signal) {
+    async edit(place, message, outbound, signal) {
       const { chat } = numbersOf(place);
-      await formatted(said, ({ text, options }) =>
+      await formatted(outbound, ({ text, options }) =>
         api.call((library, cut) => library.editMessageText(chat, Number(message), text, options, cut), { signal }),
       ).catch(unless(/message is not modified/));
     },
@@ -198,7 +202,7 @@ export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log,
         const { chat, thread } = numbersOf(place);
         await api.call((library, cut) => library.sendChatAction(chat, "typing", thread, cut), { ms: SHOW_MS });
       } catch (error) {
-        log("debug", "chat.typing_failed", said(error));
+        log("debug", "chat.typing_failed", fieldsOf(error));
       }
     },
 
@@ -210,7 +214,7 @@ export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log,
       try {
         await api.call((library, cut) => library.setMyCommands(shown.slice(0, 100), {}, cut));
       } catch (error) {
-        log("warn", "chat.offer_failed", said(error));
+        log("warn", "chat.offer_failed", fieldsOf(error));
       }
     },
 
@@ -229,7 +233,7 @@ const UNFORMATTED = /can't parse entities|is too long|TOO_LONG|is empty|non-empt
 
 const keysOf = (row: Button[]) => row.map(({ label, data }) => ({ text: label, callback_data: data }));
 
-const said = (error: unknown) => ({ platform: PLATFORM, error: messageOf(error) });
+const fieldsOf = (error: unknown) => ({ platform: PLATFORM, error: messageOf(error) });
 
 const unless = (harmless: RegExp) => (error: unknown) => {
   if (!(error instanceof SendFault && harmless.test(error.message))) throw error;

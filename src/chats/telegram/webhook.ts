@@ -4,12 +4,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import type { Update } from "grammy/types";
 import { ConfigError } from "../../core/errors.ts";
 import type { Clock } from "../../core/ports.ts";
-
-/** One request as it came, and what to answer. */
-export type Receive = (
-  raw: Uint8Array,
-  headers: Readonly<Record<string, string | string[] | undefined>>,
-) => Promise<{ status: number; body: Record<string, unknown> }>;
+import type { Receive } from "../shared/channel.ts";
 
 const HEADER = "x-telegram-bot-api-secret-token";
 /** Telegram hangs up after a minute. */

@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { messageOf } from "../../core/errors.ts";
 import type { Job, Jobs, Refused, RunningJobs } from "../../core/jobs.ts";
+import { wholeKey } from "../../core/session-key.ts";
 import { printable } from "../../platform/logline.ts";
 
 /** `runNow` is missing if no gateway runs. */
@@ -37,7 +38,7 @@ export async function addJob({ jobs, print, complain }: CronOptions, text: strin
   const job = await jobs.add({
     ...when,
     text,
-    route: to === undefined ? null : sessionOf(to),
+    route: to === undefined ? null : wholeKey(to),
     ...(allow && { unattended: "allow" }),
     ...(skipMissed && { catchUp: "skip" }),
     createdBy: "cli",
@@ -76,8 +77,6 @@ function refuse({ why }: Refused, complain: CronOptions["complain"]): number {
   complain(printable(why));
   return 1;
 }
-
-const sessionOf = (to: string) => (to.startsWith("agent:") ? to : `agent:main:${to}`);
 
 function tableOf(jobs: readonly Job[]): string {
   const rows = jobs.map((job) => [

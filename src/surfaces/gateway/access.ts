@@ -132,5 +132,8 @@ export function createAccess(options: {
   };
 }
 
+/** How a session's journal names them. */
+export const personOf = (platform: string, { id }: Pick<Person, "id">): string => `${platform}:${id}`;
+
 export const asRecord = (value: unknown): Record<string, unknown> | null =>
   typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : null;

@@ -1,16 +1,18 @@
 // The gateway: chat platforms over one runtime. Everything here is a view or a door; what must survive is in the runtime's
 // sessions and notes.
+
 import type { Chat } from "../../core/chat.ts";
 import { ConfigError, messageOf } from "../../core/errors.ts";
 import type { Channel, Clock, Log } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Entry, Mode, Unattended } from "../../core/session.ts";
+import { BACKGROUND } from "../../core/session-key.ts";
 import { within } from "../../core/wait.ts";
 import { type Access, createAccess, type Lists } from "./access.ts";
 import { createCommands } from "./commands.ts";
 import { createTalk } from "./inbound.ts";
 import { createTell } from "./notices.ts";
-import { BESIDE, createOutbox, routeFor } from "./outbox.ts";
+import { createOutbox, routeFor } from "./outbox.ts";
 import { createShow } from "./progress.ts";
 import { createQuestions } from "./questions.ts";
 import { createSessions } from "./sessions.ts";
@@ -88,6 +90,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const commands = createCommands({
     runtime,
     notes,
+    clock,
     access,
     sessions,
     questions,
@@ -175,7 +178,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   }
 
   async function tidy() {
-    for (const prefix of ["did/", "out/", "edit/", "live/", "tries/", "refused/", `route/${BESIDE}`]) {
+    for (const prefix of ["did/", "out/", "edit/", "live/", "tries/", "refused/", `route/${BACKGROUND}`]) {
       const old = (await notes.list(prefix)).filter(({ at }) => at > 0 && clock.now() - at > FORGET_MS);
       for (const { key } of old.slice(0, MOST_FORGOTTEN)) await notes.set(key, undefined);
     }

@@ -1,21 +1,23 @@
 // From what a chat platform tells us to an accepted input, and the short answers on the way. When `heard` resolves, what was
 // said is durable; when it rejects, nothing was taken and the platform brings it again. What is brought twice is done once.
 
-import { ACKNOWLEDGEMENT } from "../../conversation/acknowledge.ts";
 import { SCOPES } from "../../conversation/choice.ts";
+import { thanks } from "../../conversation/commands/answers.ts";
+import { commandIn, type Typed } from "../../conversation/commands/commands.ts";
+import { modeNamed, takenText } from "../../conversation/modes.ts";
 import { createBounded } from "../../core/bounded.ts";
-import type { Chat, Ears, Heard, Place } from "../../core/chat.ts";
+import type { Chat, InboundHandler, InboundMessage, Place } from "../../core/chat.ts";
 import { Refusal } from "../../core/errors.ts";
 import type { Clock, Notes } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { Applied, Image, Mode, Unattended } from "../../core/session.ts";
+import type { Applied, Image, Mode, Task, Unattended } from "../../core/session.ts";
+import { chatSession } from "../../core/session-key.ts";
 import { sessionDir } from "../../platform/session-dirs.ts";
-import { type Access, asRecord } from "./access.ts";
+import { type Access, asRecord, personOf } from "./access.ts";
 import { keepAttachments } from "./attachments.ts";
-import { type Commands, commandIn, type Typed } from "./commands.ts";
+import type { Commands } from "./commands.ts";
 import type { Tell } from "./notices.ts";
-import { type Decision, type Questions, thanks } from "./questions.ts";
-import { personOf, sessionKey } from "./route.ts";
+import type { Decision, Questions } from "./questions.ts";
 import type { Sessions } from "./sessions.ts";
 
 export type TalkOptions = {
@@ -45,10 +47,10 @@ const ACK_AGAIN_MS = 3_000;
 const MOST_ACKED = 1_000;
 
 /** The same for a message that is edited or brought again. */
-const keyOf = ({ place, message }: Pick<Heard, "place" | "message">) =>
+const keyOf = ({ place, message }: Pick<InboundMessage, "place" | "message">) =>
   [place.chat, place.thread ?? "", message].join("/");
 
-export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
+export function createTalk(options: TalkOptions): (chat: Chat) => InboundHandler {
   const { runtime, access, sessions, questions, commands, tell, notes, clock, newKey } = options;
   const acked = createBounded<number>(MOST_ACKED);
 
@@ -58,21 +60,22 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
     const say = (place: Place, text: string, key: string) => {
       if (text) void tell.say(chat, place, { text: fitting(text, chat.longest) }, key);
     };
-    const onceOf = (message: Heard) => `did/${platform}/${keyOf(message)}`;
-    const isTaken = async (message: Heard) =>
+    const onceOf = (message: InboundMessage) => `did/${platform}/${keyOf(message)}`;
+    const isTaken = async (message: InboundMessage) =>
       (await runtime.whereabouts(runtime.idOf(platform, keyOf(message)))) !== null;
 
-    async function heard(message: Heard): Promise<void> {
+    async function onMessage(message: InboundMessage): Promise<void> {
       const { place, from } = message;
       if (!(await access.mayTalk(platform, place, from))) return stranger(message);
       if (!message.addressed) return;
       await access.noteAdmin(platform, place, from);
-      const key = sessionKey(platform, place, from, options.sharedGroups);
+      const user = (place.kind === "group" || place.kind === "channel") && !options.sharedGroups ? from.id : undefined;
+      const key = chatSession({ platform, place, ...(user !== undefined && { user }), generation: 1 });
       const session = await sessions.current(key);
       const before = await notes.get(onceOf(message));
       if (before === "done") return;
       try {
-        const command = commandIn(message.text);
+        const command = commandIn(message.text.trim());
         if (command) return await obey(message, command, key, session, before !== undefined);
         if (await isTaken(message)) return; // an "ok" that began a turn is no answer to what that turn asks
         if (await answer(message, session, answerOf(before))) return;
@@ -86,7 +89,13 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
     }
 
     /** `twice`: a crash caught it once. */
-    async function obey(message: Heard, command: Typed, key: string, session: string, twice: boolean): Promise<void> {
+    async function obey(
+      message: InboundMessage,
+      command: Typed,
+      key: string,
+      session: string,
+      twice: boolean,
+    ): Promise<void> {
       const { place, from } = message;
       const once = onceOf(message);
       const caught = twice && commands.once(command.name);
@@ -94,9 +103,12 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
       if (caught) return notes.set(once, "done");
       await notes.set(once, "begun");
       try {
-        const done = await commands.run({ ...command, platform, place, from, key, session, message: keyOf(message) });
-        if (typeof done === "string") say(place, done, `did.${keyOf(message)}`);
-        else await accept(message, await sessions.current(key), done.text, done.mode, done.images);
+        const done = await commands.run({ ...command, platform, from, key, session, message: keyOf(message) });
+        say(place, done.say, `did.${keyOf(message)}`);
+        if (done.send) {
+          const { text, mode, ...more } = done.send;
+          await accept(message, await sessions.current(key), text, mode, more);
+        }
       } catch (error) {
         await notes.set(once, undefined); // it failed as a whole: brought again it is done anew
         throw error;
@@ -105,7 +117,7 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
     }
 
     /** Whether it was one. Noted first: brought again, it is no answer to whatever is asked by then. */
-    async function answer(message: Heard, session: string, before: Decision | null): Promise<boolean> {
+    async function answer(message: InboundMessage, session: string, before: Decision | null): Promise<boolean> {
       const { place, from, text } = message;
       const given = before ?? (await questions.answerIn(platform, from, session, text));
       if (!given) return false;
@@ -121,11 +133,11 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
     }
 
     async function accept(
-      message: Heard,
+      message: InboundMessage,
       session: string,
       said: string,
       mode: Mode,
-      more: readonly Image[] = [],
+      more: { images?: Image[]; task?: Task } = {},
     ): Promise<void> {
       const { place, from } = message;
       const key = keyOf(message);
@@ -134,38 +146,39 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
       const text = [said, ...lines].filter(Boolean).join("\n");
       if (!text.trim()) return;
       const request = { session, source: platform, key, text, mode, by: personOf(platform, from) };
-      const shown = [...more, ...images];
+      const shown = [...(more.images ?? []), ...images];
       const model = await commands.modelOf(session);
       const { applied, replayed } = await runtime.accept({
         ...request,
         reply: "push",
         ...(unattended && { unattended }),
         ...(model && { model }),
+        ...(more.task && { task: more.task }),
         ...(shown.length && { images: shown }),
       });
       if (!replayed) acknowledge(place, session, applied, key);
     }
 
     function acknowledge(place: Place, session: string, applied: Applied, key: string) {
-      const words = applied !== "began" && runtime.draining() ? DRAINING.busy : ACKNOWLEDGEMENT[applied];
+      const words = applied !== "began" && runtime.draining() ? DRAINING.busy : takenText(applied);
       const name = `${session} ${words}`;
       if (clock.now() - (acked.get(name) ?? 0) < ACK_AGAIN_MS) return;
       acked.set(name, clock.now());
       say(place, words, `ack.${key}`);
     }
 
-    async function stranger({ place, from, text, message }: Heard): Promise<void> {
+    async function stranger({ place, from, text, message }: InboundMessage): Promise<void> {
       const words = (await access.pair(platform, place, from, text)) ?? (await access.refusal(platform, place, from));
       if (words) say(place, words, `stranger.${place.chat}.${message}`);
     }
 
     /** Only what still waits is changed: what has begun was said as it was said. */
-    async function edited(message: Heard): Promise<void> {
+    async function onEdit(message: InboundMessage): Promise<void> {
       const { place, from } = message;
       if (!(await access.mayTalk(platform, place, from)) || !message.addressed) return;
       const waits = await waiting(place, message.message);
-      const command = commandIn(message.text);
-      const said = command && ["queue", "steer"].includes(command.name) ? command.rest : message.text;
+      const command = commandIn(message.text.trim());
+      const said = command && modeNamed(command.name) ? command.rest : message.text;
       if (!waits || !said.trim() || said === waits.text) return;
       const { session, index } = waits;
       const again = `${keyOf(message)}~${runtime.idOf(waits.id, said)}`; // the same when it is brought again
@@ -183,7 +196,7 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
             source: platform,
             key: again,
             text: [said, ...lines].join("\n"),
-            mode: waits.mode === "steer" ? "steer" : "queue",
+            mode: waits.mode === "interrupt" ? "queue" : waits.mode,
             reply: "push",
             by: personOf(platform, from),
             ...(unattended && { unattended }),
@@ -201,12 +214,12 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
       }
     }
 
-    async function deleted(place: Place, message: string): Promise<void> {
+    async function onDelete(place: Place, message: string): Promise<void> {
       const waits = await waiting(place, message);
       if (waits) await runtime.withdraw(waits.session, waits.id);
     }
 
-    const editName = (message: Pick<Heard, "place" | "message">) => `edit/${platform}/${keyOf(message)}`;
+    const editName = (message: Pick<InboundMessage, "place" | "message">) => `edit/${platform}/${keyOf(message)}`;
 
     /** The input that a message became, while it waits; also after it was edited. */
     async function waiting(place: Place, message: string) {
@@ -220,7 +233,7 @@ export function createTalk(options: TalkOptions): (chat: Chat) => Ears {
       return input ? { ...input, session, index } : null;
     }
 
-    return { heard, edited, deleted, pressed: (press) => questions.pressed(platform, press) };
+    return { onMessage, onEdit, onDelete, onPress: (press) => questions.pressed(platform, press) };
   };
 }
 

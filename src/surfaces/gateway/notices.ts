@@ -1,6 +1,6 @@
 // What is said besides the answers: acknowledgements, notices, how a question was decided. Tried a few times, then let be;
 // nothing waits for it but our own end, so that the last words before a restart still go out.
-import type { Chat, Place, Said } from "../../core/chat.ts";
+import type { Chat, OutboundMessage, Place } from "../../core/chat.ts";
 import type { Clock, Log } from "../../core/ports.ts";
 import { backoff, within } from "../../core/wait.ts";
 import { faultOf } from "./outbox.ts";
@@ -35,9 +35,9 @@ export function createTell({ clock, log }: { clock: Clock; log: Log }) {
 
   return {
     /** Resolves when it was said, or let be. Never rejects. */
-    say: (chat: Chat, place: Place, said: Said, key: string): Promise<void> =>
+    say: (chat: Chat, place: Place, said: OutboundMessage, key: string): Promise<void> =>
       keep(deliver(chat, () => chat.send(place, said, key, never), false)),
-    edit: (chat: Chat, place: Place, message: string, said: Said): Promise<void> =>
+    edit: (chat: Chat, place: Place, message: string, said: OutboundMessage): Promise<void> =>
       keep(deliver(chat, () => chat.edit(place, message, said, never), true)),
     /** Resolves when all of it is said, at most after so long. */
     async settled(ms: number): Promise<void> {

@@ -1,11 +1,12 @@
 // Replies to chats: in parts that fit, each part noted before and after it is sent, so that whoever takes over after a crash
 // sends exactly the rest. Waits out an outage: the turn is over for its person only when they have its answer.
+
 import { type Chat, type Place, SendFault } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Channel, Clock, Log, Notes } from "../../core/ports.ts";
+import { type ChatKey, parseKey } from "../../core/session-key.ts";
 import { backoff } from "../../core/wait.ts";
 import { asRecord } from "./access.ts";
-import { type Route, routeOf } from "./route.ts";
 import { splitMarkdown } from "./split.ts";
 
 type Options = {
@@ -96,15 +97,13 @@ export const faultOf = (error: unknown): SendFault =>
   error instanceof SendFault ? error : new SendFault("unknown", messageOf(error));
 
 /** Where answers of a session go: by its key, or where somebody said they should. */
-export async function routeFor(session: string, notes: Notes): Promise<Route | null> {
-  const direct = routeOf(session);
-  if (direct || !session.startsWith("agent:main:")) return direct;
-  const told = asRecord(await notes.get(`route/${session}`));
-  return typeof told?.["to"] === "string" ? routeOf(told["to"]) : null;
+export async function routeFor(session: string, notes: Notes): Promise<Pick<ChatKey, "platform" | "place"> | null> {
+  const key = parseKey(session);
+  if (key.of !== "job" && key.of !== "background") return key.of === "chat" ? key : null;
+  const { to } = asRecord(await notes.get(`route/${session}`)) ?? {};
+  const chat = typeof to === "string" ? parseKey(to) : null;
+  return chat?.of === "chat" ? chat : null;
 }
-
-/** Sessions of tasks beside a conversation. */
-export const BESIDE = "agent:main:background:";
 
 function progressOf(note: unknown): Progress {
   const { done, trying } = asRecord(note) ?? {};

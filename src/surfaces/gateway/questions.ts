@@ -3,17 +3,17 @@
 // the question that waited when it came, also if the platform brings it again when another one does.
 
 import { choiceAnswer, choiceIn } from "../../conversation/choice.ts";
-import type { Button, Chat, Person, Place, Pressed } from "../../core/chat.ts";
+import { DECIDED } from "../../conversation/commands/answers.ts";
+import type { Asked, Question } from "../../conversation/commands/command.ts";
+import type { Button, ButtonPress, Chat, Person, Place } from "../../core/chat.ts";
 import type { Clock, Log, Notes } from "../../core/ports.ts";
-import type { Answer, Runtime, Status } from "../../core/runtime.ts";
+import type { Answer, Runtime } from "../../core/runtime.ts";
 import { backoff } from "../../core/wait.ts";
-import { type Access, asRecord } from "./access.ts";
+import { type Access, asRecord, personOf } from "./access.ts";
 import type { Tell } from "./notices.ts";
 import { faultOf } from "./outbox.ts";
-import { personOf } from "./route.ts";
 import { splitMarkdown } from "./split.ts";
 
-export type Question = Status["asking"][number];
 export type Questions = ReturnType<typeof createQuestions>;
 /** Which question is answered, and how. */
 export type Decision = Answer & { session: string; call: string };
@@ -27,7 +27,6 @@ const LABELS: Record<string, string> = {
   deny: "❌ Deny",
 };
 const NOT_YOURS = "Only the person who is asked can answer.";
-const DECIDED = "This was decided already.";
 const ADMINS_WORD = "Only an admin can say always, because it changes the rules for everybody. Say once or session.";
 const NO_ADMIN = "Not run: approvals go to admins here, and none of them has a private chat with me. Tell the user.";
 /** Buttons in a row. */
@@ -170,7 +169,7 @@ export function createQuestions(options: {
   }
 
   /** Returns what whoever pressed it is shown. */
-  async function pressed(platform: string, { data, from, place }: Pressed): Promise<string> {
+  async function pressed(platform: string, { data, from, place }: ButtonPress): Promise<string> {
     const [kind, token = "", index = ""] = data.split(":");
     if (kind !== "q") return "I do not know this button.";
     const asked = asRecord(await notes.get(`ask/${token}`));
@@ -204,22 +203,15 @@ export function createQuestions(options: {
     return isAdminsWord(platform, from, given) ? ADMINS_WORD : { session, call: question.call, ...given };
   }
 
-  /** The same by a command. In words: why it cannot be. `how` says what it comes to; null: not for this question. */
-  async function answerBy(
+  /** Why this person cannot give that answer by a command; null: they can. */
+  async function refusal(
     platform: string,
     from: Person,
-    session: string,
-    how: (question: Question) => Answer | null,
-  ): Promise<string> {
-    const { asking, turn } = await runtime.status(session);
-    const [question] = asking;
-    if (!question || !turn) return "Nothing is asked just now.";
-    if (!mayAnswer(platform, from, await askedOf(turn.id), question.kind === "approval")) return NOT_YOURS;
-    const given = how(question);
-    if (!given) return `That is no answer to this. ${howTo(question)}`;
-    if (isAdminsWord(platform, from, given)) return ADMINS_WORD;
-    const answer = { session, call: question.call, ...given };
-    return (await decide(platform, from, answer)) ? thanks(answer) : DECIDED;
+    { turn, question }: Asked,
+    given: Answer | null,
+  ): Promise<string | null> {
+    if (!mayAnswer(platform, from, await askedOf(turn), question.kind === "approval")) return NOT_YOURS;
+    return given && isAdminsWord(platform, from, given) ? ADMINS_WORD : null;
   }
 
   const decide = (platform: string, from: Person, decision: Decision): Promise<boolean> =>
@@ -243,18 +235,13 @@ export function createQuestions(options: {
     settleOld,
     pressed,
     answerIn,
-    answerBy,
+    refusal,
     decide,
     close() {
       for (const { over } of showing.values()) over.abort("closed");
     },
   };
 }
-
-export const thanks = ({ allow }: Pick<Decision, "allow">): string => (allow ? "👍" : "👎 Not run.");
-
-const howTo = ({ kind, choices }: Question) =>
-  kind === "question" ? "Say /answer and your words." : `Say one of: ${choices.join(", ")}.`;
 
 /** A button stands for its place among all choices, also where not all of them are shown. */
 function rowsOf(token: string, all: readonly string[], shown: readonly string[]): Button[][] {

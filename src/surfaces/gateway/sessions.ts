@@ -1,8 +1,8 @@
 // Which session a place talks in now: the one of its key, until somebody begins anew.
 import { createBounded } from "../../core/bounded.ts";
 import type { Notes } from "../../core/ports.ts";
+import { generation, generationOf } from "../../core/session-key.ts";
 import { asRecord } from "./access.ts";
-import { generation, generationOf } from "./route.ts";
 
 export type Sessions = ReturnType<typeof createSessions>;
 

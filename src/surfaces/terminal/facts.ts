@@ -1,9 +1,9 @@
 // What a terminal always shows of a session: what runs, waits and is asked, and what it has cost so far.
+import type { Question } from "../../conversation/commands/command.ts";
+import { type Spent, spentPlus } from "../../conversation/spent.ts";
 import type { Status } from "../../core/runtime.ts";
-import type { Entry, Mode, Usage } from "../../core/session.ts";
-import { usagePlus } from "../../core/usage.ts";
+import type { Entry, Mode } from "../../core/session.ts";
 
-export type Question = Status["asking"][number];
 export type Facts = {
   session: string;
   title: string;
@@ -19,9 +19,6 @@ export type Facts = {
   context: number;
   spent: Spent[];
 };
-/** By model: what a token costs depends on it. */
-export type Spent = Usage & { model: string; calls: number };
-
 /** `facts` after one more entry. */
 export function after(facts: Facts, entry: Entry): Facts {
   const { waiting, asking } = facts;
@@ -44,7 +41,7 @@ export function after(facts: Facts, entry: Entry): Facts {
         ...facts,
         model: entry.model,
         context: entry.usage.input + entry.usage.output,
-        spent: added(facts.spent, entry.model, entry.usage),
+        spent: spentPlus(facts.spent, entry.model, entry.usage),
       };
     case "asked":
       return { ...facts, asking: [...asking, { call: entry.call, ...entry.ask }] };
@@ -58,12 +55,6 @@ export function after(facts: Facts, entry: Entry): Facts {
     default:
       return facts;
   }
-}
-
-export function added(spent: readonly Spent[], model: string, usage: Usage): Spent[] {
-  const before = spent.find((one) => one.model === model) ?? { model, calls: 0, input: 0, output: 0 };
-  const now = { model, calls: before.calls + 1, ...usagePlus(before, usage) };
-  return [...spent.filter((one) => one.model !== model), now];
 }
 
 const without = (waiting: Status["inbox"], input: string) => waiting.filter(({ id }) => id !== input);

@@ -1,8 +1,8 @@
 // Which conversation a person means: by its name, its key, its title, or a part of its title.
 import type { SessionSummary } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
+import { fullName, shortName } from "../../core/session-key.ts";
 import { printable } from "../../platform/logline.ts";
-import { fullName, shortName } from "./names.ts";
 
 type Sessions = Pick<Runtime, "sessions" | "summary">;
 

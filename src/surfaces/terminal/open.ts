@@ -1,19 +1,20 @@
 // hermes chat: opens the runtime and the view, and sees to it that leaving always ends.
 import { randomBytes, randomUUID } from "node:crypto";
 import { join, resolve } from "node:path";
+import { NO_SESSIONS, pickSession } from "../../conversation/commands/sessions.ts";
 import { codeOf, messageOf } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Mode, Usage } from "../../core/session.ts";
+import { fullName, isTerminal, shortName } from "../../core/session-key.ts";
 import { within } from "../../core/wait.ts";
 import { clock } from "../../platform/clock.ts";
 import { createFile } from "../../platform/confined.ts";
 import { setDeadline } from "../../platform/deadline.ts";
 import { uncaught } from "../../platform/uncaught.ts";
 import { attachmentsIn } from "./attachments.ts";
-import { pickSession } from "./commands.ts";
+import { sessionsToResume } from "./commands.ts";
 import { costOf, type Prices } from "./cost.ts";
 import { findSession } from "./find.ts";
-import { fullName, isTerminal, shortName } from "./names.ts";
 import { openPlain } from "./plain.ts";
 import { createTalk, type Talk, type TalkOptions } from "./talk.ts";
 import type { View } from "./view.ts";
@@ -191,7 +192,9 @@ async function sessionOf(options: ChatOptions, running: Opened, view: View): Pro
   if (options.session) return fullName(options.session);
   for (const wanted of [options.continue, options.resume])
     if (typeof wanted === "string") return findSession(engine, wanted);
-  const picked = options.resume && (await pickSession(engine, view, clock.now()));
+  const rows = options.resume ? await sessionsToResume(engine) : [];
+  if (options.resume && !rows.length) view.say(NO_SESSIONS);
+  const picked = rows.length > 0 && (await pickSession(rows, view.choose, clock.now()));
   return picked || (options.continue && (await running.newest())) || newSession();
 }
 

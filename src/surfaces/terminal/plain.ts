@@ -2,9 +2,9 @@
 // line says in words what it is.
 import { createInterface } from "node:readline";
 import { choiceAnswer, choiceIn } from "../../conversation/choice.ts";
+import type { Question } from "../../conversation/commands/command.ts";
 import { messageOf } from "../../core/errors.ts";
 import { clean } from "./clean.ts";
-import type { Question } from "./facts.ts";
 import type { Surface } from "./open.ts";
 import type { Talk } from "./talk.ts";
 import { lasting, MARK, type Pen, preview } from "./updates.ts";

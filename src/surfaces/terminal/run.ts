@@ -2,9 +2,9 @@
 import { randomUUID } from "node:crypto";
 import { fstatSync } from "node:fs";
 import { text as readAll } from "node:stream/consumers";
+import { fullName } from "../../core/session-key.ts";
 import { uncaught } from "../../platform/uncaught.ts";
 import { readImage } from "./attachments.ts";
-import { fullName } from "./names.ts";
 import { leave, modelFlag, modelLine, newSession, type Open, rootsOf, type Settings } from "./open.ts";
 import { runOnce } from "./run-turn.ts";
 

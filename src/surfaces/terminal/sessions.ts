@@ -1,9 +1,9 @@
 // hermes sessions: what was talked about, newest first.
 
 import type { Store } from "../../core/ports.ts";
+import { shortName } from "../../core/session-key.ts";
 import { titleOf } from "../../core/title.ts";
 import { printable } from "../../platform/logline.ts";
-import { shortName } from "./names.ts";
 
 type Listing = { store: Pick<Store, "sessions" | "entries">; limit: number; json: boolean };
 

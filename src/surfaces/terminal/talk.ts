@@ -1,13 +1,22 @@
 // A person's talk with the agent: everything that can be entered, and what is shown of it. How it is typed and shown
 // is the view's business. Whatever is entered is durable, or done, when `enter` returns; when it throws, nothing was.
-import { ACKNOWLEDGEMENT } from "../../conversation/acknowledge.ts";
+import type { Outcome, Question } from "../../conversation/commands/command.ts";
+import {
+  commandIn,
+  findCommand,
+  runCommand,
+  TERMINAL_COMMANDS,
+  type Typed,
+} from "../../conversation/commands/commands.ts";
+import { MODE, takenText } from "../../conversation/modes.ts";
+import { spentPlus } from "../../conversation/spent.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { AcceptRequest, Answer, Receipt, Runtime } from "../../core/runtime.ts";
 import type { Image, Input, Mode, Usage } from "../../core/session.ts";
-import { COMMANDS, commandIn, type Desk } from "./commands.ts";
+import { shortName } from "../../core/session-key.ts";
+import { commandContext } from "./commands.ts";
 import { fenced } from "./export.ts";
-import { added, after, type Facts, type Question } from "./facts.ts";
-import { shortName } from "./names.ts";
+import { after, type Facts } from "./facts.ts";
 import { createTeller } from "./updates.ts";
 import type { View } from "./view.ts";
 
@@ -38,9 +47,6 @@ export type Talk = ReturnType<typeof createTalk>;
 const READ = 2_000;
 const SHOWN = 10;
 const PAGE = 1_000;
-
-/** Alt+Enter: what the mode does not do. */
-const OTHER: Record<Mode, Mode> = { interrupt: "queue", queue: "interrupt", steer: "interrupt" };
 
 export function createTalk(options: TalkOptions) {
   const { runtime, view } = options;
@@ -127,7 +133,7 @@ export function createTalk(options: TalkOptions) {
     for (let seq = 0; seq < upTo && !signal.aborted; seq += PAGE) {
       const page = await runtime.entries(session, seq, Math.min(PAGE, upTo - seq)).catch(() => []);
       let { spent } = facts;
-      for (const entry of page) if (entry.kind === "thought") spent = added(spent, entry.model, entry.usage);
+      for (const entry of page) if (entry.kind === "thought") spent = spentPlus(spent, entry.model, entry.usage);
       if (!signal.aborted) now({ ...facts, spent });
     }
   }
@@ -141,7 +147,7 @@ export function createTalk(options: TalkOptions) {
     const { applied } = await accepting;
     unsure = null;
     if (!more.task) carried = "";
-    if (ACKNOWLEDGEMENT[applied]) view.acknowledge(ACKNOWLEDGEMENT[applied]);
+    if (applied !== "began") view.acknowledge(takenText(applied));
   }
 
   async function accept(text: string, more: Partial<AcceptRequest>): Promise<Receipt> {
@@ -180,19 +186,35 @@ export function createTalk(options: TalkOptions) {
     }
   }
 
-  const desk: Desk = {
-    ...options,
-    facts: () => facts,
-    change: (changes) => now({ ...facts, ...changes }),
-    chooseModel(name) {
-      chosenModel = name;
-      now({ ...facts, model: name ?? options.model });
-    },
-    open,
-    send,
-    stop,
-    answer,
-  };
+  async function obey({ name, rest }: Typed): Promise<void> {
+    const command = findCommand(TERMINAL_COMMANDS, name);
+    if (!command) throw new Error(`There is no /${name}. /help lists what there is; a message may start with a space.`);
+    const context = commandContext({
+      ...options,
+      facts,
+      setMode: (mode) => now({ ...facts, mode }),
+      setModel(model) {
+        chosenModel = model;
+        now({ ...facts, model: model ?? options.model });
+      },
+      // Not `facts` again: the model may have been chosen by this very command.
+      model: () => facts.model,
+      stop,
+    });
+    await show(await runCommand(command, context, rest));
+  }
+
+  async function show({ refused, open: opened, draft, text, title, send: message }: Outcome): Promise<void> {
+    if (refused !== undefined) throw new Error(refused);
+    if (opened && opened.session !== facts.session) await open(opened.session, opened.heading);
+    if (title !== undefined) now({ ...facts, title });
+    if (draft !== undefined) view.draft(draft);
+    if (text) view.say(text);
+    if (message) {
+      const { text: words, ...how } = message;
+      await send(words, how);
+    }
+  }
 
   /** True: something was at work and is being stopped. The turn that is shown, never another one. */
   async function stop(scope: "turn" | "tree" = "turn"): Promise<boolean> {
@@ -227,16 +249,11 @@ export function createTalk(options: TalkOptions) {
       const [, bangs = "", line = ""] = /^(!!?)\s*(.+)$/s.exec(typed) ?? [];
       if (text === "") return;
       if (command) {
-        const found = COMMANDS.find(({ name, alias }) => name === command.name || alias === command.name);
-        if (!found)
-          throw new Error(`There is no /${command.name}. /help lists what there is; a message may start with a space.`);
-        if (found.idle && facts.turn)
-          throw new Error(`/${found.name} needs a quiet moment: stop the turn first (Esc).`);
-        await found.run(desk, command.rest);
+        await obey(command);
       } else if (line) {
         if (running) throw new Error("Your last command still runs: Esc or Ctrl+C stops it.");
         void runShell(line, bangs === "!");
-      } else await send(text, other ? { mode: OTHER[facts.mode] } : {});
+      } else await send(text, other ? { mode: MODE[facts.mode].other } : {});
     },
     /** The message that would run last is taken back, to be changed. */
     async takeBack(): Promise<void> {

@@ -1,8 +1,7 @@
 // What a conversation is shown on: the screen, or plain lines.
+import type { Choice } from "../../conversation/commands/command.ts";
 import type { Facts } from "./facts.ts";
 import type { Pen } from "./updates.ts";
-
-export type Choice = { value: string; label: string; description?: string };
 
 export type View = Pen & {
   /** What is always shown, whenever something of it has changed. */

@@ -51,6 +51,7 @@ export function world(url: () => string) {
   const messages = new Map<string, Message>();
   const files = new Map<string, Uint8Array>();
   const guildId = snowflake();
+  const botRole = snowflake();
   const general = addChannel({ type: TEXT, guild_id: guildId, name: "general" });
   const thread = addChannel({ type: THREAD, guild_id: guildId, name: "a thread", parent_id: general.id });
 
@@ -137,7 +138,7 @@ export function world(url: () => string) {
       tts: false,
       mention_everyone: false,
       mentions: pinged.map(showUser),
-      mention_roles: [],
+      mention_roles: channel.guild_id && content.includes(`<@&${botRole}>`) ? [botRole] : [],
       attachments: attachments.map((one) => ({ ...one, proxy_url: one.url })),
       embeds,
       pinned: false,
@@ -166,6 +167,15 @@ export function world(url: () => string) {
       mentionable: false,
       flags: 0,
     };
+    // Discord makes one for each bot that is invited with permissions.
+    const managed = {
+      ...everyone,
+      id: botRole,
+      name: bot.username,
+      managed: true,
+      position: 1,
+      tags: { bot_id: bot.id },
+    };
     return {
       id: guildId,
       name: "A guild",
@@ -183,7 +193,7 @@ export function world(url: () => string) {
       features: [],
       emojis: [],
       stickers: [],
-      roles: [everyone],
+      roles: [everyone, managed],
       joined_at: "2024-01-01T00:00:00.000Z",
       large: false,
       unavailable: false,
@@ -201,6 +211,7 @@ export function world(url: () => string) {
 
   return {
     bot,
+    botRole,
     guildId,
     general,
     thread,

@@ -42,7 +42,7 @@ export type FakeDiscord = Pick<ChatServer, "calls" | "violations" | "nextCall" |
     apiRoot: string;
     token: string;
     bot: { id: string };
-    guild: { id: string; general: string; thread: string };
+    guild: { id: string; general: string; thread: string; botRole: string };
     /** The channel of a person's direct messages. */
     dm(who: Person): string;
     addChannel(name: string): string;
@@ -380,7 +380,7 @@ export async function startFakeDiscord({
     apiRoot: `http://127.0.0.1:${server.port}/api`,
     token,
     bot: here.bot,
-    guild: { id: here.guildId, general: here.general.id, thread: here.thread.id },
+    guild: { id: here.guildId, general: here.general.id, thread: here.thread.id, botRole: here.botRole },
     ...server,
     ...gateway,
     dm: (who) => here.dm(here.person(who)).id,

@@ -4,11 +4,11 @@ import {
   type Attachment,
   type Button,
   type Chat,
-  type Ears,
-  type Heard,
+  type InboundHandler,
+  type InboundMessage,
+  type OutboundMessage,
   type Person,
   type Place,
-  type Said,
   SendFault,
 } from "../../../src/core/chat.ts";
 import type { Clock } from "../../../src/core/ports.ts";
@@ -87,10 +87,10 @@ export function createLocalChat(options: {
   sendsOnce?: boolean;
 }): LocalChat {
   const { platform = "telegram", clock, longest = 4_096, editEveryMs = 1_000, sendsOnce = false } = options;
-  type Waiting = { name: string; bring(ears: Ears): Promise<void>; taken: PromiseWithResolvers<void> };
-  type Connection = { alive: boolean; ears: Ears | null; busy: Set<string>; quiet: Set<() => void> };
+  type Waiting = { name: string; bring(handler: InboundHandler): Promise<void>; taken: PromiseWithResolvers<void> };
+  type Connection = { alive: boolean; handler: InboundHandler | null; busy: Set<string>; quiet: Set<() => void> };
   const lanes = new Map<string, Waiting[]>();
-  const said = new Map<string, Heard>();
+  const said = new Map<string, InboundMessage>();
   const shown: Shown[] = [];
   const traps: Trap[] = [];
   const limits = new Map<string, number>();
@@ -104,7 +104,7 @@ export function createLocalChat(options: {
 
   // ── People ──────────────────────────────────────────────────────────────────────────────────────────
 
-  function bring(place: Place, name: string, how: (ears: Ears) => Promise<void>): Promise<void> {
+  function bring(place: Place, name: string, how: (handler: InboundHandler) => Promise<void>): Promise<void> {
     const lane = lanes.get(laneOf(place)) ?? [];
     lanes.set(laneOf(place), lane);
     const taken = Promise.withResolvers<void>();
@@ -117,9 +117,9 @@ export function createLocalChat(options: {
     const waiting = lanes.get(lane) ?? [];
     if (mine.busy.has(lane)) return;
     mine.busy.add(lane);
-    for (let [next] = waiting; next && mine.ears; [next] = waiting) {
+    for (let [next] = waiting; next && mine.handler; [next] = waiting) {
       deliveries.push(next.name);
-      const ok = await next.bring(mine.ears).then(
+      const ok = await next.bring(mine.handler).then(
         () => true,
         () => false,
       );
@@ -133,14 +133,14 @@ export function createLocalChat(options: {
     for (const done of mine.quiet) done();
   }
 
-  function heardOf(text: string, { from = ANNA, place = dm(from), message, ...more }: Saying): Heard {
+  function heardOf(text: string, { from = ANNA, place = dm(from), message, ...more }: Saying): InboundMessage {
     const name = message ?? `m${++names}`;
     const heard = { message: name, place, from, text, attachments: [], addressed: true, ...more };
     said.set(name, heard);
     return heard;
   }
 
-  function known(message: string): Heard {
+  function known(message: string): InboundMessage {
     const heard = said.get(message);
     if (!heard) throw new Error(`Nobody said ${message}.`);
     return heard;
@@ -150,7 +150,7 @@ export function createLocalChat(options: {
 
   function connect(tick: () => void = () => {}): ReturnType<LocalChat["connect"]> {
     if (connection) connection.alive = false;
-    const mine: Connection = { alive: true, ears: null, busy: new Set(), quiet: new Set() };
+    const mine: Connection = { alive: true, handler: null, busy: new Set(), quiet: new Set() };
     connection = mine;
 
     /** What a dead process does has no effect, and it never hears of it. */
@@ -190,7 +190,7 @@ export function createLocalChat(options: {
       }
     }
 
-    function check({ text, buttons = [] }: Said) {
+    function check({ text, buttons = [] }: OutboundMessage) {
       if (!text.trim()) violations.push("an empty message");
       if (text.length > longest) violations.push(`a message of ${text.length} characters`);
       for (const { label, data } of buttons.flat())
@@ -204,7 +204,7 @@ export function createLocalChat(options: {
     }
 
     async function stop() {
-      mine.ears = null;
+      mine.handler = null;
       if (mine.busy.size)
         await new Promise<void>((resolve) => {
           mine.quiet.add(() => {
@@ -217,9 +217,9 @@ export function createLocalChat(options: {
       platform,
       longest,
       editEveryMs,
-      async start(ears) {
+      async start(handler) {
         if (!mine.alive) return never();
-        mine.ears = ears;
+        mine.handler = handler;
         for (const lane of lanes.keys()) void pump(mine, lane);
       },
       stop,
@@ -252,13 +252,13 @@ export function createLocalChat(options: {
       async offer(commands) {
         menu = commands.map(({ name }) => name);
       },
-      health: () => ({ platform, connected: mine.ears !== null && !isOut, heardAt: null, error: "" }),
+      health: () => ({ platform, connected: mine.handler !== null && !isOut, heardAt: null, error: "" }),
       async close() {
-        mine.ears = null;
+        mine.handler = null;
         mine.alive = false;
       },
       kill() {
-        mine.ears = null;
+        mine.handler = null;
         mine.alive = false;
       },
     };
@@ -269,29 +269,29 @@ export function createLocalChat(options: {
     connect,
     async say(text, saying = {}) {
       const heard = heardOf(text, saying);
-      await bring(heard.place, heard.message, (ears) => ears.heard(heard));
+      await bring(heard.place, heard.message, (handler) => handler.onMessage(heard));
       return heard.message;
     },
     edit(message, text) {
       const heard = { ...known(message), text };
       said.set(message, heard);
-      return bring(heard.place, message, (ears) => ears.edited(heard));
+      return bring(heard.place, message, (handler) => handler.onEdit(heard));
     },
     remove(message) {
       const { place } = known(message);
-      return bring(place, message, (ears) => ears.deleted(place, message));
+      return bring(place, message, (handler) => handler.onDelete(place, message));
     },
     redeliver(message) {
       const heard = known(message);
-      return bring(heard.place, message, (ears) => ears.heard(heard));
+      return bring(heard.place, message, (handler) => handler.onMessage(heard));
     },
     async press(message, label, by = ANNA) {
       const found = shown.find((one) => one.message === message);
       const all = found?.buttons.flat() ?? [];
       const button = all.find((one) => one.label === label || one.data === label) ?? { data: label };
       if (!found) throw new Error(`We have not sent ${message}.`);
-      if (!connection?.ears) return never();
-      return connection.ears.pressed({ data: button.data, place: found.place, from: by, message });
+      if (!connection?.handler) return never();
+      return connection.handler.onPress({ data: button.data, place: found.place, from: by, message });
     },
     sent: (place) => shown.filter((one) => !one.removed && (!place || laneOf(one.place) === laneOf(place))),
     texts: (place) =>

@@ -1,7 +1,9 @@
 // What a client of a run is told: each entry of its turn as the events of the wire contract. Kept small, because every
 // viewer has one: a thousand of them hold no texts.
+
 import { newRun, type Run, takeEntry } from "../../../core/run.ts";
 import type { Entry, Scope } from "../../../core/session.ts";
+import { childSession } from "../../../core/session-key.ts";
 
 export type RunEvent = { event: string; [field: string]: unknown };
 type Use = { tool: string; preview: string; command: string; goals: string[]; startedAt: number };
@@ -41,7 +43,7 @@ export function createReporter({ id, session, showReasoning }: Reporting, childR
   }
 
   const childrenOf = (turn: string, call: string, { goals }: Use) =>
-    goals.map((goal, i) => ({ goal, child_session_id: `${session}/child/${turn}.${call}.${i}` }));
+    goals.map((goal, i) => ({ goal, child_session_id: childSession(session, turn, call, i) }));
 
   /** Each model call of a turn is given the same: it is told once. */
   function recalledIn(entry: Entry): RunEvent[] {

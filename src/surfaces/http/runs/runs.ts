@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { SCOPES } from "../../../conversation/choice.ts";
 import type { Run } from "../../../core/run.ts";
-import type { Ask, Entry } from "../../../core/session.ts";
+import { type Ask, type Entry, MODES } from "../../../core/session.ts";
 import { type Conversation, message, messages, readConversation, toHistory } from "../openai/messages.ts";
 import { isOver } from "../openai/openai-turn.ts";
 import { problem } from "../server/problem.ts";
@@ -35,7 +35,7 @@ const startBody = z.looseObject({
   model: z.string().max(200).nullish(),
   provider: z.string().max(50).nullish(),
   model_options: modelOptions.nullish(),
-  mode: z.enum(["interrupt", "queue", "steer"]).nullish(),
+  mode: z.enum(MODES).nullish(),
 });
 const approvalBody = z.looseObject({
   choice: z.unknown().optional(),

@@ -1,9 +1,11 @@
 // What every route that starts a turn shares: headers, sessions, models, and the door into the runtime.
+
 import { createHash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import * as z from "zod";
 import type { AcceptRequest, Receipt, Runtime } from "../../../core/runtime.ts";
 import type { Entry, ModelOptions } from "../../../core/session.ts";
+import { RUN } from "../../../core/session-key.ts";
 import { problem } from "../server/problem.ts";
 import { type Api, draining, type Place } from "../server/route.ts";
 
@@ -130,7 +132,7 @@ async function continueFrom(
     const text = `There is no response ${JSON.stringify(previous.slice(0, 50))} to go on from; it may have been deleted.`;
     throw problem(404, "previous_response_not_found", text, { param: "previous_response_id" });
   }
-  const session = `run_${createHash("sha256").update(`fork\0${previous}\0${key}`).digest("hex").slice(0, 32)}`;
+  const session = `${RUN}${createHash("sha256").update(`fork\0${previous}\0${key}`).digest("hex").slice(0, 32)}`;
   const last = (await runtime.turn(run.joined ?? run.id)).at(-1)?.seq ?? 0;
   const isNewer = (entry: Entry) => entry.kind === "accepted" && !entry.input.task;
   const newer = (await runtime.entries(run.session, last, 1_000)).some(isNewer);

@@ -1,6 +1,8 @@
 // /api/jobs: what the scheduler does and when, for `hermes cron` and for programs.
+
 import * as z from "zod";
 import type { Job, Refused, RunningJobs } from "../../../core/jobs.ts";
+import { jobSession } from "../../../core/session-key.ts";
 import { idempotencyKeyOf, sessionId } from "../runs/start.ts";
 import { problem } from "../server/problem.ts";
 import { ok, type Route, route } from "../server/route.ts";
@@ -93,13 +95,11 @@ export function jobRoutes(jobs: RunningJobs): Route[] {
       },
       async handle({ params: { id = "" }, headers }) {
         const { turn } = allowed(await jobs.runNow(id, idempotencyKeyOf(headers)));
-        return { status: 202, body: { run_id: turn, status: "started", session_id: sessionOf(id) } };
+        return { status: 202, body: { run_id: turn, status: "started", session_id: jobSession(id) } };
       },
     }),
   ];
 }
-
-const sessionOf = (id: string) => `agent:main:schedule:${id}`;
 
 function allowed<T extends object>(result: T | Refused): T {
   if ("refused" in result) throw problem(STATUS[result.refused], CODE[result.refused], result.why);
@@ -115,7 +115,7 @@ const shown = ({ when, ...job }: Job) => ({
   zone: "cron" in when ? when.zone : null,
   at: "at" in when ? when.at / 1_000 : null,
   deliver_to: job.route,
-  session_id: sessionOf(job.id),
+  session_id: jobSession(job.id),
   model: job.model,
   unattended: job.unattended,
   catch_up: job.catchUp,

@@ -1,8 +1,10 @@
 // The runtime over HTTP, method by method and unchanged, so that a terminal elsewhere can work as if it were here. Like the
 // runtime, and unlike the routes for people, it says false where nothing was to be done, and takes sessions that are still new.
+
 import * as z from "zod";
 import { placeOf } from "../../../core/cursor.ts";
 import type { AcceptRequest } from "../../../core/runtime.ts";
+import { MODES } from "../../../core/session.ts";
 import { idempotencyKeyOf, one, sessionId, sessionKeyOf } from "../runs/start.ts";
 import { parse } from "../server/body.ts";
 import { problem } from "../server/problem.ts";
@@ -21,7 +23,7 @@ const by = z.string().min(1).max(256).optional();
 const messageBody = z.looseObject({
   text: z.string(),
   key: z.string().optional(),
-  mode: z.enum(["interrupt", "queue", "steer"]),
+  mode: z.enum(MODES),
   by,
   attended: z.boolean().optional(),
   unattended: z.enum(["deny", "allow"]).optional(),

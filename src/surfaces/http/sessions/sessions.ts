@@ -1,8 +1,11 @@
 // /api/sessions: list, search, make, read, rename, fork, delete, and talk in a session.
+
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import * as z from "zod";
 import type { SessionPage, SessionPlace, SessionSummary } from "../../../core/ports.ts";
 import type { Receipt, Runtime } from "../../../core/runtime.ts";
+import { MODES } from "../../../core/session.ts";
+import { apiSession } from "../../../core/session-key.ts";
 import { isOver, watchTurn, whileWaiting } from "../openai/openai-turn.ts";
 import { usageOf } from "../runs/events.ts";
 import { begin, echo, modelOf, sessionId } from "../runs/start.ts";
@@ -29,7 +32,7 @@ const forkBody = z.looseObject({
 const chatBody = z.looseObject({
   message: z.string().nullish(),
   input: z.string().nullish(),
-  mode: z.enum(["interrupt", "queue", "steer"]).nullish(),
+  mode: z.enum(MODES).nullish(),
   model: z.string().max(200).nullish(),
   instructions: z.string().max(1_000_000).nullish(),
 });
@@ -47,7 +50,7 @@ const saidQuery = z.object({ after: z.coerce.number().min(0).default(0), limit: 
 
 export function sessionRoutes(api: Api): Route[] {
   const { runtime, settings } = api;
-  const newSession = () => `agent:main:api:dm:${api.newKey()}`;
+  const newSession = () => apiSession(api.newKey());
   const found = async (id: string) => {
     const summary = await runtime.summary(id);
     if (!summary) throw unknown(id);

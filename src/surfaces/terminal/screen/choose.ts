@@ -1,7 +1,7 @@
 // A list to choose from, above the editor: type to filter, arrows and Enter to choose, Esc for nothing.
 import { fuzzyFilter, Key, matchesKey, SelectList, truncateToWidth } from "@earendil-works/pi-tui";
+import type { Choice } from "../../../conversation/commands/command.ts";
 import { oneLine } from "../clean.ts";
-import type { Choice } from "../view.ts";
 import type { Look } from "./transcript.ts";
 
 type Open = { title: string; choices: Choice[]; filter: string; list: SelectList; choose(value: string | null): void };

@@ -1,5 +1,7 @@
 // What keys do. A text stays in the editor until it is durable; what is typed meanwhile comes after it.
+
 import { isKeyRelease, Key, matchesKey } from "@earendil-works/pi-tui";
+import { MODE } from "../../../conversation/modes.ts";
 import type { Answer } from "../../../core/runtime.ts";
 import type { Facts } from "../facts.ts";
 import type { openHistory } from "../history.ts";
@@ -206,6 +208,6 @@ function labelOf(answering: boolean, facts: Facts | null): string {
   if (answering) return "your answer · Alt+Enter: a message instead";
   if (!facts?.turn) return "";
   if (facts.asking.length) return "choose above, or type a message · Esc stops";
-  const does = { interrupt: "Enter interrupts", queue: "Enter queues", steer: "Enter steers" }[facts.mode];
-  return `${does} · Alt+Enter ${facts.mode === "interrupt" ? "queues" : "interrupts"} · Esc stops`;
+  const { enter, other } = MODE[facts.mode];
+  return `Enter ${enter} · Alt+Enter ${MODE[other].enter} · Esc stops`;
 }

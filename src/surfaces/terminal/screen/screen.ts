@@ -1,8 +1,9 @@
 // The screen of `hermes chat`, the view on pi-tui: a transcript that only grows, below it what moves, then the choices of a
 // question, the editor, what waits, and the status bar.
+
+import { TERMINAL_COMMANDS } from "../../../conversation/commands/commands.ts";
 import { messageOf } from "../../../core/errors.ts";
 import type { Usage } from "../../../core/session.ts";
-import { COMMANDS } from "../commands.ts";
 import type { Facts } from "../facts.ts";
 import { openHistory } from "../history.ts";
 import type { Settings, Surface } from "../open.ts";
@@ -48,7 +49,7 @@ export function openScreen(options: ScreenOptions): Surface {
   const question = createQuestion();
   const chooser = createChooser(look);
   const editor = new Prompt(frame.tui, look.theme.editor);
-  editor.setAutocompleteProvider(createCompletion(COMMANDS, options.cwd));
+  editor.setAutocompleteProvider(createCompletion(TERMINAL_COMMANDS, options.cwd));
   const keyboard = createKeyboard({
     editor,
     question,

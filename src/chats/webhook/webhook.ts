@@ -4,9 +4,18 @@
 // X-Hermes-Timestamp. Older or newer than five minutes, or seen before: refused.
 import { createHmac, timingSafeEqual } from "node:crypto";
 import * as z from "zod";
-import { type Attachment, type Chat, type Ears, type Heard, type Place, type Said, SendFault } from "../core/chat.ts";
-import { messageOf } from "../core/errors.ts";
-import type { Clock, Log } from "../core/ports.ts";
+import {
+  type Attachment,
+  type Chat,
+  type InboundHandler,
+  type InboundMessage,
+  type OutboundMessage,
+  type Place,
+  SendFault,
+} from "../../core/chat.ts";
+import { messageOf } from "../../core/errors.ts";
+import type { Clock, Log } from "../../core/ports.ts";
+import type { Receive } from "../shared/channel.ts";
 
 type Options = {
   secret: string;
@@ -17,9 +26,10 @@ type Options = {
 };
 export type WebhookChat = Chat & {
   /** One request, as it came. */
-  receive(raw: Uint8Array, headers: Readonly<Record<string, string | string[] | undefined>>): Promise<Received>;
+  receive: Receive;
 };
-type Received = { status: number; body: Record<string, unknown> };
+type Headers = Parameters<Receive>[1];
+type Received = Awaited<ReturnType<Receive>>;
 
 const AGE_MS = 300_000;
 const MOST_SEEN = 10_000;
@@ -44,25 +54,25 @@ const message = z.strictObject({
 
 export function createWebhook({ secret, url, clock, log }: Options): WebhookChat {
   const seen = new Map<string, number>();
-  let ears: Ears | null = null;
+  let handler: InboundHandler | null = null;
   let heardAt: number | null = null;
   let error = "";
   let sent = 0;
   const sign = (timestamp: string, body: Uint8Array | string) =>
     `sha256=${createHmac("sha256", secret).update(`${timestamp}.`).update(body).digest("hex")}`;
 
-  async function receive(raw: Uint8Array, headers: Parameters<WebhookChat["receive"]>[1]): Promise<Received> {
+  async function receive(raw: Uint8Array, headers: Headers): Promise<Received> {
     const wrong = unsigned(raw, headers);
     if (wrong) return refused(401, wrong);
     const signature = String(headers["x-hermes-signature"]);
     if (seen.has(signature)) return refused(409, "This request was made before; sign it anew to send it again.");
-    if (!ears) return refused(503, "Not listening just now; try again.");
+    if (!handler) return refused(503, "Not listening just now; try again.");
     remember(signature);
     const parsed = message.safeParse(jsonOf(raw));
     if (!parsed.success) return refused(400, z.prettifyError(parsed.error).slice(0, 300));
     heardAt = clock.now();
     try {
-      return await hear(ears, parsed.data);
+      return await dispatch(handler, parsed.data);
     } catch (trouble) {
       seen.delete(signature); // nothing was taken: the same request may come again
       log("warn", "webhook.untaken", { error: messageOf(trouble) });
@@ -70,7 +80,7 @@ export function createWebhook({ secret, url, clock, log }: Options): WebhookChat
     }
   }
 
-  function unsigned(raw: Uint8Array, headers: Parameters<WebhookChat["receive"]>[1]): string | null {
+  function unsigned(raw: Uint8Array, headers: Headers): string | null {
     const timestamp = headers["x-hermes-timestamp"];
     const given = headers["x-hermes-signature"];
     if (typeof timestamp !== "string" || typeof given !== "string" || !/^\d{1,12}$/.test(timestamp))
@@ -124,7 +134,7 @@ export function createWebhook({ secret, url, clock, log }: Options): WebhookChat
     }
   }
 
-  const shape = ({ text, buttons }: Said) => ({ text, ...(buttons && { buttons }) });
+  const shape = ({ text, buttons }: OutboundMessage) => ({ text, ...(buttons && { buttons }) });
 
   return {
     platform: "webhook",
@@ -132,53 +142,53 @@ export function createWebhook({ secret, url, clock, log }: Options): WebhookChat
     editEveryMs: 2_000,
     receive,
     async start(given) {
-      ears = given;
+      handler = given;
     },
     async stop() {
-      ears = null;
+      handler = null;
     },
-    async send(place, said, key, signal) {
+    async send(place, message, key, signal) {
       const name = `${clock.now().toString(36)}-${sent++}`;
-      await post(place, { event: "message", message: name, ...shape(said) }, key, signal);
+      await post(place, { event: "message", message: name, ...shape(message) }, key, signal);
       return name;
     },
-    edit: (place, name, said, signal) =>
-      post(place, { event: "edited", message: name, ...shape(said) }, `${name}.${hashOf(said.text)}`, signal),
+    edit: (place, name, message, signal) =>
+      post(place, { event: "edited", message: name, ...shape(message) }, `${name}.${hashOf(message.text)}`, signal),
     remove: (place, name, signal) => post(place, { event: "deleted", message: name }, `${name}.gone`, signal),
     typing: async () => {},
     offer: async () => {},
-    health: () => ({ platform: "webhook", connected: ears !== null && error === "", heardAt, error }),
+    health: () => ({ platform: "webhook", connected: handler !== null && error === "", heardAt, error }),
     async close() {
-      ears = null;
+      handler = null;
     },
   };
 }
 
-async function hear(ears: Ears, said: z.output<typeof message>): Promise<Received> {
-  const { chat, thread, kind, user, text } = said;
+async function dispatch(handler: InboundHandler, request: z.output<typeof message>): Promise<Received> {
+  const { chat, thread, kind, user, text } = request;
   const place: Place = thread === undefined ? { kind, chat } : { kind: "thread", chat, thread };
-  const heard: Heard = {
-    message: said.id,
+  const inbound: InboundMessage = {
+    message: request.id,
     place,
     from: user,
     text,
-    addressed: said.addressed,
-    attachments: said.attachments.map(attachmentOf),
+    addressed: request.addressed,
+    attachments: request.attachments.map(attachmentOf),
   };
-  switch (said.event) {
+  switch (request.event) {
     case "message":
-      await ears.heard(heard);
+      await handler.onMessage(inbound);
       break;
     case "edited":
-      await ears.edited(heard);
+      await handler.onEdit(inbound);
       break;
     case "deleted":
-      await ears.deleted(place, said.id);
+      await handler.onDelete(place, request.id);
       break;
     case "pressed":
       return {
         status: 200,
-        body: { text: await ears.pressed({ data: said.data, place, from: user, message: said.id }) },
+        body: { text: await handler.onPress({ data: request.data, place, from: user, message: request.id }) },
       };
   }
   return { status: 202, body: { status: "accepted" } };

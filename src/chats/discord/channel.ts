@@ -1,0 +1,18 @@
+import { section, text } from "../../platform/setting-kinds.ts";
+import { defineChannel, peopleSettings } from "../shared/channel.ts";
+
+export const discord = defineChannel({
+  label: "Discord",
+  for: "people",
+  settings: section({ token: text().optional(), ...peopleSettings(/^\d+$/, "a numeric user id") }),
+  variables: {
+    DISCORD_BOT_TOKEN: "token",
+    DISCORD_API_ROOT: "api_root",
+    DISCORD_ALLOWED_USERS: "allowed_users",
+  },
+  secretOf: ({ token }) => token,
+  open: async ({ token = "", api_root: apiRoot }, { notes, ...world }) => {
+    const [{ createDiscord }, { cursorsIn }] = await Promise.all([import("./discord.ts"), import("./cursors.ts")]);
+    return createDiscord({ ...world, token, apiRoot, cursors: cursorsIn(notes) });
+  },
+});

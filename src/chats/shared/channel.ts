@@ -1,0 +1,49 @@
+// What the rest of the program knows of a chat channel before it is opened. `channels.ts` is the table of them.
+
+import * as z from "zod";
+import type { Chat } from "../../core/chat.ts";
+import type { Clock, Log, Notes, Random } from "../../core/ports.ts";
+import { MODES } from "../../core/session.ts";
+import { ids, oneOf, webAddress } from "../../platform/setting-kinds.ts";
+
+export type Channel<Settings extends z.ZodType = z.ZodType> = {
+  /** As its people write it. */
+  label: string;
+  /** Who is at the other end. `people`: the configuration lists who may talk, and one process has the token. `program`: whoever
+   *  knows the secret says who is talking, and nobody is there to be asked. */
+  for: "people" | "program";
+  /** The section `gateway.<name>` of the configuration. */
+  settings: Settings;
+  /** Variables of the environment, and the keys of the section that they set. */
+  variables: Readonly<Record<string, string>>;
+  /** By which the platform knows us. Undefined: the channel is not configured. */
+  secretOf(settings: z.output<Settings>): string | undefined;
+  /** Loads what the channel needs: most processes open none. */
+  open(settings: z.output<Settings>, world: ChannelWorld): Promise<Chat>;
+};
+
+type ChannelWorld = {
+  clock: Clock;
+  log: Log;
+  random: Random;
+  notes: Notes;
+  /** For a platform that posts to us: what answers its requests to `/channels/<name>`. */
+  listen(receive: Receive): void;
+};
+
+/** One request as it came, and what to answer. */
+export type Receive = (
+  raw: Uint8Array,
+  headers: Readonly<Record<string, string | string[] | undefined>>,
+) => Promise<{ status: number; body: Record<string, unknown> }>;
+
+/** The settings that all channels for people have. `shape`: of a user's id. */
+export const peopleSettings = (shape: RegExp, needs: string) => ({
+  api_root: webAddress().optional(),
+  allowed_users: ids(shape, needs),
+  admin_users: ids(shape, needs),
+  busy_input_mode: oneOf(...MODES).optional(),
+});
+
+/** Keeps the type of the settings, which a plain annotation would lose. */
+export const defineChannel = <Settings extends z.ZodType>(channel: Channel<Settings>): Channel<Settings> => channel;

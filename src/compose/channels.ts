@@ -1,0 +1,66 @@
+// The chat channels as configured: how they are opened, who may talk there, and which sessions they answer.
+import * as z from "zod";
+import { CHANNELS } from "../chats/channels.ts";
+import type { Config } from "../config/schema.ts";
+import type { Chat } from "../core/chat.ts";
+import { ConfigError } from "../core/errors.ts";
+import { MODES } from "../core/session.ts";
+import { parseKey } from "../core/session-key.ts";
+import { clock } from "../platform/clock.ts";
+import { lockToken } from "../platform/token-lock.ts";
+import type { Door } from "../surfaces/http/runtime/channels.ts";
+import type { Running } from "./runtime.ts";
+
+/** Opens each that has its secret. `doors`: where platforms post to us. */
+export async function openChannels(running: Running, doors: Map<string, Door>): Promise<Chat[]> {
+  const { config, home, log, engine } = running;
+  const chats: Chat[] = [];
+  for (const [name, channel] of CHANNELS) {
+    const settings = settingsOf(config, name);
+    const secret = channel.secretOf(settings);
+    if (secret === undefined) continue;
+    // One process for each bot: two that listen with the same token take each other's messages.
+    if (channel.for === "people") {
+      const unlock = lockToken(secret, home.dir);
+      if (!unlock)
+        throw new ConfigError(`Another gateway on this machine uses the same ${channel.label} token; stop it first.`);
+      running.defer(unlock);
+    }
+    const listen = (door: Door) => void doors.set(name, door);
+    chats.push(await channel.open(settings, { clock, log, random: Math.random, notes: engine.notes, listen }));
+  }
+  return chats;
+}
+
+export function listsOf(config: Config, platform: string) {
+  if (CHANNELS.get(platform)?.for === "program") return { allowed: ["*"], admins: [] };
+  const { allowed_users: allowed = [], admin_users: admins = [] } = peopleOf(config, platform);
+  return { allowed, admins };
+}
+
+export const busyModeOf = (config: Config, platform: string) =>
+  peopleOf(config, platform).busy_input_mode ?? config.display.busy_input_mode;
+
+/** Nobody sits behind a program: nobody presses a button there. */
+export const unattendedOf = (config: Config, platform: string) =>
+  CHANNELS.get(platform)?.for === "program" ? config.approvals.unattended : undefined;
+
+/** Whether answers can be delivered to that session. */
+export const deliversBy =
+  (config: Config) =>
+  (session: string): boolean => {
+    const key = parseKey(session);
+    return key.of === "chat" && CHANNELS.get(key.platform)?.secretOf(settingsOf(config, key.platform)) !== undefined;
+  };
+
+const settingsOf = ({ gateway }: Config, name: string): unknown => Reflect.get(gateway, name);
+
+const people = z
+  .object({
+    allowed_users: z.array(z.string()),
+    admin_users: z.array(z.string()),
+    busy_input_mode: z.enum(MODES),
+  })
+  .partial();
+
+const peopleOf = (config: Config, platform: string) => people.parse(settingsOf(config, platform) ?? {});

@@ -1,0 +1,91 @@
+// Commands about what the agent asks, and about what was allowed.
+import type { Answer, Runtime } from "../../core/runtime.ts";
+import type { Grant } from "../../core/session.ts";
+import { choiceAnswer, SCOPES } from "../choice.ts";
+import type { Command, CommandContext, Outcome, Question } from "./command.ts";
+
+export const answerCommands: readonly Command[] = [
+  {
+    name: "approve",
+    on: "everywhere",
+    argument: `[${SCOPES.join(" | ")}]`,
+    description: "yes to what is asked: once, session or always",
+    complete: SCOPES,
+    once: "look",
+    run: (context, rest) =>
+      answer(context, ({ kind, choices }) => {
+        const choice = rest.toLowerCase() || "once";
+        return kind === "approval" && choice !== "deny" && choices.includes(choice) ? choiceAnswer(kind, choice) : null;
+      }),
+  },
+  {
+    name: "deny",
+    on: "everywhere",
+    argument: "[reason]",
+    description: "no to what is asked, and why",
+    once: "look",
+    run: (context, rest) =>
+      answer(context, () => ({ allow: false, text: rest ? `The user said no: ${rest}` : "The user said no." })),
+  },
+  {
+    name: "answer",
+    on: "chat",
+    argument: "WORDS",
+    description: "answer a question in your own words",
+    once: "look",
+    run: (context, rest) =>
+      rest
+        ? answer(context, ({ kind }) => (kind === "question" ? choiceAnswer(kind, rest) : null))
+        : { text: "What is the answer? /answer your words" },
+  },
+  {
+    name: "grants",
+    on: "everywhere",
+    argument: "[revoke <number> | all]",
+    description: "what is allowed for the rest of this conversation; revoke takes it back",
+    complete: ["revoke all"],
+    once: "look",
+    run: async ({ runtime, session, by }, rest) => ({ text: await grants(runtime, session, rest, by) }),
+  },
+];
+
+/** `how` says what the words come to; null: they are no answer to this question. */
+async function answer(
+  { runtime, session, by, asked: seen, mayAnswer, surface }: CommandContext,
+  how: (question: Question) => Answer | null,
+): Promise<Outcome> {
+  const asked = await seen();
+  if (!asked) return { text: NOTHING_ASKED };
+  const { question } = asked;
+  const given = how(question);
+  const refused = await mayAnswer(asked, given);
+  if (refused) return { refused };
+  if (!given) return { refused: `That is no answer to this. ${howTo(question)}` };
+  const first = await runtime.answer({ session, call: question.call, ...given, by });
+  if (!first) return { text: DECIDED };
+  return surface === "chat" ? { text: thanks(given) } : {}; // a screen shows how it was decided
+}
+
+const NOTHING_ASKED = "Nothing is asked just now.";
+export const DECIDED = "This was decided already.";
+
+export const thanks = ({ allow }: Pick<Answer, "allow">): string => (allow ? "👍" : "👎 Not run.");
+
+const howTo = ({ kind, choices }: Question) =>
+  kind === "question" ? "Say /answer and your words." : `Say one of: ${choices.join(", ")}.`;
+
+/** `/grants`, `/grants revoke 2`, `/grants revoke all` */
+async function grants(runtime: Runtime, session: string, rest: string, by: string): Promise<string> {
+  const held = await runtime.grants(session);
+  if (!held.length) return "Nothing is allowed for the rest of this conversation. Rules for good are in policy.yaml.";
+  const [verb = "", which = ""] = rest.trim().toLowerCase().split(/\s+/);
+  if (verb === "") return `${held.map(grantLine).join("\n")}\n\nTake one back with /grants revoke 1, or all of them.`;
+  const chosen = which === "all" ? held : held.slice(Number(which) - 1, Number(which));
+  if (verb !== "revoke" || !/^(all|[1-9]\d{0,3})$/.test(which) || !chosen.length)
+    return `Say /grants revoke and a number from 1 to ${held.length}, or all.`;
+  for (const { call } of chosen) await runtime.revoke(session, call, by);
+  return `Taken back: it asks again.\n${chosen.map(grantLine).join("\n")}`;
+}
+
+const grantLine = ({ about: { command, cwd, hosts } }: Grant, index: number): string =>
+  `${index + 1}. ${command} in ${cwd}${hosts ? `, reaching ${hosts.join(", ")}` : ""}`;

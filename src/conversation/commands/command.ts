@@ -1,0 +1,108 @@
+// What a slash command is, what it works with, and what comes of it.
+import type { Answer, Runtime, Status } from "../../core/runtime.ts";
+import type { Image, Mode, Task, Usage } from "../../core/session.ts";
+import type { Spent } from "../spent.ts";
+
+export type Question = Status["asking"][number];
+export type Asked = { turn: string; question: Question };
+export type Choice = { value: string; label: string; description?: string };
+/** `name`: what a person says to mean this session. */
+export type Listed = { session: string; name: string; title: string; updatedAt: number; active: boolean };
+
+/** What every surface gives a command to work with. */
+export type CommandContext = {
+  surface: "terminal" | "chat" | "web";
+  runtime: Runtime;
+  session: string;
+  /** Who typed the command, as the journal names them. */
+  by: string;
+  isAdmin: boolean;
+  /** What can be typed here. */
+  help(): string;
+  now(): number;
+  /** What a message does while a turn runs. */
+  mode(): Mode | Promise<Mode>;
+  setMode(mode: Mode): void | Promise<void>;
+  /** Who answers in this session. */
+  model(): string | Promise<string>;
+  /** Undefined: the configured one. */
+  setModel(name: string | undefined): void | Promise<void>;
+  models(): readonly string[] | Promise<readonly string[]>;
+  /** What the agent can look up. */
+  skills(): Promise<string>;
+  spent(): Promise<readonly Spent[]>;
+  /** Null: nobody has said what that model costs. Not there: prices are not shown here. */
+  costOf?(model: string, usage: Usage): number | null;
+  /** What the person calls this session, if that is something to show. */
+  name?: string;
+  /** The sessions that the person can go back to, newest first. */
+  sessions(): Promise<readonly Listed[]>;
+  /** The one that the person means. Null: there is no such session. */
+  findSession(words: string): Promise<string | null>;
+  /** A new session for the person to go on in. */
+  newSession(): string | Promise<string>;
+  /** This session is left for another one. */
+  left(): void | Promise<void>;
+  /** `shown`: the surface shows by itself that the turn stops. */
+  stop(scope: "turn" | "tree"): Promise<"nothing" | "ending" | "stopped" | "shown">;
+  /** The question that the person sees, and the turn that asks it. */
+  asked(): Asked | null | Promise<Asked | null>;
+  /** Why this person cannot give that answer; null: they can. */
+  mayAnswer(asked: Asked, given: Answer | null): string | null | Promise<string | null>;
+  /** Titles of the tasks that work beside this session. */
+  tasks(): Promise<readonly string[]>;
+  /** Lets the person choose; null: they chose nothing. Not there: the surface cannot ask like that. */
+  choose?(title: string, choices: Choice[]): Promise<string | null>;
+};
+export type TerminalContext = CommandContext & {
+  /** Writes this session to a file. Returns its path. */
+  exportTo(file: string, format: "md" | "json" | ""): Promise<string>;
+  leave(): void;
+};
+export type ChatContext = CommandContext & {
+  /** Begins a task beside this session. */
+  background(text: string): Promise<void>;
+  /** Restarts the gateway. Returns what will happen. */
+  restart(): Promise<string>;
+};
+
+/** What comes of a command. Each surface shows it in its own way. */
+export type Outcome = {
+  /** What is answered. Markdown. */
+  text?: string;
+  /** Nothing was done, and why. */
+  refused?: string;
+  /** The session to talk in from here on. `heading` is shown on top of it. */
+  open?: { session: string; heading?: string };
+  /** A message that was taken back, to be changed and sent again. */
+  draft?: string;
+  /** A message to send now. */
+  send?: { text: string; mode: Mode; images?: Image[]; task?: Task };
+  /** What this session is called now. */
+  title?: string;
+};
+
+type Row<Context> = {
+  name: string;
+  aliases?: readonly string[];
+  /** What may follow the name. */
+  argument?: string;
+  /** One line of at most 100 characters, which is what the menu of Discord takes. */
+  description: string;
+  /** What completes the argument. */
+  complete?: readonly string[];
+  /** It changes what a running turn stands on, so it waits for the turn's end: everywhere, or in chats. */
+  idle?: true | "chat";
+  /** Only for admins; at a terminal everybody is one. */
+  admin?: true;
+  /** In chats: it must not be done twice. After a crash in its middle somebody must look, or (`done`) the crash was all it wanted. */
+  once?: "look" | "done";
+  run(context: Context, rest: string): Outcome | Promise<Outcome>;
+};
+/** `screen`: where a person sees the conversation as it goes on, which is the terminal and a web page. */
+export type Command =
+  | (Row<CommandContext> & { on: "everywhere" })
+  | (Row<CommandContext> & { on: "screen" })
+  | (Row<TerminalContext> & { on: "terminal" })
+  | (Row<ChatContext> & { on: "chat" });
+export type CommandOn<Context> = Row<Context> & { on: Command["on"] };

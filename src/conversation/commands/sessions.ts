@@ -1,0 +1,129 @@
+// Commands that lead from one conversation to another. Nothing is deleted: each goes on in a session of its own.
+import { shortName } from "../../core/session-key.ts";
+import { rewind, undo } from "../rewind.ts";
+import type { Choice, Command, Listed } from "./command.ts";
+
+export const NO_SESSIONS = "There are no conversations yet.";
+const LONGEST_TITLE = 200;
+
+export const sessionCommands: readonly Command[] = [
+  {
+    name: "new",
+    on: "everywhere",
+    description: "begin a new conversation",
+    once: "look",
+    async run({ newSession, left }) {
+      await left();
+      return {
+        open: { session: await newSession(), heading: "✨ A new conversation. /resume brings the old one back." },
+      };
+    },
+  },
+  {
+    name: "sessions",
+    on: "chat",
+    description: "conversations of this chat; /resume 2 goes back to the second",
+    async run({ sessions, session }) {
+      const rows = await sessions();
+      const line = ({ name, title, ...row }: Listed) =>
+        `${row.session === session ? "▸" : " "} ${name}. ${title || "(no title)"}`;
+      return { text: rows.map(line).join("\n") || NO_SESSIONS };
+    },
+  },
+  {
+    name: "resume",
+    on: "everywhere",
+    argument: "[name]",
+    description: "go on with another conversation",
+    idle: "chat",
+    async run({ runtime, session, sessions, findSession, choose, left, now }, rest) {
+      const rows = choose && !rest ? await sessions() : null;
+      if (rows?.length === 0) return { text: NO_SESSIONS };
+      const chosen = rows && choose ? await pickSession(rows, choose, now()) : await findSession(rest);
+      if (chosen === null) return rows ? {} : { refused: "Which one? /sessions lists them." };
+      if (chosen !== session) await left();
+      const { title = "" } = (await runtime.summary(chosen)) ?? {};
+      return { open: { session: chosen, heading: `▸ ${title || "(no title)"}` } };
+    },
+  },
+  {
+    name: "title",
+    on: "everywhere",
+    argument: "WORDS",
+    description: "name this conversation",
+    async run({ runtime, session }, rest) {
+      if (!rest) return { text: (await runtime.summary(session))?.title || "It has no title yet." };
+      const title = rest.slice(0, LONGEST_TITLE);
+      if (!(await runtime.retitle(session, title))) return { refused: "Say something first." };
+      return { title, text: `📝 ${title}` };
+    },
+  },
+  {
+    name: "retry",
+    on: "everywhere",
+    description: "take your last message back and send it again",
+    idle: true,
+    once: "look",
+    async run({ runtime, session, newSession }) {
+      const back = await rewind(runtime, session, newSession);
+      if (!back) return { text: "There is nothing to retry." };
+      const { text, images = [] } = back.undone;
+      const heading = "Once more, from before your last message.";
+      return { open: { session: back.session, heading }, send: { text, mode: "queue", images } };
+    },
+  },
+  {
+    name: "undo",
+    on: "everywhere",
+    argument: "[files]",
+    description: "go back to before your last message, with the files; files: take that back for the files",
+    complete: ["files"],
+    idle: true,
+    once: "look",
+    async run({ runtime, session, newSession }, rest) {
+      if (rest.toLowerCase() === "files") return { text: await runtime.restoreFiles({ session }) };
+      const back = await undo(runtime, session, newSession);
+      if (!back) return { text: "There is nothing to undo." };
+      const heading = `Back to before your last message. All of it stays as ${shortName(session)}.`;
+      return { open: { session: back.session, heading }, draft: back.undone.text, text: back.files };
+    },
+  },
+  {
+    name: "branch",
+    on: "screen",
+    argument: "[title]",
+    description: "go on in a copy; this conversation stays as it is",
+    idle: true,
+    async run({ runtime, session, newSession }, rest) {
+      const { title = "" } = (await runtime.summary(session)) ?? {};
+      const next = await newSession();
+      const forked = await runtime.fork({ from: session, session: next, title: rest || title });
+      if (forked !== "forked") return { text: "There is nothing to branch from yet." };
+      return { open: { session: next, heading: `A branch of ${shortName(session)}, which stays as it is.` } };
+    },
+  },
+];
+
+/** Null: the person chose none. */
+export function pickSession(
+  rows: readonly Listed[],
+  choose: (title: string, choices: Choice[]) => Promise<string | null>,
+  now: number,
+): Promise<string | null> {
+  const choices = rows.map(({ session, name, title, updatedAt, active }) => ({
+    value: session,
+    label: title || "(no title)",
+    description: `${active ? "● " : ""}${ago(now - updatedAt)} · ${name}`,
+  }));
+  return choose("Which conversation?", choices);
+}
+
+const UNITS = [
+  { ms: 86_400_000, name: "d" },
+  { ms: 3_600_000, name: "h" },
+  { ms: 60_000, name: "min" },
+];
+function ago(ms: number): string {
+  const unit = UNITS.find((one) => ms >= one.ms);
+  return unit ? `${Math.floor(ms / unit.ms)} ${unit.name} ago` : "just now";
+}

@@ -1,0 +1,39 @@
+// The busy modes: what a message does to a session whose turn runs. Their names are in core/session.ts, what they do is in
+// core/turn.ts; everything that people are told about them is here. A new mode is a row in each of the three files.
+import { type Applied, MODES, type Mode } from "../core/session.ts";
+
+type ModeWords = {
+  /** What the person is told whose message was taken like that. */
+  taken: string;
+  /** What the Enter key does then. */
+  enter: string;
+  /** What Alt+Enter does instead. */
+  other: Mode;
+  /** `/queue WORDS`: what is said of a command that sends one message in this mode. */
+  command?: { description: string; asks: string };
+};
+
+export const MODE: Readonly<Record<Mode, ModeWords>> = {
+  interrupt: {
+    taken: "⚡ Interrupting current task. I'll respond to your message shortly.",
+    enter: "interrupts",
+    other: "queue",
+  },
+  queue: {
+    taken: "⏳ Queued for the next turn. I'll respond once the current task finishes.",
+    enter: "queues",
+    other: "interrupt",
+    command: { description: "say something as the next turn", asks: "What shall I queue?" },
+  },
+  steer: {
+    taken: "⏩ Steered into current run. Your message arrives after the next tool call.",
+    enter: "steers",
+    other: "interrupt",
+    command: { description: "say something into the running turn", asks: "What shall I steer with?" },
+  },
+};
+
+/** Empty: it began a turn, which is seen by itself. */
+export const takenText = (applied: Applied): string => (applied === "began" ? "" : MODE[applied].taken);
+
+export const modeNamed = (word: unknown): Mode | undefined => MODES.find((mode) => mode === word);
