@@ -1,9 +1,9 @@
 // An endpoint that was given up for another one is left alone for a while, each time for twice as long: every further try
 // costs somebody seconds.
 import type { Clock, Model } from "../core/ports.ts";
+import { backoff } from "../core/wait.ts";
 
-const FIRST_REST_MS = 60_000;
-const LONGEST_REST_MS = 3_600_000;
+const REST_MS = { first: 60_000, most: 3_600_000 };
 
 export type Breaker = {
   /** It is being left alone. */
@@ -17,7 +17,7 @@ export type Breaker = {
 
 export function createBreaker(clock: Clock): Breaker {
   // By endpoint, not by name: the same model may be served in two places.
-  const rests = new WeakMap<Model, { ms: number; since: number }>();
+  const rests = new WeakMap<Model, { times: number; ms: number; since: number }>();
   return {
     resting(model) {
       const rest = rests.get(model);
@@ -26,8 +26,8 @@ export function createBreaker(clock: Clock): Breaker {
     },
     doubtful: (model) => rests.has(model),
     rest(model) {
-      const ms = Math.min(LONGEST_REST_MS, (rests.get(model)?.ms ?? FIRST_REST_MS / 2) * 2);
-      rests.set(model, { ms, since: clock.now() });
+      const times = (rests.get(model)?.times ?? -1) + 1;
+      rests.set(model, { times, ms: backoff(times, REST_MS), since: clock.now() });
     },
     answered: (model) => void rests.delete(model),
   };

@@ -2,6 +2,7 @@
 // llm/classify.ts. Patience is a budget of time, which every answered step renews: where somebody waits it is short, where
 // nobody does (schedules, runs, chats) a night without network should cost nothing but the night.
 import type { Fault, FaultKind } from "../core/ports.ts";
+import { backoff } from "../core/wait.ts";
 
 /** So long, or so many tries in all. `asked`: so long where the provider itself asked for a wait. */
 type Patience = { ms: number; asked?: number } | { tries: number };
@@ -51,12 +52,10 @@ export const FALLBACK_MS = 15_000;
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = { attended: 10_000, unattended: 30_000 };
 
-/** Doubling, from half to all of it, so that many sessions do not come back together; never sooner than asked for, and
- *  then spread over a tenth more. */
+/** Never sooner than the provider asked for, and then spread over a tenth more. */
 export function waitMs(attempt: number, random: number, attended: boolean, asked = 0): number {
-  const longest = LONGEST_WAIT_MS[attended ? "attended" : "unattended"];
-  const backoff = Math.min(longest, FIRST_WAIT_MS * 2 ** Math.min(attempt - 1, 20)) * (0.5 + random / 2);
-  return Math.max(backoff, asked * (1 + random / 10));
+  const most = LONGEST_WAIT_MS[attended ? "attended" : "unattended"];
+  return Math.max(backoff(attempt - 1, { first: FIRST_WAIT_MS, most }, random), asked * (1 + random / 10));
 }
 
 /** What is left to try after this fault: `tries` of them were of its kind and `ms` went by with them. Null: nothing is. */

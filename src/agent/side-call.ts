@@ -1,6 +1,7 @@
 // A model call beside the turns: it may only answer, in so many characters and within so long. Whatever is heard beyond
 // that is not waited for.
 import type { Clock, Model, ModelRequest, ModelResult } from "../core/ports.ts";
+import { linked } from "../core/wait.ts";
 import { watchedCall } from "./watchdog.ts";
 
 type Asked = {
@@ -21,23 +22,17 @@ export async function askAside(asked: Asked, signal: AbortSignal): Promise<{ tex
   const messages = [{ role: "user" as const, text: asked.text }];
   const request: ModelRequest = { session, system, messages, tools: [], final: true };
   let heard = "";
-  const enough = new AbortController();
-  const stop = () => enough.abort();
+  const enough = linked([signal], { clock, ms: withinMs });
   const hear = {
     alive: () => {},
     reasoning: () => {},
     text: (text: string) => {
       heard += text;
-      if (heard.length >= longest) stop();
+      if (heard.length >= longest) enough.abort();
     },
   };
-  const over = new AbortController();
-  signal.addEventListener("abort", stop);
-  if (signal.aborted) stop();
-  void clock.sleep(withinMs, over.signal).then(stop);
   const end = await watchedCall({ clock, model, request, staleMs }, hear, enough.signal);
-  signal.removeEventListener("abort", stop);
-  over.abort("over");
+  enough.release();
   const whole = end.end === "answer" || heard.length >= longest;
   return { text: whole ? heard.slice(0, longest) : null, end };
 }

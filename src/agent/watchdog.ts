@@ -1,6 +1,7 @@
 // One model call that cannot hang: no sign of life for too long ends it as a fault of the provider's. Our own abort is
 // told apart by whose signal it was, never by the error it causes (I12).
 import type { Clock, Hear, Model, ModelRequest, ModelResult } from "../core/ports.ts";
+import { linked } from "../core/wait.ts";
 
 /** Looks in the time after which silence is too long. */
 const LOOKS = 8;
@@ -13,11 +14,8 @@ export async function watchedCall(
   signal: AbortSignal,
 ): Promise<ModelResult> {
   if (signal.aborted) return { end: "aborted" };
-  // Linked by hand: AbortSignal.any on a signal that lives longer leaks on Node 24.
-  const call = new AbortController();
+  const call = linked([signal]);
   const over = new AbortController();
-  const abort = () => call.abort();
-  signal.addEventListener("abort", abort);
   let silent = 0;
   const alive = () => {
     silent = -1; // the look that is under way does not count
@@ -55,7 +53,7 @@ export async function watchedCall(
     // Whatever it ended with: aborted by us it was us, aborted by the watchdog it was the silence.
     return signal.aborted ? { end: "aborted" } : call.signal.aborted ? stalled : result;
   } finally {
-    signal.removeEventListener("abort", abort);
+    call.release();
     over.abort("over");
   }
 }

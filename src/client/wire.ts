@@ -1,6 +1,8 @@
 // Requests and event streams to a hermes server, with nothing but `fetch`. A stream that breaks is taken up again where it
 // was; a request is sent again only where a second copy does no harm.
+import { backoff, linked } from "../core/wait.ts";
 import { cutAfter, failAfter, TooLarge } from "../platform/capped.ts";
+import { clock } from "../platform/clock.ts";
 import { createSseParser, type Frame, type Heard } from "./sse.ts";
 
 export type Connection = {
@@ -77,7 +79,7 @@ export function createWire({ url, key, fetch: given, silenceMs = SILENCE_MS }: C
         return parse(await textOf(failAfter(LONGEST_ANSWER, response)), response.status);
       } catch (error) {
         if (!again || wait === null || !isUnreachable(error)) throw error;
-        await sleep(wait);
+        await clock.sleep(wait);
       }
     }
     throw unreachable(null);
@@ -107,16 +109,13 @@ export function createWire({ url, key, fetch: given, silenceMs = SILENCE_MS }: C
       }
       if (signal.aborted) return;
       yield { broken, whole };
-      await sleep(pause(failures, retry), signal);
+      await clock.sleep(pause(failures, retry), signal);
     }
   }
 
   /** One connection, until it ends. */
   async function* connect(path: string, after: string, signal: AbortSignal): AsyncGenerator<Heard | { opened: true }> {
-    const over = new AbortController();
-    const leave = () => over.abort();
-    signal.addEventListener("abort", leave);
-    if (signal.aborted) leave();
+    const over = linked([signal]);
     const silent = () => over.abort(new Error(`nothing was heard for ${silenceMs / 1_000} s`));
     /** Only while we wait for the server: whoever reads may take their time. */
     const heardFrom = async <T>(work: Promise<T>): Promise<T> => {
@@ -146,8 +145,8 @@ export function createWire({ url, key, fetch: given, silenceMs = SILENCE_MS }: C
         yield* take(value);
       }
     } finally {
-      signal.removeEventListener("abort", leave);
-      leave();
+      over.release();
+      over.abort();
     }
   }
 
@@ -198,20 +197,6 @@ function isFinal(error: unknown): boolean {
 /** Longer each time, and not all viewers of a server at once. */
 function pause(failures: number, retry: number): number {
   const soonest = Math.min(LATEST_MS, Math.max(SOONEST_MS, retry));
-  const latest = Math.min(LATEST_MS, soonest * 2 ** failures);
+  const latest = backoff(failures, { first: soonest, most: LATEST_MS });
   return soonest + Math.random() * (latest - soonest);
-}
-
-/** Or until the signal aborts. */
-function sleep(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal?.aborted) return resolve();
-    const done = () => {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", done);
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    signal?.addEventListener("abort", done);
-  });
 }

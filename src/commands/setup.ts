@@ -1,6 +1,7 @@
 // hermes models, setup, doctor: shows, chooses and checks the model and the configuration.
 import type { Command } from "commander";
 import { ConfigError } from "../core/errors.ts";
+import { alternatives, PROVIDERS } from "../core/providers.ts";
 import { homeOf } from "../platform/home.ts";
 import { createRedactor } from "../platform/redact.ts";
 import type { SetupFlags } from "../surfaces/cli/setup.ts";
@@ -22,16 +23,15 @@ export function addSetup(program: Command): void {
   program
     .command("setup")
     .description("choose a model and the safety settings, test them, and write config.yaml and .env")
-    .option("--provider <name>", "openrouter, anthropic, openai, openai-compatible or demo")
+    .option("--provider <name>", alternatives(PROVIDERS.map(({ name }) => name)))
     .option("--model <name>", "the model to use")
     .option("--base-url <url>", "address of the server")
     .option("--key-stdin", "read the API key from stdin", false)
     .option("--yes", "ask nothing; options that are not given keep their value or default", false)
     .action(async (flags: SetupFlags) => {
       const { setUp } = await import("../surfaces/cli/setup.ts");
-      const { VENDORS: vendors } = await import("../llm/endpoint.ts");
       const { clock } = await import("../platform/clock.ts");
-      process.exitCode = await setUp({ flags, home: homeOf(env), vendors, look: await outlook(), clock });
+      process.exitCode = await setUp({ flags, home: homeOf(env), look: await outlook(), clock });
     });
 
   program

@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { isMap, isScalar, isSeq, LineCounter, parseDocument } from "yaml";
 import { ConfigError, messageOf } from "../core/errors.ts";
+import { VENDORS } from "../core/providers.ts";
 import { isSecretVariable } from "../platform/handed-secrets.ts";
 import { homeAt, homeOf } from "../platform/home.ts";
 import { createRedactor } from "../platform/redact.ts";
@@ -52,9 +53,11 @@ export const loadConfig = (options: {
   for (const { flag, key, value } of given) set(key, value, `option ${flag}`);
   // The environment also overrides the endpoint of the file. The vendor's key comes with the vendor's address. Alone,
   // it never replaces `model.api_key`, which may belong to another server.
-  const vendor = at(tree, ["model", "provider"]) === "anthropic" ? "ANTHROPIC" : "OPENAI";
-  const address = variables.get(`${vendor}_BASE_URL`);
-  const vendorKey = variables.get(`${vendor}_API_KEY`);
+  const format = at(tree, ["model", "provider"]);
+  const placed = VENDORS.filter(({ addressVariable }) => addressVariable);
+  const vendor = placed.find((one) => one.format === format) ?? placed.find(({ name }) => name === "openai");
+  const address = variables.get(vendor?.addressVariable ?? "");
+  const vendorKey = variables.get(vendor?.keyVariable ?? "");
   if (address && !given.some(({ key }) => key === "model.base_url")) {
     set("model.base_url", address.value, address.from);
     if (vendorKey) set("model.api_key", vendorKey.value, vendorKey.from);

@@ -1,6 +1,7 @@
 // The schema of the configuration: all keys, their defaults, the values they accept, and the variables that set them.
 import * as z from "zod";
 import { channelSections, channelVariables } from "../chats/channels.ts";
+import { formats, VENDORS, type Vendor } from "../core/providers.ts";
 import { MODES } from "../core/session.ts";
 import {
   asBoolean,
@@ -18,7 +19,13 @@ import {
   yesNo,
 } from "../platform/setting-kinds.ts";
 
-const PROVIDERS = ["auto", "openai-compatible", "openai", "anthropic", "demo"] as const;
+const PROVIDERS = ["auto", ...formats] as const;
+
+type Account = { api_key?: string | undefined; base_url?: string | undefined };
+const account = ({ addressVariable }: Vendor): z.ZodType<Account> => {
+  const api_key = text().optional();
+  return addressVariable ? section({ api_key, base_url: webAddress().optional() }) : section({ api_key });
+};
 export const DRAIN_TIMEOUT = { key: "agent.restart_drain_timeout", default: 60 };
 export const drainTimeout = seconds(0);
 
@@ -34,11 +41,7 @@ export const schema = section({
     stale_timeout: seconds(1).optional(),
   }),
   /** Set by the vendors' own variables. `model.api_key` and `model.base_url` take precedence. */
-  providers: section({
-    openai: section({ api_key: text().optional(), base_url: webAddress().optional() }),
-    openrouter: section({ api_key: text().optional() }),
-    anthropic: section({ api_key: text().optional(), base_url: webAddress().optional() }),
-  }),
+  providers: section(Object.fromEntries(VENDORS.map((vendor) => [vendor.name, account(vendor)]))),
   fallback_providers: z
     .array(
       section({
@@ -187,13 +190,14 @@ const yolo = (value: string) => {
   return on === false ? undefined : value;
 };
 
+const vendorVariables = ({ name, keyVariable, addressVariable }: Vendor) => [
+  [keyVariable, { key: `providers.${name}.api_key` }] as const,
+  ...(addressVariable ? [[addressVariable, { key: `providers.${name}.base_url` }] as const] : []),
+];
+
 export const VARIABLES: Readonly<Record<string, { key: string; read?: (value: string) => string | undefined }>> = {
   LLM_MODEL: { key: "model.default" },
-  OPENAI_API_KEY: { key: "providers.openai.api_key" },
-  OPENAI_BASE_URL: { key: "providers.openai.base_url" },
-  OPENROUTER_API_KEY: { key: "providers.openrouter.api_key" },
-  ANTHROPIC_API_KEY: { key: "providers.anthropic.api_key" },
-  ANTHROPIC_BASE_URL: { key: "providers.anthropic.base_url" },
+  ...Object.fromEntries(VENDORS.flatMap(vendorVariables)),
   HERMES_MAX_ITERATIONS: { key: "agent.max_iterations" },
   HERMES_GATEWAY_BUSY_INPUT_MODE: { key: "display.busy_input_mode" },
   HERMES_RESTART_DRAIN_TIMEOUT: { key: DRAIN_TIMEOUT.key },

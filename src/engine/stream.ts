@@ -3,10 +3,10 @@
 // `<entry>.<characters>`, so that any resume is a slice: no gap, no double (I20).
 //
 // A viewer pulls: one that is slow holds nothing back and fills nothing up.
-
 import { placeOf } from "../core/cursor.ts";
 import type { Update } from "../core/runtime.ts";
 import type { Entry } from "../core/session.ts";
+import { onAbort } from "../core/wait.ts";
 import type { Live } from "./live.ts";
 import { lengthOf, nextIn, nextOf } from "./live-text.ts";
 
@@ -115,14 +115,11 @@ function startOf(cursor: string): { seq: number; chars: number; heard: number; n
   return { seq, chars, heard, noticed: aside === "n" ? count : 0 };
 }
 
-function woken(watchers: Set<() => void>, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const wake = () => {
-      watchers.delete(wake);
-      signal.removeEventListener("abort", wake);
-      resolve();
-    };
-    watchers.add(wake);
-    signal.addEventListener("abort", wake);
-  });
+async function woken(watchers: Set<() => void>, signal: AbortSignal): Promise<void> {
+  const { promise, resolve: wake } = Promise.withResolvers<void>();
+  watchers.add(wake);
+  const release = onAbort(signal, wake);
+  await promise;
+  release();
+  watchers.delete(wake);
 }

@@ -1,9 +1,9 @@
 // Which endpoint answers: chosen once, from what is configured, and said aloud.
 import { ConfigError } from "../core/errors.ts";
+import { FORMATS, type Format, VENDORS, type Vendor, vendorAt } from "../core/providers.ts";
 
-type Provider = "openai-compatible" | "openai" | "anthropic" | "demo";
 export type Endpoint = {
-  provider: Provider;
+  provider: Format;
   model: string;
   baseUrl: string;
   apiKey: string;
@@ -19,31 +19,22 @@ export type Endpoint = {
 export type ModelSettings = {
   model: {
     default?: string | undefined;
-    provider: Provider | "auto";
+    provider: Format | "auto";
     base_url?: string | undefined;
     api_key?: string | undefined;
     context_length?: number | undefined;
   };
-  providers: {
-    openai: { api_key?: string | undefined; base_url?: string | undefined };
-    openrouter: { api_key?: string | undefined };
-    anthropic: { api_key?: string | undefined; base_url?: string | undefined };
-  };
+  /** By the name of the vendor. */
+  providers: Readonly<
+    Record<string, { readonly api_key?: string | undefined; readonly base_url?: string | undefined }>
+  >;
   fallback_providers: readonly {
-    provider: Provider | "auto";
+    provider: Format | "auto";
     model: string;
     base_url?: string | undefined;
     api_key?: string | undefined;
   }[];
 };
-
-/** Where each vendor answers, and the model that is asked when none is named. */
-export const VENDORS = {
-  openrouter: { baseUrl: "https://openrouter.ai/api/v1", model: "anthropic/claude-sonnet-4.5" },
-  anthropic: { baseUrl: "https://api.anthropic.com/v1", model: "claude-sonnet-4-5" },
-  openai: { baseUrl: "https://api.openai.com/v1", model: "gpt-5.1" },
-};
-const DEFAULT_CONTEXT = { "openai-compatible": 128_000, openai: 400_000, anthropic: 200_000, demo: 8_000 };
 
 /** The primary endpoint, then the fallbacks in order. */
 export function chooseEndpoints(settings: ModelSettings): Endpoint[] {
@@ -60,71 +51,64 @@ export function chooseEndpoints(settings: ModelSettings): Endpoint[] {
 }
 
 type Wanted = {
-  provider: Provider | "auto";
+  provider: Format | "auto";
   model: string | undefined;
   base_url?: string | undefined;
   api_key?: string | undefined;
 };
 
 function choose({ providers }: ModelSettings, wanted: Wanted): Endpoint {
-  const { openai, openrouter, anthropic } = providers;
-  const made = (provider: Provider, baseUrl: string, apiKey: string | undefined, model: string, because: string) => ({
+  const made = (provider: Format, baseUrl: string, apiKey: string | undefined, model: string, because: string) => ({
     provider,
     baseUrl: addressOf(provider, baseUrl),
     apiKey: wanted.api_key ?? apiKey ?? "",
     model,
-    context: DEFAULT_CONTEXT[provider],
+    context: FORMATS[provider].context,
     ...(provider !== "demo" && { guessed: true }),
     because,
   });
-  const ofOpenAi = (because: string) => {
-    const address = wanted.base_url ?? openai.base_url ?? VENDORS.openai.baseUrl;
-    return made("openai", address, openai.api_key, wanted.model ?? VENDORS.openai.model, because);
+  const keyOf = ({ name }: Vendor) => providers[name]?.api_key;
+  const of = (vendor: Vendor, because: string) => {
+    const address = wanted.base_url ?? providers[vendor.name]?.base_url ?? vendor.usual.baseUrl;
+    return made(vendor.format, address, keyOf(vendor), wanted.model ?? vendor.usual.model, because);
   };
-  const ofAnthropic = (because: string) => {
-    const address = wanted.base_url ?? anthropic.base_url ?? VENDORS.anthropic.baseUrl;
-    return made("anthropic", address, anthropic.api_key, wanted.model ?? VENDORS.anthropic.model, because);
-  };
+  const { openai } = providers;
   // A key goes nowhere but to the server it is for.
-  const compatible = (address: string, because: string) =>
-    address.includes("openrouter")
-      ? made("openai-compatible", address, openrouter.api_key, wanted.model ?? VENDORS.openrouter.model, because)
-      : made("openai-compatible", address, openai.api_key, named(wanted), because);
+  const compatible = (address: string, because: string) => {
+    const vendor = vendorAt("openai-compatible", address);
+    return vendor
+      ? made("openai-compatible", address, keyOf(vendor), wanted.model ?? vendor.usual.model, because)
+      : made("openai-compatible", address, openai?.api_key, named(wanted), because);
+  };
   const demo = (because: string): Endpoint => ({ ...made("demo", "", "", "offline-demo", because), apiKey: "" });
 
-  switch (wanted.provider) {
-    case "demo":
-      return demo("configured");
-    case "openai":
-      return ofOpenAi("configured");
-    case "anthropic":
-      return ofAnthropic("configured");
-    case "openai-compatible": {
-      const address = wanted.base_url ?? openai.base_url ?? (openrouter.api_key && VENDORS.openrouter.baseUrl);
-      if (address) return compatible(address, "configured");
-      throw new ConfigError(
-        'model.provider "openai-compatible" needs model.base_url: set it to the server\'s address.',
-      );
-    }
-    case "auto":
-      break;
+  const { provider, base_url: address } = wanted;
+  if (provider === "demo") return demo("configured");
+  if (provider === "openai-compatible") {
+    const withKey = VENDORS.find((vendor) => vendor.format === provider && keyOf(vendor));
+    const where = address ?? openai?.base_url ?? withKey?.usual.baseUrl;
+    if (where) return compatible(where, "configured");
+    throw new ConfigError('model.provider "openai-compatible" needs model.base_url: set it to the server\'s address.');
   }
-  if (wanted.base_url) {
-    if (/\banthropic\b/.test(wanted.base_url)) return ofAnthropic("the address is Anthropic's");
-    if (/\bapi\.openai\.com\b/.test(wanted.base_url)) return ofOpenAi("the address is OpenAI's");
-    return compatible(wanted.base_url, "a base URL is set");
+  const own = VENDORS.filter(({ format }) => format !== "openai-compatible");
+  const configured = own.find(({ format }) => format === provider);
+  if (configured) return of(configured, "configured");
+  if (address) {
+    const owner = own.find(({ owns }) => owns.test(address));
+    return owner ? of(owner, `the address is ${owner.label}'s`) : compatible(address, "a base URL is set");
   }
-  if (openai.base_url) return compatible(openai.base_url, "OPENAI_BASE_URL is set");
-  if (anthropic.base_url) return ofAnthropic("ANTHROPIC_BASE_URL is set");
-  if (openrouter.api_key) return compatible(VENDORS.openrouter.baseUrl, "an OpenRouter key is set");
-  if (anthropic.api_key) return ofAnthropic("an Anthropic key is set");
-  if (openai.api_key || wanted.api_key) return ofOpenAi("an OpenAI key is set");
-  return demo("no key and no base URL is set");
+  if (openai?.base_url) return compatible(openai.base_url, "OPENAI_BASE_URL is set");
+  const placed = own.find(({ name }) => providers[name]?.base_url);
+  if (placed) return of(placed, `${placed.addressVariable} is set`);
+  const withKey = VENDORS.find(keyOf);
+  if (withKey) return of(withKey, `${/^[AEIOU]/.test(withKey.label) ? "an" : "a"} ${withKey.label} key is set`);
+  const keyed = wanted.api_key && VENDORS.find(({ name }) => name === "openai");
+  return keyed ? of(keyed, "an OpenAI key is set") : demo("no key and no base URL is set");
 }
 
 /** As the provider's library wants it, whether it was given with `/v1`, without, or with the path of a call. Some serve
  *  nothing under `/v1`. */
-function addressOf(provider: Provider, given: string): string {
+function addressOf(provider: Format, given: string): string {
   const bare = given.replace(/\/+$/, "").replace(/\/(chat\/completions|messages|responses)$/, "");
   if (provider === "demo" || /\/v\d\w*$/.test(bare)) return bare;
   if (provider === "anthropic") return `${bare}/v1`; // ANTHROPIC_BASE_URL is given without it

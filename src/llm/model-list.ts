@@ -4,6 +4,7 @@ import type { Fault, Offer } from "../core/ports.ts";
 import { textWithin } from "../platform/capped.ts";
 import { classify } from "./classify.ts";
 import type { Endpoint } from "./endpoint.ts";
+import { formatOf } from "./formats.ts";
 
 const LONGEST_LIST = 16_000_000;
 
@@ -19,12 +20,9 @@ export async function listModels(endpoint: Endpoint, ms: number): Promise<Offer[
   }
 }
 
-async function ask({ provider, baseUrl, apiKey }: Endpoint, signal: AbortSignal): Promise<Offer[] | Fault> {
+async function ask(endpoint: Endpoint, signal: AbortSignal): Promise<Offer[] | Fault> {
   const { providerFetch } = await import("./wire.ts");
-  const anthropic = provider === "anthropic";
-  const url = `${baseUrl}/models${anthropic ? "?limit=1000" : ""}`;
-  const bearer: Record<string, string> = apiKey ? { authorization: `Bearer ${apiKey}` } : {};
-  const headers = anthropic ? { "x-api-key": apiKey, "anthropic-version": "2023-06-01" } : bearer;
+  const { url, headers } = formatOf(endpoint).list(endpoint);
   const response = await providerFetch(url, { headers, signal });
   const body = parsed(await textWithin(response.body, LONGEST_LIST));
   if (!response.ok) {

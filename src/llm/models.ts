@@ -1,6 +1,7 @@
 // The models of a configuration: those that are asked in turn, and any other that a turn asks for by name.
 import { createBounded } from "../core/bounded.ts";
 import type { Clock, Model } from "../core/ports.ts";
+import { formatAndModel } from "../core/providers.ts";
 import { createDemoModel } from "./demo.ts";
 import { chooseEndpoints, type Endpoint, type ModelSettings } from "./endpoint.ts";
 import { createModel } from "./provider.ts";
@@ -21,11 +22,12 @@ export function openModels(options: {
 
   /** Null: it is the first of the models, or there is no choice. */
   function open(name: string): Model | null {
-    const [, provider, model = name] = /^(openai-compatible|openai|anthropic):(.+)$/.exec(name) ?? [];
+    const parts = formatAndModel(name);
+    const { format, model } = parts.format === "demo" ? { format: null, model: name } : parts; // `demo:latest`, of Ollama
     if (!primary || primary.provider === "demo") return null;
-    if (model === primary.model && (!provider || provider === primary.provider)) return null;
-    const [endpoint = primary] = provider
-      ? chooseEndpoints({ ...settings, model: { ...settings.model, provider: providerOf(provider), default: model } })
+    if (model === primary.model && (!format || format === primary.provider)) return null;
+    const [endpoint = primary] = format
+      ? chooseEndpoints({ ...settings, model: { ...settings.model, provider: format, default: model } })
       : [];
     return modelOf({ ...endpoint, model, guessed: true });
   }
@@ -40,9 +42,6 @@ export function openModels(options: {
     },
   };
 }
-
-const PROVIDERS = ["openai-compatible", "openai", "anthropic"] as const;
-const providerOf = (name: string) => PROVIDERS.find((provider) => provider === name) ?? "auto";
 
 /** A provider may repeat our key in its error, and that goes into the journal and to clients. */
 const withoutSecrets = (model: Model, redact: (text: string) => string): Model => ({

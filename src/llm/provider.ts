@@ -1,15 +1,15 @@
 // One model call over one of the three wire formats: streaming in, exactly one end out.
-import type { LanguageModelV4, LanguageModelV4StreamPart } from "@ai-sdk/provider";
+import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import type { Fault, FaultKind, Hear, Model, ModelRequest, ModelResult, ProposedCall } from "../core/ports.ts";
 import type { Refused, Usage } from "../core/session.ts";
 import { classify } from "./classify.ts";
 import { asksToKeep, dialectOf, makerOf } from "./dialect.ts";
 import type { Endpoint } from "./endpoint.ts";
+import { formatOf, type Library } from "./formats.ts";
 import { listModels } from "./model-list.ts";
 import { toPrompt, toTools } from "./prompt.ts";
-import { extras, noteAnswer } from "./replay.ts";
+import { noteAnswer } from "./replay.ts";
 import { splitThinking } from "./think-tags.ts";
-import { withoutUnledThinking } from "./thinking-budget.ts";
 
 type Stream = ReadableStream<LanguageModelV4StreamPart>;
 
@@ -39,7 +39,7 @@ export function createModel(endpoint: Endpoint): Model {
   type Asked = { request: ModelRequest; alive: () => void; signal: AbortSignal };
   async function ask({ request, alive, signal }: Asked, without: Refused["what"]): Promise<Stream | Fault> {
     try {
-      library ??= load(endpoint);
+      library ??= formatOf(endpoint).load(endpoint);
       if (guessed) void learnWindow();
       const { stream } = await (await library)(alive).doStream({
         prompt: toPrompt(request, { provider, maker, dialect, without }),
@@ -114,38 +114,6 @@ function settingsOf({ options = {} }: ModelRequest) {
     ...(maxTokens !== undefined && { maxOutputTokens: maxTokens }),
     ...(effort && { reasoning: effort }),
   };
-}
-
-/** One for each call, which hears of every sign of life of its own answer. */
-type Library = (alive: () => void) => LanguageModelV4;
-
-/** Loaded with the first call: nothing that only shows help or reads a file waits for it. */
-async function load(endpoint: Endpoint): Promise<Library> {
-  const { provider, model, baseUrl, apiKey } = endpoint;
-  const { streamFetch } = await import("./wire.ts");
-  const settings = (alive: () => void) => ({ baseURL: baseUrl, apiKey, fetch: streamFetch(alive) });
-  switch (provider) {
-    case "openai": {
-      const { createOpenAI } = await import("@ai-sdk/openai");
-      return (alive) => createOpenAI(settings(alive)).responses(model);
-    }
-    case "anthropic": {
-      const { createAnthropic } = await import("@ai-sdk/anthropic");
-      return (alive) => {
-        const sent = streamFetch(alive);
-        const led: typeof fetch = (input, init) =>
-          sent(input, typeof init?.body === "string" ? { ...init, body: withoutUnledThinking(init.body) } : init);
-        return createAnthropic({ ...settings(alive), fetch: led })(model);
-      };
-    }
-    default: {
-      const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
-      // Mistral tells its usage without being asked, and refuses to be asked.
-      const includeUsage = dialectOf(endpoint) !== "mistral";
-      const more = { name: "compatible", includeUsage, metadataExtractor: extras };
-      return (alive) => createOpenAICompatible({ ...settings(alive), ...more })(model);
-    }
-  }
 }
 
 async function listen(

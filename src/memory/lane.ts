@@ -2,6 +2,7 @@
 // for a while, so that it delays nobody.
 import { messageOf } from "../core/errors.ts";
 import type { Clock, Log } from "../core/ports.ts";
+import { backoff, onAbort, within } from "../core/wait.ts";
 
 export type Health = {
   name: string;
@@ -73,7 +74,8 @@ export function createLane({ name, clock, log, redact, limitMs, changed }: Optio
   let failures = 0;
   let lastError = "";
   let suspendedUntil: number | null = null;
-  let suspendMs = SUSPENDED_MS.first;
+  /** In a row. */
+  let suspensions = 0;
 
   const suspended = () => suspendedUntil !== null && clock.now() < suspendedUntil;
   const notAsked = (why: string) => new Error(`The memory "${name}" was not asked: ${why}.`);
@@ -94,17 +96,16 @@ export function createLane({ name, clock, log, redact, limitMs, changed }: Optio
         job.refuse(new Error(`The memory "${name}" was asked to stop.`));
         changed();
       };
-      const over = () => signal?.removeEventListener("abort", forsake);
       const job: Job = {
         run: async () => {
           const value = await work(abort.signal);
           return () => {
-            over();
+            release();
             resolve(value);
           };
         },
         refuse: (error) => {
-          over();
+          release();
           reject(error);
         },
         abort,
@@ -113,7 +114,7 @@ export function createLane({ name, clock, log, redact, limitMs, changed }: Optio
         idly,
         forsaken: false,
       };
-      signal?.addEventListener("abort", forsake);
+      const release = onAbort(signal, forsake);
       waiting.splice(first ? waiting.findLastIndex((other) => other.first) + 1 : waiting.length, 0, job);
       if (!driving) void drive();
     });
@@ -147,12 +148,9 @@ export function createLane({ name, clock, log, redact, limitMs, changed }: Optio
   }
 
   async function perform(job: Job): Promise<void> {
-    const late = clock.sleep(limitMs, job.limit.signal).then(() => {
-      if (!job.limit.signal.aborted) throw new Error(`no answer within ${limitMs / 1_000} s`);
-      return null;
-    });
     try {
-      const give = await Promise.race([job.run(), late]);
+      const give = await within(clock, limitMs, job.run(), job.limit.signal);
+      if (!give && !job.limit.signal.aborted) throw new Error(`no answer within ${limitMs / 1_000} s`);
       if (!closed) succeeded();
       give?.();
     } catch (error) {
@@ -168,7 +166,7 @@ export function createLane({ name, clock, log, redact, limitMs, changed }: Optio
     if (suspendedUntil !== null) log("info", "memory.recovered", { provider: name, failures });
     failures = 0;
     suspendedUntil = null;
-    suspendMs = SUSPENDED_MS.first;
+    suspensions = 0;
   }
 
   function failed(error: unknown) {
@@ -176,9 +174,9 @@ export function createLane({ name, clock, log, redact, limitMs, changed }: Optio
     lastError = redact(messageOf(error).slice(0, 4 * LONGEST_ERROR)).slice(0, LONGEST_ERROR);
     log("debug", "memory.call_failed", { provider: name, failures, error: lastError });
     if (failures < FAILURES) return;
+    const suspendMs = backoff(suspensions++, SUSPENDED_MS);
     suspendedUntil = clock.now() + suspendMs;
     log("warn", "memory.suspended", { provider: name, failures, seconds: suspendMs / 1_000, error: lastError });
-    suspendMs = Math.min(2 * suspendMs, SUSPENDED_MS.most);
   }
 
   return {

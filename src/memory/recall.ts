@@ -3,6 +3,7 @@
 import { createBounded } from "../core/bounded.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Clock, Log } from "../core/ports.ts";
+import { within } from "../core/wait.ts";
 import { cleaned, joined, recalledBlock } from "./fence.ts";
 import type { Member } from "./member.ts";
 import type { Whose } from "./provider.ts";
@@ -142,14 +143,8 @@ export function createRecall({ members, whoseOf, clock, log, redact, recallMs }:
 
   /** Never rejects. If the time is over, the work continues in the background. */
   async function atMost(ms: number, work: Promise<unknown>, signal?: AbortSignal): Promise<void> {
-    const enough = new AbortController();
-    const stop = () => enough.abort("enough");
-    signal?.addEventListener("abort", stop);
-    if (signal?.aborted) stop();
-    void work.then(stop, stop);
-    if (ms > 0) await clock.sleep(ms, enough.signal);
-    stop();
-    signal?.removeEventListener("abort", stop);
+    const settled = work.catch(() => {});
+    if (ms > 0) await within(clock, ms, settled, signal);
   }
 
   return { recall, systemBlock, written, atMost };

@@ -1,4 +1,5 @@
 import type { Clock } from "../core/ports.ts";
+import { onAbort } from "../core/wait.ts";
 
 /** setTimeout fires at once for a longer delay. */
 const LONGEST = 2 ** 31 - 1;
@@ -12,13 +13,13 @@ export const clock: Clock = {
       let timer: NodeJS.Timeout;
       const done = () => {
         clearTimeout(timer);
-        signal?.removeEventListener("abort", done);
+        release();
         resolve();
       };
       const wait = (left: number) => {
         timer = left > LONGEST ? setTimeout(() => wait(left - LONGEST), LONGEST) : setTimeout(done, left);
       };
-      signal?.addEventListener("abort", done);
+      const release = onAbort(signal, done);
       wait(Math.max(0, ms));
     }),
 };

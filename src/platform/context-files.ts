@@ -3,6 +3,7 @@
 // to.
 import { homedir } from "node:os";
 import { basename, join } from "node:path";
+import { createBounded } from "../core/bounded.ts";
 import { codeOf, messageOf } from "../core/errors.ts";
 import type { Log } from "../core/ports.ts";
 import { NotConfined, readHead, realInside, within } from "./confined.ts";
@@ -19,10 +20,12 @@ type Options = { cwd: string; home: string; now: () => number; log: Log };
 
 /** Cached, because every model call needs them: looking for four missing files took 7 % of a run. */
 const KEPT_MS = 2_000;
+/** Refusals that are not logged again. They name where a link leads, which the agent can change as often as it likes. */
+const MOST_REFUSED = 100;
 
 export function createContextFiles({ cwd, home, now, log }: Options): () => Promise<ContextFile[]> {
   let kept: { at: number; files: Promise<ContextFile[]> } | null = null;
-  const refused = new Set<string>();
+  const refused = createBounded<true>(MOST_REFUSED);
 
   async function read(): Promise<ContextFile[]> {
     const found = await Promise.all(NAMES.map(async (name) => ({ name, text: await textOf(name) })));
@@ -36,8 +39,8 @@ export function createContextFiles({ cwd, home, now, log }: Options): () => Prom
       return await noteAt(name, cwd, home);
     } catch (error) {
       const why = messageOf(error);
-      if (!["ENOENT", "ENOTDIR"].includes(codeOf(error)) && !refused.has(why)) {
-        refused.add(why);
+      if (!["ENOENT", "ENOTDIR"].includes(codeOf(error)) && !refused.get(why)) {
+        refused.set(why, true);
         log("warn", "context_file.refused", { file: name, why });
       }
       return "";

@@ -1,5 +1,7 @@
 // One POST to an address that the user configured: limited in time, never redirected to another host, and without the
 // sent data in its errors.
+import { linked } from "../core/wait.ts";
+import { clock } from "./clock.ts";
 
 type Posted = { status: number; retryAfter: string | null };
 export type Post = {
@@ -19,12 +21,8 @@ export function openPost({ limitMs = 10_000 } = {}): Post {
     async send(url, { headers, body, signal }) {
       opening ??= connections();
       const { request, agent } = await opening;
-      const cut = new AbortController();
-      const abort = () => cut.abort();
-      signal.addEventListener("abort", abort);
-      const timer = setTimeout(abort, limitMs);
+      const cut = linked([signal], { clock, ms: limitMs });
       try {
-        if (signal.aborted) abort();
         const answer = await request(url, { method: "POST", headers, body, signal: cut.signal, dispatcher: agent });
         // Only the status matters, whatever happens to the body.
         await answer.body.dump({ limit: MOST_IGNORED, signal: cut.signal }).catch(() => answer.body.destroy());
@@ -33,8 +31,7 @@ export function openPost({ limitMs = 10_000 } = {}): Post {
         const late = cut.signal.aborted && !signal.aborted;
         throw new Error(late ? `no answer within ${limitMs / 1_000} s` : reason(error), { cause: error });
       } finally {
-        clearTimeout(timer);
-        signal.removeEventListener("abort", abort);
+        cut.release();
       }
     },
     close: async () => (await opening)?.agent.destroy(),

@@ -12,7 +12,7 @@ const PLACES = (
   .split(" ");
 
 let forbidden: readonly string[] = [];
-const known = new Map<string, string | null>();
+const known = new Map<string, string | null>(); // of the few names that this program asks for
 
 /** Directories that the agent can write: a system directory inside one of them is not trusted. */
 export function distrustPrograms(roots: readonly string[]): void {

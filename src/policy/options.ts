@@ -24,7 +24,7 @@ export type Parsed = {
 
 export const wasGiven = (given: Given, ...names: string[]): boolean => given.some(({ name }) => names.includes(name));
 
-const compiled = new Map<string, Options>();
+const compiled = new Map<string, Options>(); // of the lists that stand in this folder, and no others
 
 const compile = (list: string): Options => {
   const known = compiled.get(list);

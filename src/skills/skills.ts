@@ -4,6 +4,7 @@
 import { join } from "node:path";
 import { messageOf } from "../core/errors.ts";
 import type { Clock, Log } from "../core/ports.ts";
+import { within } from "../core/wait.ts";
 import { type Found, filesIn, type Look, MOST_SKILLS, readText } from "./disk.ts";
 import { cut } from "./header.ts";
 
@@ -86,10 +87,10 @@ function createShelf({ origin, look }: Source, clock: Clock) {
   let lane: Promise<unknown> = Promise.resolve();
 
   /** One at a time: a hanging mount blocks one of the few file threads, not all of them. */
-  function inTurn<T>(work: () => Promise<T>, waitMs: number): Promise<T | null> {
+  async function inTurn<T>(work: () => Promise<T>, waitMs: number): Promise<T | null> {
     const done = lane.then(work);
     lane = done.catch(() => {});
-    return within(done, waitMs, clock);
+    return (await within(clock, waitMs, done)) ?? null;
   }
 
   async function lookAgain(): Promise<void> {
@@ -113,15 +114,6 @@ function createShelf({ origin, look }: Source, clock: Clock) {
 
 const WHOSE = { user: "Your skills", workspace: "The workspace's skills" };
 const LATE = "what was known of them before is used.";
-
-async function within<T>(work: Promise<T>, ms: number, clock: Clock): Promise<T | null> {
-  const over = new AbortController();
-  try {
-    return await Promise.race([work, clock.sleep(ms, over.signal).then(() => null)]);
-  } finally {
-    over.abort();
-  }
-}
 
 function merged(looks: readonly (Look & { origin: Origin })[]): { skills: Skill[]; notes: string[] } {
   const byName = new Map<string, Skill>();

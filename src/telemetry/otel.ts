@@ -5,6 +5,7 @@ import { messageOf } from "../core/errors.ts";
 import type { Clock, Log } from "../core/ports.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Entry } from "../core/session.ts";
+import { within } from "../core/wait.ts";
 import { openPost, type Post } from "../platform/post.ts";
 import { type Span, spansOf, type Telling } from "./spans.ts";
 
@@ -96,9 +97,7 @@ export function createTelemetry(options: Options): Telemetry {
     },
     async close(ms) {
       hurry.abort();
-      const done = new AbortController();
-      void (working ?? Promise.resolve()).then(() => done.abort());
-      await clock.sleep(ms, done.signal);
+      if (working) await within(clock, ms, working);
       leaving.abort();
       const left = waiting.length + sending;
       if (left > 0) log("warn", "telemetry.dropped", { turns: left, why: "there was no more time" });

@@ -10,6 +10,7 @@ import type { Runtime } from "../core/runtime.ts";
 import type { Unattended } from "../core/session.ts";
 import { isTerminal, rootOf, TERMINAL } from "../core/session-key.ts";
 import type { Catalog, Journal, Notes, Search } from "../core/store.ts";
+import { backoff } from "../core/wait.ts";
 import { distrustPrograms } from "../platform/programs.ts";
 import { escapeForDisplay } from "../policy/display.ts";
 import { openHomePolicy } from "../policy/home-policy.ts";
@@ -89,7 +90,7 @@ export type Toolbox = {
 };
 
 const SEARCH = { capBytes: 8_000_000, timeoutMs: 60_000 };
-const LONGEST_WAIT_MS = 60_000;
+const WAIT_MS = { first: 1_000, most: 60_000 };
 /** What is refused for these reasons can be accepted later. */
 const PASSING: ReadonlySet<RefusalCode> = new Set(["store_unavailable", "inbox_full"]);
 
@@ -192,7 +193,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
         const again = error instanceof Refusal && PASSING.has(error.code);
         log("warn", again ? "notice.delayed" : "notice.lost", { session, tries, error: messageOf(error) });
         if (!again) return;
-        await clock.sleep(Math.min(LONGEST_WAIT_MS, 1_000 * 2 ** tries), closing.signal);
+        await clock.sleep(backoff(tries, WAIT_MS), closing.signal);
       }
     }
   }

@@ -39,6 +39,12 @@ describe("the source is a star around core", () => {
   it("never links signals with AbortSignal.any, which leaks on a long-lived one", () => {
     expect(breaches(leakySignals)).toEqual([]);
   });
+
+  it("listens to aborts and races promises in core/wait.ts, and where a reason is listed here", () => {
+    expect(breaches(handMadeWaits)).toEqual([]);
+    const waiting = new Set(files.filter(({ source }) => waitsIn(source).length > 0).map(({ path }) => path));
+    expect(Object.keys(WAITS).filter((path) => !waiting.has(path))).toEqual([]);
+  });
 });
 
 describe("nothing outside the sandbox trusts a place that the agent may write", () => {
@@ -141,6 +147,19 @@ describe("the rules can fail", () => {
   it("a file too long, a leaking signal", () => {
     expect(tooLong("src/core/turn.ts", "\n".repeat(501))).toHaveLength(1);
     expect(leakySignals("src/llm/call.ts", "AbortSignal.any([a, b])")).toHaveLength(1);
+  });
+
+  it.each([
+    'signal.addEventListener("abort", stop);',
+    "signal?.addEventListener(\n  'abort', stop, { once: true });",
+    "signal.onabort = stop;",
+    "addAbortListener(signal, stop);",
+    'await once(signal, "abort");',
+    "await Promise.race([work, late]);",
+    "await Promise\n  .race(all);",
+  ])("a wait made by hand: %s", (source) => {
+    expect(handMadeWaits("src/tools/todo.ts", source)).toHaveLength(1);
+    expect(handMadeWaits("src/core/wait.ts", source)).toEqual([]);
   });
 
   it("but not on words in comments, strings, templates, patterns, or names of members", () => {
@@ -307,6 +326,41 @@ function handmadeKeys(path: string, source: string): string[] {
 
 function leakySignals(path: string, source: string): string[] {
   return codeOf(source).includes("AbortSignal.any") ? [`${path} uses AbortSignal.any`] : [];
+}
+
+/** Who may listen to aborts or race promises, and for what. Anybody else uses `core/wait.ts`, where no listener, no timer and no
+ *  rejection is left behind. */
+const WAITS: Readonly<Record<string, string>> = {
+  "src/core/wait.ts": "the one place",
+  "src/engine/dispatch.ts": "a change, or its refusal while the store is away",
+  "src/agent/watchdog.ts": "a model call, or its silence",
+  "src/tools/shell/exec.ts": "the exit of a process, or that nothing of it is alive",
+  "src/tools/sandbox/netns.ts": "the first line of a process, or its end",
+  "src/surfaces/terminal/open.ts": "the end of a talk, or an error that nobody caught",
+  "src/surfaces/terminal/run.ts": "the end of a turn, or an error that nobody caught",
+  // To be moved to core/wait.ts.
+  "src/chats/discord/answers.ts": "not moved yet",
+  "src/chats/discord/gateway.ts": "not moved yet",
+  "src/chats/slack/intake.ts": "not moved yet",
+  "src/chats/slack/socket.ts": "not moved yet",
+  "src/chats/telegram/telegram.ts": "not moved yet",
+  "src/chats/telegram/webhook.ts": "not moved yet",
+  "src/chats/webhook/webhook.ts": "not moved yet",
+  "src/surfaces/terminal/run-turn.ts": "not moved yet",
+  "src/tools/delegate.ts": "not moved yet",
+};
+
+function handMadeWaits(path: string, source: string): string[] {
+  return path in WAITS ? [] : waitsIn(source).map((found) => `${path} has ${found}`);
+}
+
+function waitsIn(source: string): string[] {
+  const { code, strings } = scan(source);
+  const heard = [...code.matchAll(/\b(?:addEventListener|on|once)\s*\([^()"]*"(\d+)"/g)]
+    .filter(([, event]) => strings[Number(event)] === "abort")
+    .map(() => "an abort listener");
+  const others = code.match(/\.onabort\b|\baddAbortListener\b|\bPromise\s*\.\s*race\b/g) ?? [];
+  return [...heard, ...others];
 }
 
 /** `src/core`, `src/surfaces/cli`: each surface is a folder of its own. */

@@ -1,7 +1,9 @@
 // Which endpoint is chosen from what is configured: one table, from the settings to the endpoint.
 import { describe, expect, it } from "vitest";
 import { ConfigError } from "../../src/core/errors.ts";
+import { VENDORS } from "../../src/core/providers.ts";
 import { chooseEndpoints, type Endpoint, type ModelSettings } from "../../src/llm/endpoint.ts";
+import { childEnv } from "../../src/tools/shell/env.ts";
 
 type Model = Partial<ModelSettings["model"]>;
 type Providers = Partial<ModelSettings["providers"]>;
@@ -20,6 +22,29 @@ const openrouter = { openrouter: { api_key: "key-openrouter" } };
 const anthropic = { anthropic: { api_key: "key-anthropic" } };
 const DEMO = { provider: "demo", model: "offline-demo", baseUrl: "", apiKey: "" } as const;
 const every = { ...openai, ...openrouter, ...anthropic };
+
+describe.each(VENDORS)("the provider $name", ({ name, format, keyVariable, usual, owns }) => {
+  const keys = Object.fromEntries(VENDORS.map((vendor) => [vendor.name, { api_key: `key-${vendor.name}` }]));
+
+  it("is found by its key alone", () => {
+    const { model, baseUrl } = usual;
+    expect(primary({}, { [name]: keys[name] })).toMatchObject({
+      provider: format,
+      model,
+      baseUrl,
+      apiKey: `key-${name}`,
+    });
+  });
+
+  it("gets its own key at its own address, whatever other keys there are", () => {
+    expect(owns.test(usual.baseUrl)).toBe(true);
+    expect(primary({ base_url: usual.baseUrl }, keys)).toMatchObject({ provider: format, apiKey: `key-${name}` });
+  });
+
+  it("hides its key from tools, also when somebody lists it", () => {
+    expect(childEnv({ [keyVariable]: "secret" }, { pass: [keyVariable] })).not.toHaveProperty(keyVariable);
+  });
+});
 
 describe("provider: auto", () => {
   it.each<[string, Model, Providers, Partial<Endpoint>]>([

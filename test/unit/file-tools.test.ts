@@ -1057,12 +1057,15 @@ describe("search_files", () => {
 });
 
 describe("what a session has read", () => {
-  it("is kept for a bounded number of files and sessions, the latest", () => {
+  it("is kept for some megabytes of files, over all sessions, the latest", () => {
     const marks = createMarks();
     const mark = { size: 1, mtimeNs: 1n, hash: "x" };
-    for (let i = 0; i < 1_001; i++) marks.set("a", `/${i}`, mark);
-    expect([marks.get("a", "/0"), marks.get("a", "/1000")]).toEqual([undefined, mark]);
-    for (let i = 0; i < 200; i++) marks.set(`s${i}`, "/x", mark);
-    expect([marks.get("a", "/1000"), marks.get("s0", "/x")]).toEqual([undefined, mark]);
+    const deep = "/d".repeat(2_000);
+    for (let i = 0; i < 1_000; i++) marks.set("a", `${deep}/${i}`, mark);
+    expect([marks.get("a", `${deep}/0`), marks.get("b", `${deep}/0`)]).toEqual([mark, undefined]);
+    for (let i = 0; i < 2_000; i++) marks.set(`s${i}`, deep, mark);
+    expect([marks.get("a", `${deep}/999`), marks.get("s1999", deep)]).toEqual([undefined, mark]);
+    marks.delete("s1999", deep);
+    expect(marks.get("s1999", deep)).toBe(undefined);
   });
 });

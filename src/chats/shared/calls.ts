@@ -3,6 +3,7 @@
 import type { Agent } from "undici";
 import { SendFault } from "../../core/chat.ts";
 import type { Clock } from "../../core/ports.ts";
+import { linked } from "../../core/wait.ts";
 import { failAfter } from "../../platform/capped.ts";
 
 type Asked = { method?: string; headers?: Record<string, string>; body?: string | null; signal?: AbortSignal | null };
@@ -37,18 +38,11 @@ export function openCalls(clock: Clock): Calls {
 
   const within: Calls["within"] = async (signal, call, limitMs = ANSWER_MS) => {
     if (signal.aborted) throw new SendFault("no", "it was no longer wanted");
-    const cut = new AbortController();
-    const done = new AbortController();
-    const abort = () => cut.abort();
-    signal.addEventListener("abort", abort);
-    void clock.sleep(limitMs, done.signal).then(() => {
-      if (!done.signal.aborted) abort();
-    });
+    const cut = linked([signal], { clock, ms: limitMs });
     try {
       return await call(cut.signal);
     } finally {
-      signal.removeEventListener("abort", abort);
-      done.abort("done"); // with a reason: without one, each makes an exception and its stack
+      cut.release();
     }
   };
 

@@ -1,5 +1,6 @@
 import type { Random } from "../../core/ports.ts";
+import { backoff } from "../../core/wait.ts";
 
-/** A growing pause. Jitter: of a hundred that were cut off together, not all come back together. */
+/** A growing pause, as chat platforms bear it. */
 export const pause = (attempt: number, random: Random, { first = 1_000, most = 60_000 } = {}): number =>
-  Math.min(most, first * 2 ** attempt) * (0.5 + random());
+  backoff(attempt, { first, most }, random());

@@ -2,12 +2,10 @@
 import { readFileSync } from "node:fs";
 import { ConfigError, messageOf } from "../../core/errors.ts";
 import type { Offer } from "../../core/ports.ts";
+import type { Provider } from "../../core/providers.ts";
 import type { Home } from "../../platform/home.ts";
 import { type Changes, editEnv, editYaml } from "./files.ts";
 
-export const PROVIDERS = ["openrouter", "anthropic", "openai", "openai-compatible", "demo"] as const;
-export type Provider = (typeof PROVIDERS)[number];
-export type Vendors = Record<"openrouter" | "anthropic" | "openai", { baseUrl: string; model: string }>;
 type Guards = { approvals: "manual" | "off"; sandbox: "auto" | "required" | "off" };
 
 export type Answers = {
@@ -25,35 +23,28 @@ export type Answers = {
 /** The settings before any change. `endpoint` is null if no usable endpoint is configured. */
 export type Current = { endpoint: Pick<Answers, "provider" | "baseUrl" | "model"> | null; guards: Guards };
 
-export const KEY_OF: Record<Provider, string> = {
-  openrouter: "OPENROUTER_API_KEY",
-  anthropic: "ANTHROPIC_API_KEY",
-  openai: "OPENAI_API_KEY",
-  "openai-compatible": "OPENAI_API_KEY",
-  demo: "",
-};
-
 export const problemOfKey = (key: string): string | undefined =>
   /^[\x21-\x7e]*$/.test(key) ? undefined : "A key contains no spaces, line breaks or special letters.";
 
 /** The new content of the files, by path. */
-export function draftsOf(home: Home, vendors: Vendors, current: Current, answers: Answers): Map<string, string> {
+export function draftsOf(home: Home, current: Current, answers: Answers): Map<string, string> {
   const { provider, key } = answers;
   const env = readText(home.env);
   return new Map([
-    [home.env, key ? editEnv(env, KEY_OF[provider], key) : env],
-    [home.config, editYaml(readText(home.config), changesOf(vendors, current, answers))],
+    [home.env, key ? editEnv(env, provider.keyVariable, key) : env],
+    [home.config, editYaml(readText(home.config), changesOf(current, answers))],
   ]);
 }
 
-function changesOf(vendors: Vendors, current: Current, answers: Answers): Changes {
+function changesOf(current: Current, answers: Answers): Changes {
   const { provider, baseUrl, model, key, guards, offer } = answers;
-  const changes: Changes = { "model.provider": provider === "openrouter" ? "openai-compatible" : provider };
-  if (provider !== "demo") {
-    const usual = (provider === "anthropic" || provider === "openai") && baseUrl === vendors[provider].baseUrl;
+  const { format, usual } = provider;
+  const changes: Changes = { "model.provider": format };
+  if (format !== "demo") {
+    const known = format !== "openai-compatible" && baseUrl === usual?.baseUrl;
     const moved = current.endpoint?.provider !== provider || current.endpoint.baseUrl !== baseUrl;
     changes["model.default"] = model;
-    changes["model.base_url"] = usual ? undefined : baseUrl;
+    changes["model.base_url"] = known ? undefined : baseUrl;
     // A key in config.yaml overrides .env, and belongs to its own server.
     if (key || moved) changes["model.api_key"] = undefined;
     // A context window belongs to its own model.

@@ -1,12 +1,12 @@
 // The questions of `hermes setup`, on a terminal. Ctrl+C or Esc leaves at any of them.
 import { autocomplete, type CANCEL_SYMBOL, intro, isCancel, log, outro, password, select, text } from "@clack/prompts";
+import { PROVIDERS, type Provider, providerNamed } from "../../core/providers.ts";
 import { printable } from "../../platform/logline.ts";
-import { type Answers, type Current, PROVIDERS, problemOfKey, type Vendors } from "./answers.ts";
+import { type Answers, type Current, problemOfKey } from "./answers.ts";
 import type { Endpoint } from "./models.ts";
 import type { SetupFlags, Teller } from "./setup.ts";
 
 type Desk = {
-  vendors: Vendors;
   flags: SetupFlags;
   clean(text: string): string;
   /** The endpoint that these answers would give. */
@@ -16,20 +16,10 @@ type Before = Omit<Answers, "key"> & { key?: string };
 
 const LIST_MS = 5_000;
 const OTHER = "";
-const LABELS = {
-  openrouter: { label: "OpenRouter", hint: "one key, most models: openrouter.ai/keys" },
-  anthropic: { label: "Anthropic", hint: "platform.claude.com/settings/keys" },
-  openai: { label: "OpenAI", hint: "platform.openai.com/api-keys" },
-  "openai-compatible": {
-    label: "Your own server",
-    hint: "Ollama, vLLM, LM Studio, a proxy: anything OpenAI-compatible",
-  },
-  demo: { label: "Offline demo", hint: "a script that needs no key" },
-};
 
 class Left extends Error {}
 
-export function openPrompts({ vendors, flags, clean, primaryOf }: Desk) {
+export function openPrompts({ flags, clean, primaryOf }: Desk) {
   intro("hermes setup");
   const teller: Teller = {
     step: (line) => log.step(clean(line)),
@@ -49,22 +39,23 @@ export function openPrompts({ vendors, flags, clean, primaryOf }: Desk) {
   }
 
   async function askModel(before: Before | null): Promise<Answers> {
-    const asked = PROVIDERS.find((name) => name === flags.provider);
+    const known = before && before.provider.format !== "demo" ? before.provider : undefined;
+    const first = providerNamed(flags.provider) ?? known;
     const provider = answered(
-      await select({
+      await select<Provider>({
         message: "Which provider?",
-        options: PROVIDERS.map((value) => ({ value, ...LABELS[value] })),
-        initialValue: asked ?? (before && before.provider !== "demo" ? before.provider : "openrouter"),
+        options: PROVIDERS.map((value) => ({ value, label: value.label, hint: value.hint })),
+        ...(first && { initialValue: first }),
       }),
     );
     const same = before?.provider === provider ? before : null;
-    if (provider === "demo") return { provider, baseUrl: "", model: "", key: "" };
-    const vendor = provider === "openai-compatible" ? null : vendors[provider];
+    if (provider.format === "demo") return { provider, baseUrl: "", model: "", key: "" };
+    const vendor = provider.usual;
     const given = flags.baseUrl ?? same?.baseUrl ?? vendor?.baseUrl ?? "";
     const baseUrl = vendor ? given : await askAddress(given);
     const usual = flags.model ?? (same?.baseUrl === baseUrl ? same.model : (vendor?.model ?? ""));
     const answers = { provider, baseUrl, model: usual || "unnamed", key: same?.key ?? "" };
-    const key = (await askKey(primaryOf(answers).apiKey !== "", vendor !== null)) || answers.key;
+    const key = (await askKey(primaryOf(answers).apiKey !== "", vendor !== undefined)) || answers.key;
     return { ...answers, key, model: await askName({ ...answers, key }, usual) };
   }
 
@@ -164,7 +155,7 @@ async function askGuards(before: Current["guards"]): Promise<Current["guards"]> 
   return { approvals, sandbox };
 }
 
-function answered<T extends string>(value: T | typeof CANCEL_SYMBOL): T {
+function answered<T>(value: T | typeof CANCEL_SYMBOL): T {
   if (isCancel(value)) throw new Left();
   return value;
 }

@@ -3,20 +3,12 @@
 import { text as readAll } from "node:stream/consumers";
 import { ConfigError } from "../../core/errors.ts";
 import type { Clock, FaultKind } from "../../core/ports.ts";
+import { alternatives, formats, PROVIDERS, providerNamed, VENDORS, vendorAt } from "../../core/providers.ts";
+import { linked } from "../../core/wait.ts";
 import { type Home, makeHome } from "../../platform/home.ts";
 import { printable } from "../../platform/logline.ts";
 import { createRedactor } from "../../platform/redact.ts";
-import {
-  type Answers,
-  type Current,
-  draftsOf,
-  KEY_OF,
-  PROVIDERS,
-  type Provider,
-  problemOfKey,
-  readText,
-  type Vendors,
-} from "./answers.ts";
+import { type Answers, type Current, draftsOf, problemOfKey, readText } from "./answers.ts";
 import { writePrivate } from "./files.ts";
 import { describe, type Endpoint } from "./models.ts";
 
@@ -33,7 +25,6 @@ type Outlook = {
 type SetupOptions = {
   flags: SetupFlags;
   home: Home;
-  vendors: Vendors;
   /** The configuration that these texts would give; throws a ConfigError. */
   look(drafts?: ReadonlyMap<string, string>): Outlook;
   clock: Clock;
@@ -62,11 +53,11 @@ const ADVICE: Record<FaultKind, string> = {
 
 /** Returns the exit code. */
 export async function setUp(options: SetupOptions): Promise<number> {
-  const { flags, home, vendors, look } = options;
+  const { flags, home, look } = options;
   const { yes, keyStdin, provider } = flags;
   const interactive = !yes && !keyStdin && process.stdin.isTTY && process.stdout.isTTY;
   if (!interactive && !(yes && provider)) return refuse(howTo(home));
-  if (provider && !isProvider(provider)) return refuse(`--provider takes ${PROVIDERS.join(", ")}, not "${provider}".`);
+  if (provider && !providerNamed(provider)) return refuse(`--provider takes ${NAMES.join(", ")}, not "${provider}".`);
   process.once("SIGINT", () => {
     process.stdout.write("\nNothing was changed.\n");
     process.exit(130);
@@ -75,7 +66,7 @@ export async function setUp(options: SetupOptions): Promise<number> {
   const redactor = createRedactor();
   const clean = (text: string) => printable(redactor.text(text));
   const lookAt = (answers: Answers): Outlook => {
-    const outlook = look(draftsOf(home, vendors, current, answers));
+    const outlook = look(draftsOf(home, current, answers));
     for (const secret of outlook.secrets) redactor.add(secret);
     return outlook;
   };
@@ -93,7 +84,7 @@ export async function setUp(options: SetupOptions): Promise<number> {
   }
 
   const { openPrompts } = await import("./prompts.ts");
-  const prompts = openPrompts({ vendors, flags, clean, primaryOf: (answers) => primaryOf(lookAt(answers)) });
+  const prompts = openPrompts({ flags, clean, primaryOf: (answers) => primaryOf(lookAt(answers)) });
   let answers = await prompts.ask(current);
   while (answers) {
     const outlook = lookAt(answers);
@@ -109,7 +100,7 @@ export async function setUp(options: SetupOptions): Promise<number> {
   return prompts.end("Nothing was changed.", 130);
 }
 
-const isProvider = (name: string): name is Provider => PROVIDERS.some((known) => known === name);
+const NAMES = PROVIDERS.map(({ name }) => name);
 
 function currentOf({ look, home }: SetupOptions): Current {
   try {
@@ -125,10 +116,12 @@ function currentOf({ look, home }: SetupOptions): Current {
 function endpointOf(endpoints: Outlook["endpoints"]): Current["endpoint"] {
   try {
     const [primary] = endpoints();
-    if (!primary || !isProvider(primary.provider)) return null;
-    const { provider, baseUrl, model } = primary;
-    const routed = provider === "openai-compatible" && baseUrl.includes("openrouter");
-    return { provider: routed ? "openrouter" : provider, baseUrl, model };
+    if (!primary) return null;
+    const { baseUrl, model } = primary;
+    const format = formats.find((one) => one === primary.provider) ?? "demo";
+    const routed = format === "openai-compatible" ? vendorAt(format, baseUrl) : undefined;
+    const provider = routed ?? providerNamed(format);
+    return provider ? { provider, baseUrl, model } : null;
   } catch {
     return null; // an unusable endpoint is the reason to run setup
   }
@@ -141,10 +134,11 @@ function primaryOf({ endpoints }: Outlook): Endpoint {
 }
 
 /** A string is an error message that says what is missing. */
-async function fromFlags({ flags, vendors }: SetupOptions, current: Current): Promise<Answers | string> {
-  const provider = PROVIDERS.find((name) => name === flags.provider) ?? "demo";
-  if (provider === "demo") return { provider, baseUrl: "", model: "", key: "" };
-  const vendor = provider === "openai-compatible" ? null : vendors[provider];
+async function fromFlags({ flags, home }: SetupOptions, current: Current): Promise<Answers | string> {
+  const provider = providerNamed(flags.provider);
+  if (!provider) return howTo(home);
+  if (provider.format === "demo") return { provider, baseUrl: "", model: "", key: "" };
+  const vendor = provider.usual;
   const before = current.endpoint?.provider === provider ? current.endpoint : null;
   const baseUrl = flags.baseUrl ?? before?.baseUrl ?? vendor?.baseUrl;
   if (!baseUrl) return "--base-url is missing: give the address of the server, such as http://127.0.0.1:11434/v1";
@@ -162,26 +156,24 @@ async function tryOut(
   outlook: Outlook,
   teller: Teller,
 ): Promise<string | undefined> {
-  if (provider === "demo") return undefined;
+  if (provider.format === "demo") return undefined;
   const endpoint = primaryOf(outlook);
   const elsewhere = !endpoint.baseUrl.startsWith(baseUrl.replace(/\/+$/, "")); // it may have got its /v1
   if (endpoint.model !== model || elsewhere || (key && endpoint.apiKey !== key)) {
-    const ours = [home.config, `${home.env}: ${KEY_OF[provider]}`];
+    const ours = [home.config, `${home.env}: ${provider.keyVariable}`];
     const stronger = outlook.settings.filter(
       ({ key, from }) => /^(model|providers)\./.test(key) && !ours.some((place) => from.startsWith(place)),
     );
     teller.warn(`These settings override your choice: ${[...new Set(stronger.map(({ from }) => from))].join(", ")}`);
   }
   teller.step(`Testing ${describe(endpoint)} …`);
-  const tooLong = new AbortController();
-  const over = new AbortController();
-  void clock.sleep(TEST_MS, over.signal).then(() => tooLong.abort());
+  const tooLong = linked([], { clock, ms: TEST_MS });
   const began = performance.now();
   const messages = [{ role: "user" as const, text: "Answer with one word: ok" }];
   const request = { session: "setup", system: "", messages, tools: [], final: true };
   const hear = { text: () => {}, reasoning: () => {}, alive: () => {} };
   const result = await endpoint.open().call(request, hear, tooLong.signal);
-  over.abort();
+  tooLong.release();
   if (result.end === "aborted") return `The test failed: no answer in ${TEST_MS / 1_000} s. ${ADVICE.stalled}`;
   if (result.end === "fault") return `The test failed: ${result.reason.replace(/\.$/, "")}. ${ADVICE[result.kind]}`;
   teller.success(`The test passed: answered in ${((performance.now() - began) / 1_000).toFixed(1)} s.`);
@@ -190,15 +182,15 @@ async function tryOut(
 
 /** Adds the context window and the price of the model, if its server lists them. */
 async function withOffer(answers: Answers, outlook: Outlook): Promise<Answers> {
-  if (answers.provider === "demo") return answers;
+  if (answers.provider.format === "demo") return answers;
   const found = await primaryOf(outlook).list(LIST_MS);
   const offer = Array.isArray(found) ? found.find(({ id }) => id === answers.model) : undefined;
   return offer ? { ...answers, offer } : answers;
 }
 
-function save({ home, vendors }: SetupOptions, current: Current, answers: Answers, teller: Teller): void {
+function save({ home }: SetupOptions, current: Current, answers: Answers, teller: Teller): void {
   makeHome(home);
-  for (const [file, text] of draftsOf(home, vendors, current, answers)) {
+  for (const [file, text] of draftsOf(home, current, answers)) {
     if (text === readText(file)) continue;
     writePrivate(file, text);
     teller.success(`Wrote ${file}`);
@@ -211,6 +203,6 @@ function refuse(text: string, code = 2): number {
 }
 
 const howTo = (home: Home) => `setup needs a terminal for its questions. Without one, give the answers as options:
-  hermes setup --provider ${PROVIDERS.join("|")} [--model NAME] [--base-url URL] [--key-stdin] --yes
-or set OPENROUTER_API_KEY, ANTHROPIC_API_KEY or OPENAI_API_KEY in the environment or in ${home.env},
+  hermes setup --provider ${NAMES.join("|")} [--model NAME] [--base-url URL] [--key-stdin] --yes
+or set ${alternatives(VENDORS.map(({ keyVariable }) => keyVariable))} in the environment or in ${home.env},
 and model.provider, model.default and model.base_url in ${home.config}`;

@@ -7,6 +7,7 @@ import type { Channel, Clock, Log } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Entry, Mode, Unattended } from "../../core/session.ts";
 import { BACKGROUND } from "../../core/session-key.ts";
+import { within } from "../../core/wait.ts";
 import { type Access, createAccess, type Lists } from "./access.ts";
 import { createCommands } from "./commands.ts";
 import { createTalk } from "./inbound.ts";
@@ -156,9 +157,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         told.add(where);
         await tell.say(chat, place, { text: NOTICE[why] }, `leaving.${newKey()}`);
       });
-      const enough = new AbortController();
-      await Promise.race([Promise.allSettled(sending), clock.sleep(NOTICE_MS, enough.signal)]);
-      enough.abort("over");
+      await within(clock, NOTICE_MS, Promise.allSettled(sending));
     },
     async stopHearing() {
       await Promise.allSettled(options.chats.map((chat) => chat.stop()));

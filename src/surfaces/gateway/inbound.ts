@@ -5,6 +5,7 @@ import { SCOPES } from "../../conversation/choice.ts";
 import { thanks } from "../../conversation/commands/answers.ts";
 import { commandIn, type Typed } from "../../conversation/commands/commands.ts";
 import { modeNamed, takenText } from "../../conversation/modes.ts";
+import { createBounded } from "../../core/bounded.ts";
 import type { Chat, InboundHandler, InboundMessage, Place } from "../../core/chat.ts";
 import { Refusal } from "../../core/errors.ts";
 import type { Clock } from "../../core/ports.ts";
@@ -44,6 +45,7 @@ const DRAINING = {
 };
 /** Somebody who types three lines is told once. */
 const ACK_AGAIN_MS = 3_000;
+const MOST_ACKED = 1_000;
 
 /** The same for a message that is edited or brought again. */
 const keyOf = ({ place, message }: Pick<InboundMessage, "place" | "message">) =>
@@ -51,7 +53,7 @@ const keyOf = ({ place, message }: Pick<InboundMessage, "place" | "message">) =>
 
 export function createTalk(options: TalkOptions): (chat: Chat) => InboundHandler {
   const { runtime, access, sessions, questions, commands, tell, notes, clock, newKey } = options;
-  const acked = new Map<string, number>();
+  const acked = createBounded<number>(MOST_ACKED);
 
   return (chat) => {
     const { platform } = chat;
@@ -162,7 +164,6 @@ export function createTalk(options: TalkOptions): (chat: Chat) => InboundHandler
       const words = applied !== "began" && runtime.draining() ? DRAINING.busy : takenText(applied);
       const name = `${session} ${words}`;
       if (clock.now() - (acked.get(name) ?? 0) < ACK_AGAIN_MS) return;
-      if (acked.size >= 1_000) acked.clear();
       acked.set(name, clock.now());
       say(place, words, `ack.${key}`);
     }

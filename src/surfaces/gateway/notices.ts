@@ -2,12 +2,13 @@
 // nothing waits for it but our own end, so that the last words before a restart still go out.
 import type { Chat, OutboundMessage, Place } from "../../core/chat.ts";
 import type { Clock, Log } from "../../core/ports.ts";
+import { backoff, within } from "../../core/wait.ts";
 import { faultOf } from "./outbox.ts";
 
 export type Tell = ReturnType<typeof createTell>;
 
 const TRIES = 3;
-const LONGEST_WAIT_MS = 10_000;
+const WAIT_MS = { first: 1_000, most: 10_000 };
 
 export function createTell({ clock, log }: { clock: Clock; log: Log }) {
   const pending = new Set<Promise<unknown>>();
@@ -22,7 +23,7 @@ export function createTell({ clock, log }: { clock: Clock; log: Log }) {
         const { landed, message, retryAfter } = faultOf(error);
         log("warn", "notice.failed", { platform: chat.platform, tries, landed, error: message });
         if (landed === "never" || (landed === "unknown" && !harmless)) return;
-        await clock.sleep(Math.min(retryAfter ?? 1_000 * 2 ** tries, LONGEST_WAIT_MS), never);
+        await clock.sleep(Math.min(retryAfter ?? backoff(tries, WAIT_MS), WAIT_MS.most), never);
       }
     }
   }
@@ -40,9 +41,7 @@ export function createTell({ clock, log }: { clock: Clock; log: Log }) {
       keep(deliver(chat, () => chat.edit(place, message, said, never), true)),
     /** Resolves when all of it is said, at most after so long. */
     async settled(ms: number): Promise<void> {
-      const enough = new AbortController();
-      await Promise.race([Promise.all(pending), clock.sleep(ms, enough.signal)]);
-      enough.abort("over");
+      await within(clock, ms, Promise.all(pending));
     },
   };
 }

@@ -6,6 +6,7 @@ import { messageOf } from "../../core/errors.ts";
 import type { Channel, Clock, Log } from "../../core/ports.ts";
 import { type ChatKey, parseKey } from "../../core/session-key.ts";
 import type { Notes } from "../../core/store.ts";
+import { backoff } from "../../core/wait.ts";
 import { asRecord } from "./access.ts";
 import { splitMarkdown } from "./split.ts";
 
@@ -19,7 +20,7 @@ type Options = {
 type Progress = { done: number; trying: boolean };
 
 const AGAIN = "(Sent again: the first copy may not have arrived.)";
-const LONGEST_WAIT_MS = 60_000;
+const WAIT_MS = { first: 1_000, most: 60_000 };
 /** An outage longer than this is not waited out: the answer stays in the conversation. */
 const GIVE_UP_MS = 86_400_000;
 
@@ -85,7 +86,7 @@ export function createOutbox({ chats, notes, clock, log }: Options): Channel {
         const { landed, message, retryAfter } = faultOf(error);
         log("warn", "reply.failed", { platform: chat.platform, turn, part, tries, landed, error: message });
         if (landed === "never" || clock.now() - began > GIVE_UP_MS) return false;
-        await clock.sleep(retryAfter ?? Math.min(LONGEST_WAIT_MS, 1_000 * 2 ** tries), signal);
+        await clock.sleep(retryAfter ?? backoff(tries, WAIT_MS), signal);
       }
     }
   }

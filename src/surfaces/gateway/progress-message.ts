@@ -4,6 +4,7 @@ import type { Chat, Place } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log } from "../../core/ports.ts";
 import type { Notes } from "../../core/store.ts";
+import { after } from "../../core/wait.ts";
 import { asRecord } from "./access.ts";
 import type { Tell } from "./notices.ts";
 import { faultOf } from "./outbox.ts";
@@ -104,12 +105,9 @@ export function createView(options: {
   async function close(): Promise<void> {
     over.abort("over");
     wake();
-    const inTime = new AbortController();
-    void clock.sleep(LATE_MS, inTime.signal).then(() => {
-      if (!inTime.signal.aborted) cut.abort("late");
-    });
+    const inTime = after(clock, LATE_MS, () => cut.abort("late"));
     await pumping;
-    inTime.abort("in time");
+    inTime();
     if (message === null) return;
     if (!cut.signal.aborted) return note(message);
     // What was cut may still arrive there: the answer goes elsewhere.

@@ -9,6 +9,7 @@ import type { Button, ButtonPress, Chat, Person, Place } from "../../core/chat.t
 import type { Clock, Log } from "../../core/ports.ts";
 import type { Answer, Runtime } from "../../core/runtime.ts";
 import type { Notes } from "../../core/store.ts";
+import { backoff } from "../../core/wait.ts";
 import { type Access, asRecord, personOf } from "./access.ts";
 import type { Tell } from "./notices.ts";
 import { faultOf } from "./outbox.ts";
@@ -36,7 +37,7 @@ const LONGEST_LABEL = 40;
 const MOST_PARTS = 10;
 /** What is left free for how it was decided. */
 const OUTCOME = 200;
-const LONGEST_WAIT_MS = 30_000;
+const WAIT_MS = { first: 1_000, most: 30_000 };
 
 export function createQuestions(options: {
   runtime: Runtime;
@@ -136,7 +137,7 @@ export function createQuestions(options: {
         const { landed, message, retryAfter } = faultOf(error);
         log("warn", "question.failed", { tries, landed, error: message });
         if (landed === "never") return null;
-        await clock.sleep(retryAfter ?? Math.min(LONGEST_WAIT_MS, 1_000 * 2 ** tries), signal);
+        await clock.sleep(retryAfter ?? backoff(tries, WAIT_MS), signal);
       }
     }
     return null;

@@ -1,13 +1,22 @@
 // Which session a place talks in now: the one of its key, until somebody begins anew.
 
+import { createBounded } from "../../core/bounded.ts";
 import { generation, generationOf } from "../../core/session-key.ts";
 import type { Notes } from "../../core/store.ts";
 import { asRecord } from "./access.ts";
 
 export type Sessions = ReturnType<typeof createSessions>;
 
+type State = { now: number; most: number };
+
+/** Bytes: some ten thousand places. Whoever is not among them is read from the store again. */
+const MOST_KNOWN = 2_000_000;
+/** What one costs beside its key. */
+const STATE = 100;
+
 export function createSessions(notes: Notes) {
-  const known = new Map<string, { now: number; most: number }>();
+  const known = createBounded<State>(MOST_KNOWN);
+  const keep = (key: string, state: State) => known.set(key, state, key.length + STATE);
   const nameOf = (key: string) => `talk/${key}`;
 
   async function read(key: string) {
@@ -15,13 +24,13 @@ export function createSessions(notes: Notes) {
     if (found) return found;
     const { now, most } = asRecord(await notes.get(nameOf(key))) ?? {};
     const state = { now: Number(now ?? 1), most: Number(most ?? 1) };
-    known.set(key, state);
+    keep(key, state);
     return state;
   }
 
-  async function write(key: string, state: { now: number; most: number }) {
+  async function write(key: string, state: State) {
     await notes.set(nameOf(key), state);
-    known.set(key, state);
+    keep(key, state);
   }
 
   return {

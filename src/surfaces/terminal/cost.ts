@@ -1,4 +1,5 @@
 // What model calls cost: by the word of their server, else by the prices that are configured.
+import { formatAndModel } from "../../core/providers.ts";
 import type { Usage } from "../../core/session.ts";
 
 /** In US dollars for a million tokens, by the name of the model. */
@@ -27,5 +28,4 @@ function priceOf(prices: Prices, model: string) {
   return found?.[1];
 }
 
-/** Not up to any colon: `llama3:8b` has one of its own. */
-export const bareName = (name: string): string => name.replace(/^(?:openai-compatible|openai|anthropic|demo):/, "");
+export const bareName = (name: string): string => formatAndModel(name).model;

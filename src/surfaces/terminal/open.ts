@@ -6,6 +6,7 @@ import { codeOf, messageOf } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Mode, Usage } from "../../core/session.ts";
 import { fullName, isTerminal, shortName } from "../../core/session-key.ts";
+import { within } from "../../core/wait.ts";
 import { clock } from "../../platform/clock.ts";
 import { createFile } from "../../platform/confined.ts";
 import { setDeadline } from "../../platform/deadline.ts";
@@ -152,10 +153,8 @@ const HELP = "Type a message; /help for commands, Ctrl+C stops a turn, Ctrl+D le
 
 /** Null: it will not come, or not soon (the person left while choosing what to talk about). */
 async function settledBy<T>(work: Promise<T>, ms = 0): Promise<T | null> {
-  const enough = new AbortController();
-  const settled = await Promise.race([work.catch(() => null), clock.sleep(ms, enough.signal).then(() => null)]);
-  enough.abort();
-  return settled;
+  const settled = work.catch(() => null);
+  return (await within(clock, ms, settled)) ?? null;
 }
 
 export const modelFlag = (model: string | undefined) => ({ flag: "--model", key: "model.default", value: model });
@@ -176,7 +175,6 @@ async function openOnScreen({ config, endpoints, home }: Settings, env: NodeJS.P
 /** False: not everything has ended. After the watchdog's time the process is gone whatever happens. */
 export async function leave(running: Opened): Promise<boolean> {
   const cancel = setDeadline(running.config.agent.exit_watchdog * 1_000);
-  const enough = new AbortController();
   const closed = running.close(DRAIN_MS).then(
     () => true,
     (error: unknown) => {
@@ -184,8 +182,7 @@ export async function leave(running: Opened): Promise<boolean> {
       return false;
     },
   );
-  const over = await Promise.race([closed, clock.sleep(EXIT_MS, enough.signal).then(() => false)]);
-  enough.abort();
+  const over = (await within(clock, EXIT_MS, closed)) ?? false;
   if (over) cancel();
   return over;
 }

@@ -7,6 +7,7 @@ import type { Clock, Log, Random } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Entry } from "../../core/session.ts";
 import type { Announcement } from "../../core/store.ts";
+import { within } from "../../core/wait.ts";
 import { openPost, type Post } from "../../platform/post.ts";
 import { backoff, letterOf, type Verdict, verdictOf } from "./payload.ts";
 
@@ -209,9 +210,7 @@ export function createWebhooks({ runtime, targets, clock, random, log, post = op
     async close(ms) {
       closing = true;
       wake();
-      const done = new AbortController();
-      void working.then(() => done.abort());
-      await clock.sleep(ms, done.signal);
+      await within(clock, ms, working);
       leaving.abort();
       wake();
       await post.close();

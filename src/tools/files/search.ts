@@ -2,6 +2,7 @@
 import { basename, dirname } from "node:path";
 import * as z from "zod";
 import type { Tool, ToolCall, ToolResult } from "../../core/ports.ts";
+import { after, onAbort } from "../../core/wait.ts";
 import { clock } from "../../platform/clock.ts";
 import { openFile } from "../../platform/confined.ts";
 import { type Glob, globOf } from "../../platform/glob.ts";
@@ -112,22 +113,20 @@ async function contents(
   const sieve = ripgrep && createSieve({ ripgrep, cwd: base, pattern: rust, literal, ignoreCase, signal });
   const tally: Tally = { lines: [], matches: 0, files: 0, chars: 0, skipped: 0 };
 
-  const done = new AbortController();
   let late = false;
   const stop = () => void matcher.stop();
-  signal.addEventListener("abort", stop, { once: true });
-  const watch = clock.sleep(LONGEST_MS, done.signal).then(() => {
-    late = !done.signal.aborted;
-    if (late) stop();
+  const release = onAbort(signal, stop);
+  const inTime = after(clock, LONGEST_MS, () => {
+    late = true;
+    stop();
   });
   try {
     await collect(files, args, { found, matcher, sieve, late: () => late }, tally);
   } catch (error) {
     if (!late) throw error;
   } finally {
-    done.abort();
-    signal.removeEventListener("abort", stop);
-    await watch;
+    inTime();
+    release();
   }
   const notes = [
     tally.matches === 0

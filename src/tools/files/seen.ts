@@ -1,5 +1,6 @@
 // What each session knows about each file. Kept in memory: after a restart a file counts as never read, which is safe.
 import { createHash } from "node:crypto";
+import { createBounded } from "../../core/bounded.ts";
 
 /** `hash` is null if the file is too large to read in full. */
 export type Mark = { size: number; mtimeNs: bigint; hash: string | null };
@@ -9,28 +10,22 @@ export type Marks = {
   delete(session: string, real: string): void;
 };
 
-const MOST_SESSIONS = 200;
-const MOST_FILES = 1_000;
+/** Bytes of all of it: some ten thousand files. */
+const MOST_KNOWN = 8_000_000;
+/** What one costs beside its key. */
+const MARK = 300;
 
 export function createMarks(): Marks {
-  const sessions = new Map<string, Map<string, Mark>>();
+  const known = createBounded<Mark>(MOST_KNOWN);
+  const keyOf = (session: string, real: string) => `${session}\0${real}`;
   return {
-    get: (session, real) => sessions.get(session)?.get(real),
+    get: (session, real) => known.get(keyOf(session, real)),
     set(session, real, mark) {
-      const files = sessions.get(session) ?? new Map<string, Mark>();
-      renew(files, real, mark, MOST_FILES);
-      renew(sessions, session, files, MOST_SESSIONS);
+      const key = keyOf(session, real);
+      known.set(key, mark, key.length + MARK);
     },
-    delete: (session, real) => void sessions.get(session)?.delete(real),
+    delete: (session, real) => known.delete(keyOf(session, real)),
   };
-}
-
-/** Evicts the least recently used first. */
-function renew<T>(map: Map<string, T>, key: string, value: T, most: number): void {
-  map.delete(key);
-  map.set(key, value);
-  const [oldest] = map.keys();
-  if (map.size > most && oldest !== undefined) map.delete(oldest);
 }
 
 export const hashOf = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");

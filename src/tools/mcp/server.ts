@@ -4,11 +4,11 @@ import { join } from "node:path";
 import type { Client, jsonSchemaValidator, Tool as Offer, Transport } from "@modelcontextprotocol/client";
 import { messageOf } from "../../core/errors.ts";
 import type { Log, ToolResult } from "../../core/ports.ts";
+import { backoff, linked, onAbort, unlessAborted, within } from "../../core/wait.ts";
 import { clock } from "../../platform/clock.ts";
 import { asData, atMost, plain } from "../../platform/fence.ts";
 import { makeDir } from "../../platform/home.ts";
 import { secretPlaces } from "../../platform/secret-places.ts";
-import { unlessAborted } from "../abort.ts";
 import { failed, ok } from "../define.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { probeSandbox } from "../shell/exec.ts";
@@ -77,12 +77,11 @@ export function createLink({ name, server, home, roots, owner, log, timeoutMs, o
       if (over.signal.aborted) break;
       failures = performance.now() - began > HEALTHY_MS ? 0 : failures + 1;
       // The first time at once: most servers that die do so over one call, and the next call wants them back.
-      const wait = failures <= 1 ? 0 : Math.min(BACKOFF_MS.most, BACKOFF_MS.first * 2 ** (failures - 2));
-      const early = new AbortController();
+      const wait = failures <= 1 ? 0 : backoff(failures - 2, BACKOFF_MS);
+      const early = linked([over.signal]);
       wake = () => early.abort();
-      over.signal.addEventListener("abort", wake);
       await clock.sleep(wait, early.signal);
-      over.signal.removeEventListener("abort", wake);
+      early.release();
     }
   }
 
@@ -102,7 +101,7 @@ export function createLink({ name, server, home, roots, owner, log, timeoutMs, o
     let transport: Transport | null = null;
     const gone = Promise.withResolvers<void>();
     const close = () => gone.resolve();
-    over.signal.addEventListener("abort", close);
+    const release = onAbort(over.signal, close);
     const because = (reason: string) => (isStdio(transport) && transport.ended()) || reason;
     try {
       const lib = await import("@modelcontextprotocol/client");
@@ -128,7 +127,7 @@ export function createLink({ name, server, home, roots, owner, log, timeoutMs, o
     } catch (error) {
       lose(because(reasonOf(error)));
     }
-    over.signal.removeEventListener("abort", close);
+    release();
     if (transport && "terminateSession" in transport) await politely(transport);
     await client?.close().catch(() => {});
     await transport?.close().catch(() => {}); // also where the client had not begun
@@ -166,9 +165,7 @@ export function createLink({ name, server, home, roots, owner, log, timeoutMs, o
     if (connection === null)
       return failed(`Not run: the MCP server "${name}" is not running (${why}). It is tried again.`);
     const stopping = new AbortController();
-    const stop = () => stopping.abort(new Error("stopped"));
-    signal.addEventListener("abort", stop);
-    if (signal.aborted) stop();
+    const release = onAbort(signal, () => stopping.abort(new Error("stopped"))); // the server is told this reason
     try {
       // The library tells the server that it is cancelled. Its word is not waited for.
       const asked = connection.client.callTool(
@@ -183,7 +180,7 @@ export function createLink({ name, server, home, roots, owner, log, timeoutMs, o
       if (signal.aborted) return failed("Stopped. Whether the server had done it is not known.");
       return await notDone(error, connection, tool);
     } finally {
-      signal.removeEventListener("abort", stop);
+      release();
     }
   }
 
@@ -206,20 +203,11 @@ export function createLink({ name, server, home, roots, owner, log, timeoutMs, o
   /** Null: it is not there, and was waited for. */
   async function connected(signal: AbortSignal): Promise<Connection | null> {
     wake();
-    const enough = new AbortController();
-    const stop = () => enough.abort();
-    signal.addEventListener("abort", stop);
-    over.signal.addEventListener("abort", stop);
-    try {
-      return await Promise.race([
-        up.promise.catch(() => null),
-        clock.sleep(PATIENCE_MS, enough.signal).then(() => null),
-      ]);
-    } finally {
-      stop();
-      signal.removeEventListener("abort", stop);
-      over.signal.removeEventListener("abort", stop);
-    }
+    const enough = linked([signal, over.signal]);
+    const connection = up.promise.catch(() => null);
+    const found = await within(clock, PATIENCE_MS, connection, enough.signal);
+    enough.release();
+    return found ?? null;
   }
 
   const kept = keep();
@@ -246,8 +234,8 @@ const isStdio = (transport: Transport | null): transport is Stdio => transport !
 /** Lets an HTTP server forget the session, if it does so at once. */
 async function politely(transport: object): Promise<void> {
   if (!("terminateSession" in transport) || typeof transport.terminateSession !== "function") return;
-  const told: unknown = transport.terminateSession();
-  await Promise.race([Promise.resolve(told).catch(() => {}), clock.sleep(1_000)]);
+  const told = Promise.resolve<unknown>(transport.terminateSession()).catch(() => {});
+  await within(clock, 1_000, told);
 }
 
 /** Once for all servers: two at the same time would end each other. */

@@ -4,6 +4,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import type { Transport } from "@modelcontextprotocol/client";
+import { within } from "../../core/wait.ts";
 import { clock } from "../../platform/clock.ts";
 import { bwrapArgs, type Sandbox } from "../sandbox/sandbox.ts";
 import { childEnv, isOfCall, marks } from "../shell/env.ts";
@@ -105,7 +106,7 @@ export function createStdio(options: StdioOptions, parse: (line: string) => Mess
   async function end(): Promise<void> {
     const server = child;
     server?.stdin?.end();
-    await Promise.race([exit, clock.sleep(POLITE_MS)]);
+    await within(clock, POLITE_MS, exit);
     const alive = () => server?.pid !== undefined && server.exitCode === null && server.signalCode === null;
     const table = existsSync("/proc/self/stat") ? procTable : psTable;
     // Also after it has ended: what it started carries its marker.

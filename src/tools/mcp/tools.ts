@@ -2,6 +2,7 @@
 // changes nothing is believed, since the user chose the server.
 import { createHash } from "node:crypto";
 import type { Gate, Log, Tool, ToolResult } from "../../core/ports.ts";
+import { within } from "../../core/wait.ts";
 import { clock } from "../../platform/clock.ts";
 import { plain } from "../../platform/fence.ts";
 import { createLink, type McpServer, type Offered } from "./server.ts";
@@ -71,13 +72,13 @@ export function createMcp(options: McpOptions): Mcp {
       return [name, link];
     }),
   );
-  const waited = new AbortController();
-  const all = Promise.all([...links.values()].map((link) => link.first)).then(() => waited.abort());
+  const closed = new AbortController();
+  const all = Promise.all([...links.values()].map((link) => link.first));
   return {
-    ready: Promise.race([all, clock.sleep(options.startMs ?? START_MS, waited.signal)]),
+    ready: within(clock, options.startMs ?? START_MS, all, closed.signal).then(() => {}),
     tools,
     close: async () => {
-      waited.abort();
+      closed.abort();
       await Promise.all([...links.values()].map((link) => link.close()));
     },
     call: (server, tool, args, signal) => {

@@ -5,10 +5,11 @@ import { closeSync, existsSync, statSync } from "node:fs";
 import { constants as os } from "node:os";
 import { Readable } from "node:stream";
 import { messageOf } from "../../core/errors.ts";
+import { onAbort, within } from "../../core/wait.ts";
+import { clock } from "../../platform/clock.ts";
 import { findProgram } from "../../platform/programs.ts";
 import { joinArgs, makerArgs, type Netns, netnsOf, netnsStdio } from "../sandbox/netns.ts";
 import { bwrapArgs, outside, type Sandbox } from "../sandbox/sandbox.ts";
-import { within } from "../within.ts";
 import { childEnv, homeMark, isOfCall, marks, type Owner, ownerMark, ownerOf } from "./env.ts";
 import { type Limits, limitsInShell, type Over, watchTree } from "./limits.ts";
 import { type Captured, createOutput, type Spool } from "./output.ts";
@@ -177,10 +178,9 @@ function follow(child: ChildProcess, options: ExecOptions, out: Pipe | null): Ru
     void ending.then(over);
     return ending;
   };
-  const onAbort = () => void end("abort");
   const onTime = () => void end("timeout");
   const timer = timeoutMs === undefined ? undefined : setTimeout(onTime, Math.min(timeoutMs, LONGEST_TIMEOUT));
-  signal?.addEventListener("abort", onAbort);
+  const release = onAbort(signal, () => void end("abort"));
   const unwatch =
     options.limits && child.pid !== undefined && watchTree(child.pid, options.limits, (over) => void end(over));
 
@@ -189,11 +189,11 @@ function follow(child: ChildProcess, options: ExecOptions, out: Pipe | null): Ru
     const exit = await Promise.race([exitOf(child), ended.then(() => null)]);
     clearTimeout(timer);
     if (unwatch) unwatch();
-    signal?.removeEventListener("abort", onAbort);
+    release();
     const durationMs = Math.round(performance.now() - began);
     const reason = why; // what comes later did not end it
     const { found, left } = await (ending ?? (background || child.pid === undefined ? NOTHING : stop()));
-    await within(read, DRAIN_MS);
+    await within(clock, DRAIN_MS, read);
     stdin?.destroy();
     if (exit instanceof Error) await output.write(Buffer.from(`It could not be started: ${exit.message}\n`));
     const cwd = await place();
@@ -295,7 +295,7 @@ function reportOf(child: ChildProcess): () => Promise<string> {
   report.on("error", () => {});
   const over = new Promise((resolve) => report.once("close", resolve));
   return async () => {
-    await within(over, DRAIN_MS);
+    await within(clock, DRAIN_MS, over);
     report.destroy();
     return text.startsWith("/") && text.endsWith("\n") ? text.slice(0, -1) : "";
   };

@@ -3,7 +3,8 @@ import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { messageOf } from "../../core/errors.ts";
-import { within } from "../within.ts";
+import { within } from "../../core/wait.ts";
+import { clock } from "../../platform/clock.ts";
 import { createCleaner } from "./clean.ts";
 
 export type Output = {
@@ -77,7 +78,7 @@ export function createOutput(options: {
     },
     now,
     end: async () => {
-      await within(finish(), DISK_MS);
+      await within(clock, DISK_MS, finish());
       return now();
     },
   };

@@ -1,7 +1,8 @@
 // The `process` tool: what a session can do with its background processes.
 import * as z from "zod";
 import type { Gate, Tool, ToolCall, ToolResult } from "../../core/ports.ts";
-import { within } from "../within.ts";
+import { within } from "../../core/wait.ts";
+import { clock } from "../../platform/clock.ts";
 import { type Background, end, isRunning, type Processes } from "./processes.ts";
 
 const Args = z
@@ -48,7 +49,7 @@ export function createProcessTool(
         return said(process);
       case "wait":
         // Also when we are stopped: it goes on in any case.
-        await within(process.running.done, (args.timeout ?? WAIT_S) * 1000, signal);
+        await within(clock, (args.timeout ?? WAIT_S) * 1000, process.running.done, signal);
         return said(process);
       case "write": {
         const taken = process.running.write(args.text ?? "", args.eof);

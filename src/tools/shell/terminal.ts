@@ -8,6 +8,8 @@ import { messageOf } from "../../core/errors.ts";
 import { isGranted } from "../../core/grant.ts";
 import type { Gate, Log, Tool, ToolCall, ToolResult } from "../../core/ports.ts";
 import type { About, Grant } from "../../core/session.ts";
+import { within } from "../../core/wait.ts";
+import { clock } from "../../platform/clock.ts";
 import { asData } from "../../platform/fence.ts";
 import { pathWithout } from "../../platform/programs.ts";
 import { createBox, type Entered, inside } from "../sandbox/box.ts";
@@ -15,7 +17,6 @@ import { allowsHost, hostPattern, PRESETS } from "../sandbox/hosts.ts";
 import { createKeptHosts } from "../sandbox/kept-hosts.ts";
 import type { NetworkOptions } from "../sandbox/networks.ts";
 import { type Choice, outside, type Sandbox } from "../sandbox/sandbox.ts";
-import { within } from "../within.ts";
 import { ownerHere, type Result, run } from "./exec.ts";
 import { type Limits, USUAL_LIMITS } from "./limits.ts";
 import { createProcessTool } from "./process.ts";
@@ -223,7 +224,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
       onEnd: entered.leave,
     });
     if (typeof process === "string") return { ok: false, text: process };
-    await within(process.running.done, FIRST_LOOK_MS);
+    await within(clock, FIRST_LOOK_MS, process.running.done);
     const head = process.result
       ? `${process.id} · exit ${process.result.code}`
       : `${process.id} · running in the background`;

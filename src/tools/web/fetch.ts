@@ -8,9 +8,10 @@ import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import * as z from "zod";
 import { messageOf } from "../../core/errors.ts";
 import type { Gate, Tool, ToolResult } from "../../core/ports.ts";
+import { linked, unlessAborted } from "../../core/wait.ts";
 import { firstBytes } from "../../platform/capped.ts";
+import { clock } from "../../platform/clock.ts";
 import { asData, atMost, plain } from "../../platform/fence.ts";
-import { unlessAborted } from "../abort.ts";
 import { defineTool, failed, ok } from "../define.ts";
 import { isInnerName, isPublic, isWebPort } from "./address.ts";
 import { readHtml, readJson } from "./text.ts";
@@ -56,31 +57,19 @@ export function createWebTool(options: WebOptions = {}): Tool {
     repeatable: true,
     ...(judge && { judge: ({ url }, session) => judge(url, session) }),
     run: async ({ url, max_chars = CHARS.usual, raw = false }, { signal }) => {
-      const limit = limitedBy(signal, options.timeoutMs ?? TIMEOUT_MS);
+      const ms = options.timeoutMs ?? TIMEOUT_MS;
+      const limit = linked([signal], { clock, ms, reason: new Refused(`it took longer than ${ms / 1000} s`) });
       try {
         const page = await fetchPage(url, options, limit.signal);
         return await shown(page, max_chars, raw);
       } catch (error) {
-        return failed(`Not fetched: ${whyNot(limit.signal.aborted ? limit.signal.reason : error)}`);
+        const cut: unknown = signal.aborted ? new Refused("it was stopped") : limit.signal.reason;
+        return failed(`Not fetched: ${whyNot(cut ?? error)}`);
       } finally {
-        limit.end();
+        limit.release();
       }
     },
   });
-}
-
-/** Fires when the call is stopped or its time is over. */
-function limitedBy(signal: AbortSignal, timeoutMs: number) {
-  const over = new AbortController();
-  const onAbort = () => over.abort(new Refused("it was stopped"));
-  const timer = setTimeout(() => over.abort(new Refused(`it took longer than ${timeoutMs / 1000} s`)), timeoutMs);
-  signal.addEventListener("abort", onAbort);
-  if (signal.aborted) onAbort();
-  const end = () => {
-    clearTimeout(timer);
-    signal.removeEventListener("abort", onAbort);
-  };
-  return { signal: over.signal, end };
 }
 
 // ── Fetching ──────────────────────────────────────────────────────────────────────────────────────────

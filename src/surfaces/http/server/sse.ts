@@ -3,6 +3,7 @@
 import type { ServerResponse } from "node:http";
 import { messageOf } from "../../../core/errors.ts";
 import type { Clock } from "../../../core/ports.ts";
+import { linked } from "../../../core/wait.ts";
 
 export type Frame = { id?: string; event?: string; data: unknown };
 type Options = {
@@ -34,11 +35,10 @@ export async function stream(
   open: (signal: AbortSignal) => AsyncIterable<Frame>,
   { clock, heartbeatMs, stallMs, leaving, headers, last = "" }: Options,
 ): Promise<boolean> {
-  const gone = new AbortController(); // the reader, or we
+  const gone = linked([leaving]); // the reader, or we
   const leave = () => gone.abort("over");
   response.once("close", leave);
-  leaving.addEventListener("abort", leave);
-  if (response.destroyed || leaving.aborted) leave();
+  if (response.destroyed) leave();
   response.writeHead(200, { ...headers, ...HEADERS });
   response.flushHeaders();
   let quietSince = clock.now();
@@ -78,7 +78,7 @@ export async function stream(
   gone.abort("over");
   await beating;
   response.off("close", leave);
-  leaving.removeEventListener("abort", leave);
+  gone.release();
   if (whole) response.end(`${last}: stream closed\n\n`);
   else response.end("retry: 1000\n: leaving; come back with Last-Event-ID\n\n");
   return whole;

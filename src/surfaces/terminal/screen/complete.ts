@@ -7,6 +7,7 @@ import {
   CombinedAutocompleteProvider,
   fuzzyMatch,
 } from "@earendil-works/pi-tui";
+import { unlessAborted } from "../../../core/wait.ts";
 import { clean } from "../clean.ts";
 import { pathsBelow } from "./tree.ts";
 
@@ -46,7 +47,7 @@ export function createCompletion(commands: readonly Command[], cwd: string): Aut
     // Beyond this directory nothing is searched: there a path is completed name by name.
     if (/^(?:~|\/|\.\.?\/)/.test(query)) return elsewhere(query, quoted, signal);
     // The search goes on when a key is pressed meanwhile: the next look is for the same files.
-    const paths = await unlessAborted(files(), signal);
+    const paths = await unlessAborted(files(), signal).catch(() => null);
     const best = paths ? await nearest(paths, query, signal) : [];
     return best.map((path) => {
       const name = path.slice(path.lastIndexOf("/", path.length - 2) + 1);
@@ -92,13 +93,6 @@ const choices = (complete: readonly string[], prefix: string): AutocompleteItem[
   complete.filter((value) => value.startsWith(prefix.toLowerCase())).map((value) => ({ value, label: value }));
 
 const quotedPath = (path: string, quoted: boolean) => (quoted || NEEDS_QUOTES.test(path) ? `"${path}"` : path);
-
-const unlessAborted = <T>(work: Promise<T>, signal: AbortSignal): Promise<T | null> =>
-  new Promise((resolve, reject) => {
-    if (signal.aborted) resolve(null);
-    signal.addEventListener("abort", () => resolve(null), { once: true });
-    work.then(resolve, reject);
-  });
 
 /** Best first: by its name, by its path, by letters in that order; then the nearer one, then the shorter. */
 async function nearest(paths: readonly string[], query: string, signal: AbortSignal): Promise<string[]> {

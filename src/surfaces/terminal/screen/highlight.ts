@@ -49,8 +49,8 @@ const ENTITIES: Record<string, string> = { "&amp;": "&", "&lt;": "<", "&gt;": ">
 
 const require = createRequire(import.meta.url);
 const ready = new Set<string>();
-/** Who wants to know when a language is there. */
-const waiting = new Map<string, Set<() => void>>();
+/** Who wants to know when a language is there; null once it has been looked for. */
+const waiting = new Map<string, Set<() => void> | null>();
 let core: Core | null = null;
 let grown: { language: string; theme: Theme; code: string; lines: string[] } | null = null;
 
@@ -85,10 +85,11 @@ function paintDiff(code: string, theme: Theme): string[] {
 function load(language: string, onReady?: () => void) {
   const others = waiting.get(language);
   if (onReady) others?.add(onReady);
-  if (others) return;
+  if (others !== undefined) return;
   const callbacks = new Set(onReady ? [onReady] : []);
   waiting.set(language, callbacks);
   setImmediate(() => {
+    waiting.set(language, null);
     try {
       const loaded: unknown = require("highlight.js/lib/core");
       if (!isCore(loaded)) return;
