@@ -32,7 +32,7 @@ export async function attempt(wanted: Wanted): Promise<{ model: Model; result: A
   const done = new Set<Model>();
   let last: { model: Model; result: Fault } | null = null;
   let limit: number | undefined;
-  if (wanted.breaks) await clock.sleep(waitMs(wanted.breaks, agent.random(), attended), cx.signal);
+  if (wanted.breaks) await cx.waitWithoutPlace(waitMs(wanted.breaks, agent.random(), attended));
 
   for (let n = 1; ; n++) {
     const open = models.filter((one) => !done.has(one));
@@ -73,7 +73,7 @@ export async function attempt(wanted: Wanted): Promise<{ model: Model; result: A
     }
     const pause = "ms" in left && !fault.retryAfter ? Math.min(wait, left.ms) : wait;
     cx.notice(waiting(fault, attended, { pause, left, tries, ms }));
-    await clock.sleep(pause, cx.signal);
+    await cx.waitWithoutPlace(pause);
     tally.passed(model, fault, pause);
   }
 }
