@@ -5,7 +5,7 @@ import type { EffectContext, FaultKind, Model, ModelResult } from "../core/ports
 import type { Event } from "../core/session.ts";
 import { CHARACTERS, type Message, type Transcript, tokensOf } from "../core/transcript.ts";
 import type { Agent, EffectOf } from "./agent.ts";
-import { attempt, modelsFor } from "./attempts.ts";
+import { attempt, modelsFor, nextOf } from "./attempts.ts";
 import { fitted } from "./context.ts";
 import { askAside } from "./side-call.ts";
 
@@ -33,7 +33,7 @@ const OUT_OF_REACH = new Set<FaultKind>(["network", "unavailable", "rate_limited
 export async function compact(agent: Agent, effect: EffectOf<"compact">, cx: EffectContext): Promise<Event | null> {
   const { step } = effect;
   const models = modelsFor(agent, effect.model);
-  const [first] = models;
+  const first = nextOf(agent, models);
   const history = await cx.history();
   const cut = first ? cutOf(history, first) : null;
   if (!first || !cut) {
