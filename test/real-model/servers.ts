@@ -78,8 +78,10 @@ export function startLlama({ dir, python, model }: Installed, port = 0): Promise
 export async function startLiteLlm({ dir, python }: Installed, upstream: Server): Promise<Server & { key: string }> {
   const config = join(dir, "litellm.json"); // JSON is YAML
   const key = `sk-${randomBytes(24).toString("hex")}`; // it refuses to start without one, or with a weak one
-  // As "lm_studio" it is only asked for chat completions: LiteLLM would hand Messages and Responses of "openai" on as Responses.
-  const target = { model: `lm_studio/${MODEL}`, api_base: upstream.url, api_key: "none" };
+  // Of its providers, this one asks for chat completions only ("openai" and "hosted_vllm" would ask for Responses), and makes one text
+  // of a system prompt in blocks, which is what llama-cpp-python takes ("lm_studio" does not).
+  const base = upstream.url.replace(/\/v1$/, "");
+  const target = { model: `docker_model_runner/${MODEL}`, api_base: base, api_key: "none" };
   const settings = {
     model_list: [{ model_name: MODEL, litellm_params: target }],
     general_settings: { master_key: key },
