@@ -57,19 +57,19 @@ function findModel(venv: string): string | undefined {
 /** `port`: the one to use; 0 picks a free one. */
 export function startLlama({ dir, python, model }: Installed, port = 0): Promise<Server> {
   // Its threads wait for each other by spinning: on a busy machine two of them write 1 token a second, one of them writes 17.
-  const threads = String(Math.max(1, availableParallelism() >> 1));
+  const threads = Math.max(1, availableParallelism() >> 1);
+  const settings = {
+    model,
+    model_alias: MODEL,
+    n_ctx: WINDOW,
+    n_threads: threads,
+    n_threads_batch: threads,
+    interrupt_requests: false, // else a second request ends the answer to the first, without a finish reason
+  };
+  const flags = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)]);
   return startServer(dir, "llama", port, (at) => ({
     command: python,
-    args: ["-m", "llama_cpp.server", "--host", "127.0.0.1", "--port", String(at)].concat([
-      "--model",
-      model,
-      "--model_alias",
-      MODEL,
-      "--n_ctx",
-      String(WINDOW),
-      "--n_threads",
-      threads,
-    ]),
+    args: ["-m", "llama_cpp.server", "--host", "127.0.0.1", "--port", String(at), ...flags],
     ready: "/v1/models",
   }));
 }
@@ -80,8 +80,7 @@ export async function startLiteLlm({ dir, python }: Installed, upstream: Server)
   const key = `sk-${randomBytes(24).toString("hex")}`; // it refuses to start without one, or with a weak one
   // Of its providers, this one asks for chat completions only ("openai" and "hosted_vllm" would ask for Responses), and makes one text
   // of a system prompt in blocks, which is what llama-cpp-python takes ("lm_studio" does not).
-  const base = upstream.url.replace(/\/v1$/, "");
-  const target = { model: `docker_model_runner/${MODEL}`, api_base: base, api_key: "none" };
+  const target = { model: `docker_model_runner/${MODEL}`, api_base: upstream.url, api_key: "none" };
   const settings = {
     model_list: [{ model_name: MODEL, litellm_params: target }],
     general_settings: { master_key: key },
