@@ -85,6 +85,9 @@ export function canShorten(history: Transcript, model: Model): boolean {
   return older.reduce((sum, message) => sum + tokensOf(message), 0) > model.context * WORTH_IT;
 }
 
+/** Whether there is anything that a summary could stand for. */
+export const hasOlderPart = (history: Transcript, model: Model): boolean => cutOf(history, model) !== null;
+
 /** Where the conversation is cut, and the last entry that the summary will stand for. */
 function cutOf(history: Transcript, model: Model): { at: number; upTo: number } | null {
   const { messages, tokens } = fitted(history, model.context);

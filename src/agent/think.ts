@@ -5,7 +5,7 @@ import type { Event, Grant, ModelOptions, Proposal } from "../core/session.ts";
 import { messagesOfTurn } from "../core/transcript.ts";
 import type { Agent, EffectOf } from "./agent.ts";
 import { attempt, modelsFor, nextOf } from "./attempts.ts";
-import { canShorten } from "./compact.ts";
+import { canShorten, hasOlderPart } from "./compact.ts";
 import { CROWDED, fitted, fixedTokens, squeezed } from "./context.ts";
 import { FAULTS, MOST_BREAKS } from "./faults.ts";
 import { staleMs, watchedCall } from "./watchdog.ts";
@@ -77,7 +77,9 @@ export async function think(agent: Agent, effect: EffectOf<"think">, cx: EffectC
   }
   const { kind, reason } = result;
   const retract = said ? { retract: reason } : {};
-  if ((kind === "too_long" || kind === "empty") && !tight) return { type: "crowded", step, ...retract };
+  // An empty stream may have another cause: llama-cpp-python sends one for whatever it cannot do.
+  const crowded = kind === "too_long" || (kind === "empty" && hasOlderPart(history, model));
+  if (crowded && !tight) return { type: "crowded", step, ...retract };
   const same = FAULTS[kind].attended === null; // by the same endpoint it would end like this again
   const again = !same || (FAULTS[kind].fallback && models.length > 1);
   if (!said || !again || breaks >= MOST_BREAKS) return { type: "failed", step, reason, said };

@@ -16,6 +16,20 @@ function noticesOf({ engine }: Booted, session = "s"): string[] {
   return seen;
 }
 
+describe("an empty stream", () => {
+  it("in a conversation that cannot be made shorter is told as what it is", async () => {
+    const clock = handClock();
+    const first = model("first");
+    const { engine, send } = await bootEngine({ clock, model: first });
+    const { id } = await send("s", "hi");
+    for (let n = 0; n < 2; n++) {
+      (await first.next()).fault("the answer was an empty stream", "empty");
+      await clock.pass(10_000);
+    }
+    expect(await engine.run(id)).toMatchObject({ status: "failed", error: "the answer was an empty stream" });
+  });
+});
+
 describe("a fallback with a smaller window", () => {
   it("is asked when the conversation has been made to fit it, not before", async () => {
     const clock = handClock();
