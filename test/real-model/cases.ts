@@ -98,7 +98,7 @@ export function breaksOf(endpoint: Endpoint, server: () => Server, restart: () =
             const { run_id } = await client.start(`${n}. ${longText()} ${GREETING}`, { session_id, ...SHORT });
             const events = await collect(client, run_id);
             must(events.at(-1)?.event === "run.completed", `message ${n}: ${JSON.stringify(events.at(-1))}`);
-            summarised ||= events.some((one) => one.event === "run.notice" && /^Summarising/.test(one.text));
+            summarised ||= events.some((one) => one.event === "run.notice" && one.text.startsWith("Summarising"));
           }
           must(summarised, "no summary was made");
         }),

@@ -339,7 +339,7 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
     const begun = (session: string) => process.worked.has(checker.live(session) ?? "");
     if (keys.filter((session) => begun(session) && !placeless.has(session)).length >= plan.room) return [];
     return keys.filter((session) => {
-      const phase = begun(session) ? undefined : world.disk.load(session)?.state.turn?.phase.at;
+      const phase = begun(session) ? undefined : world.disk.journal.load(session)?.state.turn?.phase.at;
       return phase === "thinking" || phase === "compacting";
     });
   }
