@@ -32,11 +32,11 @@ export async function attempt(wanted: Wanted): Promise<{ model: Model; result: A
   const done = new Set<Model>();
   let last: { model: Model; result: Fault } | null = null;
   let limit: number | undefined;
-  if (wanted.breaks) await clock.sleep(waitMs(wanted.breaks, agent.random(), attended), cx.signal);
+  if (wanted.breaks) await cx.waitWithoutPlace(waitMs(wanted.breaks, agent.random(), attended));
 
   for (let n = 1; ; n++) {
     const open = models.filter((one) => !done.has(one));
-    const model = open.find((one) => !breaker.resting(one)) ?? open[0];
+    const model = nextOf(agent, open);
     if (!model) return last;
     if (!(await cx.owned()) || cx.signal.aborted) return null;
     const began = clock.now();
@@ -73,7 +73,7 @@ export async function attempt(wanted: Wanted): Promise<{ model: Model; result: A
     }
     const pause = "ms" in left && !fault.retryAfter ? Math.min(wait, left.ms) : wait;
     cx.notice(waiting(fault, attended, { pause, left, tries, ms }));
-    await clock.sleep(pause, cx.signal);
+    await cx.waitWithoutPlace(pause);
     tally.passed(model, fault, pause);
   }
 }
@@ -83,6 +83,10 @@ export function modelsFor(agent: Agent, name: string | undefined): readonly Mode
   const named = name ? agent.modelNamed(name) : null;
   return named ? [named, ...agent.models.slice(1)] : agent.models;
 }
+
+/** Who is asked next, unless something happens to it. */
+export const nextOf = (agent: Agent, models: readonly Model[]): Model | undefined =>
+  models.find((model) => !agent.breaker.resting(model)) ?? models[0];
 
 function largerLimit(before: number | undefined, { spent = 0 }: Fault, { context }: Model): number {
   return Math.min(Math.max(LARGER_LIMIT, 2 * Math.max(before ?? 0, spent)), Math.floor(context / 2));

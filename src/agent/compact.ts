@@ -5,7 +5,7 @@ import type { EffectContext, FaultKind, Model, ModelResult } from "../core/ports
 import type { Event } from "../core/session.ts";
 import { CHARACTERS, type Message, type Transcript, tokensOf } from "../core/transcript.ts";
 import type { Agent, EffectOf } from "./agent.ts";
-import { attempt, modelsFor } from "./attempts.ts";
+import { attempt, modelsFor, nextOf } from "./attempts.ts";
 import { fitted } from "./context.ts";
 import { askAside } from "./side-call.ts";
 
@@ -33,7 +33,7 @@ const OUT_OF_REACH = new Set<FaultKind>(["network", "unavailable", "rate_limited
 export async function compact(agent: Agent, effect: EffectOf<"compact">, cx: EffectContext): Promise<Event | null> {
   const { step } = effect;
   const models = modelsFor(agent, effect.model);
-  const [first] = models;
+  const first = nextOf(agent, models);
   const history = await cx.history();
   const cut = first ? cutOf(history, first) : null;
   if (!first || !cut) {
@@ -84,6 +84,9 @@ export function canShorten(history: Transcript, model: Model): boolean {
   const older = history.messages.slice(0, cut?.at ?? 0);
   return older.reduce((sum, message) => sum + tokensOf(message), 0) > model.context * WORTH_IT;
 }
+
+/** Whether there is anything that a summary could stand for. */
+export const hasOlderPart = (history: Transcript, model: Model): boolean => cutOf(history, model) !== null;
 
 /** Where the conversation is cut, and the last entry that the summary will stand for. */
 function cutOf(history: Transcript, model: Model): { at: number; upTo: number } | null {

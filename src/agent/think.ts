@@ -1,17 +1,18 @@
 // One step of thought: a model call with its retries and fallbacks, and the judgement of what it wants to do.
 import { messageOf } from "../core/errors.ts";
-import type { EffectContext, Gate, ModelRequest, ModelResult, ProposedCall, Tool } from "../core/ports.ts";
+import type { EffectContext, Fault, Gate, ModelRequest, ModelResult, ProposedCall, Tool } from "../core/ports.ts";
 import type { Event, Grant, ModelOptions, Proposal } from "../core/session.ts";
 import { messagesOfTurn } from "../core/transcript.ts";
 import type { Agent, EffectOf } from "./agent.ts";
-import { attempt, modelsFor } from "./attempts.ts";
-import { canShorten } from "./compact.ts";
+import { attempt, modelsFor, nextOf } from "./attempts.ts";
+import { canShorten, hasOlderPart } from "./compact.ts";
 import { CROWDED, fitted, fixedTokens, squeezed } from "./context.ts";
 import { FAULTS, MOST_BREAKS } from "./faults.ts";
 import { staleMs, watchedCall } from "./watchdog.ts";
 
 /** Calls of one answer that are looked at; a model that wants more has lost its way. */
 const MOST_CALLS = 64;
+const TOO_LONG: Fault = { end: "fault", kind: "too_long", reason: "the conversation is too long for this model" };
 
 export async function think(agent: Agent, effect: EffectOf<"think">, cx: EffectContext): Promise<Event | null> {
   const { step, final, turn, tight, breaks } = effect;
@@ -22,7 +23,7 @@ export async function think(agent: Agent, effect: EffectOf<"think">, cx: EffectC
   const recalled = (await agent.memory?.recall(about, cx.signal)) ?? "";
   const system = await agent.system(cx.session, history.begun);
   const models = modelsFor(agent, effect.model);
-  const [first] = models;
+  const first = nextOf(agent, models);
   if (!first) return { type: "failed", step, reason: "No model is configured.", said: "" };
   const fixed = fixedTokens(system, tools);
   const room = first.context * CROWDED - fixed;
@@ -55,12 +56,14 @@ export async function think(agent: Agent, effect: EffectOf<"think">, cx: EffectC
     attended,
     breaks,
     spoke: () => said !== "",
-    ask: (model, limit) => {
+    ask: async (model, limit) => {
       reasoning = "";
+      // A fallback with a smaller window: the conversation is made to fit it first.
+      if (!tight && fixed + fit.tokens > model.context * CROWDED && canShorten(history, model)) return TOO_LONG;
       const larger = limit === undefined ? request : { ...request, options: { ...options, maxTokens: limit } };
       const stale = agent.staleMs ?? staleMs(fixed + fit.tokens, model.local);
       const call = { clock: agent.clock, model, request: larger, staleMs: stale };
-      return watchedCall(call, hear, cx.signal).then((end) => ownLimit(end, options));
+      return ownLimit(await watchedCall(call, hear, cx.signal), options);
     },
   });
   if (!ended) return null;
@@ -74,7 +77,9 @@ export async function think(agent: Agent, effect: EffectOf<"think">, cx: EffectC
   }
   const { kind, reason } = result;
   const retract = said ? { retract: reason } : {};
-  if ((kind === "too_long" || kind === "empty") && !tight) return { type: "crowded", step, ...retract };
+  // An empty stream may have another cause: llama-cpp-python sends one for whatever it cannot do.
+  const crowded = kind === "too_long" || (kind === "empty" && hasOlderPart(history, model));
+  if (crowded && !tight) return { type: "crowded", step, ...retract };
   const same = FAULTS[kind].attended === null; // by the same endpoint it would end like this again
   const again = !same || (FAULTS[kind].fallback && models.length > 1);
   if (!said || !again || breaks >= MOST_BREAKS) return { type: "failed", step, reason, said };

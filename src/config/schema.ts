@@ -49,6 +49,7 @@ export const schema = section({
         model: text(),
         base_url: webAddress().optional(),
         api_key: text().optional(),
+        context_length: whole(1_000).optional(),
       }),
       "must be a list",
     )

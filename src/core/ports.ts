@@ -162,6 +162,9 @@ export type EffectContext = {
   emitReasoning(text: string): void;
   /** What a viewer should know now and nobody later: a wait, a retry. Empty takes it back. */
   notice(text: string): void;
+  /** Waits so long, without the turn's place among those in flight. Returns when the turn has its place again, or at once when
+   *  it is aborted. */
+  waitWithoutPlace(ms: number): Promise<void>;
   /** False once another process has taken over: asked before anything that cannot be taken back (I21). */
   owned(): Promise<boolean>;
 };

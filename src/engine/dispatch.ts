@@ -82,6 +82,7 @@ const HEAVY: Record<Effect["do"], boolean> = {
   deliver: false,
   remember: false,
 };
+const NO_PLACE = "Waiting for a place among the turns in flight.";
 
 export function createDispatch(world: World) {
   const { clock, log, limits, rules } = world;
@@ -297,9 +298,11 @@ export function createDispatch(world: World) {
     if (closed || slots.get(slot.key) !== slot || !slot.row || isOrphan(slot.row)) return;
     const { state, parent } = slot.row;
     const wanted = work(state, rules).filter((effect) => !("turn" in effect) || effect.turn !== slot.line.halted);
-    const heavy = wanted.some((effect) => HEAVY[effect.do]);
+    const { withoutPlace } = slot;
+    const heavy = wanted.some((effect) => HEAVY[effect.do] && withoutPlace.get(effect.key) !== null);
     const admitted = parent !== null || gate.admit(slot.key, state.turn?.id ?? null, heavy);
-    slot.inflight.reconcile(admitted ? wanted : wanted.filter((e) => !HEAVY[e.do]));
+    slot.inflight.reconcile(wanted.filter((e) => admitted || !HEAVY[e.do] || withoutPlace.has(e.key)));
+    if (admitted) for (const goOn of withoutPlace.values()) goOn?.();
     // What was stopped before it could start has nothing to wait for.
     if (state.turn?.phase.at === "stopping")
       for (const key of state.turn.phase.alive) if (!slot.inflight.flights.has(key)) settle(slot, key, false);
@@ -327,6 +330,7 @@ export function createDispatch(world: World) {
         entries: (session, after, limit) => patiently(() => journal.entries(session, after, limit), signal),
         turn: (id) => patiently(() => journal.turn(id), signal),
       },
+      waitWithoutPlace: (ms) => waitWithoutPlace(slot, effect, ms, signal),
       owned: () => owned(signal),
       emitText: (text) => {
         if (!signal.aborted && "step" in effect) addText(slot, effect.step, text);
@@ -339,6 +343,26 @@ export function createDispatch(world: World) {
       },
     };
     return world.perform(effect, cx);
+  }
+
+  /** A night without network costs the turns that wait for it the night, and nobody else a place. */
+  async function waitWithoutPlace(slot: Slot, effect: Effect, ms: number, signal: AbortSignal): Promise<void> {
+    slot.withoutPlace.set(effect.key, null);
+    reconcile(slot);
+    await clock.sleep(ms, signal);
+    if (!signal.aborted) await placeAgain(slot, effect, signal);
+    slot.withoutPlace.delete(effect.key);
+  }
+
+  async function placeAgain(slot: Slot, effect: Effect, signal: AbortSignal): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const goOn = () => resolve();
+    slot.withoutPlace.set(effect.key, goOn);
+    signal.addEventListener("abort", goOn);
+    reconcile(slot);
+    if (gate.holds(slot.key) && "step" in effect) notice(slot, effect.step, NO_PLACE);
+    await promise;
+    signal.removeEventListener("abort", goOn);
   }
 
   /** Null: it is worth another try. Behind words that somebody has seen nothing starts over. */

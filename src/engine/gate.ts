@@ -1,6 +1,6 @@
 // Room for turns in flight, first come, first served. A session gets a place for one turn and goes to the
 // back of the line with its next one, so that nobody's long queue keeps others waiting. A turn that waits for
-// a person gives its place back.
+// a person, or between two attempts at an answer, gives its place back.
 
 export type Gate = {
   /** Whether this turn of the session may work now. `works`: it wants to. */

@@ -19,6 +19,9 @@ export type Slot = {
   line: Line;
   view: View;
   inflight: Inflight;
+  /** Work in flight that has given the turn's place back, by key: null while it waits by itself, then who is to be told when the
+   *  turn has its place again. */
+  withoutPlace: Map<string, (() => void) | null>;
 };
 
 /** Of the writer (dispatch.ts): one change at a time. */
@@ -73,6 +76,7 @@ export function createSlots(warm: number, inflightOf: (slot: () => Slot) => Infl
       line: { tail: Promise.resolve(), pending: 0, trouble: null, hasty: new Set(), halted: null },
       view: { viewers: 0, watchers: new Set(), live: null, recent: createRecent(), page: null },
       inflight: inflightOf(() => slot),
+      withoutPlace: new Map(),
     };
     return slot;
   }

@@ -89,7 +89,7 @@ export function classify(error: unknown): Fault {
   return {
     end: "fault",
     kind,
-    reason: reason.slice(0, LONGEST_REASON),
+    reason: reason.replaceAll(/\s+/g, " ").slice(0, LONGEST_REASON),
     ...(retryAfter !== undefined && { retryAfter }),
   };
 }

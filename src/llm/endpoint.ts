@@ -33,6 +33,7 @@ export type ModelSettings = {
     model: string;
     base_url?: string | undefined;
     api_key?: string | undefined;
+    context_length?: number | undefined;
   }[];
 };
 
@@ -44,10 +45,9 @@ export function chooseEndpoints(settings: ModelSettings): Endpoint[] {
     model: model.default,
     base_url: model.base_url,
     api_key: model.api_key,
+    context_length: model.context_length,
   });
-  const fallbacks = settings.fallback_providers.map((fallback) => choose(settings, fallback));
-  const { context_length: context } = model;
-  return [context ? { ...primary, context, guessed: false } : primary, ...fallbacks];
+  return [primary, ...settings.fallback_providers.map((fallback) => choose(settings, fallback))];
 }
 
 type Wanted = {
@@ -55,6 +55,7 @@ type Wanted = {
   model: string | undefined;
   base_url?: string | undefined;
   api_key?: string | undefined;
+  context_length?: number | undefined;
 };
 
 function choose({ providers }: ModelSettings, wanted: Wanted): Endpoint {
@@ -63,8 +64,8 @@ function choose({ providers }: ModelSettings, wanted: Wanted): Endpoint {
     baseUrl: addressOf(provider, baseUrl),
     apiKey: wanted.api_key ?? apiKey ?? "",
     model,
-    context: FORMATS[provider].context,
-    ...(provider !== "demo" && { guessed: true }),
+    context: wanted.context_length ?? FORMATS[provider].context,
+    ...(provider !== "demo" && { guessed: wanted.context_length === undefined }),
     because,
   });
   const keyOf = ({ name }: Vendor) => providers[name]?.api_key;

@@ -67,6 +67,8 @@ export function createModel(endpoint: Endpoint): Model {
       if (asked.signal.aborted) break;
       const stream = await ask(asked, what);
       if (!("end" in stream)) return { stream, refused: { maker, what } };
+      // A connection that broke, or a busy server, says nothing about what was left out: the caller tries again.
+      if (!isRefusal(stream)) return stream;
     }
     return first;
   }
@@ -91,17 +93,20 @@ export function createModel(endpoint: Endpoint): Model {
 }
 
 /** What to leave out, one after the other: what the refusal speaks of first. */
-function suspects({ messages }: ModelRequest, maker: string, { kind, reason }: Fault): Refused["what"][] {
-  if (kind !== "bad_request" && kind !== "filtered" && !NO_PICTURES.test(reason)) return [];
+function suspects({ messages }: ModelRequest, maker: string, fault: Fault): Refused["what"][] {
+  if (!isRefusal(fault)) return [];
   const pictures = messages.some((m) => m.role === "user" && m.images?.length && !m.unseen?.includes(maker));
   const reasoning = messages.some((m) => m.role === "assistant" && m.replay?.maker === maker);
   const all: Refused["what"] = [
     ...(reasoning ? ["reasoning" as const] : []),
     ...(pictures ? ["pictures" as const] : []),
   ];
-  const likely = /imag|vision|picture|modal/i.test(reason) ? all.toReversed() : all;
+  const likely = /imag|vision|picture|modal/i.test(fault.reason) ? all.toReversed() : all;
   return likely.map((_, i) => likely.slice(0, i + 1));
 }
+
+const isRefusal = ({ kind, reason }: Fault) =>
+  kind === "bad_request" || kind === "filtered" || NO_PICTURES.test(reason);
 
 /** Also where it comes as an error of the server: llama.cpp, 500, "image input is not supported". */
 const NO_PICTURES = /image.{0,40}(not support|unsupported)|(not support|unsupported).{0,40}image/i;

@@ -1,60 +1,22 @@
-// The same stories over every dialect: the real engine and the real model port against servers that refuse what the real
-// ones refuse. Nothing that happens in a conversation may make a later request of it unacceptable.
-import { afterEach, describe, expect, it } from "vitest";
-import type { Model, Tool } from "../../src/core/ports.ts";
-import type { Entry } from "../../src/core/session.ts";
-import { createModel } from "../../src/llm/provider.ts";
-import { clock } from "../../src/platform/clock.ts";
-import { DIALECTS } from "../fakes/llm/dialects.ts";
+// The same stories over every dialect. Nothing that happens in a conversation may make a later request of it unacceptable.
+import { describe, expect, it } from "vitest";
 import type { Reply } from "../fakes/llm/reply.ts";
-import { type FakeLlm, type LlmRequest, startFakeLlm } from "../fakes/llm/server.ts";
-import { type Booted, type BootOptions, bootEngine } from "../fakes/scripted.ts";
-
-type Row = {
-  name: string;
-  provider: "openai-compatible" | "openai" | "anthropic";
-  model: string;
-  dialect?: keyof typeof DIALECTS;
-  /** It gets its reasoning back. */
-  replays: boolean;
-  /** It takes pictures. */
-  sees: boolean;
-};
-const chatRow = (dialect: keyof typeof DIALECTS, more: Partial<Row> = {}): Row => ({
-  name: dialect,
-  provider: "openai-compatible",
-  model: DIALECTS[dialect].model,
-  dialect,
-  replays: true,
-  sees: true,
-  ...more,
-});
-const ANTHROPIC: Row = {
-  name: "anthropic",
-  provider: "anthropic",
-  model: "claude-sonnet-4-5",
-  replays: true,
-  sees: true,
-};
-const ROWS: Row[] = [
+import { type LlmRequest, startFakeLlm } from "../fakes/llm/server.ts";
+import {
   ANTHROPIC,
-  { name: "openai responses", provider: "openai", model: "gpt-5.1", replays: true, sees: true },
-  chatRow("openai"),
-  chatRow("gemini", { replays: false }), // it shows no reasoning; its signatures are judged by the server
-  chatRow("deepseek"),
-  chatRow("kimi"),
-  chatRow("mistral"),
-  chatRow("openrouter"),
-  chatRow("litellm"),
-  chatRow("llama.cpp", { sees: false }),
-  chatRow("vllm", { sees: false }),
-  chatRow("ollama"),
-];
-
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close();
-});
+  begin,
+  boot,
+  call,
+  chatRow,
+  closing,
+  modelAt,
+  PNG,
+  ROWS,
+  said,
+  thoughts,
+  uses,
+  violations,
+} from "./dialects.ts";
 
 describe.each(ROWS)("$name", (row) => {
   it("thoughts and calls in a loop, and a turn after it", async () => {
@@ -142,11 +104,11 @@ describe.each(ROWS)("$name", (row) => {
   });
 
   it("a stop while it speaks, and on from there", async () => {
-    const { say, send, script, engine, entry, llm } = await begin(row);
+    const { say, send, script, engine, entry, nextRequest } = await begin(row);
     script(uses("first", "one"), { reasoning: "half", text: "half a", hold: new Promise(() => {}) });
     const turn = await send("go");
-    await llm.nextRequest();
-    await (await llm.nextRequest()).holding;
+    await nextRequest();
+    await (await nextRequest()).holding;
     await engine.stop({ session: "s", turn });
     expect((await entry("s", "ended", turn)).outcome).toBe("cancelled");
     script(uses("second", "two"), { reasoning: "third", text: "done" });
@@ -165,10 +127,10 @@ describe.each(ROWS)("$name", (row) => {
   });
 
   it("two messages in a row, since the first was never answered", async () => {
-    const { say, send, script, engine, entry, llm } = await begin(row);
+    const { say, send, script, engine, entry, nextRequest } = await begin(row);
     script({ text: "never", hold: new Promise(() => {}), holdAt: "accepted" });
     const turn = await send("go");
-    await (await llm.nextRequest()).holding;
+    await (await nextRequest()).holding;
     await engine.stop({ session: "s", turn });
     await entry("s", "ended", turn);
     script({ text: "yes" });
@@ -193,7 +155,7 @@ describe.each(ROWS)("$name", (row) => {
     first.kill();
     const second = await boot(row, first.llm, { disk: first.disk });
     expect((await second.entry("s", "ended", turn)).outcome).toBe("completed");
-    expect(first.llm.violations).toEqual([]);
+    expect(violations(row, first.llm)).toEqual([]);
   });
 
   it("a fork of it, and on in both", async () => {
@@ -309,92 +271,3 @@ describe("thinking of Anthropic", () => {
     expect(requests().map((request) => blocks(request).thinking !== undefined)).toEqual([true, false, false, true]);
   });
 });
-
-// ── A conversation ────────────────────────────────────────────────────────────────────────────────────
-
-const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-const call = (name: string) => ({ name: "look", args: { name } });
-const uses = (reasoning: string, name: string): Reply => ({
-  reasoning,
-  text: `I look at ${name}`,
-  calls: [call(name)],
-});
-const thoughts = (entries: Entry[]) => entries.flatMap((entry) => (entry.kind === "thought" ? [entry] : []));
-
-/** The reasoning in a request, answer by answer. */
-const said = (request: LlmRequest | undefined): string[] =>
-  (request?.messages ?? []).flatMap((m) => (m.role === "assistant" && m.reasoning ? [m.reasoning] : []));
-
-const modelAt = ({ provider, model }: Row, llm: FakeLlm, context = 100_000): Model =>
-  createModel({ provider, model, baseUrl: llm.url, apiKey: "key", context, because: "" });
-
-/** Looks at things: `hold` is looked at until somebody lets go, `long` says a lot. */
-function lookTool() {
-  const begun = Promise.withResolvers<void>();
-  const free = Promise.withResolvers<void>();
-  const tool: Tool = {
-    name: "look",
-    description: "Looks at something.",
-    schema: {
-      type: "object",
-      properties: { name: { type: "string" } },
-      required: ["name"],
-      additionalProperties: false,
-    },
-    repeatable: true,
-    judge: () => ({ gate: "run" }),
-    async run(args, { signal }) {
-      const { name } = args as { name: string };
-      if (name !== "hold") return { ok: true, text: name === "long" ? "seen ".repeat(300) : "" };
-      begun.resolve();
-      const gone = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
-      await Promise.race([free.promise, gone]);
-      return { ok: true, text: "held" };
-    },
-  };
-  return { tool, held: () => begun.promise, release: () => free.resolve() };
-}
-
-type Begun = Booted & ReturnType<typeof lookTool>;
-async function boot(
-  row: Row,
-  llm: FakeLlm,
-  { context, ...more }: BootOptions & { context?: number } = {},
-): Promise<Begun> {
-  const look = lookTool();
-  look.release();
-  const held = lookTool();
-  const { tool } = more.disk ? look : held;
-  const booted = await bootEngine({
-    clock,
-    model: modelAt(row, llm, context),
-    tools: [tool],
-    limits: { text: 10_000 },
-    rules: { iterations: 12 },
-    ...more,
-  });
-  closing.push(() => booted.kill());
-  return { ...booted, ...held, tool };
-}
-
-async function begin(row: Row, more: BootOptions & { context?: number } = {}) {
-  const llm = await startFakeLlm({ ...(row.dialect && { dialect: row.dialect }), models: [row.model] });
-  closing.push(
-    () => llm.close(),
-    () => expect(llm.violations).toEqual([]),
-  );
-  const booted = await boot(row, llm, more);
-  const send = async (text: string, given: Parameters<Booted["send"]>[2] = {}) =>
-    (await booted.send(given.session ?? "s", text, { options: { effort: "low" }, ...given })).id;
-  return {
-    ...booted,
-    llm,
-    send,
-    say: async (text: string, given: Parameters<Booted["send"]>[2] = {}) =>
-      (await booted.entry(given.session ?? "s", "ended", await send(text, given))).outcome,
-    script: (...replies: [(request: LlmRequest) => Reply] | Reply[]) => {
-      for (const reply of replies) llm.script(reply);
-    },
-    requests: () => llm.requests,
-  };
-}

@@ -172,6 +172,22 @@ export const MUTANTS: Mutant[] = [
   ]),
   bug("no limit of turns in flight", "engine/gate.ts", ["if (!may || inside.size >= room) {", "if (!may) {"]),
   bug("a place in the line is never given up", "engine/gate.ts", ["    if (left) next();\n", ""]),
+  bug("a turn that waits for the network keeps its place", "engine/dispatch.ts", [
+    "HEAVY[effect.do] && withoutPlace.get(effect.key) !== null)",
+    "HEAVY[effect.do])",
+  ]),
+  bug("a turn takes its place again without asking", "engine/dispatch.ts", [
+    "    if (!signal.aborted) await placeAgain(slot, effect, signal);\n",
+    "",
+  ]),
+  bug("a turn never gets its place again", "engine/dispatch.ts", [
+    "    if (admitted) for (const goOn of withoutPlace.values()) goOn?.();\n",
+    "",
+  ]),
+  bug("a turn that waits in line for its place is begun anew", "engine/dispatch.ts", [
+    "admitted || !HEAVY[e.do] || withoutPlace.has(e.key)",
+    "admitted || !HEAVY[e.do]",
+  ]),
   bug("finished work is started again", "engine/inflight.ts", [
     `flight.state = "returned";`,
     `flight.state = "returned"; flights.delete(flight.effect.key);`,

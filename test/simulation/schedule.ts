@@ -20,8 +20,11 @@ type Running = fake.Process & {
   started: boolean;
   /** Accepts that have not been answered yet. */
   asked: number;
-  flying: Map<string, { session: string; turn: string; signal: AbortSignal }>;
+  flying: Map<string, Flying>;
 };
+
+/** `placeless`: it has given the place of its turn back for a while. */
+type Flying = { session: string; turn: string; signal: AbortSignal; placeless: boolean };
 
 const RULES: Rules = { iterations: 6, recoveries: fake.RECOVERIES, parallel: 4, memory: fake.WRITERS };
 const DRAIN_MS = 2_000;
@@ -31,6 +34,8 @@ const REST_MS = 60_000;
 const UNDELIVERED_MS = 30_000;
 /** The longest wait before a change that the store could not take is tried again. */
 const STORE_WAIT_MS = 5_000;
+/** What a store in trouble may make of a moment. */
+const HELD_UP_MS = 45_000;
 /** I26: in which a session that is at rest answers for itself. */
 const MOMENT_MS = 1_000;
 const DOWN_MS = 1_800_000;
@@ -47,6 +52,8 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
   const said: { request: AcceptRequest; id: string | null; first: boolean }[] = [];
   const decided = new Map<string, number>();
   const viewers: Viewer[] = keys.map((session) => createViewer(session, world));
+  /** How long a session has been held up in all. */
+  const starved = new Map<string, number>();
   let process = boot();
   let kills = 0;
   let steps = 0;
@@ -87,7 +94,7 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
     const watched: Perform = (effect, cx) => {
       // Not memory: given up on, it would not be told of every turn, as the end wants it to be.
       const throws = effect.do !== "remember" && world.chance("effect.throws");
-      const done = () => (throws ? Promise.reject(new Error("a defect")) : perform(effect, cx));
+      const done = (its = cx) => (throws ? Promise.reject(new Error("a defect")) : perform(effect, its));
       if (effect.do === "think" || effect.do === "compact") {
         self.signals.set(cx.session, cx.signal);
         self.refused.set(cx.session, new Set());
@@ -100,13 +107,21 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
           if (other.session === cx.session && other.turn !== effect.turn && !checker.abandoned.has(key))
             must(false, "I5", () => `${effect.turn} works while ${key} of ${other.turn} is alive`);
         const id = `${cx.session}/${effect.key}`;
-        flying.set(id, { session: cx.session, turn: effect.turn, signal: cx.signal });
+        const flight: Flying = { session: cx.session, turn: effect.turn, signal: cx.signal, placeless: false };
+        flying.set(id, flight);
         // One that was replaced finds out before it does anything.
         const gone = self.replaced || !world.stopped.has(effect.turn);
         must(gone, "I11", () => `${effect.key} of ${effect.turn} starts after its stop`);
         must(!self.draining || self.worked.has(effect.turn), "I18", () => `${effect.turn} starts while draining`);
         self.worked.add(effect.turn);
-        return done().finally(() => flying.delete(id));
+        starved.delete(cx.session);
+        const waitWithoutPlace = async (ms: number) => {
+          flight.placeless = true;
+          await cx.waitWithoutPlace(ms);
+          flight.placeless = false;
+          if (cx.signal.aborted && self.alive) fake.mayAbort(world, self, cx.session, effect.turn);
+        };
+        return done({ ...cx, waitWithoutPlace }).finally(() => flying.delete(id));
       }
       return done();
     };
@@ -299,13 +314,34 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
     while (!done()) {
       if (!process.alive) restart();
       if (++steps > MOST_STEPS) throw new Violation("I24", "the schedule does not end");
+      const held = heldUp();
+      const before = scheduler.now();
       if (!scheduler.step(until)) return done();
+      for (const session of held) {
+        const ms = (starved.get(session) ?? 0) + scheduler.now() - before;
+        starved.set(session, ms);
+        must(ms <= HELD_UP_MS, "I23", () => `${session} is held up for ${ms} ms, though a place was given back`);
+      }
       const violation = takeViolation();
       if (violation) throw violation;
-      const working = new Set(process.flying.values().flatMap((f) => (f.signal.aborted ? [] : [f.session])));
+      const working = new Set(
+        process.flying.values().flatMap((f) => (f.signal.aborted || f.placeless ? [] : [f.session])),
+      );
       must(working.size <= plan.room, "I23", () => `${working.size} turns in flight, room for ${plan.room}`);
     }
     return true;
+  }
+
+  /** Sessions that cannot begin to work, while another waits without its place and there would be room for them. */
+  function heldUp(): string[] {
+    const placeless = new Set(process.flying.values().flatMap((f) => (f.placeless ? [f.session] : [])));
+    if (!placeless.size || !process.started || process.draining) return [];
+    const begun = (session: string) => process.worked.has(checker.live(session) ?? "");
+    if (keys.filter((session) => begun(session) && !placeless.has(session)).length >= plan.room) return [];
+    return keys.filter((session) => {
+      const phase = begun(session) ? undefined : world.disk.journal.load(session)?.state.turn?.phase.at;
+      return phase === "thinking" || phase === "compacting";
+    });
   }
 
   function storm() {

@@ -201,7 +201,7 @@ const delay = (random: Random, most: number) => Math.floor(random() * most);
 const deaf = (random: Random) => (random() < 0.7 ? GRACE_MS * (2 + delay(random, 20)) : 3_600_000);
 
 /** Nothing is aborted but what belongs to a turn that is being stopped, or to a process that goes. */
-function mayAbort({ checker }: World, process: Process, session: string, turn: string) {
+export function mayAbort({ checker }: World, process: Process, session: string, turn: string) {
   const may =
     process.draining ||
     process.replaced ||

@@ -440,6 +440,13 @@ describe.each<Provider>(["openai-compatible", "openai", "anthropic"])("over %s",
     expect(result).toMatchObject({ kind: "rate_limited" });
   });
 
+  it("what has many lines is told in one: it stands in a notice", async () => {
+    const body = error("10 validation errors:\n  {'type': 'string_type'}\n\nThe model group failed.");
+    const { result } = await ask(provider, { status: 500, body });
+    const reason = "HTTP 500: 10 validation errors: {'type': 'string_type'} The model group failed.";
+    expect(result).toMatchObject({ kind: "unavailable", reason });
+  });
+
   it("a web page of a proxy is told by its words", async () => {
     const body = "<html><head><title>504</title></head><body><h1>504 Gateway Time-out</h1><hr>nginx</body></html>";
     const { result } = await ask(provider, { status: 504, body, headers: { "content-type": "text/html" } });

@@ -238,4 +238,13 @@ describe("model.context_length", () => {
     expect(chosen.map(({ guessed }) => guessed)).toEqual([false, true]);
     expect(primary({}, openrouter)?.context).toBe(128_000);
   });
+
+  it("of a fallback is its own", () => {
+    const fallback_providers = [{ provider: "anthropic" as const, model: "m", context_length: 8_192 }];
+    const chosen = chooseEndpoints(settings({}, every, { fallback_providers }));
+    expect(chosen.map(({ context, guessed }) => [context, guessed])).toEqual([
+      [128_000, true],
+      [8_192, false],
+    ]);
+  });
 });

@@ -312,3 +312,88 @@ describe("a store that cannot be read while a reply is on its way", () => {
     expect((await channel.next()).reply.text).toBe("hello");
   });
 });
+
+describe("a turn that waits between two attempts", () => {
+  /** Room for one turn. The first session's model cannot be reached. */
+  const waiting = async () => {
+    const clock = handClock();
+    const model = scriptedModel();
+    const booted = await bootEngine({ clock, model, limits: { turns: 1 } });
+    const first = await booted.send("first", "hi");
+    (await model.next()).fault("no route");
+    await calm();
+    return { ...booted, clock, model, first: first.id };
+  };
+
+  it("does not keep others from working", async () => {
+    const { send, model, ended } = await waiting();
+    const { id } = await send("second", "hi");
+    (await model.next()).answer("hello");
+    expect(await ended("second", id)).toBe("completed");
+  });
+
+  it("gets its place back in line: after those who came before it, before those who came later", async () => {
+    const { send, model, clock, engine } = await waiting();
+    await send("second", "hi");
+    const second = await model.next();
+    await send("third", "hi");
+    await clock.pass(10_000);
+    await send("fourth", "hi");
+    expect(model.all).toHaveLength(2);
+    expect(await engine.status("first")).toMatchObject({ held: true });
+    for (const session of ["third", "first", "fourth"]) {
+      model.all.at(-1)?.answer("hello");
+      await calm();
+      expect(model.all.at(-1)?.request.session).toBe(session);
+    }
+    expect(second.signal.aborted).toBe(false);
+  });
+
+  it("says that it waits for a place, once its own wait is over", async () => {
+    const { send, clock, model, engine } = await waiting();
+    await send("second", "hi");
+    await model.next();
+    const leave = new AbortController();
+    const notices: string[] = [];
+    const following = (async () => {
+      for await (const update of engine.follow("first", "", leave.signal))
+        if ("notice" in update) notices.push(update.notice);
+    })();
+    await clock.pass(10_000);
+    leave.abort();
+    await following;
+    expect(notices).toEqual([expect.stringMatching(/no route/), expect.stringMatching(/waiting for a place/i)]);
+  });
+
+  it.each([0, 10_000])("can be stopped at any moment (after %i ms), and keeps nobody's place", async (ms) => {
+    const { send, model, clock, engine, ended, first } = await waiting();
+    const { id } = await send("second", "hi");
+    const call = await model.next();
+    await clock.pass(ms);
+    await engine.stop({ session: "first", turn: first });
+    expect(await ended("first", first)).toBe("cancelled");
+    call.answer("hello");
+    expect(await ended("second", id)).toBe("completed");
+    await send("third", "hi");
+    expect((await model.next()).request.session).toBe("third");
+    await clock.pass(60_000);
+    expect(model.all).toHaveLength(3);
+  });
+
+  it("works on in a drain, which begins nothing else", async () => {
+    const { send, model, clock, engine, ended, first } = await waiting();
+    const { id } = await send("second", "hi");
+    const call = await model.next();
+    await send("third", "hi");
+    const drained = engine.drain(60_000);
+    await clock.pass(10_000);
+    call.answer("hello");
+    expect(await ended("second", id)).toBe("completed");
+    const again = await model.next();
+    expect(again.request.session).toBe("first");
+    again.answer("hello");
+    expect(await ended("first", first)).toBe("completed");
+    await drained;
+    expect(model.all).toHaveLength(3);
+  });
+});

@@ -16,6 +16,47 @@ function noticesOf({ engine }: Booted, session = "s"): string[] {
   return seen;
 }
 
+describe("an empty stream", () => {
+  it("in a conversation that cannot be made shorter is told as what it is", async () => {
+    const clock = handClock();
+    const first = model("first");
+    const { engine, send } = await bootEngine({ clock, model: first });
+    const { id } = await send("s", "hi");
+    for (let n = 0; n < 2; n++) {
+      (await first.next()).fault("the answer was an empty stream", "empty");
+      await clock.pass(10_000);
+    }
+    expect(await engine.run(id)).toMatchObject({ status: "failed", error: "the answer was an empty stream" });
+  });
+});
+
+describe("a fallback with a smaller window", () => {
+  it("is asked when the conversation has been made to fit it, not before", async () => {
+    const clock = handClock();
+    const [first, small] = [model("first"), model("small", 1_000)];
+    const { send, ended } = await bootEngine({ clock, model: first, fallbacks: [small], limits: { text: 100_000 } });
+    for (const n of [1, 2, 3]) {
+      const { id } = await send("s", `${n} ${"word ".repeat(500)}`);
+      (await first.next()).answer("hm");
+      await ended("s", id);
+    }
+    const { id } = await send("s", "and now?");
+    while (!small.all.length) {
+      first.all.at(-1)?.fault("reset");
+      await clock.pass(8_000);
+    }
+    const summary = await small.next();
+    expect(summary.request.system).toMatch(/^You write the summary/);
+    summary.answer("They counted.");
+    const asked = await small.next();
+    const texts = asked.request.messages.map(({ text }) => text);
+    expect(texts).toEqual([expect.stringContaining("They counted."), "hm", "and now?"]);
+    asked.answer("four");
+    expect(await ended("s", id)).toBe("completed");
+    expect(small.all).toHaveLength(2);
+  });
+});
+
 describe("fallbacks", () => {
   it("are asked in order, each after some 15 s of trouble with the one before, and the answer says whose it is", async () => {
     const clock = handClock();

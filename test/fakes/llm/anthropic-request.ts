@@ -94,11 +94,15 @@ type Request = z.infer<typeof request>;
 type Block = z.infer<typeof userBlock> | z.infer<typeof modelBlock>;
 type Said = { role: "user" | "assistant"; blocks: Block[] };
 
+/** The one of the library that we use, and that of Anthropic's own SDK since its version 1. */
+const VERSIONS = new Set(["2023-06-01", "2026-10-21"]);
+
 export function checkAnthropic(body: unknown, headers: IncomingHttpHeaders): Checked {
   const missing: Problem[] = [];
   if (!headers["x-api-key"] && !headers.authorization)
     missing.push({ message: "x-api-key header is required", failure: "auth" });
-  if (headers["anthropic-version"] !== "2023-06-01") missing.push(problem("anthropic-version: header is required"));
+  if (!VERSIONS.has(String(headers["anthropic-version"])))
+    missing.push(problem("anthropic-version: header is required"));
   const { success, data, error } = request.safeParse(body);
   if (success) return { problems: [...missing, ...order(data), ...rest(data)], read: read(data) };
   const shape = misfits(error).map(({ path, message, unknown }) =>

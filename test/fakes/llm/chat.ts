@@ -2,7 +2,7 @@
 import { checkChat } from "./chat-request.ts";
 import type { Dialect } from "./dialects.ts";
 import { complaint, told } from "./openai.ts";
-import type { Answer, Finish } from "./reply.ts";
+import type { Answer, Failure, Finish } from "./reply.ts";
 import { arrange, type Frame, type Part, pieces, type Wire, type Wording } from "./wire.ts";
 
 export const chatOf = (dialect: Dialect): Wire => ({
@@ -13,12 +13,17 @@ export const chatOf = (dialect: Dialect): Wire => ({
   frames: (answer, wording) => frames(answer, wording, dialect),
   whole,
   failure: (failure, wording, problem) => {
-    const ours = problem && dialect.refusal?.(problem);
+    const ours = problem ? dialect.refusal?.(problem) : failed(failure, dialect);
     if (!ours) return told("chat")(failure, wording, problem);
     return { status: ours.status, headers: {}, body: JSON.stringify(ours.body) };
   },
   errorFrame: (failure) => ({ part: "frame", data: JSON.stringify({ error: complaint("chat", failure).error }) }),
 });
+
+function failed(failure: Failure, dialect: Dialect): { status: number; body: unknown } | undefined {
+  const { status, error } = complaint("chat", failure);
+  return dialect.failure && { status, body: dialect.failure(status, error.message) };
+}
 
 const FINISH = { stop: "stop", length: "length", calls: "tool_calls", filter: "content_filter" };
 const reason = (finish: Finish | null) =>

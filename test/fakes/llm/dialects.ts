@@ -22,6 +22,8 @@ export type Dialect = {
   rules(request: ChatRequest): Problem[];
   /** As it words a refusal; like OpenAI if this is not there. */
   refusal?(problem: Problem): { status: number; body: unknown };
+  /** As it words any other failure. */
+  failure?(status: number, message: string): unknown;
 };
 
 type Message = ChatRequest["messages"][number];
@@ -161,6 +163,7 @@ export const DIALECTS = {
       const error = { message: "Provider returned error", code: 400, metadata: { raw, provider_name: "Anthropic" } };
       return { status: 400, body: { error, user_id: "user_fake" } };
     },
+    failure: (code, message) => ({ error: { message, code, metadata: { provider_name: "Anthropic" } } }),
   },
   /** Before Anthropic. */
   litellm: {

@@ -83,7 +83,8 @@ export async function startFakeLlm(options: FakeLlmOptions = {}): Promise<FakeLl
   const unseen: LlmRequest[] = [];
   const waiting: PromiseWithResolvers<LlmRequest>[] = [];
   let ids = 0;
-  const id = (prefix: string) => `${prefix}${(++ids).toString(36).padStart(12, "0")}`;
+  // Mistral's are nine letters and digits, and have no prefix.
+  const id = (prefix: string) => `${prefix}${(++ids).toString(36).padStart(prefix ? 12 : 9, "0")}`;
 
   const server = createServer((request, response) => {
     handle(request, response).catch((error: unknown) => {
