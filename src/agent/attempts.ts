@@ -4,8 +4,8 @@ import type { EffectContext, Fault, Model, ModelResult } from "../core/ports.ts"
 import type { Agent } from "./agent.ts";
 import { FALLBACK_MS, FAULTS, patience, waitMs } from "./faults.ts";
 
-type Answer = Extract<ModelResult, { end: "answer" }>;
-type Wanted = {
+type AnswerResult = Extract<ModelResult, { end: "answer" }>;
+type WantedAnswer = {
   agent: Agent;
   cx: EffectContext;
   /** The first is asked first; the others when it fails. */
@@ -24,7 +24,7 @@ type Wanted = {
 const LARGER_LIMIT = 8_192;
 
 /** Null: aborted, or not ours any more. */
-export async function attempt(wanted: Wanted): Promise<{ model: Model; result: Answer | Fault } | null> {
+export async function attempt(wanted: WantedAnswer): Promise<{ model: Model; result: AnswerResult | Fault } | null> {
   const { agent, cx, models, attended } = wanted;
   const { clock, breaker, log } = agent;
   const tally = createTally();

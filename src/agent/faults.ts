@@ -6,7 +6,7 @@ import { backoff } from "../core/wait.ts";
 
 /** So long, or so many tries in all. `asked`: so long where the provider itself asked for a wait. */
 type Patience = { ms: number; asked?: number } | { tries: number };
-type Policy = {
+type FaultPolicy = {
   /** Null: it would be the same again. */
   attended: Patience | null;
   unattended: Patience | null;
@@ -20,7 +20,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DEADLINE_MS = 12 * HOUR_MS;
 const NONE = { attended: null, unattended: null };
 
-export const FAULTS: Record<FaultKind, Policy> = {
+export const FAULTS: Record<FaultKind, FaultPolicy> = {
   network: { attended: { ms: 2 * MINUTE_MS }, unattended: { ms: DEADLINE_MS }, fallback: true },
   unavailable: { attended: { ms: 2 * MINUTE_MS }, unattended: { ms: 30 * MINUTE_MS }, fallback: true },
   rate_limited: {

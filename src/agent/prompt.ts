@@ -45,7 +45,7 @@ export function systemPrompt(parts: PromptParts): string {
     .join("\n\n");
 }
 
-type Sources = {
+type PromptSources = {
   cwd: string;
   clock: Pick<Clock, "now">;
   tools(): readonly { name: string }[];
@@ -56,7 +56,7 @@ type Sources = {
 
 /** The prompt of a turn, from what its sources say just then. */
 export const promptFrom =
-  ({ cwd, clock, tools, memory, skills, files }: Sources) =>
+  ({ cwd, clock, tools, memory, skills, files }: PromptSources) =>
   async (session: string, { instructions = "", by }: { instructions?: string; by?: string }): Promise<string> =>
     systemPrompt({
       platform: platformOf(session),

@@ -26,9 +26,9 @@ export async function remember(agent: Agent, effect: EffectOf<"remember">, cx: E
   }
 }
 
-type Ended = Extract<Entry, { kind: "ended" }>;
+type EndedEntry = Extract<Entry, { kind: "ended" }>;
 
-async function nextEnded(after: number, cx: EffectContext): Promise<Ended> {
+async function nextEnded(after: number, cx: EffectContext): Promise<EndedEntry> {
   for (let seq = after; ; ) {
     const page = await cx.journal.entries(cx.session, seq, PAGE);
     const ended = page.find((entry) => entry.kind === "ended");
@@ -39,7 +39,7 @@ async function nextEnded(after: number, cx: EffectContext): Promise<Ended> {
   }
 }
 
-async function recall(ended: Ended, cx: EffectContext): Promise<Remembered> {
+async function recall(ended: EndedEntry, cx: EffectContext): Promise<Remembered> {
   const entries = await cx.journal.turn(ended.turn);
   const user: string[] = [];
   let assistant = "";

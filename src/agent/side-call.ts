@@ -4,7 +4,7 @@ import type { Clock, Model, ModelRequest, ModelResult } from "../core/ports.ts";
 import { linked } from "../core/wait.ts";
 import { watchedCall } from "./watchdog.ts";
 
-type Asked = {
+type SideCall = {
   clock: Clock;
   model: Model;
   session: string;
@@ -17,7 +17,10 @@ type Asked = {
 };
 
 /** `text` is null when it did not come to an end by itself or by its length. */
-export async function askAside(asked: Asked, signal: AbortSignal): Promise<{ text: string | null; end: ModelResult }> {
+export async function askAside(
+  asked: SideCall,
+  signal: AbortSignal,
+): Promise<{ text: string | null; end: ModelResult }> {
   const { clock, model, session, system, longest, staleMs, withinMs } = asked;
   const messages = [{ role: "user" as const, text: asked.text }];
   const request: ModelRequest = { session, system, messages, tools: [], final: true };

@@ -1,6 +1,6 @@
 // One model call that cannot hang: no sign of life for too long ends it as a fault of the provider's. Our own abort is
 // told apart by whose signal it was, never by the error it causes (I12).
-import type { Clock, Hear, Model, ModelRequest, ModelResult } from "../core/ports.ts";
+import type { Clock, Model, ModelRequest, ModelResult, ModelSink } from "../core/ports.ts";
 import { linked } from "../core/wait.ts";
 
 /** Looks in the time after which silence is too long. */
@@ -10,7 +10,7 @@ const DEAF_MS = 2_000;
 
 export async function watchedCall(
   { clock, model, request, staleMs }: { clock: Clock; model: Model; request: ModelRequest; staleMs: number },
-  hear: Hear,
+  hear: ModelSink,
   signal: AbortSignal,
 ): Promise<ModelResult> {
   if (signal.aborted) return { end: "aborted" };
@@ -20,7 +20,7 @@ export async function watchedCall(
   const alive = () => {
     silent = -1; // the look that is under way does not count
   };
-  const ears: Hear = {
+  const ears: ModelSink = {
     alive,
     text: (text) => {
       alive();

@@ -1,14 +1,14 @@
 // All chat channels. To add one, write its folder and add it to the table; see docs/recipes.md.
 
 import { discord } from "./discord/channel.ts";
-import type { Channel } from "./shared/channel.ts";
+import type { ChatChannel } from "./shared/channel.ts";
 import { slack } from "./slack/channel.ts";
 import { telegram } from "./telegram/channel.ts";
 import { webhook } from "./webhook/channel.ts";
 
 const TABLE = { telegram, discord, slack, webhook };
 
-export const CHANNELS: ReadonlyMap<string, Channel> = new Map(Object.entries(TABLE));
+export const CHANNELS: ReadonlyMap<string, ChatChannel> = new Map(Object.entries(TABLE));
 
 type Sections = { [Name in keyof typeof TABLE]: (typeof TABLE)[Name]["settings"] };
 

@@ -1,7 +1,7 @@
 // Start, watch, approve, steer and stop runs on a hermes server, from any program or browser. Fields have the names that
 // they have in the API.
 import type { Mode } from "../core/session.ts";
-import { type Connection, createWire, type HermesError } from "./wire.ts";
+import { createWire, type HermesError, type ServerConnection } from "./wire.ts";
 
 export type { Mode } from "../core/session.ts";
 export { HermesError } from "./wire.ts";
@@ -10,7 +10,7 @@ export type Usage = { input_tokens: number; output_tokens: number; total_tokens:
 export type Choice = "once" | "session" | "always" | "deny";
 type Child = { goal: string; child_session_id: string };
 
-type Told =
+type SeenEvent =
   | { event: "run.started"; session_id: string }
   | { event: "message.delta"; delta: string }
   /** What was said of this message so far does not count: it begins again. */
@@ -50,7 +50,7 @@ type Ending =
   | { event: "run.interrupted"; by: string };
 
 /** `id` names its place: `events(run, { after: id })` gives exactly the rest. Times are seconds. */
-export type RunEvent = { id: string; run_id: string; timestamp: number } & Told;
+export type RunEvent = { id: string; run_id: string; timestamp: number } & SeenEvent;
 
 export type Content = string | ({ type: "text"; text: string } | { type: "image_url"; image_url: { url: string } })[];
 export type Message = { role: "user" | "assistant" | "system"; content: Content };
@@ -133,7 +133,7 @@ const ENDS = new Set<string>(["run.completed", "run.failed", "run.cancelled", "r
 const OVER = new Set<string>(["completed", "failed", "cancelled", "interrupted"]);
 
 /** All but `wait` and `events` answer at once; what the server says no to is thrown as a `HermesError`. */
-export function createClient(connection: Connection): Client {
+export function createClient(connection: ServerConnection): Client {
   const wire = createWire(connection);
   const pathOf = (run: string) => `/v1/runs/${encodeURIComponent(run)}`;
 

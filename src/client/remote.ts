@@ -4,11 +4,11 @@ import type { Log } from "../core/ports.ts";
 import type { AcceptRequest, Load, Receipt, Runtime, Status, Stopped, Update, Whereabouts } from "../core/runtime.ts";
 import type { Entry, Grant } from "../core/session.ts";
 import type { Found, SessionPlace, SessionSummary } from "../core/store.ts";
-import { createWire, HermesError, type More } from "./wire.ts";
+import { createWire, HermesError, type RequestOptions } from "./wire.ts";
 
 type Options = { url: string; key: string; log?: Log };
 type List<T> = { data: T[]; next?: string | null };
-type Row = {
+type RemoteRow = {
   id: string;
   title: string;
   parent_id: string | null;
@@ -26,7 +26,7 @@ export function createRemoteRuntime({ url, key, log = () => {} }: Options): Runt
   const wire = createWire({ url, key });
   let draining = false;
 
-  async function ask<T>(method: string, path: string, more: More = {}): Promise<T> {
+  async function ask<T>(method: string, path: string, more: RequestOptions = {}): Promise<T> {
     try {
       return await wire.json<T>(method, path, more);
     } catch (error) {
@@ -75,7 +75,7 @@ export function createRemoteRuntime({ url, key, log = () => {} }: Options): Runt
 
   async function sessions(page: Parameters<Runtime["sessions"]>[0]): Promise<SessionSummary[]> {
     const { limit, top = false, active = false, titled = "", prefix = "" } = page;
-    const rows: Row[] = [];
+    const rows: RemoteRow[] = [];
     let after = page.after && cursorOf(page.after);
     while (rows.length < limit) {
       const query = new URLSearchParams({
@@ -86,7 +86,7 @@ export function createRemoteRuntime({ url, key, log = () => {} }: Options): Runt
         ...(prefix && { prefix }),
         ...(after && { after }),
       });
-      const { data, next } = await ask<List<Row>>("GET", `/api/sessions?${query.toString()}`);
+      const { data, next } = await ask<List<RemoteRow>>("GET", `/api/sessions?${query.toString()}`);
       const named = data.filter(({ snippet }) => snippet === undefined); // behind them: where it was only said
       rows.push(...named);
       if (!next || named.length < data.length || !data.length) break;
@@ -134,7 +134,9 @@ export function createRemoteRuntime({ url, key, log = () => {} }: Options): Runt
     follow,
     sessions,
     summary: async (session) =>
-      instead<SessionSummary | null>(ask<Row>("GET", pathOf(session)).then(summaryOf), { session_not_found: null }),
+      instead<SessionSummary | null>(ask<RemoteRow>("GET", pathOf(session)).then(summaryOf), {
+        session_not_found: null,
+      }),
     search,
     entries,
     retitle: async (session, title) =>
@@ -187,7 +189,7 @@ const cursorOf = ({ updatedAt, session }: SessionPlace): string =>
 
 // ── Answers ───────────────────────────────────────────────────────────────────────────────────────────
 
-const summaryOf = ({ id, title, parent_id, created_at, updated_at, active, entries }: Row): SessionSummary => ({
+const summaryOf = ({ id, title, parent_id, created_at, updated_at, active, entries }: RemoteRow): SessionSummary => ({
   session: id,
   title,
   parent: parent_id,

@@ -5,7 +5,7 @@ import { cutAfter, failAfter, TooLarge } from "../platform/capped.ts";
 import { clock } from "../platform/clock.ts";
 import { createSseParser, type Frame, type Heard } from "./sse.ts";
 
-export type Connection = {
+export type ServerConnection = {
   /** Where the server is: `http://127.0.0.1:8642`. */
   url: string;
   key: string;
@@ -28,7 +28,7 @@ export class HermesError extends Error {
   }
 }
 
-export type More = {
+export type RequestOptions = {
   body?: unknown;
   headers?: Record<string, string>;
   /** It does no harm twice: send it again when the connection breaks. */
@@ -37,7 +37,7 @@ export type More = {
 /** `broken`: why there is nothing for now. `whole`: the server had said that this was all. */
 type Streamed = Frame | { opened: true } | { broken: string; whole: boolean };
 export type Wire = {
-  json<T>(method: string, path: string, more?: More): Promise<T>;
+  json<T>(method: string, path: string, more?: RequestOptions): Promise<T>;
   /** Without end, until the signal aborts or the server says no for good. */
   stream(path: string, from: { after: string; signal: AbortSignal }): AsyncGenerator<Streamed>;
 };
@@ -51,11 +51,16 @@ const SILENCE_MS = 60_000;
 const LONGEST_ANSWER = 256_000_000;
 const LONGEST_ERROR = 65_536;
 
-export function createWire({ url, key, fetch: given, silenceMs = SILENCE_MS }: Connection): Wire {
+export function createWire({ url, key, fetch: given, silenceMs = SILENCE_MS }: ServerConnection): Wire {
   const base = url.replace(/\/+$/, "");
   const send = given ?? fetch;
 
-  async function call(method: string, path: string, { body, headers }: More, signal?: AbortSignal): Promise<Response> {
+  async function call(
+    method: string,
+    path: string,
+    { body, headers }: RequestOptions,
+    signal?: AbortSignal,
+  ): Promise<Response> {
     const type = body === undefined ? {} : { "Content-Type": "application/json" };
     try {
       return await send(`${base}${path}`, {
@@ -70,7 +75,7 @@ export function createWire({ url, key, fetch: given, silenceMs = SILENCE_MS }: C
     }
   }
 
-  async function json<T>(method: string, path: string, more: More = {}): Promise<T> {
+  async function json<T>(method: string, path: string, more: RequestOptions = {}): Promise<T> {
     const { again = method === "GET" } = more;
     for (const wait of [...AGAIN_MS, null]) {
       try {

@@ -1,7 +1,7 @@
 // hermes chat, run, sessions: conversations from a terminal.
 import { type Command, Option } from "commander";
 import { homeOf } from "../platform/home.ts";
-import type { Open } from "../surfaces/terminal/open.ts";
+import type { OpenRuntime } from "../surfaces/terminal/open.ts";
 import { env, print, wholeNumber } from "./shared.ts";
 
 type ChatFlags = {
@@ -44,7 +44,7 @@ export function addChat(program: Command): void {
     .action(async ({ attach, ...options }: ChatFlags) => {
       const { modelFlag, openChat } = await import("../surfaces/terminal/open.ts");
       const { settingsFor } = await import("../compose/settings.ts");
-      const open: Open = async (given) => {
+      const open: OpenRuntime = async (given) => {
         const { openOrAttach } = await import("../compose/attach.ts");
         return openOrAttach({ ...given, attach, serves: true });
       };

@@ -20,7 +20,7 @@ import { createShell, type Shell } from "./shell.ts";
 const EXIT_MS = 200;
 const LIST_MS = 3_000;
 
-type Opened = Pick<Running, "config" | "home" | "endpoints" | "sandbox" | "newest" | "close"> & {
+type OpenedRuntime = Pick<Running, "config" | "home" | "endpoints" | "sandbox" | "newest" | "close"> & {
   engine: Runtime;
   skills(): Promise<string>;
   switched(from: string): void;
@@ -32,7 +32,7 @@ type Opened = Pick<Running, "config" | "home" | "endpoints" | "sandbox" | "newes
 
 export async function openOrAttach(
   options: Parameters<typeof openRuntime>[0] & { attach?: boolean; serves?: boolean },
-): Promise<Opened> {
+): Promise<OpenedRuntime> {
   if (options.attach) return attach(options);
   try {
     const running = await openRuntime(options);
@@ -84,7 +84,7 @@ async function modelsOf(endpoints: readonly Endpoint[]): Promise<string[]> {
   ];
 }
 
-async function attach({ env, flags = [] }: Parameters<typeof openRuntime>[0]): Promise<Opened> {
+async function attach({ env, flags = [] }: Parameters<typeof openRuntime>[0]): Promise<OpenedRuntime> {
   const gateway = await gatewayOf(env);
   if (!gateway) throw new ConfigError("No gateway serves this HERMES_HOME. Start one with: hermes gateway");
   const settings = settingsFor(env, flags);

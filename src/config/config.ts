@@ -11,17 +11,17 @@ import { homeAt, homeOf } from "../platform/home.ts";
 import { createRedactor } from "../platform/redact.ts";
 import { nearest, problemLines, shown } from "./problems.ts";
 import { type Config, DRAIN_TIMEOUT, drainTimeout, isSecretKey, schema, VARIABLES } from "./schema.ts";
-import { at, freeze, isTree, leaves, type Path, put, type Tree } from "./tree.ts";
+import { at, freeze, isTree, leaves, type Path, put, type SettingsTree } from "./tree.ts";
 
 /** A command line option that sets a key. An undefined value means that the option was not given. */
 export type Flag = { flag: string; key: string; value: unknown };
 /** A value that is not the default, safe to show, and where it came from. */
-type Setting = { key: string; value: string; from: string };
-export type Loaded = {
+type SettingSource = { key: string; value: string; from: string };
+export type LoadedConfig = {
   config: Config;
   /** For the log: mistakes that do not prevent the start. */
   warnings: string[];
-  settings: Setting[];
+  settings: SettingSource[];
   /** For the redactor: every secret value. */
   secrets: string[];
 };
@@ -32,7 +32,7 @@ export const loadConfig = (options: {
   flags?: readonly Flag[];
   /** Texts by path that replace the content of these files: the configuration as it would be if they were written. */
   drafts?: ReadonlyMap<string, string>;
-}): Loaded => {
+}): LoadedConfig => {
   const { env, flags = [], drafts } = options;
   const home = options.home === undefined ? homeOf(env) : homeAt(options.home);
   const textOf = (file: string) => drafts?.get(file) ?? readFile(file) ?? "";
@@ -90,7 +90,7 @@ export const loadConfig = (options: {
 };
 
 /** The only wrong value with which hermes starts: a typo here must not prevent a restart. */
-const repairDrainTimeout = (tree: Tree, from: (path: Path) => string): string[] => {
+const repairDrainTimeout = (tree: SettingsTree, from: (path: Path) => string): string[] => {
   const path = DRAIN_TIMEOUT.key.split(".");
   const value = at(tree, path);
   if (value === undefined || value === null || drainTimeout.safeParse(value).success) return [];
@@ -108,7 +108,7 @@ const readFile = (file: string): string | null => {
   }
 };
 
-const readConfigFile = (file: string, source: string): { tree: Tree; lineOf: (path: Path) => number } => {
+const readConfigFile = (file: string, source: string): { tree: SettingsTree; lineOf: (path: Path) => number } => {
   const lines = new LineCounter();
   // Discord's ids are larger than a double can hold.
   const document = parseDocument(source, { lineCounter: lines, prettyErrors: false, intAsBigInt: true });
@@ -140,7 +140,7 @@ const readConfigFile = (file: string, source: string): { tree: Tree; lineOf: (pa
 /** The parser quotes the file, and the quote may contain a part of a secret. */
 const withoutQuotes = (message: string): string => message.replace(/(:\s| ").*/s, "");
 
-const toTree = (value: unknown, file: string): Tree => {
+const toTree = (value: unknown, file: string): SettingsTree => {
   const plain = plainNumbers(value) ?? {};
   if (!isTree(plain)) throw new ConfigError(`${file}:1: must contain sections such as "model:" with keys below them`);
   // `hermes config set model` used to write `model: some/model`.
@@ -154,10 +154,10 @@ const plainNumbers = (value: unknown): unknown => {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, plainNumbers(inner)]));
 };
 
-type Variables = Map<string, { value: string; from: string }>;
+type SettingVariables = Map<string, { value: string; from: string }>;
 
-const readVariables = (env: NodeJS.ProcessEnv, file: string, text: string): Variables => {
-  const variables: Variables = new Map();
+const readVariables = (env: NodeJS.ProcessEnv, file: string, text: string): SettingVariables => {
+  const variables: SettingVariables = new Map();
   const add = (values: NodeJS.Dict<string>, from: (name: string) => string) => {
     for (const [name, value = ""] of Object.entries(values))
       if (value.trim() !== "") variables.set(name, { value: value.trim(), from: from(name) });
@@ -168,7 +168,7 @@ const readVariables = (env: NodeJS.ProcessEnv, file: string, text: string): Vari
 };
 
 /** Variables of other programs are ignored, but a name one letter off one of ours is probably a typo. */
-const misspelt = (variables: Variables): string[] =>
+const misspelt = (variables: SettingVariables): string[] =>
   [...variables].flatMap(([name, { from }]) => {
     if (!/^(HERMES|API_SERVER)_/.test(name) || name === "HERMES_HOME" || name in VARIABLES) return [];
     const meant = nearest(name, Object.keys(VARIABLES));
@@ -176,7 +176,7 @@ const misspelt = (variables: Variables): string[] =>
   });
 
 /** Includes variables of other programs: nothing in our environment that looks like a secret may reach the log. */
-const secretsIn = (tree: Tree, variables: Variables): string[] => [
+const secretsIn = (tree: SettingsTree, variables: SettingVariables): string[] => [
   ...leaves(tree).flatMap(({ path, value }) => (isSecretKey(path.join(".")) ? [String(value)] : [])),
   ...[...variables].flatMap(([name, { value }]) => (isSecretVariable(name) ? [value] : [])),
 ];

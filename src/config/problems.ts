@@ -1,9 +1,9 @@
 // Error messages for the configuration: where the mistake is, which key it is, what is wrong and what to do.
 import type { z } from "zod";
 import { isSecretKey, knownKeys } from "./schema.ts";
-import { at, type Path, type Tree } from "./tree.ts";
+import { at, type Path, type SettingsTree } from "./tree.ts";
 
-export const problemLines = (issue: z.core.$ZodIssue, tree: Tree, from: (path: Path) => string): string[] => {
+export const problemLines = (issue: z.core.$ZodIssue, tree: SettingsTree, from: (path: Path) => string): string[] => {
   if (issue.code === "unrecognized_keys") return issue.keys.map((name) => unknownKey([...issue.path, name], from));
   // For an item of a list that was given as text, show the whole text.
   const whole = issue.path.slice(0, -1);

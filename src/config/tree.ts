@@ -1,9 +1,9 @@
 // Settings before validation: nested sections, as in YAML.
 
-export type Tree = Record<string, unknown>;
+export type SettingsTree = Record<string, unknown>;
 export type Path = readonly PropertyKey[];
 
-export const isTree = (value: unknown): value is Tree =>
+export const isTree = (value: unknown): value is SettingsTree =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 export const at = (tree: unknown, path: Path): unknown =>
@@ -13,7 +13,7 @@ export const at = (tree: unknown, path: Path): unknown =>
   }, tree);
 
 /** Returns false if a scalar is in the place of a section; the schema reports that. */
-export const put = (tree: Tree, path: readonly string[], value: unknown): boolean => {
+export const put = (tree: SettingsTree, path: readonly string[], value: unknown): boolean => {
   let node = tree;
   for (const name of path.slice(0, -1)) {
     node[name] ??= {};

@@ -5,7 +5,7 @@ import { entriesOf } from "../core/pages.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Input } from "../core/session.ts";
 
-type Sources = Pick<Runtime, "entries" | "summary" | "turn" | "fork">;
+type RewindSources = Pick<Runtime, "entries" | "summary" | "turn" | "fork">;
 
 /** `acted`: the turn used tools. */
 type Rewound = { undone: Input; turn: string; acted: boolean; session: string };
@@ -15,7 +15,7 @@ const LAST = 10_000;
 
 /** Into `next`, which is asked for only if there is a turn to leave out. Returns what began that turn, or null. */
 export async function rewind(
-  runtime: Sources,
+  runtime: RewindSources,
   session: string,
   next: () => string | Promise<string>,
 ): Promise<Rewound | null> {
@@ -34,7 +34,7 @@ export async function rewind(
 
 /** The same, and what the turn did to files. `files`: what came of that, for people; empty where it used no tools. */
 export async function undo(
-  runtime: Sources & Pick<Runtime, "restoreFiles">,
+  runtime: RewindSources & Pick<Runtime, "restoreFiles">,
   session: string,
   next: () => string | Promise<string>,
 ): Promise<(Rewound & { files: string }) | null> {
@@ -48,7 +48,7 @@ export async function undo(
 
 /** At least two of them where there are, also from before it was forked. */
 async function lastTurns(
-  runtime: Sources,
+  runtime: RewindSources,
   session: string,
   upTo: number,
 ): Promise<{ session: string; turn: string }[]> {

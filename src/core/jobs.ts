@@ -40,22 +40,22 @@ export type Wish = {
   /** The same one again is the same job. */
   key?: string;
 };
-export type Refused = { refused: "invalid" | "unknown" | "full" | "busy"; why: string };
+export type JobRefused = { refused: "invalid" | "unknown" | "full" | "busy"; why: string };
 
 export interface Jobs {
-  add(wish: Wish): Promise<Job | Refused>;
+  add(wish: Wish): Promise<Job | JobRefused>;
   /** What is next first. */
   list(): Promise<Job[]>;
   /** It goes once nothing of it is at work. */
-  remove(id: string): Promise<Job | Refused>;
-  pause(id: string): Promise<Job | Refused>;
+  remove(id: string): Promise<Job | JobRefused>;
+  pause(id: string): Promise<Job | JobRefused>;
   /** From the next slot on: what was missed meanwhile stays missed. */
-  resume(id: string): Promise<Job | Refused>;
+  resume(id: string): Promise<Job | JobRefused>;
 }
 /** For where something runs them. */
 export interface RunningJobs extends Jobs {
   /** Besides its slots. `key`: the same one again is the same run. */
-  runNow(id: string, key?: string): Promise<{ turn: string } | Refused>;
+  runNow(id: string, key?: string): Promise<{ turn: string } | JobRefused>;
   /** Whether answers can be delivered to this session. */
   delivers(session: string): boolean;
 }

@@ -75,14 +75,14 @@ export type Offer = {
   price?: { input: number; output: number; cached?: number } | undefined;
 };
 /** What comes in while a call runs. `alive`: a sign of life that is nothing to show. */
-export type Hear = { text(text: string): void; reasoning(text: string): void; alive(): void };
+export type ModelSink = { text(text: string): void; reasoning(text: string): void; alive(): void };
 export interface Model {
   readonly name: string;
   /** Tokens of input and output together. */
   readonly context: number;
   /** On this machine or network: slower, and nobody else's to overload. */
   readonly local: boolean;
-  call(request: ModelRequest, hear: Hear, signal: AbortSignal): Promise<ModelResult>;
+  call(request: ModelRequest, hear: ModelSink, signal: AbortSignal): Promise<ModelResult>;
 }
 
 // ── Tool ──────────────────────────────────────────────────────────────────────────────────────────────

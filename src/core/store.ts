@@ -37,7 +37,7 @@ export type Commit = {
   /** Ends of turns that somebody outside wants to hear of. */
   announced?: { to: string; turn: string }[];
 };
-export type Verdict = "done" | "stale" | "duplicate" | "fenced";
+export type CommitVerdict = "done" | "stale" | "duplicate" | "fenced";
 
 export type SessionRow = {
   session: string;
@@ -69,7 +69,7 @@ export interface Journal {
   epoch(): Promise<number>;
   load(session: string): Promise<SessionRow | null>;
   /** Returns when the change is durable: on the disk, not on its way there (I2). */
-  commit(commit: Commit): Promise<Verdict>;
+  commit(commit: Commit): Promise<CommitVerdict>;
   /** In order of `seq`, those with `seq > after`, at most `limit` and at most PAGE_CHARS, but never none while there are any:
    *  a short page is not the last one, an empty page is behind the end. */
   entries(session: string, after: number, limit: number): Promise<Entry[]>;
@@ -117,7 +117,7 @@ export interface Catalog {
   /** Those in which a yes holds for the rest of the session. */
   granted(): Promise<string[]>;
   /** Forgets it with everything in it, if this is still its version. */
-  forget(which: Pick<Commit, "session" | "epoch" | "version">): Promise<Exclude<Verdict, "duplicate">>;
+  forget(which: Pick<Commit, "session" | "epoch" | "version">): Promise<Exclude<CommitVerdict, "duplicate">>;
   /** Forgets what has no work and was last changed before `before`, with everything in it, if its key starts with `prefix`. Returns how many. */
   prune(prefix: string, before: number): Promise<number>;
 }

@@ -96,13 +96,13 @@ function turnWork(
   }
 }
 
-type Context = {
+type TransitionContext = {
   rules: Rules;
   /** Writes a fact of a turn into the journal and returns the number of its entry. */
   note: (turn: string, fact: Fact) => number;
 };
 
-function reduce(s: Session, e: Event, cx: Context): Session {
+function reduce(s: Session, e: Event, cx: TransitionContext): Session {
   if ("step" in e && e.step !== s.step) return s; // T2
   const turn = s.turn;
   const phase = turn?.phase;
@@ -235,7 +235,7 @@ function reduce(s: Session, e: Event, cx: Context): Session {
 }
 
 /** What each phase does after a crash. */
-function recover(s: Session, turn: Turn, resume: boolean, cx: Context): Session {
+function recover(s: Session, turn: Turn, resume: boolean, cx: TransitionContext): Session {
   const { phase } = turn;
   if (phase.at === "stopping") return end(s, turn, phase.outcome, cx);
   // One that only waits for a person lost nothing.
@@ -287,7 +287,7 @@ function enqueue(s: Session, input: Waiting): Session {
   return { ...s, inbox: [input, ...rest.toSpliced(at < 0 ? rest.length : at, 0, first)] };
 }
 
-function withdraw(s: Session, input: string, cx: Context): Session {
+function withdraw(s: Session, input: string, cx: TransitionContext): Session {
   if (!s.inbox.some((w) => w.id === input)) return s;
   cx.note(input, { kind: "withdrawn", input });
   return { ...s, inbox: s.inbox.filter((w) => w.id !== input) };
@@ -305,10 +305,16 @@ function accepted({ tool, repeatable, alone = false, ...judged }: Proposal, id: 
   return { ...call, status: "asking", ask: { kind: judged.ask.kind, until: judged.ask.until } };
 }
 
-type Decision = Pick<Extract<Event, { type: "decided" }>, "allow" | "text" | "by" | "scope">;
+type DecidedCall = Pick<Extract<Event, { type: "decided" }>, "allow" | "text" | "by" | "scope">;
 
 /** What becomes of the call. To a question, and to a no, `result` is all that comes of it. */
-function decide(turn: string, call: Call, decision: Decision, result: string, cx: Context): "waiting" | "done" {
+function decide(
+  turn: string,
+  call: Call,
+  decision: DecidedCall,
+  result: string,
+  cx: TransitionContext,
+): "waiting" | "done" {
   const { allow, text, by, scope } = decision;
   cx.note(turn, { kind: "decided", call: call.id, allow, text, by, scope });
   if (allow && call.ask?.kind === "approval") return "waiting";
@@ -317,7 +323,7 @@ function decide(turn: string, call: Call, decision: Decision, result: string, cx
 }
 
 /** Decides what was just asked, if nobody can be asked (T10). An approval is as the turn's input says, a question is a no. */
-function decideUnattended({ id, unattended }: Turn, calls: Call[], cx: Context): Call[] {
+function decideUnattended({ id, unattended }: Turn, calls: Call[], cx: TransitionContext): Call[] {
   if (!unattended) return calls;
   return calls.map((call) => {
     if (call.status !== "asking") return call;
@@ -331,7 +337,7 @@ function decideUnattended({ id, unattended }: Turn, calls: Call[], cx: Context):
 const change = (calls: Call[], one: Call, status: CallStatus) => calls.map((c) => (c === one ? { ...c, status } : c));
 
 /** Starts what may start now; when every call has its result, thinks again. */
-function act(s: Session, turn: Turn, before: Call[], cx: Context): Session {
+function act(s: Session, turn: Turn, before: Call[], cx: TransitionContext): Session {
   const calls: Call[] = [];
   for (const call of before) {
     const others = [...calls, ...before.slice(calls.length + 1)].filter((c) => c.status === "running");
@@ -345,12 +351,12 @@ function act(s: Session, turn: Turn, before: Call[], cx: Context): Session {
 }
 
 /** Gives every call that has none its one result (T6). */
-function finishCalls(turn: string, calls: Call[], outcome: CallOutcome, text: string, cx: Context) {
+function finishCalls(turn: string, calls: Call[], outcome: CallOutcome, text: string, cx: TransitionContext) {
   for (const call of calls) if (call.status !== "done") cx.note(turn, { kind: "acted", call: call.id, outcome, text });
 }
 
 /** A crash caught the running ones in the act; the others never began. */
-function lose(turn: string, calls: Call[], cx: Context) {
+function lose(turn: string, calls: Call[], cx: TransitionContext) {
   const running = calls.filter((c) => c.status === "running");
   const unknown = "Outcome unknown: the process ended while this ran. Look before you do it again.";
   finishCalls(turn, running, "unknown", unknown, cx);
@@ -359,14 +365,14 @@ function lose(turn: string, calls: Call[], cx: Context) {
 }
 
 /** The next model call; whoever steers joins here. */
-function think(s: Session, turn: Turn, cx: Context): Session {
+function think(s: Session, turn: Turn, cx: TransitionContext): Session {
   for (const w of s.inbox) if (w.mode === "steer") cx.note(turn.id, { kind: "joined", input: w.id });
   const inbox = s.inbox.filter((w) => w.mode !== "steer");
   return { ...s, step: s.step + 1, inbox, turn: { ...turn, phase: { at: "thinking" } } };
 }
 
 /** Nothing is wanted any more; the turn ends when what was in flight is dead (T3), at once if nothing was. */
-function stop(s: Session, turn: Turn, outcome: Outcome, by: string, said: string, cx: Context): Session {
+function stop(s: Session, turn: Turn, outcome: Outcome, by: string, said: string, cx: TransitionContext): Session {
   if (said) cx.note(turn.id, { kind: "cut", text: said });
   if (turn.phase.at === "acting")
     finishCalls(turn.id, turn.phase.calls, "cancelled", "Cancelled: the turn was stopped while this ran.", cx);
@@ -377,12 +383,12 @@ function stop(s: Session, turn: Turn, outcome: Outcome, by: string, said: string
 }
 
 /** A surface that pulls has its answer with this commit; a chat must be pushed to. */
-function conclude(s: Session, turn: Turn, outcome: Outcome, from: number, cx: Context): Session {
+function conclude(s: Session, turn: Turn, outcome: Outcome, from: number, cx: TransitionContext): Session {
   if (turn.reply === "pull") return end(s, turn, outcome, cx);
   return { ...s, step: s.step + 1, turn: { ...turn, phase: { at: "replying", outcome, from } } };
 }
 
-function end(s: Session, turn: Turn, outcome: Outcome, cx: Context): Session {
+function end(s: Session, turn: Turn, outcome: Outcome, cx: TransitionContext): Session {
   const ended = cx.note(turn.id, { kind: "ended", outcome });
   const remembered = { ...s.remembered };
   for (const by of cx.rules.memory) remembered[by] ??= s.ended; // one that is new here begins with this turn
@@ -390,7 +396,7 @@ function end(s: Session, turn: Turn, outcome: Outcome, cx: Context): Session {
   return begin({ ...s, step: s.step + 1, inbox, turn: null, ended, remembered }, cx); // T4
 }
 
-function begin(s: Session, cx: Context): Session {
+function begin(s: Session, cx: TransitionContext): Session {
   const [first, ...inbox] = s.inbox;
   if (s.turn || s.parked || !first || cx.rules.leaving) return s;
   cx.note(first.id, { kind: "began", input: first.id });

@@ -9,7 +9,7 @@
 import { messageOf, Refusal, StoreFault } from "../core/errors.ts";
 import type { Clock, EffectContext, Log, Perform } from "../core/ports.ts";
 import { type Effect, type Entry, type Event, fresh, type Rules, type Session } from "../core/session.ts";
-import type { Commit, Store, Verdict } from "../core/store.ts";
+import type { Commit, CommitVerdict, Store } from "../core/store.ts";
 import { emptyTranscript, extend, type Transcript } from "../core/transcript.ts";
 import { hasWork, transition, unsaved, work } from "../core/turn.ts";
 import { createGate } from "./gate.ts";
@@ -19,7 +19,7 @@ import { addReasoning, addText, hold, notice, release, wake } from "./live.ts";
 import { wholeOf } from "./live-text.ts";
 import { createSlots, type Slot } from "./slots.ts";
 
-export type Limits = {
+export type EngineLimits = {
   /** Turns that think or act at the same time, children not counted. */
   turns: number;
   /** Inputs that wait in one session. */
@@ -40,7 +40,7 @@ export type World = {
   clock: Clock;
   log: Log;
   perform: Perform;
-  limits: Limits;
+  limits: EngineLimits;
   rules: Rules;
   /** Who is told, durably, when a turn of its own (not a child's) has ended. */
   announce?: readonly string[];
@@ -48,7 +48,7 @@ export type World = {
   observers?: Iterable<Observe>;
 };
 
-type Row = NonNullable<Slot["row"]>;
+type StoredRow = NonNullable<Slot["row"]>;
 
 /** Makes the event when the session's line has come to it; may throw a Refusal. `said`: the live text by then.
  *  Null: only look. */
@@ -72,7 +72,7 @@ const TRIES = 5;
 /** Looks at an accept whose fate is unknown before its sender is told so. */
 const LOOKS = 3;
 
-const NEW: Row = { epoch: 0, version: 0, state: fresh, parent: null, updatedAt: 0 };
+const NEW: StoredRow = { epoch: 0, version: 0, state: fresh, parent: null, updatedAt: 0 };
 /** Work that takes one of the places for turns in flight. */
 const HEAVY: Record<Effect["do"], boolean> = {
   think: true,
@@ -182,14 +182,14 @@ export function createDispatch(world: World) {
     }
   }
 
-  async function load(slot: Slot): Promise<Row> {
+  async function load(slot: Slot): Promise<StoredRow> {
     const row = (await journal.load(slot.key)) ?? NEW;
     know(slot, row);
     return row;
   }
 
   /** This is what is stored, whatever was known before. */
-  function know(slot: Slot, row: Row) {
+  function know(slot: Slot, row: StoredRow) {
     if (row === NEW) slot.transcript = emptyTranscript(); // nothing to read: saves a question to the store's thread
     if (slot.since < 0 || row === NEW) slot.since = row.state.seq;
     slot.view.recent.clear();
@@ -198,9 +198,9 @@ export function createDispatch(world: World) {
   }
 
   /** What it has to do was left by a process that is gone; nothing of it may run before that is counted (T9). */
-  const isOrphan = (row: Row) => row.epoch !== epoch && hasWork(row.state);
+  const isOrphan = (row: StoredRow) => row.epoch !== epoch && hasWork(row.state);
 
-  function takenUp(row: Row): Event {
+  function takenUp(row: StoredRow): Event {
     const { resumeWithinMs: window } = limits;
     return { type: "restarted", resume: window > 0 && clock.now() - row.updatedAt < window };
   }
@@ -210,7 +210,7 @@ export function createDispatch(world: World) {
     version: number,
     made: Pick<Commit, "state" | "entries" | "parent" | "at">,
     { accepted, title = "" }: Pick<ChangeOptions, "accepted" | "title">,
-  ): Promise<Verdict> {
+  ): Promise<CommitVerdict> {
     const taken = made.entries.flatMap((entry): Commit["taken"] => {
       if (entry.kind === "began" || entry.kind === "joined") return [{ id: entry.input, turn: entry.turn }];
       return entry.kind === "withdrawn" ? [{ id: entry.input, turn: null }] : [];
@@ -239,7 +239,7 @@ export function createDispatch(world: World) {
   }
 
   /** A commit that may have landed: nobody else writes under our epoch, so the next version is it. */
-  async function look(slot: Slot, version: number, fault: StoreFault): Promise<Verdict> {
+  async function look(slot: Slot, version: number, fault: StoreFault): Promise<CommitVerdict> {
     for (let attempt = 0; attempt < LOOKS; attempt++) {
       try {
         const row = await journal.load(slot.key);
@@ -270,7 +270,7 @@ export function createDispatch(world: World) {
     reconcile(slot);
   }
 
-  function adopt(slot: Slot, row: Row, entries: Entry[]) {
+  function adopt(slot: Slot, row: StoredRow, entries: Entry[]) {
     if (slot.view.live && slot.view.live.step !== row.state.step) slot.view.live = null;
     slot.row = row;
     slot.view.page = null;
@@ -389,7 +389,7 @@ export function createDispatch(world: World) {
     }
   }
 
-  async function read(slot: Slot, insist = false): Promise<Row> {
+  async function read(slot: Slot, insist = false): Promise<StoredRow> {
     if (slot.row) return slot.row;
     await change(slot.key, () => null, { insist, look: true });
     return slots.get(slot.key)?.row ?? NEW;

@@ -11,7 +11,7 @@ import { RUN } from "../core/session-key.ts";
 import { titleOf } from "../core/title.ts";
 import { emptyTranscript, extend } from "../core/transcript.ts";
 import { unsaved } from "../core/turn.ts";
-import { createDispatch, type Limits, type Make, unavailable, type World } from "./dispatch.ts";
+import { createDispatch, type EngineLimits, type Make, unavailable, type World } from "./dispatch.ts";
 import { lengthOf } from "./live-text.ts";
 import { sharingReads } from "./shared-reads.ts";
 import type { Slot } from "./slots.ts";
@@ -387,7 +387,7 @@ export const turnId = (source: string, key: string): string => `${RUN}${hash([so
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const CONTROL = /[\u0000-\u001f\u007f]/;
 
-function validate(request: AcceptRequest & { session: string }, limits: Limits): void {
+function validate(request: AcceptRequest & { session: string }, limits: EngineLimits): void {
   const { session, source, key, text, mode } = request;
   const names = { session, source, key };
   for (const [what, value] of Object.entries(names)) {

@@ -2,7 +2,7 @@
 // back of the line with its next one, so that nobody's long queue keeps others waiting. A turn that waits for
 // a person, or between two attempts at an answer, gives its place back.
 
-export type Gate = {
+export type TurnGate = {
   /** Whether this turn of the session may work now. `works`: it wants to. */
   admit(session: string, turn: string | null, works: boolean): boolean;
   /** Whether the session waits in line. */
@@ -11,7 +11,7 @@ export type Gate = {
   close(): void;
 };
 
-export function createGate(room: number, comeIn: (session: string) => void): Gate {
+export function createGate(room: number, comeIn: (session: string) => void): TurnGate {
   const inside = new Map<string, string>();
   const line = new Set<string>();
   const begun = new Map<string, string>();

@@ -2,7 +2,7 @@
 // others for what was just written. Bounded; what is not here is in the store.
 import type { Entry } from "../core/session.ts";
 
-export type Recent = {
+export type JournalTail = {
   /** What was committed, in order. */
   add(entries: readonly Entry[]): void;
   clear(): void;
@@ -18,7 +18,7 @@ const MOST_ENTRIES = 64;
 /** Characters: 500 warm sessions hold 32 MB at most. */
 const MOST_TEXT = 64_000;
 
-export function createRecent(): Recent {
+export function createRecent(): JournalTail {
   let entries: Entry[] = [];
   let text = 0;
   return {

@@ -2,26 +2,26 @@
 // copies none of them, and who is far behind takes one after the other. (One long text was flattened by V8 for each word
 // that was sliced off it: 10 MB took 20 s and 900 MB.)
 
-export type Spoken = { pieces: string[]; last: string };
+export type LiveText = { pieces: string[]; last: string };
 
 /** Characters: at most 64 kB, whatever they are. */
 export const PIECE = 16_384;
 
-export const silence = (): Spoken => ({ pieces: [], last: "" });
+export const silence = (): LiveText => ({ pieces: [], last: "" });
 
 /** In place. */
-export function add(spoken: Spoken, text: string): void {
+export function add(spoken: LiveText, text: string): void {
   let rest = spoken.last + text;
   for (; rest.length >= PIECE; rest = rest.slice(PIECE)) spoken.pieces.push(rest.slice(0, PIECE));
   spoken.last = rest;
 }
 
-export const lengthOf = ({ pieces, last }: Spoken): number => pieces.length * PIECE + last.length;
+export const lengthOf = ({ pieces, last }: LiveText): number => pieces.length * PIECE + last.length;
 
-export const wholeOf = ({ pieces, last }: Spoken): string => pieces.join("") + last;
+export const wholeOf = ({ pieces, last }: LiveText): string => pieces.join("") + last;
 
 /** What follows the first `from` characters: all of it, or the next piece. */
-export function nextOf({ pieces, last }: Spoken, from: number): string {
+export function nextOf({ pieces, last }: LiveText, from: number): string {
   const at = Math.floor(from / PIECE);
   const piece = pieces[at];
   const text = (piece ?? last).slice(from % PIECE);

@@ -1,13 +1,13 @@
 // The words of the model call in flight. They are a view: the entry that ends the call holds all of them (E3).
 
-import { add, type Spoken, silence } from "./live-text.ts";
+import { add, type LiveText, silence } from "./live-text.ts";
 import type { Slot } from "./slots.ts";
 
 /** `held`: said while the end of that call was being written. */
 export type Live = {
   step: number;
-  text: Spoken;
-  reasoning: Spoken;
+  text: LiveText;
+  reasoning: LiveText;
   held?: string;
   notice?: string;
   notices?: number;

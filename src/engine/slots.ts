@@ -5,7 +5,7 @@ import type { Entry } from "../core/session.ts";
 import type { SessionRow } from "../core/store.ts";
 import { type Transcript, weightOf } from "../core/transcript.ts";
 import type { Inflight } from "./inflight.ts";
-import { createRecent, type Recent } from "./journal-tail.ts";
+import { createRecent, type JournalTail } from "./journal-tail.ts";
 import type { Live } from "./live.ts";
 
 export type Slot = {
@@ -17,7 +17,7 @@ export type Slot = {
   /** Null: to be read again when it is wanted. */
   transcript: Transcript | null;
   line: Line;
-  view: View;
+  view: SlotView;
   inflight: Inflight;
   /** Work in flight that has given the turn's place back, by key: null while it waits by itself, then who is to be told when the
    *  turn has its place again. */
@@ -36,11 +36,11 @@ type Line = {
 };
 
 /** Of those who watch (live.ts, stream.ts). */
-type View = {
+type SlotView = {
   viewers: number;
   watchers: Set<() => void>;
   live: Live | null;
-  recent: Recent;
+  recent: JournalTail;
   /** What was last read for late viewers; gone with the next entry, or the last of them. */
   page: { after: number; upTo: number; entries: Promise<Entry[]> } | null;
 };

@@ -37,7 +37,7 @@ const ENDS_CALL: Record<Entry["kind"], boolean> = {
   ended: true,
 };
 
-type Source = {
+type StreamSource = {
   /** False: nothing more will come from here. */
   open(): boolean;
   ready(): Promise<unknown>;
@@ -48,7 +48,7 @@ type Source = {
   watchers: Set<() => void>;
 };
 
-export async function* follow(source: Source, cursor: string, signal: AbortSignal): AsyncGenerator<Update> {
+export async function* follow(source: StreamSource, cursor: string, signal: AbortSignal): AsyncGenerator<Update> {
   let { seq, chars, heard, noticed } = startOf(cursor);
   let step = -1;
   let shown = "";

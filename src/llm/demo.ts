@@ -6,7 +6,7 @@ import type { Message } from "../core/transcript.ts";
 const LABEL = "(offline demo)";
 const WORD_MS = 35;
 
-type Reply = { text: string; calls?: ProposedCall[] };
+type DemoReply = { text: string; calls?: ProposedCall[] };
 
 export function createDemoModel(clock: Clock, wordMs = WORD_MS): Model {
   return {
@@ -27,14 +27,14 @@ export function createDemoModel(clock: Clock, wordMs = WORD_MS): Model {
   };
 }
 
-function reply({ messages, tools, system, final }: ModelRequest): Reply {
+function reply({ messages, tools, system, final }: ModelRequest): DemoReply {
   const last = messages.at(-1);
   if (system.startsWith("You write the summary"))
     return { text: `${LABEL} Earlier, a few demo messages were exchanged.` };
   if (last?.role === "tool") return { text: `${LABEL} ${afterTools(messages)}` };
   const said = last?.role === "user" ? last.text.slice(last.text.lastIndexOf("\n\n") + 1).trim() : "";
   const terminal = !final && tools.some((tool) => tool.name === "terminal");
-  const run = (command: string, why: string): Reply =>
+  const run = (command: string, why: string): DemoReply =>
     terminal
       ? { text: `${LABEL} ${why}\n`, calls: [{ tool: "terminal", args: { command } }] }
       : { text: `${LABEL} I would run \`${command}\`, but there is no terminal tool here.` };

@@ -50,7 +50,7 @@ export function chooseEndpoints(settings: ModelSettings): Endpoint[] {
   return [primary, ...settings.fallback_providers.map((fallback) => choose(settings, fallback))];
 }
 
-type Wanted = {
+type WantedEndpoint = {
   provider: Format | "auto";
   model: string | undefined;
   base_url?: string | undefined;
@@ -58,7 +58,7 @@ type Wanted = {
   context_length?: number | undefined;
 };
 
-function choose({ providers }: ModelSettings, wanted: Wanted): Endpoint {
+function choose({ providers }: ModelSettings, wanted: WantedEndpoint): Endpoint {
   const made = (provider: Format, baseUrl: string, apiKey: string | undefined, model: string, because: string) => ({
     provider,
     baseUrl: addressOf(provider, baseUrl),
@@ -119,7 +119,7 @@ function addressOf(provider: Format, given: string): string {
 const NO_V1 = /^(api\.perplexity\.ai|api\.githubcopilot\.com|models\.inference\.ai\.azure\.com)$/i;
 
 /** Servers of one's own have no default model that we could know. */
-function named({ model }: Wanted): string {
+function named({ model }: WantedEndpoint): string {
   if (model) return model;
   throw new ConfigError(
     "model.default is not set: name the model that the server at model.base_url should use (hermes models lists them).",

@@ -16,7 +16,7 @@ import { trueType } from "./image-type.ts";
 import { commonSchema } from "./schema.ts";
 
 /** Whom a prompt is for. `without`: what it refused of the same request a moment ago. */
-export type Reader = {
+export type PromptReader = {
   provider: Endpoint["provider"];
   maker: string;
   dialect: Dialect;
@@ -25,7 +25,7 @@ export type Reader = {
 type Assistant = Extract<Message, { role: "assistant" }>;
 type User = Extract<Message, { role: "user" }>;
 type AssistantContent = Extract<LanguageModelV4Message, { role: "assistant" }>["content"];
-type Calls = Extract<AssistantContent[number], { type: "tool-call" }>[];
+type PromptCalls = Extract<AssistantContent[number], { type: "tool-call" }>[];
 
 /** Anthropic keeps what stands before these marks for the next call; others ignore them. */
 const KEEP = { anthropic: { cacheControl: { type: "ephemeral" } } };
@@ -40,7 +40,7 @@ const UNSIGNED = "skip_thought_signature_validator";
 
 export function toPrompt(
   { system, messages }: Pick<ModelRequest, "system" | "messages">,
-  reader: Reader,
+  reader: PromptReader,
 ): LanguageModelV4Prompt {
   const prompt: LanguageModelV4Prompt = [];
   if (system) prompt.push({ role: "system", content: system, providerOptions: KEEP });
@@ -58,7 +58,7 @@ export function toPrompt(
 
 const noted = (message: User): User => ({ ...message, text: `${CUT}\n\n${message.text}` });
 
-function add(prompt: LanguageModelV4Prompt, next: LanguageModelV4Message, { dialect }: Reader): void {
+function add(prompt: LanguageModelV4Prompt, next: LanguageModelV4Message, { dialect }: PromptReader): void {
   const last = prompt.at(-1);
   // A turn that was stopped before it answered leaves two user messages in a row; strict providers want one.
   if (last?.role === "user" && next.role === "user") last.content = joined(last.content, next.content);
@@ -77,7 +77,7 @@ function joined(before: UserParts, after: UserParts): UserParts {
 }
 type UserParts = (LanguageModelV4TextPart | LanguageModelV4FilePart)[];
 
-function converted(message: Message, reader: Reader, idOf: IdOf): LanguageModelV4Message | null {
+function converted(message: Message, reader: PromptReader, idOf: IdOf): LanguageModelV4Message | null {
   switch (message.role) {
     case "user":
       return { role: "user", content: userParts(message, reader) };
@@ -93,7 +93,7 @@ function converted(message: Message, reader: Reader, idOf: IdOf): LanguageModelV
   }
 }
 
-function userParts({ text, images = [], unseen = [] }: User, { maker, without }: Reader): UserParts {
+function userParts({ text, images = [], unseen = [] }: User, { maker, without }: PromptReader): UserParts {
   const hidden = without.includes("pictures") || unseen.includes(maker);
   const left =
     hidden && images.length ? `[${images.length} of the user's pictures: this model does not take them]` : "";
@@ -111,10 +111,10 @@ function userParts({ text, images = [], unseen = [] }: User, { maker, without }:
 }
 
 /** Null: nothing is left of it that may be said. */
-function assistant(message: Assistant, reader: Reader, idOf: IdOf): LanguageModelV4Message | null {
+function assistant(message: Assistant, reader: PromptReader, idOf: IdOf): LanguageModelV4Message | null {
   const replay = replayFor(message, reader);
   const metas = replay?.parts.filter((part) => part.type === "call") ?? [];
-  const calls = message.calls.map(({ id, tool, args }, i): Calls[number] => ({
+  const calls = message.calls.map(({ id, tool, args }, i): PromptCalls[number] => ({
     type: "tool-call",
     toolCallId: idOf.call(id, metas[i]?.id),
     toolName: named(tool),
@@ -136,7 +136,7 @@ function assistant(message: Assistant, reader: Reader, idOf: IdOf): LanguageMode
 }
 
 /** Only to its maker, and only whole. OpenAI-compatible servers know no order of parts: they get the reasoning as one. */
-function replayFor({ text, reasoning = "", calls, replay }: Assistant, reader: Reader): Replay | null {
+function replayFor({ text, reasoning = "", calls, replay }: Assistant, reader: PromptReader): Replay | null {
   if (replay?.maker !== reader.maker || reader.without.includes("reasoning")) return null;
   const length = (type: string) =>
     replay.parts.reduce((sum, part) => sum + (part.type === type && "length" in part ? part.length : 0), 0);
@@ -145,7 +145,7 @@ function replayFor({ text, reasoning = "", calls, replay }: Assistant, reader: R
   return proposed === calls.length && (inParts || reader.provider === "openai-compatible") ? replay : null;
 }
 
-function replayed({ text, reasoning = "" }: Assistant, { parts }: Replay, calls: Calls): AssistantContent {
+function replayed({ text, reasoning = "" }: Assistant, { parts }: Replay, calls: PromptCalls): AssistantContent {
   const rest = { text, reasoning, calls: [...calls] };
   const content = parts.flatMap((part): AssistantContent => {
     if (part.type === "call") return rest.calls.splice(0, 1);
@@ -166,7 +166,7 @@ const optionsOf = (meta: Meta | undefined): { providerOptions?: SharedV4Provider
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what the library gave is what it takes
   meta ? { providerOptions: meta as SharedV4ProviderOptions } : {};
 
-function sign(calls: Calls): void {
+function sign(calls: PromptCalls): void {
   const [first] = calls;
   if (first && !JSON.stringify(first.providerOptions ?? {}).includes("thoughtSignature"))
     first.providerOptions = { google: { thoughtSignature: UNSIGNED } };
@@ -192,7 +192,7 @@ type IdOf = { call(id: string, own: string | undefined): string; result(id: stri
 
 /** Ids are made here, by place, so that the same conversation always has the same ones and no two are alike, whatever was
  *  forked or given to us. A maker gets its own ids back: some hide signatures in them. */
-function idsFor({ dialect }: Reader): IdOf {
+function idsFor({ dialect }: PromptReader): IdOf {
   const ids = new Map<string, string>();
   const taken = new Set<string>();
   let made = 0;

@@ -1,6 +1,6 @@
 // One model call over one of the three wire formats: streaming in, exactly one end out.
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
-import type { Fault, FaultKind, Hear, Model, ModelRequest, ModelResult, ProposedCall } from "../core/ports.ts";
+import type { Fault, FaultKind, Model, ModelRequest, ModelResult, ModelSink, ProposedCall } from "../core/ports.ts";
 import type { Refused, Usage } from "../core/session.ts";
 import { classify } from "./classify.ts";
 import { asksToKeep, dialectOf, makerOf } from "./dialect.ts";
@@ -124,7 +124,7 @@ function settingsOf({ options = {} }: ModelRequest) {
 async function listen(
   stream: Stream,
   { maker, mixed }: { maker: string; mixed: boolean },
-  hear: Hear,
+  hear: ModelSink,
   signal: AbortSignal,
 ): Promise<ModelResult> {
   const calls: ProposedCall[] = [];

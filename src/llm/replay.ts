@@ -6,18 +6,22 @@ import type { Meta, Replay, ReplayPart } from "../core/session.ts";
 /** Of one answer, in characters. What is longer is not kept: half of it would be refused. */
 const LONGEST = 512 * 1024;
 
-type Spoken = Extract<ReplayPart, { length: number }>;
+type AnswerPart = Extract<ReplayPart, { length: number }>;
 
 export function noteAnswer(maker: string) {
   const noted: ReplayPart[] = [];
-  const known = new Map<string, Spoken>();
-  const last: { [type in Spoken["type"]]?: Spoken } = {};
+  const known = new Map<string, AnswerPart>();
+  const last: { [type in AnswerPart["type"]]?: AnswerPart } = {};
   let whole = true;
 
-  function spoken(type: Spoken["type"], part: { id: string; delta?: string; providerMetadata?: Meta }, begins = false) {
+  function spoken(
+    type: AnswerPart["type"],
+    part: { id: string; delta?: string; providerMetadata?: Meta },
+    begins = false,
+  ) {
     const key = `${type} ${part.id}`;
     const before = begins ? undefined : known.get(key);
-    const at: Spoken = before ?? { type, length: 0 };
+    const at: AnswerPart = before ?? { type, length: 0 };
     if (!before) {
       noted.push(at);
       known.set(key, at);

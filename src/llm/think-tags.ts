@@ -1,12 +1,12 @@
 // Servers that do not know their model leave its reasoning in the text, between <think> and </think> at the beginning.
-import type { Hear } from "../core/ports.ts";
+import type { ModelSink } from "../core/ports.ts";
 
 const OPEN = "<think>";
 const CLOSE = "</think>";
 
 /** Takes the text as it comes, in pieces of any size, and tells the two apart. Nothing of it is lost; `end` lets go of
  *  what was held back. */
-export function splitThinking({ text: say, reasoning: muse }: Pick<Hear, "text" | "reasoning">) {
+export function splitThinking({ text: say, reasoning: muse }: Pick<ModelSink, "text" | "reasoning">) {
   let at: "start" | "inside" | "behind" | "text" = "start";
   let held = "";
 

@@ -2,8 +2,8 @@
 // them, so they are short.
 import * as z from "zod";
 import { plain, UNSEEN } from "../platform/fence.ts";
-import { type Notebook, TARGETS, type Target } from "./notebook.ts";
-import { type Change, count, entriesOf, lengthOf, Unfit } from "./notes.ts";
+import { type Notebook, type NotesTarget, TARGETS } from "./notebook.ts";
+import { count, entriesOf, lengthOf, type NotesChange, Unfit } from "./notes.ts";
 import type { Handled, MemoryProvider, MemoryTool } from "./provider.ts";
 
 type Options = { notebook: Pick<Notebook, "read" | "change">; redact(text: string): string };
@@ -35,7 +35,7 @@ const TOOLS = [TOOL];
 const TITLES = { memory: "Your notes", user: "About the user" };
 
 export function createFilesMemory({ notebook, redact }: Options): MemoryProvider {
-  async function block(scope: string, target: Target): Promise<string> {
+  async function block(scope: string, target: NotesTarget): Promise<string> {
     const source = await notebook.read(scope, target);
     const entries = entriesOf(source);
     if (entries.length === 0) return "";
@@ -53,7 +53,7 @@ export function createFilesMemory({ notebook, redact }: Options): MemoryProvider
     const why = action === "remove" ? null : unfitToKeep(text, redact);
     if (why) return no(why);
     try {
-      const change: Change =
+      const change: NotesChange =
         action === "add" ? { action, text } : action === "replace" ? { action, text, find } : { action, find };
       const { source, before, unchanged } = await notebook.change(scope, target, change);
       const full = `${count(lengthOf(source.trim()))} of ${count(TARGETS[target].most)} characters used`;

@@ -4,7 +4,7 @@ import { messageOf } from "../core/errors.ts";
 import type { Clock, Log } from "../core/ports.ts";
 import { backoff, onAbort, within } from "../core/wait.ts";
 
-export type Health = {
+export type LaneHealth = {
   name: string;
   state: "ok" | "failing" | "suspended";
   /** Failures in a row. */
@@ -32,7 +32,7 @@ export type Lane = {
   /** Whether no call is left that must be finished before we exit. */
   settled(): boolean;
   suspended(): boolean;
-  health(): Health;
+  health(): LaneHealth;
   /** Refuses waiting calls. Aborts the running call without waiting for it. */
   close(): void;
 };
@@ -47,7 +47,7 @@ type Options = {
   changed(): void;
 };
 
-type Job = {
+type LaneJob = {
   /** Returns a function that passes the result to the caller. */
   run(): Promise<() => void>;
   refuse(error: unknown): void;
@@ -67,8 +67,8 @@ const SUSPENDED_MS = { first: 60_000, most: 1_800_000 };
 const LONGEST_ERROR = 300;
 
 export function createLane({ name, clock, log, redact, limitMs, changed }: Options): Lane {
-  const waiting: Job[] = [];
-  let running: Job | null = null;
+  const waiting: LaneJob[] = [];
+  let running: LaneJob | null = null;
   let driving = false;
   let closed = false;
   let failures = 0;
@@ -96,7 +96,7 @@ export function createLane({ name, clock, log, redact, limitMs, changed }: Optio
         job.refuse(new Error(`The memory "${name}" was asked to stop.`));
         changed();
       };
-      const job: Job = {
+      const job: LaneJob = {
         run: async () => {
           const value = await work(abort.signal);
           return () => {
@@ -142,12 +142,12 @@ export function createLane({ name, clock, log, redact, limitMs, changed }: Optio
   }
 
   /** After a call that went first, one of the waiting calls runs, so none waits for ever. */
-  function next(wasFirst: boolean): Job | undefined {
+  function next(wasFirst: boolean): LaneJob | undefined {
     const patient = wasFirst ? waiting.findIndex(({ first }) => !first) : 0;
     return waiting.splice(Math.max(0, patient), 1)[0];
   }
 
-  async function perform(job: Job): Promise<void> {
+  async function perform(job: LaneJob): Promise<void> {
     try {
       const give = await within(clock, limitMs, job.run(), job.limit.signal);
       if (!give && !job.limit.signal.aborted) throw new Error(`no answer within ${limitMs / 1_000} s`);

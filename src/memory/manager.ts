@@ -6,11 +6,11 @@ import { messageOf } from "../core/errors.ts";
 import type { Clock, Log, Memory, Remembered, Tool } from "../core/ports.ts";
 import { isChild, rootOf } from "../core/session-key.ts";
 import type { Message } from "../core/transcript.ts";
-import { cleaned, cut, joined, type Part, withoutRecalled } from "./fence.ts";
-import { createLane, type Health } from "./lane.ts";
+import { cleaned, cut, joined, type MemoryPart, withoutRecalled } from "./fence.ts";
+import { createLane, type LaneHealth } from "./lane.ts";
 import { createMember } from "./member.ts";
 import type { MemoryProvider, MemoryWrite, Whose } from "./provider.ts";
-import { type About, createRecall } from "./recall.ts";
+import { createRecall, type RecallRequest } from "./recall.ts";
 import { parentTurnOf, scopeOf } from "./scope.ts";
 import { createTools } from "./tools.ts";
 import { isTrivial } from "./trivial.ts";
@@ -34,17 +34,17 @@ export type LongTermMemory = Memory & {
   /** Passes the turn to all writers and returns at once. */
   syncAll(turn: Remembered): void;
   /** Lets all providers prepare for the next turn, and returns at once. */
-  queuePrefetchAll(query: string, about: About): void;
+  queuePrefetchAll(query: string, about: RecallRequest): void;
   /** Text for the system prompt, or empty. Never rejects. */
-  systemBlock(about: About): Promise<string>;
+  systemBlock(about: RecallRequest): Promise<string>;
   /** A new array only if the tools changed. */
   tools(): readonly Tool[];
-  sessionEnded(about: About): void;
+  sessionEnded(about: RecallRequest): void;
   /** The conversation of the session `from` continues in `about.session`. */
-  sessionSwitched(from: string, about: About): void;
+  sessionSwitched(from: string, about: RecallRequest): void;
   /** These messages are about to be summarised: what should the summary contain? Never rejects. */
-  compressing(messages: readonly Message[], about: About): Promise<string>;
-  health(): Health[];
+  compressing(messages: readonly Message[], about: RecallRequest): Promise<string>;
+  health(): LaneHealth[];
   /** True if everything is done. */
   flushPending(ms: number): Promise<boolean>;
   /** Waits at most `drainMs` for running calls, then lets go. After a drain there is little to wait for. */
@@ -79,7 +79,7 @@ export function createMemory(options: Options): LongTermMemory {
   let closing: Promise<void> | null = null;
 
   /** A child does not say who began the turn that started it. */
-  async function whoseOf({ session, by }: About): Promise<Whose> {
+  async function whoseOf({ session, by }: RecallRequest): Promise<Whose> {
     const parent = parentTurnOf(session);
     const who = parent ? await byOf?.(parent) : by;
     const scope = scopeOf({ session, by: who });
@@ -120,13 +120,13 @@ export function createMemory(options: Options): LongTermMemory {
     queuePrefetchAll(user, { session, by });
   }
 
-  function queuePrefetchAll(query: string, about: About): void {
+  function queuePrefetchAll(query: string, about: RecallRequest): void {
     if (isTrivial(query)) return;
     const short = query.slice(0, LONGEST.query);
     inform("queuePrefetch", about, (provider, whose, signal) => provider.queuePrefetch?.(short, whose, signal));
   }
 
-  async function wrote(write: MemoryWrite, about: About): Promise<void> {
+  async function wrote(write: MemoryWrite, about: RecallRequest): Promise<void> {
     written((await whoseOf(about)).scope);
     inform("onMemoryWrite", about, (provider, whose, signal) =>
       provider.name === write.by ? undefined : provider.onMemoryWrite?.(write, whose, signal),
@@ -134,13 +134,13 @@ export function createMemory(options: Options): LongTermMemory {
   }
 
   /** In the background, in the queue of each provider that has the hook. */
-  function inform(hook: keyof MemoryProvider, about: About, hear: Hear): void {
+  function inform(hook: keyof MemoryProvider, about: RecallRequest, hear: MemorySink): void {
     for (const { provider, call } of members)
       if (provider[hook]) call(async (signal) => hear(provider, await whoseOf(about), signal)).catch(unheard);
   }
 
-  async function compressing(messages: readonly Message[], about: About): Promise<string> {
-    const parts: Part[] = [];
+  async function compressing(messages: readonly Message[], about: RecallRequest): Promise<string> {
+    const parts: MemoryPart[] = [];
     const asked = members
       .filter(({ provider }) => provider.onPreCompress)
       .map(async ({ provider, call }) => {
@@ -205,7 +205,7 @@ export function createMemory(options: Options): LongTermMemory {
   };
 }
 
-type Hear = (provider: MemoryProvider, whose: Whose, signal: AbortSignal) => Promise<void> | undefined;
+type MemorySink = (provider: MemoryProvider, whose: Whose, signal: AbortSignal) => Promise<void> | undefined;
 
 /** The queue has counted the failure, and `health` reports it. */
 const unheard = () => {};

@@ -1,7 +1,7 @@
 // Any MCP server that can store and find texts, as a memory. Such a server may not know scopes. Unless it takes the
 // scope as an argument, only the terminal uses it (I25).
 import type { ToolResult } from "../core/ports.ts";
-import type { MemoryProvider, Told, Whose } from "./provider.ts";
+import type { MemoryProvider, RememberedTurn, Whose } from "./provider.ts";
 
 type Options = {
   /** Calls a tool of the server; never throws for an error of the server. */
@@ -46,7 +46,7 @@ export function createMcpMemory({ call, addTool, searchTool, argument = {} }: Op
   } satisfies MemoryProvider;
 }
 
-const noteOf = ({ user, assistant }: Told): string =>
+const noteOf = ({ user, assistant }: RememberedTurn): string =>
   assistant ? `User: ${user}\nAssistant: ${assistant}` : `User: ${user}`;
 
 /** Results of tools are marked as data for a model. Here they are marked later, together with the text of the other

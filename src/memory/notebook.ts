@@ -6,21 +6,25 @@ import { createHash, randomBytes } from "node:crypto";
 import { constants, existsSync } from "node:fs";
 import { chmod, type FileHandle, link, lstat, mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { type Change, changed, entriesOf, Unfit } from "./notes.ts";
+import { changed, entriesOf, type NotesChange, Unfit } from "./notes.ts";
 
 export const TARGETS = {
   memory: { file: "MEMORY.md", most: 2_200 },
   user: { file: "USER.md", most: 1_375 },
 } as const;
-export type Target = keyof typeof TARGETS;
+export type NotesTarget = keyof typeof TARGETS;
 
 export type Notebook = {
   /** The text on the disk now; empty if there is none. */
-  read(scope: string, target: Target): Promise<string>;
-  change(scope: string, target: Target, change: Change): Promise<{ source: string; before?: string; unchanged?: true }>;
+  read(scope: string, target: NotesTarget): Promise<string>;
+  change(
+    scope: string,
+    target: NotesTarget,
+    change: NotesChange,
+  ): Promise<{ source: string; before?: string; unchanged?: true }>;
   /** The scopes that have notes. */
   scopes(): Promise<string[]>;
-  entries(scope: string): Promise<{ target: Target; text: string }[]>;
+  entries(scope: string): Promise<{ target: NotesTarget; text: string }[]>;
   /** Deletes all notes of a scope. Returns false if there are none. */
   forget(scope: string): Promise<boolean>;
 };
@@ -32,11 +36,11 @@ const ATTEMPTS = 5;
 
 export function openNotebook(dir: string): Notebook {
   const placeOf = (scope: string) => (scope === "local" ? dir : join(dir, nameOf(scope)));
-  const fileOf = (scope: string, target: Target) => join(placeOf(scope), TARGETS[target].file);
+  const fileOf = (scope: string, target: NotesTarget) => join(placeOf(scope), TARGETS[target].file);
   let last: Promise<unknown> = Promise.resolve();
 
   /** Most scopes have no notes, and every turn asks: checking the directory costs 2 µs, four failed calls 0.2 ms. */
-  const read = async (scope: string, target: Target) =>
+  const read = async (scope: string, target: NotesTarget) =>
     existsSync(placeOf(scope)) ? ((await look(fileOf(scope, target)))?.text ?? "") : "";
 
   /** One change at a time in this process. If a person or another process writes meanwhile, their change is not
@@ -47,7 +51,7 @@ export function openNotebook(dir: string): Notebook {
     return done;
   };
 
-  async function tryChange(scope: string, target: Target, what: Change) {
+  async function tryChange(scope: string, target: NotesTarget, what: NotesChange) {
     const file = fileOf(scope, target);
     for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
       const before = await look(file);
@@ -89,7 +93,7 @@ export function openNotebook(dir: string): Notebook {
   };
 }
 
-const TARGET_NAMES: readonly Target[] = ["memory", "user"];
+const TARGET_NAMES: readonly NotesTarget[] = ["memory", "user"];
 
 // ── Names ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -128,10 +132,10 @@ function scopeNamed(name: string): string | null {
 // ── Files ─────────────────────────────────────────────────────────────────────────────────────────────
 
 /** `stamp` changes with the file. `damaged` says why the file must not be written. */
-type Look = { text: string; stamp: string; damaged?: string };
+type NotesFile = { text: string; stamp: string; damaged?: string };
 
 /** Null if there is no file. */
-async function look(file: string): Promise<Look | null> {
+async function look(file: string): Promise<NotesFile | null> {
   try {
     await mustBeReal(dirname(file));
     await using handle = await open(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
@@ -142,7 +146,7 @@ async function look(file: string): Promise<Look | null> {
   }
 }
 
-async function contentOf(handle: FileHandle, file: string): Promise<Look> {
+async function contentOf(handle: FileHandle, file: string): Promise<NotesFile> {
   const stat = await handle.stat({ bigint: true });
   if (!stat.isFile()) throw new Unfit(`${file} is not a file. Move it away.`);
   const { buffer, bytesRead } = await handle.read(Buffer.alloc(MOST_BYTES), 0, MOST_BYTES, 0);

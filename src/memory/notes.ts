@@ -1,7 +1,7 @@
 // The text of a notes file: entries separated by lines with "§". What a person wrote stays exactly as it is; a change
 // touches only its own entry.
 
-export type Change =
+export type NotesChange =
   | { action: "add"; text: string }
   | { action: "replace"; find: string; text: string }
   | { action: "remove"; find: string };
@@ -28,7 +28,7 @@ export const lengthOf = (text: string): number => [...segmenter.segment(text)].l
 const segmenter = new Intl.Segmenter("en", { granularity: "grapheme" });
 
 /** `most`: limit of the whole text, in characters. */
-export function changed(source: string, change: Change, most: number): Changed {
+export function changed(source: string, change: NotesChange, most: number): Changed {
   if (change.action === "remove") {
     const entry = find(source, change.find);
     return { source: without(source, entry), before: entry };

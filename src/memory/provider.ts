@@ -10,7 +10,7 @@ import type { Message } from "../core/transcript.ts";
 export type Whose = { scope: string; session: string };
 
 /** `key` is the same whenever the same turn is sent again: sent twice, it must be stored once (I17). */
-export type Told = { key: string; turn: string; outcome: Outcome; user: string; assistant: string };
+export type RememberedTurn = { key: string; turn: string; outcome: Outcome; user: string; assistant: string };
 
 /** The task of a child, and its report. */
 type Delegated = { key: string; child: string; outcome: Outcome; task: string; result: string };
@@ -43,7 +43,7 @@ export interface MemoryProvider {
   /** A turn is over: prepare for the next one. */
   queuePrefetch?(query: string, whose: Whose, signal: AbortSignal): Promise<void>;
   /** One turn that is over, in turn order. Retried until it succeeds. A provider with this method is a writer. */
-  syncTurn?(told: Told, whose: Whose, signal: AbortSignal): Promise<void>;
+  syncTurn?(told: RememberedTurn, whose: Whose, signal: AbortSignal): Promise<void>;
   /** If the list changes later, it must be a new array. */
   toolSchemas?(): readonly MemoryTool[];
   handleToolCall?(tool: string, args: unknown, whose: Whose, signal: AbortSignal): Promise<Handled>;

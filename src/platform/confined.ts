@@ -18,7 +18,7 @@ export class NotConfined extends Error {
   override readonly name = "NotConfined";
 }
 
-export type File = AsyncDisposable & { handle: FileHandle; stat: BigIntStats };
+export type ConfinedFile = AsyncDisposable & { handle: FileHandle; stat: BigIntStats };
 export type Dir = AsyncDisposable & {
   real: string;
   handle: FileHandle;
@@ -43,7 +43,7 @@ export async function realInside(path: string, roots: readonly string[]): Promis
 
 /** Opens a regular file or a directory for reading, by its real path; `stat` tells which. A pipe would block for
  *  ever, and opening a device may have effects. */
-export async function openFile(real: string): Promise<File> {
+export async function openFile(real: string): Promise<ConfinedFile> {
   const handle = await openReal(real, O_RDONLY | O_NONBLOCK);
   try {
     const stat = await handle.stat({ bigint: true });

@@ -3,16 +3,16 @@ import { join } from "node:path";
 import { readHead } from "./confined.ts";
 import { matchesPath, segmentsOf } from "./glob.ts";
 
-type Rule = { glob: ReturnType<typeof segmentsOf>; keep: boolean; dirOnly: boolean };
+type IgnoreRule = { glob: ReturnType<typeof segmentsOf>; keep: boolean; dirOnly: boolean };
 /** The rules of one directory; `depth` is the number of path segments above it. */
-export type Rules = { depth: number; rules: readonly Rule[] };
+export type IgnoreRules = { depth: number; rules: readonly IgnoreRule[] };
 
 export const IGNORE_FILES = [".gitignore", ".ignore"];
 const MOST_RULES = 2_000;
 const LARGEST = 262_144;
 const LONGEST_RULE = 1_000;
 
-const readRules = (text: string): Rule[] =>
+const readRules = (text: string): IgnoreRule[] =>
   text
     .split("\n")
     .slice(0, MOST_RULES)
@@ -30,7 +30,7 @@ const readRules = (text: string): Rule[] =>
     });
 
 /** The rules of a directory, by its real path; usually none. A file that cannot be read or is too large is ignored. */
-export async function rulesIn(dir: string): Promise<Rule[]> {
+export async function rulesIn(dir: string): Promise<IgnoreRule[]> {
   const texts = IGNORE_FILES.map(async (name) => {
     const { bytes, stat } = await readHead(join(dir, name), LARGEST);
     return stat.size <= LARGEST ? bytes.toString("utf8") : "";
@@ -39,7 +39,7 @@ export async function rulesIn(dir: string): Promise<Rule[]> {
   return readRules(read.map((one) => (one.status === "fulfilled" ? one.value : "")).join("\n"));
 }
 
-export function isIgnored(stack: readonly Rules[], path: readonly string[], isDir: boolean): boolean {
+export function isIgnored(stack: readonly IgnoreRules[], path: readonly string[], isDir: boolean): boolean {
   for (const { depth, rules } of stack.toReversed()) {
     const rest = path.slice(depth);
     const rule = rules.findLast(({ glob, dirOnly }) => (isDir || !dirOnly) && matchesPath(glob, rest));

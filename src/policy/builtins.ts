@@ -6,8 +6,8 @@ import type { Arg } from "./types.ts";
 import { mayExport, maySet } from "./variables.ts";
 
 /** Judges another command, as this one would run it. */
-type Judge = (argv: readonly Arg[]) => Problem | null;
-type Special = (args: readonly Arg[], judge: Judge) => Problem | null;
+type BuiltinJudge = (argv: readonly Arg[]) => Problem | null;
+type Special = (args: readonly Arg[], judge: BuiltinJudge) => Problem | null;
 
 /** A word that is known only at run time. */
 const UNSEEN: Arg = { source: "…", value: null, operand: false, prefix: "", many: true };

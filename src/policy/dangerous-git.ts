@@ -1,5 +1,5 @@
 // Git commands that destroy work, rewrite history, reach another machine, or make git run something later.
-import type { Rule } from "./dangerous.ts";
+import type { DangerRule } from "./dangerous.ts";
 import { oneOf } from "./table.ts";
 
 const REWRITES = "it rewrites or throws away history";
@@ -19,32 +19,32 @@ const SAFE_KEY = oneOf(
   "i",
 );
 
-type Check = (args: readonly string[]) => string | null;
+type GitCheck = (args: readonly string[]) => string | null;
 const has = (args: readonly string[], wanted: RegExp): boolean => args.some((arg) => wanted.test(arg));
 const when =
-  (reason: string, wanted: RegExp): Check =>
+  (reason: string, wanted: RegExp): GitCheck =>
   (args) =>
     has(args, wanted) ? reason : null;
 const first =
-  (reason: string, wanted: RegExp): Check =>
+  (reason: string, wanted: RegExp): GitCheck =>
   (args) =>
     wanted.test(args.find((arg) => !arg.startsWith("-")) ?? "") ? reason : null;
 const always =
-  (reason: string): Check =>
+  (reason: string): GitCheck =>
   () =>
     reason;
 
 const WHOLE = /^(?:\.|:\/|\*|--)$/;
 
-const checkout: Check = (args) => {
+const checkout: GitCheck = (args) => {
   if (has(args, /^(?:-f|--force|-B|--discard-changes|--ours|--theirs)$/)) return DISCARDS;
   return has(args, WHOLE) ? DISCARDS : null;
 };
-const restore: Check = (args) => {
+const restore: GitCheck = (args) => {
   const staged = has(args, /^(?:--staged|-S)$/) && !has(args, /^(?:--worktree|-W)$/);
   return staged ? null : DISCARDS;
 };
-const config: Check = (args) => {
+const config: GitCheck = (args) => {
   const reads = has(args, /^(?:--get.*|--list|-l|get|list|--show-origin)$/);
   const keys = args.filter((arg) => !arg.startsWith("-") && !/^(?:set|unset|get|list)$/.test(arg));
   if (
@@ -56,11 +56,11 @@ const config: Check = (args) => {
   if (has(args, /^(?:--edit|-e|--file.*|-f|--system)$/)) return CONFIGURES;
   return SAFE_KEY.test(keys[0] ?? "") ? null : CONFIGURES;
 };
-const remote: Check = (args) =>
+const remote: GitCheck = (args) =>
   /^(?:add|set-url|rename|remove|rm)$/.test(args[0] ?? "") ? "it changes where work is sent" : null;
-const branch: Check = (args) => (has(args, /^-(?!-)\w*[dDMCf]|^--(?:delete|force|move)/) ? REWRITES : null);
+const branch: GitCheck = (args) => (has(args, /^-(?!-)\w*[dDMCf]|^--(?:delete|force|move)/) ? REWRITES : null);
 
-const COMMANDS: Record<string, Check> = {
+const COMMANDS: Record<string, GitCheck> = {
   push: always(PUSHES),
   "send-email": always(PUSHES),
   "send-pack": always(PUSHES),
@@ -99,7 +99,7 @@ const COMMANDS: Record<string, Check> = {
   bisect: first("it runs a command for every step", /^run$/),
 };
 
-const git: Rule = (args) => {
+const git: DangerRule = (args) => {
   let at = 0;
   const set: string[] = [];
   for (; at < args.length && args[at]?.startsWith("-"); at++) {
@@ -111,4 +111,4 @@ const git: Rule = (args) => {
   return Object.hasOwn(COMMANDS, name) ? (COMMANDS[name]?.(rest) ?? null) : null;
 };
 
-export const GIT_RULES: Record<string, Rule> = { git };
+export const GIT_RULES: Record<string, DangerRule> = { git };

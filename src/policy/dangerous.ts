@@ -6,23 +6,23 @@ import { UNKNOWN } from "./possible.ts";
 import type { Reach, Reached } from "./reach.ts";
 import { looksSecret } from "./secrets.ts";
 import { entries, oneOf, own, wordsOf } from "./table.ts";
-import type { Place } from "./types.ts";
+import type { CommandPlace } from "./types.ts";
 
-export type Rule = (args: readonly string[], at: Reached) => string | null;
+export type DangerRule = (args: readonly string[], at: Reached) => string | null;
 
 const has = (args: readonly string[], wanted: RegExp): boolean => args.some((arg) => wanted.test(arg));
 const operands = (args: readonly string[]): string[] => args.filter((arg) => !arg.startsWith("-"));
 const says =
-  (reason: string, wanted: RegExp = /(?:)/): Rule =>
+  (reason: string, wanted: RegExp = /(?:)/): DangerRule =>
   (args) =>
     args.length === 0 || has(args, wanted) ? reason : null;
 const unless =
-  (reason: string, harmless: RegExp): Rule =>
+  (reason: string, harmless: RegExp): DangerRule =>
   (args) =>
     args.length > 0 && args.every((arg) => harmless.test(arg)) ? null : reason;
 /** Judges by the first word that is not an option. */
 const verb =
-  (reason: string, wanted: RegExp): Rule =>
+  (reason: string, wanted: RegExp): DangerRule =>
   (args) =>
     wanted.test(operands(args)[0] ?? "") ? reason : null;
 
@@ -41,18 +41,18 @@ const WAY_IN = "it opens a way in from outside";
  *  processes are visible. */
 const SEALED = new Set([SENDS, REMOTE, PUBLISHES, ADMIN, SYSTEM, LATER, BY_NAME, WAY_IN]);
 
-const remove: Rule = (args) => {
+const remove: DangerRule = (args) => {
   if (has(args, /^-[a-zA-Z]*[rR]|^--(?:recursive|r|re\w*)$|^--no-pre/)) return RECURSIVE;
   return has(args, new RegExp(`^${UNKNOWN}$`)) && !has(args, /^[^-\uFFFF]/)
     ? "what it deletes is known only when it runs"
     : null;
 };
 const recursive =
-  (reason: string): Rule =>
+  (reason: string): DangerRule =>
   (args) =>
     has(args, /^-[a-zA-Z]*R|^--recursive$/) || has(args, /^[0-7]*[4-7][0-7]{3}$|[ug+]*\+[rwx]*s/) ? reason : null;
 
-const curl: Rule = (args) => {
+const curl: DangerRule = (args) => {
   if (
     has(
       args,
@@ -66,18 +66,18 @@ const curl: Rule = (args) => {
   if (named !== "" && !/^(?:GET|HEAD|OPTIONS)$/i.test(named)) return SENDS;
   return unseen(args);
 };
-const wget: Rule = (args) =>
+const wget: DangerRule = (args) =>
   has(args, /^--(?:post|method|body|input-file|config|execute|use-askpass|load-cookies)|^-\w*[ei]$/)
     ? SENDS
     : unseen(args);
 /** A value that only the shell knows may be anything, including a secret. */
 const unseen = (args: readonly string[]): string | null => (has(args, new RegExp(UNKNOWN)) ? SENDS : null);
 
-const rsync: Rule = (args) => {
+const rsync: DangerRule = (args) => {
   if (has(operands(args), /^(?:rsync:\/\/|[^/]+::?)/)) return SENDS;
   return has(args, /^--(?:del|remove-source)/) ? DATA : null;
 };
-const scp: Rule = () => SENDS;
+const scp: DangerRule = () => SENDS;
 
 const HOST_ACCESS = oneOf(`
   -v.* --volume.* --mount.* --volumes-from.* --privileged --cap-add.* --device.*
@@ -89,7 +89,7 @@ const GROUPS = oneOf(`
   system volume network image container builder context trust manifest`);
 const GROUP_LOOKS = oneOf(`
   ls list inspect df info history logs show build pull create ps stats top port diff`);
-const docker: Rule = (args) => {
+const docker: DangerRule = (args) => {
   const [first = "", second = ""] = operands(args);
   if (/^(?:run|create|exec)$/.test(first === "container" ? second : first))
     return has(args, HOST_ACCESS) ? "it gives a container access to the machine" : null;
@@ -104,7 +104,7 @@ const docker: Rule = (args) => {
 const NODE_VERBS =
   /^(?:publish|unpublish|deprecate|dist-tags?|owner|access|adduser|login|logout|token|team|star|hook|org|profile)$/;
 const SCRIPT_NAMES = /(?:^|[:_-])(?:deploy|publish|release|ship)(?:$|[:_-])/;
-const node: Rule = (args) => {
+const node: DangerRule = (args) => {
   const [first = "", second = ""] = operands(args);
   if (NODE_VERBS.test(first) || (first === "npm" && NODE_VERBS.test(second))) return PUBLISHES;
   const script = /^(?:run|run-script|rum|urn)$/.test(first) ? second : first;
@@ -119,39 +119,39 @@ const DROPS = [
   /\bdelete\s+from\s+[^\s;]+\s*(?:;|$)/i,
   /\bflush(?:all|db)\b|dropDatabase|dropCollection|deleteMany\(\s*\{\s*\}/i,
 ];
-const database: Rule = (args) => (DROPS.some((drops) => drops.test(args.join(" "))) ? DATA : null);
+const database: DangerRule = (args) => (DROPS.some((drops) => drops.test(args.join(" "))) ? DATA : null);
 
 const CLUSTER_LOOKS = oneOf(`
   get describe logs top explain api-resources api-versions version cluster-info auth events list ls status history
   show search lint template env diff wait`);
-const cluster: Rule = (args) => {
+const cluster: DangerRule = (args) => {
   const [first = "", second = ""] = operands(args);
   if (first === "" || CLUSTER_LOOKS.test(first)) return null;
   return first === "config" && /^(?:view|current-context|get-contexts|get-clusters)$/.test(second) ? null : REMOTE;
 };
-const infrastructure: Rule = (args) =>
+const infrastructure: DangerRule = (args) =>
   /^(?:fmt|validate|version|init|plan|show|output|graph|providers|)$/.test(operands(args)[0] ?? "") ? null : REMOTE;
-const cloud: Rule = (args) =>
+const cloud: DangerRule = (args) =>
   has(args, /^(?:--version|-v|--help|help|version)$/) ||
   operands(args).some((word) =>
     /^(?:ls|list.*|describe.*|get.*|show|whoami|status|info|logs|configure list)$/.test(word),
   )
     ? null
     : REMOTE;
-const gh: Rule = (args) => {
+const gh: DangerRule = (args) => {
   const [group = "", action = ""] = operands(args);
   if (group === "" || /^(?:help|version|status|browse|search|completion)$/.test(group)) return null;
   if (group === "api") return has(args, /^(?:-X|--method|-f|-F|--field|--raw-field|--input)/) ? REMOTE : null;
   return /^(?:list|view|status|checks|diff|clone|download|watch|checkout|ls)$/.test(action) ? null : REMOTE;
 };
 
-const find: Rule = (args) => (has(args, /^-delete$/) ? "it deletes everything it finds" : null);
-const xargs: Rule = (args) =>
+const find: DangerRule = (args) => (has(args, /^-delete$/) ? "it deletes everything it finds" : null);
+const xargs: DangerRule = (args) =>
   has(args, /^(?:.*\/)?(?:rm|shred|unlink|rmdir|kill)$/) ? "what it deletes or stops is known only when it runs" : null;
-const kill: Rule = (args) =>
+const kill: DangerRule = (args) =>
   has(args, new RegExp(UNKNOWN)) || has(args, /^-?0$/) ? "what it stops is known only when it runs" : null;
 
-const RULES: Record<string, Rule> = {
+const RULES: Record<string, DangerRule> = {
   ...entries("rm rimraf", remove),
   ...entries("srm shred wipe trash trash-put", says(DATA)),
   ...entries("find gfind", find),
@@ -244,7 +244,11 @@ const NAMES_ONLY = oneOf(String.raw`
   ls stat test \[ find du echo printf git touch chmod cd tree realpath dirname basename`);
 
 /** `allowed`: the user's own rules, which also cover the commands that such a command would run. */
-export const findDangers = ({ commands, writes, reads, doubts }: Reach, place: Place, allowed: Allowed): Finding[] => {
+export const findDangers = (
+  { commands, writes, reads, doubts }: Reach,
+  place: CommandPlace,
+  allowed: Allowed,
+): Finding[] => {
   const found: Finding[] = doubts.map(({ reason, source }) => ({ reason, part: source }));
   for (const { path, part } of writes)
     if (lasting(path, place)) found.push({ reason: "what it writes there runs later or decides who may enter", part });
@@ -272,7 +276,7 @@ export const covered = (reached: Reached, allowed: Allowed): boolean =>
   ) ||
   (reached.by !== null && covered(reached.by, allowed));
 
-const lingering = (name: string, args: readonly string[], place: Place): string | null => {
+const lingering = (name: string, args: readonly string[], place: CommandPlace): string | null => {
   if (args.some(looksSecret) && !NAMES_ONLY.test(name)) return "this looks like a file with secrets";
   const writes = !READERS.test(name) && !SHELLS.test(name);
   return writes && args.some((arg) => lasting(arg.replace(/^[^=]*=/, ""), place))
@@ -280,5 +284,5 @@ const lingering = (name: string, args: readonly string[], place: Place): string 
     : null;
 };
 
-const lasting = (path: string, { home }: Place): boolean =>
+const lasting = (path: string, { home }: CommandPlace): boolean =>
   LASTING.test(home !== undefined && path.startsWith(`${home}/`) ? path.slice(home.length + 1) : path);

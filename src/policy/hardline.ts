@@ -4,9 +4,9 @@ import { baseName } from "./carriers.ts";
 import { isRawDevice, isVital } from "./paths.ts";
 import { UNKNOWN } from "./possible.ts";
 import { type Reach, type Reached, reach } from "./reach.ts";
-import type { Read } from "./reading.ts";
+import type { ReadCommand } from "./reading.ts";
 import { oneOf, own, wordsOf } from "./table.ts";
-import type { Place } from "./types.ts";
+import type { CommandPlace } from "./types.ts";
 
 export type Hardline = { reason: string; part: string };
 
@@ -30,7 +30,7 @@ const QUOTED_COMMAND = /\bqx?[{(/|]([^})/|]*)/g;
 const REMOVER = "rmtree rmSync rmdirSync removeSync rm_rf rm_r remove_dir_all remove_tree rimraf \\brm \\bremove";
 const REMOVES = new RegExp(`(?:${wordsOf(REMOVER).join("|")})\\w{0,20}\\s{0,20}\\(?\\s{0,20}["'\`]([^"'\`]+)`, "g");
 
-type Rule = (args: readonly string[], at: Reached) => string | null;
+type HardlineRule = (args: readonly string[], at: Reached) => string | null;
 
 const operands = (args: readonly string[]): string[] => {
   const end = args.indexOf("--");
@@ -39,39 +39,39 @@ const operands = (args: readonly string[]): string[] => {
 };
 const has = (args: readonly string[], wanted: RegExp): boolean => args.some((arg) => wanted.test(arg));
 
-const remove: Rule = (args, { place }) => {
+const remove: HardlineRule = (args, { place }) => {
   const all = operands(args);
   if (all.some((path) => isVital(path, place))) return DELETES;
   return all.some((path) => isRawDevice(path, place)) ? FORMATS : null;
 };
 
-const move: Rule = (args, { place }) => {
+const move: HardlineRule = (args, { place }) => {
   const all = operands(args);
   const from = has(args, /^(?:-t|--target-directory)/) ? all : all.slice(0, -1);
   if (from.some((path) => isVital(path, place))) return DELETES;
   return overwrite(args, place);
 };
 
-const overwrite = (args: readonly string[], place: Place): string | null =>
+const overwrite = (args: readonly string[], place: CommandPlace): string | null =>
   operands(args)
     .slice(1)
     .some((path) => isRawDevice(path, place))
     ? FORMATS
     : null;
 
-const format: Rule = (args) => (has(args, new RegExp(`^/dev/|^//|${UNKNOWN}`)) ? FORMATS : null);
+const format: HardlineRule = (args) => (has(args, new RegExp(`^/dev/|^//|${UNKNOWN}`)) ? FORMATS : null);
 const formatWith =
-  (wanted: RegExp): Rule =>
+  (wanted: RegExp): HardlineRule =>
   (args) =>
     has(args, wanted) ? FORMATS : null;
-const partition: Rule = (args, at) =>
+const partition: HardlineRule = (args, at) =>
   has(args, /^(?:-l|--list.*|-d|--dump|-p|--print|print|-s|--show.*|--help|--version|-V|-v)$/)
     ? null
     : format(args, at);
 
 const NARROWS = oneOf(`
   -i?name -i?path -i?wholename -i?regex -size -[acm]time -[acm]min -newer.* -user -group -perm -empty -inum -samefile`);
-const find: Rule = (args, { place }) => {
+const find: HardlineRule = (args, { place }) => {
   const removing = args.some(
     (arg, index) =>
       arg === "-delete" ||
@@ -86,13 +86,13 @@ const find: Rule = (args, { place }) => {
   return (roots.length > 0 ? roots : ["."]).some((root) => isVital(root, place)) ? DELETES : null;
 };
 
-const kill: Rule = (args) => {
+const kill: HardlineRule = (args) => {
   const [first = ""] = args;
   const signal = first.startsWith("-") && first !== "--";
   const rest = signal ? args.slice(/^-[sn]$/.test(first) ? 2 : 1) : args;
   return rest.some((arg) => /^(?:-1|0*1)$/.test(arg)) ? KILLS : null;
 };
-const killByName: Rule = (args) => {
+const killByName: HardlineRule = (args) => {
   const valued = /^-(?:[uUgGPstFnoc]|-signal|-user|-uid|-euid|-group|-parent|-session|-terminal|-ns|-nslist)$/;
   const names = args.filter((arg, index) => !arg.startsWith("-") && !valued.test(args[index - 1] ?? ""));
   if (has(args, /^(?:-\w*v\w*|--inverse)$/) && !has(args, /^--?version$/)) return KILLS;
@@ -100,13 +100,13 @@ const killByName: Rule = (args) => {
   return names.some((name) => /^\^?(?:\.\*?|\.\+)?\$?$/.test(name)) ? KILLS : null;
 };
 
-const shutdown: Rule = (args) => (has(args, OVER) ? null : STOPS);
-const runlevel: Rule = (args) => (has(args, /^[06]$/) ? STOPS : null);
-const service: Rule = (args) => (has(operands(args), POWER) ? STOPS : null);
-const bus: Rule = (args) =>
+const shutdown: HardlineRule = (args) => (has(args, OVER) ? null : STOPS);
+const runlevel: HardlineRule = (args) => (has(args, /^[06]$/) ? STOPS : null);
+const service: HardlineRule = (args) => (has(operands(args), POWER) ? STOPS : null);
+const bus: HardlineRule = (args) =>
   /login1|ConsoleKit/.test(args.join(" ")) && has(args, /PowerOff|Reboot|Halt|Stop|Restart/) ? STOPS : null;
 
-const RULES: Record<string, Rule> = {
+const RULES: Record<string, HardlineRule> = {
   rm: remove,
   rmdir: remove,
   unlink: remove,
@@ -176,12 +176,16 @@ const RULES: Record<string, Rule> = {
   gdbus: bus,
 };
 
-export const findHardline = (source: string, place: Place, read: Read): { hardline: Hardline | null; reach: Reach } => {
+export const findHardline = (
+  source: string,
+  place: CommandPlace,
+  read: ReadCommand,
+): { hardline: Hardline | null; reach: Reach } => {
   const all = reach(source, place, read);
   return { hardline: inReach(all, read), reach: all };
 };
 
-const inReach = (all: Reach, read: Read, depth = 0): Hardline | null => {
+const inReach = (all: Reach, read: ReadCommand, depth = 0): Hardline | null => {
   const [bomb] = all.bombs;
   if (bomb !== undefined) return { reason: FORKS, part: bomb };
   const raw = all.writes.find((write) => isRawDevice(write.path, write.place));
@@ -197,7 +201,7 @@ const inReach = (all: Reach, read: Read, depth = 0): Hardline | null => {
 };
 
 /** Shell commands and deletions in a program that is given as text. */
-const inCode = (args: readonly string[], place: Place, read: Read, depth: number): string | null => {
+const inCode = (args: readonly string[], place: CommandPlace, read: ReadCommand, depth: number): string | null => {
   if (depth > 2) return null;
   for (const code of args) {
     if (!/\W/.test(code) || code.length > 20_000) continue;

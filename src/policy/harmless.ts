@@ -7,23 +7,23 @@ import { DEV } from "./programs-dev.ts";
 import { FILES } from "./programs-files.ts";
 import { GIT } from "./programs-git.ts";
 import { SYSTEM } from "./programs-system.ts";
-import type { Reading, Redirect, Simple } from "./reading.ts";
+import type { CommandReading, Redirect, Simple } from "./reading.ts";
 import { isOddDevice, looksSecret } from "./secrets.ts";
 import { own } from "./table.ts";
-import type { Arg, Place } from "./types.ts";
+import type { Arg, CommandPlace } from "./types.ts";
 import { mayExport, maySet } from "./variables.ts";
 
 export type Finding = { reason: string; part: string };
 /** The user's own rules; `cwd`: where the command would run, if known. */
 export type Allowed = (argv: readonly Pick<Arg, "value">[], cwd: string | undefined) => boolean;
-type Context = { place: Place; defined: Set<string>; moved: boolean; allowed: Allowed };
+type ReadContext = { place: CommandPlace; defined: Set<string>; moved: boolean; allowed: Allowed };
 
 const PROGRAMS: Record<string, Program> = { ...DEV, ...SYSTEM, ...FILES, git: GIT };
 
 /** The parts that are not proven harmless. */
-export const findHarms = (reading: Reading, place: Place, allowed: Allowed): Finding[] => {
+export const findHarms = (reading: CommandReading, place: CommandPlace, allowed: Allowed): Finding[] => {
   const found: Finding[] = reading.doubts.map(({ reason, source }) => ({ reason, part: source }));
-  const cx: Context = { place, allowed, defined: new Set(), moved: moves(reading, place) };
+  const cx: ReadContext = { place, allowed, defined: new Set(), moved: moves(reading, place) };
   for (const redirect of reading.redirects) {
     const reason = judgeRedirect(redirect);
     if (reason !== null) found.push({ reason, part: redirect.source });
@@ -45,7 +45,7 @@ const inPlace = (problem: Problem | null, { source }: Simple): Finding | null =>
     part: problem.source === "" || problem.source.includes("…") ? source : problem.source,
   };
 
-const judge = (argv: readonly Arg[], cx: Context, depth = 0): Problem | null => {
+const judge = (argv: readonly Arg[], cx: ReadContext, depth = 0): Problem | null => {
   const [program, ...args] = argv;
   if (!program || cx.allowed(argv, cx.moved ? undefined : cx.place.cwd)) return null;
   const name = program.value;
@@ -117,7 +117,7 @@ const judgeRedirect = ({ operator, target }: Redirect): string | null => {
 };
 
 /** Whether a `cd` leads away from the directory where the command starts. */
-const moves = ({ steps }: Reading, place: Place): boolean =>
+const moves = ({ steps }: CommandReading, place: CommandPlace): boolean =>
   steps.some((step) => {
     if (step.step !== "command") return false;
     const { argv } = step.command;

@@ -5,14 +5,14 @@ import { dirname } from "node:path";
 import { ConfigError, messageOf } from "../core/errors.ts";
 import { openJudge } from "./judge.ts";
 import { addRule, parseRules, rulesOf } from "./rules.ts";
-import type { Judgement, Mode } from "./types.ts";
+import type { ApprovalMode, Judgement } from "./types.ts";
 
 type Options = {
   /** HERMES_HOME/policy.yaml */
   file: string;
   /** From the configuration. */
   lists: { allow: readonly string[]; deny: readonly string[] };
-  mode: Mode;
+  mode: ApprovalMode;
   sandbox: boolean;
   userHome: string;
 };

@@ -2,20 +2,20 @@
 // and delays nobody else. The thread starts with the first command, and again after one that overran.
 import { Worker } from "node:worker_threads";
 import { createPolicy, type PolicyOptions, unjudged } from "./policy.ts";
-import type { NewRule, Rule } from "./rules.ts";
-import type { Judgement, Place } from "./types.ts";
+import type { NewRule, PolicyRule } from "./rules.ts";
+import type { CommandPlace, Judgement } from "./types.ts";
 
-export type Judge = {
-  judge(command: string, place: Place): Promise<Judgement>;
+export type JudgeThread = {
+  judge(command: string, place: CommandPlace): Promise<Judgement>;
   /** Like `describeAlways` of the policy; also null for commands that cannot be judged in time. */
-  describeAlways(command: string, place: Place): Promise<NewRule | null>;
+  describeAlways(command: string, place: CommandPlace): Promise<NewRule | null>;
   /** For all later commands. Throws a ConfigError as `openJudge` does, and then nothing changes. */
-  setRules(rules: readonly Rule[]): Promise<void>;
+  setRules(rules: readonly PolicyRule[]): Promise<void>;
   /** Ends the thread; a command that is being judged gets the same answer as if it had overrun. */
   close(): Promise<void>;
 };
-export type Question = { about: "judgement" | "rule"; command: string; place: Place };
-export type Answer = "began" | { judgement: Judgement } | { rule: NewRule | null };
+export type JudgeRequest = { about: "judgement" | "rule"; command: string; place: CommandPlace };
+export type JudgeReply = "began" | { judgement: Judgement } | { rule: NewRule | null };
 
 /** The slowest text of 64 kB takes 0.2 s; the rest is for busy machines. */
 const DEADLINE_MS = 2_000;
@@ -24,7 +24,7 @@ const MEMORY_MB = 256;
 const LATE = "this command could not be judged in time";
 
 /** Throws a ConfigError if an example of a rule is judged differently. */
-export const openJudge = async (options: PolicyOptions & { deadlineMs?: number }): Promise<Judge> => {
+export const openJudge = async (options: PolicyOptions & { deadlineMs?: number }): Promise<JudgeThread> => {
   const { mode, sandbox, deadlineMs = DEADLINE_MS } = options;
   let policy = await checked(options);
   let worker: Worker | null = null;
@@ -57,17 +57,17 @@ export const openJudge = async (options: PolicyOptions & { deadlineMs?: number }
   };
 
   /** One at a time, so that each has its own deadline; null if there is no answer. */
-  function ask(question: Question): Promise<Exclude<Answer, "began"> | null> {
+  function ask(question: JudgeRequest): Promise<Exclude<JudgeReply, "began"> | null> {
     const answer = last.then(() => answered(question));
     last = answer;
     return answer;
   }
 
-  function answered(question: Question): Promise<Exclude<Answer, "began"> | null> {
+  function answered(question: JudgeRequest): Promise<Exclude<JudgeReply, "began"> | null> {
     if (closed) return Promise.resolve(null);
     const mine = (worker ??= start());
     return new Promise((resolve) => {
-      const done = (answer: Exclude<Answer, "began"> | null) => {
+      const done = (answer: Exclude<JudgeReply, "began"> | null) => {
         clearTimeout(timer);
         mine.off("message", hear).off("exit", gone).unref();
         resolve(answer);
@@ -78,7 +78,7 @@ export const openJudge = async (options: PolicyOptions & { deadlineMs?: number }
         done(null);
       };
       let timer = setTimeout(overrun, START_MS);
-      const hear = (answer: Answer) => {
+      const hear = (answer: JudgeReply) => {
         if (answer !== "began") return done(answer);
         clearTimeout(timer);
         timer = setTimeout(overrun, deadlineMs);

@@ -16,13 +16,14 @@ type Options = {
 };
 export type Problem = { reason: string; source: string };
 /** The options that were given, in order; a value of null means none. */
-export type Given = { name: string; value: Arg | null }[];
+export type ParsedOptions = { name: string; value: Arg | null }[];
 export type Parsed = {
   operands: Arg[];
-  given: Given;
+  given: ParsedOptions;
 };
 
-export const wasGiven = (given: Given, ...names: string[]): boolean => given.some(({ name }) => names.includes(name));
+export const wasGiven = (given: ParsedOptions, ...names: string[]): boolean =>
+  given.some(({ name }) => names.includes(name));
 
 const compiled = new Map<string, Options>(); // of the lists that stand in this folder, and no others
 
@@ -101,7 +102,7 @@ export const parseArgs = (
   return parsed;
 };
 
-const readOption = (word: string, options: Options, given: Given): "done" | "unknown" | { valueOf: string } => {
+const readOption = (word: string, options: Options, given: ParsedOptions): "done" | "unknown" | { valueOf: string } => {
   const attach = (name: string, value: string) =>
     given.push({ name, value: { source: value, value, operand: true, prefix: value, many: false } });
   if (options.exact.has(word)) {

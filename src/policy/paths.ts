@@ -1,7 +1,7 @@
 // Paths as text: what a written path means, and which paths matter. Nothing here accesses the disk.
 import { UNKNOWN } from "./possible.ts";
 import { wordsOf } from "./table.ts";
-import type { Place } from "./types.ts";
+import type { CommandPlace } from "./types.ts";
 
 /** Paths whose loss is the loss of the machine. `/*` at the end means every entry. */
 const VITAL = [
@@ -23,7 +23,7 @@ const VITAL = [
 const EVERYTHING = /^(?:\*+|\.\*|\?\*|\*\?|\*\.\*|\.\[!?\^?\.\]\*|\.\?\?\*|\[!?\^?[^\]]*\]\*)$/;
 
 /** Absolute, without `.`, `..` and double slashes; null if only the shell knows. */
-export const absolute = (path: string, { cwd, home }: Place): string | null => {
+export const absolute = (path: string, { cwd, home }: CommandPlace): string | null => {
   const full = path.startsWith("~/") || path === "~" ? (home ?? "/home/user") + path.slice(1) : path;
   const from = full.startsWith("/") ? full : cwd === undefined ? null : `${cwd}/${full}`;
   if (from === null) return null;
@@ -36,7 +36,7 @@ export const absolute = (path: string, { cwd, home }: Place): string | null => {
 };
 
 /** Whether removing this path would remove a system or home directory, or everything in one. */
-export const isVital = (path: string, place: Place): boolean => {
+export const isVital = (path: string, place: CommandPlace): boolean => {
   const full = absolute(path, place);
   if (full === null || path === "") return false;
   const home = place.home === undefined ? null : absolute(place.home, {});
@@ -98,4 +98,4 @@ const DEVICES = wordsOf(String.raw`
   k?mem$ port$`);
 const RAW = new RegExp(`^/dev/(?:${DEVICES.join("|")})|^/proc/(?:sysrq-trigger|kcore)|^/sys/power/`);
 
-export const isRawDevice = (path: string, place: Place): boolean => RAW.test(absolute(path, place) ?? "");
+export const isRawDevice = (path: string, place: CommandPlace): boolean => RAW.test(absolute(path, place) ?? "");

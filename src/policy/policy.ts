@@ -7,25 +7,25 @@ import { findHardline } from "./hardline.ts";
 import { type Allowed, type Finding, findHarms } from "./harmless.ts";
 import { loadParser } from "./parser.ts";
 import { createReader, type Parser, tooLong } from "./reading.ts";
-import { allows, allowsExactly, denies, type NewRule, type Rule } from "./rules.ts";
+import { allows, allowsExactly, denies, type NewRule, type PolicyRule } from "./rules.ts";
 import { findSecretReads } from "./secret-reads.ts";
-import type { Judgement, Mode, Place } from "./types.ts";
+import type { ApprovalMode, CommandPlace, Judgement } from "./types.ts";
 
 export type PolicyOptions = {
-  rules: readonly Rule[];
-  mode: Mode;
+  rules: readonly PolicyRule[];
+  mode: ApprovalMode;
   /** Whether commands run inside a sandbox. */
   sandbox: boolean;
 };
-export type Policy = {
-  judge(command: string, place?: Place): Judgement;
+export type CommandPolicy = {
+  judge(command: string, place?: CommandPlace): Judgement;
   /** The rule that lets exactly this command run unasked in exactly this directory; null if there is nothing to
    *  allow. */
-  describeAlways(command: string, place?: Place): NewRule | null;
+  describeAlways(command: string, place?: CommandPlace): NewRule | null;
 };
 
 /** Throws a ConfigError if an example of a rule is judged differently. */
-export const createPolicy = async ({ rules, mode, sandbox }: PolicyOptions): Promise<Policy> => {
+export const createPolicy = async ({ rules, mode, sandbox }: PolicyOptions): Promise<CommandPolicy> => {
   const parse = await loadParser();
   const judge = judgeWith(parse, rules, mode, sandbox);
   const asWritten = judgeWith(parse, rules, "manual", false);
@@ -49,10 +49,10 @@ export const createPolicy = async ({ rules, mode, sandbox }: PolicyOptions): Pro
   };
 };
 
-type Judge = Policy["judge"];
+type CommandJudge = CommandPolicy["judge"];
 
 const judgeWith =
-  (parse: Parser, rules: readonly Rule[], mode: Mode, sandbox: boolean): Judge =>
+  (parse: Parser, rules: readonly PolicyRule[], mode: ApprovalMode, sandbox: boolean): CommandJudge =>
   (command, place = {}) => {
     try {
       return weigh(command, place, parse, rules, mode, sandbox);
@@ -63,15 +63,15 @@ const judgeWith =
   };
 
 /** For commands that could not be judged at all: asks, or refuses if nobody is asked. */
-export const unjudged = (reason: string, command: string, mode: Mode): Judgement =>
+export const unjudged = (reason: string, command: string, mode: ApprovalMode): Judgement =>
   verdictOf(mode === "off" ? "deny" : "ask", [{ reason, part: command.slice(0, 80) }]);
 
 const weigh = (
   command: string,
-  place: Place,
+  place: CommandPlace,
   parse: Parser,
-  rules: readonly Rule[],
-  mode: Mode,
+  rules: readonly PolicyRule[],
+  mode: ApprovalMode,
   sandbox: boolean,
 ): Judgement => {
   const long = tooLong(command);

@@ -1,15 +1,15 @@
 // What the words of a command may become, as a generous guess: literal assignments, braces, defaults, `echo` in a
 // substitution. It finds forbidden commands behind a disguise; it never proves that something is harmless.
 import type { ParameterExpansionPart, ParsedScript, Word, WordPart } from "unbash";
-import type { Reading, Simple } from "./reading.ts";
-import { LIMITS, type Place } from "./types.ts";
+import type { CommandReading, Simple } from "./reading.ts";
+import { type CommandPlace, LIMITS } from "./types.ts";
 
 /** Stands for text that cannot be known. */
 export const UNKNOWN = "\uFFFF";
 /** All fields that one word became. */
-type Fields = string[];
-export type Variables = ReadonlyMap<string, readonly string[]>;
-export type Possible = { command: Simple; argvs: string[][]; variables: Variables };
+type PossibleFields = string[];
+export type ShellVariables = ReadonlyMap<string, readonly string[]>;
+export type Possible = { command: Simple; argvs: string[][]; variables: ShellVariables };
 
 const LONGEST = 400;
 const PER_WORD = 32;
@@ -17,7 +17,7 @@ const PER_COMMAND = 128;
 /** A word with more parts than this is reported as a doubt where it is read. */
 const { parts: PARTS } = LIMITS;
 
-export const possibleCommands = (reading: Reading, place: Place): Possible[] => {
+export const possibleCommands = (reading: CommandReading, place: CommandPlace): Possible[] => {
   const variables = learn(reading, place);
   return reading.steps.flatMap((step) =>
     step.step === "command" && step.command.words.length > 0
@@ -26,7 +26,7 @@ export const possibleCommands = (reading: Reading, place: Place): Possible[] => 
   );
 };
 
-export const argvsOf = (words: readonly Word[], variables: Variables): string[][] => {
+export const argvsOf = (words: readonly Word[], variables: ShellVariables): string[][] => {
   let argvs: string[][] = [[]];
   for (const word of words) {
     const options = possibleFields(word, variables);
@@ -49,16 +49,16 @@ const combined = <A, B>(all: readonly A[], more: readonly B[], most: number, joi
   return joined;
 };
 
-export const possibleTexts = (word: Word, variables: Variables): string[] =>
+export const possibleTexts = (word: Word, variables: ShellVariables): string[] =>
   possibleFields(word, variables).map((fields) => fields.join(" "));
 
-const possibleFields = (word: Word, variables: Variables): Fields[] => {
+const possibleFields = (word: Word, variables: ShellVariables): PossibleFields[] => {
   if (!word.parts && !word.text.startsWith("~")) return [[word.value]];
   const parts: readonly WordPart[] = word.parts ?? [
     { type: "Literal", pos: word.pos, end: word.end, text: word.text, value: word.value },
   ];
   if (parts.length > PARTS) return [[UNKNOWN]];
-  let all: Fields[] = [[""]];
+  let all: PossibleFields[] = [[""]];
   for (const [index, part] of parts.entries()) {
     if (part.type === "BraceExpansion") {
       const choices = braces(part.text);
@@ -76,7 +76,7 @@ const possibleFields = (word: Word, variables: Variables): Fields[] => {
   return all.map((fields) => (bare ? fields.filter((field) => field !== "") : fields));
 };
 
-const texts = (part: WordPart, variables: Variables, first: boolean): string[] => {
+const texts = (part: WordPart, variables: ShellVariables, first: boolean): string[] => {
   switch (part.type) {
     case "Literal": {
       const home = first && /^~(?=\/|$)/.test(part.text);
@@ -111,7 +111,7 @@ const texts = (part: WordPart, variables: Variables, first: boolean): string[] =
   }
 };
 
-const parameter = (part: ParameterExpansionPart, variables: Variables): string[] => {
+const parameter = (part: ParameterExpansionPart, variables: ShellVariables): string[] => {
   const { operation } = part;
   const values =
     part.prefix === "!"
@@ -149,7 +149,7 @@ const parameter = (part: ParameterExpansionPart, variables: Variables): string[]
 };
 
 /** The output of `echo`, `printf` and `pwd`; unknown for anything else. */
-const output = (script: ParsedScript | undefined, variables: Variables): string[] => {
+const output = (script: ParsedScript | undefined, variables: ShellVariables): string[] => {
   const [statement, ...more] = script?.commands ?? [];
   if (!statement || more.length > 0 || statement.command.type !== "Command") return [UNKNOWN];
   const { name, suffix } = statement.command;
@@ -173,12 +173,12 @@ export const printed = (program: string, args: readonly string[]): string => {
     );
 };
 
-const look = (name: string, variables: Variables): readonly string[] & string[] => [
+const look = (name: string, variables: ShellVariables): readonly string[] & string[] => [
   ...(variables.get(name) ?? [UNKNOWN]),
 ];
 
 /** Every value that the script itself assigns to a variable. Two passes, because one value may contain another. */
-const learn = (reading: Reading, { cwd, home }: Place): Map<string, string[]> => {
+const learn = (reading: CommandReading, { cwd, home }: CommandPlace): Map<string, string[]> => {
   const known = new Map<string, string[]>([
     ["IFS", [" "]],
     ["PATH", ["/usr/bin:/bin"]],
@@ -222,7 +222,7 @@ const learn = (reading: Reading, { cwd, home }: Place): Map<string, string[]> =>
   return known;
 };
 
-const join = (fields: Fields, [head = "", ...tail]: readonly string[]): Fields => {
+const join = (fields: PossibleFields, [head = "", ...tail]: readonly string[]): PossibleFields => {
   const last = fields.at(-1) ?? "";
   return [...fields.slice(0, -1), last + head, ...tail];
 };

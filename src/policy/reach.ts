@@ -9,17 +9,17 @@ import {
   possibleCommands,
   possibleTexts,
   printed,
+  type ShellVariables,
   UNKNOWN,
-  type Variables,
 } from "./possible.ts";
-import type { Read, Reading, Simple } from "./reading.ts";
+import type { CommandReading, ReadCommand, Simple } from "./reading.ts";
 import { oneOf } from "./table.ts";
-import type { Doubt, Place } from "./types.ts";
+import type { CommandPlace, Doubt } from "./types.ts";
 
 export type Reached = {
   argv: string[];
   part: string;
-  place: Place;
+  place: CommandPlace;
   /** The command that would run it. */
   by: Reached | null;
   /** The command of the script that it comes from. */
@@ -29,8 +29,8 @@ export type Reached = {
 };
 export type Reach = {
   commands: Reached[];
-  writes: { path: string; part: string; place: Place }[];
-  reads: { path: string; part: string; place: Place }[];
+  writes: { path: string; part: string; place: CommandPlace }[];
+  reads: { path: string; part: string; place: CommandPlace }[];
   /** Only what was not understood at all. */
   doubts: Doubt[];
   /** Where a `cd` would lead. */
@@ -49,14 +49,21 @@ const SCRIPT_VARIABLE = oneOf(`
   PROMPT_COMMAND BASH_ENV ENV PS4 PAGER .*_PAGER MANPAGER EDITOR VISUAL .*_EDITOR BROWSER LESSOPEN LESSCLOSE
   GIT_SSH_COMMAND GIT_SSH GIT_EXTERNAL_DIFF GIT_ASKPASS SSH_ASKPASS SUDO_ASKPASS`);
 
-export const reach = (source: string, place: Place, read: Read): Reach => {
+export const reach = (source: string, place: CommandPlace, read: ReadCommand): Reach => {
   const found: Reach = { commands: [], writes: [], reads: [], doubts: [], dirs: new Set(), bombs: [] };
   let words = 0;
   enter(source, place, 0, "", null);
   return found;
 
   /** `part`: the part to show for findings inside; empty for the piece itself. */
-  function enter(script: string, place: Place, depth: number, part: string, by: Reached | null, quiet = false): void {
+  function enter(
+    script: string,
+    place: CommandPlace,
+    depth: number,
+    part: string,
+    by: Reached | null,
+    quiet = false,
+  ): void {
     if (script.trim() === "") return;
     if (depth > DEPTH) return doubtful(TOO_DEEP, part, "unreadable");
     const reading = read(script);
@@ -66,7 +73,7 @@ export const reach = (source: string, place: Place, read: Read): Reach => {
 
     const commands = possibleCommands(reading, place);
     const variables = commands[0]?.variables ?? new Map<string, string[]>();
-    const places: { scopes: readonly number[]; place: Place }[] = [];
+    const places: { scopes: readonly number[]; place: CommandPlace }[] = [];
     for (const redirect of reading.redirects) {
       const into = redirect.operator.includes(">") ? found.writes : found.reads;
       const paths = redirect.word && redirect.operator !== "<<<" ? possibleTexts(redirect.word, variables) : [];
@@ -109,7 +116,7 @@ export const reach = (source: string, place: Place, read: Read): Reach => {
 
   function visit(
     argv: string[],
-    place: Place,
+    place: CommandPlace,
     depth: number,
     part: string,
     fed: readonly string[],
@@ -142,7 +149,7 @@ export const reach = (source: string, place: Place, read: Read): Reach => {
 };
 
 /** Its standard input, if that can be determined. */
-const fedTo = (command: Simple, variables: Variables, all: readonly Possible[], depth = 0): string[] => {
+const fedTo = (command: Simple, variables: ShellVariables, all: readonly Possible[], depth = 0): string[] => {
   const own = command.redirects.flatMap(({ text, word, operator }) => {
     if (operator === "<<<" && word) return possibleTexts(word, variables);
     return text === null ? [] : [text];
@@ -189,7 +196,7 @@ const takesProgram = ([program = "", ...args]: readonly string[]): boolean =>
 
 const reversed = (line: string): string => Array.from(line).toReversed().join("");
 
-const bombs = (reading: Reading): string[] => {
+const bombs = (reading: CommandReading): string[] => {
   const calls = new Map<string, { name: string; spreads: boolean }[]>();
   for (const step of reading.steps) if (step.step === "function") calls.set(step.name, []);
   for (const step of reading.steps) {

@@ -53,7 +53,7 @@ type Step =
   | { step: "loop"; name: string; words: Word[] | null; source: string }
   /** `sure`: it is defined whatever happens before. */
   | { step: "function"; name: string; sure: boolean };
-export type Reading = { steps: Step[]; redirects: Redirect[]; doubts: Doubt[] };
+export type CommandReading = { steps: Step[]; redirects: Redirect[]; doubts: Doubt[] };
 
 export type Parser = (source: string) => ParsedScript;
 
@@ -84,11 +84,11 @@ export const tooLong = (source: string): Doubt | null =>
     : null;
 
 /** Reads the scripts of one judgement. */
-export type Read = (script: string) => Reading;
+export type ReadCommand = (script: string) => CommandReading;
 
 /** Results are cached, and their total is limited: nested scripts are read again and again. */
-export const createReader = (parse: Parser): Read => {
-  const known = new Map<string, Reading>();
+export const createReader = (parse: Parser): ReadCommand => {
+  const known = new Map<string, CommandReading>();
   let left = LIMITS.reading;
   return (script) => {
     const before = known.get(script);
@@ -106,8 +106,8 @@ const tooIntricate = (source: string): Doubt => ({
   level: "unreadable",
 });
 
-export const readScript = (source: string, parse: Parser): Reading => {
-  const reading: Reading = { steps: [], redirects: [], doubts: [] };
+export const readScript = (source: string, parse: Parser): CommandReading => {
+  const reading: CommandReading = { steps: [], redirects: [], doubts: [] };
   const counts = { unproven: 0, unclear: 0, unreadable: 0 };
   const long = tooLong(source);
   if (long) return { ...reading, doubts: [long] };

@@ -12,14 +12,14 @@ import { loadParser } from "./parser.ts";
 import { absolute } from "./paths.ts";
 import { UNKNOWN } from "./possible.ts";
 import { type Parser, readScript } from "./reading.ts";
-import type { Arg, Verdict } from "./types.ts";
+import type { Arg, PolicyVerdict } from "./types.ts";
 
 /** Literal pieces of a word; anything may be between them. */
 type Pattern = string[];
-type Example = { command: string; verdict: Verdict };
-type Effect = "allow" | "allow_exact" | "deny";
-export type Rule = {
-  effect: Effect;
+type Example = { command: string; verdict: PolicyVerdict };
+type RuleEffect = "allow" | "allow_exact" | "deny";
+export type PolicyRule = {
+  effect: RuleEffect;
   text: string;
   reason: string | null;
   /** Where the rule was written, for people. */
@@ -32,13 +32,13 @@ export type Rule = {
   examples: Example[];
 };
 /** A rule as it is written to the file. */
-export type NewRule = { effect: Effect; text: string; within?: string; reason?: string };
+export type NewRule = { effect: RuleEffect; text: string; within?: string; reason?: string };
 
 const EFFECTS = ["allow", "allow_exact", "deny"] as const;
 const KEYS = [...EFFECTS, "in", "reason", "examples"];
 const VERDICTS = ["allow", "ask", "deny"] as const;
 
-export const parseRules = async (text: string, file: string): Promise<Rule[]> => {
+export const parseRules = async (text: string, file: string): Promise<PolicyRule[]> => {
   const parse = await loadParser();
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines });
@@ -87,7 +87,7 @@ export const parseRules = async (text: string, file: string): Promise<Rule[]> =>
 };
 
 /** `approvals.allow` and `approvals.deny` of the configuration. */
-export const rulesOf = async (lists: { allow: readonly string[]; deny: readonly string[] }): Promise<Rule[]> => {
+export const rulesOf = async (lists: { allow: readonly string[]; deny: readonly string[] }): Promise<PolicyRule[]> => {
   const parse = await loadParser();
   return (["deny", "allow"] as const).flatMap((effect) =>
     lists[effect].map((text, index) => {
@@ -155,7 +155,7 @@ const holds = (text: string, before: number, fields: Record<string, string>): bo
 };
 
 /** Whether exactly this text was allowed in exactly this directory. */
-export const allowsExactly = (rule: Rule, command: string, cwd: string | undefined): boolean =>
+export const allowsExactly = (rule: PolicyRule, command: string, cwd: string | undefined): boolean =>
   rule.effect === "allow_exact" &&
   rule.text === command &&
   rule.within !== null &&
@@ -163,7 +163,7 @@ export const allowsExactly = (rule: Rule, command: string, cwd: string | undefin
   absolute(rule.within, {}) === absolute(cwd, {});
 
 /** `cwd`: where the command would run, if known. */
-export const allows = (rule: Rule, argv: readonly Pick<Arg, "value">[], cwd: string | undefined): boolean =>
+export const allows = (rule: PolicyRule, argv: readonly Pick<Arg, "value">[], cwd: string | undefined): boolean =>
   rule.effect === "allow" &&
   (rule.within === null || isBelow(cwd, rule.within)) &&
   (rule.open ? argv.length >= rule.words.length : argv.length === rule.words.length) &&
@@ -174,7 +174,7 @@ export const allows = (rule: Rule, argv: readonly Pick<Arg, "value">[], cwd: str
   });
 
 /** `./t.sh` is a different file in each directory: a path means the file relative to the rule's directory. */
-const sameProgram = (rule: Rule, value: string, cwd: string | undefined): boolean => {
+const sameProgram = (rule: PolicyRule, value: string, cwd: string | undefined): boolean => {
   const program = rule.words[0]?.[0] ?? "";
   if (!program.includes("/") || !value.includes("/")) return program === value;
   // Behind a link, `..` leads elsewhere than the text says.
@@ -183,14 +183,15 @@ const sameProgram = (rule: Rule, value: string, cwd: string | undefined): boolea
   return file !== null && file === absolute(value, { cwd });
 };
 
-const isRelative = ({ effect, words }: Rule): boolean => effect === "allow" && /^[^/]+\//.test(words[0]?.[0] ?? "");
+const isRelative = ({ effect, words }: PolicyRule): boolean =>
+  effect === "allow" && /^[^/]+\//.test(words[0]?.[0] ?? "");
 
 const isBelow = (cwd: string | undefined, dir: string): boolean => {
   const [here, there] = [cwd === undefined ? null : absolute(cwd, {}), absolute(dir, {})];
   return here !== null && (here === there || here.startsWith(`${there === "/" ? "" : there}/`));
 };
 
-export const denies = (rule: Rule, argv: readonly string[]): boolean => {
+export const denies = (rule: PolicyRule, argv: readonly string[]): boolean => {
   if (rule.effect !== "deny") return false;
   const [program = [""], ...rest] = rule.words;
   const [name = "", ...args] = argv;
@@ -248,7 +249,7 @@ const fits = (pattern: Pattern, text: string): boolean => {
   return true;
 };
 
-const compile = ({ effect, text }: NewRule, where: string, parse: Parser): Rule => {
+const compile = ({ effect, text }: NewRule, where: string, parse: Parser): PolicyRule => {
   if (effect === "allow_exact")
     return { effect, text, reason: null, from: where, words: [], open: false, within: null, examples: [] };
   const words = patternsOf(text, where, parse);

@@ -5,10 +5,10 @@ import type { Finding } from "./harmless.ts";
 import { UNKNOWN } from "./possible.ts";
 import { FILES } from "./programs-files.ts";
 import type { Reach, Reached } from "./reach.ts";
-import type { Reading, Simple } from "./reading.ts";
+import type { CommandReading, Simple } from "./reading.ts";
 import { holdsSecrets, looksSecret, maySecret } from "./secrets.ts";
 import { entries, oneOf, own, wordsOf } from "./table.ts";
-import type { Place } from "./types.ts";
+import type { CommandPlace } from "./types.ts";
 
 const SECRET = "this could be a file with secrets";
 const UNSEEN = "which file this reads will be known only when it runs";
@@ -48,8 +48,8 @@ const GIT_LISTS = oneOf("ls-files ls-tree rev-parse merge-base branch symbolic-r
 
 export const findSecretReads = (
   { commands, reads, dirs }: Reach,
-  reading: Reading,
-  place: Place,
+  reading: CommandReading,
+  place: CommandPlace,
   isAllowed: (reached: Reached) => boolean,
 ): Finding[] => {
   const found: Finding[] = [];
@@ -112,11 +112,11 @@ const operands = (name: string, args: readonly string[]): string[] => {
 const recurses = (name: string, args: readonly string[]): boolean =>
   ALWAYS_RECURSES.test(name) || args.some((arg) => own(RECURSES, name)?.test(arg) === true);
 
-const rootsOf = (words: readonly string[], { cwd }: Place): string[] =>
+const rootsOf = (words: readonly string[], { cwd }: CommandPlace): string[] =>
   words.length > 0 ? [...words] : cwd === undefined ? [] : [cwd];
 
 /** Where it searches for names. Without a directory (with find, possibly) in the present one. */
-const roots = ([program = "", ...args]: readonly string[], { cwd }: Place): string[] => [
+const roots = ([program = "", ...args]: readonly string[], { cwd }: CommandPlace): string[] => [
   ...rootsOf(
     args.filter((arg) => !arg.startsWith("-")),
     { cwd },
@@ -143,7 +143,7 @@ const carrying = (by: Reached | null): "find" | "xargs" | null => {
 };
 
 /** The commands that produce an unknown word; null if it comes from outside this command, such as the environment. */
-const sourcesOf = (simple: Simple, { steps }: Reading): Simple[] | null => {
+const sourcesOf = (simple: Simple, { steps }: CommandReading): Simple[] | null => {
   const set = new Set<string>();
   let reads = false;
   for (const step of steps) {

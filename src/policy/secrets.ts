@@ -3,7 +3,7 @@
 import { secretPlaces } from "../platform/secret-places.ts";
 import { absolute, LONGEST, matches } from "./paths.ts";
 import { oneOf, wordsOf } from "./table.ts";
-import type { Place } from "./types.ts";
+import type { CommandPlace } from "./types.ts";
 
 const DIRECTORIES = wordsOf(".ssh .gnupg .aws .azure .kube .password-store .hermes gcloud keyrings Keychains");
 const FILES = wordsOf(`
@@ -28,7 +28,7 @@ const alike = (written: string, name: string): boolean =>
 
 /** Whether the path of an opened file could match a secret if it is a pattern. This is stricter than for a word that
  *  may not be a path: `*` in a project is no reason to ask, `.*` is. */
-export const maySecret = (path: string, place: Place): boolean => {
+export const maySecret = (path: string, place: CommandPlace): boolean => {
   const full = absolute(path, place) ?? path;
   const segments = full.split("/").filter((segment) => segment !== "");
   if (segments[0] === "proc" && segments.length > 2) return !isOpenProc(segments);
@@ -40,7 +40,7 @@ export const maySecret = (path: string, place: Place): boolean => {
 };
 
 /** Whether a directory is above one with secrets. */
-export const holdsSecrets = (dir: string, place: Place): boolean => {
+export const holdsSecrets = (dir: string, place: CommandPlace): boolean => {
   const full = absolute(dir, place);
   if (full === null) return false;
   const segments = full.split("/").filter((segment) => segment !== "");
@@ -48,7 +48,7 @@ export const holdsSecrets = (dir: string, place: Place): boolean => {
   return placesOf(place).some((secret) => segments.every((name, index) => sameSegment(name, secret[index] ?? "")));
 };
 
-const placesOf = ({ home = "/home/user" }: Place): string[][] =>
+const placesOf = ({ home = "/home/user" }: CommandPlace): string[][] =>
   [...secretPlaces(home), "/root/.ssh"].map((path) => path.split("/").filter((segment) => segment !== ""));
 
 const sameSegment = (written: string, name: string): boolean =>

@@ -1,16 +1,16 @@
 // The types of the policy. Everything here is data; docs/policy.md explains it for users.
 
-export type Verdict = "allow" | "ask" | "deny";
+export type PolicyVerdict = "allow" | "ask" | "deny";
 /** `manual` asks a person; `off` asks nobody and still refuses what is refused in every mode. */
-export type Mode = "manual" | "off";
+export type ApprovalMode = "manual" | "off";
 
 /** Sentences for a person, each with the part of the command it is about. */
 type Reason = { reason: string; text: string };
 /** `reason` and `part`: what decided. `parts`: everything that has to be asked about, the deciding one first. */
-export type Judgement = { verdict: Verdict; reason: string; part: string; parts: Reason[]; hardline: boolean };
+export type Judgement = { verdict: PolicyVerdict; reason: string; part: string; parts: Reason[]; hardline: boolean };
 
 /** Where the command would run, as far as it is known. */
-export type Place = {
+export type CommandPlace = {
   cwd?: string | undefined;
   home?: string | undefined;
   /** In a sandbox that reaches no other machine. */

@@ -1,6 +1,6 @@
 // What a job is, and how a request becomes a job or is refused.
 import * as z from "zod";
-import type { Job, Refused, When, Wish } from "../core/jobs.ts";
+import type { Job, JobRefused, When, Wish } from "../core/jobs.ts";
 import { instantOf, nextSlot, patternOf, wallIn } from "./slots.ts";
 
 export const jobShape: z.ZodType<Job> = z.object({
@@ -19,16 +19,16 @@ export const jobShape: z.ZodType<Job> = z.object({
   nextAt: z.number().nullable(),
 });
 /** Values that do not come from the request. */
-export type Given = { now: number; unattended: Job["unattended"]; delivers(session: string): boolean };
+export type JobRequest = { now: number; unattended: Job["unattended"]; delivers(session: string): boolean };
 
 const LONGEST_TEXT = 10_000;
 const LONGEST_NAME = 100;
 const TITLE = 60;
 const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-export const refused = (kind: Refused["refused"], why: string): Refused => ({ refused: kind, why });
+export const refused = (kind: JobRefused["refused"], why: string): JobRefused => ({ refused: kind, why });
 
-export function jobFrom(id: string, wish: Wish, { now, unattended, delivers }: Given): Job | Refused {
+export function jobFrom(id: string, wish: Wish, { now, unattended, delivers }: JobRequest): Job | JobRefused {
   const { route = null, createdBy } = wish;
   const text = wish.text.trim();
   if (!text) return refused("invalid", "There is no text: say what is to be done.");
@@ -60,7 +60,7 @@ export function jobFrom(id: string, wish: Wish, { now, unattended, delivers }: G
   };
 }
 
-function whenOf({ cron, at, in: wait, zone = localZone() }: Wish, now: number): When | Refused {
+function whenOf({ cron, at, in: wait, zone = localZone() }: Wish, now: number): When | JobRefused {
   if ([cron, at, wait].filter((one) => one !== undefined).length !== 1)
     return refused("invalid", "Say when with exactly one of cron, at and in.");
   if (!isZone(zone))
@@ -69,7 +69,7 @@ function whenOf({ cron, at, in: wait, zone = localZone() }: Wish, now: number): 
   return at === undefined ? every(cron ?? "", zone) : once(at, zone);
 }
 
-function every(cron: string, zone: string): When | Refused {
+function every(cron: string, zone: string): When | JobRefused {
   try {
     patternOf({ cron, zone });
     return { cron, zone };
@@ -83,7 +83,7 @@ function every(cron: string, zone: string): When | Refused {
 /** ISO 8601, also as programs write it: `2026-11-20T08:00:00.000Z`. */
 const MOMENT = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(\.\d{1,9})?(Z|[+-]\d\d:?\d\d)?$/;
 
-function once(moment: string, zone: string): When | Refused {
+function once(moment: string, zone: string): When | JobRefused {
   const [whole, date = "", time = "", seconds = ":00", part = "", offset = zone] =
     MOMENT.exec(moment.trim().toUpperCase()) ?? [];
   if (!whole) return refused("invalid", `${JSON.stringify(moment)} is not a time. Write it as 2026-11-20T09:00.`);
@@ -93,7 +93,7 @@ function once(moment: string, zone: string): When | Refused {
   return { at: at + Number(part.slice(1, 4).padEnd(3, "0")) };
 }
 
-function fromNow(wait: string, now: number): When | Refused {
+function fromNow(wait: string, now: number): When | JobRefused {
   const [, count = "", unit = ""] = /^(\d{1,5})\s*([mhd])$/.exec(wait.trim()) ?? [];
   const ms = unit === "m" || unit === "h" || unit === "d" ? Number(count) * UNIT_MS[unit] : 0;
   if (!ms) return refused("invalid", `${JSON.stringify(wait)} is not a time to wait. Write it as 20m, 3h or 2d.`);

@@ -2,11 +2,11 @@
 
 import { createHash, randomUUID } from "node:crypto";
 import * as z from "zod";
-import type { Job, Jobs, Refused } from "../core/jobs.ts";
+import type { Job, JobRefused, Jobs } from "../core/jobs.ts";
 import type { Clock, Log } from "../core/ports.ts";
 import { jobSession } from "../core/session-key.ts";
 import type { Notes } from "../core/store.ts";
-import { type Given, jobFrom, jobShape, refused } from "./job.ts";
+import { type JobRequest, jobFrom, jobShape, refused } from "./job.ts";
 import { nextSlot } from "./slots.ts";
 
 export type JobsOptions = {
@@ -14,9 +14,9 @@ export type JobsOptions = {
   clock: Clock;
   log: Log;
   /** What jobs that do not say it themselves have said to an approval. */
-  unattended?: Given["unattended"];
+  unattended?: JobRequest["unattended"];
   /** Whether answers can be delivered to this session. */
-  delivers?: Given["delivers"];
+  delivers?: JobRequest["delivers"];
 };
 /** For whoever runs them. */
 export type KeptJobs = Jobs & {
@@ -56,7 +56,7 @@ export function openJobs(options: JobsOptions): KeptJobs {
   const all = async () => (await notes.list(nameOf(""))).flatMap(({ value }) => read(value) ?? []);
   const put = (job: Job) => notes.set(nameOf(job.id), job);
 
-  const change = (id: string, make: (job: Job) => Job | Refused) =>
+  const change = (id: string, make: (job: Job) => Job | JobRefused) =>
     inLine(async () => {
       const job = await get(id);
       if (!job || !isLive(job)) return unknown(id);
@@ -110,5 +110,5 @@ const routeName = (id: string) => `route/${jobSession(id)}`;
 const idOf = (key: string = randomUUID()) => createHash("sha256").update(key).digest("hex").slice(0, 12);
 export const isLive = ({ nextAt }: Job): boolean => nextAt !== null;
 const order = ({ enabled, nextAt }: Job) => (enabled ? (nextAt ?? 0) : Number.MAX_SAFE_INTEGER);
-export const unknown = (id: string): Refused =>
+export const unknown = (id: string): JobRefused =>
   refused("unknown", `There is no job ${JSON.stringify(id.slice(0, 60))}.`);

@@ -7,12 +7,12 @@ import { codeOf, messageOf } from "../core/errors.ts";
 import { openDir, readHead, realInside, stampOf } from "../platform/confined.ts";
 import { type Header, headerOf, NAME } from "./header.ts";
 
-export type Found = Header & {
+export type FoundSkill = Header & {
   /** The real path. */
   folder: string;
 };
-export type Look = {
-  skills: Found[];
+export type DiskLook = {
+  skills: FoundSkill[];
   /** For people: which skills were left out, and why. */
   notes: string[];
 };
@@ -30,12 +30,12 @@ const MOST_FILES = 100;
 const MOST_NOTES = 20;
 
 /** Scans a directory in order of names. Files that did not change since the last scan are not read again. */
-export function createLook(links: Links): (dir: string) => Promise<Look> {
-  let read = new Map<string, Read>();
+export function createLook(links: Links): (dir: string) => Promise<DiskLook> {
+  let read = new Map<string, ReadSkill>();
 
   return async (dir) => {
-    const now = new Map<string, Read>();
-    const skills: Found[] = [];
+    const now = new Map<string, ReadSkill>();
+    const skills: FoundSkill[] = [];
     const notes: string[] = [];
     const note = (text: string) => notes.length < MOST_NOTES && notes.push(text);
     let looked = 0;
@@ -77,7 +77,7 @@ export function createLook(links: Links): (dir: string) => Promise<Look> {
   };
 }
 
-type Read = { stamp: string } & ({ skill: Found } | { skill: null; why: string });
+type ReadSkill = { stamp: string } & ({ skill: FoundSkill } | { skill: null; why: string });
 
 async function skillIn(folder: string, name: string, links: Links) {
   try {

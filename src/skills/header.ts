@@ -23,9 +23,9 @@ export function headerOf(source: string, folder: string): Header | null {
   return { name, description };
 }
 
-type Fields = { name?: string | undefined; description?: string | undefined };
+type HeaderFields = { name?: string | undefined; description?: string | undefined };
 
-function fieldsOf(yaml: string): Fields {
+function fieldsOf(yaml: string): HeaderFields {
   try {
     // Failsafe schema: every scalar is a string, and nothing is resolved, so aliases that multiply cost nothing.
     const document = yaml.length <= MOST_YAML ? parseDocument(yaml, { schema: "failsafe", logLevel: "silent" }) : null;
@@ -44,7 +44,7 @@ function fieldsOf(yaml: string): Fields {
 }
 
 /** Many people write `description: Use this when: …`, which is not valid YAML; we read what they mean. */
-function byLine(yaml: string): Fields {
+function byLine(yaml: string): HeaderFields {
   const field = (name: string) => new RegExp(`^${name}:[ \\t]*(.+)$`, "m").exec(yaml)?.[1];
   return { name: field("name"), description: field("description") };
 }

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { messageOf } from "../core/errors.ts";
 import type { Clock, Log } from "../core/ports.ts";
 import { kindAt, realInside } from "../platform/confined.ts";
-import { createLook, type Look, orMissing } from "./disk.ts";
-import { createSkills, type Skills, type Source } from "./skills.ts";
+import { createLook, type DiskLook, orMissing } from "./disk.ts";
+import { createSkills, type SkillSource, type Skills } from "./skills.ts";
 import { openTrust, type Trust } from "./trust.ts";
 
 /** `home`: HERMES_HOME. */
@@ -15,17 +15,17 @@ const IN_WORKSPACE = [".hermes/skills", "skills"];
 export function openSkills({ home, workspace, clock, log }: Options): Skills {
   const own = join(home, "skills");
   const look = createLook("hard links");
-  const sources: Source[] = [
+  const sources: SkillSource[] = [
     { origin: "user", look: () => look(own) },
     { origin: "workspace", look: inWorkspace(workspace, own, openTrust(home)) },
   ];
   return createSkills({ sources, clock, log });
 }
 
-function inWorkspace(workspace: string, own: string, trust: Trust): () => Promise<Look> {
+function inWorkspace(workspace: string, own: string, trust: Trust): () => Promise<DiskLook> {
   const places = IN_WORKSPACE.map((below) => ({ below, look: createLook("no links") }));
   return async () => {
-    const look: Look = { skills: [], notes: [] };
+    const look: DiskLook = { skills: [], notes: [] };
     const root = await realInside(workspace, []).catch(orMissing);
     if (root === null) return look;
     // HERMES_HOME may be the .hermes directory of the workspace; then these are the user's own skills.

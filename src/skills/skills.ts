@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { messageOf } from "../core/errors.ts";
 import type { Clock, Log } from "../core/ports.ts";
 import { within } from "../core/wait.ts";
-import { type Found, filesIn, type Look, MOST_SKILLS, readText } from "./disk.ts";
+import { type DiskLook, type FoundSkill, filesIn, MOST_SKILLS, readText } from "./disk.ts";
 import { cut } from "./header.ts";
 
 type Origin = "user" | "workspace";
-export type Source = { origin: Origin; look(): Promise<Look> };
-type Skill = Found & { origin: Origin };
+export type SkillSource = { origin: Origin; look(): Promise<DiskLook> };
+type Skill = FoundSkill & { origin: Origin };
 export type Skills = {
   /** For the system prompt; empty if there are no skills. */
   index(): Promise<string>;
@@ -20,7 +20,7 @@ export type Skills = {
 };
 
 /** In order of precedence: if two sources have a skill of the same name, the first wins. */
-type Options = { sources: readonly Source[]; clock: Clock; log: Log };
+type Options = { sources: readonly SkillSource[]; clock: Clock; log: Log };
 
 /** Cached, because every model call needs the index. */
 const KEPT_MS = 2_000;
@@ -77,9 +77,9 @@ const unknown = (name: string, skills: readonly Skill[]) => {
 
 // ── A source, and what is known of it ─────────────────────────────────────────────────────────────────
 
-const NOTHING: Look = { skills: [], notes: [] };
+const NOTHING: DiskLook = { skills: [], notes: [] };
 
-function createShelf({ origin, look }: Source, clock: Clock) {
+function createShelf({ origin, look }: SkillSource, clock: Clock) {
   let known = NOTHING;
   let lookedAt = Number.NEGATIVE_INFINITY;
   /** Set while somebody waits. Later callers do not wait again. */
@@ -103,7 +103,7 @@ function createShelf({ origin, look }: Source, clock: Clock) {
     waited = null;
   }
 
-  async function latest(): Promise<Look> {
+  async function latest(): Promise<DiskLook> {
     if (Math.abs(clock.now() - lookedAt) >= KEPT_MS) waited ??= inTurn(lookAgain, LOOK_MS);
     await waited;
     return waited ? { ...known, notes: [...known.notes, `${WHOSE[origin]} do not answer; ${LATE}`] } : known;
@@ -115,7 +115,7 @@ function createShelf({ origin, look }: Source, clock: Clock) {
 const WHOSE = { user: "Your skills", workspace: "The workspace's skills" };
 const LATE = "what was known of them before is used.";
 
-function merged(looks: readonly (Look & { origin: Origin })[]): { skills: Skill[]; notes: string[] } {
+function merged(looks: readonly (DiskLook & { origin: Origin })[]): { skills: Skill[]; notes: string[] } {
   const byName = new Map<string, Skill>();
   const notes: string[] = [];
   for (const { origin, ...look } of looks) {

@@ -78,7 +78,7 @@ export function createSchedule({ jobs, clock, judge }: Options): Tool {
     return ok(mine.length ? `${now}\n${mine.map(line).join("\n")}` : `${now} There are no jobs.`);
   }
 
-  async function change(action: Change, id: string, { session, turn, call }: ToolCall): Promise<ToolResult> {
+  async function change(action: JobChange, id: string, { session, turn, call }: ToolCall): Promise<ToolResult> {
     const mine = (await jobs().list()).some((job) => job.id === id && isOf(session, job));
     if (!mine) return failed(`There is no job ${id} in this conversation. The action list shows them.`);
     const done = action === "run" ? await jobs().runNow(id, `${turn}.${call}`) : await jobs()[action](id);
@@ -108,8 +108,8 @@ export function createSchedule({ jobs, clock, judge }: Options): Tool {
   });
 }
 
-type Change = Exclude<Args["action"], "add" | "list">;
-const DONE: Record<Change, string> = {
+type JobChange = Exclude<Args["action"], "add" | "list">;
+const DONE: Record<JobChange, string> = {
   remove: "Removed. A turn of it that runs goes on to its end.",
   pause: "Paused.",
   resume: "It runs again from its next time on.",

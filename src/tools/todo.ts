@@ -17,7 +17,7 @@ const args = z.strictObject({
     .optional()
     .describe("The whole list as it should be now. Leave it out to read the list."),
 });
-type Item = z.output<typeof item>;
+type TodoItem = z.output<typeof item>;
 
 const MARK = { pending: "[ ]", in_progress: "[~]", done: "[x]", dropped: "[-]" };
 
@@ -25,7 +25,7 @@ export function createTodo(dir: string): Tool {
   const fileOf = (session: string) =>
     join(dir, `${createHash("sha256").update(session).digest("hex").slice(0, 32)}.json`);
 
-  function read(session: string): Item[] {
+  function read(session: string): TodoItem[] {
     try {
       return z.array(item).parse(JSON.parse(readFileSync(fileOf(session), "utf8")));
     } catch {
@@ -33,7 +33,7 @@ export function createTodo(dir: string): Tool {
     }
   }
 
-  function write(session: string, items: Item[]) {
+  function write(session: string, items: TodoItem[]) {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
     const file = fileOf(session);
     writeFileSync(`${file}.tmp`, JSON.stringify(items), { mode: 0o600 });

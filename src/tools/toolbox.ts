@@ -21,13 +21,13 @@ import { bundledRipgrep } from "./files/ripgrep.ts";
 import { createFileTools } from "./files/tools.ts";
 import { createMcp, type Mcp, type McpOptions } from "./mcp/tools.ts";
 import { hostPattern, PRESETS } from "./sandbox/hosts.ts";
-import { type Choice, chooseSandbox } from "./sandbox/sandbox.ts";
+import { chooseSandbox, type SandboxChoice } from "./sandbox/sandbox.ts";
 import { createSchedule } from "./schedule.ts";
 import { createSessionSearch } from "./session-search.ts";
 import { ownerHere, probeSandbox, run, sweepOrphans } from "./shell/exec.ts";
 import { USUAL_LIMITS } from "./shell/limits.ts";
 import { createPlaces } from "./shell/session-dirs.ts";
-import { createTerminal, type Terminal } from "./shell/terminal.ts";
+import { createTerminal, type TerminalTool } from "./shell/terminal.ts";
 import { createSkillView } from "./skill-view.ts";
 import { createSnapshots, type Snapshots } from "./snapshots/snapshots.ts";
 import { createTodo } from "./todo.ts";
@@ -83,8 +83,8 @@ export type Toolbox = {
   endBackground(session: string): Promise<void>;
   /** Brings files back to before a turn. */
   restoreFiles: Snapshots["restore"];
-  forget: Terminal["forget"];
-  sweep: Terminal["sweep"];
+  forget: TerminalTool["forget"];
+  sweep: TerminalTool["sweep"];
   callMcp: Mcp["call"];
   close(): Promise<void>;
 };
@@ -230,7 +230,7 @@ const allowedHosts = (texts: readonly string[]): string[] =>
   });
 
 /** Which sandbox is in force here, if any. */
-export async function pickSandbox({ home, workspace, terminal }: Where): Promise<Choice> {
+export async function pickSandbox({ home, workspace, terminal }: ToolDirs): Promise<SandboxChoice> {
   return chooseSandbox({
     mode: terminal.sandbox,
     probe: terminal.sandbox === "off" ? { usable: false, why: "it is off" } : await probeSandbox(),
@@ -240,9 +240,11 @@ export async function pickSandbox({ home, workspace, terminal }: Where): Promise
     path: process.env.PATH ?? "",
   });
 }
-type Where = Pick<ToolboxOptions, "home" | "workspace"> & { terminal: Omit<ToolboxOptions["terminal"], "timeoutMs"> };
+type ToolDirs = Pick<ToolboxOptions, "home" | "workspace"> & {
+  terminal: Omit<ToolboxOptions["terminal"], "timeoutMs">;
+};
 
-function sandboxLine(choice: Choice): string {
+function sandboxLine(choice: SandboxChoice): string {
   if (choice.sandbox) return "Commands run in a sandbox.";
   if (choice.refuse) return `Commands do not run: ${choice.why}.`;
   return `Commands run without a sandbox, with all that you can do: ${choice.why}. hermes doctor says what mends it.`;

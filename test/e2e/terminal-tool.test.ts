@@ -15,14 +15,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Gate, Tool, ToolCall } from "../../src/core/ports.ts";
-import { type Choice, chooseSandbox } from "../../src/tools/sandbox/sandbox.ts";
+import { chooseSandbox, type SandboxChoice } from "../../src/tools/sandbox/sandbox.ts";
 import { ownerHere, probeSandbox } from "../../src/tools/shell/exec.ts";
-import { createTerminal, type Judgement, type Terminal, type TerminalOptions } from "../../src/tools/shell/terminal.ts";
+import {
+  type CommandJudgement,
+  createTerminal,
+  type TerminalOptions,
+  type TerminalTool,
+} from "../../src/tools/shell/terminal.ts";
 import { marked, until } from "../fakes/shapes.ts";
 import { needs } from "../needs.ts";
 
 const probe = await probeSandbox();
-const NONE: Choice = { sandbox: null, why: "not wanted", refuse: false };
+const NONE: SandboxChoice = { sandbox: null, why: "not wanted", refuse: false };
 
 let dir: string;
 let home: string;
@@ -31,8 +36,8 @@ let told: { session: string; text: string }[];
 let onTold: () => void;
 let asked: { command: string; cwd: string }[];
 let kept: { command: string; cwd: string }[];
-let answer: (command: string) => Judgement;
-let open: Terminal[];
+let answer: (command: string) => CommandJudgement;
+let open: TerminalTool[];
 beforeEach(() => {
   dir = realpathSync(mkdtempSync(join(tmpdir(), "hermes-terminal-")));
   [home, workspace] = ["home", "work"].map((name) => join(dir, name)) as [string, string];
@@ -52,7 +57,7 @@ afterEach(async () => {
   expect(left).toEqual([]);
 });
 
-const boxed = (): Choice =>
+const boxed = (): SandboxChoice =>
   chooseSandbox({ mode: "required", probe, writable: [workspace], homes: { hermes: home, user: join(dir, "user") } });
 
 function terminal(more: Partial<TerminalOptions> = {}) {

@@ -4,7 +4,7 @@ import type { Runtime } from "../../src/core/runtime.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { clock } from "../../src/platform/clock.ts";
 import { type ApiOptions, type ServedApi, serveApi } from "../../src/surfaces/http/server/api.ts";
-import type { Route, Settings } from "../../src/surfaces/http/server/route.ts";
+import type { ApiSettings, Route } from "../../src/surfaces/http/server/route.ts";
 import type { MemoryStore } from "./memory-store.ts";
 import { type Asked, type Booted, type BootOptions, bootEngine, type Desk, scriptedModel } from "./scripted.ts";
 
@@ -14,7 +14,7 @@ export type StartOptions = Pick<
   BootOptions,
   "tools" | "disk" | "between" | "limits" | "rules" | "announce" | "modelNamed"
 > & {
-  settings?: Partial<Settings>;
+  settings?: Partial<ApiSettings>;
   server?: Partial<Pick<ApiOptions, "origins" | "names" | "rateLimit" | "key" | "host" | "more">>;
   /** False: as while the runtime still starts. */
   opened?: boolean;

@@ -19,7 +19,7 @@ import type {
 import type { AcceptRequest, Receipt } from "../../src/core/runtime.ts";
 import type { Delivery, Entry, Outcome, Rules } from "../../src/core/session.ts";
 import type { Store } from "../../src/core/store.ts";
-import type { Limits } from "../../src/engine/dispatch.ts";
+import type { EngineLimits } from "../../src/engine/dispatch.ts";
 import { createEngine, type Engine } from "../../src/engine/engine.ts";
 import { asStore, createMemoryStore, type MemoryStore } from "./memory-store.ts";
 
@@ -233,7 +233,7 @@ export type BootOptions = {
   tools?: Tool[];
   channel?: Channel | null;
   memory?: Memory | null;
-  limits?: Partial<Limits>;
+  limits?: Partial<EngineLimits>;
   rules?: Partial<Rules>;
   announce?: readonly string[];
   observe?: (session: string, entries: readonly Entry[]) => void;
@@ -254,7 +254,7 @@ export type Booted = {
   kill(): void;
 };
 
-export const LIMITS: Limits = {
+export const LIMITS: EngineLimits = {
   turns: 10,
   inbox: 5,
   text: 1_000,
@@ -269,7 +269,7 @@ export async function bootEngine(options: BootOptions = {}): Promise<Booted> {
   const { disk = createMemoryStore(), clock = handClock(), model = scriptedModel(), tools = [] } = options;
   const { channel = null, memory = null, between = (store) => store } = options;
   const rules: Rules = { iterations: 5, recoveries: 3, parallel: 4, memory: memory?.writers ?? [], ...options.rules };
-  const limits: Limits = { ...LIMITS, ...options.limits };
+  const limits: EngineLimits = { ...LIMITS, ...options.limits };
   const logs: Booted["logs"] = [];
   const log = (level: string, event: string, fields: Record<string, unknown> = {}) => {
     logs.push({ level, event, fields });

@@ -36,6 +36,10 @@ describe("the source is a star around core", () => {
     expect(breaches(handmadeKeys)).toEqual([]);
   });
 
+  it("has no two types of one name, except that each file may have its own Options and Args", () => {
+    expect(sharedNames(files)).toEqual([]);
+  });
+
   it("never links signals with AbortSignal.any, which leaks on a long-lived one", () => {
     expect(breaches(leakySignals)).toEqual([]);
   });
@@ -142,6 +146,15 @@ describe("the rules can fail", () => {
     "`${session}/child/${turn}`",
   ])("a session key made by hand: %s", (source) => {
     expect(handmadeKeys("src/tools/delegate.ts", source)).toHaveLength(1);
+  });
+
+  it("two types of one name", () => {
+    const declares = (path: string, name: string) => ({ path, source: `export type ${name} = 1;\n` });
+    const two = [declares("src/core/turn.ts", "Place"), declares("src/tools/box.ts", "Place")];
+    expect(sharedNames(two)).toHaveLength(1);
+    expect(
+      sharedNames([declares("src/core/run.ts", "RunStatus"), declares("src/client/client.ts", "RunStatus")]),
+    ).toEqual([]);
   });
 
   it("a file too long, a leaking signal", () => {
@@ -310,6 +323,18 @@ function doorsIn(source: string): string[] {
 function tooLong(path: string, source: string): string[] {
   const lines = source.split("\n").length - 1;
   return lines > 500 ? [`${path} has ${lines} lines`] : [];
+}
+
+/** The client is a package of its own: its users know the API's names. */
+function sharedNames(sources: readonly { path: string; source: string }[]): string[] {
+  const homes = new Map<string, string[]>();
+  for (const { path, source } of sources)
+    if (!path.startsWith("src/client/"))
+      for (const [, name = ""] of codeOf(source).matchAll(/^(?:export )?(?:type|interface) (\w+)/gm))
+        homes.set(name, [...(homes.get(name) ?? []), path]);
+  return [...homes].flatMap(([name, paths]) =>
+    paths.length > 1 && name !== "Options" && name !== "Args" ? [`${name}: ${paths.join(", ")}`] : [],
+  );
 }
 
 function untyped(path: string, source: string): string[] {

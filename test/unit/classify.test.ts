@@ -2,7 +2,7 @@
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { FaultKind, Hear, ModelRequest, ModelResult } from "../../src/core/ports.ts";
+import type { FaultKind, ModelRequest, ModelResult, ModelSink } from "../../src/core/ports.ts";
 import { createModel } from "../../src/llm/provider.ts";
 import { type FakeLlm, startFakeLlm } from "../fakes/llm/server.ts";
 
@@ -24,7 +24,7 @@ type Provider = "openai-compatible" | "openai" | "anthropic";
 async function ask(provider: Provider, told: { status: number; body: string; headers?: Record<string, string> }) {
   llm.script({ fault: told });
   const heard = { text: "", reasoning: "", signs: 0 };
-  const hear: Hear = {
+  const hear: ModelSink = {
     text: (text) => void (heard.text += text),
     reasoning: (text) => void (heard.reasoning += text),
     alive: () => void heard.signs++,

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { afterEach, expect, it, test } from "vitest";
 import { ConfigError } from "../../src/core/errors.ts";
 import { createHttpMemory } from "../../src/memory/http.ts";
-import type { MemoryProvider, Told } from "../../src/memory/provider.ts";
+import type { MemoryProvider, RememberedTurn } from "../../src/memory/provider.ts";
 
 type Seen = { method: string; url: string; headers: IncomingMessage["headers"]; body: unknown };
 const open: { server: Server; provider: MemoryProvider | null }[] = [];
@@ -39,7 +39,13 @@ const json = (response: ServerResponse, body: unknown, status = 200) =>
   response.writeHead(status).end(JSON.stringify(body));
 
 const WHOSE = { scope: "telegram:7", session: "agent:main:telegram:dm:7" };
-const TOLD: Told = { key: "key 1", turn: "run_1", outcome: "completed", user: "what is up", assistant: "the sky" };
+const TOLD: RememberedTurn = {
+  key: "key 1",
+  turn: "run_1",
+  outcome: "completed",
+  user: "what is up",
+  assistant: "the sky",
+};
 const never = () => new AbortController().signal;
 
 test("a turn is sent under its key, with the token, to the configured address only", async () => {

@@ -3,11 +3,11 @@ import { describe, expect, it } from "vitest";
 import type { Replay } from "../../src/core/session.ts";
 import type { Message } from "../../src/core/transcript.ts";
 import { asksToKeep, dialectOf, makerOf } from "../../src/llm/dialect.ts";
-import { type Reader, toPrompt } from "../../src/llm/prompt.ts";
+import { type PromptReader, toPrompt } from "../../src/llm/prompt.ts";
 import { noteAnswer } from "../../src/llm/replay.ts";
 
-const READER: Reader = { provider: "anthropic", maker: "me", dialect: "plain", without: [] };
-const prompt = (messages: Message[], reader: Partial<Reader> = {}) =>
+const READER: PromptReader = { provider: "anthropic", maker: "me", dialect: "plain", without: [] };
+const prompt = (messages: Message[], reader: Partial<PromptReader> = {}) =>
   toPrompt({ system: "", messages }, { ...READER, ...reader });
 const user = (text: string): Message => ({ role: "user", text });
 const uses = (...ids: string[]): Message => ({
@@ -16,7 +16,7 @@ const uses = (...ids: string[]): Message => ({
   calls: ids.map((id) => ({ id, tool: "look", args: {} })),
 });
 const gives = (call: string): Message => ({ role: "tool", call, tool: "look", outcome: "ok", text: "seen" });
-const idsIn = (messages: Message[], reader: Partial<Reader> = {}) =>
+const idsIn = (messages: Message[], reader: Partial<PromptReader> = {}) =>
   prompt(messages, reader).flatMap(({ content }) =>
     typeof content === "string" ? [] : content.flatMap((part) => ("toolCallId" in part ? [part.toolCallId] : [])),
   );
@@ -110,7 +110,7 @@ describe("reasoning", () => {
     calls: [{ id: "x", tool: "look", args: {} }],
     replay,
   };
-  const kinds = (message: Message, reader: Partial<Reader> = {}) =>
+  const kinds = (message: Message, reader: Partial<PromptReader> = {}) =>
     prompt([user("go"), message], reader)
       .filter(({ role }) => role === "assistant")
       .flatMap(({ content }) => (typeof content === "string" ? [] : content.map(({ type }) => type)));

@@ -19,10 +19,10 @@ import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Clock } from "../../src/core/ports.ts";
 import { clock as realClock } from "../../src/platform/clock.ts";
-import type { Look } from "../../src/skills/disk.ts";
+import type { DiskLook } from "../../src/skills/disk.ts";
 import { headerOf } from "../../src/skills/header.ts";
 import { openSkills } from "../../src/skills/open.ts";
-import { createSkills, type Skills, type Source } from "../../src/skills/skills.ts";
+import { createSkills, type SkillSource, type Skills } from "../../src/skills/skills.ts";
 import { openTrust, type Trust } from "../../src/skills/trust.ts";
 import { listSkills, showSkill, skillLines, trustSkills, untrustSkills } from "../../src/surfaces/cli/skills.ts";
 import { skillRoutes } from "../../src/surfaces/http/runtime/skills.ts";
@@ -442,7 +442,7 @@ describe("skill_view", () => {
 });
 
 describe("a source that hangs", () => {
-  const found = (name: string): Look => ({ skills: [{ name, description: "x", folder: "/nowhere" }], notes: [] });
+  const found = (name: string): DiskLook => ({ skills: [{ name, description: "x", folder: "/nowhere" }], notes: [] });
   const never = new Promise<never>(() => {});
 
   /** A clock whose sleeps end when the test says so. */
@@ -462,10 +462,10 @@ describe("a source that hangs", () => {
   const seen = async ({ list }: Skills) => (await list()).skills.map(({ name }) => name);
 
   it("is waited for 300 ms and once; the others are used, and what comes late is used next time", async () => {
-    const late = Promise.withResolvers<Look>();
-    const slow = vi.fn<Source["look"]>(() => late.promise);
+    const late = Promise.withResolvers<DiskLook>();
+    const slow = vi.fn<SkillSource["look"]>(() => late.promise);
     const { clock, asleep } = handClock();
-    const sources: Source[] = [
+    const sources: SkillSource[] = [
       { origin: "user", look: async () => found("mine") },
       { origin: "workspace", look: slow },
     ];
@@ -486,12 +486,12 @@ describe("a source that hangs", () => {
   });
 
   it("keeps what was known of it, also when it fails", async () => {
-    const looks: (() => Promise<Look>)[] = [
+    const looks: (() => Promise<DiskLook>)[] = [
       async () => found("known"),
       async () => Promise.reject(new Error("EIO: disk on fire")),
       () => never,
     ];
-    const source: Source = { origin: "user", look: () => (looks.shift() ?? (() => never))() };
+    const source: SkillSource = { origin: "user", look: () => (looks.shift() ?? (() => never))() };
     const { clock, asleep } = handClock();
     const one = createSkills({ sources: [source], clock, log });
     expect(await seen(one)).toEqual(["known"]);
@@ -522,7 +522,7 @@ describe("a source that hangs", () => {
   });
 
   it("is not looked through by two at once, however many ask", async () => {
-    const look = vi.fn<Source["look"]>(async () => found("a"));
+    const look = vi.fn<SkillSource["look"]>(async () => found("a"));
     const one = createSkills({ sources: [{ origin: "user", look }], clock: patient, log });
     await Promise.all(Array.from({ length: 50 }, () => one.index()));
     expect(look).toHaveBeenCalledTimes(1);

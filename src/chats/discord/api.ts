@@ -2,7 +2,7 @@
 import { REST, type RouteLike } from "@discordjs/rest";
 import { z } from "zod";
 import { SendFault } from "../../core/chat.ts";
-import { type Calls, unanswered } from "../shared/calls.ts";
+import { type ApiCalls, unanswered } from "../shared/calls.ts";
 
 type Arguments = { body?: unknown; query?: URLSearchParams; auth?: boolean };
 export type DiscordApi = {
@@ -17,7 +17,7 @@ const TIMEOUT_MS = 60_000;
 export function openApi(given: {
   token: string;
   apiRoot: string | undefined;
-  calls: Calls;
+  calls: ApiCalls;
   /** Discord has answered. */
   alive(): void;
 }): DiscordApi {

@@ -22,7 +22,7 @@ type Options = {
   log: Log;
   random: Random;
 };
-type Subscription = { stop(): Promise<void>; close(): Promise<void> };
+type DiscordSubscription = { stop(): Promise<void>; close(): Promise<void> };
 
 const platform = "discord";
 /** Five in five seconds for a channel, and what we send counts as well. */
@@ -42,7 +42,7 @@ export function createDiscord({ token, apiRoot, cursors: store, clock, log, rand
   const calls = openCalls(clock);
   const api = openApi({ token, apiRoot, calls, alive });
   const never = new AbortController().signal;
-  let subscription: Subscription | null = null;
+  let subscription: DiscordSubscription | null = null;
 
   async function start(handler: InboundHandler): Promise<void> {
     const lanes = openLanes({ platform, clock, random, log });

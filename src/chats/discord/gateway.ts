@@ -18,7 +18,7 @@ import {
 import { z } from "zod";
 import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log, Random } from "../../core/ports.ts";
-import { type Connection, type End, keepConnected } from "../shared/reconnect.ts";
+import { type ChatConnection, type End, keepConnected } from "../shared/reconnect.ts";
 import { type DiscordApi, faultOf, isUnauthorized } from "./api.ts";
 
 type Options = {
@@ -58,7 +58,7 @@ const NO_INTENT =
   "Gateway Intents on the Bot page of your application (discord.com/developers/applications).";
 const FINAL: Partial<Record<number, string>> = { 4004: WRONG_TOKEN, 4013: NO_INTENT, 4014: NO_INTENT };
 
-export function openGateway(options: Options): Connection {
+export function openGateway(options: Options): ChatConnection {
   const { token, api, clock, random, log, changed } = options;
   let identifiedAt = Number.NEGATIVE_INFINITY;
   let bot: APIGatewayBotInfo | null = null;

@@ -6,7 +6,7 @@ import type {
   APIUser,
 } from "discord-api-types/v10";
 import type { Attachment, InboundMessage, Person, Place } from "../../core/chat.ts";
-import type { Calls } from "../shared/calls.ts";
+import type { ApiCalls } from "../shared/calls.ts";
 
 export type DiscordBot = {
   id: string;
@@ -23,7 +23,7 @@ const THREADS = new Set([10, 11, 12]);
 export const isFromPerson = ({ author, type, webhook_id }: APIMessage): boolean =>
   !author.bot && !author.system && webhook_id === undefined && FROM_PERSONS.has(type);
 
-export function inboundMessage(message: APIMessage, place: Place, me: DiscordBot, calls: Calls): InboundMessage {
+export function inboundMessage(message: APIMessage, place: Place, me: DiscordBot, calls: ApiCalls): InboundMessage {
   const { id, author, content, mentions, mention_roles, referenced_message, flags = 0, attachments } = message;
   const addressed =
     place.kind === "dm" ||
@@ -46,7 +46,7 @@ export function inboundMessage(message: APIMessage, place: Place, me: DiscordBot
   };
 }
 
-function attachmentOf(file: APIAttachment, voice: boolean, calls: Calls): Attachment {
+function attachmentOf(file: APIAttachment, voice: boolean, calls: ApiCalls): Attachment {
   const { filename, content_type: mime = "application/octet-stream", size, url } = file;
   return {
     kind: voice ? "voice" : mime.startsWith("image/") ? "photo" : "file",
@@ -60,9 +60,9 @@ function attachmentOf(file: APIAttachment, voice: boolean, calls: Calls): Attach
   };
 }
 
-type Channel = { id: string; type: number; parent_id?: string | null | undefined };
+type DiscordChannel = { id: string; type: number; parent_id?: string | null | undefined };
 
-export function placeOf({ id, type, parent_id }: Channel, guild: string | undefined): Place {
+export function placeOf({ id, type, parent_id }: DiscordChannel, guild: string | undefined): Place {
   if (guild === undefined) return { kind: "dm", chat: id };
   if (THREADS.has(type) && parent_id) return { kind: "thread", chat: parent_id, thread: id };
   return { kind: "channel", chat: id };

@@ -14,7 +14,7 @@ import {
 import { z } from "zod";
 import type { InboundHandler, Place } from "../../core/chat.ts";
 import type { Clock, Log } from "../../core/ports.ts";
-import type { Calls } from "../shared/calls.ts";
+import type { ApiCalls } from "../shared/calls.ts";
 import type { Lanes } from "../shared/lanes.ts";
 import { recent } from "../shared/recent.ts";
 import { type DiscordApi, faultOf } from "./api.ts";
@@ -46,7 +46,7 @@ const FETCH_EVERY_MS = 40;
 
 type Options = {
   api: DiscordApi;
-  calls: Calls;
+  calls: ApiCalls;
   lanes: Lanes;
   cursors: Cursors;
   clock: Clock;

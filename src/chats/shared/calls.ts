@@ -6,18 +6,23 @@ import type { Clock } from "../../core/ports.ts";
 import { linked } from "../../core/wait.ts";
 import { failAfter } from "../../platform/capped.ts";
 
-type Asked = { method?: string; headers?: Record<string, string>; body?: string | null; signal?: AbortSignal | null };
+type ApiRequest = {
+  method?: string;
+  headers?: Record<string, string>;
+  body?: string | null;
+  signal?: AbortSignal | null;
+};
 
-export type Calls = {
+export type ApiCalls = {
   /** Of an answer's body, `most` bytes can be read. */
-  fetch(url: string, asked?: Asked, most?: number): Promise<Response>;
+  fetch(url: string, asked?: ApiRequest, most?: number): Promise<Response>;
   /** Runs `call` with a signal that also ends it when no answer comes. Throws a SendFault if it need not begin at all. */
   within<T>(signal: AbortSignal, call: (signal: AbortSignal) => Promise<T>, limitMs?: number): Promise<T>;
   /** At most `most` bytes, counted while they come. */
-  load(url: string, headers: Record<string, string>, most: number, signal: AbortSignal): Promise<Loaded>;
+  load(url: string, headers: Record<string, string>, most: number, signal: AbortSignal): Promise<LoadedBody>;
   close(): Promise<void>;
 };
-type Loaded = { bytes: Uint8Array; mime: string };
+type LoadedBody = { bytes: Uint8Array; mime: string };
 
 const ANSWER_MS = 30_000;
 const DOWNLOAD_MS = 300_000;
@@ -25,18 +30,18 @@ const DOWNLOAD_MS = 300_000;
 const LONGEST_ANSWER = 32_000_000;
 
 /** Loaded with the first call: undici takes 75 ms, and most processes talk to no platform. */
-export function openCalls(clock: Clock): Calls {
+export function openCalls(clock: Clock): ApiCalls {
   let opening: ReturnType<typeof pool> | null = null;
   let closed = false;
 
-  const fetch: Calls["fetch"] = async (url, asked = {}, most = LONGEST_ANSWER) => {
+  const fetch: ApiCalls["fetch"] = async (url, asked = {}, most = LONGEST_ANSWER) => {
     if (closed) throw new SendFault("no", "the connection was closed");
     opening ??= pool();
     const { fetch, agent } = await opening;
     return failAfter(most, await fetch(url, { redirect: "error", ...asked, dispatcher: agent }));
   };
 
-  const within: Calls["within"] = async (signal, call, limitMs = ANSWER_MS) => {
+  const within: ApiCalls["within"] = async (signal, call, limitMs = ANSWER_MS) => {
     if (signal.aborted) throw new SendFault("no", "it was no longer wanted");
     const cut = linked([signal], { clock, ms: limitMs });
     try {
@@ -50,7 +55,7 @@ export function openCalls(clock: Clock): Calls {
     fetch,
     within,
     load: (url, headers, most, signal) => {
-      const download = async (signal: AbortSignal): Promise<Loaded> => {
+      const download = async (signal: AbortSignal): Promise<LoadedBody> => {
         const answer = await fetch(url, { headers, signal }, most);
         if (!answer.ok) throw new Error(`the platform answered ${answer.status}`);
         return { bytes: await answer.bytes(), mime: answer.headers.get("content-type") ?? "" };

@@ -7,7 +7,7 @@ import { MODES } from "../../core/session.ts";
 import type { Notes } from "../../core/store.ts";
 import { ids, oneOf, webAddress } from "../../platform/setting-kinds.ts";
 
-export type Channel<Settings extends z.ZodType = z.ZodType> = {
+export type ChatChannel<Settings extends z.ZodType = z.ZodType> = {
   /** As its people write it. */
   label: string;
   /** Who is at the other end. `people`: the configuration lists who may talk, and one process has the token. `program`: whoever
@@ -47,4 +47,5 @@ export const peopleSettings = (shape: RegExp, needs: string) => ({
 });
 
 /** Keeps the type of the settings, which a plain annotation would lose. */
-export const defineChannel = <Settings extends z.ZodType>(channel: Channel<Settings>): Channel<Settings> => channel;
+export const defineChannel = <Settings extends z.ZodType>(channel: ChatChannel<Settings>): ChatChannel<Settings> =>
+  channel;

@@ -1,6 +1,6 @@
 // Markdown in the parts that dialects differ in: fenced code, tables, and lines of everything else.
 
-export type Part =
+export type MarkdownPart =
   | { kind: "code"; language: string; text: string }
   | { kind: "table"; text: string }
   | { kind: "line"; text: string };
@@ -9,9 +9,9 @@ const FENCE = /^\s{0,3}(`{3,}|~{3,})\s*([^\s`]*)[^`]*$/;
 const RULE = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
 
 /** A fence that nobody closed ends with the text. */
-export function partsOf(markdown: string): Part[] {
+export function partsOf(markdown: string): MarkdownPart[] {
   const lines = markdown.split("\n");
-  const parts: Part[] = [];
+  const parts: MarkdownPart[] = [];
   for (let at = 0; at < lines.length; at++) {
     const line = lines[at] ?? "";
     const [, fence = "", language = ""] = FENCE.exec(line) ?? [];

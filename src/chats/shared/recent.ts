@@ -1,9 +1,9 @@
 import { createBounded } from "../../core/bounded.ts";
 
-export type Recent = { has(name: string): boolean; add(name: string): void };
+export type RecentIds = { has(name: string): boolean; add(name: string): void };
 
 /** Remembers the newest names, so many of them. */
-export function recent(most: number): Recent {
+export function recent(most: number): RecentIds {
   const names = createBounded<true>(most);
   return { has: (name) => names.get(name) ?? false, add: (name) => names.set(name, true) };
 }

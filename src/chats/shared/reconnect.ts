@@ -3,7 +3,7 @@ import { ConfigError, messageOf } from "../../core/errors.ts";
 import type { Clock, Log, Random } from "../../core/ports.ts";
 import { pause } from "./pause.ts";
 
-export type Connection = {
+export type ChatConnection = {
   /** Resolves when it is connected or has failed for now; rejects with a ConfigError when none ever will. */
   start(): Promise<void>;
   /** Resolves when nothing of it is left. */
@@ -25,7 +25,7 @@ type Options = {
 
 const SLOW = { first: 60_000, most: 600_000 };
 
-export function keepConnected({ platform, clock, random, log, connect, changed }: Options): Connection {
+export function keepConnected({ platform, clock, random, log, connect, changed }: Options): ChatConnection {
   const over = new AbortController();
   const first = Promise.withResolvers<void>();
   let running: Promise<void> = Promise.resolve();

@@ -1,7 +1,7 @@
 // Slack's Web API: asked once, never again by itself, and what a refusal means for a message.
 import type { FetchFunction, Logger, LogLevel } from "@slack/web-api";
 import { SendFault } from "../../core/chat.ts";
-import { type Calls, unanswered } from "../shared/calls.ts";
+import { type ApiCalls, unanswered } from "../shared/calls.ts";
 
 export type SlackApi = {
   /** Throws what Slack's library throws; see `faultOf`. */
@@ -11,7 +11,7 @@ export type SlackApi = {
 type Options = {
   token: string;
   apiRoot: string;
-  calls: Calls;
+  calls: ApiCalls;
   /** Slack has answered. */
   alive(): void;
 };
@@ -34,7 +34,7 @@ export const onceAt = (slackApiUrl: string) => ({
 });
 
 export const fetchFor =
-  (calls: Calls, signal: AbortSignal, alive: () => void): FetchFunction =>
+  (calls: ApiCalls, signal: AbortSignal, alive: () => void): FetchFunction =>
   async (url, { method = "GET", headers = {}, body } = {}) => {
     const answer = await calls.fetch(String(url), {
       method,

@@ -1,7 +1,7 @@
 // From Slack's events to inbound messages.
 import { z } from "zod";
 import type { Attachment, Place } from "../../core/chat.ts";
-import type { Calls } from "../shared/calls.ts";
+import type { ApiCalls } from "../shared/calls.ts";
 
 const file = z.object({
   name: z.string().nullish(),
@@ -123,7 +123,7 @@ async function reference(inside: string, nameOf: (user: string) => Promise<strin
 
 export function attachmentsOf(
   { files }: SlackMessage,
-  means: { token: string; apiRoot: string; calls: Calls },
+  means: { token: string; apiRoot: string; calls: ApiCalls },
 ): Attachment[] {
   return (files ?? []).map(({ name, mimetype, subtype, size, url_private, url_private_download = url_private }) => {
     const mime = mimetype ?? "application/octet-stream";

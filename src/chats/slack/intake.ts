@@ -3,7 +3,7 @@
 import type { InboundHandler, InboundMessage, Person, Place } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log } from "../../core/ports.ts";
-import type { Calls } from "../shared/calls.ts";
+import type { ApiCalls } from "../shared/calls.ts";
 import type { Lanes } from "../shared/lanes.ts";
 import { recent } from "../shared/recent.ts";
 import { reasonOf, type SlackApi } from "./api.ts";
@@ -31,7 +31,7 @@ type Options = {
   token: string;
   apiRoot: string;
   api: SlackApi;
-  calls: Calls;
+  calls: ApiCalls;
   lanes: Lanes;
   clock: Clock;
   log: Log;

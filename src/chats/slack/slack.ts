@@ -18,7 +18,7 @@ type Options = {
   log: Log;
   random: Random;
 };
-type Subscription = { sent(channel: string, ts: string): void; stop(): Promise<void>; close(): Promise<void> };
+type SlackSubscription = { sent(channel: string, ts: string): void; stop(): Promise<void>; close(): Promise<void> };
 
 const platform = "slack";
 /** Of the 4,000 that Slack shows well, and takes in an edit. */
@@ -39,7 +39,7 @@ export function createSlack(options: Options): Chat {
   };
   const calls = openCalls(clock);
   const api = openApi({ token: botToken, apiRoot, calls, alive });
-  let subscription: Subscription | null = null;
+  let subscription: SlackSubscription | null = null;
 
   async function start(handler: InboundHandler): Promise<void> {
     let me: SlackBot = { user: "", bot: "" };
@@ -103,7 +103,7 @@ export function createSlack(options: Options): Chat {
   async function written(
     method: Writing,
     where: object,
-    { text, blocks }: Content,
+    { text, blocks }: SlackContent,
     signal: AbortSignal,
   ): Promise<unknown> {
     try {
@@ -143,10 +143,10 @@ export function createSlack(options: Options): Chat {
 }
 
 type Writing = "chat.postMessage" | "chat.update";
-type Content = { text: string; blocks: object[] };
+type SlackContent = { text: string; blocks: object[] };
 
 /** In blocks only where there are buttons, or where the text alone has no room. */
-function contentOf({ text, buttons = [] }: OutboundMessage, most: number): Content {
+function contentOf({ text, buttons = [] }: OutboundMessage, most: number): SlackContent {
   const mrkdwn = slackMrkdwn(text);
   if (buttons.length === 0 && mrkdwn.length <= most) return { text: mrkdwn, blocks: [] };
   const words = sections(mrkdwn, SECTION).map((text) => ({ type: "section", text: { type: "mrkdwn", text } }));

@@ -2,8 +2,8 @@
 // that fails it throws where nobody can catch it, and the process ends.
 import type { Socket } from "node:net";
 import type { Clock, Log, Random } from "../../core/ports.ts";
-import type { Calls } from "../shared/calls.ts";
-import { type Connection, type End, keepConnected } from "../shared/reconnect.ts";
+import type { ApiCalls } from "../shared/calls.ts";
+import { type ChatConnection, type End, keepConnected } from "../shared/reconnect.ts";
 import { faultOf, fetchFor, onceAt, quiet, REFUSED, reasonOf } from "./api.ts";
 
 /** Something that Slack wants acknowledged. */
@@ -12,7 +12,7 @@ export type Envelope = { type: string; body: unknown; ack(): Promise<void> };
 type Options = {
   appToken: string;
   apiRoot: string;
-  calls: Calls;
+  calls: ApiCalls;
   clock: Clock;
   random: Random;
   log: Log;
@@ -31,7 +31,7 @@ const APP_TOKEN =
 const BOT_TOKEN = "Set SLACK_BOT_TOKEN to the Bot User OAuth Token (xoxb-…) from OAuth & Permissions of your app";
 const WHERE = "(api.slack.com/apps)";
 
-export function openSocket(options: Options): Connection {
+export function openSocket(options: Options): ChatConnection {
   const { appToken, apiRoot, calls, clock, random, log, alive, changed } = options;
 
   async function connect(onState: (connected: boolean) => void, signal: AbortSignal): Promise<End> {

@@ -8,7 +8,7 @@ export type TelegramEvent =
   | { kind: "press"; press: ButtonPress; query: string };
 
 /** What the words of a message are read against. */
-export type Reader = {
+export type UpdateReader = {
   me: { id: number; username: string };
   /** The names in our menu: in a group with one bot people send them without its name. */
   offered: ReadonlySet<string>;
@@ -16,7 +16,7 @@ export type Reader = {
 };
 
 /** Of what a person did. Undefined: nothing for the handler. */
-export function eventOf(update: Update, reader: Reader): TelegramEvent | undefined {
+export function eventOf(update: Update, reader: UpdateReader): TelegramEvent | undefined {
   if (update.callback_query) return pressOf(update.callback_query);
   const message = update.message ?? update.edited_message;
   const inbound = message && inboundMessage(message, reader);
@@ -37,7 +37,7 @@ export function joined([first, ...others]: [InboundMessage, ...InboundMessage[]]
   };
 }
 
-function inboundMessage(message: Message, reader: Reader): InboundMessage | undefined {
+function inboundMessage(message: Message, reader: UpdateReader): InboundMessage | undefined {
   const { from, chat, sender_chat } = message;
   // A chat that speaks for itself, as anonymous admins and linked channels do, is nobody whom an allow list could name.
   if (!from || from.is_bot || sender_chat || chat.type === "channel") return undefined;
@@ -61,10 +61,10 @@ const personOf = ({ id, first_name, last_name }: User): Person => ({
   name: last_name ? `${first_name} ${last_name}` : first_name,
 });
 
-type Placed = Pick<Message, "chat"> & { message_thread_id?: number; is_topic_message?: boolean };
+type PlacedMessage = Pick<Message, "chat"> & { message_thread_id?: number; is_topic_message?: boolean };
 
 /** A reply in a supergroup has a thread too; only a forum's topic is one that can be written to. */
-function placeOf({ chat, message_thread_id: thread, is_topic_message: isTopic }: Placed): Place {
+function placeOf({ chat, message_thread_id: thread, is_topic_message: isTopic }: PlacedMessage): Place {
   if (chat.type === "private") return { kind: "dm", chat: String(chat.id) };
   if (isTopic && thread !== undefined) return { kind: "thread", chat: String(chat.id), thread: String(thread) };
   return { kind: "group", chat: String(chat.id) };
@@ -77,7 +77,7 @@ const isReplyTo = ({ reply_to_message: replied }: Message, me: number) =>
 /** `named`: it is meant for us by its words. `others`: it is a command to another bot. */
 type Words = { text: string; named: boolean; others: boolean };
 
-function readWords(content: string, entities: MessageEntity[], { me, offered }: Reader): Words {
+function readWords(content: string, entities: MessageEntity[], { me, offered }: UpdateReader): Words {
   const [first] = entities;
   const wordsOf = ({ offset, length }: MessageEntity) => content.slice(offset, offset + length);
   const mentionsUs = (entity: MessageEntity) =>
@@ -98,11 +98,16 @@ function readWords(content: string, entities: MessageEntity[], { me, offered }: 
 
 const isName = (given: string, name: string) => given.toLowerCase() === name.toLowerCase();
 
-type File = { file_id: string; file_size?: number; mime_type?: string; file_name?: string };
+type TelegramFile = { file_id: string; file_size?: number; mime_type?: string; file_name?: string };
 
-function attachmentsOf(message: Message, { load }: Reader): Attachment[] {
+function attachmentsOf(message: Message, { load }: UpdateReader): Attachment[] {
   const { photo, voice, audio, video, video_note: round, animation, document } = message;
-  const attached = (kind: Attachment["kind"], file: File | undefined, name: string, mime: string): Attachment[] => {
+  const attached = (
+    kind: Attachment["kind"],
+    file: TelegramFile | undefined,
+    name: string,
+    mime: string,
+  ): Attachment[] => {
     if (!file) return [];
     const size = file.file_size ?? 0;
     return [

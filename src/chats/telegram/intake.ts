@@ -6,7 +6,7 @@ import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log, Random } from "../../core/ports.ts";
 import { openLanes } from "../shared/lanes.ts";
 import { recent } from "../shared/recent.ts";
-import { albumOf, eventOf, joined, type Reader, type TelegramEvent } from "./inbound.ts";
+import { albumOf, eventOf, joined, type TelegramEvent, type UpdateReader } from "./inbound.ts";
 
 export type Intake = {
   /** What is known already is left alone. True once all are taken; false: we stopped before. */
@@ -24,7 +24,7 @@ type Options = {
   log: Log;
   random: Random;
   handler: InboundHandler;
-  reader: Reader;
+  reader: UpdateReader;
   /** Shows the person for a moment what came of a press. */
   answer(query: string, text: string): void;
 };

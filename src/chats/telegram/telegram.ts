@@ -15,7 +15,7 @@ import type { Receive } from "../shared/channel.ts";
 import { type End, keepConnected } from "../shared/reconnect.ts";
 import { openApi, TelegramFault } from "./api.ts";
 import { rendered } from "./html.ts";
-import type { Reader } from "./inbound.ts";
+import type { UpdateReader } from "./inbound.ts";
 import { createIntake, type Intake } from "./intake.ts";
 import { hookOf } from "./webhook.ts";
 
@@ -52,7 +52,7 @@ export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log,
   const api = openApi({ token, apiRoot, clock, answered });
   const line = keepConnected({ platform: PLATFORM, clock, log, random, connect, changed });
   const offered = new Set<string>();
-  const reader: Reader = { me: { id: 0, username: "" }, offered, load: api.load };
+  const reader: UpdateReader = { me: { id: 0, username: "" }, offered, load: api.load };
   let intake: Intake | null = null;
   let confirmed: number | undefined;
 

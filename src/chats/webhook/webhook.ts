@@ -28,7 +28,7 @@ export type WebhookChat = Chat & {
   /** One request, as it came. */
   receive: Receive;
 };
-type Headers = Parameters<Receive>[1];
+type SignedHeaders = Parameters<Receive>[1];
 type Received = Awaited<ReturnType<Receive>>;
 
 const AGE_MS = 300_000;
@@ -61,7 +61,7 @@ export function createWebhook({ secret, url, clock, log }: Options): WebhookChat
   const sign = (timestamp: string, body: Uint8Array | string) =>
     `sha256=${createHmac("sha256", secret).update(`${timestamp}.`).update(body).digest("hex")}`;
 
-  async function receive(raw: Uint8Array, headers: Headers): Promise<Received> {
+  async function receive(raw: Uint8Array, headers: SignedHeaders): Promise<Received> {
     const wrong = unsigned(raw, headers);
     if (wrong) return refused(401, wrong);
     const signature = String(headers["x-hermes-signature"]);
@@ -80,7 +80,7 @@ export function createWebhook({ secret, url, clock, log }: Options): WebhookChat
     }
   }
 
-  function unsigned(raw: Uint8Array, headers: Headers): string | null {
+  function unsigned(raw: Uint8Array, headers: SignedHeaders): string | null {
     const timestamp = headers["x-hermes-timestamp"];
     const given = headers["x-hermes-signature"];
     if (typeof timestamp !== "string" || typeof given !== "string" || !/^\d{1,12}$/.test(timestamp))

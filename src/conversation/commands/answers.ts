@@ -2,7 +2,7 @@
 import type { Answer, Runtime } from "../../core/runtime.ts";
 import type { Grant } from "../../core/session.ts";
 import { choiceAnswer, SCOPES } from "../choice.ts";
-import type { Command, CommandContext, Outcome, Question } from "./command.ts";
+import type { AskedQuestion, Command, CommandContext, CommandResult } from "./command.ts";
 
 export const answerCommands: readonly Command[] = [
   {
@@ -52,8 +52,8 @@ export const answerCommands: readonly Command[] = [
 /** `how` says what the words come to; null: they are no answer to this question. */
 async function answer(
   { runtime, session, by, asked: seen, mayAnswer, surface }: CommandContext,
-  how: (question: Question) => Answer | null,
-): Promise<Outcome> {
+  how: (question: AskedQuestion) => Answer | null,
+): Promise<CommandResult> {
   const asked = await seen();
   if (!asked) return { text: NOTHING_ASKED };
   const { question } = asked;
@@ -71,7 +71,7 @@ export const DECIDED = "This was decided already.";
 
 export const thanks = ({ allow }: Pick<Answer, "allow">): string => (allow ? "👍" : "👎 Not run.");
 
-const howTo = ({ kind, choices }: Question) =>
+const howTo = ({ kind, choices }: AskedQuestion) =>
   kind === "question" ? "Say /answer and your words." : `Say one of: ${choices.join(", ")}.`;
 
 /** `/grants`, `/grants revoke 2`, `/grants revoke all` */

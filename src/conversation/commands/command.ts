@@ -3,11 +3,11 @@ import type { Answer, Runtime, Status } from "../../core/runtime.ts";
 import type { Image, Mode, Task, Usage } from "../../core/session.ts";
 import type { Spent } from "../spent.ts";
 
-export type Question = Status["asking"][number];
-export type Asked = { turn: string; question: Question };
-export type Choice = { value: string; label: string; description?: string };
+export type AskedQuestion = Status["asking"][number];
+export type OpenQuestion = { turn: string; question: AskedQuestion };
+export type PickerItem = { value: string; label: string; description?: string };
 /** `name`: what a person says to mean this session. */
-export type Listed = { session: string; name: string; title: string; updatedAt: number; active: boolean };
+export type ListedSession = { session: string; name: string; title: string; updatedAt: number; active: boolean };
 
 /** What every surface gives a command to work with. */
 export type CommandContext = {
@@ -36,7 +36,7 @@ export type CommandContext = {
   /** What the person calls this session, if that is something to show. */
   name?: string;
   /** The sessions that the person can go back to, newest first. */
-  sessions(): Promise<readonly Listed[]>;
+  sessions(): Promise<readonly ListedSession[]>;
   /** The one that the person means. Null: there is no such session. */
   findSession(words: string): Promise<string | null>;
   /** A new session for the person to go on in. */
@@ -46,13 +46,13 @@ export type CommandContext = {
   /** `shown`: the surface shows by itself that the turn stops. */
   stop(scope: "turn" | "tree"): Promise<"nothing" | "ending" | "stopped" | "shown">;
   /** The question that the person sees, and the turn that asks it. */
-  asked(): Asked | null | Promise<Asked | null>;
+  asked(): OpenQuestion | null | Promise<OpenQuestion | null>;
   /** Why this person cannot give that answer; null: they can. */
-  mayAnswer(asked: Asked, given: Answer | null): string | null | Promise<string | null>;
+  mayAnswer(asked: OpenQuestion, given: Answer | null): string | null | Promise<string | null>;
   /** Titles of the tasks that work beside this session. */
   tasks(): Promise<readonly string[]>;
   /** Lets the person choose; null: they chose nothing. Not there: the surface cannot ask like that. */
-  choose?(title: string, choices: Choice[]): Promise<string | null>;
+  choose?(title: string, choices: PickerItem[]): Promise<string | null>;
 };
 export type TerminalContext = CommandContext & {
   /** Writes this session to a file. Returns its path. */
@@ -67,7 +67,7 @@ export type ChatContext = CommandContext & {
 };
 
 /** What comes of a command. Each surface shows it in its own way. */
-export type Outcome = {
+export type CommandResult = {
   /** What is answered. Markdown. */
   text?: string;
   /** Nothing was done, and why. */
@@ -82,7 +82,7 @@ export type Outcome = {
   title?: string;
 };
 
-type Row<Context> = {
+type CommandRow<Context> = {
   name: string;
   aliases?: readonly string[];
   /** What may follow the name. */
@@ -97,12 +97,12 @@ type Row<Context> = {
   admin?: true;
   /** In chats: it must not be done twice. After a crash in its middle somebody must look, or (`done`) the crash was all it wanted. */
   once?: "look" | "done";
-  run(context: Context, rest: string): Outcome | Promise<Outcome>;
+  run(context: Context, rest: string): CommandResult | Promise<CommandResult>;
 };
 /** `screen`: where a person sees the conversation as it goes on, which is the terminal and a web page. */
 export type Command =
-  | (Row<CommandContext> & { on: "everywhere" })
-  | (Row<CommandContext> & { on: "screen" })
-  | (Row<TerminalContext> & { on: "terminal" })
-  | (Row<ChatContext> & { on: "chat" });
-export type CommandOn<Context> = Row<Context> & { on: Command["on"] };
+  | (CommandRow<CommandContext> & { on: "everywhere" })
+  | (CommandRow<CommandContext> & { on: "screen" })
+  | (CommandRow<TerminalContext> & { on: "terminal" })
+  | (CommandRow<ChatContext> & { on: "chat" });
+export type CommandOn<Context> = CommandRow<Context> & { on: Command["on"] };

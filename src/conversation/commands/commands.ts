@@ -5,7 +5,7 @@
 // row cannot do over the runtime alone, its surface does for it: that is a member of the context in command.ts.
 import { aboutCommands } from "./about.ts";
 import { answerCommands } from "./answers.ts";
-import type { ChatContext, Command, CommandContext, CommandOn, Outcome, TerminalContext } from "./command.ts";
+import type { ChatContext, Command, CommandContext, CommandOn, CommandResult, TerminalContext } from "./command.ts";
 import { sessionCommands } from "./sessions.ts";
 import { turnCommands } from "./turn.ts";
 
@@ -33,7 +33,7 @@ export async function runCommand<Context extends CommandContext>(
   command: CommandOn<Context>,
   context: Context,
   rest: string,
-): Promise<Outcome> {
+): Promise<CommandResult> {
   const { name, admin, idle } = command;
   const { runtime, session, surface, isAdmin } = context;
   if (admin && !isAdmin) return { refused: "Only an admin may do that." };

@@ -1,7 +1,7 @@
 // Commands that lead from one conversation to another. Nothing is deleted: each goes on in a session of its own.
 import { shortName } from "../../core/session-key.ts";
 import { rewind, undo } from "../rewind.ts";
-import type { Choice, Command, Listed } from "./command.ts";
+import type { Command, ListedSession, PickerItem } from "./command.ts";
 
 export const NO_SESSIONS = "There are no conversations yet.";
 const LONGEST_TITLE = 200;
@@ -25,7 +25,7 @@ export const sessionCommands: readonly Command[] = [
     description: "conversations of this chat; /resume 2 goes back to the second",
     async run({ sessions, session }) {
       const rows = await sessions();
-      const line = ({ name, title, ...row }: Listed) =>
+      const line = ({ name, title, ...row }: ListedSession) =>
         `${row.session === session ? "▸" : " "} ${name}. ${title || "(no title)"}`;
       return { text: rows.map(line).join("\n") || NO_SESSIONS };
     },
@@ -106,8 +106,8 @@ export const sessionCommands: readonly Command[] = [
 
 /** Null: the person chose none. */
 export function pickSession(
-  rows: readonly Listed[],
-  choose: (title: string, choices: Choice[]) => Promise<string | null>,
+  rows: readonly ListedSession[],
+  choose: (title: string, choices: PickerItem[]) => Promise<string | null>,
   now: number,
 ): Promise<string | null> {
   const choices = rows.map(({ session, name, title, updatedAt, active }) => ({

@@ -1,11 +1,11 @@
 // The catalog in SQLite. It reads the journal's table of sessions, and removes sessions with all that is in them.
 import type { DatabaseSync } from "node:sqlite";
-import type { Catalog, Commit, SessionPage, SessionPlace, SessionSummary, Verdict } from "../../core/store.ts";
+import type { Catalog, Commit, CommitVerdict, SessionPage, SessionPlace, SessionSummary } from "../../core/store.ts";
 import { behind } from "./keys.ts";
 import type { Thread } from "./thread.ts";
 
-type Page = Required<Omit<SessionPage, "after">> & { after: SessionPlace | null };
-type Forgotten = Exclude<Verdict, "duplicate">;
+type CatalogPage = Required<Omit<SessionPage, "after">> & { after: SessionPlace | null };
+type Forgotten = Exclude<CommitVerdict, "duplicate">;
 
 /** Sessions in one transaction: the longest that a commit waits for a prune. */
 const PRUNE_AT_ONCE = 100;
@@ -46,7 +46,7 @@ export function catalogTable(
   }
 
   return {
-    sessions({ after, limit, top, active, titled, prefix }: Page): SessionSummary[] {
+    sessions({ after, limit, top, active, titled, prefix }: CatalogPage): SessionSummary[] {
       const { updatedAt, session } = after ?? { updatedAt: Number.MAX_SAFE_INTEGER, session: "" };
       const wanted = [Number(top), Number(active), titled, titled, prefix, behind(prefix)];
       return sql.sessions.all(updatedAt, session, ...wanted, limit).map(summaryOf);

@@ -4,11 +4,11 @@ import { ConfigError } from "../../core/errors.ts";
 import { type Entry, type Fact, fresh, upgraded } from "../../core/session.ts";
 import {
   type Commit,
+  type CommitVerdict,
   type InputRow,
   type Journal,
   PAGE_CHARS,
   type SessionRow,
-  type Verdict,
 } from "../../core/store.ts";
 import { undamaged } from "./json.ts";
 import type { Thread } from "./thread.ts";
@@ -58,7 +58,7 @@ export function journalTables(db: DatabaseSync) {
   };
   const epoch = (): number => Number(sql.epoch.get()?.["epoch"] ?? 0);
 
-  function commit(change: CommitRow): Verdict {
+  function commit(change: CommitRow): CommitVerdict {
     const { session, version, at, parent, state } = change;
     const active = change.active ? 1 : 0;
     if (change.epoch < epoch()) return "fenced";
@@ -106,10 +106,10 @@ export function journalTables(db: DatabaseSync) {
   };
 }
 
-type Row = Record<string, unknown>;
+type JournalRow = Record<string, unknown>;
 const textOrNull = (value: unknown) => (typeof value === "string" ? value : null);
 
-const stateRowOf = (row: Row): StateRow => ({
+const stateRowOf = (row: JournalRow): StateRow => ({
   session: String(row["session"]),
   epoch: Number(row["epoch"]),
   version: Number(row["version"]),
@@ -119,11 +119,11 @@ const stateRowOf = (row: Row): StateRow => ({
   updatedAt: Number(row["updatedAt"]),
 });
 
-const entryRowOf = ({ seq, turn, at, fact }: Row): EntryRow => {
+const entryRowOf = ({ seq, turn, at, fact }: JournalRow): EntryRow => {
   return { seq: Number(seq), turn: String(turn), at: Number(at), fact: String(fact) };
 };
 
-const inputRowOf = ({ id, session, digest, at, status, turn }: Row): InputRow => ({
+const inputRowOf = ({ id, session, digest, at, status, turn }: JournalRow): InputRow => ({
   id: String(id),
   session: String(session),
   digest: String(digest),

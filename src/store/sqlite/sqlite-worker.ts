@@ -18,14 +18,14 @@ import { journalTables } from "./journal.ts";
 import { noteTable } from "./notes.ts";
 import { searchIndex } from "./search.ts";
 
-export type Place = { file: string; readOnly: boolean; maxPages: number | null };
+export type DatabasePlace = { file: string; readOnly: boolean; maxPages: number | null };
 /** What the thread can be asked to do, by name. */
 export type Operations = ReturnType<typeof journalTables> &
   ReturnType<typeof catalogTable> &
   ReturnType<typeof noteTable> &
   ReturnType<typeof announcementTable> &
   Pick<ReturnType<typeof searchIndex>, "index" | "search"> & {
-    open(place: Place): void;
+    open(place: DatabasePlace): void;
     check(): string[];
     close(): void;
   };
@@ -34,7 +34,7 @@ export type Request = { id: number; op: keyof Operations; args: unknown[] };
 /** `config`: no restart will help. */
 export type Failure = { landed: "no" | "unknown"; message: string; config: boolean };
 /** `value` is what the operation returns. */
-export type Answer = { id: number; value: unknown } | { id: number; failure: Failure };
+export type WorkerReply = { id: number; value: unknown } | { id: number; failure: Failure };
 
 const WRITES = new Set<keyof Operations>([
   "claim",
@@ -85,7 +85,7 @@ function received(): Request | undefined {
   return waiting?.message;
 }
 
-function serve(group: Request[]): Answer[] {
+function serve(group: Request[]): WorkerReply[] {
   const writes = group.filter(({ op }) => WRITES.has(op) && op !== "index");
   const indexing = group.filter(({ op }) => op === "index"); // each by itself: no commit fails with it
   const reads = group.filter(({ op }) => !WRITES.has(op));
@@ -93,12 +93,12 @@ function serve(group: Request[]): Answer[] {
 }
 
 /** One transaction for all of them (W1). */
-function write(group: Request[]): Answer[] {
+function write(group: Request[]): WorkerReply[] {
   if (!group.length) return [];
   const { begin, commit } = opened();
   const fail = (landed: "no" | "unknown", error: unknown) =>
-    group.map(({ id }): Answer => ({ id, failure: failureOf(error, landed) }));
-  let answers: Answer[];
+    group.map(({ id }): WorkerReply => ({ id, failure: failureOf(error, landed) }));
+  let answers: WorkerReply[];
   try {
     begin.run();
     answers = group.map((request) => ({ id: request.id, value: perform(request) }));
@@ -121,7 +121,7 @@ function write(group: Request[]): Answer[] {
   }
 }
 
-function read(request: Request): Answer {
+function read(request: Request): WorkerReply {
   try {
     if (ended) throw new Error("the file is being opened again after an error"); // W4
     return { id: request.id, value: perform(request) };
@@ -139,7 +139,7 @@ function perform({ op, args }: Request): unknown {
 
 class Unusable extends Error {}
 
-function open(place: Place): void {
+function open(place: DatabasePlace): void {
   const { readOnly, maxPages } = place;
   ({ file } = place);
   const url = pathToFileURL(file);
@@ -170,7 +170,7 @@ function open(place: Place): void {
 }
 
 /** Changes nothing: a file that is not ours stays as it is. */
-function schemaVersion(db: DatabaseSync, { file, readOnly }: Place, known: number): number {
+function schemaVersion(db: DatabaseSync, { file, readOnly }: DatabasePlace, known: number): number {
   const number = (query: string) => Object.values(db.prepare(query).get() ?? {})[0];
   const version = Number(number("PRAGMA user_version"));
   const application = number("PRAGMA application_id");
@@ -187,7 +187,7 @@ function schemaVersion(db: DatabaseSync, { file, readOnly }: Place, known: numbe
   return version;
 }
 
-function storeIn(db: DatabaseSync, place: Place) {
+function storeIn(db: DatabaseSync, place: DatabasePlace) {
   const search = searchIndex(db);
   const journal = journalTables(db);
   const operations: Omit<Operations, "open"> = {

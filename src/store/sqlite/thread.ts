@@ -1,9 +1,9 @@
 // The thread that owns the database file (sqlite-worker.ts), as the ports of this process see it.
 import { Worker } from "node:worker_threads";
 import { ConfigError, messageOf, StoreFault } from "../../core/errors.ts";
-import type { Answer, Failure, Operations, Place, Request } from "./sqlite-worker.ts";
+import type { DatabasePlace, Failure, Operations, Request, WorkerReply } from "./sqlite-worker.ts";
 
-type Ask = <Op extends keyof Operations>(
+type AskWorker = <Op extends keyof Operations>(
   op: Op,
   ...args: Parameters<Operations[Op]>
 ) => Promise<ReturnType<Operations[Op]>>;
@@ -11,38 +11,38 @@ type Ask = <Op extends keyof Operations>(
 export type Thread = {
   file: string;
   readOnly: boolean;
-  ask: Ask;
+  ask: AskWorker;
   /** As `ask`, refused where the file was opened to read only. */
-  write: Ask;
+  write: AskWorker;
   /** For work that is more than one request: `close` waits for it, and it may still write until then. */
-  long<T>(work: (write: Ask, closing: () => boolean) => Promise<T>): Promise<T>;
+  long<T>(work: (write: AskWorker, closing: () => boolean) => Promise<T>): Promise<T>;
   /** Asks a second thread that only reads: no commit waits for it. */
-  look: Ask;
+  look: AskWorker;
   check(): Promise<string[]>;
   close(): Promise<void>;
 };
 
-export async function openThread(place: Place): Promise<Thread> {
+export async function openThread(place: DatabasePlace): Promise<Thread> {
   const { file, readOnly } = place;
   const start = () =>
     connect(place, () => {
       link = null; // whoever asks next starts another thread
     });
-  let link: Promise<Link> | null = start();
+  let link: Promise<WorkerLink> | null = start();
   await link;
 
   /** Kept, since each turn may search. */
-  let reader: Promise<Link> | null = null;
+  let reader: Promise<WorkerLink> | null = null;
   let closing: Promise<void> | null = null;
   const longWork = new Set<Promise<unknown>>();
-  const send: Ask = (op, ...args) => {
+  const send: AskWorker = (op, ...args) => {
     link ??= start().catch(unopened);
     return link.then(({ ask }) => ask(op, ...args));
   };
   const refuse = (why: string) => Promise.reject(new StoreFault("no", `${file} ${why}`));
-  const ask: Ask = (op, ...args) => (closing ? refuse("is closed") : send(op, ...args));
+  const ask: AskWorker = (op, ...args) => (closing ? refuse("is closed") : send(op, ...args));
   const unlessReadOnly =
-    (ask: Ask): Ask =>
+    (ask: AskWorker): AskWorker =>
     (op, ...args) =>
       readOnly ? refuse("was opened to read only") : ask(op, ...args);
 
@@ -82,7 +82,7 @@ function unopened(error: unknown): never {
 }
 
 /** On a thread of its own: it reads the whole file, and commits do not wait for that. */
-async function check(place: Place): Promise<string[]> {
+async function check(place: DatabasePlace): Promise<string[]> {
   try {
     const reader = await connect({ ...place, readOnly: true }, () => {});
     try {
@@ -95,14 +95,14 @@ async function check(place: Place): Promise<string[]> {
   }
 }
 
-type Link = {
-  ask: Ask;
+type WorkerLink = {
+  ask: AskWorker;
   exited: Promise<void>;
 };
 type Asker = { resolve(value: unknown): void; reject(error: Error): void };
 
 /** Starts the thread and opens the file. `onExit` is told when the thread ends, for whatever reason. */
-async function connect(place: Place, onExit: () => void): Promise<Link> {
+async function connect(place: DatabasePlace, onExit: () => void): Promise<WorkerLink> {
   // None of our flags: --input-type, for one, is refused by a worker that runs a file.
   const worker = new Worker(new URL("./sqlite-worker.ts", import.meta.url), { execArgv: [] });
   const askers = new Map<number, Asker>();
@@ -110,7 +110,7 @@ async function connect(place: Place, onExit: () => void): Promise<Link> {
   let gone = false;
   let cause: unknown;
 
-  worker.on("message", (answers: Answer[]) => {
+  worker.on("message", (answers: WorkerReply[]) => {
     for (const answer of answers) {
       const asker = askers.get(answer.id);
       askers.delete(answer.id);
@@ -135,7 +135,7 @@ async function connect(place: Place, onExit: () => void): Promise<Link> {
     });
   });
 
-  const ask: Ask = (op, ...args) =>
+  const ask: AskWorker = (op, ...args) =>
     new Promise((resolve, reject) => {
       if (gone) return reject(new StoreFault("no", `the thread that writes ${place.file} has ended; ask again`));
       const id = ++asked;
@@ -155,7 +155,7 @@ async function connect(place: Place, onExit: () => void): Promise<Link> {
 }
 
 /** What was asked before is answered before. */
-async function disconnect({ ask, exited }: Link): Promise<void> {
+async function disconnect({ ask, exited }: WorkerLink): Promise<void> {
   await ask("close");
   await exited;
 }

@@ -1,7 +1,7 @@
 // hermes cron: manages jobs, through the running gateway or directly in the store.
 import * as z from "zod";
 import { messageOf } from "../../core/errors.ts";
-import type { Job, Jobs, Refused, RunningJobs } from "../../core/jobs.ts";
+import type { Job, JobRefused, Jobs, RunningJobs } from "../../core/jobs.ts";
 import { wholeKey } from "../../core/session-key.ts";
 import { printable } from "../../platform/logline.ts";
 
@@ -73,7 +73,7 @@ export async function runJob({ jobs, print, complain }: CronOptions, id: string)
 
 const DONE = { remove: "Removed", pause: "Paused", resume: "Resumed" };
 
-function refuse({ why }: Refused, complain: CronOptions["complain"]): number {
+function refuse({ why }: JobRefused, complain: CronOptions["complain"]): number {
   complain(printable(why));
   return 1;
 }
@@ -135,7 +135,7 @@ const jobShape = z
 const list = z.object({ data: z.array(jobShape) });
 const begun = z.object({ run_id: z.string() }).transform(({ run_id: turn }) => ({ turn }));
 const refusal = z.object({ error: z.object({ message: z.string(), code: z.string().nullable() }) });
-const REFUSED: Record<string, Refused["refused"]> = {
+const REFUSED: Record<string, JobRefused["refused"]> = {
   invalid_job: "invalid",
   job_not_found: "unknown",
   too_many_jobs: "full",

@@ -6,12 +6,12 @@ import type { Store } from "../../core/store.ts";
 import type { Home } from "../../platform/home.ts";
 import { printable } from "../../platform/logline.ts";
 import { createRedactor } from "../../platform/redact.ts";
-import { describe, type Endpoint } from "./models.ts";
+import { describe, type ShownEndpoint } from "./models.ts";
 
-type Status = "ok" | "warn" | "fail";
+type FindingStatus = "ok" | "warn" | "fail";
 /** `says`: the finding. `fix`: what to do, if anything. */
-type Check = { check: string; status: Status; says: string; fix?: string };
-type Setting = { key: string; value: string; from: string };
+type Finding = { check: string; status: FindingStatus; says: string; fix?: string };
+type DoctorSetting = { key: string; value: string; from: string };
 
 export type DoctorOptions = {
   home: Home;
@@ -20,24 +20,24 @@ export type DoctorOptions = {
   colour: boolean;
   /** Also contact the server of the model. */
   online: boolean;
-  look: () => { warnings: string[]; settings: Setting[]; secrets: string[]; endpoints: () => Endpoint[] };
+  look: () => { warnings: string[]; settings: DoctorSetting[]; secrets: string[]; endpoints: () => ShownEndpoint[] };
   /** Opens for reading; must not create or lock anything. */
   openStore: (file: string) => Promise<Pick<Store, "check" | "close">>;
   /** The protections of commands; empty if the configuration cannot be used. */
-  sandbox: () => Promise<Omit<Check, "status">[]>;
+  sandbox: () => Promise<Omit<Finding, "status">[]>;
   print: (text: string) => Promise<void>;
 };
 
 const MEGABYTE = 1_000_000;
 const ONLINE_MS = 10_000;
-const SYMBOLS: Record<Status, string> = { ok: "✓", warn: "!", fail: "✗" };
-const COLOURS: Record<Status, string> = { ok: "\x1b[32m", warn: "\x1b[33m", fail: "\x1b[31m" };
+const SYMBOLS: Record<FindingStatus, string> = { ok: "✓", warn: "!", fail: "✗" };
+const COLOURS: Record<FindingStatus, string> = { ok: "\x1b[32m", warn: "\x1b[33m", fail: "\x1b[31m" };
 
 /** Returns the exit code: 0 no problems (warnings at most), 1 problems, 78 unusable configuration. */
 export const examine = async (options: DoctorOptions): Promise<number> => {
   const { home, json, colour, print } = options;
   const config = await checkConfig(options);
-  const checks: Check[] = [
+  const checks: Finding[] = [
     checkNode(options.nodeVersion),
     ...checkHome(home),
     ...config.checks,
@@ -64,16 +64,16 @@ export const examine = async (options: DoctorOptions): Promise<number> => {
   return exit;
 };
 
-const checkSandbox = async ({ sandbox }: DoctorOptions): Promise<Check[]> =>
+const checkSandbox = async ({ sandbox }: DoctorOptions): Promise<Finding[]> =>
   (await sandbox()).map((found) => ({ ...found, status: found.fix === undefined ? "ok" : "warn" }));
 
-const checkNode = (version: string): Check => {
+const checkNode = (version: string): Finding => {
   const ok = Number(version.replace(/^v/, "").split(".")[0]) >= 24;
   const found = { check: "node", says: version } as const;
   return ok ? { ...found, status: "ok" } : { ...found, status: "fail", fix: "install Node 24 or newer" };
 };
 
-const checkHome = ({ dir, logs }: Home): Check[] => {
+const checkHome = ({ dir, logs }: Home): Finding[] => {
   const check = "home";
   const stat = statSync(dir, { throwIfNoEntry: false });
   if (!stat) return [{ check, status: "ok", says: `${dir} is not created yet` }];
@@ -96,12 +96,15 @@ const checkHome = ({ dir, logs }: Home): Check[] => {
   }));
 };
 
-const checkConfig = async ({ look, online }: DoctorOptions): Promise<{ checks: Check[]; settings: Setting[] }> => {
+const checkConfig = async ({
+  look,
+  online,
+}: DoctorOptions): Promise<{ checks: Finding[]; settings: DoctorSetting[] }> => {
   const check = "config";
   try {
     const { warnings, settings, secrets, endpoints } = look();
     const says = settings.length === 0 ? "all defaults" : `${settings.length} set, the rest defaults`;
-    const warned = warnings.map((warning): Check => ({ check, status: "warn", says: warning }));
+    const warned = warnings.map((warning): Finding => ({ check, status: "warn", says: warning }));
     const redactor = createRedactor();
     for (const secret of secrets) redactor.add(secret);
     const model = await checkModel(endpoints(), online);
@@ -116,7 +119,7 @@ const checkConfig = async ({ look, online }: DoctorOptions): Promise<{ checks: C
   }
 };
 
-const checkModel = async ([primary, ...others]: Endpoint[], online: boolean): Promise<Check> => {
+const checkModel = async ([primary, ...others]: ShownEndpoint[], online: boolean): Promise<Finding> => {
   const check = "model";
   if (!primary) return { check, status: "fail", says: "no model is configured" };
   const says = `${describe(primary)}${others.length ? `, then ${others.map(({ model }) => model).join(", ")}` : ""}`;
@@ -133,7 +136,7 @@ const checkModel = async ([primary, ...others]: Endpoint[], online: boolean): Pr
   return { check, status: "fail", says: `${says}; ${found.reason}`, fix: "hermes setup" };
 };
 
-const checkDatabase = async ({ home: { database }, openStore }: DoctorOptions): Promise<Check> => {
+const checkDatabase = async ({ home: { database }, openStore }: DoctorOptions): Promise<Finding> => {
   const check = "database";
   if (!look(database)) return { check, status: "ok", says: `${database} is not created yet` };
   try {
@@ -155,7 +158,7 @@ const checkDatabase = async ({ home: { database }, openStore }: DoctorOptions): 
   }
 };
 
-const checkDisk = (dir: string): Check => {
+const checkDisk = (dir: string): Finding => {
   const at = existing(dir);
   const { bavail, bsize } = statfsSync(at);
   const free = Math.floor((bavail * bsize) / MEGABYTE);
@@ -165,7 +168,7 @@ const checkDisk = (dir: string): Check => {
   return { check: "disk", status: free >= 100 ? "warn" : "fail", says, fix };
 };
 
-const checkLogs = ({ logs, log }: Home): Check => {
+const checkLogs = ({ logs, log }: Home): Finding => {
   const at = existing(log);
   try {
     accessSync(at, constants.W_OK);

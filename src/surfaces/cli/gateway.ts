@@ -10,13 +10,13 @@ export type Somewhere = {
   clock: Clock;
   print(text: string): Promise<void> | void;
 };
-type Health = Record<string, unknown>;
+type GatewayHealth = Record<string, unknown>;
 
 const LOOK_MS = 100;
 
 export async function gatewayStatus(
   { owner, print }: Somewhere,
-  health: () => Promise<Health | null>,
+  health: () => Promise<GatewayHealth | null>,
   json: boolean,
 ): Promise<number> {
   const pid = owner();
@@ -80,7 +80,7 @@ export async function installService({
 export const unitFile = (env: NodeJS.ProcessEnv, home: string): string =>
   join(env["XDG_CONFIG_HOME"] || join(env["HOME"] || home, ".config"), "systemd", "user", "hermes-gateway.service");
 
-function describe(pid: number, health: Health): string {
+function describe(pid: number, health: GatewayHealth): string {
   const { status, version, uptime_seconds: up, turns_running: turns, inputs_waiting: waiting, channels } = health;
   const lines = [
     `The gateway runs as process ${pid}: ${String(status)}, version ${String(version)}, up ${Math.round(Number(up))} s`,

@@ -30,9 +30,9 @@ export async function revokeGrant({ desk, print, complain }: Options, id: string
   return 0;
 }
 
-type Row = Grant & { session: string };
+type GrantRow = Grant & { session: string };
 
-async function allGrants(desk: Options["desk"]): Promise<Row[]> {
+async function allGrants(desk: Options["desk"]): Promise<GrantRow[]> {
   const sessions = await desk.granted();
   const lists = await Promise.all(
     sessions.map(async (session) => (await desk.grants(session)).map((grant) => ({ ...grant, session }))),
@@ -40,6 +40,6 @@ async function allGrants(desk: Options["desk"]): Promise<Row[]> {
   return lists.flat().toSorted((a, b) => a.at - b.at);
 }
 
-const rowOf = ({ call, session, by, at, about: { command, cwd, hosts } }: Row): string =>
+const rowOf = ({ call, session, by, at, about: { command, cwd, hosts } }: GrantRow): string =>
   `${call}  ${new Date(at).toISOString().slice(0, 16)}  ${printable(by)}  ${printable(session)}\n` +
   `    ${printable(command)}\n    in ${printable(cwd)}${hosts ? `, reaching ${hosts.join(", ")}` : ""}\n`;

@@ -8,7 +8,7 @@ const POLL_MS = 200;
 const NEWLINE = 10;
 
 /** How far a file has been read. The inode stays the same when the file is rotated to another name. */
-type Place = { inode: number; offset: number };
+type LogPlace = { inode: number; offset: number };
 
 export type LogsOptions = {
   file: string;
@@ -56,7 +56,7 @@ const format = (line: string, { level, json, colour }: LogsOptions): string | nu
  *  file. */
 const tail = (file: string, want: number, show: (line: string) => string | null) => {
   const shown: string[] = [];
-  let place: Place = { inode: -1, offset: 0 };
+  let place: LogPlace = { inode: -1, offset: 0 };
   for (let age = 0; age === 0 || shown.length < want; age += 1) {
     const read = readFrom(rotatedName(file, age), { inode: -1, offset: 0 });
     if (!read && age > 0) break;
@@ -71,7 +71,7 @@ const tail = (file: string, want: number, show: (line: string) => string | null)
 };
 
 /** The files with new lines, oldest first: the one we were reading, whatever its name is now, and all newer ones. */
-const unread = (file: string, place: Place): string[] => {
+const unread = (file: string, place: LogPlace): string[] => {
   const paths = [file];
   if (inodeOf(file) === place.inode) return paths;
   for (let age = 1; ; age += 1) {
@@ -87,7 +87,7 @@ const unread = (file: string, place: Place): string[] => {
 const inodeOf = (path: string): number | null => statSync(path, { throwIfNoEntry: false })?.ino ?? null;
 
 /** The complete lines after `place`; all lines if it is another file or was truncated. */
-const readFrom = (path: string, place: Place): { lines: string[]; place: Place } | null => {
+const readFrom = (path: string, place: LogPlace): { lines: string[]; place: LogPlace } | null => {
   let fd: number;
   try {
     fd = openSync(path, "r");

@@ -3,17 +3,17 @@ import { messageOf } from "../../core/errors.ts";
 import type { Search } from "../../core/store.ts";
 import { printable } from "../../platform/logline.ts";
 
-type Target = "memory" | "user";
+type MemoryTarget = "memory" | "user";
 /** The notes of each scope (`openNotebook`). */
-type Notes = {
+type ShownNotes = {
   scopes(): Promise<string[]>;
-  entries(scope: string): Promise<{ target: Target; text: string }[]>;
-  change(scope: string, target: Target, change: { action: "remove"; find: string }): Promise<unknown>;
+  entries(scope: string): Promise<{ target: MemoryTarget; text: string }[]>;
+  change(scope: string, target: MemoryTarget, change: { action: "remove"; find: string }): Promise<unknown>;
   forget(scope: string): Promise<boolean>;
 };
-type Print = (text: string) => Promise<void>;
-type Looking = { notes: Notes; scope?: string | undefined; json: boolean; print: Print };
-type Note = { scope: string; target: Target; text: string };
+type PrintMemory = (text: string) => Promise<void>;
+type Looking = { notes: ShownNotes; scope?: string | undefined; json: boolean; print: PrintMemory };
+type ShownNote = { scope: string; target: MemoryTarget; text: string };
 
 export async function listMemory({ notes, scope, json, print }: Looking): Promise<void> {
   const all = await notesOf(notes, scope);
@@ -33,7 +33,7 @@ export async function searchMemory(
 ): Promise<void> {
   const { notes, scope, json, print, words, search, limit } = looking;
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
-  const fits = ({ text }: Note) => wanted.every((word) => text.toLowerCase().includes(word));
+  const fits = ({ text }: ShownNote) => wanted.every((word) => text.toLowerCase().includes(word));
   const noted = wanted.length === 0 ? [] : (await notesOf(notes, scope)).filter(fits).slice(0, limit);
   const said = scope === undefined ? ((await search?.(words, { limit })) ?? []) : [];
   if (json)
@@ -76,7 +76,7 @@ export async function forgetMemory(
   return 0;
 }
 
-async function notesOf(notes: Notes, only: string | undefined): Promise<Note[]> {
+async function notesOf(notes: ShownNotes, only: string | undefined): Promise<ShownNote[]> {
   const scopes = only === undefined ? await notes.scopes() : [only];
   const all = await Promise.all(
     scopes.map(async (scope) => (await notes.entries(scope)).map((note) => ({ scope, ...note }))),
@@ -85,12 +85,12 @@ async function notesOf(notes: Notes, only: string | undefined): Promise<Note[]> 
 }
 
 /** By scope; each entry on one line. */
-function shown(notes: readonly Note[]): string {
+function shown(notes: readonly ShownNote[]): string {
   const byScope = Map.groupBy(notes, ({ scope }) => scope);
   return [...byScope].map(([scope, some]) => `${printable(scope)}\n${some.map(noteLine).join("")}`).join("");
 }
 
-const noteLine = ({ target, text }: Note) => `  ${target.padEnd(6)}  ${onLine(text)}\n`;
+const noteLine = ({ target, text }: ShownNote) => `  ${target.padEnd(6)}  ${onLine(text)}\n`;
 
 const onLine = (text: string): string => printable(text.trim().replaceAll(/\s+/g, " "));
 

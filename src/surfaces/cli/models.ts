@@ -3,7 +3,7 @@ import { ConfigError } from "../../core/errors.ts";
 import type { Fault, Model, Offer } from "../../core/ports.ts";
 import { printable } from "../../platform/logline.ts";
 
-export type Endpoint = {
+export type ShownEndpoint = {
   provider: string;
   model: string;
   baseUrl: string;
@@ -17,7 +17,7 @@ export type Endpoint = {
 
 type ModelsOptions = {
   /** The primary endpoint, then the fallbacks. `unnamed` is used if no model is configured. */
-  endpoints(unnamed?: string): Endpoint[];
+  endpoints(unnamed?: string): ShownEndpoint[];
   json: boolean;
   redact(text: string): string;
   print(text: string): Promise<void>;
@@ -61,7 +61,7 @@ function windowsOf(offers: readonly Offer[]) {
 }
 
 /** Without a configured model, the list of models is still shown. */
-function find({ endpoints }: ModelsOptions): { endpoints: Endpoint[]; problem?: ConfigError } {
+function find({ endpoints }: ModelsOptions): { endpoints: ShownEndpoint[]; problem?: ConfigError } {
   try {
     return { endpoints: endpoints() };
   } catch (error) {
@@ -70,12 +70,12 @@ function find({ endpoints }: ModelsOptions): { endpoints: Endpoint[]; problem?: 
   }
 }
 
-export function describe({ provider, model, baseUrl, because }: Endpoint): string {
+export function describe({ provider, model, baseUrl, because }: ShownEndpoint): string {
   if (provider === "demo") return `offline demo, a script (${because})`;
   return printable(`${model} via ${provider} at ${baseUrl} (${because})`);
 }
 
-const shown = ({ provider, model, baseUrl, context, because }: Endpoint) => ({
+const shown = ({ provider, model, baseUrl, context, because }: ShownEndpoint) => ({
   provider,
   model,
   ...(baseUrl && { base_url: baseUrl }),

@@ -1,6 +1,6 @@
 // `hermes policy check`: shows what the policy decides about a command, and why. It runs nothing.
 
-type Judgement = { verdict: "allow" | "ask" | "deny"; reason: string; part: string };
+type ShownJudgement = { verdict: "allow" | "ask" | "deny"; reason: string; part: string };
 
 export type PolicyCheckOptions = {
   /** The command; undefined with `stdin`. */
@@ -8,7 +8,7 @@ export type PolicyCheckOptions = {
   /** One JSON string per line; undefined to judge `command`. */
   stdin: AsyncIterable<string> | Iterable<string> | undefined;
   /** The configured policy, inside a sandbox or not, as the caller chose. */
-  judge: (command: string) => Judgement | Promise<Judgement>;
+  judge: (command: string) => ShownJudgement | Promise<ShownJudgement>;
   /** Makes invisible characters visible, on one line. */
   escape: (text: string) => string;
   print: (text: string) => Promise<void>;

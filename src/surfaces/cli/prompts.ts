@@ -3,14 +3,14 @@ import { autocomplete, type CANCEL_SYMBOL, intro, isCancel, log, outro, password
 import { PROVIDERS, type Provider, providerNamed } from "../../core/providers.ts";
 import { printable } from "../../platform/logline.ts";
 import { type Answers, type Current, problemOfKey } from "./answers.ts";
-import type { Endpoint } from "./models.ts";
+import type { ShownEndpoint } from "./models.ts";
 import type { SetupFlags, Teller } from "./setup.ts";
 
-type Desk = {
+type SetupPrompts = {
   flags: SetupFlags;
   clean(text: string): string;
   /** The endpoint that these answers would give. */
-  primaryOf(answers: Answers): Endpoint;
+  primaryOf(answers: Answers): ShownEndpoint;
 };
 type Before = Omit<Answers, "key"> & { key?: string };
 
@@ -19,7 +19,7 @@ const OTHER = "";
 
 class Left extends Error {}
 
-export function openPrompts({ flags, clean, primaryOf }: Desk) {
+export function openPrompts({ flags, clean, primaryOf }: SetupPrompts) {
   intro("hermes setup");
   const teller: Teller = {
     step: (line) => log.step(clean(line)),

@@ -10,7 +10,7 @@ import { printable } from "../../platform/logline.ts";
 import { createRedactor } from "../../platform/redact.ts";
 import { type Answers, type Current, draftsOf, problemOfKey, readText } from "./answers.ts";
 import { writePrivate } from "./files.ts";
-import { describe, type Endpoint } from "./models.ts";
+import { describe, type ShownEndpoint } from "./models.ts";
 
 export type SetupFlags = { provider?: string; model?: string; baseUrl?: string; keyStdin: boolean; yes: boolean };
 type Outlook = {
@@ -20,7 +20,7 @@ type Outlook = {
   };
   settings: { key: string; from: string }[];
   secrets: string[];
-  endpoints(): Endpoint[];
+  endpoints(): ShownEndpoint[];
 };
 type SetupOptions = {
   flags: SetupFlags;
@@ -127,7 +127,7 @@ function endpointOf(endpoints: Outlook["endpoints"]): Current["endpoint"] {
   }
 }
 
-function primaryOf({ endpoints }: Outlook): Endpoint {
+function primaryOf({ endpoints }: Outlook): ShownEndpoint {
   const [primary] = endpoints();
   if (!primary) throw new ConfigError("No model is configured.");
   return primary;

@@ -2,24 +2,24 @@
 import { messageOf } from "../../core/errors.ts";
 import { printable } from "../../platform/logline.ts";
 
-type Skill = { name: string; description: string; origin: "user" | "workspace"; folder: string };
+type ListedSkill = { name: string; description: string; origin: "user" | "workspace"; folder: string };
 /** `openSkills` */
-type Skills = {
-  list(): Promise<{ skills: readonly Skill[]; notes: readonly string[] }>;
+type SkillList = {
+  list(): Promise<{ skills: readonly ListedSkill[]; notes: readonly string[] }>;
   view(name: string, file?: string): Promise<{ text: string; files: readonly string[] } | { refused: string }>;
 };
 /** `openTrust` */
-type Trust = { add(dir: string): Promise<string>; remove(dir: string): Promise<boolean> };
-type Print = (text: string) => Promise<void>;
+type TrustedDirs = { add(dir: string): Promise<string>; remove(dir: string): Promise<boolean> };
+type PrintSkills = (text: string) => Promise<void>;
 
-export async function listSkills(looking: { skills: Skills; json: boolean; print: Print }): Promise<void> {
+export async function listSkills(looking: { skills: SkillList; json: boolean; print: PrintSkills }): Promise<void> {
   const { skills, json, print } = looking;
   if (!json) return print(await skillLines(skills));
   for (const skill of (await skills.list()).skills) await print(`${JSON.stringify(skill)}\n`);
 }
 
 /** For people, also in a conversation. */
-export async function skillLines(from: Pick<Skills, "list">): Promise<string> {
+export async function skillLines(from: Pick<SkillList, "list">): Promise<string> {
   const { skills, notes } = await from.list();
   const widest = Math.max(0, ...skills.map(({ name }) => name.length));
   const lines = skills.map(({ name, description, origin }) =>
@@ -31,10 +31,10 @@ export async function skillLines(from: Pick<Skills, "list">): Promise<string> {
 
 /** The exit code: 1 there is none, or it cannot be read. */
 export async function showSkill(showing: {
-  skills: Skills;
+  skills: SkillList;
   name: string;
   file?: string | undefined;
-  print: Print;
+  print: PrintSkills;
 }): Promise<number> {
   const { skills, name, file, print } = showing;
   const viewed = await skills.view(name, file);
@@ -48,7 +48,15 @@ export async function showSkill(showing: {
 }
 
 /** The exit code. */
-export async function trustSkills({ trust, dir, print }: { trust: Trust; dir: string; print: Print }): Promise<number> {
+export async function trustSkills({
+  trust,
+  dir,
+  print,
+}: {
+  trust: TrustedDirs;
+  dir: string;
+  print: PrintSkills;
+}): Promise<number> {
   try {
     const real = printable(await trust.add(dir));
     await print(
@@ -62,7 +70,7 @@ export async function trustSkills({ trust, dir, print }: { trust: Trust; dir: st
 }
 
 /** The exit code: 1 if the directory was not trusted, or the list cannot be read. */
-export async function untrustSkills(given: { trust: Trust; dir: string; print: Print }): Promise<number> {
+export async function untrustSkills(given: { trust: TrustedDirs; dir: string; print: PrintSkills }): Promise<number> {
   const { trust, dir, print } = given;
   try {
     const was = await trust.remove(dir);

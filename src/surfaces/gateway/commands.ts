@@ -1,5 +1,5 @@
 // What a chat does for the slash commands of conversation/commands.
-import type { ChatContext, Listed, Outcome } from "../../conversation/commands/command.ts";
+import type { ChatContext, CommandResult, ListedSession } from "../../conversation/commands/command.ts";
 import { CHAT_COMMANDS, findCommand, runCommand, type Typed } from "../../conversation/commands/commands.ts";
 import { modeNamed } from "../../conversation/modes.ts";
 import { spentIn } from "../../conversation/spent.ts";
@@ -11,9 +11,9 @@ import { BACKGROUND, backgroundSession, generation, generationOf, laterGeneratio
 import type { Notes } from "../../core/store.ts";
 import { type Access, asRecord, personOf } from "./access.ts";
 import type { Questions } from "./questions.ts";
-import type { Sessions } from "./sessions.ts";
+import type { PlaceSessions } from "./sessions.ts";
 
-type Said = Typed & {
+type ChatCommand = Typed & {
   platform: string;
   from: Person;
   /** Of the place, and of the session it talks in now. */
@@ -25,7 +25,7 @@ type Said = Typed & {
 export type Commands = {
   menu: readonly { name: string; description: string }[];
   /** What to say ("": nothing), and a message that the command stands for. */
-  run(said: Said): Promise<{ say: string; send?: Outcome["send"] }>;
+  run(said: ChatCommand): Promise<{ say: string; send?: CommandResult["send"] }>;
   /** Whether it must not be done twice. */
   once(name: string): "look" | "done" | null;
   /** What a message does while its session is busy. */
@@ -44,7 +44,7 @@ export function createCommands(options: {
   notes: Notes;
   clock: Clock;
   access: Access;
-  sessions: Sessions;
+  sessions: PlaceSessions;
   questions: Questions;
   busyMode(platform: string): Mode;
   unattended(platform: string): Unattended | undefined;
@@ -66,7 +66,7 @@ export function createCommands(options: {
     return typeof chosen === "string" ? chosen : undefined;
   }
 
-  function contextOf({ platform, from, key, session, message }: Said): ChatContext {
+  function contextOf({ platform, from, key, session, message }: ChatCommand): ChatContext {
     const by = personOf(platform, from);
     return {
       surface: "chat",
@@ -139,7 +139,7 @@ export function createCommands(options: {
     return found.flat();
   }
 
-  async function sessionsOf(key: string): Promise<Listed[]> {
+  async function sessionsOf(key: string): Promise<ListedSession[]> {
     const first = await runtime.summary(key);
     const later = await runtime.sessions({ prefix: laterGenerations(key), top: true, limit: MOST_LISTED });
     return [...later, ...(first ? [first] : [])]
@@ -165,7 +165,7 @@ export function createCommands(options: {
 }
 
 /** A message that is sent again needs no words beside its answer. */
-function textOf({ refused, open, draft, send, text = "" }: Outcome): string {
+function textOf({ refused, open, draft, send, text = "" }: CommandResult): string {
   if (refused !== undefined) return refused;
   if (send) return text;
   const heading = draft === undefined ? open?.heading : `↩️ Taken back: ${draft.slice(0, LONGEST_DRAFT)}`;

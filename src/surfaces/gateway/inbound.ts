@@ -18,13 +18,13 @@ import { type Access, asRecord, personOf } from "./access.ts";
 import { keepAttachments } from "./attachments.ts";
 import type { Commands } from "./commands.ts";
 import type { Tell } from "./notices.ts";
-import type { Decision, Questions } from "./questions.ts";
-import type { Sessions } from "./sessions.ts";
+import type { QuestionDecision, Questions } from "./questions.ts";
+import type { PlaceSessions } from "./sessions.ts";
 
-export type TalkOptions = {
+export type InboundOptions = {
   runtime: Runtime;
   access: Access;
-  sessions: Sessions;
+  sessions: PlaceSessions;
   questions: Questions;
   commands: Commands;
   tell: Tell;
@@ -51,7 +51,7 @@ const MOST_ACKED = 1_000;
 const keyOf = ({ place, message }: Pick<InboundMessage, "place" | "message">) =>
   [place.chat, place.thread ?? "", message].join("/");
 
-export function createTalk(options: TalkOptions): (chat: Chat) => InboundHandler {
+export function createTalk(options: InboundOptions): (chat: Chat) => InboundHandler {
   const { runtime, access, sessions, questions, commands, tell, notes, clock, newKey } = options;
   const acked = createBounded<number>(MOST_ACKED);
 
@@ -118,7 +118,7 @@ export function createTalk(options: TalkOptions): (chat: Chat) => InboundHandler
     }
 
     /** Whether it was one. Noted first: brought again, it is no answer to whatever is asked by then. */
-    async function answer(message: InboundMessage, session: string, before: Decision | null): Promise<boolean> {
+    async function answer(message: InboundMessage, session: string, before: QuestionDecision | null): Promise<boolean> {
       const { place, from, text } = message;
       const given = before ?? (await questions.answerIn(platform, from, session, text));
       if (!given) return false;
@@ -243,7 +243,7 @@ const fitting = (text: string, longest: number) => (text.length > longest ? `${t
 const caughtText = (name: string) =>
   `⚠️ I was restarted in the middle of \`/${name}\`. Check whether it was done, and send it again if not.`;
 
-function answerOf(note: unknown): Decision | null {
+function answerOf(note: unknown): QuestionDecision | null {
   const { session, call, allow, text, scope } = asRecord(note) ?? {};
   return typeof session === "string" && typeof call === "string" && typeof text === "string"
     ? { session, call, allow: allow === true, text, scope: SCOPES.find((one) => one === scope) ?? "once" }

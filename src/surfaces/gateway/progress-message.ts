@@ -9,7 +9,7 @@ import { asRecord } from "./access.ts";
 import type { Tell } from "./notices.ts";
 import { faultOf } from "./outbox.ts";
 
-export type View = ReturnType<typeof createView>;
+export type ProgressView = ReturnType<typeof createView>;
 
 /** An answer that is there sooner needs no message of its own before it. */
 const SHOW_TEXT_MS = 2_000;

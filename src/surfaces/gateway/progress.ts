@@ -10,7 +10,7 @@ import type { Notes } from "../../core/store.ts";
 import { asRecord } from "./access.ts";
 import type { Tell } from "./notices.ts";
 import { routeFor } from "./outbox.ts";
-import { createView, liveName, type View } from "./progress-message.ts";
+import { createView, liveName, type ProgressView } from "./progress-message.ts";
 import type { Questions } from "./questions.ts";
 
 type Options = {
@@ -33,13 +33,13 @@ export type Show = {
   close(): Promise<void>;
 };
 
-type Watched = {
+type WatchedTurn = {
   session: string;
   turn: string;
   /** The last entry that was shown, and whether a stop was among them. */
   seen: { seq: number; stopping: boolean };
   signal: AbortSignal;
-  view: View;
+  view: ProgressView;
   /** What each tool call is shown as. */
   calls: Map<string, string>;
   chat: Chat;
@@ -94,7 +94,7 @@ export function createShow(options: Options): Show {
     }
   }
 
-  async function watch(session: string, turn: string, seen: Watched["seen"], signal: AbortSignal) {
+  async function watch(session: string, turn: string, seen: WatchedTurn["seen"], signal: AbortSignal) {
     const route = await routeFor(session, notes);
     const chat = route && chats.get(route.platform);
     const before = route ? await runtime.turn(turn) : [];
@@ -121,7 +121,7 @@ export function createShow(options: Options): Show {
     }
   }
 
-  async function follow({ session, turn, seen, signal, view, calls, chat, place, attended }: Watched) {
+  async function follow({ session, turn, seen, signal, view, calls, chat, place, attended }: WatchedTurn) {
     const line = (call: string, mark: string) => {
       if (progress !== "off") view.line(call, `${mark} ${calls.get(call) ?? "tool"}`);
     };

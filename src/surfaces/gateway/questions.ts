@@ -4,7 +4,7 @@
 
 import { choiceAnswer, choiceIn } from "../../conversation/choice.ts";
 import { DECIDED } from "../../conversation/commands/answers.ts";
-import type { Asked, Question } from "../../conversation/commands/command.ts";
+import type { AskedQuestion, OpenQuestion } from "../../conversation/commands/command.ts";
 import type { Button, ButtonPress, Chat, Person, Place } from "../../core/chat.ts";
 import type { Clock, Log } from "../../core/ports.ts";
 import type { Answer, Runtime } from "../../core/runtime.ts";
@@ -17,7 +17,7 @@ import { splitMarkdown } from "./split.ts";
 
 export type Questions = ReturnType<typeof createQuestions>;
 /** Which question is answered, and how. */
-export type Decision = Answer & { session: string; call: string };
+export type QuestionDecision = Answer & { session: string; call: string };
 /** A message that shows a question: in the chat that asks, or in an admin's. */
 type Copy = { name: string; place: Place; head: string; choices: readonly string[] };
 
@@ -55,7 +55,7 @@ export function createQuestions(options: {
   const showing = new Map<string, { over: AbortController; shown: Promise<unknown> }>();
 
   /** Begins to show it, unless it is shown already. */
-  function ask(chat: Chat, place: Place, session: string, turn: string, question: Question): void {
+  function ask(chat: Chat, place: Place, session: string, turn: string, question: AskedQuestion): void {
     const name = nameOf(session, question.call);
     if (showing.has(name)) return;
     const over = new AbortController();
@@ -69,7 +69,7 @@ export function createQuestions(options: {
     place: Place,
     session: string,
     turn: string,
-    question: Question,
+    question: AskedQuestion,
     signal: AbortSignal,
   ): Promise<void> {
     const { call, kind, text, choices } = question;
@@ -97,7 +97,7 @@ export function createQuestions(options: {
     platform: string,
     place: Place,
     session: string,
-    { call, kind, choices }: Question,
+    { call, kind, choices }: AskedQuestion,
     by: string,
   ): Promise<Copy[]> {
     const name = nameOf(session, call);
@@ -112,7 +112,7 @@ export function createQuestions(options: {
     ];
   }
 
-  async function showCopy(chat: Chat, copy: Copy, token: string, question: Question, signal: AbortSignal) {
+  async function showCopy(chat: Chat, copy: Copy, token: string, question: AskedQuestion, signal: AbortSignal) {
     const { name, place, choices, head } = copy;
     if (typeof asRecord(await notes.get(name))?.["message"] === "string") return;
     await notes.set(name, { token, place });
@@ -129,7 +129,11 @@ export function createQuestions(options: {
   }
 
   /** A question that nobody sees is a no after all its time: it is tried as long as it waits, whatever fails. Never rejects. */
-  async function insist<T>(attempt: () => Promise<T>, { until }: Question, signal: AbortSignal): Promise<T | null> {
+  async function insist<T>(
+    attempt: () => Promise<T>,
+    { until }: AskedQuestion,
+    signal: AbortSignal,
+  ): Promise<T | null> {
     for (let tries = 0; !signal.aborted && clock.now() < until; tries++) {
       try {
         return await attempt();
@@ -162,7 +166,7 @@ export function createQuestions(options: {
   }
 
   /** What a process before us had shown and could not bring to its end. */
-  async function settleOld(chat: Chat, place: Place, session: string, asking: readonly Question[]): Promise<void> {
+  async function settleOld(chat: Chat, place: Place, session: string, asking: readonly AskedQuestion[]): Promise<void> {
     for (const { key } of await notes.list(nameOf(session, ""))) {
       const [call = ""] = key.slice(nameOf(session, "").length).split("@");
       if (!asking.some((question) => question.call === call)) await settle(chat, place, session, call, "It is over.");
@@ -192,7 +196,7 @@ export function createQuestions(options: {
     from: Person,
     session: string,
     text: string,
-  ): Promise<Decision | string | null> {
+  ): Promise<QuestionDecision | string | null> {
     const { asking, turn } = await runtime.status(session);
     const [question] = asking;
     const choice = question && choiceIn(question, text.trim());
@@ -208,14 +212,14 @@ export function createQuestions(options: {
   async function refusal(
     platform: string,
     from: Person,
-    { turn, question }: Asked,
+    { turn, question }: OpenQuestion,
     given: Answer | null,
   ): Promise<string | null> {
     if (!mayAnswer(platform, from, await askedOf(turn), question.kind === "approval")) return NOT_YOURS;
     return given && isAdminsWord(platform, from, given) ? ADMINS_WORD : null;
   }
 
-  const decide = (platform: string, from: Person, decision: Decision): Promise<boolean> =>
+  const decide = (platform: string, from: Person, decision: QuestionDecision): Promise<boolean> =>
     runtime.answer({ ...decision, by: personOf(platform, from) });
 
   const mayAnswer = (platform: string, from: Person, by: unknown, isApproval: boolean) =>
@@ -254,7 +258,7 @@ function rowsOf(token: string, all: readonly string[], shown: readonly string[])
 }
 
 /** All of it: what is approved is what was seen. As code, so that no sign of a command is taken for formatting. */
-function partsOf({ kind, text, choices }: Question, head: string, longest: number): string[] {
+function partsOf({ kind, text, choices }: AskedQuestion, head: string, longest: number): string[] {
   const how = kind === "question" && !choices.length ? "\n\nAnswer with /answer and your words." : "";
   if (kind === "question") return splitMarkdown(`❓ ${text}${how}`, longest - OUTCOME);
   const ticks = Math.max(3, ...Array.from(text.matchAll(/`+/g), ([run]) => run.length + 1));

@@ -5,9 +5,9 @@ import { generation, generationOf } from "../../core/session-key.ts";
 import type { Notes } from "../../core/store.ts";
 import { asRecord } from "./access.ts";
 
-export type Sessions = ReturnType<typeof createSessions>;
+export type PlaceSessions = ReturnType<typeof createSessions>;
 
-type State = { now: number; most: number };
+type PlaceState = { now: number; most: number };
 
 /** Bytes: some ten thousand places. Whoever is not among them is read from the store again. */
 const MOST_KNOWN = 2_000_000;
@@ -15,8 +15,8 @@ const MOST_KNOWN = 2_000_000;
 const STATE = 100;
 
 export function createSessions(notes: Notes) {
-  const known = createBounded<State>(MOST_KNOWN);
-  const keep = (key: string, state: State) => known.set(key, state, key.length + STATE);
+  const known = createBounded<PlaceState>(MOST_KNOWN);
+  const keep = (key: string, state: PlaceState) => known.set(key, state, key.length + STATE);
   const nameOf = (key: string) => `talk/${key}`;
 
   async function read(key: string) {
@@ -28,7 +28,7 @@ export function createSessions(notes: Notes) {
     return state;
   }
 
-  async function write(key: string, state: State) {
+  async function write(key: string, state: PlaceState) {
     await notes.set(nameOf(key), state);
     keep(key, state);
   }

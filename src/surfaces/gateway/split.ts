@@ -1,7 +1,7 @@
 // Cuts a long reply into messages. Only space is lost at a cut, and code that is cut is code in both parts.
 
-type Fence = { indent: string; marks: string; language: string };
-type Cut = { at: number; rank: Rank; fence: Fence | null };
+type CodeFence = { indent: string; marks: string; language: string };
+type Cut = { at: number; rank: Rank; fence: CodeFence | null };
 type Rank = (typeof RANKS)[number];
 
 const RANKS = ["paragraph", "line", "sentence", "word", "anywhere"] as const;
@@ -17,7 +17,7 @@ const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
 export function splitMarkdown(text: string, longest: number): string[] {
   const parts: string[] = [];
   let rest = text;
-  let fence: Fence | null = null;
+  let fence: CodeFence | null = null;
   while (openingOf(fence).length + rest.length > longest) {
     const { at, fence: next } = bestCut(rest, longest, fence);
     const head = next ? rest.slice(0, at).replace(/\n$/, "") : rest.slice(0, at).trimEnd();
@@ -29,10 +29,10 @@ export function splitMarkdown(text: string, longest: number): string[] {
   return parts;
 }
 
-const openingOf = (fence: Fence | null) => (fence ? `${fence.indent}${fence.marks}${fence.language}\n` : "");
-const closingOf = (fence: Fence | null) => (fence ? `\n${fence.indent}${fence.marks}` : "");
+const openingOf = (fence: CodeFence | null) => (fence ? `${fence.indent}${fence.marks}${fence.language}\n` : "");
+const closingOf = (fence: CodeFence | null) => (fence ? `\n${fence.indent}${fence.marks}` : "");
 
-function bestCut(rest: string, longest: number, fence: Fence | null): Cut {
+function bestCut(rest: string, longest: number, fence: CodeFence | null): Cut {
   const room = longest - openingOf(fence).length;
   const cuts = cutsOf(rest.slice(0, room + LONGEST_FENCE), room, longest, fence);
   for (const [worst, rank] of RANKS.entries()) {
@@ -44,9 +44,9 @@ function bestCut(rest: string, longest: number, fence: Fence | null): Cut {
 }
 
 /** Every place that leaves room for what closes an open fence, in order. */
-function cutsOf(window: string, room: number, longest: number, before: Fence | null): Cut[] {
+function cutsOf(window: string, room: number, longest: number, before: CodeFence | null): Cut[] {
   const cuts: Cut[] = [];
-  const add = (at: number, rank: Rank, fence: Fence | null, dropped = 0) => {
+  const add = (at: number, rank: Rank, fence: CodeFence | null, dropped = 0) => {
     if (at > 0 && at - dropped + closingOf(fence).length <= room) cuts.push({ at, rank, fence });
   };
   let fence = before;
@@ -88,7 +88,7 @@ function withinLine(line: string, room: number): Gap[] {
 const anywhere = (line: string) =>
   Array.from(graphemes.segment(line), ({ index }): Gap => ({ at: index, rank: "anywhere", space: 0 }));
 
-function fenceOf(line: string, longest: number): Fence | null {
+function fenceOf(line: string, longest: number): CodeFence | null {
   const [, indent = "", marks = "", language = ""] = FENCE.exec(line) ?? [];
   if (!marks) return null;
   const fence = { indent, marks, language };
@@ -96,7 +96,7 @@ function fenceOf(line: string, longest: number): Fence | null {
   return openingOf(fence).length + closingOf(fence).length > longest / 2 ? null : fence;
 }
 
-const isClosing = (line: string, { marks }: Fence) => {
+const isClosing = (line: string, { marks }: CodeFence) => {
   const trimmed = line.trim();
   return trimmed.length >= marks.length && trimmed === marks.charAt(0).repeat(trimmed.length);
 };

@@ -1,6 +1,6 @@
 // What a terminal does for the slash commands of conversation/commands.
 
-import type { Listed, TerminalContext } from "../../conversation/commands/command.ts";
+import type { ListedSession, TerminalContext } from "../../conversation/commands/command.ts";
 import { TERMINAL_COMMANDS } from "../../conversation/commands/commands.ts";
 import { entriesOf } from "../../core/pages.ts";
 import type { Runtime } from "../../core/runtime.ts";
@@ -10,7 +10,7 @@ import type { Facts } from "./facts.ts";
 import { findSession } from "./find.ts";
 import type { TalkOptions } from "./talk.ts";
 
-type Desk = Omit<TalkOptions, "mode" | "model"> &
+type OpenTalk = Omit<TalkOptions, "mode" | "model"> &
   Pick<TerminalContext, "setMode" | "setModel" | "model"> & {
     /** What the person saw when they typed the command. */
     facts: Facts;
@@ -24,7 +24,7 @@ const KEYS = `- Enter sends; Shift+Enter, Ctrl+J or \\ and Enter begin a new lin
 - \`@\` completes files; the path of a picture shows it to the model
 - \`!command\` runs a command of yours, and the model is told with your next message; \`!!command\` keeps it to yourself`;
 
-export function commandContext(desk: Desk): TerminalContext {
+export function commandContext(desk: OpenTalk): TerminalContext {
   const { runtime, facts, view, costOf, models, skills, newSession, leave } = desk;
   const { session, title, turn, mode, spent } = facts;
   const [question] = facts.asking;
@@ -71,7 +71,7 @@ const helpLine = ({ name, argument = "", description }: (typeof TERMINAL_COMMAND
   `- \`/${`${name} ${argument}`.trim()}\` ${description}`;
 
 /** Those of the terminal, however many others are newer; and the newest of those. */
-export async function sessionsToResume(runtime: Pick<Runtime, "sessions">): Promise<Listed[]> {
+export async function sessionsToResume(runtime: Pick<Runtime, "sessions">): Promise<ListedSession[]> {
   const [own, all] = await Promise.all([
     runtime.sessions({ limit: 200, top: true, prefix: TERMINAL }),
     runtime.sessions({ limit: 200, top: true }),

@@ -5,10 +5,10 @@ import type { Message } from "../../core/transcript.ts";
 import { usagePlus } from "../../core/usage.ts";
 
 type Named = { key: string; title: string };
-type Use = { id: string; tool: string; args: unknown; outcome?: CallOutcome; result?: string };
-type Said = { at: number; text: string } & (
+type ExportedCall = { id: string; tool: string; args: unknown; outcome?: CallOutcome; result?: string };
+type ExportedMessage = { at: number; text: string } & (
   | { role: "user"; by?: string; images: number }
-  | { role: "assistant"; calls: Use[]; model?: string; usage?: Usage }
+  | { role: "assistant"; calls: ExportedCall[]; model?: string; usage?: Usage }
   /** How a turn went, where it did not go well. */
   | { role: "notice" }
 );
@@ -38,13 +38,18 @@ export function exportJson({ key, title }: Named, entries: readonly Entry[], at:
 
 // ── What was said ─────────────────────────────────────────────────────────────────────────────────────
 
-function conversation(entries: readonly Entry[]): { said: Said[]; waiting: number; usage: Usage } {
-  const said: Said[] = [];
+function conversation(entries: readonly Entry[]): { said: ExportedMessage[]; waiting: number; usage: Usage } {
+  const said: ExportedMessage[] = [];
   const waiting = new Map<string, { input: Input; at: number }>();
-  const uses = new Map<string, Use>();
+  const uses = new Map<string, ExportedCall>();
   let usage: Usage = { input: 0, output: 0, cached: 0 };
 
-  const answered = (at: number, text: string, calls: readonly Use[], more: { model?: string; usage?: Usage } = {}) => {
+  const answered = (
+    at: number,
+    text: string,
+    calls: readonly ExportedCall[],
+    more: { model?: string; usage?: Usage } = {},
+  ) => {
     if (!text && !calls.length) return;
     const own = calls.map((call) => ({ ...call }));
     for (const call of own) uses.set(call.id, call);
@@ -121,7 +126,7 @@ function conversation(entries: readonly Entry[]): { said: Said[]; waiting: numbe
 
 // ── As JSON ───────────────────────────────────────────────────────────────────────────────────────────
 
-function wireOf(said: Said): Record<string, unknown> {
+function wireOf(said: ExportedMessage): Record<string, unknown> {
   const { at, ...rest } = said;
   const time = new Date(at).toISOString();
   if (rest.role !== "assistant") return { ...rest, at: time };
@@ -132,7 +137,7 @@ function wireOf(said: Said): Record<string, unknown> {
 
 // ── As Markdown ───────────────────────────────────────────────────────────────────────────────────────
 
-function sectionOf(said: Said): string[] {
+function sectionOf(said: ExportedMessage): string[] {
   const text = contained(plain(said.text));
   switch (said.role) {
     case "user": {
@@ -147,7 +152,7 @@ function sectionOf(said: Said): string[] {
   }
 }
 
-function blocksOf({ tool, args, outcome, result }: Use): string[] {
+function blocksOf({ tool, args, outcome, result }: ExportedCall): string[] {
   const asked = fenced("json", JSON.stringify(args, null, 2) ?? "");
   const head = `Tool ${code(oneLine(tool))}${outcome && outcome !== "ok" ? ` (${outcome})` : ""}`;
   return [head, asked, ...(result === undefined ? ["(no result)"] : [fenced("", middleOut(plain(result)))])];

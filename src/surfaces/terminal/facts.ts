@@ -1,5 +1,5 @@
 // What a terminal always shows of a session: what runs, waits and is asked, and what it has cost so far.
-import type { Question } from "../../conversation/commands/command.ts";
+import type { AskedQuestion } from "../../conversation/commands/command.ts";
 import { type Spent, spentPlus } from "../../conversation/spent.ts";
 import type { Status } from "../../core/runtime.ts";
 import type { Entry, Mode } from "../../core/session.ts";
@@ -12,7 +12,7 @@ export type Facts = {
   /** The turn at work, and since when. */
   turn: { id: string; at: number } | null;
   waiting: Status["inbox"];
-  asking: Question[];
+  asking: AskedQuestion[];
   /** Who answered last, or would. */
   model: string;
   /** Tokens of the conversation when it was last shown to the model. */

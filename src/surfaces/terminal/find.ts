@@ -5,7 +5,7 @@ import { fullName, shortName } from "../../core/session-key.ts";
 import type { SessionSummary } from "../../core/store.ts";
 import { printable } from "../../platform/logline.ts";
 
-type Sessions = Pick<Runtime, "sessions" | "summary">;
+type SessionFinder = Pick<Runtime, "sessions" | "summary">;
 
 /** Titles looked through: more than anybody gives the same words. */
 const MOST = 1_000;
@@ -13,7 +13,7 @@ const MOST = 1_000;
 const SHOWN = 10;
 
 /** Never begins one: a slip of the pen must not leave an empty conversation. */
-export async function findSession(runtime: Sessions, wanted: string): Promise<string> {
+export async function findSession(runtime: SessionFinder, wanted: string): Promise<string> {
   const words = wanted.trim();
   const fitting = words ? await thoseThatFit(runtime, words) : [];
   const [found] = fitting;
@@ -22,7 +22,7 @@ export async function findSession(runtime: Sessions, wanted: string): Promise<st
   return found.session;
 }
 
-async function thoseThatFit(runtime: Sessions, words: string): Promise<SessionSummary[]> {
+async function thoseThatFit(runtime: SessionFinder, words: string): Promise<SessionSummary[]> {
   // Also as it is: a key of the API may look like a name of the terminal.
   const named = (await runtime.summary(fullName(words))) ?? (await runtime.summary(words));
   if (named) return [named];

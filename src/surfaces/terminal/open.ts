@@ -19,9 +19,9 @@ import { openPlain } from "./plain.ts";
 import { createTalk, type Talk, type TalkOptions } from "./talk.ts";
 import type { View } from "./view.ts";
 
-type Flag = { flag: string; key: string; value: unknown };
+type TerminalFlag = { flag: string; key: string; value: unknown };
 /** What is configured: known before anything is opened. */
-export type Settings = {
+export type TerminalSettings = {
   config: {
     readonly display: {
       readonly busy_input_mode: Mode;
@@ -39,22 +39,22 @@ export type Settings = {
   home: { readonly dir: string };
   endpoints: readonly { provider: string; model: string; because: string; context: number }[];
 };
-export type Opened = Settings &
+export type OpenedTalk = TerminalSettings &
   Pick<TalkOptions, "shell" | "models" | "skills" | "switched"> & {
     engine: Runtime;
     sandbox: string;
     newest(): Promise<string | null>;
     close(drainMs: number): Promise<{ left: string[] }>;
   };
-export type Open = (options: {
+export type OpenRuntime = (options: {
   env: NodeJS.ProcessEnv;
-  flags: readonly Flag[];
+  flags: readonly TerminalFlag[];
   logToStderr: boolean;
   mine(session: string): boolean;
-}) => Promise<Opened>;
+}) => Promise<OpenedTalk>;
 export type ChatOptions = {
-  settings: Settings;
-  open: Open;
+  settings: TerminalSettings;
+  open: OpenRuntime;
   env: NodeJS.ProcessEnv;
   model?: string;
   session?: string;
@@ -127,7 +127,7 @@ export async function openChat(options: ChatOptions): Promise<number> {
   setTimeout(() => process.exit(code), LINGER_MS).unref();
   return code;
 
-  async function begin(opened: Opened): Promise<Talk> {
+  async function begin(opened: OpenedTalk): Promise<Talk> {
     const { engine: runtime, config, endpoints, sandbox } = opened;
     const talk = createTalk({
       ...opened,
@@ -159,7 +159,7 @@ async function settledBy<T>(work: Promise<T>, ms = 0): Promise<T | null> {
 
 export const modelFlag = (model: string | undefined) => ({ flag: "--model", key: "model.default", value: model });
 
-async function openOnScreen({ config, endpoints, home }: Settings, env: NodeJS.ProcessEnv): Promise<Surface> {
+async function openOnScreen({ config, endpoints, home }: TerminalSettings, env: NodeJS.ProcessEnv): Promise<Surface> {
   const { openScreen } = await import("./screen/screen.ts");
   return openScreen({
     env,
@@ -173,7 +173,7 @@ async function openOnScreen({ config, endpoints, home }: Settings, env: NodeJS.P
 }
 
 /** False: not everything has ended. After the watchdog's time the process is gone whatever happens. */
-export async function leave(running: Opened): Promise<boolean> {
+export async function leave(running: OpenedTalk): Promise<boolean> {
   const cancel = setDeadline(running.config.agent.exit_watchdog * 1_000);
   const closed = running.close(DRAIN_MS).then(
     () => true,
@@ -187,7 +187,7 @@ export async function leave(running: Opened): Promise<boolean> {
   return over;
 }
 
-async function sessionOf(options: ChatOptions, running: Opened, view: View): Promise<string> {
+async function sessionOf(options: ChatOptions, running: OpenedTalk, view: View): Promise<string> {
   const { engine } = running;
   if (options.session) return fullName(options.session);
   for (const wanted of [options.continue, options.resume])
@@ -201,7 +201,7 @@ async function sessionOf(options: ChatOptions, running: Opened, view: View): Pro
 export const newSession = () => fullName(randomBytes(4).toString("hex"));
 
 /** Where the agent may write: a link in there is not followed for a person either. */
-export const rootsOf = ({ config }: Pick<Settings, "config">): string[] => [
+export const rootsOf = ({ config }: Pick<TerminalSettings, "config">): string[] => [
   config.terminal.cwd ?? process.cwd(),
   ...config.terminal.writable,
 ];
@@ -215,7 +215,7 @@ async function save(file: string, text: string, roots: readonly string[]): Promi
   return path;
 }
 
-export function modelLine({ endpoints }: Pick<Settings, "endpoints">): string {
+export function modelLine({ endpoints }: Pick<TerminalSettings, "endpoints">): string {
   const [first] = endpoints;
   if (first?.provider === "demo") return "OFFLINE DEMO MODEL (a script; set a key with: hermes setup)";
   return `${first?.model} via ${first?.provider} (${first?.because})`;

@@ -2,7 +2,7 @@
 // line says in words what it is.
 import { createInterface } from "node:readline";
 import { choiceAnswer, choiceIn } from "../../conversation/choice.ts";
-import type { Question } from "../../conversation/commands/command.ts";
+import type { AskedQuestion } from "../../conversation/commands/command.ts";
 import { messageOf } from "../../core/errors.ts";
 import { clean } from "./clean.ts";
 import type { Surface } from "./open.ts";
@@ -83,7 +83,7 @@ export function openPlain({ input, output, now }: Io): Surface {
     lines.prompt();
     begun = terminal;
   };
-  let asking: Question | null = null;
+  let asking: AskedQuestion | null = null;
   let printed = ""; // last, by the person's own command
 
   /** Only a clear word answers an approval; anything else is a message, and the question stays. */

@@ -7,7 +7,7 @@ import { clean, withoutControls } from "./clean.ts";
 import { decidedLine, linePen } from "./plain.ts";
 import { createTeller } from "./updates.ts";
 
-export type RunOptions = {
+export type RunTurnOptions = {
   runtime: Runtime;
   session: string;
   /** Unique: the same one again is the same turn. */
@@ -29,7 +29,7 @@ export type RunOptions = {
 const EXIT = { completed: 0, failed: 1, interrupted: 1, cancelled: 130 };
 
 /** Returns the exit code. */
-export async function runOnce(options: RunOptions): Promise<number> {
+export async function runOnce(options: RunTurnOptions): Promise<number> {
   const { runtime, session, json, quiet, terminal, stop } = options;
   const out = (text: string) => options.out(terminal ? clean(text) : withoutControls(text));
   const err = (line: string) => options.err(clean(line));

@@ -5,12 +5,12 @@ import { text as readAll } from "node:stream/consumers";
 import { fullName } from "../../core/session-key.ts";
 import { uncaught } from "../../platform/uncaught.ts";
 import { readImage } from "./attachments.ts";
-import { leave, modelFlag, modelLine, newSession, type Open, rootsOf, type Settings } from "./open.ts";
+import { leave, modelFlag, modelLine, newSession, type OpenRuntime, rootsOf, type TerminalSettings } from "./open.ts";
 import { runOnce } from "./run-turn.ts";
 
-type RunOptions = {
-  settings: Settings;
-  open: Open;
+type RunCommandOptions = {
+  settings: TerminalSettings;
+  open: OpenRuntime;
   env: NodeJS.ProcessEnv;
   prompt: string;
   image: string[];
@@ -22,7 +22,7 @@ type RunOptions = {
   model?: string;
 };
 
-export async function openRun(options: RunOptions): Promise<number> {
+export async function openRun(options: RunCommandOptions): Promise<number> {
   const { stdout, stderr } = process;
   const prompt = await promptOf(options.prompt);
   if (!prompt.trim()) {

@@ -1,6 +1,6 @@
 // A person's talk with the agent: everything that can be entered, and what is shown of it. How it is typed and shown
 // is the view's business. Whatever is entered is durable, or done, when `enter` returns; when it throws, nothing was.
-import type { Outcome, Question } from "../../conversation/commands/command.ts";
+import type { AskedQuestion, CommandResult } from "../../conversation/commands/command.ts";
 import {
   commandIn,
   findCommand,
@@ -208,7 +208,7 @@ export function createTalk(options: TalkOptions) {
     await show(await runCommand(command, context, rest));
   }
 
-  async function show({ refused, open: opened, draft, text, title, send: message }: Outcome): Promise<void> {
+  async function show({ refused, open: opened, draft, text, title, send: message }: CommandResult): Promise<void> {
     if (refused !== undefined) throw new Error(refused);
     if (opened && opened.session !== facts.session) await open(opened.session, opened.heading);
     if (title !== undefined) now({ ...facts, title });
@@ -235,7 +235,7 @@ export function createTalk(options: TalkOptions) {
   }
 
   /** False: that is not asked any more. */
-  function answer({ call }: Question, given: Answer): Promise<boolean> {
+  function answer({ call }: AskedQuestion, given: Answer): Promise<boolean> {
     return runtime.answer({ session: facts.session, call, ...given, by: "terminal" });
   }
 

@@ -3,8 +3,8 @@ import { endedByText } from "../../core/run.ts";
 import type { Update } from "../../core/runtime.ts";
 import type { Ask, CallOutcome, Entry, Input, Outcome } from "../../core/session.ts";
 
-type Call = { id: string; tool: string; args: unknown; at: number };
-export type Acted = Call & { outcome: CallOutcome; text: string; ms: number };
+type ShownCall = { id: string; tool: string; args: unknown; at: number };
+export type Acted = ShownCall & { outcome: CallOutcome; text: string; ms: number };
 
 export type Pen = {
   /** What a person said, as a turn takes it up. */
@@ -16,7 +16,7 @@ export type Pen = {
   /** What was said of this answer does not count: it starts over. */
   reset(): void;
   thinks(text: string): void;
-  started(call: Call): void;
+  started(call: ShownCall): void;
   acted(call: Acted): void;
   asked(ask: Ask): void;
   decided(allow: boolean, text: string): void;
@@ -29,7 +29,7 @@ export type Pen = {
 
 /** Follows one session. `inputs`: those that were accepted before what will be told of. */
 export function createTeller(pen: Pen, inputs = new Map<string, Input>()) {
-  const calls = new Map<string, Call>();
+  const calls = new Map<string, ShownCall>();
   let since = 0;
 
   function entry(e: Entry): void {
@@ -114,7 +114,7 @@ export function createTeller(pen: Pen, inputs = new Map<string, Input>()) {
     }
   }
 
-  const callOf = (id: string): Call => calls.get(id) ?? { id, tool: "tool", args: {}, at: 0 };
+  const callOf = (id: string): ShownCall => calls.get(id) ?? { id, tool: "tool", args: {}, at: 0 };
 
   return (update: Update): void => {
     if ("delta" in update) pen.answer(update.delta);

@@ -1,5 +1,5 @@
 // What a conversation is shown on: the screen, or plain lines.
-import type { Choice } from "../../conversation/commands/command.ts";
+import type { PickerItem } from "../../conversation/commands/command.ts";
 import type { Facts } from "./facts.ts";
 import type { Pen } from "./updates.ts";
 
@@ -18,7 +18,7 @@ export type View = Pen & {
   /** From here on another conversation is shown. */
   enter(heading: string): void;
   /** Null: the person chose nothing. */
-  choose(title: string, choices: Choice[]): Promise<string | null>;
+  choose(title: string, choices: PickerItem[]): Promise<string | null>;
   /** To be changed and sent (again), before what is being typed. */
   draft(text: string): void;
 };

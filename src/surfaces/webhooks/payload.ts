@@ -6,7 +6,7 @@ import type { Announcement } from "../../core/store.ts";
 
 type Letter = { headers: Record<string, string>; body: string };
 /** "told", or what went wrong; `final`: trying again would not help. */
-export type Verdict = "told" | { error: string; final: boolean; retryAfter: string | null };
+export type DeliveryVerdict = "told" | { error: string; final: boolean; retryAfter: string | null };
 
 /** `now` is part of what is signed: a copy that somebody kept is known by its age. */
 export function letterOf(
@@ -45,7 +45,7 @@ export function letterOf(
 /** A 4xx says that the letter itself is wrong, except for these: come later. */
 const COME_LATER = new Set([408, 409, 425, 429]);
 
-export function verdictOf({ status, retryAfter }: { status: number; retryAfter: string | null }): Verdict {
+export function verdictOf({ status, retryAfter }: { status: number; retryAfter: string | null }): DeliveryVerdict {
   if (status >= 200 && status < 300) return "told";
   const final = status >= 400 && status < 500 && !COME_LATER.has(status);
   const where = status >= 300 && status < 400 ? ", which points elsewhere and is not followed" : "";

@@ -9,7 +9,7 @@ import type { Entry } from "../../core/session.ts";
 import type { Announcement } from "../../core/store.ts";
 import { within } from "../../core/wait.ts";
 import { openPost, type Post } from "../../platform/post.ts";
-import { backoff, letterOf, type Verdict, verdictOf } from "./payload.ts";
+import { backoff, type DeliveryVerdict, letterOf, verdictOf } from "./payload.ts";
 
 type Options = {
   runtime: Pick<Runtime, "announcements" | "run">;
@@ -146,7 +146,7 @@ export function createWebhooks({ runtime, targets, clock, random, log, post = op
   }
 
   /** Null: it was not tried, or we left before an answer came. It is tried again, under the same id. */
-  async function attempt(row: Announcement): Promise<Verdict | "gone" | null> {
+  async function attempt(row: Announcement): Promise<DeliveryVerdict | "gone" | null> {
     const { signal } = leaving;
     try {
       const run = await runtime.run(row.turn);
@@ -162,14 +162,14 @@ export function createWebhooks({ runtime, targets, clock, random, log, post = op
     }
   }
 
-  function after(row: Announcement, { error, final, retryAfter }: Exclude<Verdict, "told">) {
+  function after(row: Announcement, { error, final, retryAfter }: Exclude<DeliveryVerdict, "told">) {
     const now = clock.now();
     const attempts = row.attempts + 1;
     const wait = final ? null : backoff(attempts, { retryAfter, now, random });
     return { attempts, due: now + (wait ?? 0), error, dead: wait === null };
   }
 
-  function report(row: Announcement, verdict: Verdict | "gone", next: ReturnType<typeof after> | null) {
+  function report(row: Announcement, verdict: DeliveryVerdict | "gone", next: ReturnType<typeof after> | null) {
     const about = { delivery: row.id, to: nameOf(row.to), run: row.turn };
     if (verdict === "gone") return log("warn", "webhook.dropped", { ...about, why: "its run was deleted" });
     if (!next) return log("debug", "webhook.told", about);

@@ -2,7 +2,7 @@
 import * as z from "zod";
 import type { Gate, Log, ToolResult } from "../../core/ports.ts";
 import { failed } from "../define.ts";
-import type { Access, Confine } from "./confine.ts";
+import type { Confine, PathAccess } from "./confine.ts";
 import type { Locked } from "./locks.ts";
 import type { Marks } from "./seen.ts";
 import { plain } from "./text.ts";
@@ -42,7 +42,7 @@ const PREVIEW = 4_000;
 /** `preview`: the content that would be written, shown to the person who is asked. */
 export async function gateOf(
   { confine, display }: Files,
-  wish: { tool: string; session: string; access: Access; paths: readonly string[]; preview?: string },
+  wish: { tool: string; session: string; access: PathAccess; paths: readonly string[]; preview?: string },
 ): Promise<Gate> {
   const asked: string[] = [];
   for (const path of new Set(wish.paths)) {
@@ -60,7 +60,7 @@ const shortened = (text: string) =>
   text.length <= PREVIEW ? text : `${text.slice(0, PREVIEW)}\n[and ${text.length - PREVIEW} more characters]`;
 
 /** The real path. If approval was needed, it was given before (C2 in confine.ts). */
-export async function reach({ confine }: Files, path: string, access: Access, session: string): Promise<string> {
+export async function reach({ confine }: Files, path: string, access: PathAccess, session: string): Promise<string> {
   const verdict = await confine.locate(path, access, session);
   if (verdict.is === "no") throw new Trouble(`Not run: ${verdict.why}`);
   return verdict.real;

@@ -11,20 +11,20 @@ import { lstat, readdir, realpath } from "node:fs/promises";
 import { homedir } from "node:os";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { codeOf } from "../../core/errors.ts";
-import { chainOf, type File, idOf, within } from "../../platform/confined.ts";
+import { type ConfinedFile, chainOf, idOf, within } from "../../platform/confined.ts";
 import { secretPlaces } from "../../platform/secret-places.ts";
 import { plainName } from "./text.ts";
 import { orNull, Trouble, troubleOf } from "./trouble.ts";
 
-export type Access = "read" | "write";
-type Verdict = { is: "open"; real: string } | { is: "ask"; real: string; why: string } | { is: "no"; why: string };
+export type PathAccess = "read" | "write";
+type PathVerdict = { is: "open"; real: string } | { is: "ask"; real: string; why: string } | { is: "no"; why: string };
 export type Confine = {
   workspace: string;
-  locate(path: string, access: Access, session: string): Promise<Verdict>;
+  locate(path: string, access: PathAccess, session: string): Promise<PathVerdict>;
   /** Whether search may look into this path. Decided by the path alone. */
   forbidden(real: string): boolean;
   /** Whether the file is a second name (a hard link) of a file that must not be read. */
-  isSecretTwin(file: File): Promise<boolean>;
+  isSecretTwin(file: ConfinedFile): Promise<boolean>;
   /** The path as the model should write it, on one line. */
   shown(real: string): string;
 };
@@ -51,7 +51,7 @@ export function createConfine(options: {
   const inHome = (path: string) => homes.some((home) => within(home, path));
   const isSecret = (path: string) => secrets.some((place) => within(place, path));
 
-  async function locate(path: string, access: Access, session: string): Promise<Verdict> {
+  async function locate(path: string, access: PathAccess, session: string): Promise<PathVerdict> {
     const written = canonical(path);
     try {
       const outputs = access === "read" ? bothNames(options.outputsOf(session)) : [];
@@ -66,7 +66,7 @@ export function createConfine(options: {
     }
   }
 
-  function weigh(written: string, real: string, access: Access): Verdict {
+  function weigh(written: string, real: string, access: PathAccess): PathVerdict {
     const inside = inRoots(written) && inRoots(real);
     const touchy = access === "write" && (runsLater(written) || runsLater(real));
     if (inside && !touchy) return { is: "open", real };
@@ -99,7 +99,7 @@ export function createConfine(options: {
 
   let twins: { until: number; ids: Promise<Set<string>[]> } | null = null;
 
-  async function isSecretTwin({ stat }: File): Promise<boolean> {
+  async function isSecretTwin({ stat }: ConfinedFile): Promise<boolean> {
     if (stat.nlink < 2n) return false;
     // Cached for a moment: a search may meet thousands of hard links.
     if (!twins || twins.until < performance.now()) {

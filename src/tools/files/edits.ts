@@ -24,7 +24,7 @@ export function applyEdit(text: string, edit: Edit): Edited {
 }
 
 type Spot = { start: number; end: number; bare?: boolean };
-type Found = { spots: Spot[] } | { problem: string };
+type Match = { spots: Spot[] } | { problem: string };
 
 const toLf = (text: string) => text.replaceAll("\r\n", "\n");
 
@@ -46,7 +46,7 @@ function viewOf(text: string) {
   return { lf, original, eol: pairs.length * 2 > ends ? "\r\n" : "\n" };
 }
 
-function find(text: string, old: string, all: boolean): Found {
+function find(text: string, old: string, all: boolean): Match {
   const spots = placesOf(text, old, MOST_SPOTS + 1).map((start) => ({ start, end: start + old.length }));
   if (spots.length === 0) return { problem: missing(text, old) };
   if (spots.length > MOST_SPOTS) return { problem: `this text is there more than ${MOST_SPOTS} times` };
@@ -57,7 +57,7 @@ function find(text: string, old: string, all: boolean): Found {
   return { spots };
 }
 
-function findLines(text: string, old: string, line: number): Found {
+function findLines(text: string, old: string, line: number): Match {
   if (old === "") {
     const at = line === 0 ? 0 : startOf(text, line + 1);
     // If the last line has no line end, one must be added first. A hunk with context says so; this one cannot.

@@ -8,7 +8,7 @@ export type Matcher = AsyncDisposable & {
   /** Terminates the matcher; open requests fail. */
   stop(): Promise<unknown>;
 };
-export type Question = { text: string; most: number };
+export type MatchRequest = { text: string; most: number };
 
 export const matchingLines = (text: string, fits: (line: string) => boolean, most: number): number[] => {
   const found: number[] = [];
@@ -59,7 +59,7 @@ export function patternMatcher({ source, flags }: RegExp): Matcher {
       asker = Promise.withResolvers<number[]>();
       const { promise } = asker;
       // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
-      worker.postMessage({ text, most } satisfies Question);
+      worker.postMessage({ text, most } satisfies MatchRequest);
       return promise;
     },
     stop,

@@ -11,7 +11,7 @@ import type { Confine } from "./confine.ts";
 import { type FilePatch, parseDiff } from "./diff.ts";
 import { applyEdit } from "./edits.ts";
 import { hashOf, isSame, type Mark } from "./seen.ts";
-import { type Change, store } from "./store.ts";
+import { type FileChange, store } from "./store.ts";
 import { count, decode, plain } from "./text.ts";
 import { orNull, Trouble, troubleOf } from "./trouble.ts";
 
@@ -83,11 +83,11 @@ const previewOf = ({ diff, edits = [] }: Args): string =>
     .map((edit) => `${edit.path}${edit.all ? " (everywhere)" : ""}\n- ${edit.old_text}\n+ ${edit.new_text}`)
     .join("\n");
 
-type Target = { real: string; name: string; patches: FilePatch[] };
-type Planned = { change: Change; known: boolean; report: string[] };
+type PatchTarget = { real: string; name: string; patches: FilePatch[] };
+type Planned = { change: FileChange; known: boolean; report: string[] };
 
 async function patch(files: Files, args: Args, { session, signal }: ToolCall): Promise<ToolResult> {
-  const targets = new Map<string, Target>();
+  const targets = new Map<string, PatchTarget>();
   for (const one of patchesOf(args)) {
     const real = await reach(files, one.path, "write", session);
     const target = targets.get(real) ?? { real, name: files.confine.shown(real), patches: [] };
@@ -122,7 +122,7 @@ async function patch(files: Files, args: Args, { session, signal }: ToolCall): P
 /** The content that the file will have. Throws if the file does not match the patch. */
 async function plan(
   { confine }: Files,
-  { real, name, patches }: Target,
+  { real, name, patches }: PatchTarget,
   mark: Mark | undefined,
   signal: AbortSignal,
 ): Promise<Planned> {
@@ -166,9 +166,9 @@ async function plan(
   };
 }
 
-type Loaded = { text: string; bom: string; stat: BigIntStats; mark: Mark };
+type LoadedFile = { text: string; bom: string; stat: BigIntStats; mark: Mark };
 
-async function load(confine: Confine, real: string, name: string): Promise<Loaded | null> {
+async function load(confine: Confine, real: string, name: string): Promise<LoadedFile | null> {
   const opened = await orNull(openFile(real));
   if (!opened) return null;
   await using file = opened;
@@ -185,7 +185,7 @@ async function load(confine: Confine, real: string, name: string): Promise<Loade
 }
 
 /** A file that was never read still counts as not read: a patch shows only a part of it. */
-function remember({ marks }: Files, session: string, { real, bytes }: Change, known: boolean): void {
+function remember({ marks }: Files, session: string, { real, bytes }: FileChange, known: boolean): void {
   if (bytes === null) marks.delete(session, real);
   else if (known) marks.set(session, real, { size: bytes.length, mtimeNs: 0n, hash: hashOf(bytes) });
 }

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import * as z from "zod";
 import { codeOf } from "../../core/errors.ts";
 import type { Tool, ToolCall, ToolResult } from "../../core/ports.ts";
-import { type File, openDir, openFile } from "../../platform/confined.ts";
+import { type ConfinedFile, openDir, openFile } from "../../platform/confined.ts";
 import { defineTool, failed, ok } from "../define.ts";
 import { type Files, gateOf, Path, reach, settled } from "./common.ts";
 import { eachChunk, READ_WHOLE } from "./store.ts";
@@ -39,7 +39,7 @@ export const createReadFile = (files: Files): Tool =>
 async function read(files: Files, args: Args, call: ToolCall): Promise<ToolResult> {
   const real = await reach(files, args.path, "read", call.session);
   const name = files.confine.shown(real);
-  let opened: File;
+  let opened: ConfinedFile;
   try {
     opened = await openFile(real);
   } catch (error) {
@@ -67,7 +67,7 @@ async function read(files: Files, args: Args, call: ToolCall): Promise<ToolResul
 
 type Seen = { lines: string[]; total: number | null; hash: string | null; notes: string[] };
 
-async function look({ handle, stat }: File, offset: number, limit: number, signal: AbortSignal): Promise<Seen> {
+async function look({ handle, stat }: ConfinedFile, offset: number, limit: number, signal: AbortSignal): Promise<Seen> {
   const size = Number(stat.size);
   const whole = size <= READ_WHOLE;
   const hash = createHash("sha256");

@@ -1,11 +1,11 @@
 // ripgrep as a filter: it only says which of the given files may match. Matching itself is done here, so there is one
 // definition of ignored files, confinement and patterns, with any version of ripgrep and without it.
 import type { RunProgram } from "./common.ts";
-import type { Found } from "./walk.ts";
+import type { FoundFile } from "./walk.ts";
 
 const MOST_NAMES = 100_000;
 
-export type Sieve = (batch: readonly Found[]) => Promise<readonly Found[]>;
+export type Sieve = (batch: readonly FoundFile[]) => Promise<readonly FoundFile[]>;
 
 /** The program from the install, never one that happens to be on the machine. Null if there is none for this
  *  platform. */
@@ -48,8 +48,8 @@ export function createSieve(options: {
 }
 
 /** Groups of files that fit on a command line. */
-export async function* inBatches(files: AsyncIterable<Found>): AsyncGenerator<Found[]> {
-  let batch: Found[] = [];
+export async function* inBatches(files: AsyncIterable<FoundFile>): AsyncGenerator<FoundFile[]> {
+  let batch: FoundFile[] = [];
   let length = 0;
   for await (const file of files) {
     batch.push(file);

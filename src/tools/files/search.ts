@@ -11,7 +11,7 @@ import { type Files, gateOf, Path, reach, settled } from "./common.ts";
 import { type Matcher, patternMatcher, plainMatcher, splitLines } from "./matching.ts";
 import { createSieve, inBatches, type Sieve, toRust } from "./ripgrep.ts";
 import { count, HEAD_BYTES, kindOf, plain } from "./text.ts";
-import { type Found, walk } from "./walk.ts";
+import { type FoundFile, walk } from "./walk.ts";
 
 const RESULTS = 100;
 const MOST_RESULTS = 1_000;
@@ -61,7 +61,7 @@ async function search(files: Files, args: Args, call: ToolCall): Promise<ToolRes
   // If a place is readable although it is forbidden (the session's outputs), everything in it is readable.
   const skip = confine.forbidden(base) ? () => false : confine.forbidden;
   const filter = args.glob === undefined ? null : globOf(args.glob);
-  const only = async function* (): AsyncGenerator<Found> {
+  const only = async function* (): AsyncGenerator<FoundFile> {
     yield { real, path: [basename(real)] };
   };
   const budget = { entries: MOST_ENTRIES };
@@ -78,11 +78,11 @@ async function isRegular(real: string): Promise<boolean> {
   return file.stat.isFile();
 }
 
-async function* chosen(found: AsyncIterable<Found>, filter: Glob | null): AsyncGenerator<Found> {
+async function* chosen(found: AsyncIterable<FoundFile>, filter: Glob | null): AsyncGenerator<FoundFile> {
   for await (const file of found) if (!filter || filter(file.path)) yield file;
 }
 
-async function names({ confine }: Files, { pattern, limit = RESULTS }: Args, found: AsyncIterable<Found>) {
+async function names({ confine }: Files, { pattern, limit = RESULTS }: Args, found: AsyncIterable<FoundFile>) {
   const glob = globOf(pattern);
   const lines: string[] = [];
   let more = false;
@@ -99,7 +99,7 @@ async function names({ confine }: Files, { pattern, limit = RESULTS }: Args, fou
 async function contents(
   files: Files,
   args: Args,
-  found: AsyncIterable<Found>,
+  found: AsyncIterable<FoundFile>,
   base: string,
   call: ToolCall,
 ): Promise<ToolResult> {
@@ -140,7 +140,7 @@ async function contents(
 }
 
 type Tally = { lines: string[]; matches: number; files: number; chars: number; skipped: number };
-type Means = { found: AsyncIterable<Found>; matcher: Matcher; sieve: Sieve | null; late(): boolean };
+type Means = { found: AsyncIterable<FoundFile>; matcher: Matcher; sieve: Sieve | null; late(): boolean };
 
 const isFull = ({ matches, chars }: Tally, { limit = RESULTS }: Args) => matches >= limit || chars >= LONGEST_TEXT;
 

@@ -10,10 +10,10 @@ import type { Mark } from "./seen.ts";
 import { orNull, Trouble, troubleOf } from "./trouble.ts";
 
 /** `bytes` null: remove the file. `before` null: there must be no file. */
-export type Change = { real: string; bytes: Buffer | null; before: BigIntStats | null };
+export type FileChange = { real: string; bytes: Buffer | null; before: BigIntStats | null };
 
 /** All changes or none: what fails, fails before the first rename, or is rolled back. */
-export async function store(changes: readonly Change[]): Promise<void> {
+export async function store(changes: readonly FileChange[]): Promise<void> {
   const prepared: Prepared[] = [];
   const done: Prepared[] = [];
   try {
@@ -36,7 +36,7 @@ export async function store(changes: readonly Change[]): Promise<void> {
 
 type Prepared = { real: string; commit(): Promise<void>; undo(): Promise<void>; close(): Promise<void> };
 
-async function prepare({ real, bytes, before }: Change, undoable: boolean): Promise<Prepared> {
+async function prepare({ real, bytes, before }: FileChange, undoable: boolean): Promise<Prepared> {
   const dir = await openParent(real);
   const target = dir.at(basename(real));
   const temps: string[] = [];

@@ -3,7 +3,7 @@
 import type { Dirent } from "node:fs";
 import { join, relative } from "node:path";
 import { openDir, within } from "../../platform/confined.ts";
-import { IGNORE_FILES, isIgnored, type Rules, rulesIn } from "../../platform/ignore.ts";
+import { IGNORE_FILES, type IgnoreRules, isIgnored, rulesIn } from "../../platform/ignore.ts";
 
 export type Walk = {
   /** Must not be entered. */
@@ -16,14 +16,14 @@ export type Walk = {
   budget: { entries: number };
   signal: AbortSignal;
 };
-export type Found = { real: string; path: string[] };
+export type FoundFile = { real: string; path: string[] };
 
 const DEEPEST = 100;
 
-export async function* walk(base: string, how: Walk): AsyncGenerator<Found> {
+export async function* walk(base: string, how: Walk): AsyncGenerator<FoundFile> {
   const top = within(how.top, base) ? how.top : base;
   const above = namesOf(top, base);
-  const stack: Rules[] = [];
+  const stack: IgnoreRules[] = [];
   for (let depth = 0; depth < above.length && !how.all; depth++)
     stack.push({ depth, rules: await rulesIn(join(top, ...above.slice(0, depth))) });
   yield* below(base, above, above.length, stack, how);
@@ -32,7 +32,13 @@ export async function* walk(base: string, how: Walk): AsyncGenerator<Found> {
 const namesOf = (from: string, to: string) => relative(from, to).split("/").filter(Boolean);
 
 /** `names` is the path from the top to this directory; its first `start` names lead to the beginning of the walk. */
-async function* below(dir: string, names: string[], start: number, above: Rules[], how: Walk): AsyncGenerator<Found> {
+async function* below(
+  dir: string,
+  names: string[],
+  start: number,
+  above: IgnoreRules[],
+  how: Walk,
+): AsyncGenerator<FoundFile> {
   how.signal.throwIfAborted();
   const entries = await entriesOf(dir, how.budget.entries + 1);
   const hasRules = !how.all && entries.some(({ name }) => IGNORE_FILES.includes(name));

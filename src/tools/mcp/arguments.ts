@@ -24,8 +24,8 @@ function check(schema: unknown, value: unknown, path: string, budget: Budget): s
 }
 
 function checkFields(
-  { required, properties, additionalProperties, patternProperties }: Fields,
-  value: Fields,
+  { required, properties, additionalProperties, patternProperties }: SchemaFields,
+  value: SchemaFields,
   path: string,
   budget: Budget,
 ): string | null {
@@ -40,7 +40,7 @@ function checkFields(
   });
 }
 
-type Fields = Record<string, unknown>;
+type SchemaFields = Record<string, unknown>;
 
 function firstOf<T>(items: Iterable<T>, complaint: (item: T) => string | null): string | null {
   for (const item of items) {
@@ -70,5 +70,5 @@ function isOf(type: string, value: unknown): boolean {
 }
 
 const isScalar = (value: unknown): boolean => value === null || typeof value !== "object";
-const isObject = (value: unknown): value is Fields =>
+const isObject = (value: unknown): value is SchemaFields =>
   typeof value === "object" && value !== null && !Array.isArray(value);

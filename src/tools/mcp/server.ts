@@ -35,13 +35,13 @@ export type Offered = {
   offer: Offer /** What is wrong with the arguments; null: nothing. */;
   complaint(args: unknown): string | null;
 };
-export type Link = {
+export type McpLink = {
   /** When it has answered for the first time, or failed to. */
   first: Promise<void>;
   call(tool: string, args: Record<string, unknown>, signal: AbortSignal): Promise<ToolResult>;
   close(): Promise<void>;
 };
-type Connection = { client: Client; transport: Transport };
+type McpConnection = { client: Client; transport: Transport };
 export type LinkOptions = {
   name: string;
   server: McpServer;
@@ -61,10 +61,10 @@ const BACKOFF_MS = { first: 500, most: 60_000 };
 const HEALTHY_MS = 10_000;
 const LONGEST_RESULT = 100_000;
 
-export function createLink({ name, server, home, roots, owner, log, timeoutMs, onOffers }: LinkOptions): Link {
+export function createLink({ name, server, home, roots, owner, log, timeoutMs, onOffers }: LinkOptions): McpLink {
   const over = new AbortController();
   const first = Promise.withResolvers<void>();
-  let up = Promise.withResolvers<Connection>();
+  let up = Promise.withResolvers<McpConnection>();
   let why = "it has not answered";
   /** Cuts a wait before the next try short. */
   let wake = () => {};
@@ -184,7 +184,7 @@ export function createLink({ name, server, home, roots, owner, log, timeoutMs, o
     }
   }
 
-  async function notDone(problem: unknown, { client, transport }: Connection, tool: string): Promise<ToolResult> {
+  async function notDone(problem: unknown, { client, transport }: McpConnection, tool: string): Promise<ToolResult> {
     const { ProtocolError, SdkError, SdkErrorCode } = await import("@modelcontextprotocol/client");
     const said = atMost(messageOf(problem), 2_000);
     if (problem instanceof ProtocolError) return failed(asData(`${titleOf(tool)}, refused`, said));
@@ -201,7 +201,7 @@ export function createLink({ name, server, home, roots, owner, log, timeoutMs, o
   }
 
   /** Null: it is not there, and was waited for. */
-  async function connected(signal: AbortSignal): Promise<Connection | null> {
+  async function connected(signal: AbortSignal): Promise<McpConnection | null> {
     wake();
     const enough = linked([signal, over.signal]);
     const connection = up.promise.catch(() => null);
@@ -249,9 +249,9 @@ const UNCHECKED: jsonSchemaValidator = {
   getValidator: () => (input) => ({ valid: true, data: input as never, errorMessage: undefined }),
 };
 
-type Content = Awaited<ReturnType<Client["callTool"]>>["content"][number];
+type McpContent = Awaited<ReturnType<Client["callTool"]>>["content"][number];
 
-function textOf(content: Content): string {
+function textOf(content: McpContent): string {
   switch (content.type) {
     case "text":
       return content.text;

@@ -22,7 +22,7 @@ export type StdioOptions = {
   owner: string;
   onStderr(text: string): void;
 };
-type Message = Parameters<Transport["send"]>[0];
+type RpcMessage = Parameters<Transport["send"]>[0];
 export type Stdio = Transport & { /** How it ended, once it has. */ ended(): string };
 
 const LONGEST_LINE = 10_000_000;
@@ -34,7 +34,7 @@ process.on("exit", () => {
   for (const kill of groups) kill();
 });
 
-export function createStdio(options: StdioOptions, parse: (line: string) => Message): Stdio {
+export function createStdio(options: StdioOptions, parse: (line: string) => RpcMessage): Stdio {
   const marker = randomBytes(8).toString("hex");
   let child: ChildProcess | null = null;
   let exit: Promise<void> = Promise.resolve();

@@ -90,9 +90,9 @@ export function createMcp(options: McpOptions): Mcp {
   };
 }
 
-type Call = ReturnType<typeof createLink>["call"];
+type McpCall = ReturnType<typeof createLink>["call"];
 
-function toolOf(server: string, name: string, { offer, complaint }: Offered, call: Call, options: McpOptions): Tool {
+function toolOf(server: string, name: string, { offer, complaint }: Offered, call: McpCall, options: McpOptions): Tool {
   const readOnly = offer.annotations?.readOnlyHint === true;
   const wrong = (args: unknown) => (isObject(args) ? complaint(args) : "they must be an object");
   return {

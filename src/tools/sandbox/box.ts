@@ -10,11 +10,11 @@ import { createRepoWatch } from "./repos.ts";
 import type { Sandbox } from "./sandbox.ts";
 
 export type Box = {
-  enter(session: string, place: Place, hosts: readonly string[]): Promise<Entered>;
+  enter(session: string, place: BoxPlace, hosts: readonly string[]): Promise<Entered>;
   close(): Promise<void>;
 };
 /** The directories of a session in HERMES_HOME: its /tmp, and its outputs, which it may read. */
-export type Place = { tmp: string; outputs: string };
+export type BoxPlace = { tmp: string; outputs: string };
 export type Entered = {
   sandbox: Sandbox | null;
   env: Record<string, string>;
@@ -50,7 +50,7 @@ function sandboxBox(sandbox: Sandbox, { network, env, owner, log }: Options): Bo
     return (await run(["/bin/sh", "-c", script, "sh", ...args], how)).output;
   });
 
-  async function enter(session: string, place: Place, hosts: readonly string[]): Promise<Entered> {
+  async function enter(session: string, place: BoxPlace, hosts: readonly string[]): Promise<Entered> {
     const [use, guard] = await Promise.all([networks.use(session, hosts), repos.begin()]);
     const refused = () => refusedNote(use.refused());
     return {
@@ -70,7 +70,7 @@ function sandboxBox(sandbox: Sandbox, { network, env, owner, log }: Options): Bo
   return { enter, close: networks.close };
 }
 
-export const inside = (sandbox: Sandbox, { tmp, outputs }: Place): Sandbox => ({
+export const inside = (sandbox: Sandbox, { tmp, outputs }: BoxPlace): Sandbox => ({
   ...sandbox,
   tmp,
   readable: [...(sandbox.readable ?? []), outputs],

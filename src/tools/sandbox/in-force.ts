@@ -1,16 +1,16 @@
 // For `hermes doctor`: which protections of commands work on this machine, and how to get those that do not.
 import { findProgram } from "../../platform/programs.ts";
 import { canJoin, openNetns, run } from "../shell/exec.ts";
-import { type Limits, USUAL_LIMITS } from "../shell/limits.ts";
+import { type ProcessLimits, USUAL_LIMITS } from "../shell/limits.ts";
 import { closeNetns } from "./netns.ts";
 import { linkedRepo } from "./repos.ts";
-import type { Choice, Sandbox } from "./sandbox.ts";
+import type { Sandbox, SandboxChoice } from "./sandbox.ts";
 
 /** `fix` is set if the protection is missing. */
 export type InForce = { check: string; says: string; fix?: string };
-type Terminal = { network: "off" | "ask" | "on"; network_allow: readonly string[]; memory?: number | undefined };
+type TerminalState = { network: "off" | "ask" | "on"; network_allow: readonly string[]; memory?: number | undefined };
 
-export async function inForce(choice: Choice, terminal: Terminal): Promise<InForce[]> {
+export async function inForce(choice: SandboxChoice, terminal: TerminalState): Promise<InForce[]> {
   const limits = { ...USUAL_LIMITS, ...(terminal.memory && { memoryBytes: terminal.memory * 2 ** 20 }) };
   if (choice.sandbox === null) return [without(choice), limited(limits, false), NO_UNDO];
   const roots = choice.sandbox.writable.join(", ");
@@ -46,7 +46,7 @@ async function undo(sandbox: Sandbox): Promise<InForce> {
   };
 }
 
-function without({ why, refuse }: Extract<Choice, { sandbox: null }>): InForce {
+function without({ why, refuse }: Extract<SandboxChoice, { sandbox: null }>): InForce {
   const so = refuse ? "no command runs" : "commands can do whatever you can, and all but harmless ones ask first";
   return { check: "sandbox", says: `none, so ${so}: ${why}`, fix: mend(why) };
 }
@@ -61,7 +61,7 @@ const NOT_ALLOWED =
   "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu), or docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined";
 const mend = (why: string): string => MENDS.find(([pattern]) => pattern.test(why))?.[1] ?? NOT_ALLOWED;
 
-async function network({ network: mode, network_allow: allow }: Terminal): Promise<InForce> {
+async function network({ network: mode, network_allow: allow }: TerminalState): Promise<InForce> {
   const check = "network";
   const netns = await openNetns("");
   const joined = netns !== null && (await canJoin(netns));
@@ -81,7 +81,7 @@ async function network({ network: mode, network_allow: allow }: Terminal): Promi
   return { check, says: `each session has its own network; ${out[mode]}` };
 }
 
-function limited({ memoryBytes, processes }: Limits, sandboxed: boolean): InForce {
+function limited({ memoryBytes, processes }: ProcessLimits, sandboxed: boolean): InForce {
   const check = "limits";
   const says = `a command may use ${Math.round(memoryBytes / 2 ** 20)} MB of memory and ${processes} processes`;
   if (process.platform !== "linux") return { check, says: "none: limits need /proc", fix: "run hermes on Linux" };

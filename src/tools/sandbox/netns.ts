@@ -1,7 +1,7 @@
 // A network namespace: its own loopback, and nothing of this machine. It lives as long as a descriptor of it is open.
 // So no process must stay alive for it, and if we are killed the kernel removes it.
 import { closeSync, openSync } from "node:fs";
-import type { Running } from "../shell/exec.ts";
+import type { RunningProcess } from "../shell/exec.ts";
 
 /** Open descriptors. `user`: without root, the namespace is entered through the user namespace that owns it. */
 export type Netns = { net: number; user: number | null };
@@ -34,7 +34,7 @@ export const makerArgs = (): string[] => [
 ];
 
 /** The namespace of a process that runs `makerArgs`; null if it failed. */
-export async function netnsOf(maker: Running, said: Promise<string>): Promise<Netns | null> {
+export async function netnsOf(maker: RunningProcess, said: Promise<string>): Promise<Netns | null> {
   const pid = await Promise.race([said, maker.done.then(() => "")]);
   try {
     return /^\d+\n$/.test(pid) ? openedOf(pid.trim()) : null;

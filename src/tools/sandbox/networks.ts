@@ -17,10 +17,10 @@ export type NetworkOptions = {
 
 export type Networks = {
   /** For one command, until `release`; `hosts` are its hosts besides those that all commands may reach. */
-  use(session: string, hosts: readonly string[]): Promise<Use>;
+  use(session: string, hosts: readonly string[]): Promise<NetworkUse>;
   close(): Promise<void>;
 };
-type Use = {
+type NetworkUse = {
   /** Null if commands cannot share a network here; then each has its own. */
   netns: Netns | null;
   env: Record<string, string>;
@@ -29,8 +29,8 @@ type Use = {
   release(): void;
 };
 
-type Network = { ready: Promise<Opened | null>; users: number; idle: NodeJS.Timeout | undefined };
-type Opened = { netns: Netns; way: Server | null };
+type Network = { ready: Promise<OpenedNetwork | null>; users: number; idle: NodeJS.Timeout | undefined };
+type OpenedNetwork = { netns: Netns; way: Server | null };
 
 /** How long a network is kept after its last command. It costs no process, only kernel memory. */
 const IDLE_MS = 30 * 60_000;
@@ -45,7 +45,7 @@ export function createNetworks(options: { owner: string; log: Log; network: Netw
   const proxy = createProxy({ ...network, log });
   let works: boolean | null = null;
 
-  async function open(): Promise<Opened | null> {
+  async function open(): Promise<OpenedNetwork | null> {
     const netns = works === false ? null : await openNetns(owner);
     if (netns === null) return null;
     works ??= await canJoin(netns);
@@ -70,7 +70,7 @@ export function createNetworks(options: { owner: string; log: Log; network: Netw
     if (opened) closeNetns(opened.netns);
   }
 
-  async function use(session: string, hosts: readonly string[]): Promise<Use> {
+  async function use(session: string, hosts: readonly string[]): Promise<NetworkUse> {
     const network = all.get(session) ?? { ready: open(), users: 0, idle: undefined };
     all.set(session, network);
     clearTimeout(network.idle);

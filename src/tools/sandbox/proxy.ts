@@ -44,11 +44,11 @@ const DIAL_MS = 20_000;
 const IDLE_MS = 10 * 60_000;
 const HOP_BY_HOP = /^(?:proxy-.*|connection|keep-alive|te|trailer|upgrade)$/i;
 
-type Open = Pass & { noted: Set<string>; refused: Set<string>; sockets: Set<Duplex> };
-type Target = { host: string; port: number };
+type OpenSocket = Pass & { noted: Set<string>; refused: Set<string>; sockets: Set<Duplex> };
+type ProxyTarget = { host: string; port: number };
 
 export function createProxy({ log, resolve, dial = connect }: ProxyOptions): Proxy {
-  const ways = new Map<string, Open>();
+  const ways = new Map<string, OpenSocket>();
   const http = createServer({ maxHeaderSize: 32_768 });
   http.timeout = DIAL_MS; // until it has said which command it belongs to
   const incoming = new Set<Socket>();
@@ -102,7 +102,7 @@ export function createProxy({ log, resolve, dial = connect }: ProxyOptions): Pro
   }
 
   /** A connection, or the reason why there is none. */
-  async function dialled(way: Open, { host, port }: Target): Promise<Socket | string> {
+  async function dialled(way: OpenSocket, { host, port }: ProxyTarget): Promise<Socket | string> {
     const refuse = (why: string) => {
       note(way, "network.refused", { host, port, why });
       if (way.refused.size < MOST_NAMED) way.refused.add(host);
@@ -125,20 +125,24 @@ export function createProxy({ log, resolve, dial = connect }: ProxyOptions): Pro
   }
 
   /** Each message once, and a limited number: a command could fill the disk with them. */
-  function note({ session, noted }: Open, event: string, data: { host: string; port: number; why?: string }): void {
+  function note(
+    { session, noted }: OpenSocket,
+    event: string,
+    data: { host: string; port: number; why?: string },
+  ): void {
     const key = `${event} ${data.host}:${data.port}`;
     if (noted.has(key) || noted.size >= MOST_NOTED) return;
     noted.add(key);
     log("info", event, { session, ...data });
   }
 
-  const wayOf = ({ headers }: IncomingMessage): Open | undefined => {
+  const wayOf = ({ headers }: IncomingMessage): OpenSocket | undefined => {
     const [, given = ""] = /^basic ([\w+/=]{1,200})$/i.exec(headers["proxy-authorization"] ?? "") ?? [];
     return ways.get(Buffer.from(given, "base64").toString().split(":")[1] ?? "");
   };
 
   /** Closes the socket with its command; at once if the command has already ended. */
-  function hold(way: Open, socket: Duplex): void {
+  function hold(way: OpenSocket, socket: Duplex): void {
     if (![...ways.values()].includes(way)) socket.destroy();
     if ("setTimeout" in socket && typeof socket.setTimeout === "function")
       socket.setTimeout(IDLE_MS, () => socket.destroy());
@@ -148,7 +152,7 @@ export function createProxy({ log, resolve, dial = connect }: ProxyOptions): Pro
 
   function open(pass: Pass): Way {
     const token = randomBytes(16).toString("hex");
-    const way: Open = { ...pass, noted: new Set(), refused: new Set(), sockets: new Set() };
+    const way: OpenSocket = { ...pass, noted: new Set(), refused: new Set(), sockets: new Set() };
     ways.set(token, way);
     const close = () => {
       ways.delete(token);
@@ -178,7 +182,7 @@ const REALM = 'Basic realm="hermes"';
 const UNKNOWN = `HTTP/1.1 407 Proxy Authentication Required\r\nproxy-authenticate: ${REALM}\r\ncontent-length: 0\r\n\r\n`;
 const BAD_REQUEST = "HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n";
 
-function targetOf(text: string, usualPort: number): Target | null {
+function targetOf(text: string, usualPort: number): ProxyTarget | null {
   const url = URL.parse(text);
   const host = hostName(url?.hostname ?? "");
   return url && host ? { host, port: Number(url.port || usualPort) } : null;

@@ -126,7 +126,7 @@ export function outside(sandbox: Sandbox, path: string): string | null {
 }
 
 /** `sandbox` null: commands run without it, or (`refuse`) not at all. `why` is for people. */
-export type Choice = { sandbox: Sandbox; why: null } | { sandbox: null; why: string; refuse: boolean };
+export type SandboxChoice = { sandbox: Sandbox; why: null } | { sandbox: null; why: string; refuse: boolean };
 
 export function chooseSandbox(options: {
   mode: "auto" | "off" | "required";
@@ -139,7 +139,7 @@ export function chooseSandbox(options: {
   readable?: readonly string[];
   /** The PATH whose programs may be read. */
   path?: string;
-}): Choice {
+}): SandboxChoice {
   const { mode, probe, writable, homes, readable = [], path = "" } = options;
   if (mode === "off") return { sandbox: null, why: "terminal.sandbox is off", refuse: false };
   const why = probe.usable ? tooMuch(writable, Object.values(homes)) : probe.why;

@@ -87,11 +87,11 @@ function redrawn(line: string): string {
 // A function, not a look-ahead: that took seconds for 64 KB of nothing but \r.
 const brokenLine = (run: string, at: number, text: string) => (/[^\n]/.test(text.charAt(at + run.length)) ? "\n" : run);
 
-type State = "text" | "escape" | "middle" | "csi" | "string";
+type EscapeState = "text" | "escape" | "middle" | "csi" | "string";
 
 /** Takes out control sequences (ECMA-48) and control characters but \t \n \r \b. A line end ends any sequence. */
 function createStripper(): { strip(text: string): string; idle(): boolean } {
-  let state: State = "text";
+  let state: EscapeState = "text";
 
   function strip(text: string): string {
     if (state === "text" && !SPECIAL.test(text)) return text;
@@ -147,13 +147,13 @@ function areLetters(bytes: Uint8Array, from: number, to: number): boolean {
 const isPlain = (code: number) =>
   code < 0x20 ? code === 0x08 || code === 0x09 || code === 0x0a || code === 0x0d : code < 0x7f || code > 0x9f;
 
-function opened(code: number): State {
+function opened(code: number): EscapeState {
   if (code === 0x1b) return "escape";
   if (code === 0x9b) return "csi";
   return code === 0x90 || code === 0x98 || (code >= 0x9d && code <= 0x9f) ? "string" : "text";
 }
 
-function after(state: Exclude<State, "text">, code: number): State {
+function after(state: Exclude<EscapeState, "text">, code: number): EscapeState {
   if (code === 0x1b) return "escape";
   if (code === 0x0a || code === 0x18 || code === 0x1a) return "text";
   switch (state) {

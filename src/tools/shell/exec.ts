@@ -11,13 +11,13 @@ import { findProgram } from "../../platform/programs.ts";
 import { joinArgs, makerArgs, type Netns, netnsOf, netnsStdio } from "../sandbox/netns.ts";
 import { bwrapArgs, outside, type Sandbox } from "../sandbox/sandbox.ts";
 import { childEnv, homeMark, isOfCall, marks, type Owner, ownerMark, ownerOf } from "./env.ts";
-import { type Limits, limitsInShell, type Over, watchTree } from "./limits.ts";
+import { type LimitBreach, limitsInShell, type ProcessLimits, watchTree } from "./limits.ts";
 import { type Captured, createOutput, type Spool } from "./output.ts";
 import { createPipes, type Pipe, readerOf } from "./pipes.ts";
-import { type Ended, endTree, procRow, procTable, psRows, type Row, type Table } from "./tree.ts";
+import { endTree, type ProcessRow, procRow, procTable, psRows, type Table, type TreeEnd } from "./tree.ts";
 
 /** Text for the shell, or a program and its arguments. */
-export type Command = string | readonly string[];
+export type ExecCommand = string | readonly string[];
 export type ExecOptions = {
   cwd: string;
   /** Names to pass on besides the allow list, and variables to set. */
@@ -30,7 +30,7 @@ export type ExecOptions = {
   /** `ownerHere(home)`: by it the next process of this home finds what we leave behind when killed. */
   owner?: string | undefined;
   sandbox?: Sandbox | null | undefined;
-  limits?: Limits | undefined;
+  limits?: ProcessLimits | undefined;
   capBytes?: number | undefined;
   spool?: Spool | undefined;
   onOutput?: ((text: string) => void) | undefined;
@@ -49,7 +49,7 @@ export type Result = Captured & {
   timedOut: boolean;
   aborted: boolean;
   /** The limit that ended it. */
-  over?: Over;
+  over?: LimitBreach;
   durationMs: number;
   /** Processes that it had left running and that were ended. */
   stragglers: number;
@@ -57,10 +57,10 @@ export type Result = Captured & {
   survivors: number;
   cwd?: string;
 };
-export type Running = {
+export type RunningProcess = {
   done: Promise<Result>;
   /** Ends it with everything it started, also after its exit. */
-  stop(): Promise<Ended>;
+  stop(): Promise<TreeEnd>;
   /** False: it does not read any more. */
   write(text: string, end?: boolean): boolean;
   /** What it has printed since this was last asked. */
@@ -81,10 +81,10 @@ const MOST_UNREAD = 1_000_000;
 /** setTimeout fires at once for anything longer. */
 const LONGEST_TIMEOUT = 2 ** 31 - 1;
 
-export const run = async (command: Command, options: ExecOptions): Promise<Result> =>
+export const run = async (command: ExecCommand, options: ExecOptions): Promise<Result> =>
   (await start(command, options)).done;
 
-export async function start(command: Command, options: ExecOptions): Promise<Running> {
+export async function start(command: ExecCommand, options: ExecOptions): Promise<RunningProcess> {
   let out: Pipe | null = null;
   try {
     const problem = problemWith(command, options);
@@ -102,7 +102,7 @@ export async function start(command: Command, options: ExecOptions): Promise<Run
   }
 }
 
-function problemWith(command: Command, { cwd, sandbox }: ExecOptions): string | null {
+function problemWith(command: ExecCommand, { cwd, sandbox }: ExecOptions): string | null {
   const place = sandbox ? outside(sandbox, cwd) : cwd;
   if (place === null || !statSync(place, { throwIfNoEntry: false })?.isDirectory())
     return `There is no directory ${cwd}${sandbox ? " in the sandbox" : ""}.`;
@@ -111,7 +111,7 @@ function problemWith(command: Command, { cwd, sandbox }: ExecOptions): string | 
   return null;
 }
 
-function launch(command: Command, options: ExecOptions, out: Pipe | null): ChildProcess {
+function launch(command: ExecCommand, options: ExecOptions, out: Pipe | null): ChildProcess {
   const { cwd, sandbox, stdin, reportCwd, limits } = options;
   const netns = sandbox?.netns ?? null;
   const [program = "", ...args] = [
@@ -140,13 +140,13 @@ function launch(command: Command, options: ExecOptions, out: Pipe | null): Child
 }
 
 /** `eval` keeps the text whole: nothing in it can end our part early. It does not see our descriptors. */
-function shellCommand(command: string, reportCwd = false, limits?: Limits | null): string[] {
+function shellCommand(command: string, reportCwd = false, limits?: ProcessLimits | null): string[] {
   const report = reportCwd ? `trap '{ pwd -P >&3; } 2>/dev/null' EXIT; ` : "";
   const limited = limits ? limitsInShell(limits) : "";
   return [...shell(), "-c", `c=$1; shift; ${limited}${report}eval "$c" 3>&- 4>&- 5>&-`, "sh", command];
 }
 
-function follow(child: ChildProcess, options: ExecOptions, out: Pipe | null): Running {
+function follow(child: ChildProcess, options: ExecOptions, out: Pipe | null): RunningProcess {
   const began = performance.now();
   const { signal, timeoutMs, marker, graceMs, background = false, sandbox } = options;
   const output = createOutput(options);
@@ -165,13 +165,13 @@ function follow(child: ChildProcess, options: ExecOptions, out: Pipe | null): Ru
     mine: isOfCall(marker),
     since: startOf(child.pid),
     group: () => (alive() ? (child.pid ?? null) : null),
-    launcher: (row: Row) => Boolean(sandbox) && [row.pid, row.parent].includes(child.pid ?? 0),
+    launcher: (row: ProcessRow) => Boolean(sandbox) && [row.pid, row.parent].includes(child.pid ?? 0),
   };
   const stop = () => endTree(table, tree, graceMs).catch(() => endGroup(tree.group()));
 
-  let why: "timeout" | "abort" | "stop" | Over | null = null;
-  let ending: Promise<Ended> | null = null;
-  const { promise: ended, resolve: over } = Promise.withResolvers<Ended>();
+  let why: "timeout" | "abort" | "stop" | LimitBreach | null = null;
+  let ending: Promise<TreeEnd> | null = null;
+  const { promise: ended, resolve: over } = Promise.withResolvers<TreeEnd>();
   const end = (reason: NonNullable<typeof why>) => {
     why ??= reason;
     ending ??= stop();
@@ -232,10 +232,10 @@ function follow(child: ChildProcess, options: ExecOptions, out: Pipe | null): Ru
   };
 }
 
-const NOTHING: Ended = { found: 0, left: 0 };
+const NOTHING: TreeEnd = { found: 0, left: 0 };
 
 /** When we cannot even look (no descriptors left): better than nothing, and said so. */
-function endGroup(group: number | null): Ended {
+function endGroup(group: number | null): TreeEnd {
   try {
     if (group !== null) process.kill(-group, "SIGKILL");
   } catch {
@@ -275,7 +275,7 @@ function exitCode(exit: Exit | Error | null, why: string | null): { code: number
   return { code: exit?.code ?? 128 + (signal ? os.signals[signal] : 0), signal };
 }
 
-function failed(code: number, why: string): Running {
+function failed(code: number, why: string): RunningProcess {
   const aborted = code === ABORTED;
   const nothing = { truncated: false, signal: null, timedOut: false, durationMs: 0, stragglers: 0, survivors: 0 };
   return {
@@ -378,7 +378,7 @@ export const ownerHere = (home: string): string =>
   ownerMark({ home: homeMark(home), pid: process.pid, start: startOf(process.pid) });
 
 /** Ends the tool processes of dead predecessors at this home; never those of a process that lives. */
-export function sweepOrphans(home: string): Promise<Ended> {
+export function sweepOrphans(home: string): Promise<TreeEnd> {
   const mark = homeMark(home);
   const rows = new Map(table().map((row) => [row.pid, row]));
   const lives = ({ pid, start }: Owner) => {
@@ -395,6 +395,6 @@ export function sweepOrphans(home: string): Promise<Ended> {
 }
 
 /** Everything that tools of this process have started and that still runs. */
-export function endOwned(owner: string): Promise<Ended> {
+export function endOwned(owner: string): Promise<TreeEnd> {
   return endTree(table, { mine: (environ) => ownerOf(environ) !== null && environ.includes(`=${owner};`) });
 }

@@ -2,13 +2,13 @@
 // tree can be bounded by cgroups, which most users cannot write. So we look, twice a second, and end what is over.
 import { existsSync, readFileSync } from "node:fs";
 import { totalmem } from "node:os";
-import { procTable, type Row } from "./tree.ts";
+import { type ProcessRow, procTable } from "./tree.ts";
 
-export type Limits = { memoryBytes: number; processes: number };
-export type Over = "memory" | "processes";
+export type ProcessLimits = { memoryBytes: number; processes: number };
+export type LimitBreach = "memory" | "processes";
 
 /** Half of what there is, so that we and the user's own programs go on. */
-export const USUAL_LIMITS: Limits = {
+export const USUAL_LIMITS: ProcessLimits = {
   memoryBytes: Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY) / 2,
   processes: 4096,
 };
@@ -19,15 +19,15 @@ const OOM_SCORE = 800;
 
 /** The beginning of a command's shell. The kernel counts processes for each user namespace, so for this command alone, and
  *  not at all for root. */
-export const limitsInShell = ({ processes }: Limits): string =>
+export const limitsInShell = ({ processes }: ProcessLimits): string =>
   `{ ulimit -u ${processes}; echo ${OOM_SCORE} > /proc/self/oom_score_adj; } 2>/dev/null; `;
 
-type Watched = { limits: Limits; onOver: (over: Over) => void };
-const watched = new Map<number, Watched>();
+type WatchedTree = { limits: ProcessLimits; onOver: (over: LimitBreach) => void };
+const watched = new Map<number, WatchedTree>();
 let timer: NodeJS.Timeout | undefined;
 
 /** Returns how to stop watching. One look serves all. */
-export function watchTree(pid: number, limits: Limits, onOver: Watched["onOver"]): () => void {
+export function watchTree(pid: number, limits: ProcessLimits, onOver: WatchedTree["onOver"]): () => void {
   if (!existsSync("/proc/self/stat")) return () => {};
   watched.set(pid, { limits, onOver });
   timer ??= setInterval(look, LOOK_MS).unref();
@@ -50,14 +50,14 @@ function look(): void {
   }
 }
 
-function treeOf(pid: number, children: Map<number, Row[]>): number[] {
+function treeOf(pid: number, children: Map<number, ProcessRow[]>): number[] {
   const tree = [pid];
   // A list that grows while it is walked: children of children.
   for (const member of tree) for (const child of children.get(member) ?? []) tree.push(child.pid);
   return tree;
 }
 
-function isOver(tree: number[], { memoryBytes, processes }: Limits): Over | null {
+function isOver(tree: number[], { memoryBytes, processes }: ProcessLimits): LimitBreach | null {
   if (tree.length > processes) return "processes";
   // Pages that processes share are counted for each: only when that is too much is it worth the exact sum.
   if (sum(tree, resident) <= memoryBytes) return null;

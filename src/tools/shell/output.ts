@@ -7,7 +7,7 @@ import { within } from "../../core/wait.ts";
 import { clock } from "../../platform/clock.ts";
 import { createCleaner } from "./clean.ts";
 
-export type Output = {
+export type ProcessOutput = {
   /** The next piece may come when it resolves: a slow disk slows the process, never fills our memory. */
   write(bytes: Uint8Array): Promise<void> | undefined;
   /** What came since this was last asked, with the line that is not over yet. */
@@ -42,7 +42,7 @@ export function createOutput(options: {
   capBytes?: number | undefined;
   spool?: Spool | undefined;
   onOutput?: ((text: string) => void) | undefined;
-}): Output {
+}): ProcessOutput {
   const { capBytes = CAP_BYTES, spool, onOutput } = options;
   const cleaner = createCleaner();
   const all = createKeep(capBytes);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { messageOf } from "../../core/errors.ts";
 import type { Log } from "../../core/ports.ts";
 import type { Unattended } from "../../core/session.ts";
-import { type ExecOptions, endOwned, type Result, type Running, start } from "./exec.ts";
+import { type ExecOptions, endOwned, type Result, type RunningProcess, start } from "./exec.ts";
 
 export type Background = {
   readonly id: string;
@@ -16,7 +16,7 @@ export type Background = {
   /** All that it prints. */
   readonly file: string;
   readonly startedAt: number;
-  readonly running: Running;
+  readonly running: RunningProcess;
   /** Null while it runs. */
   result: Result | null;
   /** After its end, when nothing of it is left to be done. */
@@ -24,7 +24,7 @@ export type Background = {
 };
 export type Processes = {
   /** A text: why not. */
-  start(session: string, command: string, how: StartOptions): Promise<Background | string>;
+  start(session: string, command: string, how: ProcessOptions): Promise<Background | string>;
   list(session: string): Background[];
   get(session: string, id: string): Background | null;
   /** The sessions in which something runs. */
@@ -36,7 +36,7 @@ export type Processes = {
   /** Ends everything that tools of this process have started. */
   close(): Promise<void>;
 };
-export type StartOptions = Pick<ExecOptions, "cwd" | "sandbox" | "pass" | "env" | "limits"> & {
+export type ProcessOptions = Pick<ExecOptions, "cwd" | "sandbox" | "pass" | "env" | "limits"> & {
   outputs: string;
   notify: boolean;
   unattended?: Unattended | undefined;
@@ -65,7 +65,7 @@ export function createProcesses(options: {
     return `Not started: ${MOST_RUNNING} background processes are running. End one first (process, action kill).`;
   };
 
-  async function begin(session: string, command: string, how: StartOptions): Promise<Background | string> {
+  async function begin(session: string, command: string, how: ProcessOptions): Promise<Background | string> {
     const others = list(session);
     const no = whyNot(others);
     if (no) await how.onEnd();

@@ -6,9 +6,9 @@ import { messageOf } from "../../core/errors.ts";
 import type { Log } from "../../core/ports.ts";
 import { createSweep, removeSessionDir, sessionDir } from "../../platform/session-dirs.ts";
 
-type Place = { outputs: string; tmp: string };
+type SessionDir = { outputs: string; tmp: string };
 export type Places = {
-  of(session: string): Place;
+  of(session: string): SessionDir;
   cwd(session: string): string | null;
   /** Kept through restarts: what was approved for one directory must not run in another. */
   setCwd(session: string, cwd: string): void;
@@ -25,7 +25,7 @@ export function createPlaces(home: string, log: Log): Places {
   const inside = createBounded<string>(MOST_REMEMBERED);
   const dirOf = (session: string) => sessionDir(root, session);
 
-  function of(session: string): Place {
+  function of(session: string): SessionDir {
     const [outputs = "", tmp = ""] = ["outputs", "tmp"].map((name) => join(dirOf(session), name));
     for (const dir of [outputs, tmp]) mkdirSync(dir, { recursive: true, mode: 0o700 });
     const now = new Date();

@@ -16,17 +16,17 @@ import { createBox, type Entered, inside } from "../sandbox/box.ts";
 import { allowsHost, hostPattern, PRESETS } from "../sandbox/hosts.ts";
 import { createKeptHosts } from "../sandbox/kept-hosts.ts";
 import type { NetworkOptions } from "../sandbox/networks.ts";
-import { type Choice, outside, type Sandbox } from "../sandbox/sandbox.ts";
+import { outside, type Sandbox, type SandboxChoice } from "../sandbox/sandbox.ts";
 import { ownerHere, type Result, run } from "./exec.ts";
-import { type Limits, USUAL_LIMITS } from "./limits.ts";
+import { type ProcessLimits, USUAL_LIMITS } from "./limits.ts";
 import { createProcessTool } from "./process.ts";
-import { type Background, createProcesses, type StartOptions } from "./processes.ts";
+import { type Background, createProcesses, type ProcessOptions } from "./processes.ts";
 import { createPlaces } from "./session-dirs.ts";
 
-export type Judgement = { verdict: "allow" | "ask" | "deny"; reason: string };
+export type CommandJudgement = { verdict: "allow" | "ask" | "deny"; reason: string };
 /** The policy: its opinion of a command, and whether and how an "always" is kept. */
-type Policy = {
-  judge(command: string, cwd: string, sealed: boolean): Judgement | Promise<Judgement>;
+type TerminalPolicy = {
+  judge(command: string, cwd: string, sealed: boolean): CommandJudgement | Promise<CommandJudgement>;
   canKeep(command: string, cwd: string): boolean | Promise<boolean>;
   keep(command: string, cwd: string): Promise<void>;
 };
@@ -38,10 +38,10 @@ export type TerminalOptions = {
   workspace: string;
   /** Other directories that commands may write. */
   writable?: readonly string[];
-  sandbox: Choice;
-  policy: Policy;
+  sandbox: SandboxChoice;
+  policy: TerminalPolicy;
   /** May this be typed into that background process? Without an opinion of its own: as a command, and never unasked outside a sandbox. */
-  judgeInput?: ((text: string, process: Background) => Judgement | Promise<Judgement>) | undefined;
+  judgeInput?: ((text: string, process: Background) => CommandJudgement | Promise<CommandJudgement>) | undefined;
   /** Makes control and bidi characters visible. */
   display: (text: string) => string;
   /** A background process that was to be told about has ended. */
@@ -54,9 +54,9 @@ export type TerminalOptions = {
   /** What commands in the sandbox reach. */
   network?: NetworkOptions;
   /** What a command may take of the machine. */
-  limits?: Limits;
+  limits?: ProcessLimits;
 };
-export type Terminal = {
+export type TerminalTool = {
   tools: Tool[];
   /** What a command of the session is put into. */
   enter(session: string): Promise<Entered>;
@@ -101,9 +101,9 @@ const Args = z.strictObject({
 });
 type Args = z.output<typeof Args>;
 /** `note`: why it is not where the session was. */
-type Where = { cwd: string; note: string };
+type CommandDir = { cwd: string; note: string };
 
-export function createTerminal(options: TerminalOptions): Terminal {
+export function createTerminal(options: TerminalOptions): TerminalTool {
   const { home, policy, display, onComplete, log, pass } = options;
   const { timeoutMs = 180_000, approvalMs = 300_000, network: net = OFF, limits = USUAL_LIMITS } = options;
   const workspace = realpathSync(options.workspace);
@@ -210,7 +210,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
 
   async function begin(
     args: Args,
-    { session, ...how }: Pick<StartOptions, "cwd" | "outputs" | "unattended"> & { session: string },
+    { session, ...how }: Pick<ProcessOptions, "cwd" | "outputs" | "unattended"> & { session: string },
     entered: Entered,
   ): Promise<ToolResult> {
     const notify = args.notify_on_complete ?? false;
@@ -260,7 +260,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
   }
 
   /** The directory of this call: the one it names, or the session's. */
-  function placeOf(args: Args, session: string): Where {
+  function placeOf(args: Args, session: string): CommandDir {
     const last = places.cwd(session) ?? workspace;
     const base = exists(last, session) ? last : workspace;
     const note = base === last ? "" : `${last} is gone, back in ${base}`;
@@ -289,7 +289,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
       ? "Not run: the user has switched the network off (terminal.network). Leave network out, or tell the user."
       : null;
 
-  function gateOf(judgement: Judgement, choices: string[], text: (reason: string) => string): Gate {
+  function gateOf(judgement: CommandJudgement, choices: string[], text: (reason: string) => string): Gate {
     switch (judgement.verdict) {
       case "allow":
         return { gate: "run" };
@@ -301,7 +301,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
   }
 
   /** Typed into a shell it would be a command that nobody judged; only a sandbox bounds what an unknown program does with it. */
-  async function judgeInput(text: string, process: Background): Promise<Judgement> {
+  async function judgeInput(text: string, process: Background): Promise<CommandJudgement> {
     const judgement = await policy.judge(text, process.cwd, false);
     if (judgement.verdict !== "allow" || options.sandbox.sandbox) return judgement;
     return { verdict: "ask", reason: "it goes to a program that is running outside a sandbox" };
@@ -341,7 +341,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
 const OFF: NetworkOptions = { mode: "off", allow: [] };
 const hostsOf = ({ network = [] }: Args): string[] => network.flatMap((text) => hostPattern(text) ?? []);
 
-function withHosts(judgement: Judgement, hosts: string[]): Judgement {
+function withHosts(judgement: CommandJudgement, hosts: string[]): CommandJudgement {
   if (hosts.length === 0 || judgement.verdict === "deny") return judgement;
   const reach = `it wants to reach ${hosts.map((host) => (PRESETS[host] ? `${host} (${PRESETS[host].join(", ")})` : host)).join(", ")}`;
   return { verdict: "ask", reason: judgement.verdict === "ask" ? `${judgement.reason} And ${reach}.` : `${reach}.` };
@@ -382,7 +382,7 @@ function parsed(raw: unknown): Args | string {
 const digest = (parts: unknown): string =>
   createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 16);
 
-const overNote = ({ over }: Result, { memoryBytes, processes }: Limits): string => {
+const overNote = ({ over }: Result, { memoryBytes, processes }: ProcessLimits): string => {
   if (over === "memory") return `ended, since it used more than ${Math.round(memoryBytes / 2 ** 20)} MB of memory`;
   return over ? `ended, since it had more than ${processes} processes` : "";
 };

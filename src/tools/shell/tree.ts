@@ -4,7 +4,7 @@
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from "node:fs";
 import { clock } from "../../platform/clock.ts";
 
-export type Row = {
+export type ProcessRow = {
   pid: number;
   parent: number;
   group: number;
@@ -14,9 +14,9 @@ export type Row = {
   /** Null: not ours to read, or gone. Empty: none, or in the middle of an exec. */
   environ(): string | null;
 };
-export type Table = () => Row[];
+export type Table = () => ProcessRow[];
 
-export type Tree = {
+export type ProcessTree = {
   /** Whose process this is, by its environment. */
   mine(environ: string): boolean;
   /** Nothing that began before can be ours. */
@@ -24,11 +24,11 @@ export type Tree = {
   /** The call's group, while its leader has not been reaped: afterwards the number may be somebody else's. */
   group?: () => number | null;
   /** Is not asked to end, only killed: the launcher of a sandbox takes everybody with it. */
-  launcher?: (row: Row) => boolean;
+  launcher?: (row: ProcessRow) => boolean;
   /** Never touched. */
   spare?: ReadonlySet<number>;
 };
-export type Ended = { found: number; left: number };
+export type TreeEnd = { found: number; left: number };
 
 const GRACE_MS = 200;
 /** A process that cannot be killed waits for a device; whoever waits for us does not. */
@@ -37,8 +37,8 @@ const LIMIT_MS = 3000;
 const CROWD = 100;
 
 /** SIGTERM, the grace, then SIGKILL until none is left. Says how many there were and how many could not be ended. */
-export async function endTree(table: Table, tree: Tree, graceMs = GRACE_MS): Promise<Ended> {
-  const known = new Map<number, Row>();
+export async function endTree(table: Table, tree: ProcessTree, graceMs = GRACE_MS): Promise<TreeEnd> {
+  const known = new Map<number, ProcessRow>();
   const first = await members(table, tree, known);
   if (first.length > 0 && first.length <= CROWD && graceMs > 0) {
     const asked = first.filter((row) => !tree.launcher?.(row));
@@ -55,8 +55,8 @@ export async function endTree(table: Table, tree: Tree, graceMs = GRACE_MS): Pro
 }
 
 /** All stand still before the first dies: a child whose parent is gone can no longer be known by its parent. */
-function kill(table: Table, tree: Tree, known: Map<number, Row>): void {
-  const still = new Map<number, Row>();
+function kill(table: Table, tree: ProcessTree, known: Map<number, ProcessRow>): void {
+  const still = new Map<number, ProcessRow>();
   for (let round = 0; round < 20; round++) {
     const moving = look(table, tree, known).rows.filter((row) => !still.has(row.pid));
     if (moving.length === 0) break;
@@ -67,7 +67,7 @@ function kill(table: Table, tree: Tree, known: Map<number, Row>): void {
 }
 
 /** An exec is seen with an empty environment for microseconds; some processes have none for ever, so not for long. */
-async function members(table: Table, tree: Tree, known: Map<number, Row>): Promise<Row[]> {
+async function members(table: Table, tree: ProcessTree, known: Map<number, ProcessRow>): Promise<ProcessRow[]> {
   for (let tries = 1; ; tries++) {
     const { rows, unclear } = look(table, tree, known);
     if (rows.length > 0 || !unclear || tries === 4) return rows;
@@ -75,12 +75,16 @@ async function members(table: Table, tree: Tree, known: Map<number, Row>): Promi
   }
 }
 
-function look(table: Table, tree: Tree, known: Map<number, Row>): { rows: Row[]; unclear: boolean } {
+function look(
+  table: Table,
+  tree: ProcessTree,
+  known: Map<number, ProcessRow>,
+): { rows: ProcessRow[]; unclear: boolean } {
   const { since = 0, spare } = tree;
   const group = tree.group?.() ?? null;
-  const rows: Row[] = [];
-  const children = new Map<number, Row[]>();
-  const found = new Set<Row>();
+  const rows: ProcessRow[] = [];
+  const children = new Map<number, ProcessRow[]>();
+  const found = new Set<ProcessRow>();
   let unclear = false;
   for (const row of table()) {
     if (row.dead || row.start < since || row.pid === process.pid || spare?.has(row.pid)) continue;
@@ -96,7 +100,7 @@ function look(table: Table, tree: Tree, known: Map<number, Row>): { rows: Row[];
   return { rows: [...found], unclear };
 }
 
-async function allGone(table: Table, rows: Row[], limitMs: number): Promise<void> {
+async function allGone(table: Table, rows: ProcessRow[], limitMs: number): Promise<void> {
   const until = performance.now() + limitMs;
   for (let wait = 1; performance.now() < until; wait = Math.min(wait * 2, 10)) {
     await clock.sleep(wait);
@@ -106,7 +110,7 @@ async function allGone(table: Table, rows: Row[], limitMs: number): Promise<void
 }
 
 /** The whole group in one step where there is one: the kernel lets nobody fork out of that. */
-function send(rows: Row[], signal: "SIGTERM" | "SIGSTOP" | "SIGKILL", group: number | null = null): void {
+function send(rows: ProcessRow[], signal: "SIGTERM" | "SIGSTOP" | "SIGKILL", group: number | null = null): void {
   for (const pid of [...(group === null ? [] : [-group]), ...rows.map((row) => row.pid)])
     try {
       process.kill(pid, signal);
@@ -125,7 +129,7 @@ export const procTable: Table = () =>
   });
 
 /** One process, or null when it is gone. Fields: proc_pid_stat(5); its name may hold spaces and brackets. */
-export function procRow(pid: number): Row | null {
+export function procRow(pid: number): ProcessRow | null {
   const text = readProc(`/proc/${pid}/stat`);
   if (text === null) return null;
   const field = text.slice(text.lastIndexOf(")") + 2).split(" ", 20);
@@ -159,7 +163,7 @@ function readProc(path: string): string | null {
 }
 
 /** Elsewhere (macOS): what `ps axeww -o pid=,ppid=,pgid=,stat=,lstart=,command=` prints, the environment after the command. */
-export const psRows = (printed: string): Row[] =>
+export const psRows = (printed: string): ProcessRow[] =>
   printed.split("\n").flatMap((line) => {
     const match = /^\s*(\d+)\s+(\d+)\s+(\d+)\s+(\S+)\s+(\w+\s+\w+\s+\d+\s+[\d:]+\s+\d+)\s(.*)$/.exec(line);
     if (!match) return [];

@@ -9,8 +9,8 @@ import type { Notes } from "../../core/store.ts";
 import { createSweep, sessionDir } from "../../platform/session-dirs.ts";
 import { createLocks } from "../files/locks.ts";
 import type { Entered } from "../sandbox/box.ts";
-import type { Choice } from "../sandbox/sandbox.ts";
-import { type Change, createWorkTree, unquoted } from "./work-tree.ts";
+import type { SandboxChoice } from "../sandbox/sandbox.ts";
+import { createWorkTree, type TreeChange, unquoted } from "./work-tree.ts";
 
 export type Snapshots = {
   /** Wraps a tool with snapshots if it can change files. */
@@ -42,7 +42,7 @@ export function createSnapshots(options: {
   /** HERMES_HOME */
   home: string;
   workspace: string;
-  choice: Choice;
+  choice: SandboxChoice;
   notes: Notes;
   /** The sandbox for a command of the session. */
   enter(session: string): Promise<Entered>;
@@ -158,7 +158,7 @@ export function createSnapshots(options: {
         await entered.leave();
       }
     }
-    const named = (changes: readonly Change[]) => names(changes.map(({ path }) => display(unquoted(path))));
+    const named = (changes: readonly TreeChange[]) => names(changes.map(({ path }) => display(unquoted(path))));
     const removed = changes.filter(isRemoval);
     const back = changes.filter((change) => !isRemoval(change));
     return [
@@ -214,10 +214,13 @@ export function createSnapshots(options: {
 }
 
 const undoOf = (session: string) => `undo:${session}`;
-const isRemoval = ({ after }: Change) => after.startsWith("0 ");
+const isRemoval = ({ after }: TreeChange) => after.startsWith("0 ");
 
 /** `back`: the reverse of the turn's changes; `since`: changes after the turn. */
-function planned(back: readonly Change[], since: readonly Change[]): { changes: Change[]; left: Change[] } {
+function planned(
+  back: readonly TreeChange[],
+  since: readonly TreeChange[],
+): { changes: TreeChange[]; left: TreeChange[] } {
   const now = new Map(since.map(({ path, after }) => [path, after]));
   const open = back.filter(({ path, after }) => now.get(path) !== after);
   return { changes: open.filter(({ path }) => !now.has(path)), left: open.filter(({ path }) => now.has(path)) };

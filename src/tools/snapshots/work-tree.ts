@@ -15,9 +15,9 @@ export type WorkTree = {
   /** Takes a tree of the present files. */
   take(signal?: AbortSignal): Promise<Taken>;
   /** The changes from `from` to `to`. */
-  compare(from: string, to: string): Promise<Change[]>;
+  compare(from: string, to: string): Promise<TreeChange[]>;
   /** The tree that was taken last, with these changes applied. */
-  change(changes: readonly Change[]): Promise<string>;
+  change(changes: readonly TreeChange[]): Promise<string>;
   /** Changes the files of the workspace from `from`, the tree that was taken last, to `to`. */
   turnTo(from: string, to: string, sandbox: Sandbox): Promise<void>;
   /** Deletes objects that belong to none of these trees. Returns the kilobytes that are left. */
@@ -26,7 +26,7 @@ export type WorkTree = {
 /** `passing`: the next attempt may succeed. */
 type Taken = { tree: string } | { why: string; passing: boolean };
 /** `path` is quoted as git does it. `before` and `after`: mode and object, "0 …" for no file. */
-export type Change = { path: string; before: string; after: string };
+export type TreeChange = { path: string; before: string; after: string };
 
 const TAKE_MS = 5_000;
 const GIT_MS = 30_000;
@@ -110,7 +110,7 @@ export function createWorkTree(options: {
 const isTree = (text: string) => /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(text);
 
 /** Repositories inside the workspace (mode 160000) are skipped. */
-function changeIn(line: string): Change[] {
+function changeIn(line: string): TreeChange[] {
   const [, mode, newMode, id, newId, path] = /^:(\d+) (\d+) ([0-9a-f]+) ([0-9a-f]+) [A-Z]\d*\t(.+)$/.exec(line) ?? [];
   if (path === undefined || mode === "160000" || newMode === "160000") return [];
   return [{ path, before: sideOf(mode, id), after: sideOf(newMode, newId) }];

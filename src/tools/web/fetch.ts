@@ -74,9 +74,9 @@ export function createWebTool(options: WebOptions = {}): Tool {
 
 // ── Fetching ──────────────────────────────────────────────────────────────────────────────────────────
 
-type Page = { url: URL; status: number; type: string; charset: string; bytes: Uint8Array; cut: boolean };
+type WebPage = { url: URL; status: number; type: string; charset: string; bytes: Uint8Array; cut: boolean };
 
-async function fetchPage(start: string, options: WebOptions, signal: AbortSignal): Promise<Page> {
+async function fetchPage(start: string, options: WebOptions, signal: AbortSignal): Promise<WebPage> {
   let url = parsed(start, undefined);
   for (let hops = 0; ; hops++) {
     const answer = await fetchOnce(url, options, signal);
@@ -100,7 +100,7 @@ function parsed(text: string, base: URL | undefined): URL {
   return url;
 }
 
-async function fetchOnce(url: URL, options: WebOptions, signal: AbortSignal): Promise<Page | { to: string }> {
+async function fetchOnce(url: URL, options: WebOptions, signal: AbortSignal): Promise<WebPage | { to: string }> {
   const addresses = await addressesOf(url, options, signal);
   const { Agent, request } = await import("undici");
   // For this request only: nothing is cached that could redirect a later one.
@@ -180,7 +180,7 @@ function decoderOf(encoding: string) {
 // ── Showing ───────────────────────────────────────────────────────────────────────────────────────────
 
 async function shown(
-  { url, status, type, charset, bytes, cut }: Page,
+  { url, status, type, charset, bytes, cut }: WebPage,
   most: number,
   raw: boolean,
 ): Promise<ToolResult> {

@@ -38,11 +38,11 @@ export async function readHtml(html: string, base: URL): Promise<Readable> {
   return reader.done();
 }
 
-type Open = { name: string; hides: boolean; end?: () => void };
+type OpenElement = { name: string; hides: boolean; end?: () => void };
 
 function createReader(base: URL) {
   const parts: string[] = [];
-  const path: Open[] = [];
+  const path: OpenElement[] = [];
   const lists: { next: number | null }[] = [];
   let title = "";
   let hidden = 0;
@@ -73,7 +73,7 @@ function createReader(base: URL) {
 
   function open(name: string, attributes: Record<string, string>): void {
     const hides = DROPPED.has(name) || "hidden" in attributes || /display:\s*none/i.test(attributes.style ?? "");
-    const opened: Open = { name, hides };
+    const opened: OpenElement = { name, hides };
     path.push(opened);
     if (hides) hidden++;
     if (hidden > 0) return;

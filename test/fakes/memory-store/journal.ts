@@ -1,12 +1,12 @@
 import { StoreFault } from "../../../src/core/errors.ts";
 import type { Entry } from "../../../src/core/session.ts";
-import { type Commit, PAGE_CHARS, type SessionRow, type Verdict } from "../../../src/core/store.ts";
+import { type Commit, type CommitVerdict, PAGE_CHARS, type SessionRow } from "../../../src/core/store.ts";
 import type { Disk, SyncPort } from "./disk.ts";
 
 export function memoryJournal(disk: Disk): SyncPort<"journal"> {
   const { sessions, turns, inputs, announcements } = disk;
 
-  function commit(change: Commit): Verdict {
+  function commit(change: Commit): CommitVerdict {
     const { session, version, at, parent, active, state } = change;
     const kept = sessions.get(session);
     if (change.epoch < disk.epoch) return "fenced";

@@ -4,11 +4,11 @@ import type { IncomingHttpHeaders } from "node:http";
 import * as z from "zod";
 import { messageOf } from "../../../core/errors.ts";
 import type { Run } from "../../../core/run.ts";
-import { createReporter, finishOf, type RunEvent } from "../runs/events.ts";
+import { createReporter, finishOf, type RunWireEvent } from "../runs/events.ts";
 import { begin, echo, idempotencyKeyOf, modelOf, one, sessionId, shownModel } from "../runs/start.ts";
 import { envelope, type Problem, problem } from "../server/problem.ts";
 import { type Api, ok, problemOf, type Route, route, streamed } from "../server/route.ts";
-import type { Frame } from "../server/sse.ts";
+import type { SseFrame } from "../server/sse.ts";
 import { messages, readConversation } from "./messages.ts";
 import {
   createAudience,
@@ -17,8 +17,8 @@ import {
   hexOf,
   isOver,
   NO_RETRY,
+  type OpenAiTurn,
   sampling,
-  type Turn,
   tokens,
   wantedOf,
   watchTurn,
@@ -39,7 +39,7 @@ const completionBody = z.looseObject({
   tools: z.array(z.unknown()).nullish().describe("Ignored: the agent has its own"),
   tool_choice: z.unknown().optional().describe("Ignored: the agent has its own tools"),
 });
-type Body = z.output<typeof completionBody>;
+type CompletionBody = z.output<typeof completionBody>;
 /** What every piece of one answer begins with. */
 type Head = { id: string; created: number; model: string };
 
@@ -97,7 +97,7 @@ export function completionRoutes(api: Api): Route[] {
   ];
 }
 
-function requestOf(api: Api, body: Body, headers: IncomingHttpHeaders): Parameters<typeof begin>[2] {
+function requestOf(api: Api, body: CompletionBody, headers: IncomingHttpHeaders): Parameters<typeof begin>[2] {
   const { text, images, history, instructions } = readConversation(body.messages, "messages");
   const session = sessionOf(headers);
   const model = modelOf(api, body.model);
@@ -127,10 +127,10 @@ function sessionOf(headers: IncomingHttpHeaders): string | undefined {
   throw problem(400, "invalid_session_id", needs, { param: "X-Hermes-Session-Id" });
 }
 
-type Asked = { turn: Turn; model: string; withUsage: boolean; headers: IncomingHttpHeaders };
+type CompletionRequest = { turn: OpenAiTurn; model: string; withUsage: boolean; headers: IncomingHttpHeaders };
 
 /** True: the turn is over, or is left to the next process. */
-async function* chunks(api: Api, asked: Asked, signal: AbortSignal): AsyncGenerator<Frame, boolean> {
+async function* chunks(api: Api, asked: CompletionRequest, signal: AbortSignal): AsyncGenerator<SseFrame, boolean> {
   const { turn, model, withUsage } = asked;
   const reporter = createReporter({ ...turn, showReasoning: false }, () => Promise.resolve(null));
   let said = false;
@@ -141,7 +141,7 @@ async function* chunks(api: Api, asked: Asked, signal: AbortSignal): AsyncGenera
       const chunk = (
         delta: Record<string, string>,
         finish_reason: ReturnType<typeof finishOf> | null = null,
-      ): Frame => {
+      ): SseFrame => {
         const choices = [{ index: 0, delta, logprobs: null, finish_reason }];
         return { data: { ...head, object: "chat.completion.chunk", choices, ...(withUsage && { usage: null }) } };
       };
@@ -184,7 +184,7 @@ async function* chunks(api: Api, asked: Asked, signal: AbortSignal): AsyncGenera
 }
 
 /** The run at its end; null: whoever waited is gone, or we are. */
-async function lastOf(api: Api, turn: Turn, signal: AbortSignal): Promise<Run | null> {
+async function lastOf(api: Api, turn: OpenAiTurn, signal: AbortSignal): Promise<Run | null> {
   for await (const { run } of watchTurn(api, turn, signal)) if (isOver(run)) return run;
   return null;
 }
@@ -219,7 +219,7 @@ const usageOf = ({ usage }: Run) => ({
 });
 
 /** Clients that take it for a chunk see one without choices. A field named `error` would make OpenAI's end the stream. */
-function progressOf(head: Head, { event, error, ...fields }: RunEvent) {
+function progressOf(head: Head, { event, error, ...fields }: RunWireEvent) {
   const shape = { ...head, object: "hermes.tool.progress", choices: [] };
   if (event === "tool.started") return { ...shape, status: "running", ...fields };
   if (event === "tool.completed") return { ...shape, status: "completed", ...fields, is_error: error };
@@ -240,7 +240,7 @@ const connectionLost = (): Problem =>
 const withHeaders = ({ status, code, message, param, headers }: Problem, more: Record<string, string>): Problem =>
   problem(status, code, message, { param, headers: { ...headers, ...more } });
 
-async function drop({ runtime, log }: Api, { id, session }: Turn): Promise<void> {
+async function drop({ runtime, log }: Api, { id, session }: OpenAiTurn): Promise<void> {
   try {
     await runtime.stop({ session, turn: id });
   } catch (error) {

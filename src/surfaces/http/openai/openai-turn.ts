@@ -10,7 +10,7 @@ import { type Problem, problem } from "../server/problem.ts";
 import type { Api } from "../server/route.ts";
 
 /** `cursor`: just before it was accepted. */
-export type Turn = Pick<Receipt, "id" | "session" | "cursor">;
+export type OpenAiTurn = Pick<Receipt, "id" | "session" | "cursor">;
 
 /** What both protocols call by the same names. */
 export const sampling = {
@@ -22,8 +22,8 @@ export const effort = z.enum(["none", "minimal", "low", "medium", "high", "xhigh
 /** What our models have, nearest to what OpenAI's have. */
 const EFFORTS = { none: "minimal", xhigh: "high", max: "high" } as const;
 
-type Wanted = z.output<z.ZodObject<typeof sampling & { tokens: typeof tokens; effort: typeof effort }>>;
-export function wantedOf({ temperature, top_p, tokens: max_tokens, effort: given }: Wanted) {
+type WantedTurn = z.output<z.ZodObject<typeof sampling & { tokens: typeof tokens; effort: typeof effort }>>;
+export function wantedOf({ temperature, top_p, tokens: max_tokens, effort: given }: WantedTurn) {
   const asked = given ?? undefined;
   const reasoning_effort = asked === "none" || asked === "xhigh" || asked === "max" ? EFFORTS[asked] : asked;
   return optionsOf({
@@ -37,7 +37,7 @@ export function wantedOf({ temperature, top_p, tokens: max_tokens, effort: given
 /** All of one turn from its beginning, each with the run as it is by then. Without an end: the signal aborted, or we left. */
 export async function* watchTurn(
   { runtime }: Pick<Api, "runtime">,
-  turn: Turn,
+  turn: OpenAiTurn,
   signal: AbortSignal,
 ): AsyncGenerator<{ update: Update; run: Run }> {
   let run: Run | null = null;
@@ -99,11 +99,11 @@ export const hexOf = (run: string): string => run.replace(/^run_/, "");
 // ── What a turn gives, as items ───────────────────────────────────────────────────────────────────────
 
 export type ItemEvent = { type: string; [field: string]: unknown };
-type Fields = { type: string; status: string; [field: string]: unknown };
-type Item = Fields & { id: string };
-type Placed = { at: number; item: Item };
-export type Output = {
-  items: readonly Item[];
+type TurnFields = { type: string; status: string; [field: string]: unknown };
+type OutputItem = TurnFields & { id: string };
+type PlacedItem = { at: number; item: OutputItem };
+export type TurnOutput = {
+  items: readonly OutputItem[];
   /** Live text. */
   hear(delta: string): ItemEvent[];
   take(entry: Entry): ItemEvent[];
@@ -112,29 +112,29 @@ export type Output = {
 };
 
 /** A turn item by item, with what is told as each of them grows: the same for one who watches and one who reads later. */
-export function createOutput(run: string): Output {
-  const items: Item[] = [];
+export function createOutput(run: string): TurnOutput {
+  const items: OutputItem[] = [];
   const proposed = new Map<string, { tool: string; args: unknown }>();
-  const running = new Map<string, Placed>();
-  let speech: (Placed & { text: string }) | null = null;
+  const running = new Map<string, PlacedItem>();
+  let speech: (PlacedItem & { text: string }) | null = null;
   let input: Input | null = null;
 
-  function add(prefix: string, fields: Fields): Placed & { added: ItemEvent } {
+  function add(prefix: string, fields: TurnFields): PlacedItem & { added: ItemEvent } {
     const at = items.length;
-    const item: Item = { ...fields, id: `${prefix}_${hexOf(run)}_${at}` };
+    const item: OutputItem = { ...fields, id: `${prefix}_${hexOf(run)}_${at}` };
     items.push(item);
     return { at, item, added: { type: "response.output_item.added", output_index: at, item } };
   }
 
   /** It becomes another object: what was told of the old one stays as it was. */
-  function finish({ at, item: before }: Placed, fields: Partial<Fields>): ItemEvent {
-    const item: Item = { ...before, ...fields };
+  function finish({ at, item: before }: PlacedItem, fields: Partial<TurnFields>): ItemEvent {
+    const item: OutputItem = { ...before, ...fields };
     items[at] = item;
     return { type: "response.output_item.done", output_index: at, item };
   }
 
-  const within = ({ at, item }: Placed) => ({ item_id: item.id, output_index: at });
-  const inText = (place: Placed) => ({ ...within(place), content_index: 0 });
+  const within = ({ at, item }: PlacedItem) => ({ item_id: item.id, output_index: at });
+  const inText = (place: PlacedItem) => ({ ...within(place), content_index: 0 });
 
   function hear(delta: string): ItemEvent[] {
     const told: ItemEvent[] = [];

@@ -11,7 +11,7 @@ import type { Message } from "../../../core/transcript.ts";
 import { begin, echo, modelOf, sessionId, shownModel } from "../runs/start.ts";
 import { type Problem, problem } from "../server/problem.ts";
 import { type Api, ok, problemOf, type Route, route, streamed } from "../server/route.ts";
-import type { Frame } from "../server/sse.ts";
+import type { SseFrame } from "../server/sse.ts";
 import { type Conversation, message, readConversation, type WireMessage } from "./messages.ts";
 import {
   createAudience,
@@ -21,9 +21,9 @@ import {
   type ItemEvent,
   isOver,
   NO_RETRY,
-  type Output,
+  type OpenAiTurn,
   sampling,
-  type Turn,
+  type TurnOutput,
   tokens,
   wantedOf,
   watchTurn,
@@ -72,9 +72,9 @@ const responseBody = z.looseObject({
   tools: z.array(z.unknown()).nullish().describe("Ignored: the agent has its own"),
   truncation: z.string().nullish().describe("Ignored: a long conversation is summarised"),
 });
-type Body = z.output<typeof responseBody>;
+type ResponseBody = z.output<typeof responseBody>;
 /** What the answer to the request repeats of it. */
-type Given = { metadata?: Record<string, string>; previous?: string; background?: boolean; store?: boolean };
+type ResponseRequest = { metadata?: Record<string, string>; previous?: string; background?: boolean; store?: boolean };
 
 export function responseRoutes(api: Api): Route[] {
   const { runtime } = api;
@@ -106,7 +106,7 @@ export function responseRoutes(api: Api): Route[] {
       async handle({ body, headers, response, stream }) {
         const turn = await begin(api, headers, { ...requestOf(api, body), same: { ...body, stream: null } });
         const about = { ...echo(headers), ...(turn.replayed && { "Idempotency-Replayed": "true" }) };
-        const given: Given = {
+        const given: ResponseRequest = {
           ...(body.metadata && { metadata: body.metadata }),
           ...(body.previous_response_id && { previous: body.previous_response_id }),
           background: body.background ?? false,
@@ -208,7 +208,7 @@ export function responseRoutes(api: Api): Route[] {
   ];
 }
 
-function requestOf(api: Api, body: Body): Parameters<typeof begin>[2] {
+function requestOf(api: Api, body: ResponseBody): Parameters<typeof begin>[2] {
   const { previous_response_id: previous, conversation } = body;
   if (previous && conversation) {
     const needs = "previous_response_id: cannot be used together with conversation; leave one of them out";
@@ -257,12 +257,16 @@ function inOne({ history, ...said }: Conversation): Conversation {
 
 const idOf = ({ id }: { id: string }) => `resp_${hexOf(id)}`;
 
-async function placed(runtime: Runtime, { id, session }: Run & { session: string }): Promise<Turn> {
+async function placed(runtime: Runtime, { id, session }: Run & { session: string }): Promise<OpenAiTurn> {
   const [first] = await runtime.turn(id);
   return { id, session, cursor: String((first?.seq ?? 1) - 1) };
 }
 
-async function read(api: Api, run: Run & { session: string }, given: Given = {}): Promise<Record<string, unknown>> {
+async function read(
+  api: Api,
+  run: Run & { session: string },
+  given: ResponseRequest = {},
+): Promise<Record<string, unknown>> {
   const own = await api.runtime.turn(run.id);
   const rest = run.joined ? await api.runtime.turn(run.joined) : [];
   const from = rest.findIndex((entry) => entry.kind === "joined" && entry.input === run.id);
@@ -271,7 +275,12 @@ async function read(api: Api, run: Run & { session: string }, given: Given = {})
   return responseOf(api, { run, session: run.session, output, given });
 }
 
-async function wait(api: Api, turn: Turn, given: Given, signal: AbortSignal): Promise<Record<string, unknown>> {
+async function wait(
+  api: Api,
+  turn: OpenAiTurn,
+  given: ResponseRequest,
+  signal: AbortSignal,
+): Promise<Record<string, unknown>> {
   const output = createOutput(turn.id);
   for await (const { update, run } of watchTurn(api, turn, signal)) {
     if ("entry" in update) output.take(update.entry);
@@ -280,14 +289,14 @@ async function wait(api: Api, turn: Turn, given: Given, signal: AbortSignal): Pr
   throw unfinished(turn);
 }
 
-const later = (turn: Turn) => `Read it with GET /v1/responses/${idOf(turn)}.`;
+const later = (turn: OpenAiTurn) => `Read it with GET /v1/responses/${idOf(turn)}.`;
 
-const unfinished = (turn: Turn): Problem => {
+const unfinished = (turn: OpenAiTurn): Problem => {
   const text = `The server restarts before this response is done; it goes on afterwards. ${later(turn)}`;
   return problem(503, "gateway_draining", text, { headers: NO_RETRY });
 };
 
-const connectionLost = (turn: Turn): Problem =>
+const connectionLost = (turn: OpenAiTurn): Problem =>
   problem(502, "connection_lost", `The connection to the model was lost; it is asked again. ${later(turn)}`);
 
 const STATUS: Record<Run["status"], string> = {
@@ -307,7 +316,7 @@ function cutShortOf({ status, endedBy }: Run): { reason: string } | null {
   return { reason: endedBy === "length" ? "max_output_tokens" : "content_filter" };
 }
 
-type Made = { run: Run; session: string; output: Output; given: Given };
+type Made = { run: Run; session: string; output: TurnOutput; given: ResponseRequest };
 
 function responseOf(api: Api, { run, session, output, given }: Made): Record<string, unknown> {
   const input = output.input();
@@ -358,10 +367,15 @@ function responseOf(api: Api, { run, session, output, given }: Made): Record<str
 /** How the stream says that it is over. There is no event for a response that was cancelled; its status says so. */
 const END: Partial<Record<Run["status"], string>> = { completed: "response.completed", failed: "response.failed" };
 
-async function* events(api: Api, turn: Turn, given: Given, signal: AbortSignal): AsyncGenerator<Frame> {
+async function* events(
+  api: Api,
+  turn: OpenAiTurn,
+  given: ResponseRequest,
+  signal: AbortSignal,
+): AsyncGenerator<SseFrame> {
   const output = createOutput(turn.id);
   let sequence_number = 0;
-  const frame = (event: ItemEvent): Frame => ({
+  const frame = (event: ItemEvent): SseFrame => ({
     event: event.type,
     data: { ...event, sequence_number: sequence_number++ },
   });
@@ -404,7 +418,7 @@ const FORGET_MS = [0, 1_000, 10_000, 60_000];
 
 /** For a turn that was not to be stored. One in a session with others is part of what they go on from, and stays. Asked
  *  for again under its idempotency key it begins anew: what would tell us is forgotten too. */
-async function forget(api: Api, turn: Turn): Promise<void> {
+async function forget(api: Api, turn: OpenAiTurn): Promise<void> {
   const { runtime, clock, log, leaving } = api;
   const { session } = turn;
   try {

@@ -5,8 +5,8 @@ import { newRun, type Run, takeEntry } from "../../../core/run.ts";
 import type { Entry, Scope } from "../../../core/session.ts";
 import { childSession } from "../../../core/session-key.ts";
 
-export type RunEvent = { event: string; [field: string]: unknown };
-type Use = { tool: string; preview: string; command: string; goals: string[]; startedAt: number };
+export type RunWireEvent = { event: string; [field: string]: unknown };
+type EventUsage = { tool: string; preview: string; command: string; goals: string[]; startedAt: number };
 type Reporting = {
   /** The run as its client knows it. */
   id: string;
@@ -19,11 +19,11 @@ export type ChildRun = (session: string) => Promise<Run | null>;
 export type Reporter = {
   /** Takes an entry in, without telling anybody. */
   skip(entry: Entry): void;
-  tell(entry: Entry): Promise<RunEvent[]>;
+  tell(entry: Entry): Promise<RunWireEvent[]>;
 };
 
 export function createReporter({ id, session, showReasoning }: Reporting, childRun: ChildRun): Reporter {
-  const uses = new Map<string, Use>();
+  const uses = new Map<string, EventUsage>();
   let run: Run | null = null;
   let by = "";
   let recalled = "";
@@ -42,18 +42,18 @@ export function createReporter({ id, session, showReasoning }: Reporting, childR
     recalledIn(entry);
   }
 
-  const childrenOf = (turn: string, call: string, { goals }: Use) =>
+  const childrenOf = (turn: string, call: string, { goals }: EventUsage) =>
     goals.map((goal, i) => ({ goal, child_session_id: childSession(session, turn, call, i) }));
 
   /** Each model call of a turn is given the same: it is told once. */
-  function recalledIn(entry: Entry): RunEvent[] {
+  function recalledIn(entry: Entry): RunWireEvent[] {
     const text = entry.kind === "thought" ? (entry.recalled ?? "") : "";
     const isNew = text !== "" && text !== recalled;
     if (isNew) recalled = text;
     return isNew ? [{ event: "memory.recalled", text }] : [];
   }
 
-  async function tell(entry: Entry): Promise<RunEvent[]> {
+  async function tell(entry: Entry): Promise<RunWireEvent[]> {
     take(entry);
     switch (entry.kind) {
       case "began":
@@ -173,7 +173,7 @@ export function lastEventOf(entries: readonly Entry[]): string | null {
   return last;
 }
 
-function endOf(run: Run, by: string): RunEvent {
+function endOf(run: Run, by: string): RunWireEvent {
   const event = `run.${run.status}`;
   switch (run.status) {
     case "completed":
@@ -187,14 +187,14 @@ function endOf(run: Run, by: string): RunEvent {
   }
 }
 
-function ended(child: { goal: string; child_session_id: string }, run: Run | null): RunEvent {
+function ended(child: { goal: string; child_session_id: string }, run: Run | null): RunWireEvent {
   const duration_seconds = run ? (run.updatedAt - run.createdAt) / 1_000 : 0;
   const summary = run?.error ?? run?.output ?? "";
   const tokens = run ? usageOf(run).total_tokens : 0;
   return { event: "subagent.complete", ...child, status: run?.status ?? "unknown", summary, duration_seconds, tokens };
 }
 
-function useOf({ tool, args }: { tool: string; args: unknown }): Use {
+function useOf({ tool, args }: { tool: string; args: unknown }): EventUsage {
   const given: Record<string, unknown> = typeof args === "object" && args !== null ? { ...args } : {};
   const first = Object.values(given).find((value) => typeof value === "string");
   const command = typeof given["command"] === "string" ? given["command"] : "";

@@ -9,9 +9,9 @@ import { pagesOf } from "../../../core/pages.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Entry } from "../../../core/session.ts";
 import { problem } from "../server/problem.ts";
-import { createReporter, type RunEvent } from "./events.ts";
+import { createReporter, type RunWireEvent } from "./events.ts";
 
-export type Told = RunEvent & { run_id: string; timestamp: number };
+export type WatchEvent = RunWireEvent & { run_id: string; timestamp: number };
 type Watching = {
   runtime: Runtime;
   run: string;
@@ -20,16 +20,16 @@ type Watching = {
   now(): number;
 };
 /** Where a viewer is: behind this cursor, and behind so many events of the entry that comes next. */
-type Viewed = { cursor: string; seq: number; chars: number; told: number };
+type ViewedRun = { cursor: string; seq: number; chars: number; told: number };
 
 export async function* watchRun(
   { runtime, run, session, showReasoning, now }: Watching,
   after: string,
   signal: AbortSignal,
-): AsyncGenerator<{ id: string; event: Told }> {
+): AsyncGenerator<{ id: string; event: WatchEvent }> {
   const tag = tagOf(run);
   const reporter = createReporter({ id: run, session, showReasoning }, (child) => runOf(runtime, child));
-  const event = (told: RunEvent, timestamp: number): Told => ({ ...told, run_id: run, timestamp });
+  const event = (told: RunWireEvent, timestamp: number): WatchEvent => ({ ...told, run_id: run, timestamp });
   let { cursor, told } = viewedOf(after, tag) ?? { cursor: "", told: 0 };
   let over = false;
   // What a steer joined is what it is, from its beginning.
@@ -101,7 +101,7 @@ const bare = (cursor: string) => cursor.split("+", 1)[0] ?? "";
 const tagOf = (run: string) => createHash("sha256").update(run).digest("hex").slice(0, 8);
 
 /** Null: from the beginning. Undefined: not an id of this run. */
-function viewedOf(after: string, tag: string): Viewed | null | undefined {
+function viewedOf(after: string, tag: string): ViewedRun | null | undefined {
   if (after === "") return null;
   const [, cursor = "", told = 0, of = tag] = /^(.*?)(?:\+e(\d{1,15}))?(?:-([0-9a-f]{8}))?$/.exec(after) ?? [];
   const place = placeOf(cursor);

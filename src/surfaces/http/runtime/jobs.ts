@@ -1,7 +1,7 @@
 // /api/jobs: what the scheduler does and when, for `hermes cron` and for programs.
 
 import * as z from "zod";
-import type { Job, Refused, RunningJobs } from "../../../core/jobs.ts";
+import type { Job, JobRefused, RunningJobs } from "../../../core/jobs.ts";
 import { jobSession } from "../../../core/session-key.ts";
 import { idempotencyKeyOf, sessionId } from "../runs/start.ts";
 import { problem } from "../server/problem.ts";
@@ -101,7 +101,7 @@ export function jobRoutes(jobs: RunningJobs): Route[] {
   ];
 }
 
-function allowed<T extends object>(result: T | Refused): T {
+function allowed<T extends object>(result: T | JobRefused): T {
   if ("refused" in result) throw problem(STATUS[result.refused], CODE[result.refused], result.why);
   return result;
 }

@@ -2,11 +2,11 @@
 import { ok, type Route, route } from "../server/route.ts";
 
 /** `openSkills` */
-type Skills = {
+type SkillCatalog = {
   list(): Promise<{ skills: readonly { name: string; description: string; origin: "user" | "workspace" }[] }>;
 };
 
-export const skillRoutes = (skills: Skills): Route[] => [
+export const skillRoutes = (skills: SkillCatalog): Route[] => [
   route({
     method: "GET",
     path: "/v1/skills",

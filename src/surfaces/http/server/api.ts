@@ -10,7 +10,7 @@ import { webhookRoutes } from "../runtime/webhooks.ts";
 import { sessionRoutes } from "../sessions/sessions.ts";
 import { infoRoutes, type Vitals } from "./info.ts";
 import { openApi } from "./openapi.ts";
-import type { Api, Route, Settings } from "./route.ts";
+import type { Api, ApiSettings, Route } from "./route.ts";
 import { serve } from "./server.ts";
 
 export type ApiOptions = {
@@ -20,7 +20,7 @@ export type ApiOptions = {
   newKey(): string;
   tools(): readonly ToolSpec[];
   vitals: Vitals;
-  settings: Settings;
+  settings: ApiSettings;
   host: string;
   port: number;
   key: string;

@@ -7,8 +7,8 @@ import type { Clock } from "../../../core/ports.ts";
 import { BODY_LIMIT, bodyTooLarge } from "./body.ts";
 import { type Problem, problem } from "./problem.ts";
 
-type Headers = Record<string, string>;
-type Access = "open" | "key" | "basic";
+type RequestHeaders = Record<string, string>;
+type KeyAccess = "open" | "key" | "basic";
 type Options = {
   /** Our own addresses, with port, in lower case. Asked each time: port 0 is known only after the start. */
   hosts(): ReadonlySet<string>;
@@ -17,14 +17,14 @@ type Options = {
   key: string;
   /** What a path needs. `basic`: a browser may ask its user, who gives the key as password. Only plain paths are asked
    * about: any other spelling needs the key, since the router may read it as another path. */
-  open(method: string, path: string): Access;
+  open(method: string, path: string): KeyAccess;
   clock: Clock;
 };
 
 /** `headers` go with the answer. */
-type Verdict = { deny: Problem } | { preflight: Headers } | { headers: Headers };
+type GuardVerdict = { deny: Problem } | { preflight: RequestHeaders } | { headers: RequestHeaders };
 
-export const securityHeaders: Readonly<Headers> = {
+export const securityHeaders: Readonly<RequestHeaders> = {
   "X-Content-Type-Options": "nosniff",
   "X-Frame-Options": "DENY",
   "Referrer-Policy": "no-referrer",
@@ -33,7 +33,7 @@ export const securityHeaders: Readonly<Headers> = {
   "Cache-Control": "no-store",
 };
 
-const PREFLIGHT: Readonly<Headers> = {
+const PREFLIGHT: Readonly<RequestHeaders> = {
   "Access-Control-Allow-Methods": "GET, POST, PUT, PATCH, DELETE",
   "Access-Control-Allow-Headers":
     "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Hermes-Session-Key, X-Hermes-Session-Id",
@@ -45,7 +45,7 @@ export const createGuard = ({ hosts, origins, key, open, clock }: Options) => {
   const isKey = keyCheck(key);
   const failures = createFailures(clock);
 
-  return (request: IncomingMessage): Verdict => {
+  return (request: IncomingMessage): GuardVerdict => {
     const misdirected = wrongHost(request, hosts());
     if (misdirected) return { deny: misdirected };
 
@@ -95,27 +95,27 @@ const foreignOrigin = (): Problem => {
   return problem(403, "origin_not_allowed", `This web page may not call the API. ${advice}`);
 };
 
-const corsHeaders = (origin: string): Headers => ({
+const corsHeaders = (origin: string): RequestHeaders => ({
   "Access-Control-Allow-Origin": origin,
   "Access-Control-Expose-Headers": EXPOSED,
   Vary: "Origin",
 });
 
 /** A page may read why it was refused, once it may call at all. */
-const withHeaders = ({ status, code, message, type, param, headers }: Problem, more: Headers): Problem =>
+const withHeaders = ({ status, code, message, type, param, headers }: Problem, more: RequestHeaders): Problem =>
   problem(status, code, message, { type, param, headers: { ...headers, ...more } });
 
 // ── The key ───────────────────────────────────────────────────────────────────────────────────────────
 
 const PLAIN_PATH = /^(?:\/[\w-][\w.-]*)*\/?$/;
 
-const accessTo = ({ method = "", url = "" }: IncomingMessage, open: Options["open"]): Access => {
+const accessTo = ({ method = "", url = "" }: IncomingMessage, open: Options["open"]): KeyAccess => {
   const [path = ""] = url.split("?", 1);
   return PLAIN_PATH.test(path) ? open(method, path) : "key";
 };
 
 /** What was given as the key; null: it was not given in a way that counts here. */
-const credential = (authorization: string, access: Access): string | null => {
+const credential = (authorization: string, access: KeyAccess): string | null => {
   const bearer = /^bearer +(\S+)$/i.exec(authorization)?.[1];
   if (bearer !== undefined) return bearer;
   const basic = access === "basic" ? /^basic +(\S+)$/i.exec(authorization)?.[1] : undefined;
@@ -131,7 +131,7 @@ const keyCheck = (key: string) => {
   return (presented: string): boolean => timingSafeEqual(digest(presented), ours);
 };
 
-const unauthorized = (missing: boolean, access: Access): Problem => {
+const unauthorized = (missing: boolean, access: KeyAccess): Problem => {
   const wrong = missing ? "The API key is missing" : "The API key is wrong";
   const advice = "Send it as a bearer token in the Authorization header; a key in the URL is not looked at.";
   const challenge = access === "basic" ? 'Basic realm="hermes", charset="UTF-8"' : 'Bearer realm="hermes"';

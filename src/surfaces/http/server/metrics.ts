@@ -14,7 +14,7 @@ export type Metrics = {
   readonly contentType: string;
   close(): void;
 };
-type Loaded = { take(sample: Sample): void; text(): Promise<string>; close(): void };
+type LoadedRegistry = { take(sample: Sample): void; text(): Promise<string>; close(): void };
 
 const COUNTERS: Record<Counted, { help: string; labels: string[] }> = {
   inputs: { help: "Inputs accepted, by what became of them", labels: ["applied"] },
@@ -36,10 +36,10 @@ const MOST_EARLY = 5_000;
 
 export function createMetrics(options: Options): Metrics {
   let early: Sample[] = [];
-  let loading: Promise<Loaded> | null = null;
-  let loaded: Loaded | null = null;
+  let loading: Promise<LoadedRegistry> | null = null;
+  let loaded: LoadedRegistry | null = null;
 
-  async function load(): Promise<Loaded> {
+  async function load(): Promise<LoadedRegistry> {
     const made = await open(options);
     for (const sample of early) made.take(sample);
     early = [];
@@ -70,7 +70,7 @@ export function createMetrics(options: Options): Metrics {
  *  not keep alive. */
 let ofProcess: Registry | null = null;
 
-async function open({ runtime, clock, connections }: Options): Promise<Loaded> {
+async function open({ runtime, clock, connections }: Options): Promise<LoadedRegistry> {
   const { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } = await import("prom-client");
   const registry = new Registry();
   const registers = [registry];

@@ -1,6 +1,6 @@
 // An answer that says no, in the shape that OpenAI's clients read.
 
-type More = { type?: string; param?: string | null; headers?: Record<string, string> };
+type ProblemDetails = { type?: string; param?: string | null; headers?: Record<string, string> };
 
 export class Problem extends Error {
   override readonly name = "Problem";
@@ -11,7 +11,7 @@ export class Problem extends Error {
   /** To send with the answer. */
   readonly headers: Readonly<Record<string, string>>;
 
-  constructor(status: number, code: string | null, message: string, more: More = {}) {
+  constructor(status: number, code: string | null, message: string, more: ProblemDetails = {}) {
     super(message);
     this.status = status;
     this.code = code;
@@ -22,7 +22,7 @@ export class Problem extends Error {
 }
 
 /** `message` is for people: what is wrong and what to do. `code` is for programs. */
-export const problem = (status: number, code: string | null, message: string, more?: More): Problem =>
+export const problem = (status: number, code: string | null, message: string, more?: ProblemDetails): Problem =>
   new Problem(status, code, message, more);
 
 export const envelope = ({ message, type, param, code }: Problem) => ({ error: { message, type, param, code } });

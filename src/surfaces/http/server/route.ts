@@ -7,7 +7,7 @@ import type { Clock, Log, ToolSpec } from "../../../core/ports.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Mode, Unattended } from "../../../core/session.ts";
 import { type Problem, problem } from "./problem.ts";
-import { type Frame, stream } from "./sse.ts";
+import { type SseFrame, stream } from "./sse.ts";
 
 /** What the handlers work with. */
 export type Api = {
@@ -17,14 +17,14 @@ export type Api = {
   /** Unique: the same one again is the same input. */
   newKey(): string;
   tools(): readonly ToolSpec[];
-  settings: Settings;
+  settings: ApiSettings;
   runs: LiveRuns;
   /** Aborts when we are about to leave. */
   leaving: AbortSignal;
   /** Not before the runtime has started. */
   open(): boolean;
 };
-export type Settings = {
+export type ApiSettings = {
   /** The model under the name that clients see. */
   modelName: string;
   /** The models that are configured, the first one first: `provider:model`. */
@@ -39,13 +39,13 @@ export type Settings = {
   stallMs: number;
 };
 export type LiveRuns = {
-  place(): Place;
+  place(): ParameterPlace;
   size(): number;
   /** Those that a process before us left. */
   found(runs: readonly string[]): void;
 };
 /** Of one run among those that may live at a time. */
-export type Place = {
+export type ParameterPlace = {
   /** Throws a Refusal when there is no room. Twice is once. */
   enter(): void;
   /** Until this run ends. */
@@ -54,7 +54,7 @@ export type Place = {
   leave(): void;
 };
 
-export type Call<Body> = {
+export type RouteCall<Body> = {
   params: Readonly<Record<string, string>>;
   query: URLSearchParams;
   headers: IncomingHttpHeaders;
@@ -63,13 +63,13 @@ export type Call<Body> = {
   response: ServerResponse;
   /** Sends events until they are over or the reader is gone. True: the reader has had all of it. */
   stream(
-    open: (signal: AbortSignal) => AsyncIterable<Frame>,
+    open: (signal: AbortSignal) => AsyncIterable<SseFrame>,
     /** `stays`: it cannot be resumed, so it goes on to its end while we leave. */
     more?: { headers?: Record<string, string>; last?: string; stays?: boolean },
   ): Promise<boolean>;
 };
 /** "streamed": the answer is written already. */
-export type Answer = { status: number; body?: unknown; headers?: Record<string, string> } | "streamed";
+export type RouteAnswer = { status: number; body?: unknown; headers?: Record<string, string> } | "streamed";
 
 export type Route = {
   method: "GET" | "POST" | "PATCH" | "DELETE";
@@ -85,27 +85,31 @@ export type Route = {
   query?: Readonly<Record<string, string>>;
   /** Status and what it means. */
   answers: Readonly<Record<number, string>>;
-  handle(call: Call<unknown>): Promise<Answer> | Answer;
+  handle(call: RouteCall<unknown>): Promise<RouteAnswer> | RouteAnswer;
 };
 
-type Row<Schema extends z.ZodType> = Omit<Route, "access" | "body" | "handle"> & {
+type RouteRow<Schema extends z.ZodType> = Omit<Route, "access" | "body" | "handle"> & {
   access?: Route["access"];
   body?: Schema;
-  handle(call: Call<z.output<Schema>>): Promise<Answer> | Answer;
+  handle(call: RouteCall<z.output<Schema>>): Promise<RouteAnswer> | RouteAnswer;
 };
 
 /** The body that `handle` gets is what its schema let through. */
-export function route<Schema extends z.ZodType>(row: Row<Schema>): Route {
+export function route<Schema extends z.ZodType>(row: RouteRow<Schema>): Route {
   return { access: "key", ...row, handle: row.handle };
 }
 
-export const streamed: Answer = "streamed";
+export const streamed: RouteAnswer = "streamed";
 
-export const ok = (body: unknown, headers: Record<string, string> = {}): Answer => ({ status: 200, body, headers });
+export const ok = (body: unknown, headers: Record<string, string> = {}): RouteAnswer => ({
+  status: 200,
+  body,
+  headers,
+});
 
 /** `Call.stream` for one request. */
 export const streamer =
-  ({ clock, settings, leaving }: Api, response: ServerResponse): Call<unknown>["stream"] =>
+  ({ clock, settings, leaving }: Api, response: ServerResponse): RouteCall<unknown>["stream"] =>
   (open, { headers = {}, last = "", stays = false } = {}) => {
     const { heartbeatMs, stallMs } = settings;
     const until = stays ? new AbortController().signal : leaving;

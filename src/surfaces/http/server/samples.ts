@@ -9,7 +9,7 @@ export type Counted = "inputs" | "turns" | "tool_calls" | "model_calls" | "token
 export type Timed = "queue_wait" | "turn" | "stop" | "tool";
 
 /** What one entry is measured against. Gone with the turn's end. */
-type Turn = {
+type TurnSample = {
   accepted?: number;
   began?: number;
   stopping?: number;
@@ -24,7 +24,7 @@ const MOST_TOOLS = 100;
 const OTHER = "other";
 
 export function createTally(give: (sample: Sample) => void): (entry: Entry) => void {
-  const turns = new Map<string, Turn>();
+  const turns = new Map<string, TurnSample>();
   const tools = new Set<string>();
 
   const count = (counter: Counted, labels: Record<string, string> = {}, by = 1) => {
@@ -34,12 +34,12 @@ export function createTally(give: (sample: Sample) => void): (entry: Entry) => v
     if (from !== undefined) give({ histogram, seconds: Math.max(0, to - from) / 1_000 });
   };
 
-  function turnOf(id: string): Turn {
+  function turnOf(id: string): TurnSample {
     const known = turns.get(id);
     if (known) return known;
     const [oldest] = turns.keys();
     if (turns.size >= MOST_TURNS && oldest !== undefined) turns.delete(oldest);
-    const turn: Turn = { calls: new Map() };
+    const turn: TurnSample = { calls: new Map() };
     turns.set(id, turn);
     return turn;
   }

@@ -5,7 +5,7 @@ import { messageOf } from "../../../core/errors.ts";
 import type { Clock } from "../../../core/ports.ts";
 import { linked } from "../../../core/wait.ts";
 
-export type Frame = { id?: string; event?: string; data: unknown };
+export type SseFrame = { id?: string; event?: string; data: unknown };
 type Options = {
   clock: Clock;
   /** Silence before a sign of life. */
@@ -32,7 +32,7 @@ const HEADERS = {
 /** Resolves when the stream is over, for whatever reason. True: the reader has had all of it. */
 export async function stream(
   response: ServerResponse,
-  open: (signal: AbortSignal) => AsyncIterable<Frame>,
+  open: (signal: AbortSignal) => AsyncIterable<SseFrame>,
   { clock, heartbeatMs, stallMs, leaving, headers, last = "" }: Options,
 ): Promise<boolean> {
   const gone = linked([leaving]); // the reader, or we
@@ -85,7 +85,7 @@ export async function stream(
 }
 
 /** In pieces, each made when the one before it was taken: many readers may be slow over a long frame. */
-function* encode({ id, event, data }: Frame): Generator<string> {
+function* encode({ id, event, data }: SseFrame): Generator<string> {
   const name = event === undefined ? "" : `event: ${event}\n`;
   const place = id === undefined ? "" : `id: ${id}\n`;
   let piece = `${place}${name}data: `;

@@ -5,20 +5,20 @@ import type { Runtime } from "../../../core/runtime.ts";
 import type { Entry, Image, Input } from "../../../core/session.ts";
 import type { Message } from "../../../core/transcript.ts";
 
-type Page = { after: number; limit: number; full: boolean };
-type Said = { role: string; content: string; [field: string]: unknown };
+type MessagePage = { after: number; limit: number; full: boolean };
+type MessageItem = { role: string; content: string; [field: string]: unknown };
 /** `id` is the number of its entry; messages that came many to an entry, as a fork's, have fractions below it. */
-type Shown = Said & { id: number; created_at: number; run_id: string | null };
-type Reading = Pick<Runtime, "entries" | "turn">;
+type Shown = MessageItem & { id: number; created_at: number; run_id: string | null };
+type MessageReading = Pick<Runtime, "entries" | "turn">;
 
 /** Characters of a tool's result, unless all of it is asked for. */
 const CUT = 10_000;
 
 /** The messages behind `after`. `more`: there are others behind these. */
 export async function readSaid(
-  runtime: Reading,
+  runtime: MessageReading,
   session: string,
-  { after, limit, full }: Page,
+  { after, limit, full }: MessagePage,
 ): Promise<{ data: Shown[]; more: boolean }> {
   const read = createReader(runtime, full);
   const data: Shown[] = [];
@@ -39,7 +39,7 @@ const placeOf = ({ kind, seq }: Entry, index: number, length: number) =>
   kind === "forked" ? seq - 1 + (index + 1) / (length + 1) : seq;
 
 /** Remembers what later entries only name: inputs and calls. What was before the page is looked up. */
-function createReader(runtime: Reading, full: boolean): (entry: Entry) => Promise<Said[]> {
+function createReader(runtime: MessageReading, full: boolean): (entry: Entry) => Promise<MessageItem[]> {
   const inputs = new Map<string, Input>();
   const tools = new Map<string, string>();
   const note = (entry: Entry) => {
@@ -104,25 +104,25 @@ function createReader(runtime: Reading, full: boolean): (entry: Entry) => Promis
 
 type Of<Role extends Message["role"]> = Extract<Message, { role: Role }>;
 
-const userSaid = (text: string, images: readonly Image[] = []): Said => ({
+const userSaid = (text: string, images: readonly Image[] = []): MessageItem => ({
   role: "user",
   content: text,
   ...(images.length && { images: images.length }),
 });
 
-const assistantSaid = (text: string, calls: Of<"assistant">["calls"]): Said => ({
+const assistantSaid = (text: string, calls: Of<"assistant">["calls"]): MessageItem => ({
   role: "assistant",
   content: text,
   ...(calls.length && { tool_calls: calls }),
 });
 
-const toolSaid = ({ call, tool, outcome, text }: Omit<Of<"tool">, "role">, full: boolean): Said => {
+const toolSaid = ({ call, tool, outcome, text }: Omit<Of<"tool">, "role">, full: boolean): MessageItem => {
   const whole = full || text.length <= CUT;
   const content = whole ? text : text.slice(0, CUT).toWellFormed();
   return { role: "tool", content, call_id: call, tool, outcome, ...(!whole && { truncated: true }) };
 };
 
-function copied(message: Message, full: boolean): Said {
+function copied(message: Message, full: boolean): MessageItem {
   switch (message.role) {
     case "user":
       return userSaid(message.text, message.images);

@@ -255,9 +255,9 @@ const CHAT = {
   503: "About to restart",
 };
 
-type Listed = SessionSummary & { snippet?: string };
+type SessionItem = SessionSummary & { snippet?: string };
 
-const shown = ({ session, title, parent, createdAt, updatedAt, active, entries, snippet }: Listed) => ({
+const shown = ({ session, title, parent, createdAt, updatedAt, active, entries, snippet }: SessionItem) => ({
   id: session,
   object: "hermes.session",
   title,
@@ -272,14 +272,14 @@ const shown = ({ session, title, parent, createdAt, updatedAt, active, entries, 
 // ── Lists ─────────────────────────────────────────────────────────────────────────────────────────────
 
 /** Behind this session, or behind so many of those in which it was said. */
-type Place = SessionPlace | { said: number };
+type PagePlace = SessionPlace | { said: number };
 type Which = Required<Pick<SessionPage, "top" | "active" | "prefix">>;
-type Page = { place: Place | null; limit: number; q: string; which: Which };
+type SessionList = { place: PagePlace | null; limit: number; q: string; which: Which };
 
 async function list(
   runtime: Runtime,
-  { place, limit, q, which }: Page,
-): Promise<{ rows: Listed[]; next: Place | null }> {
+  { place, limit, q, which }: SessionList,
+): Promise<{ rows: SessionItem[]; next: PagePlace | null }> {
   const said = place && "said" in place ? place.said : null;
   const after = place && "session" in place ? { after: place } : {};
   const titled = q ? { titled: q } : {};
@@ -299,7 +299,7 @@ async function list(
 const HITS = 200;
 
 /** Sessions in which it was said, best match first, without those that have it in their title. */
-async function saidIn(runtime: Runtime, q: string, { top, active, prefix }: Which): Promise<Listed[]> {
+async function saidIn(runtime: Runtime, q: string, { top, active, prefix }: Which): Promise<SessionItem[]> {
   const snippets = new Map<string, string>();
   for (const { session, text } of await runtime.search(q, { limit: HITS }))
     if (!snippets.has(session)) snippets.set(session, text);
@@ -309,8 +309,8 @@ async function saidIn(runtime: Runtime, q: string, { top, active, prefix }: Whic
       return summary && { ...summary, snippet };
     }),
   );
-  const isOther = ({ title }: Listed) => !lower(title).includes(lower(q));
-  const isWanted = (row: Listed) =>
+  const isOther = ({ title }: SessionItem) => !lower(title).includes(lower(q));
+  const isWanted = (row: SessionItem) =>
     !(top && row.parent) && (row.active || !active) && row.session.startsWith(prefix) && isOther(row);
   return rows.filter((row) => row !== null).filter(isWanted);
 }
@@ -323,9 +323,9 @@ const placeShape = z.union([
   z.strictObject({ said: z.int().min(0) }),
 ]);
 
-const cursorOf = (place: Place): string => Buffer.from(JSON.stringify(place)).toString("base64url");
+const cursorOf = (place: PagePlace): string => Buffer.from(JSON.stringify(place)).toString("base64url");
 
-function placeIn(cursor: string | undefined): Place | null {
+function placeIn(cursor: string | undefined): PagePlace | null {
   if (cursor === undefined) return null;
   try {
     return placeShape.parse(JSON.parse(Buffer.from(cursor, "base64url").toString()));

@@ -1,15 +1,21 @@
 // A list to choose from, above the editor: type to filter, arrows and Enter to choose, Esc for nothing.
 import { fuzzyFilter, Key, matchesKey, SelectList, truncateToWidth } from "@earendil-works/pi-tui";
-import type { Choice } from "../../../conversation/commands/command.ts";
+import type { PickerItem } from "../../../conversation/commands/command.ts";
 import { oneLine } from "../clean.ts";
-import type { Look } from "./transcript.ts";
+import type { TranscriptLook } from "./transcript.ts";
 
-type Open = { title: string; choices: Choice[]; filter: string; list: SelectList; choose(value: string | null): void };
+type OpenPicker = {
+  title: string;
+  choices: PickerItem[];
+  filter: string;
+  list: SelectList;
+  choose(value: string | null): void;
+};
 
-export function createChooser(look: Look) {
-  let open: Open | null = null;
+export function createChooser(look: TranscriptLook) {
+  let open: OpenPicker | null = null;
 
-  function listed(choices: Choice[], filter: string): SelectList {
+  function listed(choices: PickerItem[], filter: string): SelectList {
     const fitting = filter ? fuzzyFilter(choices, filter, ({ label, value }) => `${label} ${value}`) : choices;
     const items = fitting.map(({ value, label, description = "" }) => ({
       value,
@@ -33,7 +39,7 @@ export function createChooser(look: Look) {
   }
 
   return {
-    open: (title: string, choices: Choice[]): Promise<string | null> =>
+    open: (title: string, choices: PickerItem[]): Promise<string | null> =>
       new Promise((choose) => {
         close(null);
         open = { title, choices, filter: "", list: listed(choices, ""), choose };

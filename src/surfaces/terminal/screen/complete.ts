@@ -11,7 +11,7 @@ import { unlessAborted } from "../../../core/wait.ts";
 import { clean } from "../clean.ts";
 import { pathsBelow } from "./tree.ts";
 
-type Command = { name: string; argument?: string; description: string; complete?: readonly string[] };
+type CompletableCommand = { name: string; argument?: string; description: string; complete?: readonly string[] };
 
 const MOST_ITEMS = 30;
 /** So long a look at the files is good. */
@@ -22,7 +22,7 @@ const MENTION = /(?:^|[\s"'=]|[\u3000-\u303f\uff00-\uffef])(@(?:"[^"]*|[^\s"'=]*
 /** What ends a path for who reads the message. */
 const NEEDS_QUOTES = /[\s'=]|[\u3000-\u303f\uff00-\uffef…—“”‘’]/u;
 
-export function createCompletion(commands: readonly Command[], cwd: string): AutocompleteProvider {
+export function createCompletion(commands: readonly CompletableCommand[], cwd: string): AutocompleteProvider {
   const builtIn = new CombinedAutocompleteProvider(
     commands.map(({ name, description, argument }) => ({
       name,

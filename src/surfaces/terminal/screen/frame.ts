@@ -1,8 +1,8 @@
 // The frame of the screen: the terminal while it is ours. A transcript that only grows, and the parts below it.
 import { type Component, Container, ProcessTerminal, TuiMainScreen } from "@earendil-works/pi-tui";
-import type { Settings } from "../open.ts";
+import type { TerminalSettings } from "../open.ts";
 import { pickTheme } from "./theme.ts";
-import { fitting, type Look } from "./transcript.ts";
+import { fitting, type TranscriptLook } from "./transcript.ts";
 
 /** Lines of the transcript that can be drawn anew, and how many stay when there are more: what the terminal has scrolled
  *  away is its own, and each frame compares all that is here (0.5 ms for 3,000 lines). */
@@ -27,7 +27,7 @@ const NOTHING_DRAWN = {
   previousViewportTop: 0,
 };
 
-type FrameOptions = { env: NodeJS.ProcessEnv; display: Settings["config"]["display"]; moves(): boolean };
+type FrameOptions = { env: NodeJS.ProcessEnv; display: TerminalSettings["config"]["display"]; moves(): boolean };
 
 /** A part that is drawn anew for each frame. */
 export const drawnBy = (render: (width: number) => string[]): Component => ({
@@ -45,7 +45,7 @@ export function createFrame({ env, display, moves }: FrameOptions) {
   let state: "ours" | "suspended" | "stopped" = "ours";
   const draw = () => tui.requestRender();
   let soon: NodeJS.Timeout | null = null;
-  const look: Look = {
+  const look: TranscriptLook = {
     theme: pickTheme(display.theme, env),
     unfolded: display.tool_progress === "verbose",
     thoughts: display.show_reasoning,

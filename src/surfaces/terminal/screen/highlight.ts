@@ -7,7 +7,7 @@ type Core = {
   registerLanguage(name: string, language: unknown): void;
   highlight(code: string, options: { language: string; ignoreIllegals: true }): { value: string };
 };
-type Scope = keyof Theme["code"];
+type ColourScope = keyof Theme["code"];
 
 /** 20 kB of TypeScript take 30 ms. */
 const LONGEST = 20_000;
@@ -37,7 +37,7 @@ const NAMES = new Map(
 );
 /** Languages inside of languages. */
 const INSIDE: Record<string, readonly string[]> = { xml: ["css", "javascript"], dockerfile: ["bash"] };
-const SCOPES: readonly [Scope, string][] = [
+const SCOPES: readonly [ColourScope, string][] = [
   ["keyword", "keyword selector-tag name"],
   ["text", "string regexp char code link"],
   ["number", "number literal symbol bullet"],

@@ -8,11 +8,11 @@ import type { openHistory } from "../history.ts";
 import type { Talk } from "../talk.ts";
 import type { createChooser } from "./choose.ts";
 import type { Prompt } from "./prompt.ts";
-import type { Question } from "./question.ts";
+import type { QuestionPanel } from "./question.ts";
 
 type KeyboardOptions = {
   editor: Prompt;
-  question: Question;
+  question: QuestionPanel;
   chooser: ReturnType<typeof createChooser>;
   history: ReturnType<typeof openHistory>;
   facts(): Facts | null;

@@ -4,7 +4,7 @@ import { truncateToWidth } from "@earendil-works/pi-tui";
 import { clean, oneLine } from "../clean.ts";
 import { type Acted, lasting } from "../updates.ts";
 import type { Theme } from "./theme.ts";
-import { drawn, type Look, toolLine } from "./transcript.ts";
+import { drawn, type TranscriptLook, toolLine } from "./transcript.ts";
 
 type AtWork = Pick<Acted, "id" | "tool" | "args"> & { since: number };
 
@@ -14,7 +14,7 @@ const TOOLS = 8;
 const THOUGHT_LINES = 3;
 const PRINTED_LINES = 10;
 
-export function createLive(look: Look, now: () => number) {
+export function createLive(look: TranscriptLook, now: () => number) {
   const tools = new Map<string, AtWork>();
   let kept: { text: string; width: number; theme: Theme; lines: string[] } | null = null;
   const live = {

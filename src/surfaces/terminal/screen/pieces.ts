@@ -40,7 +40,7 @@ const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
 export function createPieces(): Pieces {
   let tail = "";
   /** Code that was cut out of a list: its lines are moved to the left until it ends. `from`: where they have not been yet. */
-  let moved: { fence: Fence; from: number } | null = null;
+  let moved: { fence: OpenFence; from: number } | null = null;
 
   /** In portions, as if it had streamed in: each cut reads the whole tail, and 400 kB of code at once took 4 s. */
   function push(delta: string): string[] {
@@ -105,12 +105,12 @@ export function createPieces(): Pieces {
   };
 }
 
-type Fence = { indent: number; marker: string; language: string };
-const closes = ({ marker }: Fence, line: string) => line.trim().startsWith(marker) && /^(.)\1*$/.test(line.trim());
+type OpenFence = { indent: number; marker: string; language: string };
+const closes = ({ marker }: OpenFence, line: string) => line.trim().startsWith(marker) && /^(.)\1*$/.test(line.trim());
 
 /** The fence that is still open at the end of the text, also one in an item of a list. */
-function openFence(text: string): Fence | null {
-  let open: Fence | null = null;
+function openFence(text: string): OpenFence | null {
+  let open: OpenFence | null = null;
   for (const line of text.split("\n")) {
     if (open) open = closes(open, line) ? null : open;
     else {

@@ -2,12 +2,12 @@
 // moved to it, so that an Enter meant for the editor never allows anything.
 import { Key, matchesKey, truncateToWidth } from "@earendil-works/pi-tui";
 import { choiceAnswer, choiceIn } from "../../../conversation/choice.ts";
-import type { Question as Asked } from "../../../conversation/commands/command.ts";
+import type { AskedQuestion as Asked } from "../../../conversation/commands/command.ts";
 import type { Answer } from "../../../core/runtime.ts";
 import { oneLine } from "../clean.ts";
 import type { Theme } from "./theme.ts";
 
-export type Question = ReturnType<typeof createQuestion>;
+export type QuestionPanel = ReturnType<typeof createQuestion>;
 
 export function createQuestion() {
   let question: Asked | null = null;

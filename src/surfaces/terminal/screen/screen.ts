@@ -6,7 +6,7 @@ import { messageOf } from "../../../core/errors.ts";
 import type { Usage } from "../../../core/session.ts";
 import type { Facts } from "../facts.ts";
 import { openHistory } from "../history.ts";
-import type { Settings, Surface } from "../open.ts";
+import type { Surface, TerminalSettings } from "../open.ts";
 import { type Acted, lasting } from "../updates.ts";
 import { createChooser } from "./choose.ts";
 import { createCompletion } from "./complete.ts";
@@ -21,7 +21,7 @@ import * as part from "./transcript.ts";
 
 type ScreenOptions = {
   env: NodeJS.ProcessEnv;
-  display: Settings["config"]["display"];
+  display: TerminalSettings["config"]["display"];
   /** Where what was typed is kept. */
   historyFile: string;
   cwd: string;

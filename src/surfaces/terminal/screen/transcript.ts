@@ -6,7 +6,7 @@ import { highlight, looksLikeDiff } from "./highlight.ts";
 import type { Paint, Theme } from "./theme.ts";
 
 /** How things look just now. */
-export type Look = {
+export type TranscriptLook = {
   theme: Theme;
   /** What tools were given and said, and thoughts. */
   unfolded: boolean;
@@ -25,7 +25,7 @@ const UNFOLDED_LINES = 400;
 const PRINTED_LINES = 100;
 
 /** Rendered once for each width and way of looking. */
-function part(look: Look, render: (width: number) => string[]): Component {
+function part(look: TranscriptLook, render: (width: number) => string[]): Component {
   let kept: { width: number; theme: Theme; unfolded: boolean; lines: string[] } | null = null;
   return {
     render(width) {
@@ -43,24 +43,25 @@ function part(look: Look, render: (width: number) => string[]): Component {
 export const fitting = (lines: string[], width: number): string[] =>
   lines.map((line) => (visibleWidth(line) > width ? truncateToWidth(line, width, "") : line));
 
-const apart = ({ compact }: Look) => (compact ? [] : [""]);
+const apart = ({ compact }: TranscriptLook) => (compact ? [] : [""]);
 const wrapped = (text: string, width: number, paint: Paint, indent = "") =>
   wrapTextWithAnsi(clean(text), Math.max(1, width - indent.length)).map((line) => indent + paint(line));
 
 /** Markdown as it is drawn in the answer and in what we say. */
-export function drawn(look: Look, text: string, width: number): string[] {
+export function drawn(look: TranscriptLook, text: string, width: number): string[] {
   const { theme, coloured } = look;
   const highlightCode = (code: string, language?: string) => highlight(code, language, theme, coloured);
   return new Markdown(clean(text), 0, 0, { ...theme.markdown, highlightCode }).render(width);
 }
 
-export const markdown = (look: Look, text: string): Component => part(look, (width) => drawn(look, text, width));
+export const markdown = (look: TranscriptLook, text: string): Component =>
+  part(look, (width) => drawn(look, text, width));
 
 /** A piece of an answer; pieces stand apart by one line. */
-export const answer = (look: Look, text: string): Component =>
+export const answer = (look: TranscriptLook, text: string): Component =>
   part(look, (width) => [...apart(look), ...drawn(look, text, width)]);
 
-export const message = (look: Look, text: string, images: number): Component =>
+export const message = (look: TranscriptLook, text: string, images: number): Component =>
   part(look, (width) => {
     const { user, dim } = look.theme;
     const [first = "", ...rest] = wrapped(text, width - 2, user);
@@ -68,15 +69,15 @@ export const message = (look: Look, text: string, images: number): Component =>
     return [...apart(look), `${user("❯")} ${first}`, ...rest.map((line) => `  ${line}`), ...pictures];
   });
 
-export const aside = (look: Look, text: string, paint: (theme: Theme) => Paint): Component =>
+export const aside = (look: TranscriptLook, text: string, paint: (theme: Theme) => Paint): Component =>
   part(look, (width) => wrapped(text, width, paint(look.theme)));
 
-export const thought = (look: Look, text: string): Component =>
+export const thought = (look: TranscriptLook, text: string): Component =>
   part(look, (width) =>
     look.unfolded || look.thoughts ? [...apart(look), ...wrapped(text.trim(), width, look.theme.dim, "  ")] : [],
   );
 
-export const tool = (look: Look, call: Acted): Component =>
+export const tool = (look: TranscriptLook, call: Acted): Component =>
   part(look, (width) => {
     const { theme, unfolded } = look;
     const paint = call.outcome === "ok" ? theme.good : theme.bad;
@@ -95,7 +96,7 @@ export function toolLine(theme: Theme, sign: string, call: Pick<Acted, "tool" | 
   return room < 20 ? truncateToWidth(what, width, "…") : `${truncateToWidth(what, room, "…")} ${theme.faint(time)}`;
 }
 
-function unfoldedArgs({ theme, unfolded }: Look, { args }: Acted, width: number): string[] {
+function unfoldedArgs({ theme, unfolded }: TranscriptLook, { args }: Acted, width: number): string[] {
   if (!unfolded) return [];
   const shown = typeof args === "object" && args !== null ? Object.entries(args) : [];
   return shown.flatMap(([name, value]) => {
@@ -105,7 +106,13 @@ function unfoldedArgs({ theme, unfolded }: Look, { args }: Acted, width: number)
 }
 
 /** The first lines; of what failed the last ones, where the reason is. */
-function excerpt({ theme, unfolded }: Look, text: string, width: number, most: number, diff: boolean): string[] {
+function excerpt(
+  { theme, unfolded }: TranscriptLook,
+  text: string,
+  width: number,
+  most: number,
+  diff: boolean,
+): string[] {
   const all = clean(text).trimEnd().split("\n");
   const lines = diff || unfolded ? all.slice(0, most) : all.slice(-most);
   const painted = diff ? highlight(lines.join("\n"), "diff", theme) : lines.map(theme.dim);
@@ -115,7 +122,7 @@ function excerpt({ theme, unfolded }: Look, text: string, width: number, most: n
 }
 
 /** What the person's own command printed: its beginning and its end. */
-export const printed = (look: Look, text: string): Component =>
+export const printed = (look: TranscriptLook, text: string): Component =>
   part(look, (width) => {
     const all = clean(text).trimEnd().split("\n");
     const left = all.length - 2 * PRINTED_LINES;

@@ -3,7 +3,7 @@ import type { Dirent } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
 import { openDir, realInside } from "../../../platform/confined.ts";
-import { IGNORE_FILES, isIgnored, type Rules, rulesIn } from "../../../platform/ignore.ts";
+import { IGNORE_FILES, type IgnoreRules, isIgnored, rulesIn } from "../../../platform/ignore.ts";
 import { clean } from "../clean.ts";
 
 /** Looked at, not only found: a directory of a million files must not hold up who types. */
@@ -13,13 +13,13 @@ const DEEPEST = 12;
 const AT_A_TIME = 1_000;
 const NEVER = new Set([".git", "node_modules"]);
 
-type Place = { names: readonly string[]; above: readonly Rules[] };
+type TreePlace = { names: readonly string[]; above: readonly IgnoreRules[] };
 
 /** Relative, directories with a "/" at their end. */
 export async function pathsBelow(top: string): Promise<string[]> {
   const paths: string[] = [];
   const root = await realInside(top, []).catch(() => top);
-  const places: Place[] = [{ names: [], above: [] }];
+  const places: TreePlace[] = [{ names: [], above: [] }];
   let left = MOST_ENTRIES;
   for (let place = places.shift(); place && left > 0; place = places.shift()) {
     const dir = join(root, ...place.names);
