@@ -19,12 +19,12 @@ export async function act(agent: Agent, effect: EffectOf<"act">, cx: EffectConte
   return { type: "acted", step: effect.step, call: effect.call, outcome, text };
 }
 
-type ToolUse = NonNullable<ReturnType<Transcript["calls"]["get"]>>;
+type UsedTool = NonNullable<ReturnType<Transcript["calls"]["get"]>>;
 
 /** From here on it may have had effects: whatever happens is a result, never a reason to run it again (I14). */
 async function run(
   agent: Agent,
-  use: ToolUse | undefined,
+  use: UsedTool | undefined,
   { grants, unattended }: { grants: readonly Grant[]; unattended: Unattended | undefined },
   { turn, call }: EffectOf<"act">,
   { session, signal }: EffectContext,
