@@ -8,9 +8,9 @@ import { printable } from "../../platform/logline.ts";
 import { createRedactor } from "../../platform/redact.ts";
 import { describe, type ShownEndpoint } from "./models.ts";
 
-type FindingStatus = "ok" | "warn" | "fail";
+type DoctorStatus = "ok" | "warn" | "fail";
 /** `says`: the finding. `fix`: what to do, if anything. */
-type Finding = { check: string; status: FindingStatus; says: string; fix?: string };
+type DoctorLine = { check: string; status: DoctorStatus; says: string; fix?: string };
 type DoctorSetting = { key: string; value: string; from: string };
 
 export type DoctorOptions = {
@@ -24,20 +24,20 @@ export type DoctorOptions = {
   /** Opens for reading; must not create or lock anything. */
   openStore: (file: string) => Promise<Pick<Store, "check" | "close">>;
   /** The protections of commands; empty if the configuration cannot be used. */
-  sandbox: () => Promise<Omit<Finding, "status">[]>;
+  sandbox: () => Promise<Omit<DoctorLine, "status">[]>;
   print: (text: string) => Promise<void>;
 };
 
 const MEGABYTE = 1_000_000;
 const ONLINE_MS = 10_000;
-const SYMBOLS: Record<FindingStatus, string> = { ok: "✓", warn: "!", fail: "✗" };
-const COLOURS: Record<FindingStatus, string> = { ok: "\x1b[32m", warn: "\x1b[33m", fail: "\x1b[31m" };
+const SYMBOLS: Record<DoctorStatus, string> = { ok: "✓", warn: "!", fail: "✗" };
+const COLOURS: Record<DoctorStatus, string> = { ok: "\x1b[32m", warn: "\x1b[33m", fail: "\x1b[31m" };
 
 /** Returns the exit code: 0 no problems (warnings at most), 1 problems, 78 unusable configuration. */
 export const examine = async (options: DoctorOptions): Promise<number> => {
   const { home, json, colour, print } = options;
   const config = await checkConfig(options);
-  const checks: Finding[] = [
+  const checks: DoctorLine[] = [
     checkNode(options.nodeVersion),
     ...checkHome(home),
     ...config.checks,
@@ -64,16 +64,16 @@ export const examine = async (options: DoctorOptions): Promise<number> => {
   return exit;
 };
 
-const checkSandbox = async ({ sandbox }: DoctorOptions): Promise<Finding[]> =>
+const checkSandbox = async ({ sandbox }: DoctorOptions): Promise<DoctorLine[]> =>
   (await sandbox()).map((found) => ({ ...found, status: found.fix === undefined ? "ok" : "warn" }));
 
-const checkNode = (version: string): Finding => {
+const checkNode = (version: string): DoctorLine => {
   const ok = Number(version.replace(/^v/, "").split(".")[0]) >= 24;
   const found = { check: "node", says: version } as const;
   return ok ? { ...found, status: "ok" } : { ...found, status: "fail", fix: "install Node 24 or newer" };
 };
 
-const checkHome = ({ dir, logs }: Home): Finding[] => {
+const checkHome = ({ dir, logs }: Home): DoctorLine[] => {
   const check = "home";
   const stat = statSync(dir, { throwIfNoEntry: false });
   if (!stat) return [{ check, status: "ok", says: `${dir} is not created yet` }];
@@ -99,12 +99,12 @@ const checkHome = ({ dir, logs }: Home): Finding[] => {
 const checkConfig = async ({
   look,
   online,
-}: DoctorOptions): Promise<{ checks: Finding[]; settings: DoctorSetting[] }> => {
+}: DoctorOptions): Promise<{ checks: DoctorLine[]; settings: DoctorSetting[] }> => {
   const check = "config";
   try {
     const { warnings, settings, secrets, endpoints } = look();
     const says = settings.length === 0 ? "all defaults" : `${settings.length} set, the rest defaults`;
-    const warned = warnings.map((warning): Finding => ({ check, status: "warn", says: warning }));
+    const warned = warnings.map((warning): DoctorLine => ({ check, status: "warn", says: warning }));
     const redactor = createRedactor();
     for (const secret of secrets) redactor.add(secret);
     const model = await checkModel(endpoints(), online);
@@ -119,7 +119,7 @@ const checkConfig = async ({
   }
 };
 
-const checkModel = async ([primary, ...others]: ShownEndpoint[], online: boolean): Promise<Finding> => {
+const checkModel = async ([primary, ...others]: ShownEndpoint[], online: boolean): Promise<DoctorLine> => {
   const check = "model";
   if (!primary) return { check, status: "fail", says: "no model is configured" };
   const says = `${describe(primary)}${others.length ? `, then ${others.map(({ model }) => model).join(", ")}` : ""}`;
@@ -136,7 +136,7 @@ const checkModel = async ([primary, ...others]: ShownEndpoint[], online: boolean
   return { check, status: "fail", says: `${says}; ${found.reason}`, fix: "hermes setup" };
 };
 
-const checkDatabase = async ({ home: { database }, openStore }: DoctorOptions): Promise<Finding> => {
+const checkDatabase = async ({ home: { database }, openStore }: DoctorOptions): Promise<DoctorLine> => {
   const check = "database";
   if (!look(database)) return { check, status: "ok", says: `${database} is not created yet` };
   try {
@@ -158,7 +158,7 @@ const checkDatabase = async ({ home: { database }, openStore }: DoctorOptions): 
   }
 };
 
-const checkDisk = (dir: string): Finding => {
+const checkDisk = (dir: string): DoctorLine => {
   const at = existing(dir);
   const { bavail, bsize } = statfsSync(at);
   const free = Math.floor((bavail * bsize) / MEGABYTE);
@@ -168,7 +168,7 @@ const checkDisk = (dir: string): Finding => {
   return { check: "disk", status: free >= 100 ? "warn" : "fail", says, fix };
 };
 
-const checkLogs = ({ logs, log }: Home): Finding => {
+const checkLogs = ({ logs, log }: Home): DoctorLine => {
   const at = existing(log);
   try {
     accessSync(at, constants.W_OK);
