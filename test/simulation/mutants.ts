@@ -127,8 +127,8 @@ export const MUTANTS: Mutant[] = [
     "const at = clock.now(); slot.inflight.reconcile(work(state, rules));",
   ]),
   bug("a dead process's turn is taken up uncounted", "engine/dispatch.ts", [
-    "const isOrphan = (row: Row) => row.epoch !== epoch && hasWork(row.state);",
-    "const isOrphan = (row: Row) => row.epoch > epoch && hasWork(row.state);",
+    "const isOrphan = (row: StoredRow) => row.epoch !== epoch && hasWork(row.state);",
+    "const isOrphan = (row: StoredRow) => row.epoch > epoch && hasWork(row.state);",
   ]),
   bug("no dedupe", "engine/dispatch.ts", ["accepted: accepted ? [accepted] : [],", "accepted: [],"]),
   bug("no fencing", "engine/dispatch.ts", [
@@ -238,8 +238,8 @@ export const MUTANTS: Mutant[] = [
   bug(
     "cancellation shared between calls",
     "agent/watchdog.ts",
-    ["const call = new AbortController();", "const call = SHARED;"],
-    ["const DEAF_MS = 2_000;", "const DEAF_MS = 2_000; const SHARED = new AbortController();"],
+    ["const call = linked([signal]);", `signal.addEventListener("abort", () => SHARED.abort()); const call = SHARED;`],
+    ["const DEAF_MS = 2_000;", "const DEAF_MS = 2_000; const SHARED = linked([]);"],
   ),
   bug("a summary parts a call from its result", "agent/compact.ts", [
     `while (at < messages.length && messages[at]?.role === "tool") at++;`,
