@@ -10,7 +10,7 @@ import { cleaned, cut, joined, type MemoryPart, withoutRecalled } from "./fence.
 import { createLane, type LaneHealth } from "./lane.ts";
 import { createMember } from "./member.ts";
 import type { MemoryProvider, MemoryWrite, Whose } from "./provider.ts";
-import { createRecall, type RecallRequest } from "./recall.ts";
+import { createRecall, type RecallScope } from "./recall.ts";
 import { parentTurnOf, scopeOf } from "./scope.ts";
 import { createTools } from "./tools.ts";
 import { isTrivial } from "./trivial.ts";
@@ -34,16 +34,16 @@ export type LongTermMemory = Memory & {
   /** Passes the turn to all writers and returns at once. */
   syncAll(turn: Remembered): void;
   /** Lets all providers prepare for the next turn, and returns at once. */
-  queuePrefetchAll(query: string, about: RecallRequest): void;
+  queuePrefetchAll(query: string, about: RecallScope): void;
   /** Text for the system prompt, or empty. Never rejects. */
-  systemBlock(about: RecallRequest): Promise<string>;
+  systemBlock(about: RecallScope): Promise<string>;
   /** A new array only if the tools changed. */
   tools(): readonly Tool[];
-  sessionEnded(about: RecallRequest): void;
+  sessionEnded(about: RecallScope): void;
   /** The conversation of the session `from` continues in `about.session`. */
-  sessionSwitched(from: string, about: RecallRequest): void;
+  sessionSwitched(from: string, about: RecallScope): void;
   /** These messages are about to be summarised: what should the summary contain? Never rejects. */
-  compressing(messages: readonly Message[], about: RecallRequest): Promise<string>;
+  compressing(messages: readonly Message[], about: RecallScope): Promise<string>;
   health(): LaneHealth[];
   /** True if everything is done. */
   flushPending(ms: number): Promise<boolean>;
@@ -79,7 +79,7 @@ export function createMemory(options: Options): LongTermMemory {
   let closing: Promise<void> | null = null;
 
   /** A child does not say who began the turn that started it. */
-  async function whoseOf({ session, by }: RecallRequest): Promise<Whose> {
+  async function whoseOf({ session, by }: RecallScope): Promise<Whose> {
     const parent = parentTurnOf(session);
     const who = parent ? await byOf?.(parent) : by;
     const scope = scopeOf({ session, by: who });
@@ -120,13 +120,13 @@ export function createMemory(options: Options): LongTermMemory {
     queuePrefetchAll(user, { session, by });
   }
 
-  function queuePrefetchAll(query: string, about: RecallRequest): void {
+  function queuePrefetchAll(query: string, about: RecallScope): void {
     if (isTrivial(query)) return;
     const short = query.slice(0, LONGEST.query);
     inform("queuePrefetch", about, (provider, whose, signal) => provider.queuePrefetch?.(short, whose, signal));
   }
 
-  async function wrote(write: MemoryWrite, about: RecallRequest): Promise<void> {
+  async function wrote(write: MemoryWrite, about: RecallScope): Promise<void> {
     written((await whoseOf(about)).scope);
     inform("onMemoryWrite", about, (provider, whose, signal) =>
       provider.name === write.by ? undefined : provider.onMemoryWrite?.(write, whose, signal),
@@ -134,12 +134,12 @@ export function createMemory(options: Options): LongTermMemory {
   }
 
   /** In the background, in the queue of each provider that has the hook. */
-  function inform(hook: keyof MemoryProvider, about: RecallRequest, hear: MemorySink): void {
+  function inform(hook: keyof MemoryProvider, about: RecallScope, hear: ProviderCall): void {
     for (const { provider, call } of members)
       if (provider[hook]) call(async (signal) => hear(provider, await whoseOf(about), signal)).catch(unheard);
   }
 
-  async function compressing(messages: readonly Message[], about: RecallRequest): Promise<string> {
+  async function compressing(messages: readonly Message[], about: RecallScope): Promise<string> {
     const parts: MemoryPart[] = [];
     const asked = members
       .filter(({ provider }) => provider.onPreCompress)
@@ -205,7 +205,7 @@ export function createMemory(options: Options): LongTermMemory {
   };
 }
 
-type MemorySink = (provider: MemoryProvider, whose: Whose, signal: AbortSignal) => Promise<void> | undefined;
+type ProviderCall = (provider: MemoryProvider, whose: Whose, signal: AbortSignal) => Promise<void> | undefined;
 
 /** The queue has counted the failure, and `health` reports it. */
 const unheard = () => {};

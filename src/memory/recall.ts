@@ -10,8 +10,8 @@ import type { Whose } from "./provider.ts";
 import { isTrivial } from "./trivial.ts";
 
 /** `by`: who began the turn, if known. */
-export type RecallRequest = { session: string; by?: string | undefined };
-export type WhoseOf = (about: RecallRequest) => Promise<Whose>;
+export type RecallScope = { session: string; by?: string | undefined };
+export type WhoseOf = (about: RecallScope) => Promise<Whose>;
 
 type Options = {
   members: readonly Member[];
@@ -21,7 +21,7 @@ type Options = {
   redact(text: string): string;
   recallMs: number;
 };
-type RecallQuestion = RecallRequest & { turn: string; text: string };
+type RecallRequest = RecallScope & { turn: string; text: string };
 type Asking = { answer: Promise<string>; since: number };
 
 const LONGEST = { recalled: 4_000, block: 8_000, query: 2_000 };
@@ -36,7 +36,7 @@ export function createRecall({ members, whoseOf, clock, log, redact, recallMs }:
   const recalled = createBounded<Promise<string>>(MOST_KEPT);
 
   /** The same result for the whole turn, which makes many model calls. Never rejects. */
-  function recall(about: RecallQuestion, signal: AbortSignal): Promise<string> {
+  function recall(about: RecallRequest, signal: AbortSignal): Promise<string> {
     if (signal.aborted || isTrivial(about.text)) return Promise.resolve("");
     const key = `${about.session}\0${about.turn}`;
     const known = recalled.get(key);
@@ -51,7 +51,7 @@ export function createRecall({ members, whoseOf, clock, log, redact, recallMs }:
     });
   }
 
-  async function gather(about: RecallQuestion, signal: AbortSignal): Promise<string> {
+  async function gather(about: RecallRequest, signal: AbortSignal): Promise<string> {
     const asked = members.filter(({ provider, lane }) => provider.prefetch && !lane.suspended());
     if (asked.length === 0) return "";
     const whose = await whoseOf(about);
@@ -99,7 +99,7 @@ export function createRecall({ members, whoseOf, clock, log, redact, recallMs }:
   const making = new Map<string, Asking>();
 
   /** The same until something is written, so that the prompt stays in the model provider's cache. Never rejects. */
-  async function systemBlock(about: RecallRequest): Promise<string> {
+  async function systemBlock(about: RecallScope): Promise<string> {
     if (!members.some(({ provider }) => provider.systemPromptBlock)) return "";
     const whose = await whoseOf(about).catch(() => null);
     if (!whose) return "";

@@ -3,7 +3,7 @@ import { messageOf } from "../core/errors.ts";
 import type { Tool } from "../core/ports.ts";
 import type { Member } from "./member.ts";
 import type { Handled, MemoryTool, MemoryWrite } from "./provider.ts";
-import type { RecallRequest, WhoseOf } from "./recall.ts";
+import type { RecallScope, WhoseOf } from "./recall.ts";
 
 type Options = {
   members: readonly Member[];
@@ -11,7 +11,7 @@ type Options = {
   /** A tool call does not say who began its turn. */
   byOf?: ((turn: string) => Promise<string | undefined>) | undefined;
   redact(text: string): string;
-  wrote(write: MemoryWrite, about: RecallRequest): Promise<void>;
+  wrote(write: MemoryWrite, about: RecallScope): Promise<void>;
 };
 
 /** A new array only if the tools changed. */

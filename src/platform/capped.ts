@@ -39,9 +39,9 @@ export const failAfter = (most: number, response: Response): Response =>
 export const cutAfter = (most: number, response: Response): Response =>
   withBody(response, (controller) => controller.terminate(), most);
 
-type Overflow = (controller: TransformStreamDefaultController<Uint8Array>) => void;
+type OnOverflow = (controller: TransformStreamDefaultController<Uint8Array>) => void;
 
-function withBody(response: Response, over: Overflow, most: number): Response {
+function withBody(response: Response, over: OnOverflow, most: number): Response {
   const { body, status, statusText, headers } = response;
   let left = most;
   const counting = new TransformStream<Uint8Array, Uint8Array>({

@@ -19,7 +19,7 @@ export const jobShape: z.ZodType<Job> = z.object({
   nextAt: z.number().nullable(),
 });
 /** Values that do not come from the request. */
-export type JobRequest = { now: number; unattended: Job["unattended"]; delivers(session: string): boolean };
+export type JobContext = { now: number; unattended: Job["unattended"]; delivers(session: string): boolean };
 
 const LONGEST_TEXT = 10_000;
 const LONGEST_NAME = 100;
@@ -28,7 +28,7 @@ const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 export const refused = (kind: JobRefused["refused"], why: string): JobRefused => ({ refused: kind, why });
 
-export function jobFrom(id: string, wish: Wish, { now, unattended, delivers }: JobRequest): Job | JobRefused {
+export function jobFrom(id: string, wish: Wish, { now, unattended, delivers }: JobContext): Job | JobRefused {
   const { route = null, createdBy } = wish;
   const text = wish.text.trim();
   if (!text) return refused("invalid", "There is no text: say what is to be done.");

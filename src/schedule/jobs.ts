@@ -6,7 +6,7 @@ import type { Job, JobRefused, Jobs } from "../core/jobs.ts";
 import type { Clock, Log } from "../core/ports.ts";
 import { jobSession } from "../core/session-key.ts";
 import type { Notes } from "../core/store.ts";
-import { type JobRequest, jobFrom, jobShape, refused } from "./job.ts";
+import { type JobContext, jobFrom, jobShape, refused } from "./job.ts";
 import { nextSlot } from "./slots.ts";
 
 export type JobsOptions = {
@@ -14,9 +14,9 @@ export type JobsOptions = {
   clock: Clock;
   log: Log;
   /** What jobs that do not say it themselves have said to an approval. */
-  unattended?: JobRequest["unattended"];
+  unattended?: JobContext["unattended"];
   /** Whether answers can be delivered to this session. */
-  delivers?: JobRequest["delivers"];
+  delivers?: JobContext["delivers"];
 };
 /** For whoever runs them. */
 export type KeptJobs = Jobs & {

@@ -44,11 +44,11 @@ const DIAL_MS = 20_000;
 const IDLE_MS = 10 * 60_000;
 const HOP_BY_HOP = /^(?:proxy-.*|connection|keep-alive|te|trailer|upgrade)$/i;
 
-type OpenSocket = Pass & { noted: Set<string>; refused: Set<string>; sockets: Set<Duplex> };
+type OpenPass = Pass & { noted: Set<string>; refused: Set<string>; sockets: Set<Duplex> };
 type ProxyTarget = { host: string; port: number };
 
 export function createProxy({ log, resolve, dial = connect }: ProxyOptions): Proxy {
-  const ways = new Map<string, OpenSocket>();
+  const ways = new Map<string, OpenPass>();
   const http = createServer({ maxHeaderSize: 32_768 });
   http.timeout = DIAL_MS; // until it has said which command it belongs to
   const incoming = new Set<Socket>();
@@ -102,7 +102,7 @@ export function createProxy({ log, resolve, dial = connect }: ProxyOptions): Pro
   }
 
   /** A connection, or the reason why there is none. */
-  async function dialled(way: OpenSocket, { host, port }: ProxyTarget): Promise<Socket | string> {
+  async function dialled(way: OpenPass, { host, port }: ProxyTarget): Promise<Socket | string> {
     const refuse = (why: string) => {
       note(way, "network.refused", { host, port, why });
       if (way.refused.size < MOST_NAMED) way.refused.add(host);
@@ -125,24 +125,20 @@ export function createProxy({ log, resolve, dial = connect }: ProxyOptions): Pro
   }
 
   /** Each message once, and a limited number: a command could fill the disk with them. */
-  function note(
-    { session, noted }: OpenSocket,
-    event: string,
-    data: { host: string; port: number; why?: string },
-  ): void {
+  function note({ session, noted }: OpenPass, event: string, data: { host: string; port: number; why?: string }): void {
     const key = `${event} ${data.host}:${data.port}`;
     if (noted.has(key) || noted.size >= MOST_NOTED) return;
     noted.add(key);
     log("info", event, { session, ...data });
   }
 
-  const wayOf = ({ headers }: IncomingMessage): OpenSocket | undefined => {
+  const wayOf = ({ headers }: IncomingMessage): OpenPass | undefined => {
     const [, given = ""] = /^basic ([\w+/=]{1,200})$/i.exec(headers["proxy-authorization"] ?? "") ?? [];
     return ways.get(Buffer.from(given, "base64").toString().split(":")[1] ?? "");
   };
 
   /** Closes the socket with its command; at once if the command has already ended. */
-  function hold(way: OpenSocket, socket: Duplex): void {
+  function hold(way: OpenPass, socket: Duplex): void {
     if (![...ways.values()].includes(way)) socket.destroy();
     if ("setTimeout" in socket && typeof socket.setTimeout === "function")
       socket.setTimeout(IDLE_MS, () => socket.destroy());
@@ -152,7 +148,7 @@ export function createProxy({ log, resolve, dial = connect }: ProxyOptions): Pro
 
   function open(pass: Pass): Way {
     const token = randomBytes(16).toString("hex");
-    const way: OpenSocket = { ...pass, noted: new Set(), refused: new Set(), sockets: new Set() };
+    const way: OpenPass = { ...pass, noted: new Set(), refused: new Set(), sockets: new Set() };
     ways.set(token, way);
     const close = () => {
       ways.delete(token);

@@ -17,7 +17,7 @@ import {
   hexOf,
   isOver,
   NO_RETRY,
-  type OpenAiTurn,
+  type StartedTurn,
   sampling,
   tokens,
   wantedOf,
@@ -127,7 +127,7 @@ function sessionOf(headers: IncomingHttpHeaders): string | undefined {
   throw problem(400, "invalid_session_id", needs, { param: "X-Hermes-Session-Id" });
 }
 
-type CompletionRequest = { turn: OpenAiTurn; model: string; withUsage: boolean; headers: IncomingHttpHeaders };
+type CompletionRequest = { turn: StartedTurn; model: string; withUsage: boolean; headers: IncomingHttpHeaders };
 
 /** True: the turn is over, or is left to the next process. */
 async function* chunks(api: Api, asked: CompletionRequest, signal: AbortSignal): AsyncGenerator<SseFrame, boolean> {
@@ -184,7 +184,7 @@ async function* chunks(api: Api, asked: CompletionRequest, signal: AbortSignal):
 }
 
 /** The run at its end; null: whoever waited is gone, or we are. */
-async function lastOf(api: Api, turn: OpenAiTurn, signal: AbortSignal): Promise<Run | null> {
+async function lastOf(api: Api, turn: StartedTurn, signal: AbortSignal): Promise<Run | null> {
   for await (const { run } of watchTurn(api, turn, signal)) if (isOver(run)) return run;
   return null;
 }
@@ -240,7 +240,7 @@ const connectionLost = (): Problem =>
 const withHeaders = ({ status, code, message, param, headers }: Problem, more: Record<string, string>): Problem =>
   problem(status, code, message, { param, headers: { ...headers, ...more } });
 
-async function drop({ runtime, log }: Api, { id, session }: OpenAiTurn): Promise<void> {
+async function drop({ runtime, log }: Api, { id, session }: StartedTurn): Promise<void> {
   try {
     await runtime.stop({ session, turn: id });
   } catch (error) {

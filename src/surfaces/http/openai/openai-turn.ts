@@ -10,7 +10,7 @@ import { type Problem, problem } from "../server/problem.ts";
 import type { Api } from "../server/route.ts";
 
 /** `cursor`: just before it was accepted. */
-export type OpenAiTurn = Pick<Receipt, "id" | "session" | "cursor">;
+export type StartedTurn = Pick<Receipt, "id" | "session" | "cursor">;
 
 /** What both protocols call by the same names. */
 export const sampling = {
@@ -22,8 +22,8 @@ export const effort = z.enum(["none", "minimal", "low", "medium", "high", "xhigh
 /** What our models have, nearest to what OpenAI's have. */
 const EFFORTS = { none: "minimal", xhigh: "high", max: "high" } as const;
 
-type WantedTurn = z.output<z.ZodObject<typeof sampling & { tokens: typeof tokens; effort: typeof effort }>>;
-export function wantedOf({ temperature, top_p, tokens: max_tokens, effort: given }: WantedTurn) {
+type SamplingOptions = z.output<z.ZodObject<typeof sampling & { tokens: typeof tokens; effort: typeof effort }>>;
+export function wantedOf({ temperature, top_p, tokens: max_tokens, effort: given }: SamplingOptions) {
   const asked = given ?? undefined;
   const reasoning_effort = asked === "none" || asked === "xhigh" || asked === "max" ? EFFORTS[asked] : asked;
   return optionsOf({
@@ -37,7 +37,7 @@ export function wantedOf({ temperature, top_p, tokens: max_tokens, effort: given
 /** All of one turn from its beginning, each with the run as it is by then. Without an end: the signal aborted, or we left. */
 export async function* watchTurn(
   { runtime }: Pick<Api, "runtime">,
-  turn: OpenAiTurn,
+  turn: StartedTurn,
   signal: AbortSignal,
 ): AsyncGenerator<{ update: Update; run: Run }> {
   let run: Run | null = null;
@@ -99,8 +99,8 @@ export const hexOf = (run: string): string => run.replace(/^run_/, "");
 // ── What a turn gives, as items ───────────────────────────────────────────────────────────────────────
 
 export type ItemEvent = { type: string; [field: string]: unknown };
-type TurnFields = { type: string; status: string; [field: string]: unknown };
-type OutputItem = TurnFields & { id: string };
+type ItemFields = { type: string; status: string; [field: string]: unknown };
+type OutputItem = ItemFields & { id: string };
 type PlacedItem = { at: number; item: OutputItem };
 export type TurnOutput = {
   items: readonly OutputItem[];
@@ -119,7 +119,7 @@ export function createOutput(run: string): TurnOutput {
   let speech: (PlacedItem & { text: string }) | null = null;
   let input: Input | null = null;
 
-  function add(prefix: string, fields: TurnFields): PlacedItem & { added: ItemEvent } {
+  function add(prefix: string, fields: ItemFields): PlacedItem & { added: ItemEvent } {
     const at = items.length;
     const item: OutputItem = { ...fields, id: `${prefix}_${hexOf(run)}_${at}` };
     items.push(item);
@@ -127,7 +127,7 @@ export function createOutput(run: string): TurnOutput {
   }
 
   /** It becomes another object: what was told of the old one stays as it was. */
-  function finish({ at, item: before }: PlacedItem, fields: Partial<TurnFields>): ItemEvent {
+  function finish({ at, item: before }: PlacedItem, fields: Partial<ItemFields>): ItemEvent {
     const item: OutputItem = { ...before, ...fields };
     items[at] = item;
     return { type: "response.output_item.done", output_index: at, item };

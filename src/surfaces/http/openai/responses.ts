@@ -21,7 +21,7 @@ import {
   type ItemEvent,
   isOver,
   NO_RETRY,
-  type OpenAiTurn,
+  type StartedTurn,
   sampling,
   type TurnOutput,
   tokens,
@@ -74,7 +74,7 @@ const responseBody = z.looseObject({
 });
 type ResponseBody = z.output<typeof responseBody>;
 /** What the answer to the request repeats of it. */
-type ResponseRequest = { metadata?: Record<string, string>; previous?: string; background?: boolean; store?: boolean };
+type ResponseExtras = { metadata?: Record<string, string>; previous?: string; background?: boolean; store?: boolean };
 
 export function responseRoutes(api: Api): Route[] {
   const { runtime } = api;
@@ -106,7 +106,7 @@ export function responseRoutes(api: Api): Route[] {
       async handle({ body, headers, response, stream }) {
         const turn = await begin(api, headers, { ...requestOf(api, body), same: { ...body, stream: null } });
         const about = { ...echo(headers), ...(turn.replayed && { "Idempotency-Replayed": "true" }) };
-        const given: ResponseRequest = {
+        const given: ResponseExtras = {
           ...(body.metadata && { metadata: body.metadata }),
           ...(body.previous_response_id && { previous: body.previous_response_id }),
           background: body.background ?? false,
@@ -257,7 +257,7 @@ function inOne({ history, ...said }: Conversation): Conversation {
 
 const idOf = ({ id }: { id: string }) => `resp_${hexOf(id)}`;
 
-async function placed(runtime: Runtime, { id, session }: Run & { session: string }): Promise<OpenAiTurn> {
+async function placed(runtime: Runtime, { id, session }: Run & { session: string }): Promise<StartedTurn> {
   const [first] = await runtime.turn(id);
   return { id, session, cursor: String((first?.seq ?? 1) - 1) };
 }
@@ -265,7 +265,7 @@ async function placed(runtime: Runtime, { id, session }: Run & { session: string
 async function read(
   api: Api,
   run: Run & { session: string },
-  given: ResponseRequest = {},
+  given: ResponseExtras = {},
 ): Promise<Record<string, unknown>> {
   const own = await api.runtime.turn(run.id);
   const rest = run.joined ? await api.runtime.turn(run.joined) : [];
@@ -277,8 +277,8 @@ async function read(
 
 async function wait(
   api: Api,
-  turn: OpenAiTurn,
-  given: ResponseRequest,
+  turn: StartedTurn,
+  given: ResponseExtras,
   signal: AbortSignal,
 ): Promise<Record<string, unknown>> {
   const output = createOutput(turn.id);
@@ -289,14 +289,14 @@ async function wait(
   throw unfinished(turn);
 }
 
-const later = (turn: OpenAiTurn) => `Read it with GET /v1/responses/${idOf(turn)}.`;
+const later = (turn: StartedTurn) => `Read it with GET /v1/responses/${idOf(turn)}.`;
 
-const unfinished = (turn: OpenAiTurn): Problem => {
+const unfinished = (turn: StartedTurn): Problem => {
   const text = `The server restarts before this response is done; it goes on afterwards. ${later(turn)}`;
   return problem(503, "gateway_draining", text, { headers: NO_RETRY });
 };
 
-const connectionLost = (turn: OpenAiTurn): Problem =>
+const connectionLost = (turn: StartedTurn): Problem =>
   problem(502, "connection_lost", `The connection to the model was lost; it is asked again. ${later(turn)}`);
 
 const STATUS: Record<Run["status"], string> = {
@@ -316,7 +316,7 @@ function cutShortOf({ status, endedBy }: Run): { reason: string } | null {
   return { reason: endedBy === "length" ? "max_output_tokens" : "content_filter" };
 }
 
-type Made = { run: Run; session: string; output: TurnOutput; given: ResponseRequest };
+type Made = { run: Run; session: string; output: TurnOutput; given: ResponseExtras };
 
 function responseOf(api: Api, { run, session, output, given }: Made): Record<string, unknown> {
   const input = output.input();
@@ -369,8 +369,8 @@ const END: Partial<Record<Run["status"], string>> = { completed: "response.compl
 
 async function* events(
   api: Api,
-  turn: OpenAiTurn,
-  given: ResponseRequest,
+  turn: StartedTurn,
+  given: ResponseExtras,
   signal: AbortSignal,
 ): AsyncGenerator<SseFrame> {
   const output = createOutput(turn.id);
@@ -418,7 +418,7 @@ const FORGET_MS = [0, 1_000, 10_000, 60_000];
 
 /** For a turn that was not to be stored. One in a session with others is part of what they go on from, and stays. Asked
  *  for again under its idempotency key it begins anew: what would tell us is forgotten too. */
-async function forget(api: Api, turn: OpenAiTurn): Promise<void> {
+async function forget(api: Api, turn: StartedTurn): Promise<void> {
   const { runtime, clock, log, leaving } = api;
   const { session } = turn;
   try {

@@ -6,7 +6,7 @@ import type { Entry, Scope } from "../../../core/session.ts";
 import { childSession } from "../../../core/session-key.ts";
 
 export type RunWireEvent = { event: string; [field: string]: unknown };
-type EventUsage = { tool: string; preview: string; command: string; goals: string[]; startedAt: number };
+type ReportedCall = { tool: string; preview: string; command: string; goals: string[]; startedAt: number };
 type Reporting = {
   /** The run as its client knows it. */
   id: string;
@@ -23,7 +23,7 @@ export type Reporter = {
 };
 
 export function createReporter({ id, session, showReasoning }: Reporting, childRun: ChildRun): Reporter {
-  const uses = new Map<string, EventUsage>();
+  const uses = new Map<string, ReportedCall>();
   let run: Run | null = null;
   let by = "";
   let recalled = "";
@@ -42,7 +42,7 @@ export function createReporter({ id, session, showReasoning }: Reporting, childR
     recalledIn(entry);
   }
 
-  const childrenOf = (turn: string, call: string, { goals }: EventUsage) =>
+  const childrenOf = (turn: string, call: string, { goals }: ReportedCall) =>
     goals.map((goal, i) => ({ goal, child_session_id: childSession(session, turn, call, i) }));
 
   /** Each model call of a turn is given the same: it is told once. */
@@ -194,7 +194,7 @@ function ended(child: { goal: string; child_session_id: string }, run: Run | nul
   return { event: "subagent.complete", ...child, status: run?.status ?? "unknown", summary, duration_seconds, tokens };
 }
 
-function useOf({ tool, args }: { tool: string; args: unknown }): EventUsage {
+function useOf({ tool, args }: { tool: string; args: unknown }): ReportedCall {
   const given: Record<string, unknown> = typeof args === "object" && args !== null ? { ...args } : {};
   const first = Object.values(given).find((value) => typeof value === "string");
   const command = typeof given["command"] === "string" ? given["command"] : "";

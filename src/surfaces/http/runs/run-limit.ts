@@ -1,7 +1,7 @@
 // How many runs of the API live at a time. Counted from what happens, so that no way a run can end is forgotten.
 import { Refusal } from "../../../core/errors.ts";
 import type { Entry } from "../../../core/session.ts";
-import type { LiveRuns, ParameterPlace } from "../server/route.ts";
+import type { LiveRuns, RunPermit } from "../server/route.ts";
 
 /** `most` 0: no limit. */
 export function countRuns(most: number): LiveRuns & { observe(entries: readonly Entry[]): void } {
@@ -9,7 +9,7 @@ export function countRuns(most: number): LiveRuns & { observe(entries: readonly 
   const ended = new Set<string>(); // some end before whoever started them has heard of it
   let entering = 0;
 
-  function place(): ParameterPlace {
+  function place(): RunPermit {
     let inside = false;
     const leave = () => {
       if (inside) entering--;

@@ -8,7 +8,7 @@ import type { AcceptRequest, Receipt, Runtime } from "../../../core/runtime.ts";
 import type { Entry, ModelOptions } from "../../../core/session.ts";
 import { RUN } from "../../../core/session-key.ts";
 import { problem } from "../server/problem.ts";
-import { type Api, draining, type ParameterPlace } from "../server/route.ts";
+import { type Api, draining, type RunPermit } from "../server/route.ts";
 
 export const sessionId = z
   .string()
@@ -126,7 +126,7 @@ export async function begin(
 async function continueFrom(
   runtime: Runtime,
   previous: string,
-  { key, apart, place, fork }: { key: string; apart: boolean; place: ParameterPlace; fork: { made: string } },
+  { key, apart, place, fork }: { key: string; apart: boolean; place: RunPermit; fork: { made: string } },
 ): Promise<string> {
   const run = await runtime.run(previous.replace(/^resp_/, "run_"));
   if (!run) {

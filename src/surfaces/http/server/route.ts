@@ -39,13 +39,13 @@ export type ApiSettings = {
   stallMs: number;
 };
 export type LiveRuns = {
-  place(): ParameterPlace;
+  place(): RunPermit;
   size(): number;
   /** Those that a process before us left. */
   found(runs: readonly string[]): void;
 };
 /** Of one run among those that may live at a time. */
-export type ParameterPlace = {
+export type RunPermit = {
   /** Throws a Refusal when there is no room. Twice is once. */
   enter(): void;
   /** Until this run ends. */

@@ -5,20 +5,20 @@ import type { Runtime } from "../../../core/runtime.ts";
 import type { Entry, Image, Input } from "../../../core/session.ts";
 import type { Message } from "../../../core/transcript.ts";
 
-type MessagePage = { after: number; limit: number; full: boolean };
+type MessageQuery = { after: number; limit: number; full: boolean };
 type MessageItem = { role: string; content: string; [field: string]: unknown };
 /** `id` is the number of its entry; messages that came many to an entry, as a fork's, have fractions below it. */
 type Shown = MessageItem & { id: number; created_at: number; run_id: string | null };
-type MessageReading = Pick<Runtime, "entries" | "turn">;
+type JournalReader = Pick<Runtime, "entries" | "turn">;
 
 /** Characters of a tool's result, unless all of it is asked for. */
 const CUT = 10_000;
 
 /** The messages behind `after`. `more`: there are others behind these. */
 export async function readSaid(
-  runtime: MessageReading,
+  runtime: JournalReader,
   session: string,
-  { after, limit, full }: MessagePage,
+  { after, limit, full }: MessageQuery,
 ): Promise<{ data: Shown[]; more: boolean }> {
   const read = createReader(runtime, full);
   const data: Shown[] = [];
@@ -39,7 +39,7 @@ const placeOf = ({ kind, seq }: Entry, index: number, length: number) =>
   kind === "forked" ? seq - 1 + (index + 1) / (length + 1) : seq;
 
 /** Remembers what later entries only name: inputs and calls. What was before the page is looked up. */
-function createReader(runtime: MessageReading, full: boolean): (entry: Entry) => Promise<MessageItem[]> {
+function createReader(runtime: JournalReader, full: boolean): (entry: Entry) => Promise<MessageItem[]> {
   const inputs = new Map<string, Input>();
   const tools = new Map<string, string>();
   const note = (entry: Entry) => {

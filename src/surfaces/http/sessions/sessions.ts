@@ -274,11 +274,11 @@ const shown = ({ session, title, parent, createdAt, updatedAt, active, entries, 
 /** Behind this session, or behind so many of those in which it was said. */
 type PagePlace = SessionPlace | { said: number };
 type Which = Required<Pick<SessionPage, "top" | "active" | "prefix">>;
-type SessionList = { place: PagePlace | null; limit: number; q: string; which: Which };
+type SessionQuery = { place: PagePlace | null; limit: number; q: string; which: Which };
 
 async function list(
   runtime: Runtime,
-  { place, limit, q, which }: SessionList,
+  { place, limit, q, which }: SessionQuery,
 ): Promise<{ rows: SessionItem[]; next: PagePlace | null }> {
   const said = place && "said" in place ? place.said : null;
   const after = place && "session" in place ? { after: place } : {};

@@ -6,7 +6,7 @@ export type Kind = "dark" | "light" | "mono";
 /** How many bits of colour the terminal shows. */
 export type Depth = 1 | 4 | 8 | 24;
 /** What the editor's border tells: it waits for a message, a turn runs, a question waits for its answer. */
-type ColourMode = "ready" | "busy" | "asking";
+type PromptState = "ready" | "busy" | "asking";
 
 export type Theme = {
   kind: Kind;
@@ -28,7 +28,7 @@ export type Theme = {
   removed: Paint;
   title: Paint;
   code: { keyword: Paint; text: Paint; number: Paint; name: Paint; comment: Paint };
-  border(mode: ColourMode): Paint;
+  border(mode: PromptState): Paint;
 };
 
 /** As RGB, and the nearest of the 16 colours every terminal has (its foreground code). */
