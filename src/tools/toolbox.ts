@@ -8,7 +8,7 @@ import type { RunningJobs } from "../core/jobs.ts";
 import type { Clock, Log, Tool, ToolCall } from "../core/ports.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Unattended } from "../core/session.ts";
-import { isTerminal, rootOf, TERMINAL } from "../core/session-key.ts";
+import { isTerminal, parseKey, rootOf, rootOf, TERMINAL } from "../core/session-key.ts";
 import type { Catalog, Journal, Notes, Search } from "../core/store.ts";
 import { backoff } from "../core/wait.ts";
 import { distrustPrograms } from "../platform/programs.ts";
@@ -182,7 +182,8 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
 
   /** Said like anything else: durable, in order, and not in the middle of something. Tried until it is taken. Never rejects. */
   async function tell({ session, unattended }: Pick<ToolCall, "session" | "unattended">, text: string): Promise<void> {
-    const reply = /^agent:main:(?!terminal:)/.test(session) ? "push" : "pull"; // a chat is told of it, a terminal sees it
+    const { of } = parseKey(rootOf(session));
+    const reply = of === "terminal" || of === "run" || of === "named" ? "pull" : "push"; // a chat must be told of it
     const said = { session, source: "process", key: randomUUID(), text, mode: "queue", reply } as const;
     const request = { ...said, ...(unattended && { unattended }) };
     for (let tries = 0; !closing.signal.aborted; tries++) {
