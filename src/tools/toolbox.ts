@@ -8,7 +8,7 @@ import type { RunningJobs } from "../core/jobs.ts";
 import type { Clock, Log, Tool, ToolCall } from "../core/ports.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Unattended } from "../core/session.ts";
-import { isTerminal, parseKey, rootOf, rootOf, TERMINAL } from "../core/session-key.ts";
+import { isTerminal, parseKey, rootOf, TERMINAL } from "../core/session-key.ts";
 import type { Catalog, Journal, Notes, Search } from "../core/store.ts";
 import { backoff } from "../core/wait.ts";
 import { distrustPrograms } from "../platform/programs.ts";
