@@ -32,7 +32,7 @@ afterEach(async () => {
 type Options = Parameters<typeof createDiscord>[0];
 function create(but: Partial<Options> = {}): Chat {
   const common = { token: discord.token, apiRoot: discord.apiRoot, clock: hastyClock(), log: () => {} };
-  const chat = createDiscord({ ...common, random: () => 0.5, ...but });
+  const chat = createDiscord({ ...common, random: () => 1, ...but });
   chats.push(chat);
   return chat;
 }
