@@ -30,7 +30,7 @@ afterEach(async () => {
 function create(but: { botToken?: string; clock?: Clock } = {}): Chat {
   const { botToken = slack.botToken, clock = hastyClock() } = but;
   const { appToken, apiRoot } = slack;
-  const chat = createSlack({ botToken, appToken, apiRoot, clock, log: () => {}, random: () => 0.5 });
+  const chat = createSlack({ botToken, appToken, apiRoot, clock, log: () => {}, random: () => 1 });
   chats.push(chat);
   return chat;
 }

@@ -44,7 +44,7 @@ afterEach(async () => {
 
 function create(options: Partial<TelegramOptions> = {}): Chat {
   const { token, apiRoot } = telegram;
-  const chat = createTelegram({ token, apiRoot, clock, log: () => {}, random: () => 0.5, ...options });
+  const chat = createTelegram({ token, apiRoot, clock, log: () => {}, random: () => 1, ...options });
   chats.push(chat);
   return chat;
 }
