@@ -1,7 +1,7 @@
 // One ended turn into memory: off the turn's path, in turn order, tried until it is written.
 import { messageOf } from "../core/errors.ts";
 import type { EffectContext, Remembered } from "../core/ports.ts";
-import type { Entry, Event } from "../core/session.ts";
+import type { CallKind, EndKind, Entry, Event, InputKind, RecoveryKind } from "../core/session.ts";
 import type { Agent, EffectOf } from "./agent.ts";
 
 const PAGE = 200;
@@ -59,27 +59,8 @@ async function recall(ended: EndedEntry, cx: EffectContext): Promise<Remembered>
       case "cut":
         if (entry.text) assistant = entry.text;
         break;
-      case "forked":
-      case "withdrawn":
-      case "moved":
-      case "began":
-      case "compacted":
-      case "asked":
-      case "decided":
-      case "revoked":
-      case "started":
-      case "acted":
-      case "failed":
-      case "retracted":
-      case "stopping":
-      case "abandoned":
-      case "restarted":
-      case "parked":
-      case "delivered":
-      case "ended":
-        break;
       default:
-        entry satisfies never;
+        entry.kind satisfies InputKind | CallKind | RecoveryKind | EndKind | "forked" | "compacted";
     }
   const { turn, outcome } = ended;
   return { session: cx.session, turn, ...(by && { by }), outcome, user: user.join("\n"), assistant };

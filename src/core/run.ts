@@ -1,5 +1,5 @@
 // A turn as its client sees it: a fold over its entries, so that status and events can never disagree (I20).
-import type { EndedBy, Entry, Outcome, Usage } from "./session.ts";
+import type { EndedBy, Entry, Outcome, RecoveryKind, Usage } from "./session.ts";
 import { usagePlus } from "./usage.ts";
 
 export type RunStatus = "queued" | "running" | "waiting_for_approval" | "stopping" | Outcome;
@@ -98,18 +98,7 @@ export function takeEntry(run: Run, entry: Entry): void {
     case "ended":
       run.status = entry.outcome;
       break;
-    case "forked":
-    case "moved":
-    case "joined":
-    case "revoked":
-    case "started":
-    case "retracted":
-    case "abandoned":
-    case "restarted":
-    case "parked":
-    case "delivered":
-      break;
     default:
-      entry satisfies never;
+      entry.kind satisfies RecoveryKind | "forked" | "moved" | "joined" | "revoked" | "started";
   }
 }

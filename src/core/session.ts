@@ -236,6 +236,12 @@ export type Fact =
   | { kind: "parked" }
   | { kind: "delivered"; how: Delivery }
   | { kind: "ended"; outcome: Outcome };
+/** Kinds of entries that many folds leave out together. A fold names what it leaves out, `entry.kind satisfies CallKind | "ended"`, so a
+ *  kind that nobody has decided about is a compile error in it. */
+export type InputKind = "accepted" | "withdrawn" | "moved" | "began" | "joined";
+export type CallKind = "asked" | "decided" | "revoked" | "started" | "acted";
+export type EndKind = "failed" | "stopping" | "ended";
+export type RecoveryKind = "retracted" | "abandoned" | "restarted" | "parked" | "delivered";
 /** What really became of an input when it came. */
 export type Applied = "began" | Mode;
 export type Entry = { seq: number; turn: string; at: number } & Fact;

@@ -1,6 +1,6 @@
 // The end of a session's journal, kept at hand: who watches a turn or asks how it is does not wait behind the commits of
 // others for what was just written. Bounded; what is not here is in the store.
-import type { Entry } from "../core/session.ts";
+import type { Entry, InputKind, RecoveryKind } from "../core/session.ts";
 
 export type JournalTail = {
   /** What was committed, in order. */
@@ -67,21 +67,8 @@ function weightOf(entry: Entry): number {
     case "failed":
     case "retracted":
       return entry.reason.length;
-    case "withdrawn":
-    case "moved":
-    case "began":
-    case "joined":
-    case "revoked":
-    case "started":
-    case "stopping":
-    case "abandoned":
-    case "restarted":
-    case "parked":
-    case "delivered":
-    case "ended":
-      break;
     default:
-      entry satisfies never;
+      entry.kind satisfies InputKind | RecoveryKind | "revoked" | "started" | "stopping" | "ended";
   }
   return 0;
 }

@@ -1,5 +1,5 @@
 // Spans of one turn, made from its entries after it has ended.
-import type { Entry } from "../core/session.ts";
+import type { Entry, InputKind, RecoveryKind } from "../core/session.ts";
 import { parseKey, rootOf } from "../core/session-key.ts";
 
 export type Span = {
@@ -127,18 +127,8 @@ function partsOf(entries: readonly Entry[], telling: Telling): Span[] {
       case "ended":
         if (stopping) add("stop", stopping, {});
         break;
-      case "accepted":
-      case "forked":
-      case "moved":
-      case "joined":
-      case "abandoned":
-      case "restarted":
-      case "retracted":
-      case "parked":
-      case "revoked":
-        break;
       default:
-        entry satisfies never;
+        entry.kind satisfies InputKind | RecoveryKind | "forked" | "revoked";
     }
     before = entry;
   }

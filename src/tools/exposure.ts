@@ -5,7 +5,7 @@
 import { resolve } from "node:path";
 import { entriesOf } from "../core/pages.ts";
 import type { Gate } from "../core/ports.ts";
-import type { CallOutcome, Entry } from "../core/session.ts";
+import type { CallKind, CallOutcome, EndKind, Entry, InputKind, RecoveryKind } from "../core/session.ts";
 import type { Catalog, Journal } from "../core/store.ts";
 import type { Message } from "../core/transcript.ts";
 import { within } from "../platform/confined.ts";
@@ -127,27 +127,8 @@ function follow(entries: readonly Entry[], trail: Trail, inside: (path: string) 
         result(call?.tool ?? "", call?.args, entry.outcome, entry.text);
         break;
       }
-      case "withdrawn":
-      case "moved":
-      case "began":
-      case "joined":
-      case "compacted":
-      case "asked":
-      case "decided":
-      case "revoked":
-      case "started":
-      case "cut":
-      case "failed":
-      case "retracted":
-      case "stopping":
-      case "abandoned":
-      case "restarted":
-      case "parked":
-      case "delivered":
-      case "ended":
-        break;
       default:
-        entry satisfies never;
+        entry.kind satisfies InputKind | CallKind | RecoveryKind | EndKind | "compacted" | "cut";
     }
 }
 

@@ -1,7 +1,7 @@
 // Search in SQLite. The index is brought up to date by whoever searches, a bounded piece at a time; where it ends is its last
 // row number, so there is nothing else to keep in step.
 import type { DatabaseSync } from "node:sqlite";
-import type { Fact } from "../../core/session.ts";
+import type { CallKind, EndKind, Fact, InputKind, RecoveryKind } from "../../core/session.ts";
 import type { Found, Search } from "../../core/store.ts";
 import { undamaged } from "./json.ts";
 import type { Thread } from "./thread.ts";
@@ -110,28 +110,8 @@ export function textOf(fact: Fact): string {
     case "thought":
     case "cut":
       return fact.text;
-    case "forked":
-    case "withdrawn":
-    case "moved":
-    case "began":
-    case "joined":
-    case "compacted":
-    case "asked":
-    case "decided":
-    case "revoked":
-    case "started":
-    case "acted":
-    case "failed":
-    case "retracted":
-    case "stopping":
-    case "abandoned":
-    case "restarted":
-    case "parked":
-    case "delivered":
-    case "ended":
-      break;
     default:
-      fact satisfies never;
+      fact.kind satisfies InputKind | CallKind | RecoveryKind | EndKind | "forked" | "compacted";
   }
   return "";
 }

@@ -5,7 +5,7 @@ import type { Chat, Place } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { Entry } from "../../core/session.ts";
+import type { Entry, InputKind, RecoveryKind } from "../../core/session.ts";
 import type { Notes } from "../../core/store.ts";
 import { asRecord } from "./access.ts";
 import type { Tell } from "./notices.ts";
@@ -154,24 +154,8 @@ export function createShow(options: Options): Show {
           break;
         case "ended":
           return entry.outcome === "interrupted" && !seen.stopping ? "cut off" : entry.outcome;
-        case "accepted":
-        case "forked":
-        case "withdrawn":
-        case "moved":
-        case "began":
-        case "joined":
-        case "compacted":
-        case "revoked":
-        case "cut":
-        case "failed":
-        case "retracted":
-        case "abandoned":
-        case "restarted":
-        case "parked":
-        case "delivered":
-          break;
         default:
-          entry satisfies never;
+          entry.kind satisfies InputKind | RecoveryKind | "forked" | "compacted" | "revoked" | "cut" | "failed";
       }
       seen.seq = entry.seq;
     }

@@ -1,6 +1,6 @@
 // A conversation as a file: Markdown for people, JSON for programs. Both hold what was taken into turns; what still
 // waits is only counted. The Markdown leaves thoughts out and cuts long results; the JSON cuts nothing.
-import type { CallOutcome, Entry, Input, Usage } from "../../core/session.ts";
+import type { CallKind, CallOutcome, Entry, Input, RecoveryKind, Usage } from "../../core/session.ts";
 import type { Message } from "../../core/transcript.ts";
 import { usagePlus } from "../../core/usage.ts";
 
@@ -104,21 +104,9 @@ function conversation(entries: readonly Entry[]): { said: ExportedMessage[]; wai
       case "stopping":
         said.push({ role: "notice", at, text: `The turn was ${entry.outcome}.` });
         break;
-      case "moved":
-      case "compacted":
-      case "asked":
-      case "decided":
-      case "revoked":
-      case "started":
-      case "retracted":
-      case "abandoned":
-      case "restarted":
-      case "parked":
-      case "delivered":
-      case "ended": // the rest says nothing to a reader
-        break;
       default:
-        entry satisfies never;
+        // the rest says nothing to a reader
+        entry.kind satisfies CallKind | RecoveryKind | "moved" | "compacted" | "ended";
     }
   }
   return { said, waiting: waiting.size, usage };

@@ -2,7 +2,7 @@
 import type { AskedQuestion } from "../../conversation/commands/command.ts";
 import { type Spent, spentPlus } from "../../conversation/spent.ts";
 import type { Status } from "../../core/runtime.ts";
-import type { Entry, Mode } from "../../core/session.ts";
+import type { Entry, Mode, RecoveryKind } from "../../core/session.ts";
 
 export type Facts = {
   session: string;
@@ -52,20 +52,8 @@ export function after(facts: Facts, entry: Entry): Facts {
       return { ...facts, asking: [] };
     case "ended":
       return { ...facts, asking: [], turn: null };
-    case "forked":
-    case "compacted":
-    case "revoked":
-    case "started":
-    case "cut":
-    case "failed":
-    case "retracted":
-    case "abandoned":
-    case "restarted":
-    case "parked":
-    case "delivered":
-      break;
     default:
-      entry satisfies never;
+      entry.kind satisfies RecoveryKind | "forked" | "compacted" | "revoked" | "started" | "cut" | "failed";
   }
   return facts;
 }

@@ -4,7 +4,7 @@ import * as z from "zod";
 import { followTurn } from "../../../conversation/follow-turn.ts";
 import { newRun, type Run, takeEntry } from "../../../core/run.ts";
 import type { Receipt, Update } from "../../../core/runtime.ts";
-import type { CallOutcome, Entry, Input } from "../../../core/session.ts";
+import type { CallKind, CallOutcome, EndKind, Entry, Input, InputKind, RecoveryKind } from "../../../core/session.ts";
 import { modelOptions, optionsOf } from "../runs/start.ts";
 import { type Problem, problem } from "../server/problem.ts";
 import type { Api } from "../server/route.ts";
@@ -206,26 +206,8 @@ export function createOutput(run: string): TurnOutput {
         return start(entry.call);
       case "acted":
         return end(entry.call, entry.outcome, entry.text);
-      case "forked":
-      case "withdrawn":
-      case "moved":
-      case "began":
-      case "joined":
-      case "compacted":
-      case "asked":
-      case "decided":
-      case "revoked":
-      case "failed":
-      case "retracted":
-      case "stopping":
-      case "abandoned":
-      case "restarted":
-      case "parked":
-      case "delivered":
-      case "ended":
-        break;
       default:
-        entry satisfies never;
+        entry.kind satisfies InputKind | CallKind | RecoveryKind | EndKind | "forked" | "compacted";
     }
     return [];
   }

@@ -2,7 +2,7 @@
 // viewer has one: a thousand of them hold no texts.
 
 import { newRun, type Run, takeEntry } from "../../../core/run.ts";
-import type { Entry, Scope } from "../../../core/session.ts";
+import type { Entry, RecoveryKind, Scope } from "../../../core/session.ts";
 import { childSession } from "../../../core/session-key.ts";
 
 export type RunWireEvent = { event: string; [field: string]: unknown };
@@ -99,21 +99,16 @@ export function createReporter({ id, session, showReasoning }: Reporting, childR
         return [{ event: "run.cancelled" }];
       case "ended":
         return run ? [endOf(run, by)] : [];
-      case "accepted":
-      case "forked":
-      case "moved":
-      case "compacted":
-      case "revoked":
-      case "cut":
-      case "failed":
-      case "retracted":
-      case "abandoned":
-      case "restarted":
-      case "parked":
-      case "delivered":
-        break;
       default:
-        entry satisfies never;
+        entry.kind satisfies
+          | RecoveryKind
+          | "accepted"
+          | "forked"
+          | "moved"
+          | "compacted"
+          | "revoked"
+          | "cut"
+          | "failed";
     }
     return [];
   }

@@ -1,6 +1,6 @@
 // What is worth counting in the journal, as it is written. It looks at entries that are durable and may never throw: the
 // engine waits for it.
-import type { Entry } from "../../../core/session.ts";
+import type { Entry, RecoveryKind } from "../../../core/session.ts";
 
 export type Sample =
   | { counter: Counted; labels?: Record<string, string>; by?: number }
@@ -115,16 +115,8 @@ export function createTally(give: (sample: Sample) => void): (entry: Entry) => v
         time("turn", turn?.began, at);
         return time("stop", turn?.stopping, at);
       }
-      case "forked":
-      case "moved":
-      case "cut":
-      case "retracted":
-      case "abandoned":
-      case "delivered":
-      case "revoked":
-        return;
       default:
-        entry satisfies never;
+        entry.kind satisfies RecoveryKind | "forked" | "moved" | "revoked" | "cut";
     }
   };
 }

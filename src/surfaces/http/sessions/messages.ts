@@ -2,7 +2,7 @@
 // (a call began, a turn was restarted) are left out.
 import { pagesOf } from "../../../core/pages.ts";
 import type { Runtime } from "../../../core/runtime.ts";
-import type { Entry, Image, Input } from "../../../core/session.ts";
+import type { CallKind, EndKind, Entry, Image, Input, InputKind, RecoveryKind } from "../../../core/session.ts";
 import type { Message } from "../../../core/transcript.ts";
 
 type MessageQuery = { after: number; limit: number; full: boolean };
@@ -79,24 +79,8 @@ function createReader(runtime: JournalReader, full: boolean): (entry: Entry) => 
         return entry.upTo ? [{ role: "summary", content: entry.summary, up_to: entry.upTo }] : [];
       case "forked":
         return entry.messages.map((message) => copied(message, full));
-      case "accepted":
-      case "withdrawn":
-      case "moved":
-      case "asked":
-      case "decided":
-      case "revoked":
-      case "started":
-      case "failed":
-      case "retracted":
-      case "stopping":
-      case "abandoned":
-      case "restarted":
-      case "parked":
-      case "delivered":
-      case "ended":
-        break;
       default:
-        entry satisfies never;
+        entry.kind satisfies InputKind | CallKind | RecoveryKind | EndKind;
     }
     return [];
   };
