@@ -1,17 +1,6 @@
 // The journal of a session, as a model sees it: a fold over its entries, so a new entry costs the same
 // however many there were before it.
-import type {
-  About,
-  CallOutcome,
-  Entry,
-  Grant,
-  Image,
-  Input,
-  RecoveryKind,
-  Refused,
-  Replay,
-  Scope,
-} from "./session.ts";
+import type { About, CallOutcome, Entry, Grant, Image, Input, Refused, Replay, Scope } from "./session.ts";
 
 type ToolUse = { id: string; tool: string; args: unknown };
 /** A call that has no result yet, with what it is about and how far its yes goes. */
@@ -186,9 +175,8 @@ export function extend(transcript: Transcript, entry: Entry): void {
     case "forked":
       replace(transcript, 0, entry.messages, before(entry.seq, entry.messages));
       break;
-    default:
-      // the rest is for people
-      entry.kind satisfies RecoveryKind | "moved" | "started";
+    default: // the rest is for people
+      entry.kind satisfies "moved" | "started" | "retracted" | "abandoned" | "restarted" | "delivered";
   }
 }
 

@@ -7,7 +7,7 @@ import type { Run } from "../../../core/run.ts";
 import { createReporter, finishOf, type RunWireEvent } from "../runs/events.ts";
 import { begin, echo, idempotencyKeyOf, modelOf, one, sessionId, shownModel } from "../runs/start.ts";
 import { envelope, type Problem, problem } from "../server/problem.ts";
-import { type Api, ok, problemOf, type Route, route, streamed } from "../server/route.ts";
+import { type Api, ok, problemOf, type Route, routeTagged, streamed } from "../server/route.ts";
 import type { SseFrame } from "../server/sse.ts";
 import { messages, readConversation } from "./messages.ts";
 import {
@@ -24,6 +24,8 @@ import {
   watchTurn,
   whileWaiting,
 } from "./openai-turn.ts";
+
+const route = routeTagged("openai");
 
 const completionBody = z.looseObject({
   model: z.string().max(200).nullish(),
@@ -47,10 +49,7 @@ export function completionRoutes(api: Api): Route[] {
   const owners = createAudience();
 
   return [
-    route({
-      method: "POST",
-      path: "/v1/chat/completions",
-      tag: "openai",
+    route("POST", "/v1/chat/completions", {
       summary: "A turn as a chat completion, streamed or whole; X-Hermes-Session-Id goes on with a session",
       body: completionBody,
       starts: true,

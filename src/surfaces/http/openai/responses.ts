@@ -10,7 +10,7 @@ import type { Input } from "../../../core/session.ts";
 import type { Message } from "../../../core/transcript.ts";
 import { begin, echo, modelOf, sessionId, shownModel } from "../runs/start.ts";
 import { type Problem, problem } from "../server/problem.ts";
-import { type Api, ok, problemOf, type Route, route, streamed } from "../server/route.ts";
+import { type Api, ok, problemOf, type Route, routeTagged, streamed } from "../server/route.ts";
 import type { SseFrame } from "../server/sse.ts";
 import { type Conversation, message, readConversation, type WireMessage } from "./messages.ts";
 import {
@@ -29,6 +29,8 @@ import {
   watchTurn,
   whileWaiting,
 } from "./openai-turn.ts";
+
+const route = routeTagged("openai");
 
 /** What a client sends back of an earlier answer is told to the model in words. */
 const item = z.union(
@@ -88,10 +90,7 @@ export function responseRoutes(api: Api): Route[] {
   };
 
   return [
-    route({
-      method: "POST",
-      path: "/v1/responses",
-      tag: "openai",
+    route("POST", "/v1/responses", {
       summary: "A turn as a response: streamed, whole, or in the background to be read later",
       body: responseBody,
       starts: true,
@@ -126,10 +125,7 @@ export function responseRoutes(api: Api): Route[] {
       },
     }),
 
-    route({
-      method: "GET",
-      path: "/v1/responses/:id",
-      tag: "openai",
+    route("GET", "/v1/responses/:id", {
       summary: "Read a response, also while it is being made",
       query: { stream: "true: its events from the beginning on" },
       answers: { 200: "The response, or its events", 404: "There is no such response" },
@@ -146,10 +142,7 @@ export function responseRoutes(api: Api): Route[] {
       },
     }),
 
-    route({
-      method: "DELETE",
-      path: "/v1/responses/:id",
-      tag: "openai",
+    route("DELETE", "/v1/responses/:id", {
       summary: "Forget a response that nothing else goes on from in its session",
       answers: { 200: "It is forgotten", 404: "There is no such response", 409: "It is not alone, or not over" },
       async handle({ params: { id = "" } }) {
@@ -167,10 +160,7 @@ export function responseRoutes(api: Api): Route[] {
       },
     }),
 
-    route({
-      method: "POST",
-      path: "/v1/responses/:id/cancel",
-      tag: "openai",
+    route("POST", "/v1/responses/:id/cancel", {
       summary: "Stop a response; one that is over stays as it is",
       answers: { 200: "The response, as it ended", 404: "There is no such response" },
       async handle({ params: { id = "" }, response }) {
@@ -182,10 +172,7 @@ export function responseRoutes(api: Api): Route[] {
       },
     }),
 
-    route({
-      method: "GET",
-      path: "/v1/responses/:id/input_items",
-      tag: "openai",
+    route("GET", "/v1/responses/:id/input_items", {
       summary: "What a response was asked",
       query: {
         order: "asc or desc (newest first, which is usual)",

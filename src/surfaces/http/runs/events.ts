@@ -2,7 +2,7 @@
 // viewer has one: a thousand of them hold no texts.
 
 import { newRun, type Run, takeEntry } from "../../../core/run.ts";
-import type { Entry, RecoveryKind, Scope } from "../../../core/session.ts";
+import type { Entry, InputKind, RecoveryKind, Scope } from "../../../core/session.ts";
 import { childSession } from "../../../core/session-key.ts";
 
 export type RunWireEvent = { event: string; [field: string]: unknown };
@@ -100,15 +100,7 @@ export function createReporter({ id, session, showReasoning }: Reporting, childR
       case "ended":
         return run ? [endOf(run, by)] : [];
       default:
-        entry.kind satisfies
-          | RecoveryKind
-          | "accepted"
-          | "forked"
-          | "moved"
-          | "compacted"
-          | "revoked"
-          | "cut"
-          | "failed";
+        entry.kind satisfies InputKind | RecoveryKind | "forked" | "compacted" | "revoked" | "cut" | "failed";
     }
     return [];
   }

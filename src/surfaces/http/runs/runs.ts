@@ -6,7 +6,7 @@ import { type Ask, type Entry, MODES } from "../../../core/session.ts";
 import { type Conversation, message, messages, readConversation, toHistory } from "../openai/messages.ts";
 import { isOver } from "../openai/openai-turn.ts";
 import { problem } from "../server/problem.ts";
-import { type Api, ok, type Route, route, streamed } from "../server/route.ts";
+import { type Api, ok, type Route, routeTagged, streamed } from "../server/route.ts";
 import { finishOf, lastEventOf, usageOf } from "./events.ts";
 import {
   begin,
@@ -21,6 +21,8 @@ import {
   shownModel,
 } from "./start.ts";
 import { checkPlace, watchRun } from "./watch.ts";
+
+const route = routeTagged("runs");
 
 const text = z.string().regex(/\S/, "must not be empty");
 const startBody = z.looseObject({
@@ -79,10 +81,7 @@ export function runRoutes(api: Api): Route[] {
   }
 
   return [
-    route({
-      method: "POST",
-      path: "/v1/runs",
-      tag: "runs",
+    route("POST", "/v1/runs", {
       summary: "Start a run",
       body: startBody,
       starts: true,
@@ -126,10 +125,7 @@ export function runRoutes(api: Api): Route[] {
       },
     }),
 
-    route({
-      method: "GET",
-      path: "/v1/runs/:id",
-      tag: "runs",
+    route("GET", "/v1/runs/:id", {
       summary: "Read a run's status",
       answers: { 200: "The status", 404: "There is no such run" },
       async handle({ params: { id = "" } }) {
@@ -138,10 +134,7 @@ export function runRoutes(api: Api): Route[] {
       },
     }),
 
-    route({
-      method: "GET",
-      path: "/v1/runs/:id/events",
-      tag: "runs",
+    route("GET", "/v1/runs/:id/events", {
       summary: "Watch a run: its events from the beginning, or after Last-Event-ID",
       query: { after: "Go on behind this event's id, as Last-Event-ID does" },
       answers: { 200: "Server-sent events", 404: "There is no such run", 410: "That event is not one of this run" },
@@ -158,10 +151,7 @@ export function runRoutes(api: Api): Route[] {
       },
     }),
 
-    route({
-      method: "POST",
-      path: "/v1/runs/:id/approval",
-      tag: "runs",
+    route("POST", "/v1/runs/:id/approval", {
       summary: "Answer what a run asks",
       body: approvalBody,
       answers: { 200: "Decided", 400: "Not one of the choices", 404: "There is no such run", 409: "Nothing waits" },
@@ -194,10 +184,7 @@ export function runRoutes(api: Api): Route[] {
       },
     }),
 
-    route({
-      method: "POST",
-      path: "/v1/runs/:id/steer",
-      tag: "runs",
+    route("POST", "/v1/runs/:id/steer", {
       summary: "Say something into a run while it works",
       body: steerBody,
       answers: { 200: "Accepted", 400: "There is no text", 404: "There is no such run", 409: "It does not run" },
@@ -225,10 +212,7 @@ export function runRoutes(api: Api): Route[] {
       },
     }),
 
-    route({
-      method: "POST",
-      path: "/v1/runs/:id/stop",
-      tag: "runs",
+    route("POST", "/v1/runs/:id/stop", {
       summary: "Stop a run: its model call, its tools with all their processes, its children",
       answers: { 200: "It is being stopped", 404: "There is no such run, or it is over" },
       async handle({ params: { id = "" } }) {

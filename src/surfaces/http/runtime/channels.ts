@@ -1,7 +1,9 @@
 // /channels/<name>: where chat platforms post to us. They sign what they send; the key of the API is not theirs to know.
 import { BODY_LIMIT, readBytes } from "../server/body.ts";
 import { problem } from "../server/problem.ts";
-import { type Route, route } from "../server/route.ts";
+import { type Route, routeTagged } from "../server/route.ts";
+
+const route = routeTagged("gateway");
 
 /** Takes one request as it came, and checks by itself who sent it. */
 export type Door = (
@@ -12,11 +14,8 @@ export type Door = (
 /** A door that is not configured is not there. */
 export const channelRoutes = (doors: ReadonlyMap<string, Door>): Route[] =>
   [...doors].map(([name, door]) =>
-    route({
-      method: "POST",
-      path: `/channels/${name}`,
+    route("POST", `/channels/${name}`, {
       access: "open",
-      tag: "gateway",
       summary: `Messages from ${name}, signed by it`,
       answers: { 200: "Taken", 202: "Taken", 401: "Not signed, or wrongly", 409: "Seen before", 413: "Too large" },
       async handle({ request, headers }) {

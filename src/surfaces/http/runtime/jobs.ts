@@ -5,7 +5,9 @@ import type { Job, JobRefused, RunningJobs } from "../../../core/jobs.ts";
 import { jobSession } from "../../../core/session-key.ts";
 import { idempotencyKeyOf, sessionId } from "../runs/start.ts";
 import { problem } from "../server/problem.ts";
-import { ok, type Route, route } from "../server/route.ts";
+import { ok, type Route, routeTagged } from "../server/route.ts";
+
+const route = routeTagged("jobs");
 
 const STATUS = { invalid: 400, unknown: 404, full: 409, busy: 409 };
 const CODE = { invalid: "invalid_job", unknown: "job_not_found", full: "too_many_jobs", busy: "job_busy" };
@@ -26,28 +28,19 @@ const body = z.strictObject({
 
 export function jobRoutes(jobs: RunningJobs): Route[] {
   const change = (verb: "pause" | "resume", summary: string) =>
-    route({
-      method: "POST",
-      path: `/api/jobs/:id/${verb}`,
-      tag: "jobs",
+    route("POST", `/api/jobs/:id/${verb}`, {
       summary,
       answers: { 200: "The job", 400: "Its time has passed", 404: "There is no such job" },
       handle: async ({ params: { id = "" } }) => ok(shown(allowed(await jobs[verb](id)))),
     });
 
   return [
-    route({
-      method: "GET",
-      path: "/api/jobs",
-      tag: "jobs",
+    route("GET", "/api/jobs", {
       summary: "List jobs, what is next first",
       answers: { 200: "A list" },
       handle: async () => ok({ object: "list", data: (await jobs.list()).map(shown) }),
     }),
-    route({
-      method: "POST",
-      path: "/api/jobs",
-      tag: "jobs",
+    route("POST", "/api/jobs", {
       summary: "Add a job: with one of cron, at (2026-11-20T09:00) and in (20m, 3h, 2d)",
       body,
       answers: { 201: "The job", 400: "Something in it is wrong", 409: "There are too many jobs" },
@@ -71,20 +64,14 @@ export function jobRoutes(jobs: RunningJobs): Route[] {
         return { status: 201, body: shown(allowed(job)) };
       },
     }),
-    route({
-      method: "DELETE",
-      path: "/api/jobs/:id",
-      tag: "jobs",
+    route("DELETE", "/api/jobs/:id", {
       summary: "Remove a job; a turn of it that runs goes on to its end",
       answers: { 200: "The job as it was", 404: "There is no such job" },
       handle: async ({ params: { id = "" } }) => ok({ ...shown(allowed(await jobs.remove(id))), deleted: true }),
     }),
     change("pause", "Begin no more turns of a job, until it is resumed"),
     change("resume", "Go on with a job from its next time on"),
-    route({
-      method: "POST",
-      path: "/api/jobs/:id/run",
-      tag: "jobs",
+    route("POST", "/api/jobs/:id/run", {
       summary: "Begin a turn of a job now, besides its times; watch it with GET /v1/runs/{id}/events",
       starts: true,
       answers: {

@@ -3,23 +3,19 @@ import * as z from "zod";
 import type { PairingDesk } from "../../../core/chat.ts";
 import { messageOf } from "../../../core/errors.ts";
 import { problem } from "../server/problem.ts";
-import { ok, type Route, route } from "../server/route.ts";
+import { ok, type Route, routeTagged } from "../server/route.ts";
+
+const route = routeTagged("gateway");
 
 const body = z.strictObject({ platform: z.string().regex(/^[a-z]{1,30}$/, "must be a platform such as telegram") });
 
 export const pairingRoutes = (desk: PairingDesk): Route[] => [
-  route({
-    method: "GET",
-    path: "/api/pairing",
-    tag: "gateway",
+  route("GET", "/api/pairing", {
     summary: "Who is paired",
     answers: { 200: "A list" },
     handle: async () => ok({ object: "list", data: await desk.paired() }),
   }),
-  route({
-    method: "POST",
-    path: "/api/pairing",
-    tag: "gateway",
+  route("POST", "/api/pairing", {
     summary: "Make a code that pairs one person, once, within ten minutes",
     body,
     answers: { 201: "The code", 409: "Too many codes wait" },
@@ -31,10 +27,7 @@ export const pairingRoutes = (desk: PairingDesk): Route[] => [
       }
     },
   }),
-  route({
-    method: "DELETE",
-    path: "/api/pairing/:platform/:id",
-    tag: "gateway",
+  route("DELETE", "/api/pairing/:platform/:id", {
     summary: "Take a pairing back",
     answers: { 200: "Done", 404: "Nobody is paired under that id" },
     async handle({ params: { platform = "", id = "" } }) {

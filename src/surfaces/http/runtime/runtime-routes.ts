@@ -8,7 +8,9 @@ import { MODES } from "../../../core/session.ts";
 import { idempotencyKeyOf, one, sessionId, sessionKeyOf } from "../runs/start.ts";
 import { parse } from "../server/body.ts";
 import { problem } from "../server/problem.ts";
-import { type Api, ok, type Route, route, streamed } from "../server/route.ts";
+import { type Api, ok, type Route, routeTagged, streamed } from "../server/route.ts";
+
+const route = routeTagged("terminal");
 
 const MOST_IMAGES = 20;
 const LARGEST_IMAGE = 7_000_000; // of base64: 5 MB, the most that providers take
@@ -81,10 +83,7 @@ export function mirrorRoutes(api: Api): Route[] {
   }
 
   const say = (path: string, summary: string) =>
-    route({
-      method: "POST",
-      path,
-      tag: "terminal",
+    route("POST", path, {
       summary,
       body: messageBody,
       answers: ACCEPTED,
@@ -112,10 +111,7 @@ export function mirrorRoutes(api: Api): Route[] {
     say("/api/messages", "Say something in a new session"),
     say("/api/sessions/:id/messages", "Say something in a session; a new one begins with it"),
 
-    route({
-      method: "GET",
-      path: "/api/sessions/:id/events",
-      tag: "terminal",
+    route("GET", "/api/sessions/:id/events", {
       summary: "Watch a session without end: each entry and all live text, from the beginning or after Last-Event-ID",
       query: { after: "Go on behind this event's id, as Last-Event-ID does" },
       answers: { 200: "Server-sent events", 400: "Not the name of a session", 410: "That event is not one of it" },
@@ -129,10 +125,7 @@ export function mirrorRoutes(api: Api): Route[] {
       },
     }),
 
-    route({
-      method: "POST",
-      path: "/api/sessions/:id/stop",
-      tag: "terminal",
+    route("POST", "/api/sessions/:id/stop", {
       summary: "Stop a turn, or with scope `tree` also what its session made",
       body: stopBody,
       answers: { 200: "What became of it: stopping, withdrawn, ending or over" },
@@ -141,10 +134,7 @@ export function mirrorRoutes(api: Api): Route[] {
       },
     }),
 
-    route({
-      method: "POST",
-      path: "/api/sessions/:id/answer",
-      tag: "terminal",
+    route("POST", "/api/sessions/:id/answer", {
       summary: "Answer what a session asks; the first answer wins",
       body: answerBody,
       answers: { 200: "Whether this was the first answer" },
@@ -155,28 +145,19 @@ export function mirrorRoutes(api: Api): Route[] {
       },
     }),
 
-    route({
-      method: "GET",
-      path: "/api/grants",
-      tag: "terminal",
+    route("GET", "/api/grants", {
       summary: "The sessions in which something is allowed for the rest of the session",
       answers: { 200: "A list" },
       handle: async () => list(await runtime.granted()),
     }),
 
-    route({
-      method: "GET",
-      path: "/api/sessions/:id/grants",
-      tag: "terminal",
+    route("GET", "/api/sessions/:id/grants", {
       summary: "What is allowed for the rest of a session",
       answers: { 200: "A list" },
       handle: async ({ params: { id = "" } }) => list(await runtime.grants(id)),
     }),
 
-    route({
-      method: "DELETE",
-      path: "/api/sessions/:id/grants/:call",
-      tag: "terminal",
+    route("DELETE", "/api/sessions/:id/grants/:call", {
       summary: "Take back what was allowed for the rest of a session",
       answers: { 200: "Whether it was still allowed" },
       async handle({ params: { id = "", call = "" }, headers }) {
@@ -184,10 +165,7 @@ export function mirrorRoutes(api: Api): Route[] {
       },
     }),
 
-    route({
-      method: "DELETE",
-      path: "/api/sessions/:id/inbox/:input",
-      tag: "terminal",
+    route("DELETE", "/api/sessions/:id/inbox/:input", {
       summary: "Take back a waiting input",
       answers: { 200: "Whether it was still waiting" },
       async handle({ params: { id = "", input = "" } }) {
@@ -195,10 +173,7 @@ export function mirrorRoutes(api: Api): Route[] {
       },
     }),
 
-    route({
-      method: "POST",
-      path: "/api/sessions/:id/inbox/:input",
-      tag: "terminal",
+    route("POST", "/api/sessions/:id/inbox/:input", {
       summary: "Move a waiting input to another place, 0 is the first",
       body: moveBody,
       answers: { 200: "Whether it moved" },
@@ -207,10 +182,7 @@ export function mirrorRoutes(api: Api): Route[] {
       },
     }),
 
-    route({
-      method: "POST",
-      path: "/api/sessions/:id/restore-files",
-      tag: "terminal",
+    route("POST", "/api/sessions/:id/restore-files", {
       summary: "Bring files back to before a run, or to before the last time that this was done here",
       body: restoreBody,
       answers: { 200: "What came of it, in words" },
@@ -219,10 +191,7 @@ export function mirrorRoutes(api: Api): Route[] {
       },
     }),
 
-    route({
-      method: "GET",
-      path: "/api/sessions/:id/entries",
-      tag: "terminal",
+    route("GET", "/api/sessions/:id/entries", {
       summary: "The journal of a session as it is kept; an empty list is behind its end",
       query: { after: "Only entries behind this number", limit: "1 to 1000 (100); fewer come where they are long" },
       answers: { 200: "A list" },
@@ -232,10 +201,7 @@ export function mirrorRoutes(api: Api): Route[] {
       },
     }),
 
-    route({
-      method: "GET",
-      path: "/api/search",
-      tag: "terminal",
+    route("GET", "/api/search", {
       summary: "Find what was said, best match first",
       query: { q: "Words that were used", session: "Only there (a key, or its first parts)", limit: "1 to 200 (20)" },
       answers: { 200: "A list", 400: "There is nothing to look for" },
@@ -245,10 +211,7 @@ export function mirrorRoutes(api: Api): Route[] {
       },
     }),
 
-    route({
-      method: "GET",
-      path: "/api/runs/:id",
-      tag: "terminal",
+    route("GET", "/api/runs/:id", {
       summary: "A run as it is kept",
       answers: { 200: "The run", 404: "There is no such run" },
       async handle({ params: { id = "" } }) {
@@ -258,19 +221,13 @@ export function mirrorRoutes(api: Api): Route[] {
       },
     }),
 
-    route({
-      method: "GET",
-      path: "/api/runs/:id/entries",
-      tag: "terminal",
+    route("GET", "/api/runs/:id/entries", {
       summary: "The journal of a run as it is kept",
       answers: { 200: "A list" },
       handle: async ({ params: { id = "" } }) => list(await runtime.turn(id)),
     }),
 
-    route({
-      method: "GET",
-      path: "/api/inputs/:id",
-      tag: "terminal",
+    route("GET", "/api/inputs/:id", {
       summary: "Where an accepted input is now",
       answers: { 200: "queued, withdrawn, taken or answered", 404: "There is no such input" },
       async handle({ params: { id = "" } }) {
@@ -281,10 +238,7 @@ export function mirrorRoutes(api: Api): Route[] {
       },
     }),
 
-    route({
-      method: "GET",
-      path: "/api/load",
-      tag: "terminal",
+    route("GET", "/api/load", {
       summary: "Turns that run and inputs that wait, over all sessions",
       answers: { 200: "Counted now" },
       handle: async () => ok(await runtime.load()),

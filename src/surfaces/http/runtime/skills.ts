@@ -1,5 +1,7 @@
 // /v1/skills: what the agent can read up on, for clients that show it.
-import { ok, type Route, route } from "../server/route.ts";
+import { ok, type Route, routeTagged } from "../server/route.ts";
+
+const route = routeTagged("server");
 
 /** `openSkills` */
 type SkillCatalog = {
@@ -7,10 +9,7 @@ type SkillCatalog = {
 };
 
 export const skillRoutes = (skills: SkillCatalog): Route[] => [
-  route({
-    method: "GET",
-    path: "/v1/skills",
-    tag: "server",
+  route("GET", "/v1/skills", {
     summary: "The skills that the agent has",
     answers: { 200: "A list" },
     async handle() {

@@ -1,7 +1,9 @@
 // The ends of runs that nobody could be told of: to look at, to try again, to forget.
 import type { Announcement } from "../../../core/store.ts";
 import { problem } from "../server/problem.ts";
-import { type Api, ok, type Route, route } from "../server/route.ts";
+import { type Api, ok, type Route, routeTagged } from "../server/route.ts";
+
+const route = routeTagged("webhooks");
 
 const USUAL = 50;
 const MOST = 500;
@@ -15,10 +17,7 @@ export function webhookRoutes({ runtime }: Pick<Api, "runtime">): Route[] {
   }
 
   return [
-    route({
-      method: "GET",
-      path: "/api/webhooks/dead",
-      tag: "webhooks",
+    route("GET", "/api/webhooks/dead", {
       summary: "Deliveries that were given up, oldest first",
       query: { after: "Go on behind this id", limit: `How many, up to ${MOST}` },
       answers: { 200: "A list", 400: "after or limit is not a number" },
@@ -29,10 +28,7 @@ export function webhookRoutes({ runtime }: Pick<Api, "runtime">): Route[] {
         return ok({ object: "list", data: rows.slice(0, limit).map(shown), has_more: rows.length > limit });
       },
     }),
-    route({
-      method: "POST",
-      path: "/api/webhooks/dead/:id/retry",
-      tag: "webhooks",
+    route("POST", "/api/webhooks/dead/:id/retry", {
       summary: "Try a delivery again, from the beginning and under the same id",
       answers: { 200: "It waits again, and is sent within seconds", 404: "There is no such delivery" },
       async handle({ params: { id = "" } }) {
@@ -41,10 +37,7 @@ export function webhookRoutes({ runtime }: Pick<Api, "runtime">): Route[] {
         return ok({ object: "hermes.webhook.delivery", id: row.id, status: "waiting" });
       },
     }),
-    route({
-      method: "DELETE",
-      path: "/api/webhooks/dead/:id",
-      tag: "webhooks",
+    route("DELETE", "/api/webhooks/dead/:id", {
       summary: "Forget a delivery",
       answers: { 200: "It is gone", 404: "There is no such delivery" },
       async handle({ params: { id = "" } }) {

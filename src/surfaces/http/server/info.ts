@@ -1,6 +1,8 @@
 // What the server is, can and does: health, models, capabilities, tools, and the description of its own routes.
 import { referencePage } from "./openapi.ts";
-import { type Api, ok, type Route, route, SOON } from "./route.ts";
+import { type Api, ok, type Route, routeTagged, SOON } from "./route.ts";
+
+const route = routeTagged("server");
 
 /** Looks at what goes on now, for `/health/detailed`. */
 export type Vitals = () => Promise<Record<string, unknown>>;
@@ -9,11 +11,8 @@ export function infoRoutes(api: Api, vitals: Vitals, describe: () => Record<stri
   const { runtime, settings } = api;
   const status = () => (api.open() ? (runtime.draining() ? "draining" : "ok") : "starting");
   return [
-    route({
-      method: "GET",
-      path: "/health",
+    route("GET", "/health", {
       access: "open",
-      tag: "server",
       summary: "Whether the server answers",
       answers: { 200: "Every route does", 503: "Not yet: it is starting" },
       handle: () => {
@@ -21,18 +20,12 @@ export function infoRoutes(api: Api, vitals: Vitals, describe: () => Record<stri
         return api.open() ? ok(body) : { status: 503, body, ...SOON };
       },
     }),
-    route({
-      method: "GET",
-      path: "/health/detailed",
-      tag: "server",
+    route("GET", "/health/detailed", {
       summary: "What it is doing: turns, queues, channels, memory",
       answers: { 200: "Measured now" },
       handle: async () => ok({ status: status(), version: settings.version, ...(await vitals()) }),
     }),
-    route({
-      method: "GET",
-      path: "/v1/models",
-      tag: "openai",
+    routeTagged("openai")("GET", "/v1/models", {
       summary: "The models that can be asked for",
       answers: { 200: "A list as OpenAI's" },
       handle: () => {
@@ -40,18 +33,12 @@ export function infoRoutes(api: Api, vitals: Vitals, describe: () => Record<stri
         return ok({ object: "list", data: [settings.modelName, ...settings.models].map(row) });
       },
     }),
-    route({
-      method: "GET",
-      path: "/v1/capabilities",
-      tag: "server",
+    route("GET", "/v1/capabilities", {
       summary: "What this server can do, for clients that adapt to it",
       answers: { 200: "Features and endpoints" },
       handle: () => ok(capabilities(api, Object.keys(describe()["paths"] ?? {}))),
     }),
-    route({
-      method: "GET",
-      path: "/v1/toolsets",
-      tag: "server",
+    route("GET", "/v1/toolsets", {
       summary: "The tools that the agent has",
       answers: { 200: "A list" },
       handle: () => {
@@ -59,20 +46,14 @@ export function infoRoutes(api: Api, vitals: Vitals, describe: () => Record<stri
         return ok({ object: "list", data: [{ id: "default", enabled: true, tools }] });
       },
     }),
-    route({
-      method: "GET",
-      path: "/openapi.json",
+    route("GET", "/openapi.json", {
       access: "basic",
-      tag: "server",
       summary: "This API as OpenAPI 3.1",
       answers: { 200: "The description" },
       handle: () => ok(describe()),
     }),
-    route({
-      method: "GET",
-      path: "/docs",
+    route("GET", "/docs", {
       access: "basic",
-      tag: "server",
       summary: "This API as a page (in a browser: any user name, the key as password)",
       answers: { 200: "A page" },
       handle: () => ({

@@ -4,8 +4,10 @@ import type { Counter, Histogram, Registry } from "prom-client";
 import type { Clock } from "../../../core/ports.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Entry } from "../../../core/session.ts";
-import { type Route, route } from "./route.ts";
+import { type Route, routeTagged } from "./route.ts";
 import { type Counted, createTally, type Sample, type Timed } from "./samples.ts";
+
+const route = routeTagged("server");
 
 type Options = { runtime: Pick<Runtime, "load">; clock: Clock; connections(): Promise<number> };
 export type Metrics = {
@@ -108,10 +110,7 @@ async function open({ runtime, clock, connections }: Options): Promise<LoadedReg
 }
 
 export const metricsRoutes = ({ text, contentType }: Pick<Metrics, "text" | "contentType">): Route[] => [
-  route({
-    method: "GET",
-    path: "/metrics",
-    tag: "server",
+  route("GET", "/metrics", {
     summary: "Numbers for Prometheus",
     answers: { 200: "In Prometheus' text format", 503: "The store cannot be read just now" },
     handle: async () => ({ status: 200, body: await text(), headers: { "Content-Type": contentType } }),

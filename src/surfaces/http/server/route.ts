@@ -88,16 +88,23 @@ export type Route = {
   handle(call: RouteCall<unknown>): Promise<RouteAnswer> | RouteAnswer;
 };
 
-type RouteRow<Schema extends z.ZodType> = Omit<Route, "access" | "body" | "handle"> & {
+type RouteRow<Schema extends z.ZodType> = Omit<Route, "method" | "path" | "tag" | "access" | "body" | "handle"> & {
   access?: Route["access"];
   body?: Schema;
   handle(call: RouteCall<z.output<Schema>>): Promise<RouteAnswer> | RouteAnswer;
 };
 
-/** The body that `handle` gets is what its schema let through. */
-export function route<Schema extends z.ZodType>(row: RouteRow<Schema>): Route {
-  return { access: "key", ...row, handle: row.handle };
-}
+/** Makes rows with this tag. The body that `handle` gets is what its schema let through. */
+export const routeTagged =
+  (tag: string) =>
+  <Schema extends z.ZodType>(method: Route["method"], path: string, row: RouteRow<Schema>): Route => ({
+    method,
+    path,
+    access: "key",
+    tag,
+    ...row,
+    handle: row.handle,
+  });
 
 export const streamed: RouteAnswer = "streamed";
 

@@ -13,8 +13,10 @@ import { watchRun } from "../runs/watch.ts";
 import { mirrorRoutes } from "../runtime/runtime-routes.ts";
 import { parse } from "../server/body.ts";
 import { problem } from "../server/problem.ts";
-import { type Api, ok, type Route, route, streamed } from "../server/route.ts";
+import { type Api, ok, type Route, routeTagged, streamed } from "../server/route.ts";
 import { readSaid } from "./messages.ts";
+
+const route = routeTagged("sessions");
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const plain = /^[^\u0000-\u001f\u007f]*$/;
@@ -58,10 +60,7 @@ export function sessionRoutes(api: Api): Route[] {
   };
 
   return [
-    route({
-      method: "GET",
-      path: "/api/sessions",
-      tag: "sessions",
+    route("GET", "/api/sessions", {
       summary: "List sessions, the one that changed last first, or find some",
       query: {
         limit: "1 to 200 (50)",
@@ -81,10 +80,7 @@ export function sessionRoutes(api: Api): Route[] {
       },
     }),
 
-    route({
-      method: "POST",
-      path: "/api/sessions",
-      tag: "sessions",
+    route("POST", "/api/sessions", {
       summary: "Make a session with nothing in it",
       body: createBody,
       answers: { 201: "The session", 400: "Something in it is wrong", 409: "There is one with that id" },
@@ -95,10 +91,7 @@ export function sessionRoutes(api: Api): Route[] {
       },
     }),
 
-    route({
-      method: "GET",
-      path: "/api/sessions/:id",
-      tag: "sessions",
+    route("GET", "/api/sessions/:id", {
       summary: "Read a session, and what it does now",
       answers: { 200: "The session with its status", 404: "There is no such session" },
       async handle({ params: { id = "" } }) {
@@ -107,10 +100,7 @@ export function sessionRoutes(api: Api): Route[] {
       },
     }),
 
-    route({
-      method: "PATCH",
-      path: "/api/sessions/:id",
-      tag: "sessions",
+    route("PATCH", "/api/sessions/:id", {
       summary: "Rename a session",
       body: z.looseObject({ title }),
       answers: { 200: "The session", 400: "Not a title", 404: "There is no such session" },
@@ -120,10 +110,7 @@ export function sessionRoutes(api: Api): Route[] {
       },
     }),
 
-    route({
-      method: "DELETE",
-      path: "/api/sessions/:id",
-      tag: "sessions",
+    route("DELETE", "/api/sessions/:id", {
       summary: "Delete a session with everything in it",
       answers: { 200: "It is gone", 404: "There is no such session", 409: "It is at work" },
       async handle({ params: { id = "" } }) {
@@ -137,10 +124,7 @@ export function sessionRoutes(api: Api): Route[] {
       },
     }),
 
-    route({
-      method: "GET",
-      path: "/api/sessions/:id/messages",
-      tag: "sessions",
+    route("GET", "/api/sessions/:id/messages", {
       summary: "Read what was said, oldest first",
       query: {
         after: "`next` of the page before: only messages behind this id",
@@ -156,10 +140,7 @@ export function sessionRoutes(api: Api): Route[] {
       },
     }),
 
-    route({
-      method: "POST",
-      path: "/api/sessions/:id/fork",
-      tag: "sessions",
+    route("POST", "/api/sessions/:id/fork", {
       summary: "Make a session that goes on from this one, or from one of its runs",
       body: forkBody,
       answers: { 201: "The new session", 404: "There is no such session or run", 409: "There is one with that id" },
@@ -174,10 +155,7 @@ export function sessionRoutes(api: Api): Route[] {
       },
     }),
 
-    route({
-      method: "POST",
-      path: "/api/sessions/:id/chat",
-      tag: "sessions",
+    route("POST", "/api/sessions/:id/chat", {
       summary: "Say something and wait for the answer; whoever leaves does not stop it",
       body: chatBody,
       starts: true,
@@ -189,10 +167,7 @@ export function sessionRoutes(api: Api): Route[] {
       },
     }),
 
-    route({
-      method: "POST",
-      path: "/api/sessions/:id/chat/stream",
-      tag: "sessions",
+    route("POST", "/api/sessions/:id/chat/stream", {
       summary: "Say something and watch its run; go on watching with GET /v1/runs/{id}/events",
       body: chatBody,
       starts: true,
