@@ -8,6 +8,7 @@ import type { Clock, Tool, ToolCall } from "../core/ports.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Unattended } from "../core/session.ts";
 import { childSession, isChild } from "../core/session-key.ts";
+import { after, onAbort } from "../core/wait.ts";
 import { defineTool } from "./define.ts";
 
 const MOST_CHILDREN = 10;
@@ -61,11 +62,9 @@ export function createDelegate({ runtime, clock, unattended }: Options): Tool {
       void runtime()
         .stop({ session, turn, scope: "tree" })
         .catch(() => over.abort()); // we are shutting down: the child goes on after the next start
-    call.signal.addEventListener("abort", stop);
-    if (call.signal.aborted) stop();
+    const release = onAbort(call.signal, stop);
     let late = false;
-    void clock.sleep(timeoutMs, over.signal).then(() => {
-      if (over.signal.aborted) return;
+    const inTime = after(clock, timeoutMs, () => {
       late = true;
       stop();
     });
@@ -81,7 +80,8 @@ export function createDelegate({ runtime, clock, unattended }: Options): Tool {
       return report("unknown", "");
     } finally {
       over.abort();
-      call.signal.removeEventListener("abort", stop);
+      inTime();
+      release();
     }
   }
 

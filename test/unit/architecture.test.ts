@@ -363,16 +363,6 @@ const WAITS: Readonly<Record<string, string>> = {
   "src/tools/sandbox/netns.ts": "the first line of a process, or its end",
   "src/surfaces/terminal/open.ts": "the end of a talk, or an error that nobody caught",
   "src/surfaces/terminal/run.ts": "the end of a turn, or an error that nobody caught",
-  // To be moved to core/wait.ts.
-  "src/chats/discord/answers.ts": "not moved yet",
-  "src/chats/discord/gateway.ts": "not moved yet",
-  "src/chats/slack/intake.ts": "not moved yet",
-  "src/chats/slack/socket.ts": "not moved yet",
-  "src/chats/telegram/telegram.ts": "not moved yet",
-  "src/chats/telegram/webhook.ts": "not moved yet",
-  "src/chats/webhook/webhook.ts": "not moved yet",
-  "src/surfaces/terminal/run-turn.ts": "not moved yet",
-  "src/tools/delegate.ts": "not moved yet",
 };
 
 function handMadeWaits(path: string, source: string): string[] {

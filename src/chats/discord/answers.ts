@@ -1,5 +1,6 @@
 // Buttons and commands of Discord's menu. Each wants an answer within three seconds: what came of it if that is known by
 // then, else a sign that it was understood, and the rest later.
+
 import {
   type APIChatInputApplicationCommandInteraction,
   type APIInteraction,
@@ -13,6 +14,7 @@ import {
 import type { InboundHandler } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log } from "../../core/ports.ts";
+import { within } from "../../core/wait.ts";
 import type { Lanes } from "../shared/lanes.ts";
 import type { DiscordApi } from "./api.ts";
 import { commandText, personOf, placeOf } from "./inbound.ts";
@@ -74,27 +76,21 @@ export function openAnswers(options: {
 
   async function answer(interaction: APIInteraction, work: Promise<string>): Promise<void> {
     const { id, token, application_id } = interaction;
-    const done = new AbortController();
     const respond = (type: InteractionResponseType, data: object) =>
       api.ask("post", `/interactions/${id}/${token}/callback`, { auth: false, body: { type, data } }, never);
-    try {
-      const text = await Promise.race([work, clock.sleep(ANSWER_MS, done.signal)]);
-      if (text !== undefined)
-        return void (await (text
-          ? respond(InteractionResponseType.ChannelMessageWithSource, shown(text))
-          : respond(InteractionResponseType.DeferredMessageUpdate, {})));
-      await respond(
-        isPress(interaction)
-          ? InteractionResponseType.DeferredMessageUpdate
-          : InteractionResponseType.DeferredChannelMessageWithSource,
-        { flags: MessageFlags.Ephemeral },
-      );
-      const late = await work;
-      if (late)
-        await api.ask("post", `/webhooks/${application_id}/${token}`, { auth: false, body: shown(late) }, never);
-    } finally {
-      done.abort();
-    }
+    const text = await within(clock, ANSWER_MS, work);
+    if (text !== undefined)
+      return void (await (text
+        ? respond(InteractionResponseType.ChannelMessageWithSource, shown(text))
+        : respond(InteractionResponseType.DeferredMessageUpdate, {})));
+    await respond(
+      isPress(interaction)
+        ? InteractionResponseType.DeferredMessageUpdate
+        : InteractionResponseType.DeferredChannelMessageWithSource,
+      { flags: MessageFlags.Ephemeral },
+    );
+    const late = await work;
+    if (late) await api.ask("post", `/webhooks/${application_id}/${token}`, { auth: false, body: shown(late) }, never);
   }
 
   return {

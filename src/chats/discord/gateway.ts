@@ -1,6 +1,7 @@
 // The connection that brings Discord's events. A shard of @discordjs/ws is one connection: it identifies or resumes, sends
 // heartbeats, and notices when no answer to them comes. Everything after its end is ours: the pauses, the next connection,
 // and the session that the next connection resumes, so that Discord replays what happened meanwhile.
+
 import {
   DefaultWebSocketManagerOptions,
   type SessionInfo,
@@ -18,6 +19,7 @@ import {
 import { z } from "zod";
 import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log, Random } from "../../core/ports.ts";
+import { onAbort, within } from "../../core/wait.ts";
 import { type ChatConnection, type End, keepConnected } from "../shared/reconnect.ts";
 import { type DiscordApi, faultOf, isUnauthorized } from "./api.ts";
 
@@ -92,16 +94,13 @@ export function openGateway(options: Options): ChatConnection {
     shard.on(WebSocketShardEvents.Dispatch, (event) => guarded(event.t, () => options.dispatch(event)));
     shard.on(WebSocketShardEvents.HeartbeatComplete, options.alive);
     shard.on(WebSocketShardEvents.Error, () => {}); // without a listener, the error would be thrown
-    const stop = () => ended.resolve(LOST);
-    signal.addEventListener("abort", stop);
+    const release = onAbort(signal, () => ended.resolve(LOST));
     // It rejects with the same errors that end the shard.
     shard.connect().catch(() => {});
 
     const end = await ended.promise;
-    signal.removeEventListener("abort", stop);
-    const closed = new AbortController();
-    await Promise.race([shard.destroy(), clock.sleep(CLOSE_MS, closed.signal)]);
-    closed.abort();
+    release();
+    await within(clock, CLOSE_MS, shard.destroy());
     cut(shard);
     return end;
   }

@@ -1,8 +1,10 @@
 // Slack's events on their way to the handler, each acknowledged when it is taken. What is not acknowledged within three
 // seconds comes again, also while it is still being taken, and a mention comes twice anyway: by its name it is one.
+
 import type { InboundHandler, InboundMessage, Person, Place } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log } from "../../core/ports.ts";
+import { within } from "../../core/wait.ts";
 import type { ApiCalls } from "../shared/calls.ts";
 import type { Lanes } from "../shared/lanes.ts";
 import { recent } from "../shared/recent.ts";
@@ -155,17 +157,12 @@ export function openIntake({ token, apiRoot, api, calls, lanes, clock, log, hand
   ): Promise<void> {
     const data = actions[0]?.value;
     if (data === undefined) return ack();
-    const done = new AbortController();
-    try {
-      const from = await personOf(user.id);
-      const answered = handler.onPress({ data, place: placeOf(channel.id, message), from, message: message.ts });
-      await Promise.race([answered, clock.sleep(PRESS_MS, done.signal)]);
-      ack();
-      const text = await answered;
-      if (text) await calls.within(never, (signal) => show(response_url, text, signal));
-    } finally {
-      done.abort();
-    }
+    const from = await personOf(user.id);
+    const answered = handler.onPress({ data, place: placeOf(channel.id, message), from, message: message.ts });
+    await within(clock, PRESS_MS, answered);
+    ack();
+    const text = await answered;
+    if (text) await calls.within(never, (signal) => show(response_url, text, signal));
   }
 
   const show = (address: string, text: string, signal: AbortSignal) =>

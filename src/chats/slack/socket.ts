@@ -1,7 +1,9 @@
 // The connection that brings Slack's events: Socket Mode, made again by us. Slack's library would do that by itself, but when
 // that fails it throws where nobody can catch it, and the process ends.
+
 import type { Socket } from "node:net";
 import type { Clock, Log, Random } from "../../core/ports.ts";
+import { after, onAbort, within } from "../../core/wait.ts";
 import type { ApiCalls } from "../shared/calls.ts";
 import { type ChatConnection, type End, keepConnected } from "../shared/reconnect.ts";
 import { faultOf, fetchFor, onceAt, quiet, REFUSED, reasonOf } from "./api.ts";
@@ -44,9 +46,7 @@ export function openSocket(options: Options): ChatConnection {
     const line = await openLine();
     const done = new AbortController();
     const ended = Promise.withResolvers<End>();
-    const stop = () => ended.resolve({ why: "", final: false });
-    signal.addEventListener("abort", stop);
-    if (signal.aborted) stop();
+    const release = onAbort(signal, () => ended.resolve({ why: "", final: false }));
 
     const client = new SocketModeClient({
       appToken,
@@ -61,22 +61,20 @@ export function openSocket(options: Options): ChatConnection {
     });
     client.on("slack_event", options.onEnvelope);
     client.on("disconnected", () => ended.resolve({ why: "Slack closed the connection.", final: false }));
-    const greeted = new AbortController();
+    const silent = { why: "Slack did not say hello.", final: false };
+    const greeted = after(clock, HELLO_MS, () => ended.resolve(silent));
     client.start().then(
       () => {
-        greeted.abort();
+        greeted();
         onState(true);
       },
       (error: unknown) => ended.resolve(endOf(error, "app token", APP_TOKEN)),
     );
-    void clock.sleep(HELLO_MS, greeted.signal).then(() => {
-      if (!greeted.signal.aborted) ended.resolve({ why: "Slack did not say hello.", final: false });
-    });
 
     const end = await ended.promise;
-    signal.removeEventListener("abort", stop);
-    greeted.abort();
-    await Promise.race([client.disconnect(), clock.sleep(GOODBYE_MS, done.signal)]);
+    release();
+    greeted();
+    await within(clock, GOODBYE_MS, client.disconnect());
     done.abort();
     await line.close();
     return end;

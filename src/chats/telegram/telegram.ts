@@ -1,4 +1,5 @@
 // Telegram, by long polling or by webhook. We poll ourselves: grammy's own loop confirms a batch before it is durable.
+
 import type { Update } from "grammy/types";
 import {
   type Button,
@@ -11,6 +12,7 @@ import {
 } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log, Random } from "../../core/ports.ts";
+import { within } from "../../core/wait.ts";
 import type { Receive } from "../shared/channel.ts";
 import { type End, keepConnected } from "../shared/reconnect.ts";
 import { openApi, TelegramFault } from "./api.ts";
@@ -96,12 +98,7 @@ export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log,
 
   async function poll(signal: AbortSignal): Promise<void> {
     void intake?.add(await ask(POLL_SECONDS, { signal, ms: POLL_SECONDS * 1_000 + GRACE_MS }));
-    const enough = new AbortController();
-    const end = () => enough.abort();
-    signal.addEventListener("abort", end);
-    await Promise.race([intake?.idle(), clock.sleep(signal.aborted ? 0 : LOOK_MS, enough.signal)]);
-    signal.removeEventListener("abort", end);
-    end();
+    await within(clock, LOOK_MS, Promise.resolve(intake?.idle()), signal);
   }
 
   async function ask(timeout: number, limits: { signal?: AbortSignal; ms?: number }): Promise<Update[]> {

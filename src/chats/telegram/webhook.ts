@@ -1,9 +1,11 @@
 // Telegram's posts to us. Whoever does not know the secret learns nothing; a post is answered with 200 once it is taken, and
 // brought again by Telegram until then.
+
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Update } from "grammy/types";
 import { ConfigError } from "../../core/errors.ts";
 import type { Clock } from "../../core/ports.ts";
+import { within } from "../../core/wait.ts";
 import type { Receive } from "../shared/channel.ts";
 
 const HEADER = "x-telegram-bot-api-secret-token";
@@ -26,10 +28,7 @@ export function hookOf(
       return refused(401, "The secret is wrong.");
     const update = updateOf(raw);
     if (!update) return refused(400, "This is no update.");
-    const enough = new AbortController();
-    const late = clock.sleep(PATIENCE_MS, enough.signal).then(() => false);
-    const taken = await Promise.race([take(update), late]);
-    enough.abort();
+    const taken = await within(clock, PATIENCE_MS, take(update));
     return taken ? { status: 200, body: {} } : refused(503, "Not taken yet; bring it again.");
   };
 }

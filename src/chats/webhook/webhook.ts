@@ -2,6 +2,7 @@
 //
 // A signature is `sha256=<hex HMAC of "<timestamp>.<raw body>">` in X-Hermes-Signature, the time in seconds in
 // X-Hermes-Timestamp. Older or newer than five minutes, or seen before: refused.
+
 import { createHmac, timingSafeEqual } from "node:crypto";
 import * as z from "zod";
 import {
@@ -15,6 +16,7 @@ import {
 } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log } from "../../core/ports.ts";
+import { linked } from "../../core/wait.ts";
 import type { Receive } from "../shared/channel.ts";
 
 type Options = {
@@ -111,12 +113,9 @@ export function createWebhook({ secret, url, clock, log }: Options): WebhookChat
       "X-Hermes-Signature": sign(timestamp, body),
       "Idempotency-Key": key,
     };
-    const timeout = new AbortController();
-    const stop = () => timeout.abort();
-    const timer = setTimeout(stop, SEND_MS);
-    signal.addEventListener("abort", stop);
+    const cut = linked([signal], { clock, ms: SEND_MS });
     try {
-      const answer = await fetch(url, { method: "POST", headers, body, redirect: "error", signal: timeout.signal });
+      const answer = await fetch(url, { method: "POST", headers, body, redirect: "error", signal: cut.signal });
       await answer.body?.cancel();
       error = answer.ok ? "" : `it answers ${answer.status}`;
       if (answer.ok) return;
@@ -129,8 +128,7 @@ export function createWebhook({ secret, url, clock, log }: Options): WebhookChat
       // Its Idempotency-Key lets the receiver know a second copy.
       throw new SendFault("unknown", `the webhook did not answer: ${error}`);
     } finally {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", stop);
+      cut.release();
     }
   }
 

@@ -1,8 +1,10 @@
 // hermes run "prompt": one turn, its answer on stdout, everything else on stderr.
+
 import { followTurn } from "../../conversation/follow-turn.ts";
 import { Refusal } from "../../core/errors.ts";
 import type { Runtime, Update } from "../../core/runtime.ts";
 import type { Image, Unattended } from "../../core/session.ts";
+import { onAbort } from "../../core/wait.ts";
 import { clean, withoutControls } from "./clean.ts";
 import { decidedLine, linePen } from "./plain.ts";
 import { createTeller } from "./updates.ts";
@@ -47,8 +49,7 @@ export async function runOnce(options: RunTurnOptions): Promise<number> {
   });
   const turn = receipt.id;
   const abort = () => void runtime.stop({ session, turn, scope: "tree" }).catch((error: unknown) => err(String(error)));
-  stop.addEventListener("abort", abort);
-  if (stop.aborted) abort();
+  const release = onAbort(stop, abort);
   const show = json
     ? (update: Update) => options.out(`${jsonOf(eventOf(update, turn))}\n`)
     : createTeller(linePen(out, (line) => (quiet ? undefined : err(line))));
@@ -65,7 +66,7 @@ export async function runOnce(options: RunTurnOptions): Promise<number> {
     throw new Refusal("closed", "The turn goes on without us.");
   } finally {
     over.abort();
-    stop.removeEventListener("abort", abort);
+    release();
   }
 }
 
