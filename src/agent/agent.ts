@@ -1,5 +1,5 @@
 // Effects to their executors, one file each.
-import type { Channel, Clock, Log, Memory, Model, Perform, Random, Tool } from "../core/ports.ts";
+import type { Ambient, Channel, Memory, Model, Perform, Random, Tool } from "../core/ports.ts";
 import type { Effect } from "../core/session.ts";
 import type { Transcript } from "../core/transcript.ts";
 import { act } from "./act.ts";
@@ -10,7 +10,7 @@ import { deliver } from "./deliver.ts";
 import { remember } from "./remember.ts";
 import { think } from "./think.ts";
 
-export type Agent = {
+export type Agent = Ambient & {
   /** The first is asked first; the others when it fails. */
   models: readonly Model[];
   /** Another model by its name, for those who ask for one. */
@@ -24,9 +24,7 @@ export type Agent = {
   redact?(text: string): string;
   channel: Channel | null;
   memory: Memory | null;
-  clock: Clock;
   random: Random;
-  log: Log;
 };
 
 export function createPerform(agent: Agent): Perform {

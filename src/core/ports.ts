@@ -29,6 +29,9 @@ export type Random = () => number;
 
 export type Log = (level: "debug" | "info" | "warn" | "error", event: string, fields?: Record<string, unknown>) => void;
 
+/** What almost every part takes from the machine it runs on. */
+export type Ambient = { clock: Clock; log: Log };
+
 // ── Model ─────────────────────────────────────────────────────────────────────────────────────────────
 
 export type ModelRequest = {

@@ -7,7 +7,7 @@
 // E4  A result is never dropped because the store is in trouble; an input that cannot be stored is
 //     refused by name, and nothing of it stays.                                                      (I1, I23)
 import { messageOf, Refusal, StoreFault } from "../core/errors.ts";
-import type { Clock, EffectContext, Log, Perform } from "../core/ports.ts";
+import type { Ambient, EffectContext, Perform } from "../core/ports.ts";
 import { type Effect, type Entry, type Event, fresh, type Rules, type Session } from "../core/session.ts";
 import type { Commit, CommitVerdict, Store } from "../core/store.ts";
 import { emptyTranscript, extend, type Transcript } from "../core/transcript.ts";
@@ -35,10 +35,8 @@ export type EngineLimits = {
 };
 
 export type Observe = (session: string, entries: readonly Entry[]) => void;
-export type World = {
+export type World = Ambient & {
   store: Omit<Store, "check" | "close">;
-  clock: Clock;
-  log: Log;
   perform: Perform;
   limits: EngineLimits;
   rules: Rules;

@@ -1,7 +1,7 @@
 // The queue of calls to one provider: one at a time, each with a time limit. A provider that keeps failing is suspended
 // for a while, so that it delays nobody.
 import { messageOf } from "../core/errors.ts";
-import type { Clock, Log } from "../core/ports.ts";
+import type { Ambient } from "../core/ports.ts";
 import { backoff, onAbort, within } from "../core/wait.ts";
 
 export type LaneHealth = {
@@ -37,10 +37,8 @@ export type Lane = {
   close(): void;
 };
 
-type Options = {
+type Options = Ambient & {
   name: string;
-  clock: Clock;
-  log: Log;
   redact(text: string): string;
   limitMs: number;
   /** Called when a call is over. */

@@ -3,7 +3,7 @@
 // Here each call waits in the queue of its provider, with a time limit.
 import { createBounded } from "../core/bounded.ts";
 import { messageOf } from "../core/errors.ts";
-import type { Clock, Log, Memory, Remembered, Tool } from "../core/ports.ts";
+import type { Ambient, Memory, Remembered, Tool } from "../core/ports.ts";
 import { isChild, rootOf } from "../core/session-key.ts";
 import type { Message } from "../core/transcript.ts";
 import { cleaned, cut, joined, type MemoryPart, withoutRecalled } from "./fence.ts";
@@ -15,10 +15,8 @@ import { parentTurnOf, scopeOf } from "./scope.ts";
 import { createTools } from "./tools.ts";
 import { isTrivial } from "./trivial.ts";
 
-type Options = {
+type Options = Ambient & {
   providers: readonly MemoryProvider[];
-  clock: Clock;
-  log: Log;
   redact(text: string): string;
   /** Who began this turn, if known: a tool call and a child do not say. */
   byOf?(turn: string): Promise<string | undefined>;

@@ -1,7 +1,7 @@
 // Opens the configured memories as one.
 import { join } from "node:path";
 import { ConfigError } from "../core/errors.ts";
-import type { Clock, Log, ToolResult } from "../core/ports.ts";
+import type { Ambient, ToolResult } from "../core/ports.ts";
 import type { Journal, Search } from "../core/store.ts";
 import { createFilesMemory } from "./files.ts";
 import { createHttpMemory } from "./http.ts";
@@ -28,7 +28,7 @@ export type MemorySettings = {
   };
 };
 
-type Options = {
+type Options = Ambient & {
   settings: MemorySettings;
   /** HERMES_HOME */
   home: string;
@@ -38,8 +38,6 @@ type Options = {
   callMcp(server: string, tool: string, args: Record<string, unknown>, signal: AbortSignal): Promise<ToolResult>;
   /** The session on whose behalf this one works; null if it is its own. */
   originOf?(session: string): Promise<string | null>;
-  clock: Clock;
-  log: Log;
   redact(text: string): string;
 };
 

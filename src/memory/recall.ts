@@ -2,7 +2,7 @@
 // conversation.
 import { createBounded } from "../core/bounded.ts";
 import { messageOf } from "../core/errors.ts";
-import type { Clock, Log } from "../core/ports.ts";
+import type { Ambient } from "../core/ports.ts";
 import { within } from "../core/wait.ts";
 import { cleaned, joined, recalledBlock } from "./fence.ts";
 import type { Member } from "./member.ts";
@@ -13,11 +13,9 @@ import { isTrivial } from "./trivial.ts";
 export type RecallScope = { session: string; by?: string | undefined };
 export type WhoseOf = (about: RecallScope) => Promise<Whose>;
 
-type Options = {
+type Options = Ambient & {
   members: readonly Member[];
   whoseOf: WhoseOf;
-  clock: Clock;
-  log: Log;
   redact(text: string): string;
   recallMs: number;
 };

@@ -3,16 +3,14 @@
 import { createHash, randomUUID } from "node:crypto";
 import * as z from "zod";
 import type { Job, JobRefused, Jobs } from "../core/jobs.ts";
-import type { Clock, Log } from "../core/ports.ts";
+import type { Ambient } from "../core/ports.ts";
 import { jobSession } from "../core/session-key.ts";
 import type { Notes } from "../core/store.ts";
 import { type JobContext, jobFrom, jobShape, refused } from "./job.ts";
 import { nextSlot } from "./slots.ts";
 
-export type JobsOptions = {
+export type JobsOptions = Ambient & {
   notes: Notes;
-  clock: Clock;
-  log: Log;
   /** What jobs that do not say it themselves have said to an approval. */
   unattended?: JobContext["unattended"];
   /** Whether answers can be delivered to this session. */

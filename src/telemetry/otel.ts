@@ -2,23 +2,22 @@
 // exporter and its dependencies are 9 packages and 17 MB for one POST. If the collector fails, only spans are lost.
 import { createHash } from "node:crypto";
 import { messageOf } from "../core/errors.ts";
-import type { Clock, Log } from "../core/ports.ts";
+import type { Ambient } from "../core/ports.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Entry } from "../core/session.ts";
 import { within } from "../core/wait.ts";
 import { openPost, type Post } from "../platform/post.ts";
 import { type Span, spansOf, type Telling } from "./spans.ts";
 
-type Options = Telling & {
-  runtime: Pick<Runtime, "turn">;
-  /** The base address of the collector, or the full address of its traces. */
-  endpoint: string;
-  headers: Readonly<Record<string, string>>;
-  version: string;
-  clock: Clock;
-  log: Log;
-  post?: Post;
-};
+type Options = Telling &
+  Ambient & {
+    runtime: Pick<Runtime, "turn">;
+    /** The base address of the collector, or the full address of its traces. */
+    endpoint: string;
+    headers: Readonly<Record<string, string>>;
+    version: string;
+    post?: Post;
+  };
 export type Telemetry = {
   observe(session: string, entries: readonly Entry[]): void;
   /** Sends the waiting spans, for at most `ms`. */

@@ -5,7 +5,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { ConfigError, messageOf, Refusal, type RefusalCode } from "../core/errors.ts";
 import type { RunningJobs } from "../core/jobs.ts";
-import type { Clock, Log, Tool, ToolCall } from "../core/ports.ts";
+import type { Ambient, Tool, ToolCall } from "../core/ports.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Unattended } from "../core/session.ts";
 import { isTerminal, parseKey, rootOf, TERMINAL } from "../core/session-key.ts";
@@ -33,7 +33,7 @@ import { createSnapshots, type Snapshots } from "./snapshots/snapshots.ts";
 import { createTodo } from "./todo.ts";
 import { createWebTool } from "./web/fetch.ts";
 
-export type ToolboxOptions = {
+export type ToolboxOptions = Ambient & {
   /** HERMES_HOME */
   home: string;
   workspace: string;
@@ -68,8 +68,6 @@ export type ToolboxOptions = {
   /** Likewise. */
   jobs(): RunningJobs;
   skills: Parameters<typeof createSkillView>[0];
-  clock: Clock;
-  log: Log;
 };
 
 export type Toolbox = {

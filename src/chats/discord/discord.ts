@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { GatewayDispatchEvents } from "discord-api-types/v10";
 import { z } from "zod";
 import type { Button, Chat, ChatHealth, InboundHandler, OutboundMessage, Place } from "../../core/chat.ts";
-import type { Clock, Log, Random } from "../../core/ports.ts";
+import type { Ambient, Random } from "../../core/ports.ts";
 import { openCalls } from "../shared/calls.ts";
 import { openLanes } from "../shared/lanes.ts";
 import { openAnswers } from "./answers.ts";
@@ -13,13 +13,11 @@ import { openGateway } from "./gateway.ts";
 import { openIntake } from "./intake.ts";
 import { discordMarkdown, LONGEST } from "./markdown.ts";
 
-type Options = {
+type Options = Ambient & {
   token: string;
   apiRoot?: string | undefined;
   /** Without it, messages from before the start are not fetched. */
   cursors?: CursorStore;
-  clock: Clock;
-  log: Log;
   random: Random;
 };
 type DiscordSubscription = { stop(): Promise<void>; close(): Promise<void> };

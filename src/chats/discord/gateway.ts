@@ -18,17 +18,15 @@ import {
 } from "discord-api-types/v10";
 import { z } from "zod";
 import { messageOf } from "../../core/errors.ts";
-import type { Clock, Log, Random } from "../../core/ports.ts";
+import type { Ambient, Random } from "../../core/ports.ts";
 import { onAbort, within } from "../../core/wait.ts";
 import { type ChatConnection, type End, keepConnected } from "../shared/reconnect.ts";
 import { type DiscordApi, faultOf, isUnauthorized } from "./api.ts";
 
-type Options = {
+type Options = Ambient & {
   token: string;
   api: DiscordApi;
-  clock: Clock;
   random: Random;
-  log: Log;
   /** A new session: Discord sends nothing that was said before it. */
   ready(data: GatewayReadyDispatchData): void;
   dispatch(event: GatewayDispatchPayload): void;

@@ -13,7 +13,7 @@ import {
 } from "discord-api-types/v10";
 import { z } from "zod";
 import type { InboundHandler, Place } from "../../core/chat.ts";
-import type { Clock, Log } from "../../core/ports.ts";
+import type { Ambient } from "../../core/ports.ts";
 import type { ApiCalls } from "../shared/calls.ts";
 import type { Lanes } from "../shared/lanes.ts";
 import { recent } from "../shared/recent.ts";
@@ -44,13 +44,11 @@ const MOST_PAGES_AT_START = 5;
 /** Discord allows 50 calls a second, and what we say needs some of them. */
 const FETCH_EVERY_MS = 40;
 
-type Options = {
+type Options = Ambient & {
   api: DiscordApi;
   calls: ApiCalls;
   lanes: Lanes;
   cursors: Cursors;
-  clock: Clock;
-  log: Log;
   handler: InboundHandler;
 };
 

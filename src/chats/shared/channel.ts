@@ -2,7 +2,7 @@
 
 import * as z from "zod";
 import type { Chat } from "../../core/chat.ts";
-import type { Clock, Log, Random } from "../../core/ports.ts";
+import type { Ambient, Random } from "../../core/ports.ts";
 import { MODES } from "../../core/session.ts";
 import type { Notes } from "../../core/store.ts";
 import { ids, oneOf, webAddress } from "../../platform/setting-kinds.ts";
@@ -23,9 +23,7 @@ export type ChatChannel<Settings extends z.ZodType = z.ZodType> = {
   open(settings: z.output<Settings>, world: ChannelWorld): Promise<Chat>;
 };
 
-type ChannelWorld = {
-  clock: Clock;
-  log: Log;
+type ChannelWorld = Ambient & {
   random: Random;
   notes: Notes;
   /** For a platform that posts to us: what answers its requests to `/channels/<name>`. */

@@ -1,6 +1,6 @@
 // A connection that is made again whenever it is over, with growing pauses, until it is no longer wanted.
 import { ConfigError, messageOf } from "../../core/errors.ts";
-import type { Clock, Log, Random } from "../../core/ports.ts";
+import type { Ambient, Random } from "../../core/ports.ts";
 import { pause } from "./pause.ts";
 
 export type ChatConnection = {
@@ -12,11 +12,9 @@ export type ChatConnection = {
 /** Why a connection is over. `final`: to try again soon would change nothing. */
 export type End = { why: string; final: boolean };
 
-type Options = {
+type Options = Ambient & {
   platform: string;
-  clock: Clock;
   random: Random;
-  log: Log;
   /** One connection, until it is over or the signal says so. It calls `onState` whenever it is connected, or no longer. */
   connect(onState: (connected: boolean) => void, signal: AbortSignal): Promise<End>;
   /** `error` is empty while it is connected, and when it is not wanted. */

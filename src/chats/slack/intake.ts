@@ -3,7 +3,7 @@
 
 import type { InboundHandler, InboundMessage, Person, Place } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
-import type { Clock, Log } from "../../core/ports.ts";
+import type { Ambient } from "../../core/ports.ts";
 import { within } from "../../core/wait.ts";
 import type { ApiCalls } from "../shared/calls.ts";
 import type { Lanes } from "../shared/lanes.ts";
@@ -29,14 +29,12 @@ import {
 } from "./inbound.ts";
 import type { Envelope } from "./socket.ts";
 
-type Options = {
+type Options = Ambient & {
   token: string;
   apiRoot: string;
   api: SlackApi;
   calls: ApiCalls;
   lanes: Lanes;
-  clock: Clock;
-  log: Log;
   handler: InboundHandler;
   me(): SlackBot;
 };

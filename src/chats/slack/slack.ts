@@ -1,7 +1,7 @@
 // Slack: Socket Mode brings what people say, the Web API takes what we say.
 import { z } from "zod";
 import type { Button, Chat, ChatHealth, InboundHandler, OutboundMessage, Place } from "../../core/chat.ts";
-import type { Clock, Log, Random } from "../../core/ports.ts";
+import type { Ambient, Random } from "../../core/ports.ts";
 import { openCalls } from "../shared/calls.ts";
 import { openLanes } from "../shared/lanes.ts";
 import { faultOf, openApi, reasonOf } from "./api.ts";
@@ -10,12 +10,10 @@ import { openIntake } from "./intake.ts";
 import { sections, slackMrkdwn } from "./mrkdwn.ts";
 import { openSocket } from "./socket.ts";
 
-type Options = {
+type Options = Ambient & {
   botToken: string;
   appToken: string;
   apiRoot?: string | undefined;
-  clock: Clock;
-  log: Log;
   random: Random;
 };
 type SlackSubscription = { sent(channel: string, ts: string): void; stop(): Promise<void>; close(): Promise<void> };

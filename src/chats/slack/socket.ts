@@ -2,7 +2,7 @@
 // that fails it throws where nobody can catch it, and the process ends.
 
 import type { Socket } from "node:net";
-import type { Clock, Log, Random } from "../../core/ports.ts";
+import type { Ambient, Random } from "../../core/ports.ts";
 import { after, onAbort, within } from "../../core/wait.ts";
 import type { ApiCalls } from "../shared/calls.ts";
 import { type ChatConnection, type End, keepConnected } from "../shared/reconnect.ts";
@@ -11,13 +11,11 @@ import { faultOf, fetchFor, onceAt, quiet, REFUSED, reasonOf } from "./api.ts";
 /** Something that Slack wants acknowledged. */
 export type Envelope = { type: string; body: unknown; ack(): Promise<void> };
 
-type Options = {
+type Options = Ambient & {
   appToken: string;
   apiRoot: string;
   calls: ApiCalls;
-  clock: Clock;
   random: Random;
-  log: Log;
   /** Done once before the first connection; throws what Slack's library throws. */
   introduce(signal: AbortSignal): Promise<void>;
   onEnvelope(envelope: Envelope): void;

@@ -3,7 +3,7 @@
 import type { Update } from "grammy/types";
 import type { InboundHandler, InboundMessage, Place } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
-import type { Clock, Log, Random } from "../../core/ports.ts";
+import type { Ambient, Random } from "../../core/ports.ts";
 import { openLanes } from "../shared/lanes.ts";
 import { recent } from "../shared/recent.ts";
 import { albumOf, eventOf, joined, type TelegramEvent, type UpdateReader } from "./inbound.ts";
@@ -19,9 +19,7 @@ export type Intake = {
   stop(): Promise<void>;
 };
 
-type Options = {
-  clock: Clock;
-  log: Log;
+type Options = Ambient & {
   random: Random;
   handler: InboundHandler;
   reader: UpdateReader;

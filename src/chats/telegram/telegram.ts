@@ -11,7 +11,7 @@ import {
   SendFault,
 } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
-import type { Clock, Log, Random } from "../../core/ports.ts";
+import type { Ambient, Random } from "../../core/ports.ts";
 import { within } from "../../core/wait.ts";
 import type { Receive } from "../shared/channel.ts";
 import { type End, keepConnected } from "../shared/reconnect.ts";
@@ -21,13 +21,11 @@ import type { UpdateReader } from "./inbound.ts";
 import { createIntake, type Intake } from "./intake.ts";
 import { hookOf } from "./webhook.ts";
 
-export type TelegramOptions = {
+export type TelegramOptions = Ambient & {
   token: string;
   apiRoot?: string | undefined;
   /** Telegram comes to us, at `url`, instead of being asked. */
   webhook?: Webhook | undefined;
-  clock: Clock;
-  log: Log;
   random: Random;
 };
 /** `listen` is given what answers the posts to `url`; no port is opened here. */

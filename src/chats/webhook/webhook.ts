@@ -15,16 +15,14 @@ import {
   SendFault,
 } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
-import type { Clock, Log } from "../../core/ports.ts";
+import type { Ambient } from "../../core/ports.ts";
 import { linked } from "../../core/wait.ts";
 import type { Receive } from "../shared/channel.ts";
 
-type Options = {
+type Options = Ambient & {
   secret: string;
   /** Where answers go; without it they can only be read over the API. */
   url: string | undefined;
-  clock: Clock;
-  log: Log;
 };
 export type WebhookChat = Chat & {
   /** One request, as it came. */

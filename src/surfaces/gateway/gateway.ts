@@ -3,7 +3,7 @@
 
 import type { Chat } from "../../core/chat.ts";
 import { ConfigError, messageOf } from "../../core/errors.ts";
-import type { Channel, Clock, Log } from "../../core/ports.ts";
+import type { Ambient, Channel } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Entry, Mode, Unattended } from "../../core/session.ts";
 import { BACKGROUND } from "../../core/session-key.ts";
@@ -17,11 +17,9 @@ import { createShow } from "./progress.ts";
 import { createQuestions } from "./questions.ts";
 import { createSessions } from "./sessions.ts";
 
-export type GatewayOptions = {
+export type GatewayOptions = Ambient & {
   runtime: Runtime;
   chats: readonly Chat[];
-  clock: Clock;
-  log: Log;
   newKey(): string;
   randomBytes(count: number): Uint8Array;
   lists(platform: string): Lists;

@@ -3,18 +3,16 @@
 
 import { type Chat, type Place, SendFault } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
-import type { Channel, Clock, Log } from "../../core/ports.ts";
+import type { Ambient, Channel } from "../../core/ports.ts";
 import { type ChatKey, parseKey } from "../../core/session-key.ts";
 import type { Notes } from "../../core/store.ts";
 import { backoff } from "../../core/wait.ts";
 import { asRecord } from "./access.ts";
 import { splitMarkdown } from "./split.ts";
 
-type Options = {
+type Options = Ambient & {
   chats: ReadonlyMap<string, Chat>;
   notes: Notes;
-  clock: Clock;
-  log: Log;
 };
 /** Of one reply: so many parts have arrived; `trying`: the next one may have. */
 type Progress = { done: number; trying: boolean };

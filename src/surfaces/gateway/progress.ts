@@ -3,7 +3,7 @@
 import { followTurn } from "../../conversation/follow-turn.ts";
 import type { Chat, Place } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
-import type { Clock, Log } from "../../core/ports.ts";
+import type { Ambient } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Entry, InputKind, RecoveryKind } from "../../core/session.ts";
 import type { Notes } from "../../core/store.ts";
@@ -13,14 +13,12 @@ import { routeFor } from "./outbox.ts";
 import { createView, liveName, type ProgressView } from "./progress-message.ts";
 import type { Questions } from "./questions.ts";
 
-type Options = {
+type Options = Ambient & {
   runtime: Runtime;
   chats: ReadonlyMap<string, Chat>;
   notes: Notes;
   questions: Questions;
   tell: Tell;
-  clock: Clock;
-  log: Log;
   /** Which tool calls are shown. */
   progress: "off" | "new" | "all" | "verbose";
 };

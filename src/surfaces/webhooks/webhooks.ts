@@ -3,7 +3,7 @@
 //
 // A line is what one target is to hear of one session: in order, the next one only when this one is told or given up.
 import { messageOf } from "../../core/errors.ts";
-import type { Clock, Log, Random } from "../../core/ports.ts";
+import type { Ambient, Random } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Entry } from "../../core/session.ts";
 import type { Announcement } from "../../core/store.ts";
@@ -11,12 +11,10 @@ import { within } from "../../core/wait.ts";
 import { openPost, type Post } from "../../platform/post.ts";
 import { backoff, type DeliveryVerdict, letterOf, verdictOf } from "./payload.ts";
 
-type Options = {
+type Options = Ambient & {
   runtime: Pick<Runtime, "announcements" | "run">;
   targets: readonly { url: string; secret: string }[];
-  clock: Clock;
   random: Random;
-  log: Log;
   post?: Post;
 };
 export type Webhooks = {

@@ -1,5 +1,5 @@
 // All routes over one runtime, served.
-import type { Clock, Log, ToolSpec } from "../../../core/ports.ts";
+import type { Ambient, ToolSpec } from "../../../core/ports.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Entry } from "../../../core/session.ts";
 import { completionRoutes } from "../openai/completions.ts";
@@ -13,10 +13,8 @@ import { openApi } from "./openapi.ts";
 import type { Api, ApiSettings, Route } from "./route.ts";
 import { serve } from "./server.ts";
 
-export type ApiOptions = {
+export type ApiOptions = Ambient & {
   runtime: Runtime;
-  clock: Clock;
-  log: Log;
   newKey(): string;
   tools(): readonly ToolSpec[];
   vitals: Vitals;

@@ -3,17 +3,15 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type * as z from "zod";
 import { Refusal, type RefusalCode, StoreFault } from "../../../core/errors.ts";
-import type { Clock, Log, ToolSpec } from "../../../core/ports.ts";
+import type { Ambient, ToolSpec } from "../../../core/ports.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Mode, Unattended } from "../../../core/session.ts";
 import { type Problem, problem } from "./problem.ts";
 import { type SseFrame, stream } from "./sse.ts";
 
 /** What the handlers work with. */
-export type Api = {
+export type Api = Ambient & {
   runtime: Runtime;
-  clock: Clock;
-  log: Log;
   /** Unique: the same one again is the same input. */
   newKey(): string;
   tools(): readonly ToolSpec[];
