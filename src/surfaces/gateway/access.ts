@@ -1,8 +1,9 @@
 // Who may talk: nobody by default. An id on the platform's list may talk everywhere; one who paired, in the private chat where
 // they did. Strangers get one short refusal, and nothing of theirs goes any further.
+
 import type { Person, Place } from "../../core/chat.ts";
-import type { Clock } from "../../core/ports.ts";
 import type { Notes } from "../../core/store.ts";
+import type { GatewayOptions } from "./gateway.ts";
 
 /** `*` in `allowed`: whoever the platform lets through. */
 export type Lists = { allowed: readonly string[]; admins: readonly string[] };
@@ -18,13 +19,9 @@ const LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
 const LENGTH = 8;
 const MOST_CODES = 20;
 
-export function createAccess(options: {
-  lists(platform: string): Lists;
-  notes: Notes;
-  clock: Clock;
-  /** Bytes that nobody can guess. */
-  randomBytes(count: number): Uint8Array;
-}) {
+type Options = Pick<GatewayOptions, "lists" | "clock" | "randomBytes"> & { notes: Notes };
+
+export function createAccess(options: Options) {
   const { lists, notes, clock, randomBytes } = options;
 
   const isListed = (platform: string, from: Person) => {

@@ -1,15 +1,15 @@
 // What a chat does for the slash commands of conversation/commands.
+
 import type { ChatContext, CommandResult, ListedSession } from "../../conversation/commands/command.ts";
 import { CHAT_COMMANDS, findCommand, runCommand, type Typed } from "../../conversation/commands/commands.ts";
 import { modeNamed } from "../../conversation/modes.ts";
 import { spentIn } from "../../conversation/spent.ts";
 import type { Person } from "../../core/chat.ts";
-import type { Clock } from "../../core/ports.ts";
-import type { Runtime } from "../../core/runtime.ts";
-import type { Mode, Unattended } from "../../core/session.ts";
+import type { Mode } from "../../core/session.ts";
 import { BACKGROUND, backgroundSession, generation, generationOf, laterGenerations } from "../../core/session-key.ts";
 import type { Notes } from "../../core/store.ts";
 import { type Access, asRecord, personOf } from "./access.ts";
+import type { GatewayOptions } from "./gateway.ts";
 import type { Questions } from "./questions.ts";
 import type { PlaceSessions } from "./sessions.ts";
 
@@ -39,22 +39,17 @@ const MOST_LISTED = 20;
 const MOST_TASKS = 200;
 const LONGEST_DRAFT = 200;
 
-export function createCommands(options: {
-  runtime: Runtime;
+type Given = "runtime" | "clock" | "busyMode" | "unattended" | "models" | "skills" | "left";
+type Options = Pick<GatewayOptions, Given> & {
   notes: Notes;
-  clock: Clock;
   access: Access;
   sessions: PlaceSessions;
   questions: Questions;
-  busyMode(platform: string): Mode;
-  unattended(platform: string): Unattended | undefined;
-  models(): readonly string[];
-  skills(): Promise<string>;
-  /** Somebody leaves that conversation for a new one. */
-  left(session: string, by: string): void;
   /** Says what will happen. */
   restart(): Promise<string>;
-}): Commands {
+};
+
+export function createCommands(options: Options): Commands {
   const { runtime, notes, clock, access, sessions, questions, busyMode, models, skills, restart } = options;
 
   const modeOf = async (key: string, platform: string): Promise<Mode> =>

@@ -21,20 +21,24 @@ export type GatewayOptions = Ambient & {
   runtime: Runtime;
   chats: readonly Chat[];
   newKey(): string;
+  /** Bytes that nobody can guess. */
   randomBytes(count: number): Uint8Array;
   lists(platform: string): Lists;
+  /** Who decides on approvals: whoever is asked, or admins only. */
   approvers: "asker" | "admins";
   busyMode(platform: string): Mode;
-  /** How approvals are decided on a platform where nobody can be asked. */
+  /** How approvals are decided on a platform where nobody can be asked. Undefined: whoever talks there is asked. */
   unattended(platform: string): Unattended | undefined;
   models(): readonly string[];
   /** What can be looked up, for a person. */
   skills(): Promise<string>;
   /** Somebody leaves that conversation for a new one. */
   left(session: string, by: string): void;
+  /** Which tool calls are shown. */
   progress: "off" | "new" | "all" | "verbose";
   /** Where attachments are kept. */
   files: string;
+  /** Groups where all share one session. */
   sharedGroups: boolean;
   /** Somebody wants us to start again. False: somebody did already. */
   requestRestart(asked: { turn: string | null }): boolean;
@@ -67,56 +71,28 @@ const MOST_FORGOTTEN = 1_000;
 const NOTICE_MS = 5_000;
 
 export function createGateway(options: GatewayOptions): Gateway {
-  const { runtime, clock, log, newKey, busyMode, requestRestart } = options;
+  const { runtime, clock, log, newKey, requestRestart } = options;
   const { notes } = runtime;
   const chats = new Map(options.chats.map((chat) => [chat.platform, chat]));
-  const access = createAccess({ lists: options.lists, notes, clock, randomBytes: options.randomBytes });
+  const access = createAccess({ ...options, notes });
   const sessions = createSessions(notes);
-  const tell = createTell({ clock, log });
-  const questions = createQuestions({
-    runtime,
-    notes,
-    access,
-    tell,
-    clock,
-    log,
-    newKey,
-    approvers: options.approvers,
-  });
-  const show = createShow({ runtime, chats, notes, questions, tell, clock, log, progress: options.progress });
+  const tell = createTell(options);
+  const questions = createQuestions({ ...options, notes, access, tell });
+  const show = createShow({ ...options, chats, notes, questions, tell });
   const outbox = createOutbox({ chats, notes, clock, log });
   const commands = createCommands({
-    runtime,
+    ...options,
     notes,
-    clock,
     access,
     sessions,
     questions,
-    busyMode,
-    unattended: options.unattended,
-    models: options.models,
-    skills: options.skills,
-    left: options.left,
     restart: async () => {
       const { turns } = await runtime.load();
       if (!requestRestart({ turn: null })) return "⏳ A restart is already under way.";
       return turns ? `⏳ Draining ${turns} active agent(s) before restart...` : "♻️ Restarting gateway...";
     },
   });
-  const talk = createTalk({
-    runtime,
-    access,
-    sessions,
-    questions,
-    commands,
-    tell,
-    notes,
-    clock,
-    newKey,
-    files: options.files,
-    sharedGroups: options.sharedGroups,
-    unattended: options.unattended,
-  });
+  const talk = createTalk({ ...options, notes, access, sessions, questions, commands, tell });
 
   return {
     access,

@@ -8,35 +8,25 @@ import { modeNamed, takenText } from "../../conversation/modes.ts";
 import { createBounded } from "../../core/bounded.ts";
 import type { Chat, InboundHandler, InboundMessage, Place } from "../../core/chat.ts";
 import { Refusal } from "../../core/errors.ts";
-import type { Clock } from "../../core/ports.ts";
-import type { Runtime } from "../../core/runtime.ts";
-import type { Applied, Image, Mode, Task, Unattended } from "../../core/session.ts";
+import type { Applied, Image, Mode, Task } from "../../core/session.ts";
 import { chatSession } from "../../core/session-key.ts";
 import type { Notes } from "../../core/store.ts";
 import { sessionDir } from "../../platform/session-dirs.ts";
 import { type Access, asRecord, personOf } from "./access.ts";
 import { keepAttachments } from "./attachments.ts";
 import type { Commands } from "./commands.ts";
+import type { GatewayOptions } from "./gateway.ts";
 import type { Tell } from "./notices.ts";
 import type { QuestionDecision, Questions } from "./questions.ts";
 import type { PlaceSessions } from "./sessions.ts";
 
-export type InboundOptions = {
-  runtime: Runtime;
+type Options = Pick<GatewayOptions, "runtime" | "clock" | "newKey" | "files" | "sharedGroups" | "unattended"> & {
   access: Access;
   sessions: PlaceSessions;
   questions: Questions;
   commands: Commands;
   tell: Tell;
   notes: Notes;
-  clock: Clock;
-  newKey(): string;
-  /** Where attachments are kept. */
-  files: string;
-  /** Groups where all share one session. */
-  sharedGroups: boolean;
-  /** How approvals are decided on a platform where nobody can be asked. Undefined: whoever talks there is asked. */
-  unattended(platform: string): Unattended | undefined;
 };
 
 const DRAINING = {
@@ -51,7 +41,7 @@ const MOST_ACKED = 1_000;
 const keyOf = ({ place, message }: Pick<InboundMessage, "place" | "message">) =>
   [place.chat, place.thread ?? "", message].join("/");
 
-export function createTalk(options: InboundOptions): (chat: Chat) => InboundHandler {
+export function createTalk(options: Options): (chat: Chat) => InboundHandler {
   const { runtime, access, sessions, questions, commands, tell, notes, clock, newKey } = options;
   const acked = createBounded<number>(MOST_ACKED);
 

@@ -1,26 +1,23 @@
 // What a chat sees of a turn while it runs: that we are at work, one message that is edited as tools run and words come, and
 // the questions it asks. Only a view: the answer itself goes through the outbox.
+
 import { followTurn } from "../../conversation/follow-turn.ts";
 import type { Chat, Place } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
-import type { Ambient } from "../../core/ports.ts";
-import type { Runtime } from "../../core/runtime.ts";
 import type { Entry, InputKind, RecoveryKind } from "../../core/session.ts";
 import type { Notes } from "../../core/store.ts";
 import { asRecord } from "./access.ts";
+import type { GatewayOptions } from "./gateway.ts";
 import type { Tell } from "./notices.ts";
 import { routeFor } from "./outbox.ts";
 import { createView, liveName, type ProgressView } from "./progress-message.ts";
 import type { Questions } from "./questions.ts";
 
-type Options = Ambient & {
-  runtime: Runtime;
+type Options = Pick<GatewayOptions, "runtime" | "clock" | "log" | "progress"> & {
   chats: ReadonlyMap<string, Chat>;
   notes: Notes;
   questions: Questions;
   tell: Tell;
-  /** Which tool calls are shown. */
-  progress: "off" | "new" | "all" | "verbose";
 };
 export type Show = {
   observe(session: string, entries: readonly Entry[]): void;

@@ -6,11 +6,11 @@ import { choiceAnswer, choiceIn } from "../../conversation/choice.ts";
 import { DECIDED } from "../../conversation/commands/answers.ts";
 import type { AskedQuestion, OpenQuestion } from "../../conversation/commands/command.ts";
 import type { Button, ButtonPress, Chat, Person, Place } from "../../core/chat.ts";
-import type { Clock, Log } from "../../core/ports.ts";
-import type { Answer, Runtime } from "../../core/runtime.ts";
+import type { Answer } from "../../core/runtime.ts";
 import type { Notes } from "../../core/store.ts";
 import { backoff } from "../../core/wait.ts";
 import { type Access, asRecord, personOf } from "./access.ts";
+import type { GatewayOptions } from "./gateway.ts";
 import type { Tell } from "./notices.ts";
 import { faultOf } from "./outbox.ts";
 import { splitMarkdown } from "./split.ts";
@@ -39,17 +39,13 @@ const MOST_PARTS = 10;
 const OUTCOME = 200;
 const WAIT_MS = { first: 1_000, most: 30_000 };
 
-export function createQuestions(options: {
-  runtime: Runtime;
+type Options = Pick<GatewayOptions, "runtime" | "clock" | "log" | "newKey" | "approvers"> & {
   notes: Notes;
   access: Access;
   tell: Tell;
-  clock: Clock;
-  log: Log;
-  newKey(): string;
-  /** Who decides on approvals: whoever is asked, or admins only. */
-  approvers: "asker" | "admins";
-}) {
+};
+
+export function createQuestions(options: Options) {
   const { runtime, notes, access, tell, clock, log, newKey, approvers } = options;
   const nameOf = (session: string, call: string) => `asked/${session}/${call}`;
   const showing = new Map<string, { over: AbortController; shown: Promise<unknown> }>();
