@@ -4,9 +4,9 @@
 import pkg from "../../package.json" with { type: "json" };
 import { createRemoteRuntime } from "../client/remote.ts";
 import { ConfigError, messageOf } from "../core/errors.ts";
+import type { Endpoint } from "../core/providers.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { TERMINAL } from "../core/session-key.ts";
-import type { Endpoint } from "../llm/endpoint.ts";
 import { listModels } from "../llm/model-list.ts";
 import { homeOf } from "../platform/home.ts";
 import { StoreInUse } from "../store/sqlite/file.ts";

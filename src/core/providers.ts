@@ -13,6 +13,20 @@ export type Format = keyof typeof FORMATS;
 const isFormat = (name: string): name is Format => Object.hasOwn(FORMATS, name);
 export const formats: readonly Format[] = Object.keys(FORMATS).filter(isFormat);
 
+/** A server and a model, as they were chosen. */
+export type Endpoint = {
+  provider: Format;
+  model: string;
+  baseUrl: string;
+  apiKey: string;
+  /** Tokens of input and output together. */
+  context: number;
+  /** That is a guess: the server may know better. */
+  guessed?: boolean;
+  /** For a person: what was chosen, and why. */
+  because: string;
+};
+
 export type Provider = {
   name: string;
   /** For a person who chooses. */

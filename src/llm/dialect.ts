@@ -1,5 +1,5 @@
 // Servers that speak the same format and yet do not take the same requests. By their published rules and their refusals.
-import type { Endpoint } from "./endpoint.ts";
+import type { Endpoint } from "../core/providers.ts";
 
 export type Dialect =
   /** Calls have ids of nine letters and digits, also its own ones; after a tool speaks the model, not the user. */

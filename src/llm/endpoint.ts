@@ -1,54 +1,6 @@
 // Which endpoint answers: chosen once, from what is configured, and said aloud.
 import { ConfigError } from "../core/errors.ts";
-import { FORMATS, type Format, VENDORS, type Vendor, vendorAt } from "../core/providers.ts";
-
-export type Endpoint = {
-  provider: Format;
-  model: string;
-  baseUrl: string;
-  apiKey: string;
-  /** Tokens of input and output together. */
-  context: number;
-  /** That is a guess: the server may know better. */
-  guessed?: boolean;
-  /** For a person: what was chosen, and why. */
-  because: string;
-};
-
-/** The part of the configuration that is about models. */
-export type ModelSettings = {
-  model: {
-    default?: string | undefined;
-    provider: Format | "auto";
-    base_url?: string | undefined;
-    api_key?: string | undefined;
-    context_length?: number | undefined;
-  };
-  /** By the name of the vendor. */
-  providers: Readonly<
-    Record<string, { readonly api_key?: string | undefined; readonly base_url?: string | undefined }>
-  >;
-  fallback_providers: readonly {
-    provider: Format | "auto";
-    model: string;
-    base_url?: string | undefined;
-    api_key?: string | undefined;
-    context_length?: number | undefined;
-  }[];
-};
-
-/** The primary endpoint, then the fallbacks in order. */
-export function chooseEndpoints(settings: ModelSettings): Endpoint[] {
-  const { model } = settings;
-  const primary = choose(settings, {
-    provider: model.provider,
-    model: model.default,
-    base_url: model.base_url,
-    api_key: model.api_key,
-    context_length: model.context_length,
-  });
-  return [primary, ...settings.fallback_providers.map((fallback) => choose(settings, fallback))];
-}
+import { type Endpoint, FORMATS, type Format, VENDORS, type Vendor, vendorAt } from "../core/providers.ts";
 
 type WantedEndpoint = {
   provider: Format | "auto";
@@ -57,6 +9,22 @@ type WantedEndpoint = {
   api_key?: string | undefined;
   context_length?: number | undefined;
 };
+
+/** The part of the configuration that is about models. */
+export type ModelSettings = {
+  model: Omit<WantedEndpoint, "model"> & { default?: string | undefined };
+  /** By the name of the vendor. */
+  providers: Readonly<
+    Record<string, { readonly api_key?: string | undefined; readonly base_url?: string | undefined }>
+  >;
+  fallback_providers: readonly WantedEndpoint[];
+};
+
+/** The primary endpoint, then the fallbacks in order. */
+export function chooseEndpoints(settings: ModelSettings): Endpoint[] {
+  const { model, fallback_providers } = settings;
+  return [{ ...model, model: model.default }, ...fallback_providers].map((wanted) => choose(settings, wanted));
+}
 
 function choose({ providers }: ModelSettings, wanted: WantedEndpoint): Endpoint {
   const made = (provider: Format, baseUrl: string, apiKey: string | undefined, model: string, because: string) => ({

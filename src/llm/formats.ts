@@ -1,9 +1,8 @@
 // What differs between the wire formats: the library that speaks it, loaded with the first call, and how its servers are asked for
 // their models.
 import type { LanguageModelV4 } from "@ai-sdk/provider";
-import type { Format } from "../core/providers.ts";
+import type { Endpoint, Format } from "../core/providers.ts";
 import { dialectOf } from "./dialect.ts";
-import type { Endpoint } from "./endpoint.ts";
 import { extras } from "./replay.ts";
 import { withoutUnledThinking } from "./thinking-budget.ts";
 

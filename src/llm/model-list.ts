@@ -1,9 +1,9 @@
 // The models that an endpoint offers, by its own word, with their windows and prices where it says them. One question,
 // bounded in time and size.
 import type { Fault, Offer } from "../core/ports.ts";
+import type { Endpoint } from "../core/providers.ts";
 import { textWithin } from "../platform/capped.ts";
 import { classify } from "./classify.ts";
-import type { Endpoint } from "./endpoint.ts";
 import { formatOf } from "./formats.ts";
 
 const LONGEST_LIST = 16_000_000;

@@ -1,9 +1,9 @@
 // The models of a configuration: those that are asked in turn, and any other that a turn asks for by name.
 import { createBounded } from "../core/bounded.ts";
 import type { Clock, Model } from "../core/ports.ts";
-import { formatAndModel } from "../core/providers.ts";
+import { type Endpoint, formatAndModel } from "../core/providers.ts";
 import { createDemoModel } from "./demo.ts";
-import { chooseEndpoints, type Endpoint, type ModelSettings } from "./endpoint.ts";
+import { chooseEndpoints, type ModelSettings } from "./endpoint.ts";
 import { createModel } from "./provider.ts";
 
 /** Models that were asked for by name, kept open. Whoever may call us names them: there must be an end. */

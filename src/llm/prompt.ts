@@ -8,10 +8,10 @@ import type {
   SharedV4ProviderOptions,
 } from "@ai-sdk/provider";
 import type { ModelRequest } from "../core/ports.ts";
+import type { Endpoint } from "../core/providers.ts";
 import type { Meta, Refused, Replay } from "../core/session.ts";
 import type { Message } from "../core/transcript.ts";
 import type { Dialect } from "./dialect.ts";
-import type { Endpoint } from "./endpoint.ts";
 import { trueType } from "./image-type.ts";
 import { commonSchema } from "./schema.ts";
 

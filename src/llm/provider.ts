@@ -1,10 +1,10 @@
 // One model call over one of the three wire formats: streaming in, exactly one end out.
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import type { Fault, FaultKind, Model, ModelRequest, ModelResult, ModelSink, ProposedCall } from "../core/ports.ts";
+import type { Endpoint } from "../core/providers.ts";
 import type { Refused, Usage } from "../core/session.ts";
 import { classify } from "./classify.ts";
 import { asksToKeep, dialectOf, makerOf } from "./dialect.ts";
-import type { Endpoint } from "./endpoint.ts";
 import { formatOf, type Library } from "./formats.ts";
 import { listModels } from "./model-list.ts";
 import { toPrompt, toTools } from "./prompt.ts";

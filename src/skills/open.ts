@@ -1,10 +1,12 @@
 // The sources of skills: HERMES_HOME/skills, and those of the workspace once the user has trusted it.
+
 import { join } from "node:path";
 import { messageOf } from "../core/errors.ts";
 import type { Clock, Log } from "../core/ports.ts";
+import type { Skills } from "../core/skills.ts";
 import { kindAt, realInside } from "../platform/confined.ts";
 import { createLook, type DiskLook, orMissing } from "./disk.ts";
-import { createSkills, type SkillSource, type Skills } from "./skills.ts";
+import { createSkills, type SkillSource } from "./skills.ts";
 import { openTrust, type Trust } from "./trust.ts";
 
 /** `home`: HERMES_HOME. */

@@ -1,23 +1,16 @@
 // Skills: folders that describe how to do something. The prompt has one line about each; the rest is read on demand.
 // Sources are read in parallel, and none can delay a turn: a slow source is waited for once, briefly, and its previous
 // content is used.
+
 import { join } from "node:path";
 import { messageOf } from "../core/errors.ts";
 import type { Clock, Log } from "../core/ports.ts";
+import type { Skill, Skills } from "../core/skills.ts";
 import { within } from "../core/wait.ts";
-import { type DiskLook, type FoundSkill, filesIn, MOST_SKILLS, readText } from "./disk.ts";
+import { type DiskLook, filesIn, MOST_SKILLS, readText } from "./disk.ts";
 import { cut } from "./header.ts";
 
-type Origin = "user" | "workspace";
-export type SkillSource = { origin: Origin; look(): Promise<DiskLook> };
-type Skill = FoundSkill & { origin: Origin };
-export type Skills = {
-  /** For the system prompt; empty if there are no skills. */
-  index(): Promise<string>;
-  list(): Promise<{ skills: Skill[]; notes: string[] }>;
-  /** A file of the skill. Without `file`: SKILL.md, with the names of the other files. */
-  view(name: string, file?: string): Promise<{ skill: Skill; text: string; files: string[] } | { refused: string }>;
-};
+export type SkillSource = { origin: Skill["origin"]; look(): Promise<DiskLook> };
 
 /** In order of precedence: if two sources have a skill of the same name, the first wins. */
 type Options = { sources: readonly SkillSource[]; clock: Clock; log: Log };
@@ -115,7 +108,7 @@ function createShelf({ origin, look }: SkillSource, clock: Clock) {
 const WHOSE = { user: "Your skills", workspace: "The workspace's skills" };
 const LATE = "what was known of them before is used.";
 
-function merged(looks: readonly (DiskLook & { origin: Origin })[]): { skills: Skill[]; notes: string[] } {
+function merged(looks: readonly (DiskLook & { origin: Skill["origin"] })[]): { skills: Skill[]; notes: string[] } {
   const byName = new Map<string, Skill>();
   const notes: string[] = [];
   for (const { origin, ...look } of looks) {

@@ -1,18 +1,12 @@
 // The `skill_view` tool: a skill whose line is in the prompt, as a whole.
+
 import * as z from "zod";
 import type { Tool } from "../core/ports.ts";
+import type { Skills, SkillText } from "../core/skills.ts";
 import { asData } from "../platform/fence.ts";
 import { defineTool, failed, ok } from "./define.ts";
 
-/** `createSkills` */
-type SkillReader = { view(name: string, file?: string): Promise<SkillText | { refused: string }> };
-type SkillText = {
-  skill: { name: string; origin: "user" | "workspace"; folder: string };
-  text: string;
-  files: readonly string[];
-};
-
-export function createSkillView(skills: SkillReader): Tool {
+export function createSkillView(skills: Pick<Skills, "view">): Tool {
   return defineTool({
     name: "skill_view",
     description:

@@ -2,7 +2,7 @@
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import { type Endpoint } from "../../src/llm/endpoint.ts";
+import type { Endpoint } from "../../src/core/providers.ts";
 import { listModels } from "../../src/llm/model-list.ts";
 import { startFakeLlm } from "../fakes/llm/server.ts";
 import { configure, llm, place, useProgram } from "../fakes/program.ts";

@@ -1,8 +1,8 @@
 // Which endpoint is chosen from what is configured: one table, from the settings to the endpoint.
 import { describe, expect, it } from "vitest";
 import { ConfigError } from "../../src/core/errors.ts";
-import { VENDORS } from "../../src/core/providers.ts";
-import { chooseEndpoints, type Endpoint, type ModelSettings } from "../../src/llm/endpoint.ts";
+import { type Endpoint, VENDORS } from "../../src/core/providers.ts";
+import { chooseEndpoints, type ModelSettings } from "../../src/llm/endpoint.ts";
 import { childEnv } from "../../src/tools/shell/env.ts";
 
 type Model = Partial<ModelSettings["model"]>;

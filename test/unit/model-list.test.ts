@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Offer } from "../../src/core/ports.ts";
-import type { Endpoint } from "../../src/llm/endpoint.ts";
+import type { Endpoint } from "../../src/core/providers.ts";
 import { listModels } from "../../src/llm/model-list.ts";
 import { createModel } from "../../src/llm/provider.ts";
 import { type FakeLlm, startFakeLlm } from "../fakes/llm/server.ts";

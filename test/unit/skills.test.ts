@@ -1,4 +1,5 @@
 // Skills over real files; what is in a workspace is written by somebody who means harm.
+
 import {
   chmodSync,
   linkSync,
@@ -18,11 +19,12 @@ import { dirname, join } from "node:path";
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Clock } from "../../src/core/ports.ts";
+import type { Skills } from "../../src/core/skills.ts";
 import { clock as realClock } from "../../src/platform/clock.ts";
 import type { DiskLook } from "../../src/skills/disk.ts";
 import { headerOf } from "../../src/skills/header.ts";
 import { openSkills } from "../../src/skills/open.ts";
-import { createSkills, type SkillSource, type Skills } from "../../src/skills/skills.ts";
+import { createSkills, type SkillSource } from "../../src/skills/skills.ts";
 import { openTrust, type Trust } from "../../src/skills/trust.ts";
 import { listSkills, showSkill, skillLines, trustSkills, untrustSkills } from "../../src/surfaces/cli/skills.ts";
 import { skillRoutes } from "../../src/surfaces/http/runtime/skills.ts";

@@ -1,16 +1,11 @@
 // hermes models: shows the endpoint in use and why, its fallbacks, and the models that it offers.
+
 import { ConfigError } from "../../core/errors.ts";
 import type { Fault, Model, Offer } from "../../core/ports.ts";
+import type { Endpoint } from "../../core/providers.ts";
 import { printable } from "../../platform/logline.ts";
 
-export type ShownEndpoint = {
-  provider: string;
-  model: string;
-  baseUrl: string;
-  apiKey: string;
-  context: number;
-  guessed?: boolean;
-  because: string;
+export type ShownEndpoint = Endpoint & {
   list(ms: number): Promise<Offer[] | Fault>;
   open(): Model;
 };

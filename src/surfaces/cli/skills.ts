@@ -1,25 +1,21 @@
 // hermes skills: lists and shows skills, and changes which workspaces are trusted.
+
 import { messageOf } from "../../core/errors.ts";
+import type { Skills } from "../../core/skills.ts";
 import { printable } from "../../platform/logline.ts";
 
-type ListedSkill = { name: string; description: string; origin: "user" | "workspace"; folder: string };
-/** `openSkills` */
-type SkillList = {
-  list(): Promise<{ skills: readonly ListedSkill[]; notes: readonly string[] }>;
-  view(name: string, file?: string): Promise<{ text: string; files: readonly string[] } | { refused: string }>;
-};
 /** `openTrust` */
 type TrustedDirs = { add(dir: string): Promise<string>; remove(dir: string): Promise<boolean> };
 type PrintSkills = (text: string) => Promise<void>;
 
-export async function listSkills(looking: { skills: SkillList; json: boolean; print: PrintSkills }): Promise<void> {
+export async function listSkills(looking: { skills: Skills; json: boolean; print: PrintSkills }): Promise<void> {
   const { skills, json, print } = looking;
   if (!json) return print(await skillLines(skills));
   for (const skill of (await skills.list()).skills) await print(`${JSON.stringify(skill)}\n`);
 }
 
 /** For people, also in a conversation. */
-export async function skillLines(from: Pick<SkillList, "list">): Promise<string> {
+export async function skillLines(from: Pick<Skills, "list">): Promise<string> {
   const { skills, notes } = await from.list();
   const widest = Math.max(0, ...skills.map(({ name }) => name.length));
   const lines = skills.map(({ name, description, origin }) =>
@@ -31,7 +27,7 @@ export async function skillLines(from: Pick<SkillList, "list">): Promise<string>
 
 /** The exit code: 1 there is none, or it cannot be read. */
 export async function showSkill(showing: {
-  skills: SkillList;
+  skills: Skills;
   name: string;
   file?: string | undefined;
   print: PrintSkills;

@@ -1,14 +1,10 @@
 // /v1/skills: what the agent can read up on, for clients that show it.
+import type { Skills } from "../../../core/skills.ts";
 import { ok, type Route, routeTagged } from "../server/route.ts";
 
 const route = routeTagged("server");
 
-/** `openSkills` */
-type SkillCatalog = {
-  list(): Promise<{ skills: readonly { name: string; description: string; origin: "user" | "workspace" }[] }>;
-};
-
-export const skillRoutes = (skills: SkillCatalog): Route[] => [
+export const skillRoutes = (skills: Pick<Skills, "list">): Route[] => [
   route("GET", "/v1/skills", {
     summary: "The skills that the agent has",
     answers: { 200: "A list" },
