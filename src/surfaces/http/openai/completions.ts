@@ -7,7 +7,7 @@ import type { Run } from "../../../core/run.ts";
 import { createReporter, finishOf, type RunWireEvent } from "../runs/events.ts";
 import { begin, echo, idempotencyKeyOf, modelOf, one, sessionId, shownModel } from "../runs/start.ts";
 import { envelope, type Problem, problem } from "../server/problem.ts";
-import { type Api, ok, problemOf, type Route, routeTagged, streamed } from "../server/route.ts";
+import { type Api, ok, type Route, routeTagged, STARTS, streamed } from "../server/route.ts";
 import type { SseFrame } from "../server/sse.ts";
 import { messages, readConversation } from "./messages.ts";
 import {
@@ -19,6 +19,7 @@ import {
   NO_RETRY,
   type StartedTurn,
   sampling,
+  streamProblem,
   tokens,
   wantedOf,
   watchTurn,
@@ -54,12 +55,10 @@ export function completionRoutes(api: Api): Route[] {
       body: completionBody,
       starts: true,
       answers: {
+        ...STARTS,
         200: "The answer as OpenAI's, or its chunks as server-sent events",
-        400: "Something in it is wrong; nothing was started",
         409: "It was stopped, or the idempotency key was used for something else",
-        429: "Too many runs at a time",
         502: "The model failed",
-        503: "About to restart",
       },
       async handle({ body, headers, response, stream }) {
         const turn = await begin(api, headers, {
@@ -67,11 +66,7 @@ export function completionRoutes(api: Api): Route[] {
           // Whether it is streamed is a way to hear the same answer.
           same: [{ ...body, stream: null, stream_options: null }, headers["x-hermes-session-id"] ?? null],
         });
-        const about = {
-          ...echo(headers),
-          "X-Hermes-Session-Id": turn.session,
-          ...(turn.replayed && { "Idempotency-Replayed": "true" }),
-        };
+        const about = { ...echo(headers, turn), "X-Hermes-Session-Id": turn.session };
         const model = shownModel(api, modelOf(api, body.model));
         let settled = false; // it is over, or goes on without us after a restart
         owners.join(turn.id);
@@ -175,9 +170,7 @@ async function* chunks(api: Api, asked: CompletionRequest, signal: AbortSignal):
     if (!signal.aborted) yield { data: envelope(unfinished(asked.headers)) };
     return !signal.aborted;
   } catch (error) {
-    api.log("error", "http.stream", { turn: turn.id, error: messageOf(error) });
-    const text = "Something went wrong here; the server's log says what.";
-    yield { data: envelope(problemOf(error) ?? problem(500, "internal_error", text)) };
+    yield { data: envelope(streamProblem(api, turn, error)) };
     return false;
   }
 }

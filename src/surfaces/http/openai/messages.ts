@@ -21,8 +21,8 @@ export const messages = z.array(message).min(1, "must not be empty").max(10_000)
 
 export type Conversation = { text: string; images: Image[]; history: Message[]; instructions: string };
 
-const MOST_IMAGES = 20;
-const LARGEST_IMAGE = 7_000_000; // of base64: 5 MB, the most that providers take
+export const MOST_IMAGES = 20;
+export const LARGEST_IMAGE = 7_000_000; // of base64: 5 MB, the most that providers take
 
 /** `where` names the field in what we say when it is wrong. */
 export function readConversation(list: readonly WireMessage[], where: string): Conversation {

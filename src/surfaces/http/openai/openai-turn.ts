@@ -2,12 +2,13 @@
 import type { ServerResponse } from "node:http";
 import * as z from "zod";
 import { followTurn } from "../../../conversation/follow-turn.ts";
+import { messageOf } from "../../../core/errors.ts";
 import { newRun, type Run, takeEntry } from "../../../core/run.ts";
 import type { Receipt, Update } from "../../../core/runtime.ts";
 import type { CallKind, CallOutcome, EndKind, Entry, Input, InputKind, RecoveryKind } from "../../../core/session.ts";
 import { modelOptions, optionsOf } from "../runs/start.ts";
 import { type Problem, problem } from "../server/problem.ts";
-import type { Api } from "../server/route.ts";
+import { type Api, problemOf } from "../server/route.ts";
 
 /** `cursor`: just before it was accepted. */
 export type StartedTurn = Pick<Receipt, "id" | "session" | "cursor">;
@@ -92,6 +93,12 @@ export function endProblem({ status, error }: Run): Problem {
   if (status === "failed") return no(502, "run_failed", error ?? "The run failed.");
   if (status === "cancelled") return no(409, "run_cancelled", "The run was stopped before it had an answer.");
   return no(409, "run_interrupted", "A newer message in this session took over before there was an answer.");
+}
+
+/** A stream that has begun says in its own way what went wrong. */
+export function streamProblem({ log }: Api, { id }: OpenAiTurn, error: unknown): Problem {
+  log("error", "http.stream", { turn: id, error: messageOf(error) });
+  return problemOf(error) ?? problem(500, "internal_error", "Something went wrong here; the server's log says what.");
 }
 
 export const hexOf = (run: string): string => run.replace(/^run_/, "");

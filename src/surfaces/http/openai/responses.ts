@@ -10,7 +10,7 @@ import type { Input } from "../../../core/session.ts";
 import type { Message } from "../../../core/transcript.ts";
 import { begin, echo, modelOf, sessionId, shownModel } from "../runs/start.ts";
 import { type Problem, problem } from "../server/problem.ts";
-import { type Api, ok, problemOf, type Route, routeTagged, streamed } from "../server/route.ts";
+import { type Api, ok, type Route, routeTagged, STARTS, streamed } from "../server/route.ts";
 import type { SseFrame } from "../server/sse.ts";
 import { type Conversation, message, readConversation, type WireMessage } from "./messages.ts";
 import {
@@ -23,6 +23,7 @@ import {
   NO_RETRY,
   type StartedTurn,
   sampling,
+  streamProblem,
   type TurnOutput,
   tokens,
   wantedOf,
@@ -95,16 +96,13 @@ export function responseRoutes(api: Api): Route[] {
       body: responseBody,
       starts: true,
       answers: {
+        ...STARTS,
         200: "The response as OpenAI's, or its events",
-        400: "Something in it is wrong; nothing was started",
         404: "There is no response to go on from",
-        409: "The idempotency key was used for something else",
-        429: "Too many runs at a time",
-        503: "About to restart",
       },
       async handle({ body, headers, response, stream }) {
         const turn = await begin(api, headers, { ...requestOf(api, body), same: { ...body, stream: null } });
-        const about = { ...echo(headers), ...(turn.replayed && { "Idempotency-Replayed": "true" }) };
+        const about = echo(headers, turn);
         const given: ResponseExtras = {
           ...(body.metadata && { metadata: body.metadata }),
           ...(body.previous_response_id && { previous: body.previous_response_id }),
@@ -385,9 +383,7 @@ async function* events(
     }
     if (!signal.aborted) yield wrong(unfinished(turn));
   } catch (error) {
-    api.log("error", "http.stream", { turn: turn.id, error: messageOf(error) });
-    const text = "Something went wrong here; the server's log says what.";
-    yield wrong(problemOf(error) ?? problem(500, "internal_error", text));
+    yield wrong(streamProblem(api, turn, error));
   }
 }
 

@@ -6,11 +6,12 @@ import { type Ask, type Entry, MODES } from "../../../core/session.ts";
 import { type Conversation, message, messages, readConversation, toHistory } from "../openai/messages.ts";
 import { isOver } from "../openai/openai-turn.ts";
 import { problem } from "../server/problem.ts";
-import { type Api, ok, type Route, routeTagged, streamed } from "../server/route.ts";
+import { type Api, ok, type Route, routeTagged, STARTS, streamed } from "../server/route.ts";
 import { finishOf, lastEventOf, usageOf } from "./events.ts";
 import {
   begin,
   echo,
+  foundRun,
   idempotencyKeyOf,
   modelOf,
   modelOptions,
@@ -58,11 +59,7 @@ const CHOICES = [...SCOPES, "deny"];
 
 export function runRoutes(api: Api): Route[] {
   const { runtime, settings } = api;
-  const found = async (id: string) => {
-    const run = await runtime.run(id);
-    if (!run) throw problem(404, "run_not_found", `There is no run ${JSON.stringify(id.slice(0, 60))}.`);
-    return run;
-  };
+  const found = (id: string) => foundRun(runtime, id);
 
   async function asksOf(run: Run, calls: readonly (string | undefined)[]): Promise<Ask[]> {
     const entries = await runtime.turn(run.joined ?? run.id);
@@ -85,14 +82,7 @@ export function runRoutes(api: Api): Route[] {
       summary: "Start a run",
       body: startBody,
       starts: true,
-      answers: {
-        202: "It is accepted and durable",
-        400: "Something in it is wrong; nothing was started",
-        409: "The idempotency key was used for something else",
-        413: "The body is too large",
-        429: "Too many runs at a time",
-        503: "About to restart",
-      },
+      answers: { ...STARTS, 202: "It is accepted and durable", 413: "The body is too large" },
       async handle({ body, headers }) {
         const said: Conversation =
           typeof body.input === "string"
@@ -120,7 +110,7 @@ export function runRoutes(api: Api): Route[] {
         return {
           status: 202,
           body: { run_id: id, status: "started", replayed, session_id: receipt.session, mode: applied },
-          headers: { ...echo(headers), ...(replayed && { "Idempotency-Replayed": "true" }) },
+          headers: echo(headers, receipt),
         };
       },
     }),

@@ -74,11 +74,17 @@ export function idempotencyKeyOf(headers: IncomingHttpHeaders): string | undefin
 export const one = (header: string | string[] | undefined): string | undefined =>
   Array.isArray(header) ? header.join(", ") : header;
 
-/** Echoed, so that a client sees under which key it is remembered. */
-export const echo = (headers: IncomingHttpHeaders): Record<string, string> => {
+/** So that a client sees under which key it is remembered, and whether this answer was given before. */
+export const echo = (headers: IncomingHttpHeaders, { replayed }: Partial<Receipt> = {}): Record<string, string> => {
   const key = sessionKeyOf(headers);
-  return key === undefined ? {} : { "X-Hermes-Session-Key": key };
+  return { ...(key && { "X-Hermes-Session-Key": key }), ...(replayed && { "Idempotency-Replayed": "true" }) };
 };
+
+export async function foundRun(runtime: Runtime, id: string) {
+  const run = await runtime.run(id);
+  if (!run) throw problem(404, "run_not_found", `There is no run ${JSON.stringify(id.slice(0, 60))}.`);
+  return run;
+}
 
 type Beginning = Omit<AcceptRequest, "source" | "key" | "reply" | "by" | "admit"> & {
   /** The answer to go on from. */
@@ -141,15 +147,10 @@ async function continueFrom(
   if (!newer && !apart) return run.session;
   place.enter();
   const made = await runtime.fork({ from: run.session, through: run.joined ?? run.id, session, title: "" });
-  if (made === "unknown")
-    throw problem(
-      409,
-      "previous_response_not_finished",
-      "That response is not finished; wait for it, then go on from it.",
-      {
-        param: "previous_response_id",
-      },
-    );
+  if (made === "unknown") {
+    const text = "That response is not finished; wait for it, then go on from it.";
+    throw problem(409, "previous_response_not_finished", text, { param: "previous_response_id" });
+  }
   fork.made = session;
   return session;
 }

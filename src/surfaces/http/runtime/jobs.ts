@@ -5,7 +5,7 @@ import type { Job, JobRefused, RunningJobs } from "../../../core/jobs.ts";
 import { jobSession } from "../../../core/session-key.ts";
 import { idempotencyKeyOf, sessionId } from "../runs/start.ts";
 import { problem } from "../server/problem.ts";
-import { ok, type Route, routeTagged } from "../server/route.ts";
+import { list, ok, type Route, routeTagged } from "../server/route.ts";
 
 const route = routeTagged("jobs");
 
@@ -38,7 +38,7 @@ export function jobRoutes(jobs: RunningJobs): Route[] {
     route("GET", "/api/jobs", {
       summary: "List jobs, what is next first",
       answers: { 200: "A list" },
-      handle: async () => ok({ object: "list", data: (await jobs.list()).map(shown) }),
+      handle: async () => list((await jobs.list()).map(shown)),
     }),
     route("POST", "/api/jobs", {
       summary: "Add a job: with one of cron, at (2026-11-20T09:00) and in (20m, 3h, 2d)",

@@ -3,7 +3,7 @@ import * as z from "zod";
 import type { PairingDesk } from "../../../core/chat.ts";
 import { messageOf } from "../../../core/errors.ts";
 import { problem } from "../server/problem.ts";
-import { ok, type Route, routeTagged } from "../server/route.ts";
+import { list, ok, type Route, routeTagged } from "../server/route.ts";
 
 const route = routeTagged("gateway");
 
@@ -13,7 +13,7 @@ export const pairingRoutes = (desk: PairingDesk): Route[] => [
   route("GET", "/api/pairing", {
     summary: "Who is paired",
     answers: { 200: "A list" },
-    handle: async () => ok({ object: "list", data: await desk.paired() }),
+    handle: async () => list(await desk.paired()),
   }),
   route("POST", "/api/pairing", {
     summary: "Make a code that pairs one person, once, within ten minutes",

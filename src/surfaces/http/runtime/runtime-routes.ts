@@ -5,15 +5,14 @@ import * as z from "zod";
 import { placeOf } from "../../../core/cursor.ts";
 import type { AcceptRequest } from "../../../core/runtime.ts";
 import { MODES } from "../../../core/session.ts";
-import { idempotencyKeyOf, one, sessionId, sessionKeyOf } from "../runs/start.ts";
+import { LARGEST_IMAGE, MOST_IMAGES } from "../openai/messages.ts";
+import { foundRun, idempotencyKeyOf, one, sessionId, sessionKeyOf } from "../runs/start.ts";
 import { parse } from "../server/body.ts";
 import { problem } from "../server/problem.ts";
-import { type Api, ok, type Route, routeTagged, streamed } from "../server/route.ts";
+import { type Api, list, ok, type Route, routeTagged, streamed } from "../server/route.ts";
 
 const route = routeTagged("terminal");
 
-const MOST_IMAGES = 20;
-const LARGEST_IMAGE = 7_000_000; // of base64: 5 MB, the most that providers take
 const image = z.looseObject({
   mime: z.enum(["image/png", "image/jpeg", "image/gif", "image/webp"]),
   data: z
@@ -65,7 +64,6 @@ const ACCEPTED = {
 
 export function mirrorRoutes(api: Api): Route[] {
   const { runtime } = api;
-  const list = (data: readonly unknown[]) => ok({ object: "list", data });
 
   /** Into a session at work it is bounded by the inbox: a person's interrupt is not refused because others run. */
   async function accept(request: Omit<AcceptRequest, "source" | "reply" | "admit">) {
@@ -215,9 +213,7 @@ export function mirrorRoutes(api: Api): Route[] {
       summary: "A run as it is kept",
       answers: { 200: "The run", 404: "There is no such run" },
       async handle({ params: { id = "" } }) {
-        const run = await runtime.run(id);
-        if (!run) throw problem(404, "run_not_found", `There is no run ${JSON.stringify(id.slice(0, 60))}.`);
-        return ok(run);
+        return ok(await foundRun(runtime, id));
       },
     }),
 

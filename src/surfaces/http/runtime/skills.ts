@@ -1,6 +1,6 @@
 // /v1/skills: what the agent can read up on, for clients that show it.
 import type { Skills } from "../../../core/skills.ts";
-import { ok, type Route, routeTagged } from "../server/route.ts";
+import { list, type Route, routeTagged } from "../server/route.ts";
 
 const route = routeTagged("server");
 
@@ -15,7 +15,7 @@ export const skillRoutes = (skills: Pick<Skills, "list">): Route[] => [
         description,
         source: origin,
       }));
-      return ok({ object: "list", data });
+      return list(data);
     },
   }),
 ];

@@ -1,5 +1,4 @@
 // All routes over one runtime, served.
-import type { Ambient, ToolSpec } from "../../../core/ports.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Entry } from "../../../core/session.ts";
 import { completionRoutes } from "../openai/completions.ts";
@@ -10,25 +9,15 @@ import { webhookRoutes } from "../runtime/webhooks.ts";
 import { sessionRoutes } from "../sessions/sessions.ts";
 import { infoRoutes, type Vitals } from "./info.ts";
 import { openApi } from "./openapi.ts";
-import type { Api, ApiSettings, Route } from "./route.ts";
-import { serve } from "./server.ts";
+import type { Api, Route } from "./route.ts";
+import { type ServeOptions, serve } from "./server.ts";
 
-export type ApiOptions = Ambient & {
-  runtime: Runtime;
-  newKey(): string;
-  tools(): readonly ToolSpec[];
-  vitals: Vitals;
-  settings: ApiSettings;
-  host: string;
-  port: number;
-  key: string;
-  origins: readonly string[];
-  names: readonly string[];
-  rateLimit: number;
-  redact(text: string): string;
-  /** Routes of others that are served beside ours. */
-  more?: readonly Route[];
-};
+export type ApiOptions = Omit<Api, "runs" | "leaving" | "open"> &
+  ServeOptions & {
+    vitals: Vitals;
+    /** Routes of others that are served beside ours. */
+    more?: readonly Route[];
+  };
 export type ServedApi = {
   url: string;
   observe(session: string, entries: readonly Entry[]): void;

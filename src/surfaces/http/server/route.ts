@@ -104,6 +104,14 @@ export const routeTagged =
     handle: row.handle,
   });
 
+/** What every route that starts a turn may answer. */
+export const STARTS = {
+  400: "Something in it is wrong; nothing was started",
+  409: "The idempotency key was used for something else",
+  429: "Too many runs at a time",
+  503: "About to restart",
+};
+
 export const streamed: RouteAnswer = "streamed";
 
 export const ok = (body: unknown, headers: Record<string, string> = {}): RouteAnswer => ({
@@ -111,6 +119,7 @@ export const ok = (body: unknown, headers: Record<string, string> = {}): RouteAn
   body,
   headers,
 });
+export const list = (data: readonly unknown[]): RouteAnswer => ok({ object: "list", data });
 
 /** `Call.stream` for one request. */
 export const streamer =

@@ -11,7 +11,7 @@ import { createGuard, createRateLimit, securityHeaders } from "./guard.ts";
 import { envelope, Problem, problem } from "./problem.ts";
 import { type Api, draining, problemOf, type Route, starting, streamer } from "./route.ts";
 
-type Options = {
+export type ServeOptions = {
   host: string;
   port: number;
   key: string;
@@ -37,7 +37,7 @@ const MOST_SOCKETS = 4_096;
 const HEADERS_MS = 10_000;
 const BODY_MS = 60_000;
 
-export async function serve(api: Api, routes: readonly Route[], options: Options): Promise<Server> {
+export async function serve(api: Api, routes: readonly Route[], options: ServeOptions): Promise<Server> {
   const { clock, log } = api;
   const { host, port, key, names, rateLimit, redact } = options;
   let hosts: ReadonlySet<string> = new Set();

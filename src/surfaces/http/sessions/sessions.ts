@@ -13,7 +13,7 @@ import { watchRun } from "../runs/watch.ts";
 import { mirrorRoutes } from "../runtime/runtime-routes.ts";
 import { parse } from "../server/body.ts";
 import { problem } from "../server/problem.ts";
-import { type Api, ok, type Route, routeTagged, streamed } from "../server/route.ts";
+import { type Api, ok, type Route, routeTagged, STARTS, streamed } from "../server/route.ts";
 import { readSaid } from "./messages.ts";
 
 const route = routeTagged("sessions");
@@ -162,8 +162,7 @@ export function sessionRoutes(api: Api): Route[] {
       answers: CHAT,
       async handle({ params: { id = "" }, body, headers, response }) {
         const receipt = await chat(id, body, headers);
-        const again = receipt.replayed ? { "Idempotency-Replayed": "true" } : {};
-        return ok(await replyTo(receipt, response), { ...echo(headers), ...again });
+        return ok(await replyTo(receipt, response), echo(headers, receipt));
       },
     }),
 
@@ -221,14 +220,7 @@ export function sessionRoutes(api: Api): Route[] {
   }
 }
 
-const CHAT = {
-  200: "The answer",
-  400: "Something in it is wrong; nothing was started",
-  404: "There is no such session",
-  409: "The idempotency key was used for something else",
-  429: "Too many runs at a time",
-  503: "About to restart",
-};
+const CHAT = { ...STARTS, 200: "The answer", 404: "There is no such session" };
 
 type SessionItem = SessionSummary & { snippet?: string };
 
