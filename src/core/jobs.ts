@@ -25,20 +25,20 @@ export type Job = {
 
 export type Wish = {
   text: string;
-  name?: string;
+  name?: string | undefined;
   /** One of these: again and again, at a time on the wall (`2026-11-20T09:00`), so long from now (`20m`, `3h`, `2d`). */
-  cron?: string;
-  at?: string;
-  in?: string;
+  cron?: string | undefined;
+  at?: string | undefined;
+  in?: string | undefined;
   /** An IANA name; not given: where this machine is. */
-  zone?: string;
+  zone?: string | undefined;
   route?: string | null;
   model?: string | null;
-  unattended?: Job["unattended"];
-  catchUp?: Job["catchUp"];
+  unattended?: Job["unattended"] | undefined;
+  catchUp?: Job["catchUp"] | undefined;
   createdBy: string;
   /** The same one again is the same job. */
-  key?: string;
+  key?: string | undefined;
 };
 export type JobRefused = { refused: "invalid" | "unknown" | "full" | "busy"; why: string };
 

@@ -11,21 +11,14 @@ import { openNotebook } from "./notebook.ts";
 import type { MemoryProvider } from "./provider.ts";
 import { createSessionsMemory } from "./sessions.ts";
 
+type McpArgument = "text_argument" | "query_argument" | "scope_argument" | "key_argument";
 /** The section `memory` of the configuration. */
 export type MemorySettings = {
   readonly provider: readonly ("files" | "sessions" | "http" | "mcp")[];
   /** Milliseconds. */
   readonly recall_timeout: number;
   readonly http: { readonly url?: string | undefined; readonly token?: string | undefined };
-  readonly mcp: {
-    readonly server?: string | undefined;
-    readonly add_tool?: string | undefined;
-    readonly search_tool?: string | undefined;
-    readonly text_argument?: string | undefined;
-    readonly query_argument?: string | undefined;
-    readonly scope_argument?: string | undefined;
-    readonly key_argument?: string | undefined;
-  };
+  readonly mcp: Readonly<Partial<Record<"server" | "add_tool" | "search_tool" | McpArgument, string | undefined>>>;
 };
 
 type Options = Ambient & {
@@ -41,17 +34,8 @@ type Options = Ambient & {
   redact(text: string): string;
 };
 
-export function openMemory({
-  settings,
-  home,
-  journal,
-  search,
-  callMcp,
-  originOf,
-  clock,
-  log,
-  redact,
-}: Options): LongTermMemory {
+export function openMemory(options: Options): LongTermMemory {
+  const { settings, home, journal, search, callMcp, clock, redact } = options;
   const make: Record<MemorySettings["provider"][number], () => MemoryProvider> = {
     files: () => createFilesMemory({ notebook: openNotebook(notesIn(home)), redact }),
     sessions: () => createSessionsMemory({ search, clock }),
@@ -85,15 +69,7 @@ export function openMemory({
     return first?.kind === "accepted" ? first.input.by : undefined;
   };
   const providers = [...new Set(settings.provider)].map((name) => make[name]());
-  return createMemory({
-    providers,
-    clock,
-    log,
-    redact,
-    byOf,
-    recallMs: settings.recall_timeout,
-    ...(originOf && { originOf }),
-  });
+  return createMemory({ ...options, providers, byOf, recallMs: settings.recall_timeout });
 }
 
 export const notesIn = (home: string): string => join(home, "memories");

@@ -59,12 +59,12 @@ export function createSchedule({ jobs, clock, judge }: Options): Tool {
     if (deliver === "here" && !here) return failed("Not added: this is not a chat that answers can be delivered to.");
     const job = await jobs().add({
       text,
-      ...(name !== undefined && { name }),
-      ...(cron !== undefined && { cron }),
-      ...(at !== undefined && { at }),
-      ...(wait !== undefined && { in: wait }),
-      ...(zone !== undefined && { zone }),
-      ...(missed !== undefined && { catchUp: missed }),
+      name,
+      cron,
+      at,
+      in: wait,
+      zone,
+      catchUp: missed,
       route: here && deliver !== "nowhere" ? talk : null,
       createdBy: talk,
       key: `${turn}.${call}`, // run again after a crash, it is the same job

@@ -2,9 +2,10 @@
 import { createHash } from "node:crypto";
 import { GatewayDispatchEvents } from "discord-api-types/v10";
 import { z } from "zod";
-import type { Button, Chat, ChatHealth, InboundHandler, OutboundMessage, Place } from "../../core/chat.ts";
+import type { Button, Chat, InboundHandler, OutboundMessage, Place } from "../../core/chat.ts";
 import type { Ambient, Random } from "../../core/ports.ts";
 import { openCalls } from "../shared/calls.ts";
+import { createHealth } from "../shared/health.ts";
 import { openLanes } from "../shared/lanes.ts";
 import { openAnswers } from "./answers.ts";
 import { codeOf, faultOf, openApi } from "./api.ts";
@@ -33,10 +34,8 @@ const LABEL = 80;
 const NONCE = 25;
 
 export function createDiscord({ token, apiRoot, cursors: store, clock, log, random }: Options): Chat {
-  const health: ChatHealth = { platform, connected: false, heardAt: null, error: "" };
-  const alive = () => {
-    health.heardAt = clock.now();
-  };
+  const health = createHealth(platform, { clock, log });
+  const { alive } = health;
   const calls = openCalls(clock);
   const api = openApi({ token, apiRoot, calls, alive });
   const never = new AbortController().signal;
@@ -59,11 +58,7 @@ export function createDiscord({ token, apiRoot, cursors: store, clock, log, rand
         if (event.t === GatewayDispatchEvents.InteractionCreate) answers.interact(event.d);
         else intake.dispatch(event);
       },
-      changed: (connected, error) => {
-        if (connected) alive();
-        if (connected && !health.connected) log("info", "chat.connected", { platform });
-        Object.assign(health, { connected, error });
-      },
+      changed: health.changed,
     });
     subscription = {
       stop: async () => {
@@ -127,7 +122,7 @@ export function createDiscord({ token, apiRoot, cursors: store, clock, log, rand
     remove,
     typing,
     offer,
-    health: () => ({ ...health }),
+    health: health.now,
     close: async () => {
       await subscription?.close();
       await calls.close();

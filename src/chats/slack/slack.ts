@@ -1,8 +1,9 @@
 // Slack: Socket Mode brings what people say, the Web API takes what we say.
 import { z } from "zod";
-import type { Button, Chat, ChatHealth, InboundHandler, OutboundMessage, Place } from "../../core/chat.ts";
+import type { Button, Chat, InboundHandler, OutboundMessage, Place } from "../../core/chat.ts";
 import type { Ambient, Random } from "../../core/ports.ts";
 import { openCalls } from "../shared/calls.ts";
+import { createHealth } from "../shared/health.ts";
 import { openLanes } from "../shared/lanes.ts";
 import { faultOf, openApi, reasonOf } from "./api.ts";
 import type { SlackBot } from "./inbound.ts";
@@ -31,10 +32,8 @@ const LABEL = 75;
 
 export function createSlack(options: Options): Chat {
   const { botToken, appToken, apiRoot = "https://slack.com/api/", clock, log, random } = options;
-  const health: ChatHealth = { platform, connected: false, heardAt: null, error: "" };
-  const alive = () => {
-    health.heardAt = clock.now();
-  };
+  const health = createHealth(platform, { clock, log });
+  const { alive } = health;
   const calls = openCalls(clock);
   const api = openApi({ token: botToken, apiRoot, calls, alive });
   let subscription: SlackSubscription | null = null;
@@ -58,11 +57,7 @@ export function createSlack(options: Options): Chat {
         alive();
         intake.onEnvelope(envelope);
       },
-      changed: (connected, error) => {
-        if (connected) alive();
-        if (connected && !health.connected) log("info", "chat.connected", { platform });
-        Object.assign(health, { connected, error });
-      },
+      changed: health.changed,
     });
     subscription = {
       sent: intake.sent,
@@ -132,7 +127,7 @@ export function createSlack(options: Options): Chat {
     remove,
     typing: async () => {}, // Slack shows it for people only
     offer: async () => {}, // its commands are made in the settings of the app
-    health: () => ({ ...health }),
+    health: health.now,
     close: async () => {
       await subscription?.close();
       await calls.close();

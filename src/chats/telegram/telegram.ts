@@ -4,7 +4,6 @@ import type { Update } from "grammy/types";
 import {
   type Button,
   type Chat,
-  type ChatHealth,
   type InboundHandler,
   type OutboundMessage,
   type Place,
@@ -14,6 +13,7 @@ import { messageOf } from "../../core/errors.ts";
 import type { Ambient, Random } from "../../core/ports.ts";
 import { within } from "../../core/wait.ts";
 import type { Receive } from "../shared/channel.ts";
+import { createHealth } from "../shared/health.ts";
 import { type End, keepConnected } from "../shared/reconnect.ts";
 import { openApi, TelegramFault } from "./api.ts";
 import { rendered } from "./html.ts";
@@ -48,21 +48,14 @@ const SHOW_MS = 5_000;
 const LONGEST_ANSWER = 200;
 
 export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log, random }: TelegramOptions): Chat {
-  const health: ChatHealth = { platform: PLATFORM, connected: false, heardAt: null, error: "" };
-  const api = openApi({ token, apiRoot, clock, answered });
+  const health = createHealth(PLATFORM, { clock, log });
+  const { alive, changed } = health;
+  const api = openApi({ token, apiRoot, clock, answered: alive });
   const line = keepConnected({ platform: PLATFORM, clock, log, random, connect, changed });
   const offered = new Set<string>();
   const reader: UpdateReader = { me: { id: 0, username: "" }, offered, load: api.load };
   let intake: Intake | null = null;
   let confirmed: number | undefined;
-
-  function answered() {
-    health.heardAt = clock.now();
-  }
-  function changed(connected: boolean, error: string) {
-    if (connected && !health.connected) log("info", "chat.connected", { platform: PLATFORM });
-    Object.assign(health, { connected, error });
-  }
 
   // ── Inbound ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -116,7 +109,7 @@ export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log,
   // ── Webhook ─────────────────────────────────────────────────────────────────────────────────────────
 
   async function take(update: Update): Promise<boolean> {
-    answered();
+    alive();
     return intake ? intake.add([update]) : false;
   }
 
@@ -213,7 +206,7 @@ export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log,
       }
     },
 
-    health: () => ({ ...health }),
+    health: health.now,
 
     async close() {
       void intake?.stop();

@@ -45,18 +45,12 @@ export function jobRoutes(jobs: RunningJobs): Route[] {
       body,
       answers: { 201: "The job", 400: "Something in it is wrong", 409: "There are too many jobs" },
       async handle({ body: given, headers }) {
-        const { text, name, cron, at, in: wait, zone, deliver_to, model, unattended, catch_up: catchUp } = given;
+        const { deliver_to, model, catch_up: catchUp, ...wish } = given;
         const key = idempotencyKeyOf(headers);
         const job = await jobs.add({
-          text,
-          ...(name !== undefined && { name }),
-          ...(cron !== undefined && { cron }),
-          ...(at !== undefined && { at }),
-          ...(wait !== undefined && { in: wait }),
-          ...(zone !== undefined && { zone }),
-          ...(unattended !== undefined && { unattended }),
-          ...(catchUp !== undefined && { catchUp }),
-          ...(key !== undefined && { key: `api:${key}` }),
+          ...wish,
+          catchUp,
+          key: key && `api:${key}`,
           route: deliver_to ?? null,
           model: model ?? null,
           createdBy: "api",
