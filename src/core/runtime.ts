@@ -1,44 +1,15 @@
 // All that a surface may use.
 
 import type { Run } from "./run.ts";
-import type {
-  Applied,
-  Ask,
-  Entry,
-  Grant,
-  Image,
-  Input,
-  Mode,
-  Outcome,
-  Phase,
-  Reply,
-  Scope,
-  Task,
-  Unattended,
-} from "./session.ts";
+import type { Applied, Ask, Entry, Grant, Input, Mode, Outcome, Phase, Scope } from "./session.ts";
 import type { Announcements, Notes, Search, SessionPage, SessionSummary } from "./store.ts";
 
-export type AcceptRequest = {
+export type AcceptRequest = Omit<Input, "id" | "source"> & {
   /** Not given: a new one, with the turn's own id as its key. */
   session?: string;
   /** Where it came from and its name there: delivered twice, it is the same input (I3). */
   source: string;
   key: string;
-  text: string;
-  mode: Mode;
-  reply: Reply;
-  /** Who said it. */
-  by?: string;
-  /** Somebody waits for the answer: trouble with the model is not waited out for hours. */
-  attended?: boolean;
-  /** Nobody can be asked in the turn that it begins: how its approvals are decided. */
-  unattended?: Unattended;
-  images?: Image[];
-  model?: string;
-  task?: Task;
-  instructions?: string;
-  history?: Input["history"];
-  options?: Input["options"];
   /** Only into this turn, while it runs: a steer. */
   into?: string;
   /** The session this one was made by. */

@@ -23,6 +23,7 @@ export type Input = {
   reply: Reply;
   /** Where it came from: a platform, the API, a schedule. */
   source?: string;
+  /** Who said it. */
   by?: string;
   /** Somebody waits for the answer: trouble with the model is not waited out for hours. */
   attended?: boolean;
@@ -52,15 +53,7 @@ export type ModelOptions = {
 export type Image = { mime: string; data: string };
 export type Task = "compress";
 /** What a waiting input needs to be found again; its text is in its `accepted` entry, at `seq`. */
-export type Waiting = {
-  id: string;
-  mode: Mode;
-  reply: Reply;
-  seq: number;
-  model?: string;
-  task?: Task;
-  unattended?: Unattended;
-};
+export type Waiting = Pick<Input, "id" | "mode" | "reply" | "model" | "task" | "unattended"> & { seq: number };
 
 /** What a call is about: what was judged, and approved where somebody was asked, is this and nothing else (I15). */
 export type About = {
@@ -118,12 +111,7 @@ export type Phase =
   | { at: "replying"; outcome: Outcome; from: number } // the answer, entry `from`, is on its way to a chat
   | { at: "stopping"; outcome: Outcome; alive: string[] }; // keys that are aborted but not yet observed dead
 
-export type Turn = {
-  id: string;
-  reply: Reply;
-  model?: string;
-  task?: Task;
-  unattended?: Unattended;
+export type Turn = Pick<Input, "id" | "reply" | "model" | "task" | "unattended"> & {
   phase: Phase;
   /** Model calls that have come back; at the budget the next one must be the last. */
   thoughts: number;
@@ -160,20 +148,7 @@ export type Event =
   | { type: "decided"; call: string; allow: boolean; text: string; by: string; scope: Scope }
   /** The yes to this call does not hold any longer. */
   | { type: "revoked"; call: string; by: string }
-  | {
-      type: "thought";
-      step: number;
-      text: string;
-      reasoning: string;
-      calls: Proposal[];
-      usage: Usage;
-      model: string;
-      replay?: Replay;
-      refused?: Refused;
-      endedBy?: EndedBy;
-      /** What memory had to say to the message that began the turn. */
-      recalled?: string;
-    }
+  | ({ type: "thought"; step: number; reasoning: string; calls: Proposal[] } & Thought)
   /** The conversation does not fit into the model's window. `retract`: why the words so far do not count. */
   | { type: "crowded"; step: number; retract?: string }
   /** The stream broke after words: they do not count, and the answer is begun again. */
@@ -190,6 +165,17 @@ export type Event =
   /** A new process owns the session: whatever the old one had in flight is dead. */
   | { type: "restarted"; resume: boolean };
 
+/** What a model call gave. */
+type Thought = {
+  text: string;
+  usage: Usage;
+  model: string;
+  replay?: Replay;
+  refused?: Refused;
+  endedBy?: EndedBy;
+  /** What memory had to say to the message that began the turn. */
+  recalled?: string;
+};
 /** What ended an answer before its model did: the limit of output tokens, or the provider's filter. */
 export type EndedBy = "length" | "filter";
 /** In tokens; `cached` ones are part of `input`, `reasoning` of `output`. `cost`: in dollars, where the server says it. */
@@ -205,19 +191,12 @@ export type Fact =
   | { kind: "moved"; input: string; to: number }
   | { kind: "began"; input: string }
   | { kind: "joined"; input: string }
-  | {
+  /** `about`: of a call that nobody is asked for; of the others it is in `asked`. */
+  | ({
       kind: "thought";
-      text: string;
       reasoning?: string;
-      /** `about`: of a call that nobody is asked for; of the others it is in `asked`. */
       calls: { id: string; tool: string; args: unknown; about?: About }[];
-      usage: Usage;
-      model: string;
-      replay?: Replay;
-      refused?: Refused;
-      endedBy?: EndedBy;
-      recalled?: string;
-    }
+    } & Thought)
   | { kind: "compacted"; summary: string; upTo: number }
   | { kind: "asked"; call: string; ask: Ask }
   /** Without a scope it was written before there were any, and was for once. */

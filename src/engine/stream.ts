@@ -5,37 +5,28 @@
 // A viewer pulls: one that is slow holds nothing back and fills nothing up.
 import { placeOf } from "../core/cursor.ts";
 import type { Update } from "../core/runtime.ts";
-import type { Entry } from "../core/session.ts";
+import type { CallKind, Entry, InputKind, RecoveryKind } from "../core/session.ts";
 import { onAbort } from "../core/wait.ts";
 import type { Live } from "./live.ts";
 import { lengthOf, nextIn, nextOf } from "./live-text.ts";
 
 const ALL = -1;
 /** Whether the model call in flight is over with such an entry. The others can be written while it goes on. */
-const ENDS_CALL: Record<Entry["kind"], boolean> = {
-  accepted: false,
-  forked: false,
-  withdrawn: false,
-  moved: false,
-  began: false,
-  joined: false,
-  thought: true,
-  compacted: false,
-  asked: false,
-  decided: false,
-  revoked: false,
-  started: false,
-  acted: false,
-  cut: true,
-  failed: true,
-  retracted: true,
-  stopping: true,
-  abandoned: false,
-  restarted: true,
-  parked: false,
-  delivered: false,
-  ended: true,
-};
+function endsCall({ kind }: Entry): boolean {
+  switch (kind) {
+    case "thought":
+    case "cut":
+    case "failed":
+    case "retracted":
+    case "stopping":
+    case "restarted":
+    case "ended":
+      return true;
+    default:
+      kind satisfies InputKind | CallKind | RecoveryKind | "forked" | "compacted";
+      return false;
+  }
+}
 
 type StreamSource = {
   /** False: nothing more will come from here. */
@@ -74,7 +65,7 @@ export async function* follow(source: StreamSource, cursor: string, signal: Abor
         if (said) chars = 0;
         seq = entry.seq;
         yield { cursor: at(), entry };
-        if (ENDS_CALL[entry.kind]) [heard, noticed] = [0, 0];
+        if (endsCall(entry)) [heard, noticed] = [0, 0];
         if (signal.aborted) return;
       }
       continue;

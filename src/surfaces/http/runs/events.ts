@@ -120,31 +120,18 @@ export const usageOf = ({ usage }: Run) => ({
   total_tokens: usage.input + usage.output,
 });
 
-/** What such an entry is told as; null: not at all, or as what else is in it says. */
-const NAMES: Record<Entry["kind"], string | null> = {
-  accepted: null,
-  forked: null,
+/** Entries that are not told by their kind: not at all, or as what else is in them says. */
+type Unnamed = RecoveryKind | "accepted" | "moved" | "forked" | "thought" | "compacted" | "revoked" | "acted" | "cut";
+const NAMES: Record<Exclude<Entry["kind"], Unnamed | "failed" | "ended">, string> = {
   withdrawn: "run.cancelled",
-  moved: null,
   began: "run.started",
   joined: "run.steered",
-  thought: null,
-  compacted: null,
   asked: "approval.request",
   decided: "approval.responded",
-  revoked: null,
   started: "tool.started",
-  acted: null,
-  cut: null,
-  failed: null,
-  retracted: null,
   stopping: "run.stopping",
-  abandoned: null,
-  restarted: null,
-  parked: null,
-  delivered: null,
-  ended: null,
 };
+const isNamed = (kind: string): kind is keyof typeof NAMES => Object.hasOwn(NAMES, kind);
 
 /** The name of the last event that a viewer of these entries is told; null: none yet. */
 export function lastEventOf(entries: readonly Entry[]): string | null {
@@ -155,7 +142,7 @@ export function lastEventOf(entries: readonly Entry[]): string | null {
     if (entry.kind === "ended") last = `run.${entry.outcome}`;
     else if (entry.kind === "acted") last = started.has(entry.call) ? "tool.completed" : last;
     else if (entry.kind === "thought" || entry.kind === "cut") last = entry.text ? "message.delta" : last;
-    else last = NAMES[entry.kind] ?? last;
+    else if (isNamed(entry.kind)) last = NAMES[entry.kind];
   }
   return last;
 }
