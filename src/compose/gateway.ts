@@ -5,6 +5,7 @@ import * as z from "zod";
 import { type Flag, loadConfig } from "../config/config.ts";
 import type { PairingDesk } from "../core/chat.ts";
 import type { Channel } from "../core/ports.ts";
+import type { Store } from "../core/store.ts";
 import { textWithin } from "../platform/capped.ts";
 import { clock } from "../platform/clock.ts";
 import { setDeadline } from "../platform/deadline.ts";
@@ -118,16 +119,10 @@ const pairedList = z.object({
 export async function withJobs<T>(env: NodeJS.ProcessEnv, use: (jobs: CronJobs) => Promise<T>): Promise<T> {
   const remote = await gatewayOf(env);
   if (remote) return use(remoteJobs(remote));
-  const { openSqlite } = await import("../store/sqlite/sqlite.ts");
   const { openJobs } = await import("../schedule/jobs.ts");
   const { config } = loadConfig({ env });
-  const store = await openSqlite({ file: homeOf(env).database });
-  try {
-    const { unattended } = config.approvals;
-    return await use(openJobs({ notes: store.notes, clock, log: () => {}, unattended, delivers: deliversBy(config) }));
-  } finally {
-    await store.close();
-  }
+  const settings = { clock, log: () => {}, unattended: config.approvals.unattended, delivers: deliversBy(config) };
+  return withStore(env, ({ notes }) => use(openJobs({ notes, ...settings })));
 }
 
 /** The pairing desk of the gateway that runs, or of its files while none does. */
@@ -142,10 +137,14 @@ export async function withPairing<T>(env: NodeJS.ProcessEnv, use: (desk: Pairing
         (await ask("DELETE", `/api/pairing/${platform}/${encodeURIComponent(id)}`)) !== null,
     });
   }
+  return withStore(env, ({ notes }) => use(pairingDesk(notes)));
+}
+
+export async function withStore<T>(env: NodeJS.ProcessEnv, use: (store: Store) => Promise<T>): Promise<T> {
   const { openSqlite } = await import("../store/sqlite/sqlite.ts");
   const store = await openSqlite({ file: homeOf(env).database });
   try {
-    return await use(pairingDesk(store.notes));
+    return await use(store);
   } finally {
     await store.close();
   }

@@ -4,19 +4,12 @@ import { createRemoteRuntime } from "../client/remote.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { storedGrants } from "../engine/grants.ts";
 import { clock } from "../platform/clock.ts";
-import { homeOf } from "../platform/home.ts";
-import { gatewayOf } from "./gateway.ts";
+import { gatewayOf, withStore } from "./gateway.ts";
 
 export type GrantDesk = Pick<Runtime, "granted" | "grants" | "revoke">;
 
 export async function withGrants<T>(env: NodeJS.ProcessEnv, use: (desk: GrantDesk) => Promise<T>): Promise<T> {
   const remote = await gatewayOf(env);
   if (remote) return use(createRemoteRuntime({ url: remote.url, key: remote.key }));
-  const { openSqlite } = await import("../store/sqlite/sqlite.ts");
-  const store = await openSqlite({ file: homeOf(env).database });
-  try {
-    return await use(storedGrants(store, clock));
-  } finally {
-    await store.close();
-  }
+  return withStore(env, (store) => use(storedGrants(store, clock)));
 }

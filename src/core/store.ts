@@ -39,13 +39,8 @@ export type Commit = {
 };
 export type CommitVerdict = "done" | "stale" | "duplicate" | "fenced";
 
-export type SessionRow = {
-  session: string;
-  /** The claim under which it was last written. */
-  epoch: number;
-  version: number;
-  state: Session;
-  parent: string | null;
+/** `epoch`: the claim under which it was last written. */
+export type SessionRow = Pick<Commit, "session" | "epoch" | "version" | "state" | "parent"> & {
   createdAt: number;
   updatedAt: number;
 };

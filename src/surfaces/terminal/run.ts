@@ -5,21 +5,16 @@ import { text as readAll } from "node:stream/consumers";
 import { fullName } from "../../core/session-key.ts";
 import { uncaught } from "../../platform/uncaught.ts";
 import { readImage } from "./attachments.ts";
-import { leave, modelFlag, modelLine, newSession, type OpenRuntime, rootsOf, type TerminalSettings } from "./open.ts";
+import { type ChatOptions, leave, modelFlag, modelLine, newSession, rootsOf } from "./open.ts";
 import { runOnce } from "./run-turn.ts";
 
-type RunCommandOptions = {
-  settings: TerminalSettings;
-  open: OpenRuntime;
-  env: NodeJS.ProcessEnv;
+type RunCommandOptions = Pick<ChatOptions, "settings" | "open" | "env" | "session" | "model"> & {
   prompt: string;
   image: string[];
   json: boolean;
   quiet: boolean;
   yolo: boolean;
   continue: boolean;
-  session?: string;
-  model?: string;
 };
 
 export async function openRun(options: RunCommandOptions): Promise<number> {

@@ -30,13 +30,17 @@ export type Confine = {
 };
 type Root = { written: string; real: string };
 
-export function createConfine(options: {
+export type ConfineOptions = {
   workspace: string;
+  /** Further directories to read and write in. */
   roots: readonly string[];
   /** HERMES_HOME */
   home: string;
+  /** The directory of a session's long outputs, which may be read. */
   outputsOf(session: string): string;
-}): Confine {
+};
+
+export function createConfine(options: ConfineOptions): Confine {
   const roots = [options.workspace, ...options.roots].map((path): Root => {
     const written = resolve(path);
     return { written, real: realSync(written) };

@@ -1,7 +1,7 @@
 // The file tools: read_file, write_file, patch, search_files.
 import type { Log, Tool } from "../../core/ports.ts";
 import type { Files, RunProgram } from "./common.ts";
-import { createConfine } from "./confine.ts";
+import { type ConfineOptions, createConfine } from "./confine.ts";
 import { createLocks } from "./locks.ts";
 import { createPatch } from "./patch.ts";
 import { createReadFile } from "./read.ts";
@@ -9,14 +9,7 @@ import { createSearchFiles } from "./search.ts";
 import { createMarks } from "./seen.ts";
 import { createWriteFile } from "./write.ts";
 
-export type FileToolsOptions = {
-  workspace: string;
-  /** Further directories to read and write in. */
-  roots: readonly string[];
-  /** HERMES_HOME */
-  home: string;
-  /** The directory of a session's long outputs, which may be read. */
-  outputsOf(session: string): string;
+export type FileToolsOptions = ConfineOptions & {
   /** Null if there is none here; then searches take longer. */
   ripgrep: RunProgram | null;
   /** Makes control and bidi characters visible. */

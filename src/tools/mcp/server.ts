@@ -45,8 +45,11 @@ type McpConnection = { client: Client; transport: Transport };
 export type LinkOptions = {
   name: string;
   server: McpServer;
+  /** HERMES_HOME: programs start in `mcp/<name>` there. */
   home: string;
+  /** Where the agent may write: no program is looked up there. */
   roots: readonly string[];
+  /** `ownerHere(home)`, by which leftovers of programs are found. */
   owner: string;
   log: Log;
   timeoutMs: number;

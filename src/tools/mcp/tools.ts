@@ -1,21 +1,14 @@
 // Tools of MCP servers, as if they were ours: `mcp_<server>_<tool>`. A server's words are data; only its hint that a tool
 // changes nothing is believed, since the user chose the server.
 import { createHash } from "node:crypto";
-import type { Gate, Log, Tool, ToolResult } from "../../core/ports.ts";
+import type { Gate, Tool, ToolResult } from "../../core/ports.ts";
 import { within } from "../../core/wait.ts";
 import { clock } from "../../platform/clock.ts";
 import { plain } from "../../platform/fence.ts";
-import { createLink, type McpServer, type Offered } from "./server.ts";
+import { createLink, type LinkOptions, type McpServer, type Offered } from "./server.ts";
 
-export type McpOptions = {
+export type McpOptions = Pick<LinkOptions, "home" | "roots" | "owner" | "log"> & {
   servers: Readonly<Record<string, McpServer>>;
-  /** HERMES_HOME: programs start in `mcp/<name>` there. */
-  home: string;
-  /** Where the agent may write: no program is looked up there. */
-  roots: readonly string[];
-  /** `ownerHere(home)`, by which leftovers of programs are found. */
-  owner: string;
-  log: Log;
   /** Decides about a tool that may change something; without it a person is asked. */
   gate?: (ask: { text: string; tool: string; session: string }) => Gate | Promise<Gate>;
   /** The list of tools is another one now. */
