@@ -96,7 +96,7 @@ export function endProblem({ status, error }: Run): Problem {
 }
 
 /** A stream that has begun says in its own way what went wrong. */
-export function streamProblem({ log }: Api, { id }: OpenAiTurn, error: unknown): Problem {
+export function streamProblem({ log }: Api, { id }: StartedTurn, error: unknown): Problem {
   log("error", "http.stream", { turn: id, error: messageOf(error) });
   return problemOf(error) ?? problem(500, "internal_error", "Something went wrong here; the server's log says what.");
 }
