@@ -7,7 +7,7 @@ import { codeOf, messageOf } from "../core/errors.ts";
 import { openDir, readHead, realInside, stampOf } from "../platform/confined.ts";
 import { type Header, headerOf, NAME } from "./header.ts";
 
-export type FoundSkill = Header & {
+type FoundSkill = Header & {
   /** The real path. */
   folder: string;
 };
