@@ -31,6 +31,7 @@ export type Pen = {
 export function createTeller(pen: Pen, inputs = new Map<string, Input>()) {
   const calls = new Map<string, ShownCall>();
   let since = 0;
+  let usedUp = false; // said when the turn is over: calls that were not run come before it
 
   function entry(e: Entry): void {
     switch (e.kind) {
@@ -51,7 +52,8 @@ export function createTeller(pen: Pen, inputs = new Map<string, Input>()) {
       case "thought":
         for (const { id, tool, args } of e.calls) calls.set(id, { id, tool, args, at: e.at });
         pen.settled();
-        if (e.endedBy) pen.aside(endedByText(e.endedBy));
+        usedUp = e.endedBy === "iterations";
+        if (e.endedBy && !usedUp) pen.aside(endedByText(e.endedBy));
         break;
       case "started": {
         const call = { ...callOf(e.call), at: e.at };
@@ -103,6 +105,8 @@ export function createTeller(pen: Pen, inputs = new Map<string, Input>()) {
         break;
       case "ended":
         pen.settled();
+        if (usedUp) pen.aside(endedByText("iterations"));
+        usedUp = false;
         pen.ended(e.outcome, since ? e.at - since : 0);
         break;
       case "moved":
@@ -135,12 +139,4 @@ export function lasting(ms: number): string {
   const [hours, minutes] = [Math.floor(whole / 3_600), Math.floor(whole / 60) % 60];
   const rest = String(whole % 60).padStart(2, "0");
   return hours ? `${hours}:${String(minutes).padStart(2, "0")}:${rest} h` : `${minutes}:${rest} min`;
-}
-
-/** The argument that says most about a call, on one line. */
-export function preview(args: unknown): string {
-  const values: unknown[] = typeof args === "object" && args !== null ? Object.values(args) : [];
-  const first = values.find((value) => typeof value === "string") ?? "";
-  const line = first.replaceAll(/\s+/g, " ");
-  return line.length > 200 ? `${line.slice(0, 199)}…` : line;
 }
