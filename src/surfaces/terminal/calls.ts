@@ -40,6 +40,7 @@ export function bodyOf(call: Acted): CallBody {
   const [, notes] = (COMMANDS.has(call.tool) && /^\[(.*)\]$/.exec(lines[0] ?? "")) || [];
   if (notes !== undefined)
     return { kind: "output", lines: printed(lines.slice(1), call.outcome === "ok" ? "" : notes) };
+  if (call.outcome === "cancelled" && call.printed) return { kind: "output", lines: linesOf(call.printed) };
   if (call.outcome !== "ok") return { kind: "reason", lines: call.outcome === "skipped" ? [] : lines };
   if (call.tool === "todo" && lines.every(isItem))
     return { kind: "list", lines: lines.map((line) => `${BOXES[line.slice(0, 3)] ?? "☐"}${line.slice(3)}`) };

@@ -38,6 +38,7 @@ export function linePen(answer: (text: string) => void, aside: (line: string) =>
       const { name, about, counts } = headOf(call);
       beside(["→", name, about, counts].filter(Boolean).join(" "));
     },
+    printed() {}, // nothing is drawn over: its result says it
     acted(call) {
       const { name, about, counts } = headOf(call);
       const what = bodyOf(call).kind === "diff" ? [name, about, counts] : [name, counts];

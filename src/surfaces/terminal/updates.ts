@@ -4,7 +4,8 @@ import type { Update } from "../../core/runtime.ts";
 import type { Ask, CallOutcome, Entry, Input, Outcome } from "../../core/session.ts";
 
 type ShownCall = { id: string; tool: string; args: unknown; at: number };
-export type Acted = ShownCall & { outcome: CallOutcome; text: string; ms: number };
+/** `printed`: the end of what it had printed by then, if somebody looked; the result of a call that was stopped lacks it. */
+export type Acted = ShownCall & { outcome: CallOutcome; text: string; ms: number; printed?: string };
 
 export type Pen = {
   /** What a person said, as a turn takes it up. */
@@ -17,6 +18,8 @@ export type Pen = {
   reset(): void;
   thinks(text: string): void;
   started(call: ShownCall): void;
+  /** The end of what that call has printed so far. */
+  printed(call: string, text: string): void;
   acted(call: Acted): void;
   asked(ask: Ask): void;
   decided(allow: boolean, text: string): void;
@@ -30,6 +33,7 @@ export type Pen = {
 /** Follows one session. `inputs`: those that were accepted before what will be told of. */
 export function createTeller(pen: Pen, inputs = new Map<string, Input>()) {
   const calls = new Map<string, ShownCall>();
+  const prints = new Map<string, string>();
   let since = 0;
   let usedUp = false; // said when the turn is over: calls that were not run come before it
 
@@ -63,8 +67,11 @@ export function createTeller(pen: Pen, inputs = new Map<string, Input>()) {
       }
       case "acted": {
         const call = callOf(e.call);
+        const printed = prints.get(e.call);
         calls.delete(e.call);
-        pen.acted({ ...call, outcome: e.outcome, text: e.text, ms: e.at - (call.at || e.at) });
+        prints.delete(e.call);
+        const ms = e.at - (call.at || e.at);
+        pen.acted({ ...call, outcome: e.outcome, text: e.text, ms, ...(printed && { printed }) });
         break;
       }
       case "asked":
@@ -125,7 +132,10 @@ export function createTeller(pen: Pen, inputs = new Map<string, Input>()) {
     else if ("reset" in update) pen.reset();
     else if ("notice" in update) pen.notice(update.notice);
     else if ("reasoning" in update) pen.thinks(update.reasoning);
-    else entry(update.entry);
+    else if ("printed" in update) {
+      prints.set(update.call, update.printed);
+      pen.printed(update.call, update.printed);
+    } else entry(update.entry);
   };
 }
 

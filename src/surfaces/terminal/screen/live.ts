@@ -7,11 +7,12 @@ import { type Acted, lasting } from "../updates.ts";
 import type { Theme } from "./theme.ts";
 import { drawn, type TranscriptLook, toolLine } from "./transcript.ts";
 
-type AtWork = { head: CallHead; since: number };
+type AtWork = { head: CallHead; since: number; printed: string };
 
 const FRAMES = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const FRAME_MS = 200;
 const TOOLS = 8;
+const OUTPUT_LINES = 5;
 const THOUGHT_LINES = 3;
 const PRINTED_LINES = 10;
 
@@ -32,7 +33,11 @@ export function createLive(look: TranscriptLook, now: () => number) {
     /** It waits for the person, not the person for it. */
     asking: false,
     started(call: Pick<Acted, "id" | "tool" | "args">) {
-      tools.set(call.id, { head: headOf(call), since: now() });
+      tools.set(call.id, { head: headOf(call), since: now(), printed: "" });
+    },
+    output(id: string, text: string) {
+      const tool = tools.get(id);
+      if (tool) tool.printed = text;
     },
     acted: (id: string) => void tools.delete(id),
     /** A turn is over: nothing of it moves any more. */
@@ -45,7 +50,10 @@ export function createLive(look: TranscriptLook, now: () => number) {
       const { theme } = look;
       const frame = theme.accent(FRAMES[Math.floor(now() / FRAME_MS) % FRAMES.length] ?? "");
       const shown = [...tools.values()].slice(-TOOLS);
-      const lines = shown.map(({ head, since }) => toolLine(theme, frame, head, lasting(now() - since), width));
+      const lines = shown.flatMap(({ head, since, printed }) => [
+        toolLine(theme, frame, head, lasting(now() - since), width),
+        ...(printed ? lastLines(printed, OUTPUT_LINES, width) : []),
+      ]);
       if (tools.size > TOOLS)
         lines.unshift(theme.faint(truncateToWidth(`  … and ${tools.size - TOOLS} more at work`, width, "…")));
       if (live.notice) lines.push(theme.warn(truncateToWidth(oneLine(live.notice), width, "…")));

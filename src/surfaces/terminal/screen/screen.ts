@@ -139,6 +139,10 @@ export function openScreen(options: ScreenOptions): Surface {
       live.started(call);
       draw();
     },
+    printed(call, text) {
+      live.output(call, text);
+      drawSoon();
+    },
     acted(call) {
       live.acted(call.id);
       if (toolIsShown(call)) add(part.tool(look, call));

@@ -143,8 +143,9 @@ function excerpt(theme: Theme, { kind, lines }: CallBody, width: number): string
   return isBeginning ? [...fitted, ...more] : [...more, ...fitted];
 }
 
-function whole(theme: Theme, { text }: Acted, { kind, lines }: CallBody, width: number): string[] {
-  const all = clean(kind === "diff" || kind === "list" ? lines.join("\n") : text)
+function whole(theme: Theme, { text, outcome }: Acted, { kind, lines }: CallBody, width: number): string[] {
+  const isAll = kind === "diff" || kind === "list" || outcome === "cancelled";
+  const all = clean(isAll ? lines.join("\n") : text)
     .trimEnd()
     .split("\n");
   const left = all.length - UNFOLDED_LINES;
