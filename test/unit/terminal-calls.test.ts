@@ -100,7 +100,7 @@ describe("a tool call is shown", () => {
   });
 
   it("without an argument where none says anything", () => {
-    for (const args of [{}, { text: " \n" }, null, "x", [1], { edits: "no" }])
+    for (const args of [{}, { text: " \n" }, null, "x", [1], { edits: 1 }])
       for (const tool of ["look", "patch", "write_file", "todo"]) expect(line(acted(tool, args, ""))[1]).toBe("");
   });
 });
