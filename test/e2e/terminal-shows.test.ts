@@ -102,6 +102,7 @@ describe("what the agent does is shown", () => {
       { text: "over" },
     ]);
     const hermes = place.start(["run", "go"]);
+    hermes.hangUp();
     expect(await hermes.exit).toBe(0);
     expect(hermes.stderr()).toMatch(/^✓ write new\.ts \+20 ok \(0\.\d s\)\n {4}\+1\n/m);
     expect(hermes.stderr()).toMatch(/^ {4}\+12\n {4}… 8 more lines$/m);
@@ -120,6 +121,7 @@ describe("nothing ends silently", () => {
     screen.key("ctrl+d");
     await screen.exit;
     const hermes = place.start(["run", "work"]);
+    hermes.hangUp();
     await hermes.exit;
     expect(hermes.stderr()).toContain("[stopped: this turn has used all of its model calls");
   });
