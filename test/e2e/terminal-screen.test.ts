@@ -446,7 +446,7 @@ describe("what it looks like", () => {
   });
 
   it.each([
-    [20, "fake-model · hi"],
+    [20, "fake-model · ~ · hi"],
     [40, "fake-model · interrupt mode · 120 tokens"],
   ])("at %i columns the status bar leaves out what does not fit, and all can be used", async (cols, bar) => {
     const screen = await chat({ cols });

@@ -41,9 +41,11 @@ export function linePen(answer: (text: string) => void, aside: (line: string) =>
     printed() {}, // nothing is drawn over: its result says it
     acted(call) {
       const { name, about, counts } = headOf(call);
-      const what = bodyOf(call).kind === "diff" ? [name, about, counts] : [name, counts];
+      const body = bodyOf(call);
+      const [what, how] = body.kind === "diff" ? [[name, about, counts], []] : [[name], [counts]];
       const line = [MARK[call.outcome], ...what, call.outcome].filter(Boolean).join(" ");
-      beside([`${line} (${lasting(call.ms)})`, ...excerpt(bodyOf(call))].join("\n"));
+      const took = [...how, lasting(call.ms)].filter(Boolean).join(", ");
+      beside([`${line} (${took})`, ...excerpt(body)].join("\n"));
     },
     asked: ({ text, choices }) => beside(`? ${text}\n  [${choices.join(" / ")}]`),
     decided: (allow, text) => beside(decidedLine(allow, text)),
