@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { isWorking } from "../fakes/chat-screen.ts";
+import { holds, isWorking } from "../fakes/chat-screen.ts";
 import { configure, llm, openTerminal, place, useProgram } from "../fakes/program.ts";
 import type { Screen } from "../fakes/pty.ts";
 
@@ -124,6 +124,26 @@ describe("nothing ends silently", () => {
     hermes.hangUp();
     await hermes.exit;
     expect(hermes.stderr()).toContain("[stopped: this turn has used all of its model calls");
+  });
+});
+
+describe("Ctrl+R", () => {
+  it("finds an earlier message, also of an earlier start, and loses nothing that is being typed", async () => {
+    const first = await chat();
+    llm.script([{ text: "one" }, { text: "two" }]);
+    await turn(first, "the first question", "one");
+    await turn(first, "something else", "two");
+    first.key("ctrl+d");
+    await first.exit;
+    const screen = await chat();
+    screen.type("begun");
+    await holds(screen, "begun");
+    screen.key("ctrl+r");
+    await screen.shows("History");
+    screen.type("first");
+    await screen.until(() => !screen.text().includes("something else"), "only what fits");
+    screen.key("enter");
+    await holds(screen, "the first question\nbegun");
   });
 });
 

@@ -76,6 +76,14 @@ describe("a tool call is shown", () => {
     expect(bodyOf(call)).toEqual({ kind: "diff", lines: ["+1", "+2"] });
   });
 
+  it("as a file that was replaced, with what changed where that is known", () => {
+    const args = { path: "a.ts", content: "1\n2\n" };
+    const call = acted("write_file", args, "Replaced a.ts (2 lines, 4 bytes, +70 −0).\n@@ line 2 @@\n 1\n+2");
+    expect(line(call)).toEqual(["write", "a.ts", "+70"]);
+    expect(bodyOf(call)).toEqual({ kind: "diff", lines: ["@@ line 2 @@", " 1", "+2"] });
+    expect(line(acted("write_file", args, "Replaced a.ts (2 lines, 4 bytes)."))).toEqual(["write", "a.ts", ""]);
+  });
+
   it("as a checklist", () => {
     const call = acted("todo", { items: [] }, "[x] one\n[~] two\n[ ] three\n[-] four");
     expect(line(call)).toEqual(["todo", "", "1 of 4 done"]);

@@ -20,7 +20,7 @@ export function headOf(call: Called): CallHead {
     case "patch":
       return { name, about: placesOf(changesIn(call.args)), counts: countsOf(diffOf(call)) };
     case "write_file":
-      return { name, about: preview(call.args), counts: countsOf(diffOf(call)) };
+      return { name, about: preview(call.args), counts: replacedCounts(call) ?? countsOf(diffOf(call)) };
     case "todo": {
       const items = call.outcome === "ok" ? linesOf(call.text ?? "").filter(isItem) : [];
       const done = items.filter((line) => line.startsWith("[x]")).length;
@@ -155,6 +155,12 @@ function countsOf(diff: readonly string[]): string {
   const [more, less] = ["+", "-"].map((sign) => diff.filter((line) => line.startsWith(sign)).length);
   return [more && `+${more}`, less && `−${less}`].filter(Boolean).join(" ");
 }
+
+/** The result has the numbers also where it has only a part of the lines. */
+const replacedCounts = ({ text = "" }: Called): string | undefined => {
+  const [, more, less] = /^Replaced .*, \+(\d+) −(\d+)\)\.$/m.exec(text) ?? [];
+  return more && less && [more !== "0" && `+${more}`, less !== "0" && `−${less}`].filter(Boolean).join(" ");
+};
 
 const linesOf = (text: string): string[] => text.trimEnd().split("\n");
 const isItem = (line: string): boolean => line.slice(0, 3) in BOXES;
