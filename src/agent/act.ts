@@ -7,6 +7,9 @@ import type { Agent, EffectOf } from "./agent.ts";
 
 /** Characters of one result that a model gets to see; tools keep the rest where it can be read. */
 const LONGEST_RESULT = 200_000;
+/** Characters of its last output that viewers get while it runs, and how often. */
+const LONGEST_PRINTED = 4_000;
+const PRINTED_MS = 200;
 
 export async function act(agent: Agent, effect: EffectOf<"act">, cx: EffectContext): Promise<Event | null> {
   const { calls, grants, begun } = await cx.history();
@@ -27,10 +30,12 @@ async function run(
   use: UsedTool | undefined,
   { grants, unattended }: { grants: readonly Grant[]; unattended: Unattended | undefined },
   { turn, call }: EffectOf<"act">,
-  { session, signal }: EffectContext,
+  cx: EffectContext,
 ): Promise<ToolResult> {
+  const { session, signal } = cx;
   const tool = agent.tools.find((t) => t.name === use?.tool);
   if (!tool || !use) return { ok: false, text: `Not run: the tool "${use?.tool}" is not there any more.` };
+  const printing = new AbortController();
   try {
     const { about, approved } = use;
     const allowed = {
@@ -39,10 +44,28 @@ async function run(
       ...(unattended && { unattended }),
       grants,
     };
-    return await tool.run(use.args, { session, turn, call, signal, ...allowed });
+    const print = createPrinter(agent, cx, printing.signal);
+    return await tool.run(use.args, { session, turn, call, signal, print, ...allowed });
   } catch (error) {
     return { ok: false, text: `The tool failed: ${messageOf(error)}` };
+  } finally {
+    printing.abort("over");
   }
+}
+
+/** Shows the end of what was printed, a few times a second, until `over`. */
+function createPrinter({ clock, redact }: Agent, cx: EffectContext, over: AbortSignal): (text: string) => void {
+  let tail = "";
+  let waits = false;
+  return (text) => {
+    tail = (tail + text).slice(-2 * LONGEST_PRINTED); // the cut may go through a secret, so that part is not shown
+    if (waits || over.aborted) return;
+    waits = true;
+    void clock.sleep(PRINTED_MS, over).then(() => {
+      waits = false;
+      if (!over.aborted) cx.showPrinted((redact?.(tail) ?? tail).slice(-LONGEST_PRINTED));
+    });
+  };
 }
 
 function bounded(text: string): string {

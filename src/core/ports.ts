@@ -101,6 +101,8 @@ export type ToolCall = {
   approved?: Scope;
   /** What is allowed for the rest of the session by now. */
   grants?: readonly Grant[];
+  /** Shows viewers what it prints while it runs. Nobody keeps it: the result has to hold what matters. */
+  print?(text: string): void;
   /** Nobody can be asked in its turn. What the call begins elsewhere (children, background work) inherits this. */
   unattended?: Unattended;
 };
@@ -165,6 +167,8 @@ export type EffectContext = {
   emitReasoning(text: string): void;
   /** What a viewer should know now and nobody later: a wait, a retry. Empty takes it back. */
   notice(text: string): void;
+  /** The end of what this tool call has printed so far, for viewers. */
+  showPrinted(text: string): void;
   /** Waits so long, without the turn's place among those in flight. Returns when the turn has its place again, or at once when
    *  it is aborted. */
   waitWithoutPlace(ms: number): Promise<void>;

@@ -49,10 +49,13 @@ export const compactedText = (upTo: number): string =>
     : "There was nothing to shorten.";
 
 /** For a person, behind the answer that it is about. */
-export const endedByText = (endedBy: EndedBy): string =>
-  endedBy === "length"
-    ? "[cut off: the model reached its limit of output]"
-    : "[cut off: the provider's filter stopped the answer here]";
+export const endedByText = (endedBy: EndedBy): string => ENDED_BY[endedBy];
+
+const ENDED_BY: Record<EndedBy, string> = {
+  length: "[cut off: the model reached its limit of output]",
+  filter: "[cut off: the provider's filter stopped the answer here]",
+  iterations: '[stopped: this turn has used all of its model calls (agent.max_iterations). Send "continue" to go on.]',
+};
 
 /** In place. */
 export function takeEntry(run: Run, entry: Entry): void {
@@ -65,7 +68,8 @@ export function takeEntry(run: Run, entry: Entry): void {
       run.status = "running";
       break;
     case "thought":
-      run.output = entry.text;
+      // A turn whose last model call only wanted more tools has said nothing.
+      run.output = entry.text || (entry.endedBy === "iterations" ? endedByText(entry.endedBy) : "");
       run.model = entry.model;
       run.usage = usagePlus(run.usage, entry.usage);
       if (entry.endedBy) run.endedBy = entry.endedBy;

@@ -65,6 +65,8 @@ export type Update = { cursor: string } & (
   | { notice: string }
   /** Likewise: what the model thinks before it speaks. */
   | { reasoning: string }
+  /** Likewise: the end of what a tool has printed so far; it replaces what was said of that call before. */
+  | { printed: string; call: string }
 );
 
 /** Over all sessions. Times in milliseconds of the clock. */

@@ -143,6 +143,8 @@ function reduce(s: Session, e: Event, cx: TransitionContext): Session {
       const calls = e.calls.map((proposal, i): Call => accepted(proposal, callId(turn.id, s.step, i)));
       // An answer is progress: what it took to make it does not count against its delivery.
       const recoveries = calls.length ? turn.recoveries : 0;
+      const usedUp = turn.thoughts >= cx.rules.iterations;
+      const endedBy = e.endedBy ?? (usedUp ? "iterations" : undefined);
       const thought = { ...turn, thoughts: turn.thoughts + 1, tight: false, recoveries, breaks: 0 };
       const from = cx.note(turn.id, {
         kind: "thought",
@@ -158,7 +160,7 @@ function reduce(s: Session, e: Event, cx: TransitionContext): Session {
         model: e.model,
         ...(e.replay && { replay: e.replay }),
         ...(e.refused && { refused: e.refused }),
-        ...(e.endedBy && { endedBy: e.endedBy }),
+        ...(endedBy && { endedBy }),
         ...(e.recalled && { recalled: e.recalled }),
       });
       e.calls.forEach((proposal, i) => {
@@ -166,7 +168,7 @@ function reduce(s: Session, e: Event, cx: TransitionContext): Session {
         if (proposal.gate === "refuse")
           cx.note(turn.id, { kind: "acted", call, outcome: "error", text: proposal.result });
       });
-      if (calls.length && turn.thoughts >= cx.rules.iterations) {
+      if (calls.length && usedUp) {
         finishCalls(turn.id, calls, "skipped", "Not run: this turn has used up its model calls.", cx);
         return conclude(s, thought, "completed", from, cx);
       }

@@ -15,7 +15,7 @@ import { hasWork, transition, unsaved, work } from "../core/turn.ts";
 import { createGate } from "./gate.ts";
 import { givenUp } from "./give-up.ts";
 import { createInflight } from "./inflight.ts";
-import { addReasoning, addText, hold, notice, release, wake } from "./live.ts";
+import { addReasoning, addText, dropPrinted, hold, notice, release, showPrinted, wake } from "./live.ts";
 import { wholeOf } from "./live-text.ts";
 import { createSlots, type Slot } from "./slots.ts";
 
@@ -272,6 +272,7 @@ export function createDispatch(world: World) {
     if (slot.view.live && slot.view.live.step !== row.state.step) slot.view.live = null;
     slot.row = row;
     slot.view.page = null;
+    dropPrinted(slot, entries);
     slot.view.recent.add(entries);
     if (slot.transcript) for (const entry of entries) extend(slot.transcript, entry);
     weigh(slot);
@@ -338,6 +339,9 @@ export function createDispatch(world: World) {
       },
       notice: (text) => {
         if (!signal.aborted && "step" in effect) notice(slot, effect.step, text);
+      },
+      showPrinted: (text) => {
+        if (!signal.aborted && effect.do === "act") showPrinted(slot, effect.call, text);
       },
     };
     return world.perform(effect, cx);

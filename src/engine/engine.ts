@@ -257,6 +257,7 @@ export function createEngine(given: World): Engine {
           ready: () => read(slot, true),
           seq: () => slot.row?.state.seq ?? 0,
           live: () => slot.view.live,
+          prints: () => slot.view.prints,
           entries: async (after) =>
             slot.view.recent.after(after) ?? sessions.patiently(() => pageOf(slot, after), signal),
           watchers: slot.view.watchers,

@@ -1,5 +1,6 @@
 // The words of the model call in flight. They are a view: the entry that ends the call holds all of them (E3).
 
+import type { Entry } from "../core/session.ts";
 import { add, type LiveText, silence } from "./live-text.ts";
 import type { Slot } from "./slots.ts";
 
@@ -12,6 +13,8 @@ export type Live = {
   notice?: string;
   notices?: number;
 };
+/** What tools at work have printed last, by call. `at`: it is the so-many-th piece that this process shows of the session. */
+export type Prints = { count: number; calls: Map<string, { text: string; at: number }> };
 type Speaker = Pick<Slot, "row" | "view">;
 
 export function addText(slot: Speaker, step: number, text: string): void {
@@ -35,6 +38,17 @@ export function notice(slot: Speaker, step: number, text: string): void {
   slot.view.live.notice = text;
   slot.view.live.notices = (slot.view.live.notices ?? 0) + 1;
   wake(slot);
+}
+
+export function showPrinted({ view }: Pick<Slot, "view">, call: string, text: string): void {
+  view.prints.count += 1;
+  view.prints.calls.set(call, { text, at: view.prints.count });
+  wake({ view });
+}
+
+/** The result of a call replaces what was shown of it. */
+export function dropPrinted({ view }: Pick<Slot, "view">, entries: readonly Entry[]): void {
+  for (const entry of entries) if (entry.kind === "acted") view.prints.calls.delete(entry.call);
 }
 
 /** Nothing is shown behind the end that is being written, also not the first word. */

@@ -6,7 +6,7 @@ import type { SessionRow } from "../core/store.ts";
 import { type Transcript, weightOf } from "../core/transcript.ts";
 import type { Inflight } from "./inflight.ts";
 import { createRecent, type JournalTail } from "./journal-tail.ts";
-import type { Live } from "./live.ts";
+import type { Live, Prints } from "./live.ts";
 
 export type Slot = {
   key: string;
@@ -40,6 +40,7 @@ type SlotView = {
   viewers: number;
   watchers: Set<() => void>;
   live: Live | null;
+  prints: Prints;
   recent: JournalTail;
   /** What was last read for late viewers; gone with the next entry, or the last of them. */
   page: { after: number; upTo: number; entries: Promise<Entry[]> } | null;
@@ -74,7 +75,14 @@ export function createSlots(warm: number, inflightOf: (slot: () => Slot) => Infl
       since: -1,
       transcript: null,
       line: { tail: Promise.resolve(), pending: 0, trouble: null, hasty: new Set(), halted: null },
-      view: { viewers: 0, watchers: new Set(), live: null, recent: createRecent(), page: null },
+      view: {
+        viewers: 0,
+        watchers: new Set(),
+        live: null,
+        prints: { count: 0, calls: new Map() },
+        recent: createRecent(),
+        page: null,
+      },
       inflight: inflightOf(() => slot),
       withoutPlace: new Map(),
     };

@@ -7,7 +7,7 @@ import { placeOf } from "../core/cursor.ts";
 import type { Update } from "../core/runtime.ts";
 import type { CallKind, Entry, InputKind, RecoveryKind } from "../core/session.ts";
 import { onAbort } from "../core/wait.ts";
-import type { Live } from "./live.ts";
+import type { Live, Prints } from "./live.ts";
 import { lengthOf, nextIn, nextOf } from "./live-text.ts";
 
 const ALL = -1;
@@ -35,12 +35,13 @@ type StreamSource = {
   /** The last entry there is, read together with `live`. */
   seq(): number;
   live(): Live | null;
+  prints(): Prints;
   entries(after: number): Promise<Entry[]>;
   watchers: Set<() => void>;
 };
 
 export async function* follow(source: StreamSource, cursor: string, signal: AbortSignal): AsyncGenerator<Update> {
-  let { seq, chars, heard, noticed } = startOf(cursor);
+  let { seq, chars, heard, noticed, printed } = startOf(cursor);
   let step = -1;
   let shown = "";
   const at = () => (chars ? `${seq}.${chars}` : `${seq}`);
@@ -93,17 +94,32 @@ export async function* follow(source: StreamSource, cursor: string, signal: Abor
       yield { cursor: `${at()}+n${live?.notices ?? 0}`, notice };
       continue;
     }
+    const prints = source.prints();
+    if (printed > prints.count) printed = 0; // another process had counted
+    const next = nextPrinted(prints, printed);
+    if (next) {
+      printed = next.at;
+      yield { cursor: `${at()}+p${printed}`, printed: next.text, call: next.call };
+      continue;
+    }
     if (signal.aborted || !source.open()) return;
     await woken(source.watchers, signal);
   }
 }
 
-function startOf(cursor: string): { seq: number; chars: number; heard: number; noticed: number } {
+/** The oldest that was not shown. */
+function nextPrinted({ calls }: Prints, shown: number): { call: string; text: string; at: number } | undefined {
+  return Array.from(calls, ([call, print]) => ({ call, ...print }))
+    .filter(({ at }) => at > shown)
+    .toSorted((a, b) => a.at - b.at)[0];
+}
+
+function startOf(cursor: string) {
   const { seq, chars, aside, count } = placeOf(cursor) ?? { seq: 0, chars: 0, aside: "", count: 0 };
-  if (aside === "x") return { seq, chars: 0, heard: 0, noticed: 0 };
+  if (aside === "x") return { seq, chars: 0, heard: 0, noticed: 0, printed: 0 };
   // Who was told of words, or of a notice, was told of the thoughts before them.
-  const heard = chars || aside === "n" ? ALL : count;
-  return { seq, chars, heard, noticed: aside === "n" ? count : 0 };
+  const heard = chars || aside === "n" ? ALL : aside === "r" ? count : 0;
+  return { seq, chars, heard, noticed: aside === "n" ? count : 0, printed: aside === "p" ? count : 0 };
 }
 
 async function woken(watchers: Set<() => void>, signal: AbortSignal): Promise<void> {

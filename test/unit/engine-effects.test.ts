@@ -1,6 +1,6 @@
 // The real engine and the real effects, over a store in memory, driven by hand: model calls, tools, questions, replies and memory.
 import { describe, expect, it } from "vitest";
-import { ASK, kinds, use } from "../fakes/engine.ts";
+import { ASK, kinds, use, watch } from "../fakes/engine.ts";
 import {
   bootEngine,
   calm,
@@ -133,6 +133,37 @@ describe("a model call", () => {
 });
 
 describe("a tool", () => {
+  it("shows viewers the end of what it prints while it runs, each piece in its own place, and nothing afterwards", async () => {
+    const model = scriptedModel();
+    const tool = scriptedTool("look");
+    const clock = handClock();
+    const booted = await bootEngine({ model, tools: [tool], clock });
+    await booted.send("s", "hi");
+    (await model.next()).answer("", use("look"));
+    const { call, done } = await tool.next();
+    const viewer = watch(booted);
+    for (let i = 0; i < 3_000; i++) call.print?.(`line ${i}\n`);
+    await clock.pass(1_000);
+    call.print?.("last\n");
+    await clock.pass(1_000);
+    const printed = () => viewer.seen.flatMap((update) => ("printed" in update ? [update] : []));
+    expect(printed().map((update) => update.printed.split("\n").slice(-3))).toEqual([
+      ["line 2998", "line 2999", ""],
+      ["line 2999", "last", ""],
+    ]);
+    expect(printed()[0]?.printed).toHaveLength(4_000);
+    const again = watch(booted, "s", printed()[0]?.cursor);
+    await calm();
+    expect(again.seen).toEqual(printed().slice(1));
+    done("over");
+    await model.next();
+    call.print?.("too late\n");
+    await clock.pass(1_000);
+    expect(printed()).toHaveLength(2);
+    for (const { leave } of [viewer, again]) leave();
+    await Promise.all([viewer.over, again.over]);
+  });
+
   it("that throws or fails gives an error for a result, and is not run again", async () => {
     const model = scriptedModel();
     const tool = scriptedTool("pay", { repeatable: true });

@@ -522,10 +522,15 @@ describe("write_file", () => {
     expect(get("work/a.txt")).toBe("changed meanwhile\n");
     await read("a.txt");
     utimesSync(join(work, "a.txt"), 1, 1);
-    expect(await write("a.txt", "new")).toMatchObject({ ok: true, text: "Replaced a.txt (1 line, 3 bytes)." });
+    expect(await write("a.txt", "new")).toMatchObject({
+      ok: true,
+      text: "Replaced a.txt (1 line, 3 bytes, +1 −2).\n@@ line 1 @@\n-changed meanwhile\n-\n+new",
+    });
     expect(await write("a.txt", "newer")).toMatchObject({ ok: true });
     put("work/a.txt", "changed again");
-    expect(await write("a.txt", "mine", { overwrite: true })).toMatchObject({ ok: true });
+    expect(await write("a.txt", "mine", { overwrite: true })).toMatchObject({
+      text: "Replaced a.txt (1 line, 4 bytes).", // what it held is not told: the session has not read it
+    });
   });
 
   it("run again after a crash does no harm: its own content is fine, another is not touched", async () => {

@@ -29,6 +29,7 @@ const brief = (update: Update): string => {
   if ("entry" in update) return update.entry.kind;
   if ("delta" in update) return `"${update.delta}"`;
   if ("reasoning" in update) return `(${update.reasoning})`;
+  if ("printed" in update) return `{${update.printed}}`;
   return "reset" in update ? "reset" : `[${update.notice}]`;
 };
 

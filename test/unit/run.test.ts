@@ -53,6 +53,17 @@ const asks: Proposal = {
   ask: { kind: "approval", text: "?", choices: [], until: 9 },
 };
 
+describe("a run that used up its model calls", () => {
+  const calls = Array.from({ length: 5 }, (_, i) => [thought("", runs), acted(`call_a_${2 * i + 1}_0`)]).flat();
+
+  it("says so, also where its last answer was only calls that are not run", () => {
+    const silent = run(comes(), ...calls, thought("", runs));
+    expect(silent).toMatchObject({ status: "completed", endedBy: "iterations" });
+    expect(silent?.output).toMatch(/used all of its model calls \(agent\.max_iterations\)/);
+    expect(run(comes(), ...calls, thought("so far"))).toMatchObject({ endedBy: "iterations", output: "so far" });
+  });
+});
+
 describe("the status of a run", () => {
   it.each<[string, RunStatus, Happening[]]>([
     ["waits behind another turn", "queued", [comes("z"), comes()]],

@@ -505,6 +505,16 @@ describe("the iteration budget", () => {
     ]);
   });
 
+  it("says of the last answer, and of no other, that the turn has used up its calls", () => {
+    const [, entries] = tell(thinking, [thought(refused), thought(refused), thought(refused), thought()]);
+    expect(entries.flatMap((entry) => (entry.kind === "thought" ? [entry.endedBy] : []))).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      "iterations",
+    ]);
+  });
+
   it("gives a call of the last one that was refused its result too", () => {
     const spent = after(thinking, thought(refused), thought(refused), thought(refused));
     expect(facts(spent, thought(refused)).filter((fact) => fact.startsWith("acted call_a_7_0"))).toHaveLength(1);

@@ -20,7 +20,7 @@ type OpenTalk = Omit<TalkOptions, "mode" | "model"> &
 const KEYS = `- Enter sends; Shift+Enter, Ctrl+J or \\ and Enter begin a new line
 - while I work, Enter does what /busy says, Alt+Enter the other thing; Alt+Up takes the last waiting message back
 - Esc or Ctrl+C stops the turn, twice leaves; Ctrl+D leaves; Ctrl+Z suspends
-- Ctrl+O shows what tools said, and thoughts; Up and Down bring back what you typed before
+- Ctrl+O shows what tools said, and thoughts; Up and Down bring back what you typed before, Ctrl+R searches it
 - \`@\` completes files; the path of a picture shows it to the model
 - \`!command\` runs a command of yours, and the model is told with your next message; \`!!command\` keeps it to yourself`;
 

@@ -166,6 +166,7 @@ async function openOnScreen({ config, endpoints, home }: TerminalSettings, env: 
     display: config.display,
     historyFile: join(home.dir, "history"),
     cwd: process.cwd(),
+    workspace: config.terminal.cwd ?? process.cwd(),
     window: endpoints[0]?.context ?? 0,
     costOf: (name, usage) => costOf(config.prices, name, usage),
     now: clock.now,

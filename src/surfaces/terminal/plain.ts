@@ -4,10 +4,11 @@ import { createInterface } from "node:readline";
 import { choiceAnswer, choiceIn } from "../../conversation/choice.ts";
 import type { AskedQuestion } from "../../conversation/commands/command.ts";
 import { messageOf } from "../../core/errors.ts";
+import { bodyOf, type CallBody, excerptOf, headOf } from "./calls.ts";
 import { clean } from "./clean.ts";
 import type { Surface } from "./open.ts";
 import type { Talk } from "./talk.ts";
-import { lasting, MARK, type Pen, preview } from "./updates.ts";
+import { lasting, MARK, type Pen } from "./updates.ts";
 
 type Io = { input: NodeJS.ReadableStream; output: NodeJS.WritableStream & { isTTY?: boolean }; now(): number };
 
@@ -33,8 +34,19 @@ export function linePen(answer: (text: string) => void, aside: (line: string) =>
     settled: end,
     reset: () => beside("[the answer starts over]"),
     thinks() {},
-    started: ({ tool, args }) => beside(`→ ${tool} ${preview(args)}`.trimEnd()),
-    acted: ({ tool, outcome, ms }) => beside(`${MARK[outcome]} ${tool} ${outcome} (${lasting(ms)})`),
+    started(call) {
+      const { name, about, counts } = headOf(call);
+      beside(["→", name, about, counts].filter(Boolean).join(" "));
+    },
+    printed() {}, // nothing is drawn over: its result says it
+    acted(call) {
+      const { name, about, counts } = headOf(call);
+      const body = bodyOf(call);
+      const [what, how] = body.kind === "diff" ? [[name, about, counts], []] : [[name], [counts]];
+      const line = [MARK[call.outcome], ...what, call.outcome].filter(Boolean).join(" ");
+      const took = [...how, lasting(call.ms)].filter(Boolean).join(", ");
+      beside([`${line} (${took})`, ...excerpt(body)].join("\n"));
+    },
     asked: ({ text, choices }) => beside(`? ${text}\n  [${choices.join(" / ")}]`),
     decided: (allow, text) => beside(decidedLine(allow, text)),
     aside: beside,
@@ -43,6 +55,12 @@ export function linePen(answer: (text: string) => void, aside: (line: string) =>
     },
     ended: end,
   };
+}
+
+function excerpt(body: CallBody): string[] {
+  const { shown, left, isBeginning } = excerptOf(body);
+  const more = left > 0 ? [`… ${left} more lines`] : [];
+  return (isBeginning ? [...shown, ...more] : [...more, ...shown]).map((line) => `    ${line}`);
 }
 
 export const decidedLine = (allow: boolean, text: string): string => `${allow ? "Allowed" : "Denied"}: ${text}`;

@@ -80,6 +80,7 @@ function eventOf(update: Update, turn: string): Record<string, unknown> {
   if ("reset" in update) return { event: "message.reset", run_id: turn };
   if ("notice" in update) return { event: "notice", run_id: turn, text: update.notice };
   if ("reasoning" in update) return { event: "reasoning.delta", run_id: turn, text: update.reasoning };
+  if ("printed" in update) return { event: "tool.output", run_id: turn, call: update.call, text: update.printed };
   const { kind, turn: run_id, at, ...rest } = update.entry;
   return { event: kind, run_id, timestamp: at / 1_000, ...rest };
 }

@@ -4,7 +4,8 @@ import type { Update } from "../../core/runtime.ts";
 import type { Ask, CallOutcome, Entry, Input, Outcome } from "../../core/session.ts";
 
 type ShownCall = { id: string; tool: string; args: unknown; at: number };
-export type Acted = ShownCall & { outcome: CallOutcome; text: string; ms: number };
+/** `printed`: the end of what it had printed by then, if somebody looked; the result of a call that was stopped lacks it. */
+export type Acted = ShownCall & { outcome: CallOutcome; text: string; ms: number; printed?: string };
 
 export type Pen = {
   /** What a person said, as a turn takes it up. */
@@ -17,6 +18,8 @@ export type Pen = {
   reset(): void;
   thinks(text: string): void;
   started(call: ShownCall): void;
+  /** The end of what that call has printed so far. */
+  printed(call: string, text: string): void;
   acted(call: Acted): void;
   asked(ask: Ask): void;
   decided(allow: boolean, text: string): void;
@@ -30,7 +33,9 @@ export type Pen = {
 /** Follows one session. `inputs`: those that were accepted before what will be told of. */
 export function createTeller(pen: Pen, inputs = new Map<string, Input>()) {
   const calls = new Map<string, ShownCall>();
+  const prints = new Map<string, string>();
   let since = 0;
+  let usedUp = false; // said when the turn is over: calls that were not run come before it
 
   function entry(e: Entry): void {
     switch (e.kind) {
@@ -51,7 +56,8 @@ export function createTeller(pen: Pen, inputs = new Map<string, Input>()) {
       case "thought":
         for (const { id, tool, args } of e.calls) calls.set(id, { id, tool, args, at: e.at });
         pen.settled();
-        if (e.endedBy) pen.aside(endedByText(e.endedBy));
+        usedUp = e.endedBy === "iterations";
+        if (e.endedBy && !usedUp) pen.aside(endedByText(e.endedBy));
         break;
       case "started": {
         const call = { ...callOf(e.call), at: e.at };
@@ -61,8 +67,11 @@ export function createTeller(pen: Pen, inputs = new Map<string, Input>()) {
       }
       case "acted": {
         const call = callOf(e.call);
+        const printed = prints.get(e.call);
         calls.delete(e.call);
-        pen.acted({ ...call, outcome: e.outcome, text: e.text, ms: e.at - (call.at || e.at) });
+        prints.delete(e.call);
+        const ms = e.at - (call.at || e.at);
+        pen.acted({ ...call, outcome: e.outcome, text: e.text, ms, ...(printed && { printed }) });
         break;
       }
       case "asked":
@@ -103,6 +112,8 @@ export function createTeller(pen: Pen, inputs = new Map<string, Input>()) {
         break;
       case "ended":
         pen.settled();
+        if (usedUp) pen.aside(endedByText("iterations"));
+        usedUp = false;
         pen.ended(e.outcome, since ? e.at - since : 0);
         break;
       case "moved":
@@ -121,7 +132,10 @@ export function createTeller(pen: Pen, inputs = new Map<string, Input>()) {
     else if ("reset" in update) pen.reset();
     else if ("notice" in update) pen.notice(update.notice);
     else if ("reasoning" in update) pen.thinks(update.reasoning);
-    else entry(update.entry);
+    else if ("printed" in update) {
+      prints.set(update.call, update.printed);
+      pen.printed(update.call, update.printed);
+    } else entry(update.entry);
   };
 }
 
@@ -135,12 +149,4 @@ export function lasting(ms: number): string {
   const [hours, minutes] = [Math.floor(whole / 3_600), Math.floor(whole / 60) % 60];
   const rest = String(whole % 60).padStart(2, "0");
   return hours ? `${hours}:${String(minutes).padStart(2, "0")}:${rest} h` : `${minutes}:${rest} min`;
-}
-
-/** The argument that says most about a call, on one line. */
-export function preview(args: unknown): string {
-  const values: unknown[] = typeof args === "object" && args !== null ? Object.values(args) : [];
-  const first = values.find((value) => typeof value === "string") ?? "";
-  const line = first.replaceAll(/\s+/g, " ");
-  return line.length > 200 ? `${line.slice(0, 199)}…` : line;
 }

@@ -20,7 +20,7 @@ export function applyEdit(text: string, edit: Edit): Edited {
     from = view.original(end);
   }
   after += text.slice(from);
-  return { text: after, diff: shortDiff(view.lf, toLf(after)) };
+  return { text: after, diff: shortDiff(view.lf, toLf(after)).lines };
 }
 
 type Spot = { start: number; end: number; bare?: boolean };
@@ -150,8 +150,8 @@ const quoted = (text: string) =>
 const CONTEXT = 2;
 const MOST_DIFF = 60;
 
-/** From the first to the last changed line. */
-function shortDiff(before: string, after: string): string[] {
+/** From the first to the last changed line, and how many lines went and came there. */
+export function shortDiff(before: string, after: string): { lines: string[]; removed: number; added: number } {
   const [a, b] = [before.split("\n"), after.split("\n")];
   let head = 0;
   while (head < a.length && head < b.length && a[head] === b[head]) head += 1;
@@ -165,5 +165,6 @@ function shortDiff(before: string, after: string): string[] {
     ...b.slice(newEnd, newEnd + CONTEXT).map((line) => ` ${line}`),
   ];
   const left = lines.length - MOST_DIFF;
-  return [`@@ line ${from + 1} @@`, ...lines.slice(0, MOST_DIFF), ...(left > 0 ? [`[… ${left} more lines]`] : [])];
+  const shown = [...lines.slice(0, MOST_DIFF), ...(left > 0 ? [`[… ${left} more lines]`] : [])];
+  return { lines: [`@@ line ${from + 1} @@`, ...shown], removed: oldEnd - head, added: newEnd - head };
 }

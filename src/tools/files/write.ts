@@ -2,14 +2,17 @@
 // does not know (after a crash it knows none) and refuses. Only `overwrite` writes again, as its name says.
 import * as z from "zod";
 import type { Tool, ToolCall, ToolResult } from "../../core/ports.ts";
+import { readHead } from "../../platform/confined.ts";
 import { HIDDEN } from "../../platform/redact.ts";
 import { defineTool, failed, ok } from "../define.ts";
 import { Content, type Files, gateOf, Path, reach, settled } from "./common.ts";
+import { shortDiff } from "./edits.ts";
 import { hashOf, isSame, type Mark } from "./seen.ts";
 import { markOf, store } from "./store.ts";
-import { count, linesIn } from "./text.ts";
+import { count, decode, linesIn, plain } from "./text.ts";
 
 const LONGEST = 5_000_000;
+const LONGEST_COMPARED = 256 * 1024;
 
 const Args = z.strictObject({
   path: Path.describe("Relative to the workspace, or absolute."),
@@ -53,13 +56,25 @@ async function write(files: Files, { path, content, overwrite }: Args, call: Too
         `Not written: the content has ${HIDDEN} in it, which stands for a secret that you were not shown and that would be lost. ` +
           `Change the other parts of ${name} with patch.`,
       );
+    const before = now && !same ? await knownText(files.marks.get(session, real), now.mark, real) : null;
     if (!same) await store([{ real, bytes, before: now?.stat ?? null }]);
     const after = await markOf(real, signal);
     if (after) files.marks.set(session, real, after.mark);
     const size = `${count(linesIn(content), "line")}, ${count(bytes.length, "byte")}`;
     if (same) return ok(`${name} has exactly this content already (${size}).`);
-    return ok(`${now ? "Replaced" : "Made"} ${name} (${size}).`);
+    if (before === null) return ok(`${now ? "Replaced" : "Made"} ${name} (${size}).`);
+    const { lines, removed, added } = shortDiff(before, content);
+    return ok([`Replaced ${name} (${size}, +${added} −${removed}).`, ...lines.map(plain)].join("\n"));
   });
+}
+
+/** What a file of moderate size holds that the session has read as it is; null: it does not know it. A person sees by it what a
+ *  write has changed, and the model is told nothing that it has not read. */
+async function knownText(known: Mark | undefined, now: Mark, real: string): Promise<string | null> {
+  if (!known || !isSame(known, now) || now.size > LONGEST_COMPARED) return null;
+  const { bytes } = await readHead(real, LONGEST_COMPARED);
+  const text = decode(bytes)?.text ?? null;
+  return text?.includes("\0") ? null : text;
 }
 
 const problemWith = (known: Mark | undefined, now: Mark): string | null => {

@@ -190,6 +190,7 @@ export function createTerminal(options: TerminalOptions): TerminalTool {
       signal: call.signal,
       spool: { file: join(outputs, `${id}.txt`) },
       reportCwd: true,
+      onOutput: call.print,
     });
     const left = await entered.leave();
     if (result.survivors > 0) log("warn", "terminal.survivors", { session, survivors: result.survivors });

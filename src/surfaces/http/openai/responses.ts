@@ -298,7 +298,7 @@ const STATUS: Record<Run["status"], string> = {
 /** Why an answer that came to its end is not whole. */
 function cutShortOf({ status, endedBy }: Run): { reason: string } | null {
   if (status !== "completed" || !endedBy) return null;
-  return { reason: endedBy === "length" ? "max_output_tokens" : "content_filter" };
+  return { reason: endedBy === "filter" ? "content_filter" : "max_output_tokens" };
 }
 
 type Made = { run: Run; session: string; output: TurnOutput; given: ResponseExtras };

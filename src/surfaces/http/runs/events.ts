@@ -110,9 +110,15 @@ export function createReporter({ id, session, showReasoning }: Reporting, childR
 
 const choiceOf = ({ allow, scope = "once" }: { allow: boolean; scope?: Scope }): string => (allow ? scope : "deny");
 
-/** In OpenAI's words. */
+/** In OpenAI's words, which know no limit of model calls: that is "length" too. */
 export const finishOf = ({ endedBy }: Run): "stop" | "length" | "content_filter" =>
-  endedBy ? ({ length: "length", filter: "content_filter" } as const)[endedBy] : "stop";
+  endedBy ? ({ length: "length", filter: "content_filter", iterations: "length" } as const)[endedBy] : "stop";
+
+/** What cut a run short, in ours. */
+export const cutShortBy = (run: Run): { finish_reason?: string } => {
+  if (!run.endedBy) return {};
+  return { finish_reason: run.endedBy === "iterations" ? "max_iterations" : finishOf(run) };
+};
 
 export const usageOf = ({ usage }: Run) => ({
   input_tokens: usage.input,
@@ -151,7 +157,7 @@ function endOf(run: Run, by: string): RunWireEvent {
   const event = `run.${run.status}`;
   switch (run.status) {
     case "completed":
-      return { event, output: run.output, usage: usageOf(run), ...(run.endedBy && { finish_reason: finishOf(run) }) };
+      return { event, output: run.output, usage: usageOf(run), ...cutShortBy(run) };
     case "failed":
       return { event, error: run.error ?? "The run failed." };
     case "interrupted":

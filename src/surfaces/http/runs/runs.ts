@@ -7,7 +7,7 @@ import { type Conversation, message, messages, readConversation, toHistory } fro
 import { isOver } from "../openai/openai-turn.ts";
 import { problem } from "../server/problem.ts";
 import { type Api, ok, type Route, routeTagged, STARTS, streamed } from "../server/route.ts";
-import { finishOf, lastEventOf, usageOf } from "./events.ts";
+import { cutShortBy, lastEventOf, usageOf } from "./events.ts";
 import {
   begin,
   echo,
@@ -230,7 +230,7 @@ async function statusOf(api: Api, run: Run & { session: string }): Promise<Recor
     last_event: lastEventOf(entries),
     ...(run.joined && { joined: run.joined }),
     ...(run.status === "completed" && { output: run.output, usage: usageOf(run) }),
-    ...(run.status === "completed" && run.endedBy && { finish_reason: finishOf(run) }),
+    ...(run.status === "completed" && cutShortBy(run)),
     ...(run.status === "failed" && { error: run.error }),
     ...(run.asking.length && { approval: askedIn(entries, run.asking) }),
   };

@@ -53,6 +53,7 @@ export function createKeyboard(options: KeyboardOptions) {
     if (chooser.key(data)) return done(draw);
     if (held) return done(() => held?.push((sent) => (sent ? feed(data) : write(data))));
     if (matchesKey(data, Key.ctrl("o"))) return done(options.unfold);
+    if (matchesKey(data, Key.ctrl("r"))) return done(() => void search());
     if (matchesKey(data, Key.ctrl("d")) && !editor.getText()) return done(() => leave(0));
     if (matchesKey(data, Key.escape) && !editor.isShowingAutocomplete() && busy()) return interrupt();
     if (matchesKey(data, Key.alt("up")))
@@ -103,6 +104,19 @@ export function createKeyboard(options: KeyboardOptions) {
       })
       .catch(complain);
     return true;
+  }
+
+  /** What was typed before, newest first; what is being typed stays behind it. */
+  async function search(): Promise<void> {
+    const texts = [...new Set(history.entries().toReversed())];
+    const choosing = chooser.open(
+      "History",
+      texts.map((text) => ({ value: text, label: text })),
+    );
+    draw();
+    const chosen = await choosing;
+    if (chosen !== null) draft(chosen);
+    draw();
   }
 
   function remember(text: string): void {

@@ -1,16 +1,18 @@
 // What moves: the answer as it comes, tools at work, and the word that something is going on. It never grows beyond the
 // screen: a change above the screen's top would make the terminal be drawn anew.
 import { truncateToWidth } from "@earendil-works/pi-tui";
+import { type CallHead, headOf } from "../calls.ts";
 import { clean, oneLine } from "../clean.ts";
 import { type Acted, lasting } from "../updates.ts";
 import type { Theme } from "./theme.ts";
 import { drawn, type TranscriptLook, toolLine } from "./transcript.ts";
 
-type AtWork = Pick<Acted, "id" | "tool" | "args"> & { since: number };
+type AtWork = { head: CallHead; since: number; printed: string };
 
 const FRAMES = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const FRAME_MS = 200;
 const TOOLS = 8;
+const OUTPUT_LINES = 5;
 const THOUGHT_LINES = 3;
 const PRINTED_LINES = 10;
 
@@ -31,7 +33,11 @@ export function createLive(look: TranscriptLook, now: () => number) {
     /** It waits for the person, not the person for it. */
     asking: false,
     started(call: Pick<Acted, "id" | "tool" | "args">) {
-      tools.set(call.id, { ...call, since: now() });
+      tools.set(call.id, { head: headOf(call), since: now(), printed: "" });
+    },
+    output(id: string, text: string) {
+      const tool = tools.get(id);
+      if (tool) tool.printed = text;
     },
     acted: (id: string) => void tools.delete(id),
     /** A turn is over: nothing of it moves any more. */
@@ -44,15 +50,19 @@ export function createLive(look: TranscriptLook, now: () => number) {
       const { theme } = look;
       const frame = theme.accent(FRAMES[Math.floor(now() / FRAME_MS) % FRAMES.length] ?? "");
       const shown = [...tools.values()].slice(-TOOLS);
-      const lines = shown.map((call) => toolLine(theme, frame, call, lasting(now() - call.since), width));
+      const lines = shown.flatMap(({ head, since, printed }) => [
+        toolLine(theme, frame, head, lasting(now() - since), width),
+        ...(printed ? lastLines(printed, OUTPUT_LINES, width) : []),
+      ]);
       if (tools.size > TOOLS)
         lines.unshift(theme.faint(truncateToWidth(`  … and ${tools.size - TOOLS} more at work`, width, "…")));
       if (live.notice) lines.push(theme.warn(truncateToWidth(oneLine(live.notice), width, "…")));
       if (live.acknowledged) lines.push(theme.dim(truncateToWidth(live.acknowledged, width, "…")));
-      if (live.thought && !live.tail) lines.push(...thinking(width));
       if (live.printed) lines.push(...lastLines(live.printed, PRINTED_LINES, width));
-      if (!lines.length && !live.tail && live.since && !live.asking)
-        lines.push(truncateToWidth(`${frame} ${theme.dim(`Working… ${lasting(now() - live.since)}`)}`, width, "…"));
+      if (!tools.size && !live.tail && !live.notice && live.since && !live.asking) {
+        const since = `Thinking… ${lasting(now() - live.since)}`;
+        lines.push(truncateToWidth(`${frame} ${theme.dim(since)}`, width, "…"), ...thoughts(width));
+      }
       const said = live.tail ? ["", ...answer(width)] : [];
       return rows > 0 ? [...said, ...lines].slice(-rows) : [];
     },
@@ -65,9 +75,8 @@ export function createLive(look: TranscriptLook, now: () => number) {
     return kept.lines;
   }
 
-  function thinking(width: number): string[] {
-    const lines = look.unfolded || look.thoughts ? lastLines(live.thought, THOUGHT_LINES, width) : [];
-    return [look.theme.dim(truncateToWidth("Thinking…", width, "…")), ...lines];
+  function thoughts(width: number): string[] {
+    return live.thought && (look.unfolded || look.thoughts) ? lastLines(live.thought, THOUGHT_LINES, width) : [];
   }
 
   function lastLines(text: string, most: number, width: number): string[] {

@@ -4,6 +4,7 @@
 import { TERMINAL_COMMANDS } from "../../../conversation/commands/commands.ts";
 import { messageOf } from "../../../core/errors.ts";
 import type { Usage } from "../../../core/session.ts";
+import { branchOf } from "../branch.ts";
 import type { Facts } from "../facts.ts";
 import { openHistory } from "../history.ts";
 import type { Surface, TerminalSettings } from "../open.ts";
@@ -16,7 +17,7 @@ import { createLive } from "./live.ts";
 import { createPieces } from "./pieces.ts";
 import { Prompt } from "./prompt.ts";
 import { createQuestion } from "./question.ts";
-import { queueLines, statusBar } from "./status.ts";
+import { queueLines, statusBar, whereOf } from "./status.ts";
 import * as part from "./transcript.ts";
 
 type ScreenOptions = {
@@ -25,6 +26,8 @@ type ScreenOptions = {
   /** Where what was typed is kept. */
   historyFile: string;
   cwd: string;
+  /** Where the agent works. */
+  workspace: string;
   /** Tokens that the model takes in. */
   window: number;
   costOf(model: string, usage: Usage): number | null;
@@ -43,6 +46,7 @@ export function openScreen(options: ScreenOptions): Surface {
   let facts: Facts | null = null;
   let pieces = createPieces();
   let lastTool = "";
+  let where = whereOf(options.workspace, options.env["HOME"], "");
   const frame = createFrame({ ...options, moves: () => live.moves() });
   const { look, add, draw, drawSoon } = frame;
   const live = createLive(look, now);
@@ -75,7 +79,7 @@ export function openScreen(options: ScreenOptions): Surface {
     drawnBy((width) => chooser.render(width, frame.rows())),
     editor,
     drawnBy((width) => (facts ? queueLines(facts, look.theme, width).slice(0, roomForQueue()) : [])),
-    drawnBy((width) => [facts ? statusBar({ ...options, facts, now: now(), theme: look.theme }, width) : ""]),
+    drawnBy((width) => [facts ? statusBar({ ...options, facts, now: now(), where, theme: look.theme }, width) : ""]),
   ];
   /** One part, so that each is rendered once for a frame: what moves gets the room that the others leave. */
   const lower = drawnBy((width) => {
@@ -97,6 +101,12 @@ export function openScreen(options: ScreenOptions): Surface {
     pieces = createPieces();
     live.tail = "";
     live.thought = "";
+  }
+
+  /** At the start, and when a turn is over: it may have changed the branch. Never rejects. */
+  async function locate(): Promise<void> {
+    where = whereOf(options.workspace, options.env["HOME"], await branchOf(options.workspace));
+    draw();
   }
 
   /** What failed is shown in any case. */
@@ -129,6 +139,10 @@ export function openScreen(options: ScreenOptions): Surface {
       live.started(call);
       draw();
     },
+    printed(call, text) {
+      live.output(call, text);
+      drawSoon();
+    },
     acted(call) {
       live.acted(call.id);
       if (toolIsShown(call)) add(part.tool(look, call));
@@ -150,6 +164,7 @@ export function openScreen(options: ScreenOptions): Surface {
       if (line) add(part.aside(look, line, ({ faint }) => faint));
     },
     facts(next) {
+      if (!next.turn && (!facts || facts.turn)) void locate();
       if (facts?.waiting.length && !next.waiting.length) live.acknowledged = "";
       facts = next;
       live.since = next.turn?.at ?? 0;

@@ -14,6 +14,8 @@ type Bar = {
   /** Tokens that the model takes in. */
   window: number;
   costOf(model: string, usage: Usage): number | null;
+  /** Where the agent works, and on which branch. */
+  where: string;
   theme: Theme;
 };
 
@@ -21,7 +23,7 @@ const QUEUE_LINES = 5;
 const APART = " · ";
 
 /** What matters most comes first; what does not fit is left out, not cut in half. */
-export function statusBar({ facts, now, window, costOf, theme }: Bar, width: number): string {
+export function statusBar({ facts, now, window, costOf, where, theme }: Bar, width: number): string {
   const { turn, waiting, mode, model, title, session, context, spent } = facts;
   const tokens = spent.reduce((sum, { input, output }) => sum + input + output, 0);
   const costs = spent.map((one) => costOf(one.model, one));
@@ -34,6 +36,7 @@ export function statusBar({ facts, now, window, costOf, theme }: Bar, width: num
     context && window ? `${Math.round((100 * context) / window)}% of context` : "",
     tokens ? `${short(tokens)} tokens` : "",
     cost === null ? "" : `$${cost.toFixed(cost < 1 ? 3 : 2)}`,
+    oneLine(where),
     oneLine(title || shortName(session)),
   ].filter(Boolean);
   let line = "";
@@ -42,6 +45,12 @@ export function statusBar({ facts, now, window, costOf, theme }: Bar, width: num
     if (visibleWidth(longer) <= width) line = longer;
   }
   return theme.faint(line || truncateToWidth(parts[0] ?? "", width, "…"));
+}
+
+/** `~/src/app (main)` */
+export function whereOf(dir: string, home: string | undefined, branch: string): string {
+  const isHome = home && (dir === home || dir.startsWith(`${home}/`));
+  return `${isHome ? `~${dir.slice(home.length)}` : dir}${branch && ` (${branch})`}`;
 }
 
 /** What waits, next one first; the last of them comes back with Alt+Up. */

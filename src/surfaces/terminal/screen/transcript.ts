@@ -1,7 +1,8 @@
 // The parts of the transcript. Once there, one only changes with the width, the theme or what is unfolded.
 import { type Component, Markdown, truncateToWidth, visibleWidth, wrapTextWithAnsi } from "@earendil-works/pi-tui";
+import { bodyOf, type CallBody, type CallHead, excerptOf, headOf } from "../calls.ts";
 import { clean, oneLine } from "../clean.ts";
-import { type Acted, lasting, MARK, preview } from "../updates.ts";
+import { type Acted, lasting, MARK } from "../updates.ts";
 import { highlight, looksLikeDiff } from "./highlight.ts";
 import type { Paint, Theme } from "./theme.ts";
 
@@ -19,8 +20,10 @@ export type TranscriptLook = {
   coloured(): void;
 };
 
-const FAILED_LINES = 3;
-const DIFF_LINES = 20;
+/** Stands where the fence of a code block would be drawn: one character of private use, which a narrow line cannot divide. */
+const FENCE = "\ue000";
+const COLOURS = /\x1b\[[\d;]*m/g;
+const ARGS_LINES = 20;
 const UNFOLDED_LINES = 400;
 const PRINTED_LINES = 100;
 
@@ -47,11 +50,35 @@ const apart = ({ compact }: TranscriptLook) => (compact ? [] : [""]);
 const wrapped = (text: string, width: number, paint: Paint, indent = "") =>
   wrapTextWithAnsi(clean(text), Math.max(1, width - indent.length)).map((line) => indent + paint(line));
 
-/** Markdown as it is drawn in the answer and in what we say. */
+/** Markdown as it is drawn in the answer and in what we say. Code stands apart by its indent, not by its fences. */
 export function drawn(look: TranscriptLook, text: string, width: number): string[] {
   const { theme, coloured } = look;
   const highlightCode = (code: string, language?: string) => highlight(code, language, theme, coloured);
-  return new Markdown(clean(text), 0, 0, { ...theme.markdown, highlightCode }).render(width);
+  const style = { ...theme.markdown, highlightCode, codeBlockBorder: () => FENCE };
+  const lines = new Markdown(withBoxes(clean(text)), 0, 0, style).render(width);
+  return lines.flatMap((line) => {
+    if (!line.includes(FENCE)) return [line];
+    const rest = line.replaceAll(FENCE, "");
+    return /^[\s│]*$/.test(rest.replaceAll(COLOURS, "")) ? [] : [rest];
+  });
+}
+
+/** Items that are to be ticked off. The parser's own marks are wider than a box, and it would not fill the lines. */
+function withBoxes(text: string): string {
+  if (!/\[[ xX]\]/.test(text)) return text;
+  let fence = "";
+  return text
+    .split("\n")
+    .map((line) => {
+      const [, marks = ""] = /^[\s>]*(?:[-*+] +)*(`{3,}|~{3,})/.exec(line) ?? [];
+      if (marks && (!fence || marks.startsWith(fence))) fence = fence ? "" : marks;
+      if (fence) return line;
+      return line.replace(
+        /^([\s>]*(?:[-*+]|\d+[.)]) +)\[([ xX])\](?= )/,
+        (_, lead: string, tick: string) => lead + (tick === " " ? "☐" : "☑"),
+      );
+    })
+    .join("\n");
 }
 
 export const markdown = (look: TranscriptLook, text: string): Component =>
@@ -77,49 +104,61 @@ export const thought = (look: TranscriptLook, text: string): Component =>
     look.unfolded || look.thoughts ? [...apart(look), ...wrapped(text.trim(), width, look.theme.dim, "  ")] : [],
   );
 
-export const tool = (look: TranscriptLook, call: Acted): Component =>
-  part(look, (width) => {
+export const tool = (look: TranscriptLook, call: Acted): Component => {
+  const [head, body] = [headOf(call), bodyOf(call)];
+  return part(look, (width) => {
     const { theme, unfolded } = look;
     const paint = call.outcome === "ok" ? theme.good : theme.bad;
-    const head = toolLine(theme, paint(MARK[call.outcome]), call, lasting(call.ms), width);
-    const failed = call.outcome !== "ok" && call.outcome !== "skipped";
-    const diff = looksLikeDiff(call.text);
-    const most = unfolded ? UNFOLDED_LINES : diff ? DIFF_LINES : failed ? FAILED_LINES : 0;
-    if (!most) return [head];
-    return [head, ...unfoldedArgs(look, call, width), ...excerpt(look, call.text, width, most, diff)];
+    const line = toolLine(theme, paint(MARK[call.outcome]), head, lasting(call.ms), width);
+    if (!unfolded) return [line, ...excerpt(theme, body, width)];
+    const isChange = body.kind === "diff" && call.tool !== "terminal";
+    return [line, ...(isChange ? [] : argsLines(theme, call, width)), ...whole(theme, call, body, width)];
   });
+};
 
 /** A tool on one line: how it stands, what it is, what it works on, how long. */
-export function toolLine(theme: Theme, sign: string, call: Pick<Acted, "tool" | "args">, time: string, width: number) {
-  const what = `${sign} ${theme.title(oneLine(call.tool))} ${theme.dim(oneLine(preview(call.args)))}`;
+export function toolLine(theme: Theme, sign: string, { name, about, counts }: CallHead, time: string, width: number) {
   const room = width - time.length - 1;
-  return room < 20 ? truncateToWidth(what, width, "…") : `${truncateToWidth(what, room, "…")} ${theme.faint(time)}`;
+  const words = [sign, theme.title(oneLine(name)), theme.dim(oneLine(about)), counts].filter(Boolean);
+  const what = words.join(" ");
+  if (room < 20) return truncateToWidth(what, width, "…");
+  const rest = counts ? room - visibleWidth(counts) - 1 : room;
+  const short =
+    visibleWidth(what) <= room ? what : `${truncateToWidth(words.slice(0, 3).join(" "), rest, "…")} ${counts}`;
+  return `${short.trimEnd()} ${theme.faint(time)}`;
 }
 
-function unfoldedArgs({ theme, unfolded }: TranscriptLook, { args }: Acted, width: number): string[] {
-  if (!unfolded) return [];
+function argsLines(theme: Theme, { args }: Acted, width: number): string[] {
   const shown = typeof args === "object" && args !== null ? Object.entries(args) : [];
   return shown.flatMap(([name, value]) => {
     const text = typeof value === "string" ? value : JSON.stringify(value);
-    return wrapped(`${name}: ${text}`, width, theme.faint, "  ").slice(0, DIFF_LINES);
+    return wrapped(`${name}: ${text}`, width, theme.faint, "  ").slice(0, ARGS_LINES);
   });
 }
 
-/** The first lines; of what failed the last ones, where the reason is. */
-function excerpt(
-  { theme, unfolded }: TranscriptLook,
-  text: string,
-  width: number,
-  most: number,
-  diff: boolean,
-): string[] {
-  const all = clean(text).trimEnd().split("\n");
-  const lines = diff || unfolded ? all.slice(0, most) : all.slice(-most);
-  const painted = diff ? highlight(lines.join("\n"), "diff", theme) : lines.map(theme.dim);
-  const shown = painted.flatMap((line) => wrapTextWithAnsi(line, Math.max(1, width - 2)).map((half) => `  ${half}`));
-  const left = all.length - lines.length;
-  return left > 0 && (diff || unfolded) ? [...shown, theme.faint(`  … ${left} more lines`)] : shown;
+function excerpt(theme: Theme, { kind, lines }: CallBody, width: number): string[] {
+  const { shown, left, isBeginning } = excerptOf({ kind, lines: lines.map(clean) });
+  const fitted = painted(theme, kind, shown).map((line) => truncateToWidth(`  ${line}`, width, "…"));
+  const more = left > 0 ? [theme.faint(`  … +${left} lines, Ctrl+O`)] : [];
+  return isBeginning ? [...fitted, ...more] : [...more, ...fitted];
 }
+
+function whole(theme: Theme, { text, outcome }: Acted, { kind, lines }: CallBody, width: number): string[] {
+  const isAll = kind === "diff" || kind === "list" || outcome === "cancelled";
+  const all = clean(isAll ? lines.join("\n") : text)
+    .trimEnd()
+    .split("\n");
+  const left = all.length - UNFOLDED_LINES;
+  const shown = painted(theme, kind, all.slice(0, UNFOLDED_LINES)).flatMap((line) =>
+    wrapTextWithAnsi(line, Math.max(1, width - 2)).map((half) => `  ${half}`),
+  );
+  return left > 0 ? [...shown, theme.faint(`  … ${left} more lines`)] : shown;
+}
+
+const painted = (theme: Theme, kind: CallBody["kind"], lines: string[]): string[] =>
+  kind === "diff" || looksLikeDiff(lines.join("\n"))
+    ? highlight(lines.join("\n"), "diff", theme)
+    : lines.map(kind === "list" ? (line) => line : theme.dim);
 
 /** What the person's own command printed: its beginning and its end. */
 export const printed = (look: TranscriptLook, text: string): Component =>
