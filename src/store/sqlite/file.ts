@@ -1,8 +1,9 @@
 // The file of the store: made for its owner alone, and locked by the one process that may write it.
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync, realpathSync, statSync } from "node:fs";
+import { chmodSync, closeSync, existsSync, openSync, realpathSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { ConfigError, messageOf, StoreFault } from "../../core/errors.ts";
+import { makeDir } from "../../platform/home.ts";
 
 /** Another process owns the file, or this one has it open already. */
 export class StoreInUse extends Error {
@@ -27,7 +28,7 @@ export function existingFile(file: string): string {
 
 export function createFile(file: string): string {
   try {
-    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    makeDir(dirname(file));
     keepPrivate(file);
     const path = realpathSync(file); // two names for one file are one lock
     keepPrivate(`${path}.lock`);

@@ -62,6 +62,8 @@ export type ChatOptions = {
   continue?: true | string;
   /** Picked by the person, or the one of that name. */
   resume?: true | string;
+  /** Sent as soon as the conversation is open. */
+  message?: string;
   plain: boolean;
 };
 
@@ -145,6 +147,7 @@ export async function openChat(options: ChatOptions): Promise<number> {
     });
     view.say(`${sandbox}\n${HELP}`);
     await talk.open(await sessionOf(options, opened, view));
+    if (options.message) await talk.enter(options.message).catch((error: unknown) => view.complain(messageOf(error)));
     return talk;
   }
 }
