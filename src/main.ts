@@ -4,11 +4,14 @@ import { fileURLToPath } from "node:url";
 import { Command, CommanderError, Help, type Option } from "commander";
 import pkg from "../package.json" with { type: "json" };
 import { addChat } from "./commands/chat.ts";
+import { addCompletion } from "./commands/completion.ts";
+import { addConfig } from "./commands/config.ts";
 import { addCron } from "./commands/cron.ts";
 import { addGateway } from "./commands/gateway.ts";
 import { addLogs } from "./commands/logs.ts";
 import { addMemory } from "./commands/memory.ts";
 import { addPolicy } from "./commands/policy.ts";
+import { addSessions } from "./commands/sessions.ts";
 import { addSetup } from "./commands/setup.ts";
 import { EXIT } from "./commands/shared.ts";
 import { addSkills } from "./commands/skills.ts";
@@ -24,6 +27,7 @@ process.stdout.on("error", (error) => process.exit("code" in error && error.code
 const DEFAULTS = new Map([
   ["gateway", "run"],
   ["cron", "list"],
+  ["sessions", "list"],
 ]);
 
 const program = new Command("hermes")
@@ -45,14 +49,17 @@ const program = new Command("hermes")
   .exitOverride();
 
 addChat(program);
+addSessions(program);
 // Resolved here and not in the command: in the bundle, all code is at the depth of this file.
 addGateway(program, fileURLToPath(new URL("../bin/hermes", import.meta.url)));
 addCron(program);
 addMemory(program);
 addSkills(program);
 addSetup(program);
+addConfig(program);
 addLogs(program);
 addPolicy(program);
+addCompletion(program);
 
 try {
   await program.parseAsync(commandLine(process.argv.slice(2)), { from: "user" });

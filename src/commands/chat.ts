@@ -1,8 +1,7 @@
-// hermes chat, run, sessions: conversations from a terminal.
+// hermes chat, run: conversations from a terminal.
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { homeOf } from "../platform/home.ts";
 import type { OpenRuntime } from "../surfaces/terminal/open.ts";
-import { env, print, wholeNumber } from "./shared.ts";
+import { env } from "./shared.ts";
 
 type ChatFlags = {
   continue?: true | string;
@@ -76,22 +75,6 @@ export function addChat(program: Command): void {
       const { openOrAttach } = await import("../compose/attach.ts");
       const settings = settingsFor(env, []);
       process.exitCode = await openRun({ ...options, settings, prompt: prompt.join(" "), open: openOrAttach, env });
-    });
-
-  program
-    .command("sessions")
-    .description("list conversations, newest first")
-    .option("-n, --limit <count>", "number of conversations", wholeNumber, 20)
-    .option("--json", "print JSON", false)
-    .action(async ({ limit, json }: { limit: number; json: boolean }) => {
-      const { listSessions } = await import("../surfaces/terminal/sessions.ts");
-      const { openSqlite } = await import("../store/sqlite/sqlite.ts");
-      const { existsSync } = await import("node:fs");
-      const file = homeOf(env).database;
-      if (!existsSync(file)) return print(json ? "" : "There are no conversations yet.\n");
-      const store = await openSqlite({ file, readOnly: true });
-      await print(await listSessions({ ...store, limit, json }));
-      await store.close();
     });
 }
 

@@ -210,7 +210,7 @@ export const rootsOf = ({ config }: Pick<TerminalSettings, "config">): string[] 
 ];
 
 /** Never over something that is there. */
-async function save(file: string, text: string, roots: readonly string[]): Promise<string> {
+export async function save(file: string, text: string, roots: readonly string[]): Promise<string> {
   const path = resolve(file.replace(/^~(?=\/)/, process.env["HOME"] ?? "~"));
   await createFile(path, roots, text).catch((error: unknown) => {
     throw codeOf(error) === "EEXIST" ? new Error(`${path} is there already: name another file.`) : error;
