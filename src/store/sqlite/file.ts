@@ -9,8 +9,8 @@ import { makeDir } from "../../platform/home.ts";
 export class StoreInUse extends Error {
   override readonly name = "StoreInUse";
   readonly pid: number | null;
-  constructor(file: string, pid: number | null) {
-    super(`${file} is in use by ${pid ? `process ${pid}` : "another process"}; stop it or choose another file`);
+  constructor(pid: number | null) {
+    super(`hermes is already running${pid ? ` (PID ${pid})` : ""}. Close it, or set another HERMES_HOME.`);
     this.pid = pid;
   }
 }
@@ -73,7 +73,7 @@ export function lockFile(file: string, look = false): () => void {
     const pid = ownerOf(db);
     if (db.isOpen) db.close();
     const code = error instanceof Error && "errcode" in error ? Number(error.errcode) & 0xff : 0;
-    if (code === SQLITE_BUSY) throw new StoreInUse(file, pid);
+    if (code === SQLITE_BUSY) throw new StoreInUse(pid);
     // No matter of the configuration: whoever starts us again may find room.
     if (code === SQLITE_FULL || code === SQLITE_IOERR)
       throw new StoreFault("no", `the disk that holds ${file} is full or failed (${messageOf(error)})`, {

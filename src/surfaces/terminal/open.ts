@@ -220,6 +220,6 @@ export async function save(file: string, text: string, roots: readonly string[])
 
 export function modelLine({ endpoints }: Pick<TerminalSettings, "endpoints">): string {
   const [first] = endpoints;
-  if (first?.provider === "demo") return "OFFLINE DEMO MODEL (a script; set a key with: hermes setup)";
+  if (first?.provider === "demo") return "Demo mode: canned replies. Run `hermes setup` to connect a model.";
   return `${first?.model} via ${first?.provider} (${first?.because})`;
 }

@@ -23,6 +23,7 @@ export type ApiOptions = {
   settings: ApiSettings;
   host: string;
   port: number;
+  anyPort?: boolean;
   key: string;
   origins: readonly string[];
   names: readonly string[];
