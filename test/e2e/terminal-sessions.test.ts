@@ -478,7 +478,7 @@ describe("commands", () => {
 describe("the first start", () => {
   it("without a key is a demo that says so, and how to set one", async () => {
     const screen = await chat([], { OPENAI_BASE_URL: undefined, OPENAI_API_KEY: undefined, LLM_MODEL: undefined });
-    expect(screen.lines()[0]).toBe("hermes · Demo mode: canned replies. Run `hermes setup` to connect a model.");
+    expect(screen.lines()[0]).toBe("hermes · Demo mode: canned replies. Run hermes setup to connect a model.");
     send(screen, "hi");
     await screen.shows("❯ hi");
     await rests(screen);
