@@ -2,7 +2,7 @@
 // ends at once when it is stopped; our own abort is none of its business (I12).
 import type { EffectContext, Fault, Model, ModelResult } from "../core/ports.ts";
 import type { Agent } from "./agent.ts";
-import { FALLBACK_MS, FAULTS, patience, waitMs } from "./faults.ts";
+import { explained, FALLBACK_MS, FAULTS, patience, waitMs } from "./faults.ts";
 
 type AnswerResult = Extract<ModelResult, { end: "answer" }>;
 type WantedAnswer = {
@@ -123,7 +123,9 @@ function createTally() {
 type Wait = { pause: number; left: NonNullable<ReturnType<typeof patience>>; tries: number; ms: number };
 
 /** The next try, until when, since when, and what: a narrow screen shows the beginning. */
-function waiting({ kind, reason }: Fault, attended: boolean, { pause, left, tries, ms }: Wait): string {
+function waiting(fault: Fault, attended: boolean, { pause, left, tries, ms }: Wait): string {
+  const { kind } = fault;
+  const reason = explained(fault);
   const next = `rying again in ${lasting(pause)}`;
   if ("tries" in left) return `T${next} (try ${tries + 1} of ${left.tries}): ${reason}`;
   const begins = kind === "network" && !attended ? `Waiting for the network: t${next}` : `T${next}`;

@@ -7,7 +7,7 @@ import type { Agent, EffectOf } from "./agent.ts";
 import { attempt, modelsFor, nextOf } from "./attempts.ts";
 import { canShorten, hasOlderPart } from "./compact.ts";
 import { CROWDED, fitted, fixedTokens, squeezed } from "./context.ts";
-import { FAULTS, MOST_BREAKS } from "./faults.ts";
+import { explained, FAULTS, MOST_BREAKS } from "./faults.ts";
 import { staleMs, watchedCall } from "./watchdog.ts";
 
 /** Calls of one answer that are looked at; a model that wants more has lost its way. */
@@ -82,7 +82,7 @@ export async function think(agent: Agent, effect: EffectOf<"think">, cx: EffectC
   if (crowded && !tight) return { type: "crowded", step, ...retract };
   const same = FAULTS[kind].attended === null; // by the same endpoint it would end like this again
   const again = !same || (FAULTS[kind].fallback && models.length > 1);
-  if (!said || !again || breaks >= MOST_BREAKS) return { type: "failed", step, reason, said };
+  if (!said || !again || breaks >= MOST_BREAKS) return { type: "failed", step, reason: explained(result), said };
   // No tool has run, so nothing is done twice: the words are taken back, and it is begun again.
   if ((same || breaks > 0) && models.length > 1) agent.breaker.rest(model);
   return { type: "broke", step, reason };

@@ -1,8 +1,7 @@
-// hermes chat, run, sessions: conversations from a terminal.
-import { type Command, Option } from "commander";
-import { homeOf } from "../platform/home.ts";
+// hermes chat, run: conversations from a terminal.
+import { type Command, InvalidArgumentError, Option } from "commander";
 import type { OpenRuntime } from "../surfaces/terminal/open.ts";
-import { env, print, wholeNumber } from "./shared.ts";
+import { env } from "./shared.ts";
 
 type ChatFlags = {
   continue?: true | string;
@@ -26,6 +25,7 @@ export function addChat(program: Command): void {
   program
     .command("chat")
     .description("talk with the agent in this terminal (the default command)")
+    .argument("[message]", "the first message, in quotes", (text: string) => firstMessage(program, text))
     .addOption(
       new Option(
         "-c, --continue [name]",
@@ -41,7 +41,7 @@ export function addChat(program: Command): void {
     .option("--model <name>", "the model to use")
     .option("--plain", "print plain lines, for screen readers and simple terminals", false)
     .option("--attach", "talk through the running gateway, and fail if none runs", false)
-    .action(async ({ attach, ...options }: ChatFlags) => {
+    .action(async (message: string | undefined, { attach, ...options }: ChatFlags) => {
       const { modelFlag, openChat } = await import("../surfaces/terminal/open.ts");
       const { settingsFor } = await import("../compose/settings.ts");
       const open: OpenRuntime = async (given) => {
@@ -50,6 +50,7 @@ export function addChat(program: Command): void {
       };
       process.exitCode = await openChat({
         ...options,
+        ...(message !== undefined && { message }),
         settings: settingsFor(env, [modelFlag(options.model)]),
         open,
         env,
@@ -66,7 +67,7 @@ export function addChat(program: Command): void {
     .option("-c, --continue", "continue the newest conversation", false)
     .option("--session <name>", "continue the conversation with this name, or start it")
     .option("--model <name>", "the model to use")
-    .option("--image <file...>", "pictures to send with the message", [])
+    .option("--image <file>", "a picture to send with the message; give it again for more", append, [])
     .option("--yolo", "never ask for approval; commands that are never allowed are still refused", false)
     .action(async (prompt: string[], options: RunFlags) => {
       const { openRun } = await import("../surfaces/terminal/run.ts");
@@ -75,20 +76,14 @@ export function addChat(program: Command): void {
       const settings = settingsFor(env, []);
       process.exitCode = await openRun({ ...options, settings, prompt: prompt.join(" "), open: openOrAttach, env });
     });
+}
 
-  program
-    .command("sessions")
-    .description("list conversations, newest first")
-    .option("-n, --limit <count>", "number of conversations", wholeNumber, 20)
-    .option("--json", "print JSON", false)
-    .action(async ({ limit, json }: { limit: number; json: boolean }) => {
-      const { listSessions } = await import("../surfaces/terminal/sessions.ts");
-      const { openSqlite } = await import("../store/sqlite/sqlite.ts");
-      const { existsSync } = await import("node:fs");
-      const file = homeOf(env).database;
-      if (!existsSync(file)) return print(json ? "" : "There are no conversations yet.\n");
-      const store = await openSqlite({ file, readOnly: true });
-      await print(await listSessions({ ...store, limit, json }));
-      await store.close();
-    });
+/** One value for each time that the option is given: it never takes the prompt for a second one. */
+const append = (value: string, before: string[]): string[] => [...before, value];
+
+/** `hermes --model x run` is no message. */
+function firstMessage(program: Command, text: string): string {
+  if (program.commands.some((command) => command.name() === text))
+    throw new InvalidArgumentError(`"${text}" is a command: write it before the options.`);
+  return text;
 }

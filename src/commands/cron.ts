@@ -6,8 +6,8 @@ import { complain, env, print } from "./shared.ts";
 export function addCron(program: Command): void {
   const cron = program.command("cron").description("manage scheduled jobs (docs/schedule.md)");
   cron
-    .command("list", { isDefault: true })
-    .description("list all jobs, the next to run first")
+    .command("list")
+    .description("list all jobs, the next to run first (the default)")
     .option("--json", "print JSON", false)
     .action(({ json }: { json: boolean }) => onJobs((cli, options) => cli.listJobs(options, json)));
   cron

@@ -9,7 +9,7 @@ export function addGateway(program: Command, launcher: string): void {
   const gateway = program.command("gateway").description("serve chat apps and the HTTP API (docs/gateway.md)");
 
   gateway
-    .command("run", { isDefault: true })
+    .command("run")
     .description("serve in the foreground (the default)")
     .option("--host <address>", "address on which the API listens")
     .option("--port <number>", "port on which the API listens; 0 picks a free one")

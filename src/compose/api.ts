@@ -16,7 +16,11 @@ const CLOSE_MS = 1_000;
 export async function serve(
   running: Running,
   version: string,
-  { health = () => ({}), more = [] }: { health?: () => Record<string, unknown>; more?: readonly Route[] } = {},
+  {
+    health = () => ({}),
+    more = [],
+    anyPort = false,
+  }: { health?: () => Record<string, unknown>; more?: readonly Route[]; anyPort?: boolean } = {},
 ): Promise<ServedApi & { keyFile: string | null }> {
   const { engine, config, home, endpoints, log, tools, redact, observers } = running;
   const { api_server: server } = config.gateway;
@@ -42,6 +46,7 @@ export async function serve(
     redact,
     host: server.host,
     port: server.port,
+    anyPort,
     key,
     origins: server.cors_origins,
     names: server.allowed_hosts,

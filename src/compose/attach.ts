@@ -8,6 +8,7 @@ import type { Endpoint } from "../core/providers.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { TERMINAL } from "../core/session-key.ts";
 import { listModels } from "../llm/model-list.ts";
+import { clock } from "../platform/clock.ts";
 import { homeOf } from "../platform/home.ts";
 import { StoreInUse } from "../store/sqlite/file.ts";
 import { skillLines } from "../surfaces/cli/skills.ts";
@@ -18,6 +19,9 @@ import { settingsFor } from "./settings.ts";
 import { createShell, type Shell } from "./shell.ts";
 
 const EXIT_MS = 200;
+/** A terminal serves half a second after it has taken the store; a busy machine takes longer. */
+const SERVED_MS = 3_000;
+const LOOK_MS = 100;
 const LIST_MS = 3_000;
 
 type OpenedRuntime = Pick<Running, "config" | "home" | "endpoints" | "sandbox" | "newest" | "close"> & {
@@ -42,13 +46,13 @@ export async function openOrAttach(
     const models = () => modelsOf(running.endpoints);
     return { ...(options.serves ? served(running) : running), skills, switched, shell, models };
   } catch (error) {
-    if (!(error instanceof StoreInUse) || !(await gatewayOf(options.env))) throw error;
+    if (!(error instanceof StoreInUse) || !(await gatewaySoon(options.env))) throw error;
     return attach(options);
   }
 }
 
-/** The API beside a terminal, so that other shells and programs reach the same home. Nobody waits for it: a port that is
- *  taken is no reason not to talk. */
+/** The API beside a terminal, so that other shells and programs reach the same home. Nobody waits for it: a terminal that
+ *  cannot serve is still a terminal. */
 function served(running: Running): Running {
   const { config, log } = running;
   const api = config.gateway.api_server.enabled
@@ -66,8 +70,18 @@ function served(running: Running): Running {
   };
 }
 
+/** Of two terminals that start together, the second waits until the first one serves. */
+async function gatewaySoon(env: NodeJS.ProcessEnv): Promise<boolean> {
+  for (let waited = 0; waited < SERVED_MS; waited += LOOK_MS) {
+    if (await gatewayOf(env)) return true;
+    await clock.sleep(LOOK_MS);
+  }
+  return false;
+}
+
 async function serveOpened(running: Running) {
-  const api = await serve(running, pkg.version);
+  // Another shell finds the address in the home, so a busy port does not matter.
+  const api = await serve(running, pkg.version, { anyPort: true });
   await api.opened();
   return api;
 }

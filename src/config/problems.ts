@@ -22,7 +22,8 @@ export const shown = (key: string, value: unknown): string =>
 const unknownKey = (path: Path, from: (path: Path) => string): string =>
   `${from(path)}: ${path.join(".")} is not a known key; ${hint(path)}`;
 
-const hint = (path: Path): string => {
+/** What may have been meant by an unknown key. */
+export const hint = (path: Path): string => {
   const typed = path.join(".");
   // Every key and section, with the user's own name or number in the place of `*`.
   const known = new Set<string>();

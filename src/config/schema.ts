@@ -224,6 +224,19 @@ export const isSecretKey = (key: string): boolean =>
 /** All keys, dotted; `*` stands for an item of a list, or for a name that the user chose. */
 export const knownKeys = (): string[] => keysBelow(z.toJSONSchema(schema, { io: "input" }), "");
 
+/** The names in the key of a value or a section, or null if there is no such key. A name that the user chose may contain dots:
+ *  `prices.gpt-5.1.input`. */
+export const pathOfKey = (key: string): string[] | null => {
+  const keys = knownKeys().map((known) => known.split("."));
+  for (let depth = Math.max(...keys.map(({ length }) => length)); depth > 0; depth -= 1)
+    for (const names of keys.filter(({ length }) => length >= depth)) {
+      const pattern = names.slice(0, depth).map((name) => (name === "*" ? "(.+)" : `(${name})`));
+      const found = new RegExp(`^${pattern.join("\\.")}$`).exec(key);
+      if (found) return found.slice(1);
+    }
+  return null;
+};
+
 const keysBelow = (node: z.core.JSONSchema._JSONSchema, key: string): string[] => {
   if (typeof node === "boolean") return [key];
   const { properties, additionalProperties, items } = node;

@@ -38,6 +38,9 @@ export class ConfigError extends Error {
   override readonly name = "ConfigError";
 }
 
+/** What to do if no server answers: said by a turn and by `hermes setup`. */
+export const NO_SERVER = "No server answers at this address: check the address, and that the server is running.";
+
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** The system's name for what went wrong ("ENOENT"); empty: it has none. */

@@ -1,7 +1,8 @@
 // HERMES_HOME: the directory of all files of hermes, readable by its owner only.
-import { chmodSync, lstatSync, mkdirSync } from "node:fs";
+import { chmodSync, existsSync, lstatSync, mkdirSync, statSync } from "node:fs";
 import { homedir } from "node:os";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
+import { ConfigError, codeOf, messageOf } from "../core/errors.ts";
 
 export type Home = {
   dir: string;
@@ -38,15 +39,29 @@ export const homeOf = (env: NodeJS.ProcessEnv): Home => {
   return homeAt(resolve(named === "~" || named.startsWith("~/") ? join(user, named.slice(1)) : named));
 };
 
-/** Creates the directory and its parents, for the owner only. */
+/** Creates the directory and its parents, for the owner only. Not with `recursive`: for /proc/x, Node 24 never returns from that,
+ *  because mkdir says ENOENT although the parent exists. */
 export function makeDir(dir: string): string {
-  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  if (statSync(dir, { throwIfNoEntry: false })?.isDirectory()) return dir;
+  const parent = dirname(dir);
+  if (!existsSync(parent)) makeDir(parent);
+  try {
+    mkdirSync(dir, { mode: 0o700 });
+  } catch (error) {
+    const another = codeOf(error) === "EEXIST" && statSync(dir, { throwIfNoEntry: false })?.isDirectory();
+    if (!another) throw error; // else another process was faster
+  }
   return dir;
 }
 
 export const makeHome = (home: Home): void => {
   for (const dir of [home.dir, home.logs]) {
-    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    try {
+      makeDir(dir);
+    } catch (error) {
+      const advice = "Set HERMES_HOME to a directory that you can write to.";
+      throw new ConfigError(`HERMES_HOME is ${home.dir}, which cannot be used: ${messageOf(error)}. ${advice}`);
+    }
     const { mode, uid } = lstatSync(dir);
     const open = (mode & 0o077) !== 0;
     // Do not change the mode of a shared directory (sticky, like /tmp) or of another user's: `hermes doctor` reports

@@ -150,7 +150,7 @@ describe("hermes chat", () => {
 
   it("without a key it is the offline demo, and says so", async () => {
     const hermes = place.start(["chat"], { OPENAI_BASE_URL: "", OPENAI_API_KEY: "" });
-    await hermes.prints(/OFFLINE DEMO MODEL/);
+    await hermes.prints(/Demo mode: canned replies/);
     hermes.type("hello\n");
     await hermes.prints(/\(offline demo\) You said: hello/);
     hermes.hangUp();

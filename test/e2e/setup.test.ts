@@ -252,15 +252,15 @@ onTerminal.describe("hermes setup on a terminal", () => {
 
   it("asks, lets a wrong key be mended, tries it, and writes", async () => {
     const hermes = place.startOnTerminal(["setup"]);
-    await answer(hermes, /Which provider\?/, DOWN + DOWN + DOWN + ENTER);
-    await answer(hermes, /What is its address\?/, llm.url + ENTER);
+    await answer(hermes, /Choose a model provider/, DOWN + DOWN + DOWN + ENTER);
+    await answer(hermes, /Address of the server/, llm.url + ENTER);
     await answer(hermes, /API key \(Enter: none\)/, `wrong-key${ENTER}`);
     await answer(hermes, /The list is not available: HTTP 401[^]*Name of the model/, `fake-model${ENTER}`);
     await answer(hermes, /Before a risky command/, DOWN + ENTER);
     await answer(hermes, /in a sandbox/, ENTER);
     await answer(hermes, /The test failed: HTTP 401[^]*What now\?/, ENTER);
-    await answer(hermes, /What now\?[^]*Which provider\?/, ENTER);
-    await answer(hermes, /What now\?[^]*What is its address\?/, ENTER);
+    await answer(hermes, /What now\?[^]*Choose a model provider/, ENTER);
+    await answer(hermes, /What now\?[^]*Address of the server/, ENTER);
     await answer(hermes, /API key \(Enter keeps the present one\)/, KEY + ENTER);
     await answer(hermes, /Search:[^]*zebra-1/, `zeb${ENTER}`);
     await answer(hermes, /What now\?[^]*Before a risky command/, ENTER);
@@ -280,7 +280,7 @@ onTerminal.describe("hermes setup on a terminal", () => {
     ["in the middle", [DOWN + ENTER]],
   ])("Ctrl+C %s changes nothing and says so", async (_, keys) => {
     const hermes = place.startOnTerminal(["setup"]);
-    await hermes.prints(/Which provider\?/);
+    await hermes.prints(/Choose a model provider/);
     for (const key of keys) hermes.type(key);
     if (keys.length > 0) await hermes.prints(/API key/);
     hermes.type("\x03");
@@ -292,8 +292,8 @@ onTerminal.describe("hermes setup on a terminal", () => {
   it("Ctrl+C while the model is tried changes nothing and says so", async () => {
     llm.script({ fault: { silence: "accepted" } });
     const hermes = place.startOnTerminal(["setup"]);
-    await answer(hermes, /Which provider\?/, DOWN + DOWN + DOWN + ENTER);
-    await answer(hermes, /What is its address\?/, llm.url + ENTER);
+    await answer(hermes, /Choose a model provider/, DOWN + DOWN + DOWN + ENTER);
+    await answer(hermes, /Address of the server/, llm.url + ENTER);
     await answer(hermes, /API key/, KEY + ENTER);
     await answer(hermes, /Search:/, ENTER);
     await answer(hermes, /Before a risky command/, ENTER);

@@ -385,7 +385,7 @@ describe("what it looks like", () => {
     send(screen, "go");
     await screen.shows("over");
     send(screen, "/nosuch");
-    await screen.shows("There is no /nosuch");
+    await screen.shows("Unknown command /nosuch");
     expect(colours(screen.raw())).toBeNull();
   });
 

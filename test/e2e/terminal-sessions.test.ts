@@ -470,7 +470,7 @@ describe("commands", () => {
     for (const { name } of TERMINAL_COMMANDS)
       expect(screen.lines().join("\n")).toMatch(new RegExp(`^- /${name}\\b`, "m"));
     send(screen, "/nosuch thing");
-    await screen.shows("There is no /nosuch.");
+    await screen.shows("Unknown command /nosuch. See /help.");
     expect(typed(screen)).toBe("/nosuch thing");
   });
 });
@@ -478,7 +478,7 @@ describe("commands", () => {
 describe("the first start", () => {
   it("without a key is a demo that says so, and how to set one", async () => {
     const screen = await chat([], { OPENAI_BASE_URL: undefined, OPENAI_API_KEY: undefined, LLM_MODEL: undefined });
-    expect(screen.lines()[0]).toBe("hermes · OFFLINE DEMO MODEL (a script; set a key with: hermes setup)");
+    expect(screen.lines()[0]).toBe("hermes · Demo mode: canned replies. Run hermes setup to connect a model.");
     send(screen, "hi");
     await screen.shows("❯ hi");
     await rests(screen);

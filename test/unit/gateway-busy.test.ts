@@ -300,10 +300,7 @@ describe("a command to a busy session", () => {
     const { chat, model } = await bootGateway();
     for (const text of ["/constructor", "/nonsense now"]) await chat.say(text);
     await calm();
-    expect(chat.texts()).toEqual([
-      "There is no /constructor. /help lists what there is.",
-      "There is no /nonsense. /help lists what there is.",
-    ]);
+    expect(chat.texts()).toEqual(["Unknown command /constructor. See /help.", "Unknown command /nonsense. See /help."]);
     expect(model.all).toEqual([]);
   });
 

@@ -85,6 +85,6 @@ describe("what can be asked about a conversation", () => {
     const help = await ask(running, "/help");
     expect(help.split("\n")).toEqual(CHAT_COMMANDS.map(({ name, description }) => `/${name} ${description}`));
     expect(help.length).toBeLessThanOrEqual(2_000); // one message of Discord
-    expect(await ask(running, "/dance")).toBe("There is no /dance. /help lists what there is.");
+    expect(await ask(running, "/dance")).toBe("Unknown command /dance. See /help.");
   });
 });

@@ -1,5 +1,6 @@
 // How long a turn puts up with trouble: by the kind of the fault, and by whether somebody waits. Driven by hand.
 import { describe, expect, it } from "vitest";
+import { NO_SERVER } from "../../src/core/errors.ts";
 import type { Fault, FaultKind } from "../../src/core/ports.ts";
 import {
   type Booted,
@@ -174,7 +175,9 @@ describe("a notice", () => {
 
   it("where nobody waits says that it is the network", async () => {
     const [said] = await noticed(false, [{ kind: "network", reason: "connect ECONNREFUSED" }]);
-    expect(said).toBe("Waiting for the network: trying again in 1 s, for up to 12 h: connect ECONNREFUSED");
+    expect(said).toBe(
+      `Waiting for the network: trying again in 1 s, for up to 12 h: connect ECONNREFUSED. ${NO_SERVER}`,
+    );
   });
 
   it("counts where tries are counted", async () => {

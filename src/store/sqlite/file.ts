@@ -1,15 +1,16 @@
 // The file of the store: made for its owner alone, and locked by the one process that may write it.
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync, realpathSync, statSync } from "node:fs";
+import { chmodSync, closeSync, existsSync, openSync, realpathSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { ConfigError, messageOf, StoreFault } from "../../core/errors.ts";
+import { makeDir } from "../../platform/home.ts";
 
 /** Another process owns the file, or this one has it open already. */
 export class StoreInUse extends Error {
   override readonly name = "StoreInUse";
   readonly pid: number | null;
-  constructor(file: string, pid: number | null) {
-    super(`${file} is in use by ${pid ? `process ${pid}` : "another process"}; stop it or choose another file`);
+  constructor(pid: number | null) {
+    super(`hermes is already running${pid ? ` (PID ${pid})` : ""}. Close it, or set another HERMES_HOME.`);
     this.pid = pid;
   }
 }
@@ -27,7 +28,7 @@ export function existingFile(file: string): string {
 
 export function createFile(file: string): string {
   try {
-    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    makeDir(dirname(file));
     keepPrivate(file);
     const path = realpathSync(file); // two names for one file are one lock
     keepPrivate(`${path}.lock`);
@@ -72,7 +73,7 @@ export function lockFile(file: string, look = false): () => void {
     const pid = ownerOf(db);
     if (db.isOpen) db.close();
     const code = error instanceof Error && "errcode" in error ? Number(error.errcode) & 0xff : 0;
-    if (code === SQLITE_BUSY) throw new StoreInUse(file, pid);
+    if (code === SQLITE_BUSY) throw new StoreInUse(pid);
     // No matter of the configuration: whoever starts us again may find room.
     if (code === SQLITE_FULL || code === SQLITE_IOERR)
       throw new StoreFault("no", `the disk that holds ${file} is full or failed (${messageOf(error)})`, {

@@ -2,39 +2,45 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { isDeepStrictEqual, parseEnv } from "node:util";
-import { type Document, isMap, isScalar, parseDocument } from "yaml";
+import { type Document, isCollection, isScalar, parseDocument } from "yaml";
 import { ConfigError } from "../../core/errors.ts";
 
 /** Keys are a section, a dot and a name; undefined removes the value. */
 export type Changes = Record<string, string | number | Record<string, number> | undefined>;
 
-export function editYaml(source: string, changes: Changes): string {
+export const editYaml = (source: string, changes: Changes): string =>
+  Object.entries(changes).reduce((text, [key, value]) => {
+    const [, section = "", name = ""] = /^([^.]+)\.(.+)$/.exec(key) ?? []; // names of models contain dots
+    return editPath(text, [section, name], value);
+  }, source);
+
+/** One value; undefined removes it. */
+export function editPath(source: string, path: readonly string[], value: unknown): string {
   // Discord's ids are larger than a double can hold.
   const document = parseDocument(source, { intAsBigInt: true });
-  let changed = false;
-  for (const [key, value] of Object.entries(changes)) {
-    const [, section = "", name = ""] = /^([^.]+)\.(.+)$/.exec(key) ?? []; // names of models contain dots
-    const path = [section, name];
-    const before: unknown = document.getIn(path);
-    if ((typeof before === "bigint" ? Number(before) : before) === value) continue;
-    if (value !== undefined) makeSection(document, section);
-    if (value === undefined) document.deleteIn(path);
-    else document.setIn(path, value);
-    changed = true;
+  if (document.errors.length)
+    throw new ConfigError("config.yaml is not valid YAML. Nothing was changed; fix it with: hermes config edit");
+  const before: unknown = document.getIn(path);
+  if ((typeof before === "bigint" ? Number(before) : before) === (typeof value === "bigint" ? Number(value) : value))
+    return source;
+  if (value === undefined) document.deleteIn(path);
+  else {
+    for (let depth = 1; depth < path.length; depth += 1) makeSection(document, path.slice(0, depth));
+    document.setIn(path, value);
   }
-  return changed ? document.toString({ lineWidth: 0, flowCollectionPadding: false }) : source;
+  return document.toString({ lineWidth: 0, flowCollectionPadding: false });
 }
 
-function makeSection(document: Document.Parsed, name: string): void {
-  const node = document.get(name, true);
-  if (node === undefined || isMap(node)) return;
-  if (!isScalar(node))
-    throw new ConfigError(`config.yaml: setup cannot change the section "${name}:"; edit the file by hand.`);
+function makeSection(document: Document.Parsed, path: readonly string[]): void {
+  const node = document.getIn(path, true);
+  if (node === undefined || isCollection(node)) return;
+  const name = path.join(".");
+  if (!isScalar(node)) throw new ConfigError(`config.yaml: the section "${name}:" can only be changed by hand.`);
   // `model:` with nothing below it, or `model: some/model`, which is short for its default.
   const section = document.createNode(name === "model" && node.value ? { default: node.value } : {});
   section.commentBefore = node.commentBefore ?? null;
   section.comment = node.comment ?? null;
-  document.set(name, section);
+  document.setIn(path, section);
 }
 
 export function editEnv(source: string, name: string, value: string): string {

@@ -43,7 +43,7 @@ export function openPrompts({ flags, clean, primaryOf }: SetupPrompts) {
     const first = providerNamed(flags.provider) ?? known;
     const provider = answered(
       await select<Provider>({
-        message: "Which provider?",
+        message: "Choose a model provider",
         options: PROVIDERS.map((value) => ({ value, label: value.label, hint: value.hint })),
         ...(first && { initialValue: first }),
       }),
@@ -62,7 +62,7 @@ export function openPrompts({ flags, clean, primaryOf }: SetupPrompts) {
   const askAddress = async (given: string) =>
     answered(
       await text({
-        message: "What is its address?",
+        message: "Address of the server",
         placeholder: "http://127.0.0.1:11434/v1",
         initialValue: given,
         validate: (value = "") =>
@@ -88,7 +88,7 @@ export function openPrompts({ flags, clean, primaryOf }: SetupPrompts) {
       Array.isArray(found) && names.length > 0
         ? answered(
             await autocomplete({
-              message: "Which model?",
+              message: "Choose a model",
               placeholder: "type to search",
               maxItems: 10,
               options: [

@@ -1,7 +1,7 @@
 // hermes setup: asks for the settings, tests them, then writes them. Nothing is changed before the last step. The key goes into
 // .env, everything else into config.yaml. The test uses exactly the configuration that will be written.
 import { text as readAll } from "node:stream/consumers";
-import { ConfigError } from "../../core/errors.ts";
+import { ConfigError, NO_SERVER } from "../../core/errors.ts";
 import type { Clock, FaultKind } from "../../core/ports.ts";
 import { alternatives, formats, PROVIDERS, providerNamed, VENDORS, vendorAt } from "../../core/providers.ts";
 import { linked } from "../../core/wait.ts";
@@ -39,7 +39,7 @@ const ADVICE: Record<FaultKind, string> = {
   quota: "The account has no credit left, or the key has a limit: see the provider's website.",
   rate_limited: "The key works, but there were too many calls: try again in a minute.",
   bad_request: "Usually the model does not exist, or the address is wrong.",
-  network: "No server answers at this address: check the address, and that the server is running.",
+  network: NO_SERVER,
   unavailable: "The provider has a problem: try again in a minute.",
   stalled: "The server is slow, or still loads the model: try again.",
   incomplete: "The server sends incomplete answers: is this a chat model?",

@@ -150,7 +150,7 @@ export function createCommands(options: Options): Commands {
     once: (name) => findCommand(CHAT_COMMANDS, name)?.once ?? null,
     async run(said) {
       const command = findCommand(CHAT_COMMANDS, said.name);
-      if (!command) return { say: `There is no /${said.name}. /help lists what there is.` };
+      if (!command) return { say: `Unknown command /${said.name}. See /help.` };
       const outcome = await runCommand(command, contextOf(said), said.rest);
       const { open, send } = outcome;
       if (open && open.session !== (await sessions.current(said.key))) await sessions.resume(said.key, open.session);

@@ -5,7 +5,7 @@ import { TERMINAL_COMMANDS } from "../../conversation/commands/commands.ts";
 import { entriesOf } from "../../core/pages.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { isTerminal, shortName, TERMINAL } from "../../core/session-key.ts";
-import { exportJson, exportMarkdown } from "./export.ts";
+import { exportFile } from "./export.ts";
 import type { Facts } from "./facts.ts";
 import { findSession } from "./find.ts";
 import type { TalkOptions } from "./talk.ts";
@@ -57,11 +57,8 @@ export function commandContext(desk: OpenTalk): TerminalContext {
     async exportTo(file, format) {
       const json = format ? format === "json" : file.endsWith(".json");
       const entries = await entriesOf(runtime, session);
-      const text = json
-        ? exportJson({ key: session, title }, entries, new Date(desk.now()))
-        : exportMarkdown({ key: session, title }, entries);
-      const usual = `hermes-${shortName(session).replaceAll(/[^\w-]+/g, "-")}.${json ? "json" : "md"}`;
-      return desk.save(file || usual, text);
+      const { text, usualFile } = exportFile({ key: session, title }, entries, json, new Date(desk.now()));
+      return desk.save(file || usualFile, text);
     },
     leave,
   };

@@ -1,6 +1,7 @@
 // A conversation as a file: Markdown for people, JSON for programs. Both hold what was taken into turns; what still
 // waits is only counted. The Markdown leaves thoughts out and cuts long results; the JSON cuts nothing.
 import type { CallKind, CallOutcome, Entry, Input, RecoveryKind, Usage } from "../../core/session.ts";
+import { shortName } from "../../core/session-key.ts";
 import type { Message } from "../../core/transcript.ts";
 import { usagePlus } from "../../core/usage.ts";
 
@@ -34,6 +35,13 @@ export function exportJson({ key, title }: Named, entries: readonly Entry[], at:
   const text = JSON.stringify({ ...head, messages: said.map(wireOf) }, null, 2);
   // JSON escapes some of them itself: such a file may be shown on a terminal too.
   return `${text.replaceAll(UNSEEN, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`)}\n`;
+}
+
+/** As text, and the name that its file usually has. */
+export function exportFile(named: Named, entries: readonly Entry[], json: boolean, at: Date) {
+  const text = json ? exportJson(named, entries, at) : exportMarkdown(named, entries);
+  const usualFile = `hermes-${shortName(named.key).replaceAll(/[^\w-]+/g, "-")}.${json ? "json" : "md"}`;
+  return { text, usualFile };
 }
 
 // ── What was said ─────────────────────────────────────────────────────────────────────────────────────

@@ -62,6 +62,8 @@ export type ChatOptions = {
   continue?: true | string;
   /** Picked by the person, or the one of that name. */
   resume?: true | string;
+  /** Sent as soon as the conversation is open. */
+  message?: string;
   plain: boolean;
 };
 
@@ -145,6 +147,7 @@ export async function openChat(options: ChatOptions): Promise<number> {
     });
     view.say(`${sandbox}\n${HELP}`);
     await talk.open(await sessionOf(options, opened, view));
+    if (options.message) await talk.enter(options.message).catch((error: unknown) => view.complain(messageOf(error)));
     return talk;
   }
 }
@@ -208,7 +211,7 @@ export const rootsOf = ({ config }: Pick<TerminalSettings, "config">): string[] 
 ];
 
 /** Never over something that is there. */
-async function save(file: string, text: string, roots: readonly string[]): Promise<string> {
+export async function save(file: string, text: string, roots: readonly string[]): Promise<string> {
   const path = resolve(file.replace(/^~(?=\/)/, process.env["HOME"] ?? "~"));
   await createFile(path, roots, text).catch((error: unknown) => {
     throw codeOf(error) === "EEXIST" ? new Error(`${path} is there already: name another file.`) : error;
@@ -218,6 +221,6 @@ async function save(file: string, text: string, roots: readonly string[]): Promi
 
 export function modelLine({ endpoints }: Pick<TerminalSettings, "endpoints">): string {
   const [first] = endpoints;
-  if (first?.provider === "demo") return "OFFLINE DEMO MODEL (a script; set a key with: hermes setup)";
+  if (first?.provider === "demo") return "Demo mode: canned replies. Run `hermes setup` to connect a model.";
   return `${first?.model} via ${first?.provider} (${first?.because})`;
 }

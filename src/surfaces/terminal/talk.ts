@@ -192,7 +192,7 @@ export function createTalk(options: TalkOptions) {
 
   async function obey({ name, rest }: Typed): Promise<void> {
     const command = findCommand(TERMINAL_COMMANDS, name);
-    if (!command) throw new Error(`There is no /${name}. /help lists what there is; a message may start with a space.`);
+    if (!command) throw new Error(`Unknown command /${name}. See /help.`);
     const context = commandContext({
       ...options,
       facts,

@@ -18,6 +18,8 @@ export type ServeOptions = {
   origins: readonly string[];
   /** Names besides our own addresses. */
   names: readonly string[];
+  /** If this port cannot be had, any free one will do. */
+  anyPort?: boolean;
   /** Requests of one address in a minute; 0: no limit. */
   rateLimit: number;
   redact(text: string): string;
@@ -67,9 +69,14 @@ export async function serve(api: Api, routes: readonly Route[], options: ServeOp
     if (socket.writable) socket.end("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
   });
 
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", (error) => reject(cannotListen(error, host, port)));
-    server.listen({ host, port, backlog: 1_024 }, resolve);
+  const listen = (wanted: number) =>
+    new Promise<void>((resolve, reject) => {
+      server.once("error", (error) => reject(cannotListen(error, host, wanted)));
+      server.listen({ host, port: wanted, backlog: 1_024 }, resolve);
+    });
+  await listen(port).catch((error: unknown) => {
+    if (!options.anyPort) throw error;
+    return listen(0);
   });
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a listening TCP server has this kind
   const address = server.address() as AddressInfo;

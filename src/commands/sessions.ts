@@ -1,0 +1,108 @@
+// hermes sessions: lists, shows, exports and deletes conversations.
+import type { Command } from "commander";
+import type { Store } from "../core/store.ts";
+import { homeOf } from "../platform/home.ts";
+import { complain, EXIT, env, print, wholeNumber } from "./shared.ts";
+
+const NAME = "a name from `hermes sessions`, a title, or a part of a title";
+
+export function addSessions(program: Command): void {
+  const sessions = program.command("sessions").description("list, show, export and delete conversations");
+  sessions
+    .command("list")
+    .description("list conversations, newest first (the default)")
+    .option("-n, --limit <count>", "number of conversations", wholeNumber, 20)
+    .option("--json", "print JSON", false)
+    .action(async ({ limit, json }: { limit: number; json: boolean }) => {
+      const { listSessions } = await import("../surfaces/terminal/sessions.ts");
+      const found = await onStore((store) => listSessions({ ...store, limit, json }));
+      await print(found ?? (json ? "" : "There are no conversations yet.\n"));
+    });
+  sessions
+    .command("show")
+    .description("print a conversation as Markdown")
+    .argument("<name>", NAME)
+    .option("--json", "print JSON", false)
+    .action(async (name: string, { json }: { json: boolean }) => {
+      await print((await exported(name, json)).text);
+    });
+  sessions
+    .command("export")
+    .description("write a conversation to a new file")
+    .argument("<name>", NAME)
+    .argument("[file]", "the file to write; JSON if its name ends in .json, else Markdown (default: hermes-NAME.md)")
+    .option("--json", "write JSON", false)
+    .action(async (name: string, file: string | undefined, options: { json: boolean }) => {
+      const { rootsOf, save } = await import("../surfaces/terminal/open.ts");
+      const { settingsFor } = await import("../compose/settings.ts");
+      const { text, usualFile } = await exported(name, options.json || (file ?? "").endsWith(".json"));
+      await print(`Wrote ${await save(file ?? usualFile, text, rootsOf(settingsFor(env, [])))}\n`);
+    });
+  sessions
+    .command("delete")
+    .description("delete a conversation with its attachments and snapshots")
+    .argument("<name>", NAME)
+    .option("--yes", "do not ask", false)
+    .action(async (name: string, { yes }: { yes: boolean }) => {
+      process.exitCode = await remove(name, yes);
+    });
+}
+
+/** Null: nothing was stored yet. */
+async function onStore<T>(use: (store: Store) => Promise<T>): Promise<T | null> {
+  const { openSqlite } = await import("../store/sqlite/sqlite.ts");
+  const { existsSync } = await import("node:fs");
+  const file = homeOf(env).database;
+  if (!existsSync(file)) return null;
+  const store = await openSqlite({ file, readOnly: true });
+  try {
+    return await use(store);
+  } finally {
+    await store.close();
+  }
+}
+
+async function exported(name: string, json: boolean): Promise<{ text: string; usualFile: string }> {
+  const { findSession } = await import("../surfaces/terminal/find.ts");
+  const { exportFile } = await import("../surfaces/terminal/export.ts");
+  const { entriesOf } = await import("../core/pages.ts");
+  const found = await onStore(async ({ catalog, journal }) => {
+    const key = await findSession(catalog, name);
+    const title = (await catalog.summary(key))?.title ?? "";
+    return exportFile({ key, title }, await entriesOf(journal, key), json, new Date());
+  });
+  if (!found) throw new Error("There are no conversations yet.");
+  return found;
+}
+
+async function remove(name: string, yes: boolean): Promise<number> {
+  const { findSession } = await import("../surfaces/terminal/find.ts");
+  const { shortName } = await import("../core/session-key.ts");
+  const { printable } = await import("../platform/logline.ts");
+  const found = await onStore(({ catalog }) => findSession(catalog, name).then((key) => catalog.summary(key)));
+  if (!found) throw new Error("There are no conversations yet.");
+  const { session, title } = found;
+  const shown = printable(`${shortName(session)} (${title})`);
+  if (!yes) {
+    if (!process.stdin.isTTY) {
+      complain(`Nobody can be asked whether to delete ${shown}. Add --yes to delete it.`);
+      return EXIT.usage;
+    }
+    const { confirm } = await import("@clack/prompts");
+    const sure = await confirm({ message: `Delete ${shown}? This cannot be undone.`, initialValue: false });
+    if (sure !== true) {
+      await print("Nothing was deleted.\n");
+      return EXIT.failed;
+    }
+  }
+  const { openOrAttach } = await import("../compose/attach.ts");
+  const running = await openOrAttach({ env, flags: [], logToStderr: false, mine: () => false });
+  try {
+    const became = await running.engine.forget(session);
+    if (became === "busy") complain(`${shown} is working. Stop its turn first.`);
+    else await print(`Deleted ${shown}.\n`);
+    return became === "busy" ? EXIT.failed : EXIT.ok;
+  } finally {
+    await running.close(0);
+  }
+}
