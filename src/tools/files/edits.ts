@@ -151,7 +151,7 @@ const CONTEXT = 2;
 const MOST_DIFF = 60;
 
 /** From the first to the last changed line. */
-function shortDiff(before: string, after: string): string[] {
+export function shortDiff(before: string, after: string, most = MOST_DIFF): string[] {
   const [a, b] = [before.split("\n"), after.split("\n")];
   let head = 0;
   while (head < a.length && head < b.length && a[head] === b[head]) head += 1;
@@ -164,6 +164,6 @@ function shortDiff(before: string, after: string): string[] {
     ...b.slice(head, newEnd).map((line) => `+${line}`),
     ...b.slice(newEnd, newEnd + CONTEXT).map((line) => ` ${line}`),
   ];
-  const left = lines.length - MOST_DIFF;
-  return [`@@ line ${from + 1} @@`, ...lines.slice(0, MOST_DIFF), ...(left > 0 ? [`[… ${left} more lines]`] : [])];
+  const left = lines.length - most;
+  return [`@@ line ${from + 1} @@`, ...lines.slice(0, most), ...(left > 0 ? [`[… ${left} more lines]`] : [])];
 }

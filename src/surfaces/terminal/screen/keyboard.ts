@@ -60,6 +60,7 @@ export function createKeyboard(options: KeyboardOptions) {
     if (matchesKey(data, Key.alt("enter"))) return done(() => submit(true));
     if (!editor.getText() && now() - asked > ARMED_MS) {
       const used = question.key(data);
+      if (typeof used === "string") return done(() => editor.insertTextAtCursor(used));
       if (typeof used === "object") return done(() => void reply(used).catch(complain));
       if (used) return done(draw);
     }
@@ -207,7 +208,7 @@ export function createKeyboard(options: KeyboardOptions) {
 function labelOf(answering: boolean, facts: Facts | null): string {
   if (answering) return "your answer · Alt+Enter: a message instead";
   if (!facts?.turn) return "";
-  if (facts.asking.length) return "choose above, or type a message · Esc stops";
+  if (facts.asking.length) return "choose above, or type: no, because … · a message · Esc stops";
   const { enter, other } = MODE[facts.mode];
   return `Enter ${enter} · Alt+Enter ${MODE[other].enter} · Esc stops`;
 }

@@ -1,0 +1,38 @@
+// What a write would change, as a diff for the person who is asked.
+import { createRedactor } from "../../platform/redact.ts";
+import { shortDiff } from "./edits.ts";
+import { count } from "./text.ts";
+
+const MOST_LINES = 200;
+/** Room for one approval in a chat. */
+const MOST_CHARACTERS = 4_000;
+const INDENT = /^[-+ ]?[ \t]{0,40}/;
+
+/** What the file holds may be a secret that whoever is asked must not see. */
+export function diffOf(before: string, after: string): string[] {
+  const { text } = createRedactor();
+  const diff = shortDiff(toLf(before), toLf(after), MOST_LINES);
+  return diff.map((line) => (line.startsWith("+") ? line : text(line)));
+}
+
+export function wholeOf(content: string, what: string): string[] {
+  const lines = toLf(content).replace(/\n$/, "").split("\n");
+  return [`@@ ${what}, ${count(lines.length, "line")} @@`, ...lines.map((line) => `+${line}`)];
+}
+
+const toLf = (text: string) => text.replaceAll("\r\n", "\n");
+
+/** Line by line, so that line ends need no mark: each line says by its first sign what it is. */
+export function showDiff(lines: readonly string[], display: (text: string) => string): string {
+  const shown: string[] = [];
+  let room = MOST_CHARACTERS;
+  for (const line of lines.slice(0, MOST_LINES)) {
+    const [indent = ""] = INDENT.exec(line) ?? [];
+    const visible = indent.replaceAll("\t", "    ") + display(line.slice(indent.length));
+    room -= visible.length + 1;
+    if (room < 0) break;
+    shown.push(visible);
+  }
+  const left = lines.length - shown.length;
+  return [...shown, ...(left > 0 ? [`[… ${count(left, "more line")}]`] : [])].join("\n");
+}
