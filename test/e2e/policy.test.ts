@@ -20,8 +20,10 @@ async function check(...args: string[]) {
 const boxed = await needs("sandbox");
 
 function configure(sandbox: "off" | "required"): void {
+  const work = join(place.dir, "work"); // a home is too much for a sandbox
+  mkdirSync(work);
   mkdirSync(place.home, { mode: 0o700 });
-  writeFileSync(join(place.home, "config.yaml"), `terminal: {sandbox: ${sandbox}}\n`, { mode: 0o600 });
+  writeFileSync(join(place.home, "config.yaml"), `terminal: {sandbox: ${sandbox}, cwd: ${work}}\n`, { mode: 0o600 });
 }
 
 describe("hermes policy check", () => {

@@ -17,7 +17,7 @@ const ARMED_MS = 500;
 const BOTH = "rm -rf build && git push --force origin main";
 
 async function chat(env: NodeJS.ProcessEnv = {}): Promise<Screen> {
-  const screen = openTerminal(["chat", "--session", "talk"], { env, cols: 100, rows: 40 });
+  const screen = openTerminal(["chat", "--session", "talk"], { env, cols: 120, rows: 40 });
   await screen.shows("Ctrl+D leaves");
   return screen;
 }

@@ -362,6 +362,23 @@ describe("an approval in words", () => {
     expect(await runs(running.tool)).toBe(0);
   });
 
+  it("in words with a reason", async () => {
+    const running = await asking();
+    await running.chat.say("no, use husky");
+    expect(decided(running)).toMatchObject({ allow: false, text: "The user said no: use husky" });
+  });
+
+  it("not by another message: the question stays, also where messages interrupt", async () => {
+    const running = await asking(approval(), { busyMode: "interrupt" });
+    await running.chat.say("and mind the umlauts");
+    await calm();
+    expect(decided(running)).toBeNull();
+    expect((await running.engine.status(ANNAS)).asking).toHaveLength(1);
+    await running.chat.say("yes");
+    (await running.tool.next()).done("gone");
+    expect((await running.model.next()).request.messages.at(-1)).toMatchObject({ text: "and mind the umlauts" });
+  });
+
   it("said when nothing is asked is a message", async () => {
     const { chat, model } = await bootGateway();
     await chat.say("yes");

@@ -55,7 +55,7 @@ describe("the attacks", () => {
   it("each is told in a sentence, with the piece that decided", () => {
     for (const { command } of all) {
       const { reason, part } = outside.judge(command);
-      expect(reason).toMatch(/^[A-Z].*[.!?]$/s);
+      expect(reason).toMatch(/^[A-Z`].*[.!?]$/s);
       expect(part).not.toBe("");
     }
   });

@@ -208,7 +208,7 @@ export function createKeyboard(options: KeyboardOptions) {
 function labelOf(answering: boolean, facts: Facts | null): string {
   if (answering) return "your answer · Alt+Enter: a message instead";
   if (!facts?.turn) return "";
-  if (facts.asking.length) return "choose above, or type: no, because … · a message · Esc stops";
+  if (facts.asking.length) return "choose above, or type a message · Esc stops";
   const { enter, other } = MODE[facts.mode];
   return `Enter ${enter} · Alt+Enter ${MODE[other].enter} · Esc stops`;
 }
