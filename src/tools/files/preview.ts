@@ -4,6 +4,8 @@ import { shortDiff } from "./edits.ts";
 import { count } from "./text.ts";
 
 const MOST_LINES = 200;
+/** Removed lines come first: they must not hide what would be written. */
+const MOST_REMOVED = 20;
 /** Room for one approval in a chat. */
 const MOST_CHARACTERS = 4_000;
 const INDENT = /^[-+ ]?[ \t]{0,40}/;
@@ -11,8 +13,13 @@ const INDENT = /^[-+ ]?[ \t]{0,40}/;
 /** What the file holds may be a secret that whoever is asked must not see. */
 export function diffOf(before: string, after: string): string[] {
   const { text } = createRedactor();
-  const diff = shortDiff(toLf(before), toLf(after), MOST_LINES);
-  return diff.map((line) => (line.startsWith("+") ? line : text(line)));
+  const diff = shortDiff(toLf(before), toLf(after), Number.POSITIVE_INFINITY);
+  const shown = diff.map((line) => (line.startsWith("+") ? line : text(line)));
+  const removed = diff.filter((line) => line.startsWith("-")).length;
+  const more = removed - MOST_REMOVED;
+  if (more <= 0) return shown;
+  const at = diff.findIndex((line) => line.startsWith("-")) + MOST_REMOVED;
+  return shown.toSpliced(at, more, `[… ${count(more, "more line")} removed]`);
 }
 
 export function wholeOf(content: string, what: string): string[] {
