@@ -110,9 +110,8 @@ async function propose(
   if (call.bad) return refuse(`${call.bad}. Make the call again, whole.`);
   const judged = await judge(tool, call.args, session, grants);
   if (judged.gate !== "ask") return { ...proposal, ...judged };
-  const { kind, text, choices, timeoutMs, about } = judged;
-  const until = agent.clock.now() + timeoutMs;
-  return { ...proposal, gate: "ask", ask: { kind, text, choices, until, ...(about && { about }) } };
+  const { gate, timeoutMs, ...ask } = judged;
+  return { ...proposal, gate, ask: { ...ask, until: agent.clock.now() + timeoutMs } };
 }
 
 async function judge(tool: Tool, args: unknown, session: string, grants: readonly Grant[]): Promise<Gate> {

@@ -14,22 +14,31 @@ export function addPolicy(program: Command): void {
     .description("show whether a command is allowed, asked about or denied, and why; runs nothing")
     .argument("[command]", "the command, in quotes")
     .option("--stdin", "read one JSON string per line, print one verdict per line", false)
-    .option("--sandbox", "show the verdict inside a sandbox", false)
-    .action(async (command: string | undefined, { stdin, sandbox }: { stdin: boolean; sandbox: boolean }) => {
+    .option("--sandbox", "judge as inside a sandbox (default: as commands run here)")
+    .option("--no-sandbox", "judge as without a sandbox")
+    .action(async (command: string | undefined, { stdin, sandbox }: { stdin: boolean; sandbox?: boolean }) => {
       const { checkPolicy } = await import("../surfaces/cli/policy.ts");
       const { openHomePolicy } = await import("../policy/home-policy.ts");
+      const { confinement } = await import("../tools/toolbox.ts");
       const { escapeOnLine } = await import("../policy/display.ts");
       const { loadConfig } = await import("../config/config.ts");
       const { createInterface } = await import("node:readline");
       const { homedir } = await import("node:os");
-      const { mode, allow, deny } = loadConfig({ env }).config.approvals;
-      const file = join(homeOf(env).dir, "policy.yaml");
+      const { approvals, terminal } = loadConfig({ env }).config;
+      const { mode, allow, deny } = approvals;
+      const home = homeOf(env).dir;
+      const file = join(home, "policy.yaml");
+      const workspace = terminal.cwd ?? process.cwd();
+      const here =
+        sandbox === undefined
+          ? await confinement({ home, workspace, terminal, approvals })
+          : { sandbox, sealed: undefined };
       const lists = { allow, deny };
-      const policy = await openHomePolicy({ file, lists, mode, sandbox, userHome: homedir() });
+      const policy = await openHomePolicy({ file, lists, mode, sandbox: here.sandbox, userHome: homedir() });
       process.exitCode = await checkPolicy({
         command,
         stdin: stdin ? createInterface({ input: process.stdin }) : undefined,
-        judge: (text) => policy.judge(text, process.cwd()),
+        judge: (text) => policy.judge(text, process.cwd(), here.sealed),
         escape: escapeOnLine,
         print,
       });

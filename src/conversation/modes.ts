@@ -36,4 +36,7 @@ export const MODE: Readonly<Record<Mode, ModeWords>> = {
 /** Empty: it began a turn, which is seen by itself. */
 export const takenText = (applied: Applied): string => (applied === "began" ? "" : MODE[applied].taken);
 
+/** A message never cancels what is asked: where the mode would interrupt, the message joins the turn after the answer. */
+export const modeWhileAsked = (mode: Mode): Mode => (mode === "interrupt" ? "steer" : mode);
+
 export const modeNamed = (word: unknown): Mode | undefined => MODES.find((mode) => mode === word);

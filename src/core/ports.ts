@@ -1,6 +1,7 @@
 // The interfaces that core owns, but for the store's (store.ts). Everything outside implements one or is given one.
 import type {
   About,
+  Ask,
   Delivery,
   Effect,
   EndedBy,
@@ -109,7 +110,7 @@ export type ToolCall = {
 export type ToolResult = { ok: boolean; text: string };
 export type Gate =
   | { gate: "run"; about?: About }
-  | { gate: "ask"; kind: "approval" | "question"; text: string; choices: string[]; timeoutMs: number; about?: About }
+  | ({ gate: "ask"; timeoutMs: number } & Omit<Ask, "until">)
   | { gate: "refuse"; result: string };
 export interface Tool extends ToolSpec {
   /** Running it twice does no harm: a crash may run it again. */

@@ -68,7 +68,17 @@ export type About = {
 export type Scope = "once" | "session" | "always";
 /** A yes for the rest of the session; `call` is the call it was first said to. */
 export type Grant = { call: string; about: About; by: string; at: number };
-export type Ask = { kind: "approval" | "question"; text: string; choices: string[]; until: number; about?: About };
+/** A rule, and the file in the home that an "always" writes it to. */
+export type SavedRule = { file: "policy.yaml" | "hosts.allow"; rule: string };
+export type Ask = {
+  kind: "approval" | "question";
+  text: string;
+  choices: string[];
+  until: number;
+  about?: About;
+  /** What an "always" would save. */
+  saves?: SavedRule[];
+};
 /** A call as the model proposed it and the gate judged it. `result` is there when it must not run at all. */
 export type Proposal = { tool: string; args: unknown; repeatable: boolean; alone?: boolean } & (
   | { gate: "run"; about?: About }

@@ -14,6 +14,7 @@
 
 import type {
   Applied,
+  Ask,
   Call,
   CallOutcome,
   CallStatus,
@@ -330,11 +331,19 @@ function decideUnattended({ id, unattended }: Turn, calls: Call[], cx: Transitio
   return calls.map((call) => {
     if (call.status !== "asking") return call;
     const allow = unattended === "allow" && call.ask?.kind === "approval";
-    const text = allow ? "nobody is there, and that is configured." : "nobody is there to ask.";
+    const text = allow
+      ? "this run is non-interactive, and approvals are granted in it."
+      : NOT_ASKED[call.ask?.kind ?? "approval"];
     const decision = { allow, text, by: "unattended", scope: "once" } as const;
     return { ...call, status: decide(id, call, decision, `Denied: ${text}`, cx) };
   });
 }
+
+/** Shown to people, and the result that the model gets. */
+const NOT_ASKED: Record<Ask["kind"], string> = {
+  approval: "approval needed, but this run is non-interactive. Use --yolo or an allow rule.",
+  question: "this run is non-interactive, so nobody can answer.",
+};
 
 const change = (calls: Call[], one: Call, status: CallStatus) => calls.map((c) => (c === one ? { ...c, status } : c));
 

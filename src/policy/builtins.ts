@@ -143,7 +143,7 @@ const find: Special = (args, judge) => {
         return asks("the value of this test is not clear", arg);
       continue;
     }
-    if (word !== "-exec") return asks("this action of find is not known to be harmless", arg);
+    if (word !== "-exec") return asks("with this action `find` may do more than search, so approval is needed", arg);
     const rest = args.slice(at + 1);
     const end = rest.findIndex(({ value }) => value === ";" || value === "+");
     if (end < 1) return asks("the command of find has no end", arg);

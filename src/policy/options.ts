@@ -87,7 +87,8 @@ export const parseArgs = (
       continue;
     }
     const step = readOption(value, options, parsed.given);
-    if (step === "unknown") return { reason: `this option of ${program} is not known to be harmless`, source };
+    if (step === "unknown")
+      return { reason: `with this option \`${program}\` may do more than read, so approval is needed`, source };
     if (step === "done") continue;
     const next = args[at + 1];
     // A value that looks like an option may be one, if the program reads it differently.

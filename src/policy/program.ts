@@ -1,7 +1,7 @@
 // How a program that reads and shows is judged: by its options and operands, never by its name alone.
 
 import { type Parsed, type Problem, parseArgs, wasGiven } from "./options.ts";
-import { own } from "./table.ts";
+import { entries, own } from "./table.ts";
 import type { Arg } from "./types.ts";
 
 export type Program = {
@@ -48,7 +48,16 @@ export const judgeProgram = (name: string, program: Program, args: readonly Arg[
   return program.check?.(parsed) ?? null;
 };
 
+/** A program, or a subcommand of one, that is not known to only read. */
 export const unknown = (name: string, source: string): Problem => ({
-  reason: `it is not known to be harmless to run ${name}`,
+  reason: `\`${name}\` ${own(EFFECTS, name) ?? "may do more than read"}, so approval is needed`,
   source,
 });
+
+const EFFECTS: Record<string, string> = {
+  ...entries("rm rmdir unlink shred truncate", "can delete files"),
+  ...entries("touch mkdir cp mv ln tee dd install patch", "can change files"),
+  ...entries("chmod chown chgrp", "can change the rights of files"),
+  ...entries("kill pkill killall", "can stop programs"),
+  "git push": "can change another repository",
+};

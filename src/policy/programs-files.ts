@@ -79,7 +79,10 @@ const scriptIn =
     for (const script of scripts) {
       const text = script?.value ?? null;
       if (text === null || !harmless(text))
-        return { reason: `this program of ${what} is not known to be harmless`, source: script?.source ?? "" };
+        return {
+          reason: `with this program \`${what}\` may do more than read, so approval is needed`,
+          source: script?.source ?? "",
+        };
     }
     return null;
   };

@@ -21,6 +21,7 @@ import { bundledRipgrep } from "./files/ripgrep.ts";
 import { createFileTools } from "./files/tools.ts";
 import { createMcp, type Mcp, type McpOptions } from "./mcp/tools.ts";
 import { hostPattern, PRESETS } from "./sandbox/hosts.ts";
+import { createKeptHosts } from "./sandbox/kept-hosts.ts";
 import { chooseSandbox, type SandboxChoice } from "./sandbox/sandbox.ts";
 import { createSchedule } from "./schedule.ts";
 import { createSessionSearch } from "./session-search.ts";
@@ -119,9 +120,8 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     timeoutMs: terminal.timeoutMs,
     approvalMs: approvals.timeoutMs,
     ...(terminal.memory && { limits: { ...USUAL_LIMITS, memoryBytes: terminal.memory * 2 ** 20 } }),
-    // Where nobody is asked, anything that is named would be allowed.
     network: {
-      mode: terminal.network === "ask" && approvals.mode === "off" ? "on" : terminal.network,
+      mode: networkMode(terminal.network, approvals.mode),
       allow: allowedHosts(terminal.network_allow),
     },
   });
@@ -227,6 +227,26 @@ const allowedHosts = (texts: readonly string[]): string[] =>
       `terminal.network_allow: ${text} is neither a host (registry.npmjs.org, *.example.com) nor one of ${presets}`,
     );
   });
+
+/** How commands run here, as the policy has to know it. `sealed`: as long as no conversation has allowed a host. */
+export async function confinement(
+  options: ToolDirs & { approvals: Pick<ToolboxOptions["approvals"], "mode"> },
+): Promise<{ sandbox: boolean; sealed: boolean }> {
+  const { home, terminal, approvals } = options;
+  const { sandbox } = await pickSandbox(options);
+  const hosts = [
+    ...allowedHosts(terminal.network_allow),
+    ...createKeptHosts(join(home, "hosts.allow"), () => {}).list(),
+  ];
+  const reaches = networkMode(terminal.network, approvals.mode) === "on" || hosts.length > 0;
+  return { sandbox: sandbox !== null, sealed: sandbox !== null && !reaches };
+}
+
+/** Where nobody is asked, anything that is named would be allowed. */
+const networkMode = (
+  network: ToolboxOptions["terminal"]["network"],
+  mode: ToolboxOptions["approvals"]["mode"],
+): ToolboxOptions["terminal"]["network"] => (network === "ask" && mode === "off" ? "on" : network);
 
 /** Which sandbox is in force here, if any. */
 export async function pickSandbox({ home, workspace, terminal }: ToolDirs): Promise<SandboxChoice> {

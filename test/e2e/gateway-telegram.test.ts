@@ -153,14 +153,14 @@ describe("a message on Telegram", () => {
     say("touch it");
     const ask = await shown(/May I\?[^]*touch approved\.txt/);
     expect(existsSync(join(place.dir, "approved.txt"))).toBe(false);
-    const wrong = telegram.press({ message: ask, button: "✅ Once", by: { id: 1002, name: "Mallory" } });
+    const wrong = telegram.press({ message: ask, button: "✅ Yes, once", by: { id: 1002, name: "Mallory" } });
     await telegram.until(() => telegram.pressAnswer(wrong));
     expect(telegram.pressAnswer(wrong)?.text).toBe("Only the person who is asked can answer.");
-    const right = telegram.press({ message: ask, button: "✅ Once", by: ANNA });
+    const right = telegram.press({ message: ask, button: "✅ Yes, once", by: ANNA });
     await shown("Touched.");
-    expect(telegram.pressAnswer(right)?.text).toBe("✅ Once");
+    expect(telegram.pressAnswer(right)?.text).toBe("✅ Yes, once");
     expect(existsSync(join(place.dir, "approved.txt"))).toBe(true);
-    const again = telegram.press({ message: ask, button: "❌ Deny", by: ANNA });
+    const again = telegram.press({ message: ask, button: "❌ No", by: ANNA });
     await telegram.until(() => telegram.pressAnswer(again));
     expect(telegram.pressAnswer(again)?.text).toBe("This was decided already.");
   });
@@ -236,7 +236,7 @@ describe("kill -9", () => {
     const ask = await shown(/May I\?/);
     await killed(hermes);
     await gateway();
-    telegram.press({ message: ask, button: "✅ Once", by: ANNA });
+    telegram.press({ message: ask, button: "✅ Yes, once", by: ANNA });
     await shown("Touched.");
     expect(existsSync(join(place.dir, "later.txt"))).toBe(true);
   });

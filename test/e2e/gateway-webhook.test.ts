@@ -81,6 +81,8 @@ it("a signed message is answered by a signed post; nobody is asked, nobody is an
   await post(second, signed(second));
   for (let said = await answer(); said.text !== "I was not allowed to."; said = await answer());
   expect(existsSync(join(place.dir, "forbidden.txt"))).toBe(false);
-  expect(llm.requests.at(-1)?.raw).toContain("Denied: nobody is there to ask.");
+  expect(llm.requests.at(-1)?.raw).toContain(
+    "Denied: approval needed, but this run is non-interactive. Use --yolo or an allow rule.",
+  );
   expect(llm.requests).toHaveLength(3);
 });

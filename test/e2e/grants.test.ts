@@ -18,7 +18,7 @@ async function hermes(...args: string[]) {
   return { code, out: running.stdout(), err: running.stderr() };
 }
 
-const ASKED = /not known to be harmless/;
+const ASKED = /approval is needed/;
 
 /** One message in a process of its own, with what is answered if it asks. Whether it did is in the journal. */
 async function talk(text: string, until: RegExp, answer = ""): Promise<"asked" | "unasked"> {

@@ -515,7 +515,10 @@ describe("what a turn asks, since nobody can be asked", () => {
     const asking = client.chat.completions.create(ask("hi"), { headers: { "X-Hermes-Session-Id": "talk" } });
     (await model.next()).answer("", { tool: "remove", args: {} });
     const asked = await model.next();
-    expect(asked.request.messages.at(-1)).toMatchObject({ outcome: "denied", text: "Denied: nobody is there to ask." });
+    expect(asked.request.messages.at(-1)).toMatchObject({
+      outcome: "denied",
+      text: "Denied: approval needed, but this run is non-interactive. Use --yolo or an allow rule.",
+    });
     expect(await entry("talk", "decided")).toMatchObject({ allow: false, by: "unattended" });
     asked.answer("I was not allowed to.");
     await asking;
@@ -532,7 +535,10 @@ describe("what a turn asks, since nobody can be asked", () => {
     expect(await entry("talk", "decided")).toMatchObject({ allow: true, scope: "once", by: "unattended" });
     (await model.next()).answer("", { tool: "clarify", args: {} });
     const asked = await model.next();
-    expect(asked.request.messages.at(-1)).toMatchObject({ outcome: "denied", text: "Denied: nobody is there to ask." });
+    expect(asked.request.messages.at(-1)).toMatchObject({
+      outcome: "denied",
+      text: "Denied: this run is non-interactive, so nobody can answer.",
+    });
     asked.answer("Done.");
     expect((await asking).choices[0]?.message.content).toBe("Done.");
   });

@@ -446,7 +446,10 @@ describe("what can be done with a response", () => {
     const { id } = await client.responses.create({ model: "hermes-agent", input: "hi", background: true });
     (await model.next()).answer("", { tool: "remove", args: {} });
     const asked = await model.next();
-    expect(asked.request.messages.at(-1)).toMatchObject({ outcome: "denied", text: "Denied: nobody is there to ask." });
+    expect(asked.request.messages.at(-1)).toMatchObject({
+      outcome: "denied",
+      text: "Denied: approval needed, but this run is non-interactive. Use --yolo or an allow rule.",
+    });
     asked.answer("No.");
     expect(await ended(runOf(id), runOf(id))).toBe("completed");
   });

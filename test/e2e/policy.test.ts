@@ -3,6 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { makePlace, type Place } from "../fakes/hermes.ts";
+import { needs } from "../needs.ts";
 
 let place: Place;
 beforeEach(() => {
@@ -16,10 +17,20 @@ async function check(...args: string[]) {
   return { code: await hermes.exit, out: hermes.stdout() };
 }
 
+const boxed = await needs("sandbox");
+
+function configure(sandbox: "off" | "required"): void {
+  const work = join(place.dir, "work"); // a home is too much for a sandbox
+  mkdirSync(work);
+  mkdirSync(place.home, { mode: 0o700 });
+  writeFileSync(join(place.home, "config.yaml"), `terminal: {sandbox: ${sandbox}, cwd: ${work}}\n`, { mode: 0o600 });
+}
+
 describe("hermes policy check", () => {
   it.each([
     ["ls -la", [], /^allow: /],
-    ["touch x", [], /^ask: .*\n {2}touch x/],
+    ["touch x", ["--no-sandbox"], /^ask: .*\n {2}touch x/],
+    ["touch x && rm y", ["--no-sandbox"], /^ask: .*\n {2}touch x\nask: .*\n {2}rm y\n$/],
     ["touch x", ["--sandbox"], /^allow: /],
     ["rm -rf /", ["--sandbox"], /^deny: /],
   ])("%s %j", async (command, flags, says) => {
@@ -28,8 +39,19 @@ describe("hermes policy check", () => {
     expect(out).toMatch(says);
   });
 
+  it("judges with the sandbox that is in force", async () => {
+    configure("off");
+    expect((await check("touch x")).out).toMatch(/^ask: /);
+  });
+
+  boxed.it("judges what runs in a sandbox as that", async () => {
+    configure("required");
+    expect((await check("touch x")).out).toMatch(/^allow: /);
+    expect((await check("sudo id")).out).toMatch(/^allow: /); // no host is allowed: it can only fail
+  });
+
   it("--stdin: one JSON string a line in, one verdict a line out", async () => {
-    const hermes = place.start(["policy", "check", "--stdin"]);
+    const hermes = place.start(["policy", "check", "--stdin", "--no-sandbox"]);
     hermes.type('"ls"\n"echo ok\\ntouch x"\nnot json\n');
     hermes.hangUp();
     expect(await hermes.exit).toBe(2);

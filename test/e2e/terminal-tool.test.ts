@@ -249,6 +249,19 @@ describe("the gate", () => {
     expect(gate.text).toContain("\\u{202e}; \\u{1b}[2K");
   });
 
+  it("lists every part with its own reason, and names the rule that always would save", async () => {
+    const { tool } = terminal();
+    const parts = [
+      { text: "rm -r x", reason: "It deletes." },
+      { text: "git push", reason: "It sends." },
+    ];
+    answer = () => ({ verdict: "ask", reason: "It deletes.", parts });
+    expect(await tool("terminal").judge({ command: "rm -r x && git push" }, "s")).toMatchObject({
+      text: `rm -r x && git push\n\nin ${workspace}: 2 parts need approval.\n- rm -r x: It deletes.\n- git push: It sends.`,
+      saves: [{ file: "policy.yaml", rule: "allow_exact: rm -r x && git push" }],
+    });
+  });
+
   it("refuses what is denied, also when the gate was passed by", async () => {
     const { tool } = terminal();
     answer = () => ({ verdict: "deny", reason: "never that" });

@@ -216,7 +216,7 @@ describe("while a turn runs", () => {
 describe("when it asks", () => {
   const made = () => readdirSync(place.dir).filter((name) => name !== "home");
   const decisions = async () => (await journal()).flatMap((e) => (e.kind === "decided" ? [[e.allow, e.text]] : []));
-  const asked = (screen: Screen) => screen.until(() => screen.text().includes("type the word"), "a question");
+  const asked = (screen: Screen) => screen.until(() => screen.text().includes("type its number"), "a question");
   /** So long nothing that is pressed is an answer. */
   const ARMED_MS = 500;
 
@@ -229,7 +229,7 @@ describe("when it asks", () => {
     expect(screen.lines().join("").replaceAll(" ", "")).toContain(command.replaceAll(" ", ""));
     await sleep(ARMED_MS);
     screen.key("down");
-    await screen.shows("❯ 1. once");
+    await screen.shows("❯ 1. Yes, once");
     screen.key("enter");
     await screen.shows("Done.");
     expect(made()).toHaveLength(60);
@@ -237,8 +237,8 @@ describe("when it asks", () => {
     await asked(screen);
     await sleep(ARMED_MS);
     screen.key("up");
-    await screen.shows("❯ 4. deny");
-    screen.key("enter");
+    await screen.shows("❯ 4. No");
+    screen.type("\r\r"); // without a reason
     await screen.shows("All right, not.");
     expect(made()).not.toContain("other");
     expect(await decisions()).toEqual([
@@ -277,7 +277,7 @@ describe("when it asks", () => {
     await (await llm.nextRequest()).holding;
     const waiting = asked(screen);
     hold.resolve();
-    for (let asking = true; asking; asking = !screen.text().includes("type the word")) {
+    for (let asking = true; asking; asking = !screen.text().includes("type its number")) {
       screen.type("\r");
       await sleep(5);
     }
@@ -305,9 +305,12 @@ describe("when it asks", () => {
     await asked(screen);
     expect(typed(screen)).toBe("yes");
     screen.type("\r");
+    await screen.shows("1. [steer] yes");
+    expect([made(), await decisions()]).toEqual([[], []]);
+    screen.type("no\r");
     await screen.shows("Yes what?");
     expect(said()).toEqual(["go", "yes"]);
-    expect([made(), await decisions()]).toEqual([[], []]);
+    expect(made()).toEqual([]);
   });
 
   it("a yes to one command is none to the next that is asked about meanwhile", async () => {
@@ -327,7 +330,7 @@ describe("when it asks", () => {
     await elsewhere.answer({ session: SESSION, call: first?.call ?? "", allow: false, text: "no", by: "another" });
     await screen.shows("✗ denied: no");
     screen.type("\r");
-    await screen.shows("Yes what?");
+    await screen.shows("1. [steer] yes");
     expect(made()).toEqual([]);
     expect(await decisions()).toEqual([[false, "no"]]);
   });

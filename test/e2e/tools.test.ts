@@ -101,8 +101,12 @@ describe("tools", () => {
     hermes.hangUp();
     expect(await hermes.exit).toBe(0);
     expect(hermes.stderr()).toContain("could carry out what was read");
-    expect(hermes.stderr().match(/^.*nobody is there.*$/gm)).toEqual(["Denied: nobody is there to ask."]);
-    expect(said(llm.requests[2])).toContain("Denied: nobody is there to ask.");
+    expect(hermes.stderr().match(/^.*non-interactive.*$/gm)).toEqual([
+      "Denied: approval needed, but this run is non-interactive. Use --yolo or an allow rule.",
+    ]);
+    expect(said(llm.requests[2])).toContain(
+      "Denied: approval needed, but this run is non-interactive. Use --yolo or an allow rule.",
+    );
     expect(said(llm.requests[2])).not.toContain("Not fetched");
   });
 

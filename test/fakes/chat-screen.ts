@@ -17,7 +17,7 @@ export function typed(screen: Screen): string {
 export const holds = (screen: Screen, text: string) =>
   screen.until(() => typed(screen) === text, `"${text}" in the editor`);
 
-export const isWorking = (screen: Screen) => /^working /m.test(screen.text());
+export const isWorking = (screen: Screen) => /^(?:working|waiting for you)/m.test(screen.text());
 export const rests = (screen: Screen) => screen.until(() => !isWorking(screen), "the end of the turn");
 
 /** The commands of this place's processes: the program, its tools, its servers. */

@@ -86,7 +86,10 @@ describe("delegate_task", () => {
     const child = await model.next();
     const results = child.request.messages.slice(-2).map(({ text }) => text);
     expect(results).toEqual(
-      expect.arrayContaining(["Denied: nobody is there to ask.", expect.stringContaining("no children")]),
+      expect.arrayContaining([
+        "Denied: this run is non-interactive, so nobody can answer.",
+        expect.stringContaining("no children"),
+      ]),
     );
   });
 

@@ -309,6 +309,18 @@ describe("what is run later", () => {
     });
   });
 
+  it("what would be written is shown as a diff, also behind a long text that it replaces", async () => {
+    put("work/.bashrc", Array.from({ length: 300 }, (_, i) => `alias a${i}=b\n`).join(""));
+    const { text } = await write(".bashrc", "if x\n\tthen y\n", { overwrite: true });
+    expect(text).toContain("\n-alias a0=b\n");
+    expect(text).toContain("\n[… 280 more lines removed]\n+if x\n+    then y");
+    const edits = [{ path: ".bashrc", old_text: "alias a1=b\nalias a2=b\n", new_text: "alias a1=c\nalias a2=b\n" }];
+    const gate = await judge("patch", { edits });
+    expect(gate).toMatchObject({
+      text: expect.stringContaining("@@ .bashrc @@\n-alias a1=b\n+alias a1=c\n alias a2=b"),
+    });
+  });
+
   it("asks for nothing beside them", async () => {
     for (const path of [".gitignore", ".github/x.yml", "git/hooks/x", "bashrc", "x.gitx/y", "bare.git/main/hooks/x"])
       expect(await write(path, "x")).toMatchObject({ gate: "run", ok: true });

@@ -74,8 +74,8 @@ describe("an approval", () => {
       {
         text: `❓ May I?\n\`\`\`\n${COMMAND}\n\`\`\``,
         buttons: [
-          [{ label: "✅ Once" }, { label: "✅ This session" }],
-          [{ label: "✅ Always" }, { label: "❌ Deny" }],
+          [{ label: "✅ Yes, once" }, { label: "✅ Yes, this conversation" }],
+          [{ label: "✅ Always, this folder" }, { label: "❌ No" }],
         ],
       },
     ]);
@@ -107,10 +107,10 @@ describe("an approval", () => {
   });
 
   it.each([
-    ["✅ Once", true, "once"],
-    ["✅ This session", true, "session"],
-    ["✅ Always", true, "always"],
-    ["❌ Deny", false, "The user said no."],
+    ["✅ Yes, once", true, "once"],
+    ["✅ Yes, this conversation", true, "session"],
+    ["✅ Always, this folder", true, "always"],
+    ["❌ No", false, "The user said no."],
   ])("is decided by the button %s, and its message says so without buttons", async (label, allow, text) => {
     const running = await asking();
     const { chat, ask, tool } = running;
@@ -128,7 +128,7 @@ describe("an approval", () => {
     const running = await asking();
     const { chat, ask, tool } = running;
     const data = chat.sent()[0]?.buttons[0]?.[0]?.data ?? "";
-    expect(await chat.press(ask, "❌ Deny")).toBe("❌ Deny");
+    expect(await chat.press(ask, "❌ No")).toBe("❌ No");
     expect(await chat.press(ask, data)).toBe("This was decided already.");
     (await running.model.next()).answer("", use("do"));
     await calm();
@@ -140,8 +140,8 @@ describe("an approval", () => {
   it("two presses at the same moment are one decision", async () => {
     const running = await asking();
     const { chat, ask } = running;
-    const shown = await Promise.all([chat.press(ask, "✅ Once"), chat.press(ask, "❌ Deny")]);
-    expect(shown).toEqual(["✅ Once", "This was decided already."]);
+    const shown = await Promise.all([chat.press(ask, "✅ Yes, once"), chat.press(ask, "❌ No")]);
+    expect(shown).toEqual(["✅ Yes, once", "This was decided already."]);
     expect(decided(running)).toMatchObject({ allow: true });
   });
 
@@ -155,7 +155,7 @@ describe("an approval", () => {
     (await model.next()).answer("", use("do"));
     await calm();
     const ask = askOf(running);
-    expect(await chat.press(ask, "✅ Once", BEN)).toBe("Only the person who is asked can answer.");
+    expect(await chat.press(ask, "✅ Yes, once", BEN)).toBe("Only the person who is asked can answer.");
     await chat.say("/approve", { place, from: BEN });
     await calm();
     expect(chat.texts(place).at(-1)).toBe("Only the person who is asked can answer.");
@@ -163,7 +163,7 @@ describe("an approval", () => {
     await chat.say("yes", { place, from: BEN });
     expect((await engine.status(key)).inbox).toMatchObject([{ text: "yes" }]);
     expect((await engine.status(key)).asking).toHaveLength(1);
-    expect(await chat.press(ask, "✅ Once", { id: "7", name: "Root" })).toBe("✅ Once");
+    expect(await chat.press(ask, "✅ Yes, once", { id: "7", name: "Root" })).toBe("✅ Yes, once");
     expect(await runs(tool)).toBe(1);
   });
 
@@ -175,7 +175,7 @@ describe("an approval", () => {
         .sent()[0]
         ?.buttons.flat()
         .map(({ label }) => label),
-    ).toEqual(["✅ Once", "✅ This session", "❌ Deny"]);
+    ).toEqual(["✅ Yes, once", "✅ Yes, this conversation", "❌ No"]);
     await chat.say("always");
     await chat.say("/approve always");
     await calm();
@@ -183,7 +183,7 @@ describe("an approval", () => {
     const always = chat.sent()[0]?.buttons[0]?.[0]?.data.replace(/:\d$/, ":2") ?? "";
     expect(await chat.press(ask, always)).toMatch(/^Only an admin can say always/);
     expect(decided(running)).toBeNull();
-    expect(await chat.press(ask, always, BEN)).toBe("✅ Always");
+    expect(await chat.press(ask, always, BEN)).toBe("✅ Always, this folder");
     expect(decided(running)).toMatchObject({ allow: true, by: `telegram:${BEN.id}` });
   });
 
@@ -211,7 +211,7 @@ describe("an approval", () => {
     const data = admins?.buttons[0]?.[0]?.data ?? "";
     expect(await chat.press(admins?.message ?? "", data)).toBe("Only the person who is asked can answer.");
     expect(decided(running)).toBeNull();
-    expect(await chat.press(admins?.message ?? "", data, BEN)).toBe("✅ Once");
+    expect(await chat.press(admins?.message ?? "", data, BEN)).toBe("✅ Yes, once");
     await calm();
     expect(await runs(tool)).toBe(1);
     for (const asked of [own, admins]) {
@@ -231,7 +231,7 @@ describe("an approval", () => {
     const allowed = ["999"];
     const { chat, ask, tool } = await asking(approval(), { lists: { allowed } });
     allowed.pop();
-    expect(await chat.press(ask, "✅ Once")).toBe("Only the person who is asked can answer.");
+    expect(await chat.press(ask, "✅ Yes, once")).toBe("Only the person who is asked can answer.");
     expect(await runs(tool)).toBe(0);
   });
 
@@ -266,7 +266,7 @@ describe("an approval", () => {
     await running.chat.say("/stop");
     await calm();
     expect(running.chat.sent()[0]).toMatchObject({ buttons: [], text: expect.stringContaining("It is over.") });
-    expect(await running.chat.press(running.ask, "✅ Once")).toBe("I do not know this button.");
+    expect(await running.chat.press(running.ask, "✅ Yes, once")).toBe("I do not know this button.");
   });
 
   it("is shown as soon as the platform can be reached again", async () => {
@@ -362,6 +362,23 @@ describe("an approval in words", () => {
     expect(await runs(running.tool)).toBe(0);
   });
 
+  it("in words with a reason", async () => {
+    const running = await asking();
+    await running.chat.say("no, use husky");
+    expect(decided(running)).toMatchObject({ allow: false, text: "The user said no: use husky" });
+  });
+
+  it("not by another message: the question stays, also where messages interrupt", async () => {
+    const running = await asking(approval(), { busyMode: "interrupt" });
+    await running.chat.say("and mind the umlauts");
+    await calm();
+    expect(decided(running)).toBeNull();
+    expect((await running.engine.status(ANNAS)).asking).toHaveLength(1);
+    await running.chat.say("yes");
+    (await running.tool.next()).done("gone");
+    expect((await running.model.next()).request.messages.at(-1)).toMatchObject({ text: "and mind the umlauts" });
+  });
+
   it("said when nothing is asked is a message", async () => {
     const { chat, model } = await bootGateway();
     await chat.say("yes");
@@ -432,7 +449,7 @@ describe("a question", () => {
 
   it("whose choice is deny takes that for an answer, not for a no", async () => {
     const running = await asking(question("Allow or deny?", ["allow", "deny"]));
-    await running.chat.press(running.ask, "❌ Deny");
+    await running.chat.press(running.ask, "❌ No");
     expect(decided(running)).toMatchObject({ allow: true, text: "deny" });
   });
 
@@ -454,7 +471,7 @@ describe("after a restart", () => {
     const after = await before.next();
     await calm();
     expect(after.chat.sent()).toHaveLength(1);
-    expect(await after.chat.press(before.ask, "✅ Once")).toBe("✅ Once");
+    expect(await after.chat.press(before.ask, "✅ Yes, once")).toBe("✅ Yes, once");
     await calm();
     expect(decided(after)).toMatchObject({ allow: true });
     expect(after.chat.sent()[0]).toMatchObject({ buttons: [] });
@@ -470,7 +487,7 @@ describe("after a restart", () => {
     (await after.model.next()).answer("", use("do"));
     await calm();
     expect(after.chat.sent()).toHaveLength(1);
-    expect(await after.chat.press(askOf(after), "✅ Once")).toBe("✅ Once");
+    expect(await after.chat.press(askOf(after), "✅ Yes, once")).toBe("✅ Yes, once");
   });
 
   it("whatever the crash cut off, the question is there, its buttons work once, and nothing keeps dead buttons", async () => {
@@ -482,7 +499,7 @@ describe("after a restart", () => {
       await calm();
       dying.model.all[0]?.answer("", use("do"));
       await calm();
-      if (askOf(dying)) void chat.press(askOf(dying), "✅ Once");
+      if (askOf(dying)) void chat.press(askOf(dying), "✅ Yes, once");
       await calm();
       const died = dying.dead();
       const after = await dying.next();
@@ -493,7 +510,7 @@ describe("after a restart", () => {
       const buttons = chat.sent().filter((one) => one.buttons.length > 0);
       if (open.length) {
         expect(buttons.length, `died at ${dieAt}`).toBeGreaterThan(0);
-        for (const { message } of buttons) await chat.press(message, "✅ Once");
+        for (const { message } of buttons) await chat.press(message, "✅ Yes, once");
         await calm();
         expect((await after.engine.status(ANNAS)).asking).toEqual([]);
       }

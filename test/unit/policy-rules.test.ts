@@ -333,8 +333,8 @@ describe("what is asked about", () => {
     const { reason, part, parts } = judge("ls && rm -rf build && cat a > b; git push", place);
     expect(parts).toEqual([
       { text: "> b", reason: "It writes a file." },
-      { text: "rm -rf build", reason: "It is not known to be harmless to run rm." },
-      { text: "git push", reason: "It is not known to be harmless to run git push." },
+      { text: "rm -rf build", reason: "`rm` can delete files, so approval is needed." },
+      { text: "git push", reason: "`git push` can change another repository, so approval is needed." },
     ]);
     expect({ reason, text: part }).toEqual(parts[0]);
     expect(judge("ls", place).parts).toEqual([]);

@@ -55,7 +55,7 @@ describe("the attacks", () => {
   it("each is told in a sentence, with the piece that decided", () => {
     for (const { command } of all) {
       const { reason, part } = outside.judge(command);
-      expect(reason).toMatch(/^[A-Z].*[.!?]$/s);
+      expect(reason).toMatch(/^[A-Z`].*[.!?]$/s);
       expect(part).not.toBe("");
     }
   });
@@ -426,7 +426,7 @@ describe("hermes policy check", () => {
 
   it("says the verdict, the reason and the piece", async () => {
     expect(await checkPolicy({ ...options, command: "ls && touch\tx", stdin: undefined })).toBe(0);
-    expect(said).toBe("ask: It is not known to be harmless to run touch.\n  touch⟨tab⟩x\n");
+    expect(said).toBe("ask: `touch` can change files, so approval is needed.\n  touch⟨tab⟩x\n");
   });
 
   it("judges one JSON string per line", async () => {

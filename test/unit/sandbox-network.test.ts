@@ -145,7 +145,8 @@ boxed.describe("the way out of it", () => {
       gate: "ask",
       about: { hosts: ["evil.example.com"] },
       choices: ["once", "session", "always", "deny"],
-      text: expect.stringContaining("it wants to reach evil.example.com."),
+      saves: [{ file: "hosts.allow", rule: "evil.example.com" }], // and no rule for the command, which is harmless
+      text: expect.stringContaining("It wants to reach evil.example.com."),
     });
     expect(await gate(["packages"])).toMatchObject({ gate: "ask", text: expect.stringContaining("pypi.org") });
     const off = box.terminal({}, { network: { mode: "off", allow: [] } });

@@ -605,8 +605,14 @@ describe("a turn in which nobody can be asked", () => {
       "decided call_a_1_0 false",
       "acted call_a_1_0 denied",
     ]);
-    expect(entries[2]).toMatchObject({ by: "unattended", text: "nobody is there to ask.", scope: "once" });
-    expect(entries[3]).toMatchObject({ text: "Denied: nobody is there to ask." });
+    expect(entries[2]).toMatchObject({
+      by: "unattended",
+      text: "approval needed, but this run is non-interactive. Use --yolo or an allow rule.",
+      scope: "once",
+    });
+    expect(entries[3]).toMatchObject({
+      text: "Denied: approval needed, but this run is non-interactive. Use --yolo or an allow rule.",
+    });
     expect(keys(s)).toEqual(["think:3"]);
   });
 

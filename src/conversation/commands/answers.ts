@@ -1,7 +1,7 @@
 // Commands about what the agent asks, and about what was allowed.
 import type { Answer, Runtime } from "../../core/runtime.ts";
 import type { Grant } from "../../core/session.ts";
-import { choiceAnswer, SCOPES } from "../choice.ts";
+import { choiceAnswer, noAnswer, SCOPES, savedText } from "../choice.ts";
 import type { AskedQuestion, Command, CommandContext, CommandResult } from "./command.ts";
 
 export const answerCommands: readonly Command[] = [
@@ -9,7 +9,7 @@ export const answerCommands: readonly Command[] = [
     name: "approve",
     on: "everywhere",
     argument: `[${SCOPES.join(" | ")}]`,
-    description: "yes to what is asked: once, session or always",
+    description: "allow what is asked: once, for this conversation (session), or always",
     complete: SCOPES,
     once: "look",
     run: (context, rest) =>
@@ -22,10 +22,9 @@ export const answerCommands: readonly Command[] = [
     name: "deny",
     on: "everywhere",
     argument: "[reason]",
-    description: "no to what is asked, and why",
+    description: "refuse what is asked, with your reason",
     once: "look",
-    run: (context, rest) =>
-      answer(context, () => ({ allow: false, text: rest ? `The user said no: ${rest}` : "The user said no." })),
+    run: (context, rest) => answer(context, () => noAnswer(rest)),
   },
   {
     name: "answer",
@@ -63,7 +62,26 @@ async function answer(
   if (!given) return { refused: `That is no answer to this. ${howTo(question)}` };
   const first = await runtime.answer({ session, call: question.call, ...given, by });
   if (!first) return { text: DECIDED };
-  return surface === "chat" ? { text: thanks(given) } : {}; // a screen shows how it was decided
+  const kept = await keptText(runtime, session, question, given);
+  // A screen shows by itself how it was decided.
+  return { text: [surface === "chat" && thanks(given), kept].filter(Boolean).join("\n") };
+}
+
+/** What a yes leaves behind, and how to take it back; empty: nothing. */
+export async function keptText(
+  runtime: Runtime,
+  session: string,
+  { call, saves = [] }: Pick<AskedQuestion, "call" | "saves">,
+  { scope }: Answer,
+): Promise<string> {
+  if (scope === "session") {
+    const number = (await runtime.grants(session)).findIndex((grant) => grant.call === call) + 1;
+    return number
+      ? `Allowed for the rest of this conversation. To take it back: /grants revoke ${number}, or hermes policy revoke.`
+      : "";
+  }
+  if (scope !== "always" || !saves.length) return "";
+  return `Saved to ${savedText(saves)}\nTo take it back, delete it from the file; policy.yaml is read at the next start.`;
 }
 
 const NOTHING_ASKED = "Nothing is asked just now.";

@@ -1,13 +1,18 @@
 // `hermes policy check`: shows what the policy decides about a command, and why. It runs nothing.
 
-type ShownJudgement = { verdict: "allow" | "ask" | "deny"; reason: string; part: string };
+type ShownJudgement = {
+  verdict: "allow" | "ask" | "deny";
+  reason: string;
+  part: string;
+  parts: readonly { reason: string; text: string }[];
+};
 
 export type PolicyCheckOptions = {
   /** The command; undefined with `stdin`. */
   command: string | undefined;
   /** One JSON string per line; undefined to judge `command`. */
   stdin: AsyncIterable<string> | Iterable<string> | undefined;
-  /** The configured policy, inside a sandbox or not, as the caller chose. */
+  /** The configured policy, with the sandbox that is in force or the one that the caller chose. */
   judge: (command: string) => ShownJudgement | Promise<ShownJudgement>;
   /** Makes invisible characters visible, on one line. */
   escape: (text: string) => string;
@@ -21,8 +26,9 @@ export const checkPolicy = async ({ command, stdin, judge, escape, print }: Poli
       await print('Give a command in quotes, or --stdin: hermes policy check "ls -la"\n');
       return 2;
     }
-    const { verdict, reason, part } = await judge(command);
-    await print(`${verdict}: ${escape(reason)}\n${part === "" ? "" : `  ${escape(part)}\n`}`);
+    const { verdict, reason, part, parts } = await judge(command);
+    for (const one of parts.length > 1 ? parts : [{ reason, text: part }])
+      await print(`${verdict}: ${escape(one.reason)}\n${one.text === "" ? "" : `  ${escape(one.text)}\n`}`);
     return 0;
   }
   let code = 0;

@@ -4,7 +4,7 @@
 import { SCOPES } from "../../conversation/choice.ts";
 import { thanks } from "../../conversation/commands/answers.ts";
 import { commandIn, type Typed } from "../../conversation/commands/commands.ts";
-import { modeNamed, takenText } from "../../conversation/modes.ts";
+import { modeNamed, modeWhileAsked, takenText } from "../../conversation/modes.ts";
 import { createBounded } from "../../core/bounded.ts";
 import type { Chat, InboundHandler, InboundMessage, Place } from "../../core/chat.ts";
 import { Refusal } from "../../core/errors.ts";
@@ -70,7 +70,9 @@ export function createTalk(options: Options): (chat: Chat) => InboundHandler {
         if (command) return await obey(message, command, key, session, before !== undefined);
         if (await isTaken(message)) return; // an "ok" that began a turn is no answer to what that turn asks
         if (await answer(message, session, answerOf(before))) return;
-        await accept(message, session, message.text, await commands.modeOf(key, platform));
+        const mode = await commands.modeOf(key, platform);
+        const { asking } = await runtime.status(session);
+        await accept(message, session, message.text, asking.length ? modeWhileAsked(mode) : mode);
       } catch (error) {
         const words = error instanceof Refusal ? refusalText(error) : null;
         if (words === null) throw error; // the store's trouble: it must be brought again

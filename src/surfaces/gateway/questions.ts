@@ -2,8 +2,8 @@
 // admin; where it is configured so, approvals are for admins only), and also after a restart: what it stands for is noted before it is shown. So does an answer in words: it is for
 // the question that waited when it came, also if the platform brings it again when another one does.
 
-import { choiceAnswer, choiceIn } from "../../conversation/choice.ts";
-import { DECIDED } from "../../conversation/commands/answers.ts";
+import { answerIn as answerOf, choiceAnswer, choiceText } from "../../conversation/choice.ts";
+import { DECIDED, keptText } from "../../conversation/commands/answers.ts";
 import type { AskedQuestion, OpenQuestion } from "../../conversation/commands/command.ts";
 import type { Button, ButtonPress, Chat, Person, Place } from "../../core/chat.ts";
 import type { Answer } from "../../core/runtime.ts";
@@ -22,10 +22,10 @@ export type QuestionDecision = Answer & { session: string; call: string };
 type Copy = { name: string; place: Place; head: string; choices: readonly string[] };
 
 const LABELS: Record<string, string> = {
-  once: "✅ Once",
-  session: "✅ This session",
-  always: "✅ Always",
-  deny: "❌ Deny",
+  once: "✅ Yes, once",
+  session: "✅ Yes, this conversation",
+  always: "✅ Always, this folder",
+  deny: "❌ No",
 };
 const NOT_YOURS = "Only the person who is asked can answer.";
 const ADMINS_WORD = "Only an admin can say always, because it changes the rules for everybody. Say once or session.";
@@ -112,7 +112,7 @@ export function createQuestions(options: Options) {
     const { name, place, choices, head } = copy;
     if (typeof asRecord(await notes.get(name))?.["message"] === "string") return;
     await notes.set(name, { token, place });
-    const parts = partsOf(question, head, chat.longest);
+    const parts = partsOf({ ...question, choices: [...choices] }, head, chat.longest);
     for (const [part, words] of parts.entries()) {
       const last = part === parts.length - 1;
       const buttons = rowsOf(token, question.choices, choices);
@@ -183,7 +183,8 @@ export function createQuestions(options: Options) {
       return "This is not a choice.";
     const given = choiceAnswer(isApproval ? "approval" : "question", choice);
     if (isAdminsWord(platform, from, given)) return ADMINS_WORD;
-    return (await decide(platform, from, { session, call, ...given })) ? (LABELS[choice] ?? choice) : DECIDED;
+    if (!(await decide(platform, from, { session, call, ...given }))) return DECIDED;
+    return [LABELS[choice] ?? choice, await keptText(runtime, session, { call }, given)].filter(Boolean).join("\n");
   }
 
   /** A message that is a clear answer to what waits; in words, why it cannot be. Null: it is a message like any other. */
@@ -195,12 +196,11 @@ export function createQuestions(options: Options) {
   ): Promise<QuestionDecision | string | null> {
     const { asking, turn } = await runtime.status(session);
     const [question] = asking;
-    const choice = question && choiceIn(question, text.trim());
-    if (!question || !turn || !choice) return null;
+    const given = question && answerOf(question, text.trim());
+    if (!question || !turn || !given) return null;
     const isApproval = question.kind === "approval";
     const by = await askedOf(turn.id);
     if (!mayAnswer(platform, from, by, isApproval)) return by === personOf(platform, from) ? NOT_YOURS : null;
-    const given = choiceAnswer(question.kind, choice);
     return isAdminsWord(platform, from, given) ? ADMINS_WORD : { session, call: question.call, ...given };
   }
 
@@ -254,7 +254,10 @@ function rowsOf(token: string, all: readonly string[], shown: readonly string[])
 }
 
 /** All of it: what is approved is what was seen. As code, so that no sign of a command is taken for formatting. */
-function partsOf({ kind, text, choices }: AskedQuestion, head: string, longest: number): string[] {
+function partsOf(question: AskedQuestion, head: string, longest: number): string[] {
+  const { kind, choices, saves } = question;
+  const rules = saves && choices.includes("always") ? `\n\n${choiceText(question, "always")}` : "";
+  const text = question.text + rules;
   const how = kind === "question" && !choices.length ? "\n\nAnswer with /answer and your words." : "";
   if (kind === "question") return splitMarkdown(`❓ ${text}${how}`, longest - OUTCOME);
   const ticks = Math.max(3, ...Array.from(text.matchAll(/`+/g), ([run]) => run.length + 1));

@@ -1,7 +1,7 @@
 // The talk in plain lines: for pipes, dumb terminals and screen readers. Nothing is drawn over, nothing moves, and every
 // line says in words what it is.
 import { createInterface } from "node:readline";
-import { choiceAnswer, choiceIn } from "../../conversation/choice.ts";
+import { answerIn, choiceAnswer, choiceText } from "../../conversation/choice.ts";
 import type { AskedQuestion } from "../../conversation/commands/command.ts";
 import { messageOf } from "../../core/errors.ts";
 import { bodyOf, type CallBody, excerptOf, headOf } from "./calls.ts";
@@ -107,9 +107,9 @@ export function openPlain({ input, output, now }: Io): Surface {
   /** Only a clear word answers an approval; anything else is a message, and the question stays. */
   async function answered(talk: Talk, line: string): Promise<boolean> {
     if (!asking || line.startsWith("/")) return false;
-    const choice = choiceIn(asking, line) ?? (asking.kind === "question" ? line : null);
-    if (choice === null) return false;
-    return talk.answer(asking, choiceAnswer(asking.kind, choice));
+    const free = asking.kind === "question" ? choiceAnswer(asking.kind, line) : null;
+    const given = answerIn(asking, line) ?? free;
+    return given !== null && (await talk.answer(asking, given));
   }
 
   /** Line by line, until there are no more. */
@@ -127,9 +127,13 @@ export function openPlain({ input, output, now }: Io): Surface {
 
   return {
     ...pen,
-    asked({ text, choices }) {
+    asked(ask) {
       pen.settled();
-      write(`\n? ${text}\n  [${choices.join(" / ")}]\n`);
+      const choices = ask.choices.map((choice) => `  ${choice}: ${choiceText(ask, choice)}\n`);
+      const why = ask.kind === "approval" ? "  (as in: no, use another folder)\n" : "";
+      write(
+        `\n? ${ask.text}\n${ask.kind === "question" ? `  [${ask.choices.join(" / ")}]\n` : choices.join("")}${why}`,
+      );
     },
     ended(outcome, ms) {
       pen.ended(outcome, ms);

@@ -1,5 +1,6 @@
 // A person's talk with the agent: everything that can be entered, and what is shown of it. How it is typed and shown
 // is the view's business. Whatever is entered is durable, or done, when `enter` returns; when it throws, nothing was.
+import { keptText } from "../../conversation/commands/answers.ts";
 import type { AskedQuestion, CommandResult } from "../../conversation/commands/command.ts";
 import {
   commandIn,
@@ -8,7 +9,7 @@ import {
   TERMINAL_COMMANDS,
   type Typed,
 } from "../../conversation/commands/commands.ts";
-import { MODE, takenText } from "../../conversation/modes.ts";
+import { MODE, modeWhileAsked, takenText } from "../../conversation/modes.ts";
 import { spentPlus } from "../../conversation/spent.ts";
 import { messageOf } from "../../core/errors.ts";
 import { entriesOf, pagesOf } from "../../core/pages.ts";
@@ -235,8 +236,12 @@ export function createTalk(options: TalkOptions) {
   }
 
   /** False: that is not asked any more. */
-  function answer({ call }: AskedQuestion, given: Answer): Promise<boolean> {
-    return runtime.answer({ session: facts.session, call, ...given, by: "terminal" });
+  async function answer(question: AskedQuestion, given: Answer): Promise<boolean> {
+    const { session } = facts;
+    const first = await runtime.answer({ session, call: question.call, ...given, by: "terminal" });
+    const kept = first ? await keptText(runtime, session, question, given).catch(() => "") : "";
+    if (kept) view.aside(kept);
+    return first;
   }
 
   return {
@@ -257,7 +262,10 @@ export function createTalk(options: TalkOptions) {
       } else if (line) {
         if (running) throw new Error("Your last command still runs: Esc or Ctrl+C stops it.");
         void runShell(line, bangs === "!");
-      } else await send(text, other ? { mode: MODE[facts.mode].other } : {});
+      } else {
+        const mode = other ? MODE[facts.mode].other : facts.mode;
+        await send(text, { mode: facts.asking.length ? modeWhileAsked(mode) : mode });
+      }
     },
     /** The message that would run last is taken back, to be changed. */
     async takeBack(): Promise<void> {

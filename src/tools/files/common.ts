@@ -4,6 +4,7 @@ import type { Gate, Log, ToolResult } from "../../core/ports.ts";
 import { failed } from "../define.ts";
 import type { Confine, PathAccess } from "./confine.ts";
 import type { Locked } from "./locks.ts";
+import { showDiff } from "./preview.ts";
 import type { Marks } from "./seen.ts";
 import { plain } from "./text.ts";
 import { Trouble, troubleOf } from "./trouble.ts";
@@ -37,12 +38,17 @@ export const Content = (most: number) =>
     .refine((text) => text.isWellFormed(), "contains half a character (a lone surrogate): leave it out");
 
 const APPROVAL_MS = 300_000;
-const PREVIEW = 4_000;
 
-/** `preview`: the content that would be written, shown to the person who is asked. */
+/** `preview`: what would be written, as lines of a diff, for the person who is asked. */
 export async function gateOf(
   { confine, display }: Files,
-  wish: { tool: string; session: string; access: PathAccess; paths: readonly string[]; preview?: string },
+  wish: {
+    tool: string;
+    session: string;
+    access: PathAccess;
+    paths: readonly string[];
+    preview?: () => Promise<string[]>;
+  },
 ): Promise<Gate> {
   const asked: string[] = [];
   for (const path of new Set(wish.paths)) {
@@ -51,13 +57,10 @@ export async function gateOf(
     if (verdict.is === "ask") asked.push(`${display(verdict.real)}\n  (${display(verdict.why)})`);
   }
   if (asked.length === 0) return { gate: "run" };
-  const preview = wish.preview === undefined ? "" : `\n\n${display(shortened(wish.preview))}`;
+  const preview = wish.preview ? `\n\n${showDiff(await wish.preview(), display)}` : "";
   const text = `${wish.tool} wants to ${wish.access}:\n${asked.join("\n")}${preview}`;
   return { gate: "ask", kind: "approval", text, choices: ["once", "deny"], timeoutMs: APPROVAL_MS };
 }
-
-const shortened = (text: string) =>
-  text.length <= PREVIEW ? text : `${text.slice(0, PREVIEW)}\n[and ${text.length - PREVIEW} more characters]`;
 
 /** The real path. If approval was needed, it was given before (C2 in confine.ts). */
 export async function reach({ confine }: Files, path: string, access: PathAccess, session: string): Promise<string> {

@@ -151,7 +151,11 @@ const CONTEXT = 2;
 const MOST_DIFF = 60;
 
 /** From the first to the last changed line, and how many lines went and came there. */
-export function shortDiff(before: string, after: string): { lines: string[]; removed: number; added: number } {
+export function shortDiff(
+  before: string,
+  after: string,
+  most = MOST_DIFF,
+): { lines: string[]; removed: number; added: number } {
   const [a, b] = [before.split("\n"), after.split("\n")];
   let head = 0;
   while (head < a.length && head < b.length && a[head] === b[head]) head += 1;
@@ -164,7 +168,7 @@ export function shortDiff(before: string, after: string): { lines: string[]; rem
     ...b.slice(head, newEnd).map((line) => `+${line}`),
     ...b.slice(newEnd, newEnd + CONTEXT).map((line) => ` ${line}`),
   ];
-  const left = lines.length - MOST_DIFF;
-  const shown = [...lines.slice(0, MOST_DIFF), ...(left > 0 ? [`[… ${left} more lines]`] : [])];
+  const left = lines.length - most;
+  const shown = [...lines.slice(0, most), ...(left > 0 ? [`[… ${left} more lines]`] : [])];
   return { lines: [`@@ line ${from + 1} @@`, ...shown], removed: oldEnd - head, added: newEnd - head };
 }

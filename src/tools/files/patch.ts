@@ -1,21 +1,19 @@
 // The `patch` tool. Not repeatable: an edit that is applied twice may add its lines twice, and of several files some
 // may be done. "Outcome unknown" makes the model look.
-import type { BigIntStats } from "node:fs";
 import { setImmediate } from "node:timers/promises";
 import * as z from "zod";
 import type { Tool, ToolCall, ToolResult } from "../../core/ports.ts";
-import { openFile } from "../../platform/confined.ts";
 import { defineTool, failed, ok } from "../define.ts";
 import { Content, type Files, gateOf, Path, reach, settled } from "./common.ts";
-import type { Confine } from "./confine.ts";
 import { type FilePatch, parseDiff } from "./diff.ts";
 import { applyEdit } from "./edits.ts";
+import { LARGEST, loadText } from "./load.ts";
+import { diffOf } from "./preview.ts";
 import { hashOf, isSame, type Mark } from "./seen.ts";
 import { type FileChange, store } from "./store.ts";
-import { count, decode, plain } from "./text.ts";
-import { orNull, Trouble, troubleOf } from "./trouble.ts";
+import { count, plain } from "./text.ts";
+import { Trouble, troubleOf } from "./trouble.ts";
 
-const LARGEST = 5 * 1024 * 1024;
 const MOST_FILES = 50;
 const MOST_EDITS = 200;
 const MOST_LINES = 200;
@@ -53,7 +51,13 @@ export const createPatch = (files: Files): Tool =>
     async judge(args, session) {
       try {
         const paths = patchesOf(args).map(({ path }) => path);
-        return await gateOf(files, { tool: "patch", session, access: "write", paths, preview: previewOf(args) });
+        return await gateOf(files, {
+          tool: "patch",
+          session,
+          access: "write",
+          paths,
+          preview: async () => previewOf(args),
+        });
       } catch (error) {
         return { gate: "refuse", result: `Not run: ${troubleOf(error, "patch")}` };
       }
@@ -77,11 +81,12 @@ function patchesOf({ diff, edits }: Args): FilePatch[] {
   return patches;
 }
 
-const previewOf = ({ diff, edits = [] }: Args): string =>
-  diff ??
-  edits
-    .map((edit) => `${edit.path}${edit.all ? " (everywhere)" : ""}\n- ${edit.old_text}\n+ ${edit.new_text}`)
-    .join("\n");
+const previewOf = ({ diff, edits = [] }: Args): string[] =>
+  diff?.split("\n") ??
+  edits.flatMap(({ path, old_text, new_text, all }) => [
+    `@@ ${path}${all ? ", everywhere" : ""} @@`,
+    ...diffOf(old_text, new_text).slice(1),
+  ]);
 
 type PatchTarget = { real: string; name: string; patches: FilePatch[] };
 type Planned = { change: FileChange; known: boolean; report: string[] };
@@ -126,7 +131,7 @@ async function plan(
   mark: Mark | undefined,
   signal: AbortSignal,
 ): Promise<Planned> {
-  const now = await load(confine, real, name);
+  const now = await loadText(confine, real, name);
   if (now && mark && !isSame(mark, now.mark))
     throw new Trouble(
       `${name} has changed since it was read in this session. Read it again, then patch what is there now.`,
@@ -164,24 +169,6 @@ async function plan(
     known: !now || mark !== undefined,
     report: [name, ...diffs],
   };
-}
-
-type LoadedFile = { text: string; bom: string; stat: BigIntStats; mark: Mark };
-
-async function load(confine: Confine, real: string, name: string): Promise<LoadedFile | null> {
-  const opened = await orNull(openFile(real));
-  if (!opened) return null;
-  await using file = opened;
-  const { stat, handle } = file;
-  if (stat.isDirectory()) throw new Trouble(`${name} is a directory.`);
-  if (await confine.isSecretTwin(file))
-    throw new Trouble(`${name} is another name of a file with credentials, which file tools never touch.`);
-  if (stat.size > LARGEST)
-    throw new Trouble(`${name} has ${stat.size} bytes, too many to patch. Use the terminal tool.`);
-  const bytes = await handle.readFile();
-  const decoded = decode(bytes);
-  if (!decoded || decoded.text.includes("\0")) throw new Trouble(`${name} is not UTF-8 text. Use the terminal tool.`);
-  return { ...decoded, stat, mark: { size: bytes.length, mtimeNs: stat.mtimeNs, hash: hashOf(bytes) } };
 }
 
 /** A file that was never read still counts as not read: a patch shows only a part of it. */

@@ -7,6 +7,8 @@ import { HIDDEN } from "../../platform/redact.ts";
 import { defineTool, failed, ok } from "../define.ts";
 import { Content, type Files, gateOf, Path, reach, settled } from "./common.ts";
 import { shortDiff } from "./edits.ts";
+import { loadText } from "./load.ts";
+import { diffOf, wholeOf } from "./preview.ts";
 import { hashOf, isSame, type Mark } from "./seen.ts";
 import { markOf, store } from "./store.ts";
 import { count, decode, linesIn, plain } from "./text.ts";
@@ -34,9 +36,25 @@ export const createWriteFile = (files: Files): Tool =>
     // A file that is read in the same answer is read before or after the write, not during it.
     alone: true,
     judge: ({ path, content }, session) =>
-      gateOf(files, { tool: "write_file", session, access: "write", paths: [path], preview: content }),
+      gateOf(files, {
+        tool: "write_file",
+        session,
+        access: "write",
+        paths: [path],
+        preview: () => preview(files, path, content, session),
+      }),
     run: (args, call) => settled(args.path, () => write(files, args, call)),
   });
+
+async function preview(files: Files, path: string, content: string, session: string): Promise<string[]> {
+  try {
+    const real = await reach(files, path, "write", session);
+    const now = await loadText(files.confine, real, path);
+    return now ? diffOf(now.text, content) : wholeOf(content, "a new file");
+  } catch {
+    return wholeOf(content, "instead of a file that cannot be shown"); // not text, or too large
+  }
+}
 
 async function write(files: Files, { path, content, overwrite }: Args, call: ToolCall): Promise<ToolResult> {
   const { session, signal } = call;

@@ -7,7 +7,7 @@ import * as z from "zod";
 import { messageOf } from "../../core/errors.ts";
 import { isGranted } from "../../core/grant.ts";
 import type { Gate, Log, Tool, ToolCall, ToolResult } from "../../core/ports.ts";
-import type { About, Grant } from "../../core/session.ts";
+import type { About, Grant, SavedRule } from "../../core/session.ts";
 import { within } from "../../core/wait.ts";
 import { clock } from "../../platform/clock.ts";
 import { asData } from "../../platform/fence.ts";
@@ -23,7 +23,12 @@ import { createProcessTool } from "./process.ts";
 import { type Background, createProcesses, type ProcessOptions } from "./processes.ts";
 import { createPlaces } from "./session-dirs.ts";
 
-export type CommandJudgement = { verdict: "allow" | "ask" | "deny"; reason: string };
+export type CommandJudgement = {
+  verdict: "allow" | "ask" | "deny";
+  reason: string;
+  /** Everything that has to be asked about, each with its own reason. */
+  parts?: readonly { text: string; reason: string }[];
+};
 /** The policy: its opinion of a command, and whether and how an "always" is kept. */
 type TerminalPolicy = {
   judge(command: string, cwd: string, sealed: boolean): CommandJudgement | Promise<CommandJudgement>;
@@ -135,12 +140,18 @@ export function createTerminal(options: TerminalOptions): TerminalTool {
     const judgement = await policy.judge(command, cwd, isSealed(args, grants));
     const granted = judgement.verdict === "ask" && isGranted(grants, about);
     const asked = withHosts(granted ? { verdict: "allow", reason: "" } : judgement, hosts);
-    const onlyHosts = judgement.verdict === "allow" && hosts.length > 0;
-    const canKeep = onlyHosts || (judgement.verdict === "ask" && (await policy.canKeep(command, cwd)));
+    const isKept = judgement.verdict === "ask" && !granted && (await policy.canKeep(command, cwd));
+    const saves: SavedRule[] = [
+      ...(isKept ? [{ file: "policy.yaml", rule: `allow_exact: ${onLine(command)}` } as const] : []),
+      ...hosts.map((rule) => ({ file: "hosts.allow", rule }) as const),
+    ];
+    const canKeep = isKept || ((granted || judgement.verdict === "allow") && hosts.length > 0);
     const choices = canKeep ? CHOICES : CHOICES.filter((choice) => choice !== "always");
     const where = `in ${display(cwd)}${args.background ? ", in the background" : ""}`;
     const gate = gateOf(asked, choices, (reason) => `${display(command)}\n\n${where}: ${reason}`);
-    return gate.gate === "refuse" ? gate : { ...gate, about: { ...about, ...(hosts.length > 0 && { hosts }) } };
+    if (gate.gate === "refuse") return gate;
+    const judged = { ...gate, about: { ...about, ...(hosts.length > 0 && { hosts }) } };
+    return judged.gate === "ask" && canKeep ? { ...judged, saves } : judged;
   }
 
   /** What it may reach without a question. A yes for the session holds for its other commands too. */
@@ -169,7 +180,12 @@ export function createTerminal(options: TerminalOptions): TerminalTool {
     const note = now.cwd === cwd ? now.note : "";
     const no = refused() ?? (await refusedAtTheDoor(args, cwd, call));
     if (no) return { ok: false, text: no };
-    if (call.approved === "always") await keep(args.command, cwd, about?.hosts);
+    if (call.approved === "always") {
+      kept.keep(about?.hosts ?? []);
+      // Where a grant covered the command already, only its hosts were asked about.
+      if (!isGranted(call.grants ?? [], { command: args.command, cwd, env: environment }))
+        await keep(args.command, cwd);
+    }
     const place = places.of(session);
     const { outputs } = place;
     const hosts = [...openHosts(call.grants ?? []), ...((call.approved && about?.hosts) || [])];
@@ -251,8 +267,7 @@ export function createTerminal(options: TerminalOptions): TerminalTool {
     return yes ? null : `Not run: it needs approval by now. Call it again. ${reason}`;
   }
 
-  async function keep(command: string, cwd: string, hosts: readonly string[] = []): Promise<void> {
-    kept.keep(hosts);
+  async function keep(command: string, cwd: string): Promise<void> {
     try {
       await policy.keep(command, cwd);
     } catch (error) {
@@ -297,9 +312,20 @@ export function createTerminal(options: TerminalOptions): TerminalTool {
       case "deny":
         return { gate: "refuse", result: `Not run: ${judgement.reason}` };
       case "ask":
-        return { gate: "ask", kind: "approval", text: text(judgement.reason), choices, timeoutMs: approvalMs };
+        return { gate: "ask", kind: "approval", text: text(reasonsOf(judgement)), choices, timeoutMs: approvalMs };
     }
   }
+
+  /** One reason is a sentence; of several each is listed with its part. */
+  function reasonsOf({ reason, parts = [] }: CommandJudgement): string {
+    if (parts.length < 2) return display(reason);
+    const lines = parts.map((part) => `- ${[onLine(part.text), display(part.reason)].filter(Boolean).join(": ")}`);
+    return `${parts.length} parts need approval.\n${lines.join("\n")}`;
+  }
+  const onLine = (text: string): string => {
+    const line = display(text).replaceAll("\n", " ");
+    return line.length > LONGEST_PART ? `${line.slice(0, LONGEST_PART - 1)}…` : line;
+  };
 
   /** Typed into a shell it would be a command that nobody judged; only a sandbox bounds what an unknown program does with it. */
   async function judgeInput(text: string, process: Background): Promise<CommandJudgement> {
@@ -344,10 +370,14 @@ const hostsOf = ({ network = [] }: Args): string[] => network.flatMap((text) => 
 
 function withHosts(judgement: CommandJudgement, hosts: string[]): CommandJudgement {
   if (hosts.length === 0 || judgement.verdict === "deny") return judgement;
-  const reach = `it wants to reach ${hosts.map((host) => (PRESETS[host] ? `${host} (${PRESETS[host].join(", ")})` : host)).join(", ")}`;
-  return { verdict: "ask", reason: judgement.verdict === "ask" ? `${judgement.reason} And ${reach}.` : `${reach}.` };
+  const reach = `It wants to reach ${hosts.map((host) => (PRESETS[host] ? `${host} (${PRESETS[host].join(", ")})` : host)).join(", ")}`;
+  if (judgement.verdict === "allow") return { verdict: "ask", reason: `${reach}.` };
+  const { reason, parts = [{ text: "", reason }] } = judgement;
+  return { verdict: "ask", reason, parts: [...parts, { text: "", reason: `${reach}.` }] };
 }
 
+/** Characters of a part in a list; the whole command stands above it. */
+const LONGEST_PART = 200;
 const CHOICES = ["once", "session", "always", "deny"];
 
 const NETWORK: Record<NetworkOptions["mode"], string> = {

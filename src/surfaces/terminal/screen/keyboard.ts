@@ -61,6 +61,7 @@ export function createKeyboard(options: KeyboardOptions) {
     if (matchesKey(data, Key.alt("enter"))) return done(() => submit(true));
     if (!editor.getText() && now() - asked > ARMED_MS) {
       const used = question.key(data);
+      if (typeof used === "string") return done(() => editor.insertTextAtCursor(used));
       if (typeof used === "object") return done(() => void reply(used).catch(complain));
       if (used) return done(draw);
     }

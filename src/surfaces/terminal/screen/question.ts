@@ -1,7 +1,7 @@
 // The choices of what the agent asks, above the editor. Nothing is chosen before the person has
 // moved to it, so that an Enter meant for the editor never allows anything.
-import { Key, matchesKey, truncateToWidth } from "@earendil-works/pi-tui";
-import { choiceAnswer, choiceIn } from "../../../conversation/choice.ts";
+import { Key, matchesKey, truncateToWidth, wrapTextWithAnsi } from "@earendil-works/pi-tui";
+import { answerIn, choiceAnswer, choiceText } from "../../../conversation/choice.ts";
 import type { AskedQuestion as Asked } from "../../../conversation/commands/command.ts";
 import type { Answer } from "../../../core/runtime.ts";
 import { oneLine } from "../clean.ts";
@@ -22,8 +22,9 @@ export function createQuestion() {
       return true;
     },
     current: () => question,
-    /** For a key while nothing is being typed: an answer, or whether the key was used. */
-    key(data: string): Answer | boolean {
+    /** For a key while nothing is being typed: an answer, the beginning of one that is to be typed, or whether the key was
+     *  used. */
+    key(data: string): Answer | string | boolean {
       if (!question) return false;
       const { choices } = question;
       const step = matchesKey(data, Key.down) ? 1 : matchesKey(data, Key.up) ? -1 : 0;
@@ -33,6 +34,7 @@ export function createQuestion() {
         return true;
       }
       const chosen = matchesKey(data, Key.enter) ? choices[selected] : undefined;
+      if (question.kind === "approval" && chosen === "deny") return "no, ";
       return chosen === undefined ? false : choiceAnswer(question.kind, chosen);
     },
     /** For a line that was entered: an answer if it is one in so many words, or the number of a choice. */
@@ -40,17 +42,23 @@ export function createQuestion() {
       if (!question) return null;
       const said = line.trim();
       const numbered = /^\d$/.test(said) ? question.choices[Number(said) - 1] : undefined;
-      const chosen = numbered ?? choiceIn(question, said);
-      return chosen === null ? null : choiceAnswer(question.kind, chosen);
+      return numbered === undefined ? answerIn(question, said) : choiceAnswer(question.kind, numbered);
     },
-    /** The choices; what is asked stands in full at the end of the transcript. */
-    render(theme: Theme, width: number): string[] {
+    /** The choices, each on one line where the screen is low; what is asked stands in full at the end of the transcript. */
+    render(theme: Theme, width: number, isLow: boolean): string[] {
       if (!question) return [];
-      const choices = question.choices.map((choice, i) => {
-        const line = `${i === selected ? "❯" : " "} ${i + 1}. ${oneLine(choice)}`;
-        return truncateToWidth(i === selected ? theme.accent(theme.title(line)) : line, width, "…");
+      const asked = question;
+      const choices = asked.choices.flatMap((choice, i) => {
+        const paint = (line: string) => (i === selected ? theme.accent(theme.title(line)) : line);
+        const [first = "", second, ...rest] = wrapTextWithAnsi(
+          `${i === selected ? "❯" : " "} ${i + 1}. ${oneLine(choiceText(asked, choice))}`,
+          Math.max(1, width),
+        );
+        if (second === undefined) return [paint(first)];
+        if (isLow) return [paint(truncateToWidth(`${first} …`, width, "…"))];
+        return [first, truncateToWidth(`     ${second}${rest.length ? "…" : ""}`, width, "…")].map(paint);
       });
-      const how = question.choices.length ? "↑↓ and Enter, or type the word" : "type your answer";
+      const how = asked.choices.length ? "↑↓ and Enter, or type its number, yes or no" : "type your answer";
       return [...choices, theme.faint(truncateToWidth(how, width, "…"))];
     },
   };

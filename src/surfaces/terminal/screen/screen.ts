@@ -18,6 +18,7 @@ import { createPieces } from "./pieces.ts";
 import { Prompt } from "./prompt.ts";
 import { createQuestion } from "./question.ts";
 import { queueLines, statusBar, whereOf } from "./status.ts";
+import type { Paint, Theme } from "./theme.ts";
 import * as part from "./transcript.ts";
 
 type ScreenOptions = {
@@ -75,7 +76,7 @@ export function openScreen(options: ScreenOptions): Surface {
   // All of this has to fit, or each new line of the transcript would make the terminal be drawn anew.
   const still = [
     drawnBy(() => (display.compact || frame.rows() < LOW ? [] : [""])),
-    drawnBy((width) => question.render(look.theme, width)),
+    drawnBy((width) => question.render(look.theme, width, frame.rows() < 2 * LOW)),
     drawnBy((width) => chooser.render(width, frame.rows())),
     editor,
     drawnBy((width) => (facts ? queueLines(facts, look.theme, width).slice(0, roomForQueue()) : [])),
@@ -148,7 +149,12 @@ export function openScreen(options: ScreenOptions): Surface {
       if (toolIsShown(call)) add(part.tool(look, call));
       lastTool = call.tool;
     },
-    asked: ({ text }) => add(part.aside(look, `\n? ${text}`, ({ warn }) => warn)),
+    asked({ text }) {
+      const [words = "", ...diff] = text.split(/\n(?=@@ )/);
+      add(part.aside(look, `\n? ${words}`, ({ warn }) => warn));
+      for (const line of diff.join("\n").split("\n"))
+        if (line) add(part.aside(look, line, (theme) => diffPaint(theme, line)));
+    },
     decided: (allow, text) => add(part.aside(look, `${allow ? "✓ allowed" : "✗ denied"}: ${text}`, ({ dim }) => dim)),
     aside: (line) => add(part.aside(look, line, ({ dim }) => dim)),
     notice(line) {
@@ -209,3 +215,6 @@ export function openScreen(options: ScreenOptions): Surface {
     },
   };
 }
+
+const diffPaint = ({ added, removed, dim }: Theme, line: string): Paint =>
+  line.startsWith("+") ? added : line.startsWith("-") ? removed : dim;

@@ -24,12 +24,12 @@ const APART = " · ";
 
 /** What matters most comes first; what does not fit is left out, not cut in half. */
 export function statusBar({ facts, now, window, costOf, where, theme }: Bar, width: number): string {
-  const { turn, waiting, mode, model, title, session, context, spent } = facts;
+  const { turn, waiting, asking, mode, model, title, session, context, spent } = facts;
   const tokens = spent.reduce((sum, { input, output }) => sum + input + output, 0);
   const costs = spent.map((one) => costOf(one.model, one));
   const cost = costs.length > 0 && costs.every((one) => one !== null) ? costs.reduce((sum, one) => sum + one, 0) : null;
   const parts = [
-    turn ? `working ${lasting(Math.max(0, now - turn.at))}` : "",
+    turn ? (asking.length ? "waiting for you" : `working ${lasting(Math.max(0, now - turn.at))}`) : "",
     waiting.length ? `${waiting.length} waiting` : "",
     oneLine(bareName(model)),
     turn ? "" : `${mode} mode`,
