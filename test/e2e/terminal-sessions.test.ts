@@ -248,7 +248,7 @@ describe("conversations", () => {
     const none = open(["--resume"]);
     await none.shows("about apples");
     none.key("esc");
-    await none.until(() => /^fake-model · interrupt mode · [0-9a-f]{8}$/m.test(none.text()), "a new one");
+    await none.until(() => /^fake-model · interrupt mode · ~ · [0-9a-f]{8}$/m.test(none.text()), "a new one");
     await say(none, "about nothing", "Fine.");
     expect(llm.requests.at(-1)?.messages).toHaveLength(1);
   });
