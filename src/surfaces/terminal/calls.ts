@@ -41,7 +41,7 @@ export function bodyOf(call: Acted): CallBody {
   if (notes !== undefined)
     return { kind: "output", lines: printed(lines.slice(1), call.outcome === "ok" ? "" : notes) };
   if (call.outcome === "cancelled" && call.printed) return { kind: "output", lines: linesOf(call.printed) };
-  if (call.outcome !== "ok") return { kind: "reason", lines: call.outcome === "skipped" ? [] : lines };
+  if (call.outcome !== "ok") return { kind: "reason", lines: call.outcome === "skipped" || !call.text ? [] : lines };
   if (call.tool === "todo" && lines.every(isItem))
     return { kind: "list", lines: lines.map((line) => `${BOXES[line.slice(0, 3)] ?? "☐"}${line.slice(3)}`) };
   return { kind: "text", lines };

@@ -34,6 +34,7 @@ export type Pen = {
 export function createTeller(pen: Pen, inputs = new Map<string, Input>()) {
   const calls = new Map<string, ShownCall>();
   const prints = new Map<string, string>();
+  const denied = new Set<string>(); // the reason was shown with the decision
   let since = 0;
   let usedUp = false; // said when the turn is over: calls that were not run come before it
 
@@ -70,14 +71,16 @@ export function createTeller(pen: Pen, inputs = new Map<string, Input>()) {
         const printed = prints.get(e.call);
         calls.delete(e.call);
         prints.delete(e.call);
+        const text = denied.delete(e.call) ? "" : e.text;
         const ms = e.at - (call.at || e.at);
-        pen.acted({ ...call, outcome: e.outcome, text: e.text, ms, ...(printed && { printed }) });
+        pen.acted({ ...call, outcome: e.outcome, text, ms, ...(printed && { printed }) });
         break;
       }
       case "asked":
         pen.asked(e.ask);
         break;
       case "decided":
+        if (!e.allow) denied.add(e.call);
         pen.decided(e.allow, e.text);
         break;
       case "cut":
