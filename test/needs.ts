@@ -32,7 +32,8 @@ const NEEDS = {
 /** How a test that was left out says why, in its name. */
 export const NOT_TESTED = /\[not tested: (.+?)\]/;
 
-/** `it` and `describe` for what needs all of these. */
+/** `it` and `describe` for what needs all of these. Skipped only where the machine lacks one: the reason is in the test's name,
+ *  and the suite's last lines list it (not-tested.ts). */
 export async function needs(...names: (keyof typeof NEEDS)[]) {
   const lacks = (await Promise.all(names.map((name) => NEEDS[name]()))).filter(Boolean);
   const reason = (name: string) => `${name} [not tested: ${lacks.join(", ")}]`;

@@ -28,7 +28,7 @@ import { commitOf, entryOf, stateOf } from "../contract/store.ts";
 
 const STORE = new URL("../../src/store/sqlite/sqlite.ts", import.meta.url).href;
 const MIGRATIONS = new URL("../../src/store/sqlite/migrations/", import.meta.url);
-const SCHEMA = new URL("../../src/store/schema.sql", import.meta.url);
+const SCHEMA = new URL("../../src/store/sqlite/schema.sql", import.meta.url);
 
 let dir: string;
 let file: string;
