@@ -22,6 +22,9 @@ export type Run = {
   updatedAt: number;
 };
 
+const OVER = new Set<RunStatus>(["completed", "failed", "cancelled", "interrupted"]);
+export const isOver = ({ status }: Pick<Run, "status">): boolean => OVER.has(status);
+
 export function foldRun(entries: Entry[]): Run | null {
   const [first] = entries;
   if (!first) return null;

@@ -84,6 +84,7 @@ export async function startApi(options: StartOptions = {}): Promise<TestApi> {
       version: "0.0.0",
       heartbeatMs: 15_000,
       stallMs: 30_000,
+      retryMs: 10_000,
       ...settings,
     },
   });

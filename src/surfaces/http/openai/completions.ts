@@ -3,20 +3,19 @@
 import type { IncomingHttpHeaders } from "node:http";
 import * as z from "zod";
 import { messageOf } from "../../../core/errors.ts";
-import type { Run } from "../../../core/run.ts";
+import { isOver, type Run } from "../../../core/run.ts";
 import { createReporter, finishOf, type RunWireEvent } from "../runs/events.ts";
-import { begin, echo, idempotencyKeyOf, modelOf, one, sessionId, shownModel } from "../runs/start.ts";
+import { begin, echo, isNamed, modelOf, one, sessionId, shownModel } from "../runs/start.ts";
 import { envelope, type Problem, problem } from "../server/problem.ts";
-import { type Api, ok, type Route, routeTagged, STARTS, streamed } from "../server/route.ts";
+import { type Api, ok, type Route, routeTagged, SOON, STARTS, streamed } from "../server/route.ts";
 import type { SseFrame } from "../server/sse.ts";
 import { messages, readConversation } from "./messages.ts";
 import {
+  begunProblem,
   createAudience,
   effort,
   endProblem,
   hexOf,
-  isOver,
-  NO_RETRY,
   type StartedTurn,
   sampling,
   streamProblem,
@@ -57,8 +56,7 @@ export function completionRoutes(api: Api): Route[] {
       answers: {
         ...STARTS,
         200: "The answer as OpenAI's, or its chunks as server-sent events",
-        409: "It was stopped, or the idempotency key was used for something else",
-        502: "The model failed",
+        400: "Something in it is wrong and nothing was started; or the run failed or was stopped (type run_error)",
       },
       async handle({ body, headers, response, stream }) {
         const turn = await begin(api, headers, {
@@ -74,7 +72,7 @@ export function completionRoutes(api: Api): Route[] {
           if (body.stream) {
             const withUsage = body.stream_options?.include_usage === true;
             const open = async function* (signal: AbortSignal) {
-              settled = yield* chunks(api, { turn, model, withUsage, headers }, signal);
+              settled = yield* chunks(api, { turn, model, withUsage }, signal);
             };
             await stream(open, { headers: about, stays: true });
             return streamed;
@@ -82,9 +80,15 @@ export function completionRoutes(api: Api): Route[] {
           const run = await whileWaiting(response, (signal) => lastOf(api, turn, signal));
           settled = run !== null || !response.destroyed;
           if (run?.status === "completed") return ok(completionOf(run, model), about);
-          throw withHeaders(run ? endProblem(run) : unfinished(headers), about);
+          throw withHeaders(run ? endProblem(run) : leftBefore(), about);
+        } catch (error) {
+          throw begunProblem(api, headers, turn, error);
         } finally {
-          if (owners.leave(turn.id) && !settled && !api.leaving.aborted) await drop(api, turn);
+          if (owners.leave(turn.id) && !settled) {
+            // A client that lost its answer sends the request again at once.
+            if (!body.stream && isNamed(headers)) await api.clock.sleep(api.settings.retryMs, api.leaving);
+            if (owners.isEmpty(turn.id) && !api.leaving.aborted) await drop(api, turn);
+          }
         }
       },
     }),
@@ -121,7 +125,7 @@ function sessionOf(headers: IncomingHttpHeaders): string | undefined {
   throw problem(400, "invalid_session_id", needs, { param: "X-Hermes-Session-Id" });
 }
 
-type CompletionRequest = { turn: StartedTurn; model: string; withUsage: boolean; headers: IncomingHttpHeaders };
+type CompletionRequest = { turn: StartedTurn; model: string; withUsage: boolean };
 
 /** True: the turn is over, or is left to the next process. */
 async function* chunks(api: Api, asked: CompletionRequest, signal: AbortSignal): AsyncGenerator<SseFrame, boolean> {
@@ -167,7 +171,7 @@ async function* chunks(api: Api, asked: CompletionRequest, signal: AbortSignal):
       yield { data: "[DONE]" };
       return true;
     }
-    if (!signal.aborted) yield { data: envelope(unfinished(asked.headers)) };
+    if (!signal.aborted) yield { data: envelope(leftBefore()) };
     return !signal.aborted;
   } catch (error) {
     yield { data: envelope(streamProblem(api, turn, error)) };
@@ -218,19 +222,17 @@ function progressOf(head: Head, { event, error, ...fields }: RunWireEvent) {
   return null;
 }
 
-/** Under its key it is the same turn when it is sent again; without one it would be a second. */
-function unfinished(headers: IncomingHttpHeaders): Problem {
+function leftBefore(): Problem {
   const text =
     "The server restarts before this turn is done; it goes on afterwards. Ask again with the same Idempotency-Key.";
-  const again = idempotencyKeyOf(headers) === undefined ? NO_RETRY : { "Retry-After": "1" };
-  return problem(503, "gateway_draining", text, { headers: again });
+  return problem(503, "gateway_draining", text, SOON);
 }
 
 const connectionLost = (): Problem =>
   problem(502, "connection_lost", "The connection to the model was lost in the middle of the answer; ask again.");
 
-const withHeaders = ({ status, code, message, param, headers }: Problem, more: Record<string, string>): Problem =>
-  problem(status, code, message, { param, headers: { ...headers, ...more } });
+const withHeaders = ({ status, code, message, type, param, headers }: Problem, more: Record<string, string>): Problem =>
+  problem(status, code, message, { type, param, headers: { ...headers, ...more } });
 
 async function drop({ runtime, log }: Api, { id, session }: StartedTurn): Promise<void> {
   try {

@@ -1,13 +1,13 @@
 // What the routes that speak OpenAI's protocol share: a turn is watched to its end.
-import type { ServerResponse } from "node:http";
+import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import * as z from "zod";
 import { followTurn } from "../../../conversation/follow-turn.ts";
 import { messageOf } from "../../../core/errors.ts";
 import { newRun, type Run, takeEntry } from "../../../core/run.ts";
 import type { Receipt, Update } from "../../../core/runtime.ts";
 import type { CallKind, CallOutcome, EndKind, Entry, Input, InputKind, RecoveryKind } from "../../../core/session.ts";
-import { modelOptions, optionsOf } from "../runs/start.ts";
-import { type Problem, problem } from "../server/problem.ts";
+import { forGood, isNamed, modelOptions, optionsOf } from "../runs/start.ts";
+import { Problem, problem } from "../server/problem.ts";
 import { type Api, problemOf } from "../server/route.ts";
 
 /** `cursor`: just before it was accepted. */
@@ -51,9 +51,6 @@ export async function* watchTurn(
   }
 }
 
-const OVER = new Set<Run["status"]>(["completed", "failed", "cancelled", "interrupted"]);
-export const isOver = ({ status }: Run): boolean => OVER.has(status);
-
 /** Runs `work` with a signal that aborts when whoever waits for the answer is gone. */
 export async function whileWaiting<T>(response: ServerResponse, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const gone = new AbortController();
@@ -74,6 +71,7 @@ export function createAudience() {
     join(run: string): void {
       sizes.set(run, (sizes.get(run) ?? 0) + 1);
     },
+    isEmpty: (run: string): boolean => !sizes.has(run),
     /** True: nobody is left. */
     leave(run: string): boolean {
       const left = (sizes.get(run) ?? 1) - 1;
@@ -84,15 +82,19 @@ export function createAudience() {
   };
 }
 
-/** OpenAI's clients send again what was answered with 409 or 5xx, and that would be a second turn. */
-export const NO_RETRY = { "X-Should-Retry": "false" };
-
 /** Why a turn that is over has no answer. */
 export function endProblem({ status, error }: Run): Problem {
-  const no = (code: number, name: string, text: string) => problem(code, name, text, { headers: NO_RETRY });
-  if (status === "failed") return no(502, "run_failed", error ?? "The run failed.");
-  if (status === "cancelled") return no(409, "run_cancelled", "The run was stopped before it had an answer.");
-  return no(409, "run_interrupted", "A newer message in this session took over before there was an answer.");
+  if (status === "failed") return forGood("run_failed", error ?? "The run failed.");
+  if (status === "cancelled") return forGood("run_cancelled", "The run was stopped before it had an answer.");
+  return forGood("run_interrupted", "A newer message in this session took over before there was an answer.");
+}
+
+/** What went wrong after a turn began: who would begin a second one by sending the request again must not send it. */
+export function begunProblem(api: Api, headers: IncomingHttpHeaders, turn: StartedTurn, error: unknown): Problem {
+  const wrong = error instanceof Problem ? error : streamProblem(api, turn, error);
+  if (wrong.status < 500 || isNamed(headers)) return wrong;
+  const { "Retry-After": _, ...kept } = wrong.headers;
+  return forGood(wrong.code ?? "internal_error", wrong.message, kept);
 }
 
 /** A stream that has begun says in its own way what went wrong. */

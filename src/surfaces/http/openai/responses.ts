@@ -4,23 +4,22 @@
 import * as z from "zod";
 import { messageOf } from "../../../core/errors.ts";
 import { pagesOf } from "../../../core/pages.ts";
-import type { Run } from "../../../core/run.ts";
+import { isOver, type Run } from "../../../core/run.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Input } from "../../../core/session.ts";
 import type { Message } from "../../../core/transcript.ts";
 import { begin, echo, modelOf, sessionId, shownModel } from "../runs/start.ts";
 import { type Problem, problem } from "../server/problem.ts";
-import { type Api, ok, type Route, routeTagged, STARTS, streamed } from "../server/route.ts";
+import { type Api, ok, type Route, routeTagged, SOON, STARTS, streamed } from "../server/route.ts";
 import type { SseFrame } from "../server/sse.ts";
 import { type Conversation, message, readConversation, type WireMessage } from "./messages.ts";
 import {
+  begunProblem,
   createAudience,
   createOutput,
   effort,
   hexOf,
   type ItemEvent,
-  isOver,
-  NO_RETRY,
   type StartedTurn,
   sampling,
   streamProblem,
@@ -116,6 +115,8 @@ export function responseRoutes(api: Api): Route[] {
           if (!body.stream) return ok(await whileWaiting(response, (signal) => wait(api, turn, given, signal)), about);
           await stream((signal) => events(api, turn, given, signal), { headers: about, stays: true });
           return streamed;
+        } catch (error) {
+          throw begunProblem(api, headers, turn, error);
         } finally {
           if (viewers.leave(turn.id) && unstored.has(turn.id))
             void forget(api, turn).finally(() => unstored.delete(turn.id));
@@ -271,14 +272,14 @@ async function wait(
     if ("entry" in update) output.take(update.entry);
     if (isOver(run)) return responseOf(api, { run, session: turn.session, output, given });
   }
-  throw unfinished(turn);
+  throw leftBefore(turn);
 }
 
 const later = (turn: StartedTurn) => `Read it with GET /v1/responses/${idOf(turn)}.`;
 
-const unfinished = (turn: StartedTurn): Problem => {
+const leftBefore = (turn: StartedTurn): Problem => {
   const text = `The server restarts before this response is done; it goes on afterwards. ${later(turn)}`;
-  return problem(503, "gateway_draining", text, { headers: NO_RETRY });
+  return problem(503, "gateway_draining", text, SOON);
 };
 
 const connectionLost = (turn: StartedTurn): Problem =>
@@ -381,7 +382,7 @@ async function* events(
       yield* made.map(frame);
       if (isOver(run)) return void (yield told((!cutShortOf(run) && END[run.status]) || "response.incomplete"));
     }
-    if (!signal.aborted) yield wrong(unfinished(turn));
+    if (!signal.aborted) yield wrong(leftBefore(turn));
   } catch (error) {
     yield wrong(streamProblem(api, turn, error));
   }

@@ -1,10 +1,9 @@
 // /v1/runs: start, read, watch, approve, steer and stop a turn.
 import * as z from "zod";
 import { SCOPES } from "../../../conversation/choice.ts";
-import type { Run } from "../../../core/run.ts";
+import { isOver, type Run } from "../../../core/run.ts";
 import { type Ask, type Entry, MODES } from "../../../core/session.ts";
 import { type Conversation, message, messages, readConversation, toHistory } from "../openai/messages.ts";
-import { isOver } from "../openai/openai-turn.ts";
 import { problem } from "../server/problem.ts";
 import { type Api, ok, type Route, routeTagged, STARTS, streamed } from "../server/route.ts";
 import { cutShortBy, lastEventOf, usageOf } from "./events.ts";
