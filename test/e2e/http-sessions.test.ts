@@ -404,7 +404,7 @@ describe("chat", () => {
     const { turn } = await api.entry("s", "began");
     await api.engine.drain(0);
     const { status, body } = await reply;
-    expect([status, body.error.code]).toEqual([503, "gateway_draining"]);
+    expect([status, body.error.code]).toEqual([400, "gateway_draining"]);
     expect(body.error.message).toContain(`/v1/runs/${turn}`);
     api = await restart(api);
     (await api.model.next()).answer("hi");

@@ -89,8 +89,6 @@ describe("a chat completion", () => {
       reasoning_effort: "xhigh",
       user: "u1",
       n: 1,
-      tools: [{ type: "function", function: { name: "mine", parameters: {} } }],
-      tool_choice: "auto",
     });
     const asked = await model.next();
     expect(asked.request.messages).toEqual([
@@ -247,7 +245,7 @@ describe("a streamed chat completion", () => {
     }
     const shape = {
       object: "hermes.tool.progress",
-      choices: [],
+      choices: [{ index: 0, delta: {}, logprobs: null, finish_reason: null }],
       tool: "look",
       id: expect.stringMatching(/^chatcmpl-/),
     };

@@ -164,7 +164,7 @@ async function continueFrom(
   previous: string,
   { key, apart, place, fork }: { key: string; apart: boolean; place: RunPermit; fork: { made: string } },
 ): Promise<string> {
-  const run = await runtime.run(previous.replace(/^resp_/, "run_"));
+  const run = await runtime.run(previous.replace(/^resp_([0-9a-f]{32})(_\d+)?$/, "run_$1"));
   if (!run) {
     const text = `There is no response ${JSON.stringify(previous.slice(0, 50))} to go on from; it may have been deleted.`;
     throw problem(404, "previous_response_not_found", text, { param: "previous_response_id" });
