@@ -176,7 +176,9 @@ export function createEngine(given: World): Engine {
     const calls = turn?.phase.at === "acting" ? turn.phase.calls.filter((call) => call.status === "asking") : [];
     const entries = turn && calls.length ? await journal.turn(turn.id) : [];
     const asking = entries.flatMap((e) =>
-      e.kind === "asked" && e.ask.kind !== "client" && calls.some(({ id }) => id === e.call) ? [{ call: e.call, ...e.ask }] : [],
+      e.kind === "asked" && e.ask.kind !== "client" && calls.some(({ id }) => id === e.call)
+        ? [{ call: e.call, ...e.ask }]
+        : [],
     );
     return {
       session,

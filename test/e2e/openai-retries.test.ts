@@ -114,7 +114,7 @@ describe("a request that is sent again", () => {
     const [one, two] = [await model.next(), await model.next()];
     one.answer("One.");
     two.answer("Two.");
-    expect((await Promise.all(both)).toSorted()).toEqual(["One.", "Two."]);
+    expect(new Set(await Promise.all(both))).toEqual(new Set(["One.", "Two."]));
   });
 
   it("after its client had given up for good, the turn is stopped", async () => {

@@ -218,6 +218,7 @@ export function createChecker(inboxLimit: number, recoveries: number) {
         break;
       case "started":
         must(!s.stopping, "I11", () => `${e.call} started after a stop`);
+        must(call(e.call).asked !== "client", "I14", () => `${e.call} is the client's to run`);
         must(!call(e.call).started && !call(e.call).done, "I14", () => `${e.call} started twice`);
         must(call(e.call).asked === null || call(e.call).allowed, "I16", () => `${e.call} started without a grant`);
         call(e.call).started = true;

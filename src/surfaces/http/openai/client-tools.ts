@@ -60,7 +60,7 @@ export function choiceOf(
 ): Pick<ModelOptions, "toolChoice"> {
   if (choice === "required") return { toolChoice: "required" };
   if (typeof choice !== "object" || choice === null) return {};
-  const tool = "function" in choice ? z.looseObject({ name }).parse(choice.function).name : String(choice["name"]);
+  const tool = "function" in choice ? z.looseObject({ name }).parse(choice.function).name : choice.name;
   if (tools.some((one) => one.name === tool)) return { toolChoice: { tool } };
   throw problem(400, "invalid_input", `tool_choice: there is no tool ${JSON.stringify(tool)}`, {
     param: "tool_choice",

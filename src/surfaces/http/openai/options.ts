@@ -57,12 +57,12 @@ export const textOptions = z
   })
   .nullish();
 
-type ChatOptions = z.output<
+type ChatOnly = z.output<
   z.ZodObject<Pick<typeof chatOptions, "stop" | "seed" | "presence_penalty" | "frequency_penalty">>
 >;
 type JsonFormat = { type: string; [field: string]: unknown } | null | undefined;
 type WantedOptions = z.output<z.ZodObject<typeof sampling & { tokens: typeof tokens; effort: typeof effort }>> &
-  Partial<ChatOptions> & { json?: JsonFormat; jsonParam: string };
+  Partial<ChatOnly> & { json?: JsonFormat; jsonParam: string };
 
 /** `model`: as it was asked for; undefined: the configured one. */
 export function wantedOf(api: Api, model: string | undefined, wanted: WantedOptions): ModelOptions {
