@@ -2,13 +2,19 @@
 // start and two thirds of the memory, because nothing is stripped of types, looked up or parsed that is not used. In a checkout,
 // bin/hermes runs it while it is newer than the sources.
 // `--if-possible` (from `npm install`): where the bundler is not installed the sources are run instead.
+// `--into DIR`: there instead of dist/.
 import { execFileSync } from "node:child_process";
 import { cpSync, globSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
 import type { InputOptions, OutputOptions } from "rolldown";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const dir = `${root}dist`;
+const { values: options } = parseArgs({
+  options: { "if-possible": { type: "boolean", default: false }, into: { type: "string", default: `${root}dist` } },
+});
+const dir = resolve(options.into);
 /** Files that are run by themselves, in a thread. */
 const THREADS = {
   "sqlite-worker": "src/store/sqlite/sqlite-worker.ts",
@@ -28,7 +34,7 @@ try {
   console.log(`build: dist/ in ${((performance.now() - began) / 1_000).toFixed(1)} s`);
 } catch (error) {
   rmSync(dir, { recursive: true, force: true });
-  if (!process.argv.includes("--if-possible")) throw error;
+  if (!options["if-possible"]) throw error;
   console.log("build: left out, hermes runs from its sources");
 }
 
