@@ -1,5 +1,6 @@
 // What a tool call is shown as, from its journaled arguments and result.
 import { describe, expect, it } from "vitest";
+import { stoppedText } from "../../src/core/run.ts";
 import { bodyOf, excerptOf, headOf } from "../../src/surfaces/terminal/calls.ts";
 import type { Acted } from "../../src/surfaces/terminal/updates.ts";
 
@@ -103,7 +104,7 @@ describe("a tool call is shown", () => {
   });
 
   it("as a command that was stopped: what it had printed", () => {
-    const call = acted("terminal", { command: "x" }, "Stopped.", { outcome: "cancelled", printed: "1\n2\n" });
+    const call = acted("terminal", { command: "x" }, stoppedText("1\n2\n"), { outcome: "cancelled" });
     expect(bodyOf(call)).toEqual({ kind: "output", lines: ["1", "2"] });
   });
 
