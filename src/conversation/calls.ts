@@ -1,6 +1,6 @@
 // What a tool call is shown as: a line that says what it does, and the part of its arguments or result that a person wants to
 // see. All of it comes from the journal, so a conversation that is opened again looks the same.
-import { printedBefore } from "../../core/run.ts";
+import { printedBefore } from "../core/run.ts";
 import type { Acted } from "./updates.ts";
 
 type Called = Pick<Acted, "tool" | "args"> & Partial<Pick<Acted, "outcome" | "text">>;
