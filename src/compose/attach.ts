@@ -26,6 +26,10 @@ const LIST_MS = 3_000;
 
 type OpenedRuntime = Pick<Running, "config" | "home" | "endpoints" | "sandbox" | "newest" | "close"> & {
   engine: Runtime;
+  /** Where its tools work. */
+  workspace: string;
+  /** It is another process's. */
+  attached: boolean;
   skills(): Promise<string>;
   switched(from: string): void;
   /** The person's own commands, on this machine. */
@@ -43,8 +47,17 @@ export async function openOrAttach(
     const skills = () => skillLines(running.skills);
     const switched = (session: string) => running.memory.sessionEnded({ session });
     const shell = shellOf(running, options.env);
+    const workspace = workspaceOf(running);
     const models = () => modelsOf(running.endpoints);
-    return { ...(options.serves ? served(running) : running), skills, switched, shell, models };
+    return {
+      ...(options.serves ? served(running) : running),
+      skills,
+      switched,
+      shell,
+      models,
+      workspace,
+      attached: false,
+    };
   } catch (error) {
     if (!(error instanceof StoreInUse) || !(await gatewaySoon(options.env))) throw error;
     return attach(options);
@@ -106,6 +119,8 @@ async function attach({ env, flags = [] }: Parameters<typeof openRuntime>[0]): P
   return {
     ...settings,
     engine,
+    attached: true,
+    workspace: gateway.workspace ?? workspaceOf(settings),
     models: () => modelsOf(settings.endpoints),
     sandbox: `Attached to the gateway at ${gateway.url}: turns continue when you leave.`,
     newest: async () => (await engine.sessions({ prefix: TERMINAL, top: true, limit: 1 }))[0]?.session ?? null,
@@ -116,5 +131,7 @@ async function attach({ env, flags = [] }: Parameters<typeof openRuntime>[0]): P
   };
 }
 
+const workspaceOf = ({ config }: Pick<Running, "config">): string => config.terminal.cwd ?? process.cwd();
+
 const shellOf = ({ config }: Pick<Running, "config">, env: NodeJS.ProcessEnv): Shell =>
-  createShell({ cwd: config.terminal.cwd ?? process.cwd(), env, home: homeOf(env).dir });
+  createShell({ cwd: workspaceOf({ config }), env, home: homeOf(env).dir });
