@@ -20,7 +20,7 @@ import { refused } from "./prompt.ts";
 import { type AcpSession, type AcpShared, createAcpSession } from "./session.ts";
 
 /** A runtime for an editor, ours or that of the process that owns this home. */
-export type AcpRuntime = Omit<AcpShared, "client" | "closed" | "newKey" | "now"> & {
+type AcpRuntime = Omit<AcpShared, "client" | "closed" | "newKey" | "now"> & {
   /** Directories besides the workspace in which the agent may write. */
   writable: readonly string[];
   /** MCP servers of the editor that are connected, by name. */

@@ -57,12 +57,12 @@ type EditorQuestion = { turn: string; ask: Ask; off: AbortController };
 
 const BY = "editor";
 const MOST_MODELS = 200;
-const APPROVAL_MODES = [
+const EDITOR_MODES = [
   { id: "ask", name: "Ask", description: "The agent asks before it does what its policy does not allow by itself." },
   { id: "deny", name: "Never ask, deny", description: "Nothing is asked. What needs an approval is not run." },
   { id: "allow", name: "Never ask, allow", description: "Nothing is asked. All but forbidden commands run." },
 ] as const;
-type ApprovalMode = (typeof APPROVAL_MODES)[number]["id"];
+type EditorMode = (typeof EDITOR_MODES)[number]["id"];
 const optionKind = (choice: string): PermissionOptionKind =>
   choice === "deny" ? "reject_once" : choice === "once" ? "allow_once" : "allow_always";
 const STOP_REASONS: Record<EndedBy, StopReason> = {
@@ -76,7 +76,7 @@ export function createAcpSession(options: AcpSessionOptions) {
   const sessionId = shortName(session);
   const gone = new AbortController();
   const release = onAbort(closed, () => gone.abort());
-  let approvals: ApprovalMode = "ask";
+  let approvals: EditorMode = "ask";
   let { mode } = options;
   let model: string | undefined;
   let models: readonly string[] = [options.model];
@@ -351,7 +351,7 @@ export function createAcpSession(options: AcpSessionOptions) {
   }
 
   function setMode(id: string): void {
-    const known = APPROVAL_MODES.find((one) => one.id === id);
+    const known = EDITOR_MODES.find((one) => one.id === id);
     if (!known) throw refused(`There is no mode ${id}.`);
     approvals = known.id;
   }
@@ -360,7 +360,7 @@ export function createAcpSession(options: AcpSessionOptions) {
     const now = model ?? options.model;
     const choices = [...new Set([now, ...models])].slice(0, MOST_MODELS);
     return {
-      modes: { currentModeId: approvals, availableModes: [...APPROVAL_MODES] },
+      modes: { currentModeId: approvals, availableModes: [...EDITOR_MODES] },
       configOptions: [
         {
           type: "select",
@@ -368,7 +368,7 @@ export function createAcpSession(options: AcpSessionOptions) {
           name: "Approvals",
           category: "mode",
           currentValue: approvals,
-          options: APPROVAL_MODES.map(({ id, ...words }) => ({ value: id, ...words })),
+          options: EDITOR_MODES.map(({ id, ...words }) => ({ value: id, ...words })),
         },
         {
           type: "select",
