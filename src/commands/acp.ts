@@ -34,12 +34,12 @@ async function runAcp(): Promise<number> {
     ];
     const opening = openOrAttach({ env, flags, logToStderr: false, mine: isTerminal, serves: true });
     running = opening;
-    const { engine, config, endpoints, workspace, attached, models, skills } = await opening;
+    const { engine, config, endpoints, workspace, owner, models, skills } = await opening;
     return {
       runtime: engine,
       workspace,
       writable: config.terminal.writable,
-      servers: attached ? Object.keys(configured) : Object.keys(config.mcp_servers),
+      servers: Object.keys(owner === "self" ? config.mcp_servers : configured),
       model: endpoints[0]?.model ?? "",
       window: endpoints[0]?.context ?? 0,
       mode: config.display.busy_input_mode,

@@ -1,7 +1,7 @@
 // What a tool call is shown as, from its journaled arguments and result.
 import { describe, expect, it } from "vitest";
-import { bodyOf, excerptOf, headOf } from "../../src/surfaces/terminal/calls.ts";
-import type { Acted } from "../../src/surfaces/terminal/updates.ts";
+import { bodyOf, excerptOf, headOf } from "../../src/conversation/calls.ts";
+import type { Acted } from "../../src/conversation/updates.ts";
 
 const acted = (tool: string, args: unknown, text: string, more: Partial<Acted> = {}): Acted => ({
   id: "call",

@@ -9,17 +9,17 @@ import {
   TERMINAL_COMMANDS,
   type Typed,
 } from "../../conversation/commands/commands.ts";
+import { fenced } from "../../conversation/export.ts";
+import { after, type Facts } from "../../conversation/facts.ts";
 import { MODE, modeWhileAsked, takenText } from "../../conversation/modes.ts";
 import { spentPlus } from "../../conversation/spent.ts";
+import { createTeller } from "../../conversation/updates.ts";
 import { messageOf } from "../../core/errors.ts";
 import { entriesOf, pagesOf } from "../../core/pages.ts";
 import type { AcceptRequest, Answer, Receipt, Runtime } from "../../core/runtime.ts";
 import type { Image, Input, Mode, Usage } from "../../core/session.ts";
 import { shortName } from "../../core/session-key.ts";
 import { commandContext } from "./commands.ts";
-import { fenced } from "./export.ts";
-import { after, type Facts } from "./facts.ts";
-import { createTeller } from "./updates.ts";
 import type { View } from "./view.ts";
 
 export type TalkOptions = {

@@ -2,13 +2,13 @@
 // question, the editor, what waits, and the status bar.
 
 import { TERMINAL_COMMANDS } from "../../../conversation/commands/commands.ts";
+import type { Facts } from "../../../conversation/facts.ts";
+import { type Acted, lasting } from "../../../conversation/updates.ts";
 import { messageOf } from "../../../core/errors.ts";
 import type { Usage } from "../../../core/session.ts";
 import { branchOf } from "../branch.ts";
-import type { Facts } from "../facts.ts";
 import { openHistory } from "../history.ts";
 import type { Surface, TerminalSettings } from "../open.ts";
-import { type Acted, lasting } from "../updates.ts";
 import { createChooser } from "./choose.ts";
 import { createCompletion } from "./complete.ts";
 import { createFrame, drawnBy } from "./frame.ts";

@@ -1,7 +1,7 @@
 // What happens in a session, told in order to whoever shows it: plain lines, a screen, or `hermes run`.
-import { endedByText } from "../../core/run.ts";
-import type { Update } from "../../core/runtime.ts";
-import type { Ask, CallOutcome, Entry, Input, Outcome } from "../../core/session.ts";
+import { endedByText } from "../core/run.ts";
+import type { Update } from "../core/runtime.ts";
+import type { Ask, CallOutcome, Entry, Input, Outcome } from "../core/session.ts";
 
 type ShownCall = { id: string; tool: string; args: unknown; at: number };
 /** `printed`: the end of what it had printed by then, if somebody looked; the result of a call that was stopped lacks it. */
