@@ -20,7 +20,7 @@ import { createLifecycle, leaveTo } from "../surfaces/gateway/lifecycle.ts";
 import { notifyService } from "../surfaces/gateway/service.ts";
 import { channelRoutes, type Door } from "../surfaces/http/runtime/channels.ts";
 import { pairingDesk, serve } from "./api.ts";
-import { busyModeOf, deliversBy, listsOf, openChannels, unattendedOf } from "./channels.ts";
+import { busyModeOf, deliversBy, hearsIn, listsOf, openChannels, progressOf, unattendedOf } from "./channels.ts";
 import { abandon, openRuntime, type Running } from "./runtime.ts";
 
 /** Returns the exit code. `again`: the command that starts the same gateway. */
@@ -95,9 +95,11 @@ async function assemble(running: Running, version: string) {
     models: () => endpoints.map(({ provider, model }) => `${provider}:${model}`),
     skills: () => skillLines(running.skills),
     left: (session, by) => running.memory.sessionEnded({ session, by }),
-    progress: config.display.tool_progress,
+    progress: (platform) => progressOf(config, platform),
+    hears: (platform, message) => hearsIn(config, platform, message),
     files: home.attachments,
-    sharedGroups: false,
+    sharedGroups: config.gateway.shared_groups,
+    strangers: config.gateway.strangers,
     requestRestart: lifecycle.requestRestart,
   });
   // Before the store: what is being heard just now is noted there before its platform is told that it has arrived.
@@ -121,7 +123,13 @@ export async function withJobs<T>(env: NodeJS.ProcessEnv, use: (jobs: CronJobs) 
   if (remote) return use(remoteJobs(remote));
   const { openJobs } = await import("../schedule/jobs.ts");
   const { config } = loadConfig({ env });
-  const settings = { clock, log: () => {}, unattended: config.approvals.unattended, delivers: deliversBy(config) };
+  const settings = {
+    clock,
+    log: () => {},
+    unattended: config.approvals.unattended,
+    zone: config.schedule.zone,
+    delivers: deliversBy(config),
+  };
   return withStore(env, ({ notes }) => use(openJobs({ notes, ...settings })));
 }
 
