@@ -6,6 +6,7 @@ import { type Flag, loadConfig } from "../config/config.ts";
 import type { PairingDesk } from "../core/chat.ts";
 import type { Channel } from "../core/ports.ts";
 import type { Store } from "../core/store.ts";
+import type { ImportWorld } from "../import/import.ts";
 import { textWithin } from "../platform/capped.ts";
 import { clock } from "../platform/clock.ts";
 import { setDeadline } from "../platform/deadline.ts";
@@ -146,6 +147,25 @@ export async function withPairing<T>(env: NodeJS.ProcessEnv, use: (desk: Pairing
     });
   }
   return withStore(env, ({ notes }) => use(pairingDesk(notes)));
+}
+
+/** What an import writes to. Only while nothing else owns this home. */
+export async function withImportWorld<T>(env: NodeJS.ProcessEnv, use: (world: ImportWorld) => Promise<T>): Promise<T> {
+  const { openJobs } = await import("../schedule/jobs.ts");
+  const { config } = loadConfig({ env });
+  const { zone } = config.schedule;
+  const { telegram, discord, slack } = config.gateway;
+  const homeChats = { telegram: telegram.home_chat, discord: discord.home_chat, slack: slack.home_chat };
+  const settings = {
+    clock,
+    log: () => {},
+    unattended: config.approvals.unattended,
+    zone,
+    delivers: deliversBy(config),
+  };
+  return withStore(env, (store) =>
+    use({ store, jobs: openJobs({ notes: store.notes, ...settings }), zone, homeChats }),
+  );
 }
 
 export async function withStore<T>(env: NodeJS.ProcessEnv, use: (store: Store) => Promise<T>): Promise<T> {
