@@ -29,6 +29,8 @@ const LIST_MS = 3_000;
 
 type OpenedRuntime = Pick<Running, "config" | "home" | "endpoints" | "sandbox" | "newest" | "close"> & {
   engine: Runtime;
+  /** Where its tools work. */
+  workspace: string;
   skills(): Promise<string>;
   switched(from: string): void;
   /** The person's own commands, on this machine. */
@@ -103,8 +105,10 @@ async function openFirst(options: AttachOptions, servedMs: number): Promise<Open
     const skills = () => skillLines(running.skills);
     const switched = (session: string) => running.memory.sessionEnded({ session });
     const shell = shellOf(running, options.env);
+    const workspace = workspaceOf(running);
     const models = () => modelsOf(running.endpoints);
-    return { ...(options.serves ? served(running) : running), skills, switched, shell, models, owner: "self" };
+    const opened = { skills, switched, shell, models, workspace, owner: "self" } as const;
+    return { ...(options.serves ? served(running) : running), ...opened };
   } catch (error) {
     if (!(error instanceof StoreInUse) || !(await gatewaySoon(options.env, servedMs))) throw error;
     return attach(options);
@@ -169,6 +173,7 @@ async function attach({ env, flags = [] }: Parameters<typeof openRuntime>[0]): P
     ...settings,
     engine,
     owner,
+    workspace: gateway.workspace ?? workspaceOf(settings),
     models: () => modelsOf(settings.endpoints),
     sandbox: `Attached to the ${owner} at ${url}: turns continue when you leave.`,
     newest: async () => (await engine.sessions({ prefix: TERMINAL, top: true, limit: 1 }))[0]?.session ?? null,
@@ -179,5 +184,7 @@ async function attach({ env, flags = [] }: Parameters<typeof openRuntime>[0]): P
   };
 }
 
+const workspaceOf = ({ config }: Pick<Running, "config">): string => config.terminal.cwd ?? process.cwd();
+
 const shellOf = ({ config }: Pick<Running, "config">, env: NodeJS.ProcessEnv): Shell =>
-  createShell({ cwd: config.terminal.cwd ?? process.cwd(), env, home: homeOf(env).dir });
+  createShell({ cwd: workspaceOf({ config }), env, home: homeOf(env).dir });

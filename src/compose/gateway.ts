@@ -155,6 +155,7 @@ const LONGEST_ANSWER = 32_000_000;
 const placeOfGateway = z.object({
   pid: z.number(),
   url: z.string(),
+  workspace: z.string().optional(),
   owner: z.enum(["gateway", "terminal"]).default("gateway"),
 });
 
@@ -165,10 +166,10 @@ export async function gatewayOf(env: NodeJS.ProcessEnv) {
   const owner = ownerPid(home.database);
   if (owner === null) return null;
   try {
-    const { pid, url, owner: kind } = placeOfGateway.parse(JSON.parse(readFileSync(home.served, "utf8")));
+    const { pid, url, workspace, owner: kind } = placeOfGateway.parse(JSON.parse(readFileSync(home.served, "utf8")));
     if (pid !== owner) return null; // left by a process that was killed
     const key = config.gateway.api_server.key ?? readFileSync(home.apiKey, "utf8").trim();
-    return { url, key, isTerminal: kind === "terminal", ask };
+    return { url, key, workspace, isTerminal: kind === "terminal", ask };
 
     /** Null: there is no such thing. */
     async function ask(method: string, path: string, body?: unknown): Promise<unknown> {
