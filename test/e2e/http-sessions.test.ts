@@ -579,7 +579,7 @@ describe("a terminal elsewhere", () => {
     const response = await api.call("GET", "/api/sessions/s/events");
     const text = response.text();
     await api.api.close(1_000);
-    expect(await text).toBe("retry: 1000\n: leaving; come back with Last-Event-ID\n\n");
+    expect(await text).toBe("retry: 1000\n: leaving; come back with Last-Event-ID\n");
   });
 
   it("stops, answers, takes back and moves, and hears what came of it", async () => {
