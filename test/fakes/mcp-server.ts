@@ -48,6 +48,15 @@ function createFakeMcp(note: (what: string) => void = () => {}): McpServer {
     note("slow cancelled");
     return says("late");
   });
+  server.registerTool("count", readOnly, async ({ mcpReq }) => {
+    for (let progress = 1; progress <= 4; progress += 1) {
+      await new Promise((resolve) => setTimeout(resolve, 400));
+      const progressToken = mcpReq._meta?.progressToken ?? "";
+      const params = { progressToken, progress, total: 4, message: `step ${progress}` };
+      await mcpReq.notify({ method: "notifications/progress", params });
+    }
+    return says("counted to 4");
+  });
   server.registerTool("hang", {}, () => new Promise<never>(() => note("hang began")));
   server.registerTool("leave", readOnly, () => {
     const child = spawn("sleep", ["1000"], { detached: true, stdio: "ignore" });
