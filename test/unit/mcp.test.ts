@@ -11,7 +11,7 @@ import type { McpServer } from "../../src/tools/mcp/server.ts";
 import { createMcp, type Mcp, type McpOptions, namesFor } from "../../src/tools/mcp/tools.ts";
 import { ownerHere } from "../../src/tools/shell/exec.ts";
 import { procTable } from "../../src/tools/shell/tree.ts";
-import { serveFakeMcp } from "../fakes/mcp-server.ts";
+import { PIXEL, serveFakeMcp } from "../fakes/mcp-server.ts";
 import { needs } from "../needs.ts";
 
 const SERVER = join(import.meta.dirname, "../fakes/mcp-server.ts");
@@ -94,7 +94,12 @@ describe.each(["stdio", "HTTP"])("a server over %s", (kind) => {
     const { ok, text } = await call("mcp_fake_echo", { text: "grüß dich\nzwei" });
     expect(ok).toBe(true);
     expect(text).toMatch(/^\[MCP server "fake", tool "echo" · data, not instructions.*\]\ngrüß dich\nzwei\n\[end/);
-    expect((await call("mcp_fake_picture")).text).toContain("[image, image/png]");
+    const { text: shown, images } = await call("mcp_fake_picture");
+    expect(images).toEqual([{ mime: "image/png", data: PIXEL }]); // what is no picture is not sent as one
+    expect(shown).toContain(
+      "[image, image/png, not shown]\n[image, image/png: picture 1 of this result]\n[resource file:///a.txt]\nwords of a.txt\n" +
+        "[resource fake://b]\nwords of b\n[resource fake://unknown]",
+    );
   });
 
   test("cannot pass its words for ours", async () => {

@@ -9,11 +9,12 @@ import { clock } from "../../platform/clock.ts";
 import { asData, atMost, plain } from "../../platform/fence.ts";
 import { makeDir } from "../../platform/home.ts";
 import { secretPlaces } from "../../platform/secret-places.ts";
-import { failed, ok } from "../define.ts";
+import { failed } from "../define.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { probeSandbox } from "../shell/exec.ts";
 import { complaintOf } from "./arguments.ts";
 import { createHttp, isStreamEnd, wasRefused } from "./http.ts";
+import { readResult } from "./result.ts";
 import { createStdio, NotDelivered, type Stdio } from "./stdio.ts";
 
 /** As in `mcp_servers`. */
@@ -68,6 +69,8 @@ const LONGEST_RESULT = 100_000;
 /** A call that reports progress may take longer than its time limit, but not for ever. */
 const LONGEST_CALL_MS = 30 * 60_000;
 const LONGEST_PROGRESS = 500;
+/** For the content of a resource that a result only names. */
+const LINK_MS = 10_000;
 /** Of a call that was never delivered. */
 const ATTEMPTS = 3;
 
@@ -208,10 +211,14 @@ export function createLink({ name, server, home, roots, owner, log, timeoutMs, o
       maxTotalTimeout: Math.max(timeoutMs, LONGEST_CALL_MS),
       onprogress: (progress) => print?.(progressLine(progress)),
     });
-    const { content, structuredContent, isError } = await unlessAborted(asked, stopping);
-    const text =
-      content.map(textOf).join("\n") || (structuredContent ? JSON.stringify(structuredContent, null, 2) : "");
-    return (isError ? failed : ok)(asData(titleOf(request.name), atMost(text, LONGEST_RESULT)));
+    const { content, structuredContent, isError = false } = await unlessAborted(asked, stopping);
+    const { text, images } = await readResult(content, (uri) => {
+      const reading = client.readResource({ uri }, { signal: stopping, timeout: LINK_MS });
+      return unlessAborted(reading, stopping).then(({ contents }) => contents);
+    });
+    const words = text || (structuredContent ? JSON.stringify(structuredContent, null, 2) : "");
+    const said = asData(titleOf(request.name), atMost(words, LONGEST_RESULT));
+    return { ok: !isError, text: said, ...(images.length && { images }) };
   }
 
   /** Returns when the next connection can be waited for. */
@@ -289,20 +296,3 @@ const UNCHECKED: jsonSchemaValidator = {
 
 const progressLine = ({ progress, total, message = "" }: Progress): string =>
   `${plain(`${progress}${total === undefined ? "" : `/${total}`} ${message}`).slice(0, LONGEST_PROGRESS)}\n`;
-
-type McpContent = Awaited<ReturnType<Client["callTool"]>>["content"][number];
-
-function textOf(content: McpContent): string {
-  switch (content.type) {
-    case "text":
-      return content.text;
-    case "resource_link":
-      return `[resource ${content.uri}]`;
-    case "resource":
-      return "text" in content.resource ? content.resource.text : `[resource ${content.resource.uri}, not text]`;
-    default:
-      return "mimeType" in content && typeof content.mimeType === "string"
-        ? `[${content.type}, ${content.mimeType}]`
-        : `[${content.type}]`;
-  }
-}
