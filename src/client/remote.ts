@@ -177,7 +177,7 @@ export function createRemoteRuntime({ log = () => {}, ...server }: Options): Run
         { session_busy: "busy", session_not_found: "unknown" },
       ),
     announcements: { list: notHere("What is to be announced"), update: notHere("What is to be announced") },
-    notes: { get: notHere("A note"), set: notHere("A note"), list: notHere("A note") },
+    notes: { get: notHere("A note"), set: notHere("A note"), swap: notHere("A note"), list: notHere("A note") },
     draining: () => draining,
     load: async () => {
       await look();

@@ -10,7 +10,7 @@ import { isTerminal, shortName, TERMINAL } from "../../core/session-key.ts";
 import { findSession } from "./find.ts";
 import type { TalkOptions } from "./talk.ts";
 
-type OpenTalk = Omit<TalkOptions, "mode" | "model"> &
+type OpenTalk = Omit<TalkOptions, "mode" | "model" | "queuedAfterStop"> &
   Pick<TerminalContext, "setMode" | "setModel" | "model"> & {
     /** What the person saw when they typed the command. */
     facts: Facts;

@@ -25,6 +25,7 @@ export type TerminalSettings = {
   config: {
     readonly display: {
       readonly busy_input_mode: Mode;
+      readonly queued_after_stop: "run" | "edit";
       readonly theme: "auto" | "dark" | "light" | "mono";
       readonly plain: boolean;
       readonly compact: boolean;
@@ -138,6 +139,7 @@ export async function openChat(options: ChatOptions): Promise<number> {
       runtime,
       view,
       mode: config.display.busy_input_mode,
+      queuedAfterStop: config.display.queued_after_stop,
       model: endpoints[0]?.model ?? "",
       newSession,
       newKey: randomUUID,

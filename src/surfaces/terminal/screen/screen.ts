@@ -79,7 +79,9 @@ export function openScreen(options: ScreenOptions): Surface {
     drawnBy((width) => question.render(look.theme, width, frame.rows() < 2 * LOW)),
     drawnBy((width) => chooser.render(width, frame.rows())),
     editor,
-    drawnBy((width) => (facts ? queueLines(facts, look.theme, width).slice(0, roomForQueue()) : [])),
+    drawnBy((width) =>
+      facts ? queueLines(facts, display.queued_after_stop, look.theme, width).slice(0, roomForQueue()) : [],
+    ),
     drawnBy((width) => [facts ? statusBar({ ...options, facts, now: now(), where, theme: look.theme }, width) : ""]),
   ];
   /** One part, so that each is rendered once for a frame: what moves gets the room that the others leave. */
