@@ -42,7 +42,7 @@ export type McpLink = {
   call(tool: string, args: Record<string, unknown>, how: CallOptions): Promise<ToolResult>;
   close(): Promise<void>;
 };
-export type CallOptions = Pick<ToolCall, "signal" | "print">;
+type CallOptions = Pick<ToolCall, "signal" | "print">;
 /** `lost`: it is given up, and the next one is waited for. */
 type McpConnection = { client: Client; transport: Transport; lost: Promise<void> };
 export type LinkOptions = {
