@@ -8,13 +8,13 @@ import type { OldDatabase, OldRoute, OldRow, OldSession } from "./database.ts";
 import { digest, entriesOf, type Imported, isSummary, wordsOf } from "./entries.ts";
 import { recordOf } from "./json.ts";
 
-type Conversation = {
+type OldConversation = {
   sessions: OldSession[];
   relation: { kind: "fork" | "child" | "after"; of: string } | null;
 };
 /** What we know of one that came before. `through`: the last row; 0: it was not finished. */
-type Mark = { session: string; through: number; version: number };
-export type Tally = {
+type ImportMark = { session: string; through: number; version: number };
+export type SessionsImported = {
   came: number;
   messages: number;
   here: number;
@@ -30,7 +30,7 @@ export async function importSessions(options: {
   routes: readonly OldRoute[];
   store: Pick<Store, "journal" | "catalog" | "notes">;
   progress(done: number, all: number): void;
-}): Promise<Tally> {
+}): Promise<SessionsImported> {
   const { db, routes, store, progress } = options;
   const { journal, catalog, notes } = store;
   const all = conversationsIn(db.sessions());
@@ -40,7 +40,7 @@ export async function importSessions(options: {
   /** By the id there: our key, and what its rows became. */
   const placed = new Map<string, { session: string; rows: OldRow[]; made: Imported }>();
   const current = new Map(routes.map(({ key, session }) => [session, key]));
-  const tally: Tally = { came: 0, messages: 0, here: 0, left };
+  const tally: SessionsImported = { came: 0, messages: 0, here: 0, left };
 
   for (const [done, conversation] of all.entries()) {
     progress(done, all.length);
@@ -56,7 +56,7 @@ export async function importSessions(options: {
     left.push(`${cut} chats had a turn under way when Hermes ended; it is not continued by itself: ask again there`);
   return tally;
 
-  async function bring(conversation: Conversation): Promise<void> {
+  async function bring(conversation: OldConversation): Promise<void> {
     const { sessions, relation } = conversation;
     const [first] = sessions;
     const last = sessions.at(-1);
@@ -162,7 +162,7 @@ export async function importSessions(options: {
   }
 
   async function keyOf(
-    { sessions, relation }: Conversation,
+    { sessions, relation }: OldConversation,
     parent: { session: string; made: Imported } | null | undefined,
   ) {
     const [first] = sessions;
@@ -212,17 +212,17 @@ async function must(verdict: Promise<string>): Promise<void> {
   if (was !== "done") throw new StoreFault("no", `an imported conversation could not be written (${was})`);
 }
 
-function markOf(note: unknown): Mark | null {
+function markOf(note: unknown): ImportMark | null {
   const { session, through, version } = recordOf(note);
   return typeof session === "string" ? { session, through: Number(through), version: Number(version) } : null;
 }
 
 /** Parents before those that came from them. */
-function conversationsIn(sessions: readonly OldSession[]): Conversation[] {
+function conversationsIn(sessions: readonly OldSession[]): OldConversation[] {
   const byId = new Map(sessions.map((one) => [one.id, one]));
-  const chains = new Map<string, Conversation>();
-  const ordered: Conversation[] = [];
-  const visit = (one: OldSession, above: ReadonlySet<string>): Conversation => {
+  const chains = new Map<string, OldConversation>();
+  const ordered: OldConversation[] = [];
+  const visit = (one: OldSession, above: ReadonlySet<string>): OldConversation => {
     const known = chains.get(one.id);
     if (known) return known;
     const parent = one.parent !== null && !above.has(one.parent) ? byId.get(one.parent) : undefined;
@@ -234,7 +234,7 @@ function conversationsIn(sessions: readonly OldSession[]): Conversation[] {
       return before;
     }
     const of = parent?.id ?? "";
-    const made: Conversation = { sessions: [one], relation: kind && kind !== "same" ? { kind, of } : null };
+    const made: OldConversation = { sessions: [one], relation: kind && kind !== "same" ? { kind, of } : null };
     chains.set(one.id, made);
     ordered.push(made);
     return made;
