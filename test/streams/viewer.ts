@@ -20,7 +20,7 @@ export function look(url: string, run: string, after: string, bytes: number): Pr
       resolve({ frames: framesOf(text), end: end ?? endOf(text) });
     };
     const asked: ClientRequest = request(`${url}/v1/runs/${run}/events`, { headers, agent: false }, (response) => {
-      if (response.statusCode === 204) return void over("closed");
+      if (response.statusCode === 204) return over("closed");
       if (response.statusCode !== 200) return void refused(response).then(reject);
       response.on("data", (chunk: Buffer) => {
         chunks.push(chunk.subarray(0, left));
