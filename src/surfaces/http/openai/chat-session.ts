@@ -53,7 +53,7 @@ export async function chatSession(
 /** A question beside the conversation, as web UIs ask for a title, for tags or for what might be asked next. */
 export const isSideCall = (headers: IncomingHttpHeaders, { text, history }: Conversation): boolean =>
   headers["x-hermes-side-call"] === "true" ||
-  (!history.length && /^### Task:\n/.test(text) && /### Output:|<chat_history>/.test(text));
+  (!history.length && text.startsWith("### Task:\n") && /### Output:|<chat_history>/.test(text));
 
 function idIn(headers: IncomingHttpHeaders, header: string): string | undefined {
   const given = one(headers[header]);

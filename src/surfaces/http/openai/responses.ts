@@ -2,20 +2,18 @@
 
 import { isOver, newRun, type Run } from "../../../core/run.ts";
 import type { Runtime } from "../../../core/runtime.ts";
-import type { Input } from "../../../core/session.ts";
-import type { Message } from "../../../core/transcript.ts";
+import { type Message, tokensIn, tokensOf } from "../../../core/transcript.ts";
 import { begin, echo, shownModel } from "../runs/start.ts";
 import { type Problem, problem } from "../server/problem.ts";
 import { type Api, ok, type Route, routeTagged, SOON, STARTS, streamed } from "../server/route.ts";
 import type { SseFrame } from "../server/sse.ts";
 import { resultsIn, resume } from "./client-tools.ts";
-import { createOutput, type ItemEvent, idOfPart, type TurnOutput } from "./items.ts";
+import { createOutput, type ItemEvent, idOfPart, inputItems, PAGE_QUERY, pageOf, type TurnOutput } from "./items.ts";
 import { read as readMessage } from "./messages.ts";
 import {
   begunProblem,
   createAudience,
   createPart,
-  hexOf,
   type StartedTurn,
   streamProblem,
   watchTurn,
@@ -82,6 +80,20 @@ export function responseRoutes(api: Api): Route[] {
       },
     }),
 
+    route("POST", "/v1/responses/input_tokens", {
+      summary: "About how many tokens a request has, with the agent's tools and without its own prompt",
+      body: responseBody,
+      answers: { 200: "An estimate: four characters a token", 400: "Something in it is wrong" },
+      async handle({ body }) {
+        const list = typeof body.input === "string" ? [] : await resolved(api, body.input.flat());
+        const { text, history = [], images = [], instructions = "", tools = [] } = requestOf(api, body, list);
+        const messages: Message[] = [...history, { role: "user", text, images }];
+        const fixed = tokensIn(instructions + JSON.stringify([...api.tools(), ...tools]));
+        const input_tokens = messages.reduce((sum, message) => sum + tokensOf(message), fixed);
+        return ok({ object: "response.input_tokens", input_tokens });
+      },
+    }),
+
     route("GET", "/v1/responses/:id", {
       summary: "Read a response, also while it is being made",
       query: {
@@ -135,22 +147,13 @@ export function responseRoutes(api: Api): Route[] {
 
     route("GET", "/v1/responses/:id/input_items", {
       summary: "What a response was asked",
-      query: {
-        order: "asc or desc (newest first, which is usual)",
-        after: "Go on behind this item",
-        limit: "1 to 100; 20 if not given",
-      },
+      query: PAGE_QUERY,
       answers: { 200: "A list", 404: "There is no such response" },
       async handle({ params: { id = "" }, query }) {
         const run = await found(id);
         const [first] = await runtime.turn(run.id);
         const items = first?.kind === "accepted" ? inputItems(first.input) : [];
-        if (query.get("order") !== "asc") items.reverse();
-        const limit = Math.max(1, Math.min(100, Math.trunc(Number(query.get("limit") ?? 20)) || 20));
-        const from = items.findIndex((one) => one.id === query.get("after")) + 1;
-        const data = items.slice(from, from + limit);
-        const has_more = from + limit < items.length;
-        return ok({ object: "list", data, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null, has_more });
+        return ok(pageOf(items, query));
       },
     }),
   ];
@@ -355,30 +358,4 @@ async function* events(
   } catch (error) {
     yield wrong(streamProblem(api, turn, error));
   }
-}
-
-// ── What is around it ─────────────────────────────────────────────────────────────────────────────────
-
-function inputItems({ id, text, images = [], history = [] }: Input): Record<string, unknown>[] {
-  const said: Message[] = [...history, { role: "user", text, images }];
-  return said.map((one, at) => ({
-    id: `msg_${hexOf(id)}_in_${at}`,
-    type: "message",
-    role: one.role === "assistant" ? "assistant" : "user",
-    status: "completed",
-    content: contentOf(one),
-  }));
-}
-
-function contentOf(one: Message): Record<string, unknown>[] {
-  if (one.role === "assistant") return [{ type: "output_text", text: one.text, annotations: [] }];
-  const images = one.role === "user" ? (one.images ?? []) : [];
-  return [
-    { type: "input_text", text: one.text },
-    ...images.map(({ mime, data }) => ({
-      type: "input_image",
-      detail: "auto",
-      image_url: `data:${mime};base64,${data}`,
-    })),
-  ];
 }
