@@ -39,13 +39,13 @@ const ALL_PAGES = 2_147_483_647;
 const LOOK_MS = 500;
 export const SYMLINK = -1;
 
-export type Progress = (line: string) => void;
+export type ReportStep = (line: string) => void;
 export type BackupResult = { bytes: number; files: number; leftOut: string[] };
 export type ArchivedFile = { name: string; mode: number; size: number; bytes: Uint8Array };
 
 /** Also while the home is in use: the database as it was at one moment. `file` appears when it is whole and was read back; a file that
  *  is there is never replaced. */
-export async function writeBackup(home: Home, file: string, progress: Progress): Promise<BackupResult> {
+export async function writeBackup(home: Home, file: string, progress: ReportStep): Promise<BackupResult> {
   if (!existsSync(home.database)) throw new ConfigError(`there is nothing to back up: no ${home.database}`);
   if (existsSync(file)) throw new Error(`${file} exists already; choose another name`);
   const partial = `${file}.partial`;
@@ -87,7 +87,7 @@ export function* archivedIn(db: DatabaseSync): Generator<ArchivedFile> {
   }
 }
 
-async function copyDatabase(from: string, to: string, progress: Progress): Promise<void> {
+async function copyDatabase(from: string, to: string, progress: ReportStep): Promise<void> {
   using source = new DatabaseSync(from, { readOnly: true });
   const size = statSync(from).size || 1;
   const look = setInterval(() => {
@@ -101,7 +101,7 @@ async function copyDatabase(from: string, to: string, progress: Progress): Promi
   }
 }
 
-function addFiles(to: string, dir: string, progress: Progress) {
+function addFiles(to: string, dir: string, progress: ReportStep) {
   using db = new DatabaseSync(to);
   db.exec("PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL"); // one file, with none beside it
   db.exec("BEGIN; CREATE TABLE sqlar (name TEXT PRIMARY KEY, mode INT, mtime INT, sz INT, data BLOB)");

@@ -14,7 +14,7 @@ import { dirname, join, normalize } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { ConfigError } from "../../core/errors.ts";
 import { type Home, makeDir } from "../../platform/home.ts";
-import { archivedIn, isReplaced, type Progress, SYMLINK, sync } from "./backup.ts";
+import { archivedIn, isReplaced, type ReportStep, SYMLINK, sync } from "./backup.ts";
 import { CLEARING, existingFile, keepPrivate, lockFile, MOVING } from "./file.ts";
 import { openSqlite } from "./sqlite.ts";
 
@@ -25,7 +25,7 @@ type RestoreOptions = {
   replace: boolean;
   /** A directory that does not exist. */
   replaced: string;
-  progress: Progress;
+  progress: ReportStep;
 };
 
 /** Throws StoreInUse if the home is in use. Returns whether there was anything to replace. */
@@ -53,7 +53,7 @@ export async function restoreBackup(home: Home, options: RestoreOptions): Promis
 }
 
 /** The whole new home, checked, in a directory beside the old files. */
-async function stage(home: Home, file: string, progress: Progress): Promise<void> {
+async function stage(home: Home, file: string, progress: ReportStep): Promise<void> {
   const dir = join(home.dir, ".restore");
   rmSync(dir, { recursive: true, force: true }); // left by one that was killed
   mkdirSync(dir, { mode: 0o700 });
@@ -65,7 +65,8 @@ async function stage(home: Home, file: string, progress: Progress): Promise<void
     unpack(database, dir, progress);
     progress("checking the database");
     const store = await openSqlite({ file: database });
-    const damage = await store.check().finally(() => store.close());
+    const damage = await store.check();
+    await store.close();
     if (damage.length) throw new Error(`${file} is damaged: ${damage.join("; ")}`);
     rmSync(`${database}.lock`);
     sync(database);
@@ -76,7 +77,7 @@ async function stage(home: Home, file: string, progress: Progress): Promise<void
   }
 }
 
-function unpack(database: string, dir: string, progress: Progress): void {
+function unpack(database: string, dir: string, progress: ReportStep): void {
   using db = new DatabaseSync(database);
   if (!db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'sqlar'").get())
     throw new ConfigError("this file was not written by hermes backup");
@@ -96,7 +97,7 @@ function unpack(database: string, dir: string, progress: Progress): void {
 }
 
 /** Renames only, in two steps of which each can be taken up again: the old files go, then the new ones come. */
-function finish(home: Home, replaced: string, progress: Progress): boolean {
+function finish(home: Home, replaced: string, progress: ReportStep): boolean {
   const [clearing, moving] = [join(home.dir, CLEARING), join(home.dir, MOVING)];
   let old: string[] = [];
   if (existsSync(clearing)) {
