@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { Command, CommanderError, Help, type Option } from "commander";
 import pkg from "../package.json" with { type: "json" };
 import { addAcp } from "./commands/acp.ts";
+import { addBackup } from "./commands/backup.ts";
 import { addChat } from "./commands/chat.ts";
 import { addCompletion } from "./commands/completion.ts";
 import { addConfig } from "./commands/config.ts";
@@ -69,6 +70,7 @@ addImport(program);
 addConfig(program);
 addLogs(program);
 addPolicy(program);
+addBackup(program);
 addCompletion(program);
 
 try {
