@@ -43,4 +43,5 @@ async function build() {
   });
   await bundle.write({ dir, format: "esm", minify: { compress: true, mangle: false, codegen: false } });
   cpSync(`${root}src/store/sqlite/migrations`, `${dir}/migrations`, { recursive: true });
+  await (await import("./console.ts")).buildConsole(root, `${dir}/console/`);
 }

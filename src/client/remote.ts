@@ -4,9 +4,9 @@ import type { Log } from "../core/ports.ts";
 import type { AcceptRequest, Load, Receipt, Runtime, Status, Stopped, Update, Whereabouts } from "../core/runtime.ts";
 import type { Entry, Grant } from "../core/session.ts";
 import type { Found, SessionPlace, SessionSummary } from "../core/store.ts";
-import { createWire, HermesError, type RequestOptions } from "./wire.ts";
+import { createWire, HermesError, type RequestOptions, type ServerConnection } from "./wire.ts";
 
-type Options = { url: string; key: string; log?: Log };
+type Options = ServerConnection & { log?: Log };
 type List<T> = { data: T[]; next?: string | null };
 type RemoteRow = {
   id: string;
@@ -22,8 +22,8 @@ type RemoteRow = {
 /** The most that the server gives at once. */
 const MOST = { sessions: 200, entries: 1_000, found: 200 };
 
-export function createRemoteRuntime({ url, key, log = () => {} }: Options): Runtime {
-  const wire = createWire({ url, key });
+export function createRemoteRuntime({ log = () => {}, ...connection }: Options): Runtime {
+  const wire = createWire(connection);
   let draining = false;
 
   async function ask<T>(method: string, path: string, more: RequestOptions = {}): Promise<T> {

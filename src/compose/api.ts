@@ -28,15 +28,21 @@ export async function serve(
   const { serveApi } = await import("../surfaces/http/server/api.ts");
   const { jobRoutes } = await import("../surfaces/http/runtime/jobs.ts");
   const { createMetrics, metricsRoutes } = await import("../surfaces/http/server/metrics.ts");
+  const { createChanges, nowRoutes } = await import("../surfaces/http/runtime/now.ts");
   const { pairingRoutes } = await import("../surfaces/http/runtime/pairing.ts");
+  const { consoleRoutes } = await import("../surfaces/web/routes.ts");
+  const { openSignIns } = await import("../surfaces/web/sign-ins.ts");
   const { skillRoutes } = await import("../surfaces/http/runtime/skills.ts");
   requireStrongKey({ host: server.host, configured: server.key });
   const { key, file: keyFile } = apiKey({ configured: server.key, file: home.apiKey });
   running.hide(key);
+  const signIns = await openSignIns({ notes: engine.notes, clock });
   const began = clock.now();
   let served: ServedApi | null = null;
   const metrics = createMetrics({ runtime: engine, clock, connections: async () => served?.connections() ?? 0 });
   observers.add(metrics.observe);
+  const changes = createChanges(clock);
+  observers.add(changes.observe);
   const api = await serveApi({
     runtime: engine,
     clock,
@@ -51,7 +57,10 @@ export async function serve(
     origins: server.cors_origins,
     names: server.allowed_hosts,
     rateLimit: server.rate_limit,
+    signedIn: ({ headers }) => signIns.of(headers) !== null,
     more: [
+      ...consoleRoutes(signIns),
+      ...nowRoutes(engine, changes),
       ...jobRoutes(running.scheduler),
       ...pairingRoutes(pairingDesk(engine.notes)),
       ...skillRoutes(running.skills),

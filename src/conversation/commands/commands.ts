@@ -18,6 +18,10 @@ export const CHAT_COMMANDS: readonly CommandOn<ChatContext>[] = COMMANDS.filter(
   (command) => command.on === "everywhere" || command.on === "chat",
 );
 
+export const WEB_COMMANDS: readonly CommandOn<CommandContext>[] = COMMANDS.filter(
+  (command) => command.on === "everywhere" || command.on === "screen",
+);
+
 export type Typed = { name: string; rest: string };
 
 /** Null: the text is a message. */
