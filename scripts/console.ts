@@ -14,7 +14,7 @@ export async function buildConsole(root: string, dir: string): Promise<number> {
     cwd: root,
     input: `${app}main.tsx`,
     platform: "browser",
-    transform: { jsx: { runtime: "automatic", importSource: "preact" }, target: "es2022" },
+    transform: { target: "es2022" },
     logLevel: "warn",
   });
   const { output } = await bundle.generate({ format: "esm", minify: true, codeSplitting: false });

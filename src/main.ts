@@ -15,6 +15,7 @@ import { addSessions } from "./commands/sessions.ts";
 import { addSetup } from "./commands/setup.ts";
 import { EXIT } from "./commands/shared.ts";
 import { addSkills } from "./commands/skills.ts";
+import { addWeb } from "./commands/web.ts";
 import { ConfigError, messageOf } from "./core/errors.ts";
 import { takeSecrets } from "./platform/handed-secrets.ts";
 import { createRedactor } from "./platform/redact.ts";
@@ -52,6 +53,7 @@ addChat(program);
 addSessions(program);
 // Resolved here and not in the command: in the bundle, all code is at the depth of this file.
 addGateway(program, fileURLToPath(new URL("../bin/hermes", import.meta.url)));
+addWeb(program);
 addCron(program);
 addMemory(program);
 addSkills(program);

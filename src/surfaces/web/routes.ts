@@ -118,7 +118,7 @@ function send(
   response: Parameters<Route["handle"]>[0]["response"],
   more: Record<string, string>,
 ): RouteAnswer {
-  const packed = br && /\bbr\b/.test(String(accepted)) ? br : null;
+  const packed = br && /\bbr\b/.test(accepted) ? br : null;
   const headers = { "Content-Type": type, Vary: "Accept-Encoding", ...more };
   const encoding = packed ? { "Content-Encoding": "br" } : {};
   const body = packed ?? plain;

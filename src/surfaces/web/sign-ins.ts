@@ -29,7 +29,7 @@ const MOST = 100;
 const MOST_CODES = 20;
 const LONGEST_AGENT = 200;
 const NOTES = "console/sign-in/";
-export const TOKEN_HEADER = "x-hermes-token";
+const TOKEN_HEADER = "x-hermes-token";
 
 const noted = z.object({ at: z.number(), until: z.number(), agent: z.string(), cookie: z.string(), token: z.string() });
 type StoredSignIn = SignIn & { cookie: string; token: string };

@@ -11,18 +11,18 @@ const route = routeTagged("sessions");
 
 /** Sessions at work that are looked at; the newest ones. */
 const MOST = 200;
-/** Changes of this time are told together. */
+/** SessionChanges of this time are told together. */
 const PAUSE_MS = 200;
 /** Beyond so many, "anything" is said instead. */
 const MOST_CHANGED = 1_000;
 
-export type Changes = {
+export type SessionChanges = {
   observe(session: string, entries: readonly Entry[]): void;
   /** The sessions that have changed since the last time. Null: any may have. */
   follow(signal: AbortSignal): AsyncGenerator<string[] | null>;
 };
 
-export function createChanges(clock: Clock): Changes {
+export function createChanges(clock: Clock): SessionChanges {
   const readers = new Set<(session: string) => void>();
   return {
     observe(session) {
@@ -56,7 +56,7 @@ export function createChanges(clock: Clock): Changes {
   };
 }
 
-export const nowRoutes = (runtime: Runtime, changes: Pick<Changes, "follow">): Route[] => [
+export const nowRoutes = (runtime: Runtime, changes: Pick<SessionChanges, "follow">): Route[] => [
   route("GET", "/api/now", {
     summary: "Everything that runs, waits or asks, in all sessions",
     answers: { 200: "The sessions at work, each with its status" },
