@@ -32,6 +32,7 @@ export async function serve(
   const { pairingRoutes } = await import("../surfaces/http/runtime/pairing.ts");
   const { consoleRoutes } = await import("../surfaces/web/routes.ts");
   const { openSignIns } = await import("../surfaces/web/sign-ins.ts");
+  const { processRoutes } = await import("../surfaces/http/runtime/processes.ts");
   const { skillRoutes } = await import("../surfaces/http/runtime/skills.ts");
   requireStrongKey({ host: server.host, configured: server.key });
   const { key, file: keyFile } = apiKey({ configured: server.key, file: home.apiKey });
@@ -62,6 +63,7 @@ export async function serve(
       ...consoleRoutes(signIns),
       ...nowRoutes(engine, changes),
       ...jobRoutes(running.scheduler),
+      ...processRoutes(running.processes, redact),
       ...pairingRoutes(pairingDesk(engine.notes)),
       ...skillRoutes(running.skills),
       ...metricsRoutes(metrics),

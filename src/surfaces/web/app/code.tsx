@@ -49,7 +49,7 @@ export function Code({ text, language = "" }: { text: string; language?: string 
   );
 }
 
-export function CopyButton({ text }: { text: string }) {
+function CopyButton({ text }: { text: string }) {
   const [done, setDone] = useState(false);
   const copy = async () => {
     await navigator.clipboard?.writeText(text);

@@ -4,11 +4,16 @@ import { useEffect, useState } from "preact/hooks";
 import { followChanges, nowState, trouble } from "./changes.ts";
 import { ConversationPage } from "./conversation-page.tsx";
 import { Icon } from "./icons.tsx";
+import { NowPage } from "./now-page.tsx";
 import { go, here, linkTo, type PageName } from "./route.ts";
 import { isSignedIn, signIn, signOut, wordsOf } from "./server.ts";
 import { SessionList } from "./session-list.tsx";
+import { TurnPage } from "./turn-page.tsx";
 
-const RAIL: readonly { page: PageName; name: string }[] = [{ page: "conversations", name: "Talk" }];
+const RAIL: readonly { page: PageName; name: string }[] = [
+  { page: "now", name: "Now" },
+  { page: "conversations", name: "Talk" },
+];
 
 function App() {
   return isSignedIn.value ? <Console /> : <SignInPage />;
@@ -49,7 +54,7 @@ function Console() {
         </button>
       </nav>
       {page === "conversations" && <SessionList />}
-      <main tabIndex={-1}>
+      <main id="main" tabIndex={-1}>
         {trouble.value && (
           <p class="banner" role="status">
             {trouble.value}
@@ -60,10 +65,21 @@ function Console() {
             The server is about to restart. What runs may finish; new messages wait.
           </p>
         )}
-        <ConversationPage session={id} />
+        <OpenPage page={page} id={id} />
       </main>
     </div>
   );
+}
+
+function OpenPage({ page, id }: { page: PageName; id: string }) {
+  switch (page) {
+    case "now":
+      return <NowPage />;
+    case "turn":
+      return <TurnPage id={id} />;
+    default:
+      return <ConversationPage session={id} />;
+  }
 }
 
 function SignInPage() {

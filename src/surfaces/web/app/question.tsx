@@ -20,7 +20,7 @@ export function QuestionCard({ session, question }: { session: string; question:
   const offered = kind === "approval" ? choices.filter((choice) => choice !== "deny") : choices;
   return (
     <section class={`question ${kind}`} aria-label={questionName(question)}>
-      <h3>{questionName(question)}</h3>
+      <h2>{questionName(question)}</h2>
       {about && (
         <pre class="command" tabIndex={0}>
           {visible(about.command)}

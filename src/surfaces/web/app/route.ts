@@ -1,20 +1,7 @@
 // Where the page is: the part of the address behind #, so that a link to a place works, and the server never sees it.
 import { signal } from "@preact/signals";
 
-export type PageName =
-  | "now"
-  | "conversations"
-  | "turn"
-  | "schedules"
-  | "memory"
-  | "skills"
-  | "people"
-  | "deliveries"
-  | "usage"
-  | "health";
-export type Location = { page: PageName; id: string };
-
-export const PAGES: readonly PageName[] = [
+const PAGES = [
   "now",
   "conversations",
   "turn",
@@ -25,14 +12,16 @@ export const PAGES: readonly PageName[] = [
   "deliveries",
   "usage",
   "health",
-];
+] as const;
+export type PageName = (typeof PAGES)[number];
+type PageLocation = { page: PageName; id: string };
 
-export const here = signal<Location>(read());
+export const here = signal<PageLocation>(read());
 globalThis.addEventListener("hashchange", () => {
   here.value = read();
 });
 
-function read(): Location {
+function read(): PageLocation {
   const [, name = "", id = ""] = /^#\/([a-z]+)(?:\/(.*))?$/.exec(location.hash) ?? [];
   const page = PAGES.find((one) => one === name);
   return { page: page ?? "conversations", id: page ? decode(id) : "" };

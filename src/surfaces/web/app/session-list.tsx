@@ -51,10 +51,11 @@ export function SessionList() {
     setNext(page.next);
   };
   const asks = new Set(nowState.value?.data.filter(({ status }) => status.asking.length).map(({ id }) => id));
+  const Heading = here.value.id ? "h2" : "h1";
   return (
     <nav class="sessions" aria-label="Conversations">
       <header>
-        <h2>Conversations</h2>
+        <Heading>Conversations</Heading>
         <button
           type="button"
           class="quiet"

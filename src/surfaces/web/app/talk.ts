@@ -56,7 +56,12 @@ const tell = (session: string, text: string, isError = false) => {
 };
 
 /** True: it was taken, and need not be kept. */
-export async function enter(conversation: ConversationView, draft: Draft, images: Image[], mode: Mode): Promise<boolean> {
+export async function enter(
+  conversation: ConversationView,
+  draft: Draft,
+  images: Image[],
+  mode: Mode,
+): Promise<boolean> {
   const { session } = conversation;
   tell(session, "");
   try {
@@ -96,7 +101,7 @@ async function send(
 }
 
 /** A slash command, typed or from a button. */
-export async function obey(conversation: ConversationView, line: string): Promise<void> {
+async function obey(conversation: ConversationView, line: string): Promise<void> {
   const typed = commandIn(line);
   const command = typed && findCommand(WEB_COMMANDS, typed.name);
   if (!typed || !command) throw new Error(`Unknown command ${line.split(/\s/, 1)[0]}. See /help.`);

@@ -15,6 +15,8 @@ const MARGIN = 1_500;
 /** So near to the end, new words are followed. */
 const NEAR_END = 80;
 const LONGEST_RESULT = 20_000;
+/** Of what a command prints while it runs. */
+const SHOWN_LINES = 6;
 
 export function Transcript({ conversation }: { conversation: ConversationView }) {
   const { groups, hasEarlier, loadEarlier } = conversation;
@@ -196,25 +198,26 @@ function Call({ item }: { item: CallItem; version: number }) {
   const { mark, words } = STATES[state];
   const isDiff = tool === "patch" || tool === "write_file";
   return (
-    <details class={`call ${state}`} open={isDiff && state === "ok"}>
-      <summary>
-        <span class="mark" role="img" aria-label={words}>
-          {mark}
-        </span>
-        <b>{head.name}</b>
-        <code>{head.about}</code>
-        <span class="counts">{[head.counts, ms === null ? "" : lasting(ms)].filter(Boolean).join(" · ")}</span>
-      </summary>
-      <div class="result">
-        {outcome ? (
-          <Result item={{ ...item, outcome, ms: ms ?? 0 }} />
-        ) : (
-          <Code text={JSON.stringify(args, null, 2)} language="json" />
-        )}
-        {!outcome && printed && <pre class="printed">{printed}</pre>}
-      </div>
-      {!outcome && printed && <pre class="printed preview">{lastLines(printed, 3)}</pre>}
-    </details>
+    <div class={`call ${state}`}>
+      <details open={isDiff && state === "ok"}>
+        <summary>
+          <span class="mark" role="img" aria-label={words}>
+            {mark}
+          </span>
+          <b>{head.name}</b>
+          <code>{head.about}</code>
+          <span class="counts">{[head.counts, ms === null ? "" : lasting(ms)].filter(Boolean).join(" · ")}</span>
+        </summary>
+        <div class="result">
+          {outcome ? (
+            <Result item={{ ...item, outcome, ms: ms ?? 0 }} />
+          ) : (
+            <Code text={JSON.stringify(args, null, 2)} language="json" />
+          )}
+        </div>
+      </details>
+      {!outcome && printed && <pre class="printed">{lastLines(printed, SHOWN_LINES)}</pre>}
+    </div>
   );
 }
 
