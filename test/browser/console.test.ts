@@ -230,14 +230,17 @@ describe("a conversation", () => {
     const second = await newPage(signedIn, new URL(page.url()).hash);
     await card(second).waitFor();
     // Both press before either has heard of the other.
+    const told = Promise.withResolvers<unknown>();
     await second.route("**/answer", async (route) => {
       await card(page).getByRole("button", { name: "Allow once" }).click();
       await card(page).waitFor({ state: "detached" });
-      await route.continue();
+      const response = await route.fetch();
+      told.resolve(await response.json());
+      await route.fulfill({ response });
     });
-    const told = second.waitForResponse("**/answer");
     await card(second).getByRole("button", { name: "Deny" }).click();
-    expect(await (await told).json()).toEqual({ answered: false });
+    expect(await told.promise).toEqual({ answered: false });
+    await second.getByText("Your answer came too late").waitFor();
     await second.getByText("✓ Allowed").waitFor();
     await page.locator(".turn footer").waitFor();
   });

@@ -6,7 +6,18 @@ import { type Image, MODES, type Mode } from "../../../core/session.ts";
 import type { ConversationView } from "./conversation.ts";
 import { Icon } from "./icons.tsx";
 import { newId, runtime } from "./server.ts";
-import { busyMode, type Draft, draftChanged, draftOf, enter, keepDraft, putBack, setMode, stop } from "./talk.ts";
+import {
+  busyMode,
+  type Draft,
+  draftChanged,
+  draftOf,
+  keepDraft,
+  putBack,
+  setMode,
+  stop,
+  submit,
+  takeUpUnsure,
+} from "./talk.ts";
 
 const TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 const LARGEST = 5_000_000;
@@ -22,13 +33,13 @@ export function Composer({ conversation }: { conversation: ConversationView }) {
   const [draft, setDraft] = useState<Draft>(() => draftOf(session));
   const [images, setImages] = useState<Image[]>([]);
   const [refused, setRefused] = useState("");
-  const [sending, setSending] = useState(false);
   const area = useRef<HTMLTextAreaElement>(null);
   const { turn = null, waiting = [] } = facts.value ?? {};
   const isBusy = turn !== null || waiting.length > 0;
   const { value: outside } = draftChanged;
 
   useEffect(() => {
+    takeUpUnsure(session);
     setDraft(draftOf(session));
     area.current?.focus({ preventScroll: true });
   }, [session, outside]);
@@ -44,15 +55,11 @@ export function Composer({ conversation }: { conversation: ConversationView }) {
     setDraft(next);
     keepDraft(session, next);
   };
-  const submit = async () => {
-    if (sending || (!draft.text.trim() && !images.length)) return;
-    setSending(true);
-    keepDraft(session, draft); // under this key: whether it arrived or not, sent again it is the same message
-    const taken = await enter(conversation, draft, images, busyMode.value);
-    setSending(false);
-    if (!taken) return;
+  const send = () => {
+    if (!draft.text.trim() && !images.length) return;
+    submit(conversation, draft, images, busyMode.value);
     setImages([]);
-    if (draftOf(session).key === draft.key) change("");
+    change("");
   };
   const attach = async (files: Iterable<File>) => {
     const all = [...files];
@@ -114,7 +121,7 @@ export function Composer({ conversation }: { conversation: ConversationView }) {
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          void submit();
+          send();
         }}
       >
         <textarea
@@ -131,7 +138,7 @@ export function Composer({ conversation }: { conversation: ConversationView }) {
           onKeyDown={(event) => {
             if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
               event.preventDefault();
-              void submit();
+              send();
             }
             if (event.key === "Escape" && turn) void stop(conversation, "turn");
           }}
@@ -171,7 +178,7 @@ export function Composer({ conversation }: { conversation: ConversationView }) {
           <button
             type="submit"
             class="primary send"
-            disabled={sending || (!draft.text.trim() && !images.length)}
+            disabled={!draft.text.trim() && !images.length}
             aria-label={isBusy ? `Send (${busyMode.value})` : "Send"}
           >
             <Icon name="send" />

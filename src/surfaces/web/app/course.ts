@@ -1,9 +1,9 @@
 // The course of a turn, from its journal: what lasted from when to when, and what happened at one moment.
 import type { Entry } from "../../../core/session.ts";
 
-type StepKind = "wait" | "model" | "tool" | "question" | "summary" | "stop" | "delivery";
-export type Step = {
-  kind: StepKind;
+type CourseStepKind = "wait" | "model" | "tool" | "question" | "summary" | "stop" | "delivery";
+export type CourseStep = {
+  kind: CourseStepKind;
   name: string;
   /** Beside the name: tokens, an outcome, who answered. */
   detail: string;
@@ -15,22 +15,31 @@ export type Step = {
   entries: Entry[];
 };
 type Moment = { at: number; name: string; entry: Entry };
-export type Course = { from: number; to: number; spans: Step[]; moments: Moment[] };
+export type Course = { from: number; to: number; spans: CourseStep[]; moments: Moment[] };
 
 /** `now`: where what has not ended is drawn to. */
 export function courseOf(entries: readonly Entry[], now: number): Course {
-  const spans: Step[] = [];
+  const spans: CourseStep[] = [];
   const moments: Moment[] = [];
-  const open = new Map<string, Step>();
+  const open = new Map<string, CourseStep>();
   let models = 0;
 
-  const begin = (key: string, kind: StepKind, name: string, entry: Entry) => {
+  const begin = (key: string, kind: CourseStepKind, name: string, entry: Entry) => {
     if (open.has(key)) return;
-    const span: Step = { kind, name, detail: "", from: entry.at, to: now, open: true, ok: true, entries: [entry] };
+    const span: CourseStep = {
+      kind,
+      name,
+      detail: "",
+      from: entry.at,
+      to: now,
+      open: true,
+      ok: true,
+      entries: [entry],
+    };
     open.set(key, span);
     spans.push(span);
   };
-  const end = (key: string, entry: Entry, more: Partial<Step> = {}) => {
+  const end = (key: string, entry: Entry, more: Partial<CourseStep> = {}) => {
     const span = open.get(key);
     if (!span) return;
     open.delete(key);

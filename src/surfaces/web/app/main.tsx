@@ -53,7 +53,6 @@ function Console() {
           <span>Sign out</span>
         </button>
       </nav>
-      {page === "conversations" && <SessionList />}
       <main id="main" tabIndex={-1}>
         {trouble.value && (
           <p class="banner" role="status">
@@ -65,7 +64,14 @@ function Console() {
             The server is about to restart. What runs may finish; new messages wait.
           </p>
         )}
-        <OpenPage page={page} id={id} />
+        {page === "conversations" ? (
+          <div class="talk">
+            <SessionList />
+            <ConversationPage session={id} />
+          </div>
+        ) : (
+          <OpenPage page={page} id={id} />
+        )}
       </main>
     </div>
   );
@@ -78,7 +84,7 @@ function OpenPage({ page, id }: { page: PageName; id: string }) {
     case "turn":
       return <TurnPage id={id} />;
     default:
-      return <ConversationPage session={id} />;
+      return null;
   }
 }
 

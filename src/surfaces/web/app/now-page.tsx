@@ -157,7 +157,7 @@ function Working({ row: { id, title, status } }: { row: WorkingSession }) {
           <Act act={() => stop("turn")} label={`Stop ${nameOf(id, title)}`}>
             Stop
           </Act>
-          <Act act={() => stop("tree")} kind="danger" label={`Stop ${nameOf(id, title)} and all it started`}>
+          <Act act={() => stop("tree")} kind="danger" label={`Stop all: ${nameOf(id, title)} and what it started`}>
             Stop all
           </Act>
         </>

@@ -61,7 +61,7 @@ export function Act(props: {
       <button
         type="button"
         class={state === "sure" ? `${kind} danger` : kind}
-        aria-label={state === "sure" ? `Really: ${label ?? "do it"}?` : label}
+        aria-label={state === "sure" ? `Really? ${label ?? ""}` : label}
         disabled={state === "busy"}
         onBlur={() => state === "sure" && setState("")}
         onClick={() => void press()}

@@ -46,6 +46,32 @@ export function keepDraft(session: string, draft: Draft): void {
   else localStorage.removeItem(draftKey(session));
 }
 
+const sendingKey = (session: string) => `hermes.sending.${session}`;
+
+/** Messages that were sent and of which nobody knows whether they have arrived; kept through a reload. */
+function unsure(session: string): Draft[] {
+  try {
+    const all: unknown = JSON.parse(localStorage.getItem(sendingKey(session)) ?? "[]");
+    return Array.isArray(all) ? all : [];
+  } catch {
+    return [];
+  }
+}
+
+function keepUnsure(session: string, all: readonly Draft[]): void {
+  if (all.length) localStorage.setItem(sendingKey(session), JSON.stringify(all));
+  else localStorage.removeItem(sendingKey(session));
+}
+
+/** What a page that was left has not heard of is written again; under its key it is the same message. */
+export function takeUpUnsure(session: string): void {
+  const [first, ...others] = unsure(session);
+  if (!first) return;
+  keepUnsure(session, others);
+  const { text } = draftOf(session);
+  if (!text) keepDraft(session, first);
+}
+
 // ── Acts ──────────────────────────────────────────────────────────────────────────────────────────────
 
 /** What became of a message is seen by itself soon after. */
@@ -55,13 +81,27 @@ const tell = (session: string, text: string, isError = false) => {
   said.value = text ? { session, text, isError } : null;
 };
 
-/** True: it was taken, and need not be kept. */
-export async function enter(
-  conversation: ConversationView,
-  draft: Draft,
-  images: Image[],
-  mode: Mode,
-): Promise<boolean> {
+let last: Promise<unknown> = Promise.resolve();
+
+/** One after the other, however fast they are typed. What was not taken is put back. */
+export function submit(conversation: ConversationView, draft: Draft, images: Image[], mode: Mode): void {
+  const { session } = conversation;
+  keepUnsure(session, [...unsure(session), draft]);
+  last = last.then(async () => {
+    const taken = await enter(conversation, draft, images, mode);
+    keepUnsure(
+      session,
+      unsure(session).filter(({ key }) => key !== draft.key),
+    );
+    if (taken) return;
+    const { text } = draftOf(session);
+    keepDraft(session, text ? { text: `${draft.text}\n\n${text}`, key: newId() } : draft);
+    draftChanged.value += 1;
+  });
+}
+
+/** True: it was taken. */
+async function enter(conversation: ConversationView, draft: Draft, images: Image[], mode: Mode): Promise<boolean> {
   const { session } = conversation;
   tell(session, "");
   try {
@@ -152,11 +192,14 @@ export async function stop({ session, facts }: ConversationView, scope: "turn" |
   }
 }
 
+const ANSWERED = "Your answer came too late: somebody else has answered, or the time was over.";
+
 /** What became of an answer, for the person who gave it; empty: it counts. */
 export async function answer(session: string, call: string, given: Answer): Promise<string> {
   try {
-    const first = await runtime.answer({ session, call, ...given, by: "web" });
-    return first ? "" : "This was answered already, by somebody else or because its time was over.";
+    if (await runtime.answer({ session, call, ...given, by: "web" })) return "";
+    tell(session, ANSWERED, true); // the question itself may be gone from the page by now
+    return ANSWERED;
   } catch (error) {
     return wordsOf(error);
   }

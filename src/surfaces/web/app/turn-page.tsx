@@ -6,7 +6,7 @@ import type { RunStatus } from "../../../core/run.ts";
 import type { Entry } from "../../../core/session.ts";
 import { changeCount } from "./changes.ts";
 import { Code } from "./code.tsx";
-import { type Course, courseOf, type Step } from "./course.ts";
+import { type Course, type CourseStep, courseOf } from "./course.ts";
 import { clockOf, short, timeOf } from "./format.ts";
 import { Empty, Page, useRoute } from "./page.tsx";
 import { linkTo } from "./route.ts";
@@ -17,6 +17,7 @@ const WIDTH = 1_000;
 const LABEL = 190;
 const LINE = 30;
 const TOP = 30;
+const LONGEST_WORDS = 70;
 
 export function TurnPage({ id }: { id: string }) {
   const path = `/api/runs/${encodeURIComponent(id)}`;
@@ -115,7 +116,13 @@ function Picture({ course, chosen, choose }: PictureProps) {
   );
 }
 
-type BarProps = { span: Step; y: number; isChosen: boolean; x(at: number): number; choose(entries: Entry[]): void };
+type BarProps = {
+  span: CourseStep;
+  y: number;
+  isChosen: boolean;
+  x(at: number): number;
+  choose(entries: Entry[]): void;
+};
 
 function Bar({ span, y, x, isChosen, choose }: BarProps) {
   const { kind, name, detail, from, to, ok, open, entries } = span;
@@ -129,18 +136,17 @@ function Bar({ span, y, x, isChosen, choose }: BarProps) {
       class={`span ${kind} ${ok ? "" : "not-ok"} ${open ? "open" : ""} ${isChosen ? "chosen" : ""}`}
       role="button"
       tabIndex={0}
-      aria-label={`${name}: ${words}`}
       onClick={press}
       onKeyDown={(event) => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), press())}
     >
-      <title>{`${name}: ${words}`}</title>
+      {words.length > LONGEST_WORDS && <title>{words}</title>}
       <rect class="row" x={0} y={y} width={WIDTH} height={LINE} rx={6} />
       <text class="name" x={8} y={y + 19}>
         {name.length > 26 ? `${name.slice(0, 25)}…` : name}
       </text>
       <rect class="bar" x={x(from)} y={y + 8} width={width} height={LINE - 16} rx={4} />
       <text class="words" x={isRight ? x(to) + 8 : x(from) - 8} y={y + 19} text-anchor={isRight ? "start" : "end"}>
-        {words.length > 70 ? `${words.slice(0, 69)}…` : words}
+        {words.length > LONGEST_WORDS ? `${words.slice(0, LONGEST_WORDS - 1)}…` : words}
       </text>
     </g>
   );
