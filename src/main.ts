@@ -3,11 +3,13 @@
 import { fileURLToPath } from "node:url";
 import { Command, CommanderError, Help, type Option } from "commander";
 import pkg from "../package.json" with { type: "json" };
+import { addAcp } from "./commands/acp.ts";
 import { addChat } from "./commands/chat.ts";
 import { addCompletion } from "./commands/completion.ts";
 import { addConfig } from "./commands/config.ts";
 import { addCron } from "./commands/cron.ts";
 import { addGateway } from "./commands/gateway.ts";
+import { addImport } from "./commands/import.ts";
 import { addLogs } from "./commands/logs.ts";
 import { addMemory } from "./commands/memory.ts";
 import { addPolicy } from "./commands/policy.ts";
@@ -18,6 +20,7 @@ import { addSkills } from "./commands/skills.ts";
 import { addWeb } from "./commands/web.ts";
 import { ConfigError, messageOf } from "./core/errors.ts";
 import { takeSecrets } from "./platform/handed-secrets.ts";
+import { homeOf, mustBeOurs } from "./platform/home.ts";
 import { createRedactor } from "./platform/redact.ts";
 
 takeSecrets(process.env);
@@ -47,9 +50,13 @@ const program = new Command("hermes")
   hermes -c "tax return"     continue the conversation with that name or title
   hermes --resume            choose a conversation from a list`,
   )
-  .exitOverride();
+  .exitOverride()
+  .hook("preAction", (_, command) => {
+    if (!["import", "completion"].includes(command.name())) mustBeOurs(homeOf(process.env));
+  });
 
 addChat(program);
+addAcp(program);
 addSessions(program);
 // Resolved here and not in the command: in the bundle, all code is at the depth of this file.
 addGateway(program, fileURLToPath(new URL("../bin/hermes", import.meta.url)));
@@ -58,6 +65,7 @@ addCron(program);
 addMemory(program);
 addSkills(program);
 addSetup(program);
+addImport(program);
 addConfig(program);
 addLogs(program);
 addPolicy(program);

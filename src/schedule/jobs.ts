@@ -3,6 +3,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import * as z from "zod";
 import type { Job, JobRefused, Jobs } from "../core/jobs.ts";
+import { changeNote } from "../core/notes.ts";
 import type { Ambient } from "../core/ports.ts";
 import { jobSession } from "../core/session-key.ts";
 import type { Notes } from "../core/store.ts";
@@ -13,6 +14,8 @@ export type JobsOptions = Ambient & {
   notes: Notes;
   /** What jobs that do not say it themselves have said to an approval. */
   unattended?: JobContext["unattended"];
+  /** Of jobs that do not name theirs; not given: where this machine is. */
+  zone?: string | undefined;
   /** Whether answers can be delivered to this session. */
   delivers?: JobContext["delivers"];
 };
@@ -22,18 +25,19 @@ export type KeptJobs = Jobs & {
   get(id: string): Promise<Job | null>;
   /** Also those that are over. */
   all(): Promise<Job[]>;
-  put(job: Job): Promise<void>;
+  /** Makes a live job anew from what it is by then; `make` may be called again if another process changes it meanwhile. */
+  update(id: string, make: (job: Job) => Job | JobRefused): Promise<Job | JobRefused>;
   /** From here on, whoever delivers finds to which chat its answers go. */
   route(job: Job): Promise<void>;
   forget(id: string): Promise<void>;
-  /** One after the other: a job is read, changed and written by nobody else meanwhile. */
+  /** One after the other within this process. */
   inLine<T>(work: () => Promise<T>): Promise<T>;
 };
 
 const MOST_JOBS = 100;
 
 export function openJobs(options: JobsOptions): KeptJobs {
-  const { notes, clock, log, unattended = "deny", delivers = () => false } = options;
+  const { notes, clock, log, zone, unattended = "deny", delivers = () => false } = options;
   let tail: Promise<unknown> = Promise.resolve();
 
   function inLine<T>(work: () => Promise<T>): Promise<T> {
@@ -52,21 +56,22 @@ export function openJobs(options: JobsOptions): KeptJobs {
 
   const get = async (id: string) => read(await notes.get(nameOf(id)));
   const all = async () => (await notes.list(nameOf(""))).flatMap(({ value }) => read(value) ?? []);
-  const put = (job: Job) => notes.set(nameOf(job.id), job);
 
-  const change = (id: string, make: (job: Job) => Job | JobRefused) =>
-    inLine(async () => {
-      const job = await get(id);
-      if (!job || !isLive(job)) return unknown(id);
-      const made = make(job);
-      if (!("refused" in made)) await put(made);
-      return made;
+  const update: KeptJobs["update"] = async (id, make) => {
+    let made: Job | JobRefused = unknown(id);
+    await changeNote(notes, nameOf(id), (note) => {
+      const job = read(note);
+      made = job && isLive(job) ? make(job) : unknown(id);
+      return "refused" in made ? note : made;
     });
+    return made;
+  };
+  const change: KeptJobs["update"] = (id, make) => inLine(() => update(id, make));
 
   return {
     get,
     all,
-    put,
+    update,
     inLine,
     delivers,
     async route({ id, route }) {
@@ -82,12 +87,12 @@ export function openJobs(options: JobsOptions): KeptJobs {
         const jobs = await all();
         const known = jobs.find((job) => job.id === id);
         if (known) return known;
-        const job = jobFrom(id, wish, { now: clock.now(), unattended, delivers });
+        const job = jobFrom(id, { ...wish, zone: wish.zone ?? zone }, { now: clock.now(), unattended, delivers });
         if ("refused" in job) return job;
         if (jobs.filter(isLive).length >= MOST_JOBS)
           return refused("full", `There are ${MOST_JOBS} jobs already; remove one first.`);
-        await put(job);
-        return job;
+        const first = await notes.swap(nameOf(id), undefined, job);
+        return first ? job : ((await get(id)) ?? job);
       }),
     list: async () => (await all()).filter(isLive).toSorted((a, b) => order(a) - order(b)),
     remove: (id) => change(id, (job) => ({ ...job, enabled: false, nextAt: null })),

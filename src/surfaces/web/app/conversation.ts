@@ -12,7 +12,13 @@ import { linked, onAbort } from "../../../core/wait.ts";
 import { runtime } from "./server.ts";
 
 export type CallState = "proposed" | "asking" | "running" | Acted["outcome"];
-export type CallItem = Omit<Acted, "outcome" | "ms"> & { kind: "call"; state: CallState; ms: number | null };
+/** `printed`: the end of what it prints while it runs. */
+export type CallItem = Omit<Acted, "outcome" | "ms"> & {
+  kind: "call";
+  state: CallState;
+  ms: number | null;
+  printed?: string;
+};
 export type Item =
   | { kind: "message"; text: string; images: readonly Image[]; by: string }
   | { kind: "answer"; text: string; live: boolean }
@@ -256,9 +262,9 @@ function createFold(inputs: Map<string, Input>): Fold {
       const item = callOf(call);
       if (item) item.printed = text;
     },
-    acted({ outcome, text, ms, id, printed }) {
+    acted({ outcome, text, ms, id }) {
       const item = callOf(id);
-      if (item) Object.assign(item, { state: outcome, text, ms, ...(printed && { printed }) });
+      if (item) Object.assign(item, { state: outcome, text, ms });
     },
     asked() {
       const item = entry?.kind === "asked" ? callOf(entry.call) : undefined;
