@@ -1,9 +1,8 @@
 // An MCP server over streamable HTTP. The library waits for its whole time limit when the stream of an answer ends without the
 // answer, as it does when a server dies. Here such a request fails at once.
 import type { AuthProvider, Transport } from "@modelcontextprotocol/client";
+import type { McpLibrary } from "./auth.ts";
 import { fetchCapped } from "./fetch.ts";
-
-type McpLibrary = typeof import("@modelcontextprotocol/client");
 
 /** The code of an answer that we make up. A server that answers with it is given up, which is its own loss. */
 const STREAM_ENDED = -31_999;
