@@ -17,13 +17,20 @@ export function createHttp(
     fetch: fetchCapped,
     ...(authProvider && { authProvider }),
   });
+  const open = new Set<string | number>();
+  // Called before the library's own, which takes its place.
+  transport.onmessage = (message) => {
+    if (!("method" in message) && message.id !== undefined) open.delete(message.id);
+  };
   const send = transport.send.bind(transport);
   transport.send = (message, options) => {
+    if (Array.isArray(message) || !("method" in message) || !("id" in message)) return send(message, options);
+    const { id } = message;
+    open.add(id);
     const onRequestStreamEnd = () => {
       options?.onRequestStreamEnd?.();
-      if (Array.isArray(message) || !("method" in message) || !("id" in message)) return;
       const error = { code: STREAM_ENDED, message: "the connection was closed before the answer" };
-      transport.onmessage?.({ jsonrpc: "2.0", id: message.id, error }); // nobody waits for it if the answer was there
+      if (open.delete(id)) transport.onmessage?.({ jsonrpc: "2.0", id, error });
     };
     return send(message, { ...options, onRequestStreamEnd });
   };

@@ -13,7 +13,7 @@ export async function probeServers(
 ): Promise<{ name: string; status: string }[]> {
   const states = new Map<string, string>();
   const log: Log = (_, event, { server, tools, why } = {}) => {
-    if (event === "mcp.tools") states.set(String(server), `${Number(tools)} tools`);
+    if (event === "mcp.tools") states.set(String(server), `${Number(tools)} ${tools === 1 ? "tool" : "tools"}`);
     if (event === "mcp.lost") states.set(String(server), `does not work: ${String(why)}`);
   };
   const mcp = createMcp({ servers, home, roots: [], owner: ownerHere(home), log, startMs: PROBE_MS });
