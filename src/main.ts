@@ -4,11 +4,13 @@ import { fileURLToPath } from "node:url";
 import { Command, CommanderError, Help, type Option } from "commander";
 import pkg from "../package.json" with { type: "json" };
 import { addAcp } from "./commands/acp.ts";
+import { addBackup } from "./commands/backup.ts";
 import { addChat } from "./commands/chat.ts";
 import { addCompletion } from "./commands/completion.ts";
 import { addConfig } from "./commands/config.ts";
 import { addCron } from "./commands/cron.ts";
 import { addGateway } from "./commands/gateway.ts";
+import { addImport } from "./commands/import.ts";
 import { addLogs } from "./commands/logs.ts";
 import { addMcp } from "./commands/mcp.ts";
 import { addMemory } from "./commands/memory.ts";
@@ -19,6 +21,7 @@ import { EXIT } from "./commands/shared.ts";
 import { addSkills } from "./commands/skills.ts";
 import { ConfigError, messageOf } from "./core/errors.ts";
 import { takeSecrets } from "./platform/handed-secrets.ts";
+import { homeOf, mustBeOurs } from "./platform/home.ts";
 import { createRedactor } from "./platform/redact.ts";
 
 takeSecrets(process.env);
@@ -48,7 +51,10 @@ const program = new Command("hermes")
   hermes -c "tax return"     continue the conversation with that name or title
   hermes --resume            choose a conversation from a list`,
   )
-  .exitOverride();
+  .exitOverride()
+  .hook("preAction", (_, command) => {
+    if (!["import", "completion"].includes(command.name())) mustBeOurs(homeOf(process.env));
+  });
 
 addChat(program);
 addAcp(program);
@@ -60,9 +66,11 @@ addMemory(program);
 addMcp(program);
 addSkills(program);
 addSetup(program);
+addImport(program);
 addConfig(program);
 addLogs(program);
 addPolicy(program);
+addBackup(program);
 addCompletion(program);
 
 try {

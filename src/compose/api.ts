@@ -86,6 +86,7 @@ export async function serve(
       version,
       heartbeatMs: 15_000,
       stallMs: 30_000,
+      retryMs: 10_000,
     },
   });
   served = api;

@@ -45,7 +45,7 @@ export type ModelRequest = {
   final: boolean;
   options?: ModelOptions;
 };
-export type ToolSpec = { name: string; description: string; schema: Record<string, unknown> };
+export type ToolSpec = { name: string; description: string; schema: Record<string, unknown>; strict?: boolean };
 /** `bad`: why it must not run. */
 export type ProposedCall = { tool: string; args: unknown; bad?: string };
 /** How one call ended; its text is what was heard. Always one of these; a model port never throws. */
