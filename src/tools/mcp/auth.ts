@@ -16,7 +16,7 @@ import { makeDir } from "../../platform/home.ts";
 export type McpLibrary = typeof import("@modelcontextprotocol/client");
 type LoginPlace = { home: string; name: string; url: string };
 /** Where the browser of a person is sent, and comes back to. */
-type Redirect = { url: string; state: string; open(address: URL): void };
+type LoginRedirect = { url: string; state: string; open(address: URL): void };
 
 /** Only we write these files, so what the library gave us is given back to it as it is. */
 const kept = <T>() => z.custom<T>((value) => typeof value === "object" && value !== null);
@@ -28,7 +28,7 @@ const savedLogin = z.object({
 });
 type SavedLogin = z.output<typeof savedLogin>;
 
-export class LoginNeeded extends Error {
+class LoginNeeded extends Error {
   override readonly name = "LoginNeeded";
   constructor(server: string) {
     super(`it wants a login. Run: hermes mcp login ${server}`);
@@ -68,7 +68,7 @@ function writeLogin(place: LoginPlace, login: SavedLogin): void {
 }
 
 /** A new login: nothing saved is used, and nothing is saved before there are tokens. */
-export function createLogin(place: LoginPlace, redirect: Redirect): OAuthClientProvider {
+export function createLogin(place: LoginPlace, redirect: LoginRedirect): OAuthClientProvider {
   const login: SavedLogin = { url: place.url };
   let verifier = "";
   return {

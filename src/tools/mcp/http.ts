@@ -18,10 +18,11 @@ export function createHttp(
     ...(authProvider && { authProvider }),
   });
   const open = new Set<string | number>();
-  // Called before the library's own, which takes its place.
-  transport.onmessage = (message) => {
+  // Called before the library's own handler, which takes its place.
+  const onmessage: Transport["onmessage"] = (message) => {
     if (!("method" in message) && message.id !== undefined) open.delete(message.id);
   };
+  Object.assign(transport, { onmessage });
   const send = transport.send.bind(transport);
   transport.send = (message, options) => {
     if (Array.isArray(message) || !("method" in message) || !("id" in message)) return send(message, options);
