@@ -10,7 +10,7 @@ import { TERMINAL } from "../core/session-key.ts";
 import { listModels } from "../llm/model-list.ts";
 import { clock } from "../platform/clock.ts";
 import { homeOf } from "../platform/home.ts";
-import { StoreInUse } from "../store/sqlite/file.ts";
+import { StoreInUse } from "../store/in-use.ts";
 import { skillLines } from "../surfaces/cli/skills.ts";
 import { serve } from "./api.ts";
 import { gatewayOf } from "./gateway.ts";

@@ -1,24 +1,8 @@
 // The journal in SQLite: states, entries and inputs.
 import type { DatabaseSync } from "node:sqlite";
-import { ConfigError } from "../../core/errors.ts";
-import { type Entry, type Fact, fresh, upgraded } from "../../core/session.ts";
-import {
-  type Commit,
-  type CommitVerdict,
-  type InputRow,
-  type Journal,
-  PAGE_CHARS,
-  type SessionRow,
-} from "../../core/store.ts";
-import { undamaged } from "./json.ts";
+import { type CommitVerdict, type InputRow, type Journal, PAGE_CHARS } from "../../core/store.ts";
+import { type CommitRow, type EntryRow, entriesOf, rowOf, type StateRow, sessionOf } from "../rows.ts";
 import type { Thread } from "./thread.ts";
-
-type EntryRow = { seq: number; turn: string; at: number; fact: string };
-/** A Commit with its JSON already made, so that only strings and numbers cross between the threads. */
-type CommitRow = Omit<Required<Commit>, "state" | "entries"> & { state: string; entries: EntryRow[] };
-type StateRow = Omit<SessionRow, "state"> & { state: string };
-
-const STATE_VERSION = fresh.v;
 
 // ── In the thread ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -155,31 +139,3 @@ export function journalPort({ file, ask, write }: Thread): Journal {
     children: (parent) => ask("children", parent),
   };
 }
-
-function rowOf({ state, entries, title = "", announced = [], ...rest }: Commit): CommitRow {
-  return {
-    ...rest,
-    title,
-    announced,
-    state: JSON.stringify(state),
-    entries: entries.map(({ seq, turn, at, ...fact }) => ({ seq, turn, at, fact: JSON.stringify(fact) })),
-  };
-}
-
-function sessionOf(row: StateRow, file: string): SessionRow {
-  const state = undamaged(`session ${row.session} in ${file}`, (): { v: number } => JSON.parse(row.state));
-  if (state.v > STATE_VERSION)
-    throw new ConfigError(
-      `session ${row.session} in ${file} was written by a newer hermes (state ${state.v}, ` +
-        `this one knows ${STATE_VERSION}); install that version`,
-    );
-  return { ...row, state: upgraded(state) };
-}
-
-const entriesOf = (rows: EntryRow[], file: string): Entry[] =>
-  rows.map(({ seq, turn, at, fact }) => ({
-    seq,
-    turn,
-    at,
-    ...undamaged(`entry ${seq} of turn ${turn} in ${file}`, (): Fact => JSON.parse(fact)),
-  }));
