@@ -15,6 +15,7 @@ import { addSessions } from "./commands/sessions.ts";
 import { addSetup } from "./commands/setup.ts";
 import { EXIT } from "./commands/shared.ts";
 import { addSkills } from "./commands/skills.ts";
+import { addStore } from "./commands/store.ts";
 import { ConfigError, messageOf } from "./core/errors.ts";
 import { takeSecrets } from "./platform/handed-secrets.ts";
 import { createRedactor } from "./platform/redact.ts";
@@ -59,6 +60,7 @@ addSetup(program);
 addConfig(program);
 addLogs(program);
 addPolicy(program);
+addStore(program);
 addCompletion(program);
 
 try {

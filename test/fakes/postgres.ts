@@ -13,7 +13,7 @@ export type TestServer = {
   place(): Promise<string>;
   sql(query: string): Promise<Record<string, unknown>[]>;
   /** Ends all processes of the server at once, as after a crash, and starts it again. */
-  restart(downMs?: number): Promise<void>;
+  restart(meanwhile?: () => Promise<void>): Promise<void>;
   stop(): Promise<void>;
 };
 
@@ -22,7 +22,13 @@ const NOBODY = 65_534;
 const isRoot = process.getuid?.() === 0;
 const user = isRoot ? { uid: NOBODY, gid: NOBODY } : {};
 /** Nothing of a test outlives the machine, so nothing is synced. */
-const SETTINGS = ["fsync=off", "shared_buffers=16MB", "listen_addresses=", "max_connections=60", "log_min_messages=fatal"];
+const SETTINGS = [
+  "fsync=off",
+  "shared_buffers=16MB",
+  "listen_addresses=",
+  "max_connections=60",
+  "log_min_messages=fatal",
+];
 
 export async function startPostgres(): Promise<TestServer> {
   const named = process.env["HERMES_TEST_POSTGRES"];
@@ -50,10 +56,10 @@ export async function startPostgres(): Promise<TestServer> {
       url.searchParams.set("options", `-c search_path=${name}`);
       return url.href;
     },
-    async restart(downMs = 0) {
+    async restart(meanwhile = async () => {}) {
       if (!own) throw new Error("the server that HERMES_TEST_POSTGRES names is not ours to restart");
       await own.end("SIGQUIT");
-      await new Promise((resolve) => setTimeout(resolve, downMs));
+      await meanwhile();
       await own.begin();
     },
     async stop() {
@@ -70,11 +76,18 @@ async function startOwn() {
   const data = join(dir, "data");
   // A copy: the other user may not be able to read the directory of the project, and the links have to be made somewhere.
   cpSync(binaries(), native, { recursive: true });
-  const links = JSON.parse(readFileSync(join(native, "pg-symlinks.json"), "utf8")) as Record<"source" | "target", string>[];
+  const links = JSON.parse(readFileSync(join(native, "pg-symlinks.json"), "utf8")) as Record<
+    "source" | "target",
+    string
+  >[];
   for (const { source, target } of links)
     if (!existsSync(join(dir, target))) symlinkSync(basename(source), join(dir, target));
   const bin = (name: string) => join(native, "bin", name);
-  const how = { cwd: dir, env: { LD_LIBRARY_PATH: join(native, "lib"), DYLD_LIBRARY_PATH: join(native, "lib") }, ...user };
+  const how = {
+    cwd: dir,
+    env: { LD_LIBRARY_PATH: join(native, "lib"), DYLD_LIBRARY_PATH: join(native, "lib") },
+    ...user,
+  };
   const init = ["--pgdata", data, "--username=hermes", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"];
   execFileSync(bin("initdb"), init, { ...how, stdio: ["ignore", "ignore", "pipe"] });
 

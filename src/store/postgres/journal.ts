@@ -17,7 +17,7 @@ const PAGE = `SELECT seq, turn, at, fact FROM entry WHERE session = $1 AND seq >
       SELECT seq, fact FROM entry WHERE session = $1 AND seq > $2 ORDER BY seq LIMIT $3) page) counted)
   ORDER BY seq`;
 const TURN = "SELECT seq, turn, at, fact FROM entry WHERE turn = $1 ORDER BY seq";
-const INPUT = "SELECT id, session, digest, at, status, turn FROM input WHERE id = $1";
+const INPUT = "SELECT id, session, digest, at, status, turn FROM input";
 const ACTIVE = "SELECT key, updated_at FROM session WHERE active ORDER BY updated_at, number";
 const CHILDREN = "SELECT key FROM session WHERE parent = $1 ORDER BY number";
 
@@ -47,9 +47,10 @@ export function journalPort({ where, read, lanes }: Connections): Journal {
     },
     turn: async (id) => entriesOf((await read({ name: "turn", text: TURN, values: [id] })).map(entryRowOf), where),
     input: async (id) => {
-      const [row] = await read({ name: "input", text: INPUT, values: [id] });
+      const [row] = await read({ name: "input", text: `${INPUT} WHERE id = $1`, values: [id] });
       return row ? inputRowOf(row) : null;
     },
+    inputs: async (session) => (await read({ text: `${INPUT} WHERE session = $1`, values: [session] })).map(inputRowOf),
     active: async () =>
       (await read({ text: ACTIVE })).map((row) => ({
         session: String(row["key"]),

@@ -1,8 +1,8 @@
 // Writes, one after the other in each lane. A session is always in the same lane. While one group of commits is under way, others
 // pile up; they are the next group, at most one of each session.
 import pg from "pg";
-import type { CommitVerdict } from "../../core/store.ts";
 import { StoreFault } from "../../core/errors.ts";
+import type { CommitVerdict } from "../../core/store.ts";
 import { groupQuery, type PgCommit } from "./journal.ts";
 import { type Connection, faultOf, isLost, type Link, type Query, type Row } from "./link.ts";
 
@@ -93,7 +93,8 @@ function createLane(link: Link) {
       try {
         if ((await verdictOf(group)) === "done") return group.forEach(({ resolve }) => resolve("done"));
       } catch (error) {
-        if (error instanceof StoreFault && error.landed === "unknown") return group.forEach(({ reject }) => reject(error));
+        if (error instanceof StoreFault && error.landed === "unknown")
+          return group.forEach(({ reject }) => reject(error));
       }
     }
     // One of them is refused or wrong: only its sender pays.
@@ -105,7 +106,8 @@ function createLane(link: Link) {
       const [row] = await send(groupQuery(group.map(({ commit }) => commit)));
       return verdict(row?.["verdict"]);
     } catch (error) {
-      const taken = error instanceof StoreFault && error.cause instanceof pg.DatabaseError ? error.cause.constraint : "";
+      const taken =
+        error instanceof StoreFault && error.cause instanceof pg.DatabaseError ? error.cause.constraint : "";
       // Somebody else was first, after we had looked.
       if (taken === "session_pkey") return "stale";
       if (taken === "input_id" || taken === "input_pkey") return "duplicate";

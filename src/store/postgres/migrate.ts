@@ -42,9 +42,11 @@ async function checkServer({ query }: Connection, where: string): Promise<void> 
   const [row] = await query({ text });
   if (Number.parseInt(String(row?.["version"]), 10) < OLDEST)
     throw new ConfigError(`${where} is version ${String(row?.["version"])}; hermes needs ${OLDEST} or newer`);
-  if (row?.["encoding"] !== "UTF8") throw new ConfigError(`${where} does not have the encoding UTF8; create another database`);
+  if (row?.["encoding"] !== "UTF8")
+    throw new ConfigError(`${where} does not have the encoding UTF8; create another database`);
   if (row["schema"] === null) throw new ConfigError(`${where} has no schema to create tables in; create one`);
-  if (row["replica"] === true) throw new Error("it is a replica, which cannot be written; name the primary in store.url");
+  if (row["replica"] === true)
+    throw new Error("it is a replica, which cannot be written; name the primary in store.url");
 }
 
 /** Behind a pooler in transaction mode a connection is another one for each statement: locks and prepared statements of one are gone

@@ -1,7 +1,8 @@
 // One process writes: it holds an advisory lock on a connection of its own, so that a second one is refused before it takes the store away
 // from the first. The epoch is what keeps the store right; the lock is for people who start hermes twice.
-import { StoreInUse } from "../in-use.ts";
+
 import { clock } from "../../platform/clock.ts";
+import { StoreInUse } from "../in-use.ts";
 import type { Connection, Link } from "./link.ts";
 import { LOCKS } from "./migrate.ts";
 
@@ -42,7 +43,8 @@ async function take(link: Link): Promise<Connection> {
     for (const until = clock.now() + GONE_MS; ; await clock.sleep(50)) {
       const [row] = await connection.query({ text: TRY });
       if (row?.["locked"] === true) return connection;
-      if (clock.now() > until) throw new StoreInUse(null, `Another hermes uses ${link.where}. Close it, or set another store.url.`);
+      if (clock.now() > until)
+        throw new StoreInUse(null, `Another hermes uses ${link.where}. Close it, or set another store.url.`);
     }
   } catch (error) {
     await connection.end();

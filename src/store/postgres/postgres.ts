@@ -33,7 +33,14 @@ export async function openPostgres({ url, readOnly = false }: PostgresOptions): 
       notes: notesPort(connections),
       announcements: announcementsPort(connections),
       search: searchPort(connections),
-      check: () => findDamage(connections).catch((error: unknown) => [messageOf(error)]),
+      check: async () => {
+        try {
+          await checkPooler(link);
+          return await findDamage(connections);
+        } catch (error) {
+          return [messageOf(error)];
+        }
+      },
       close: () => {
         closed ??= connections.close().then(unlock);
         return closed;

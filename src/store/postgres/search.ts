@@ -57,7 +57,8 @@ export function searchPort({ where, readOnly, read, lanes }: Connections): Searc
 }
 
 /** As it is written in SQL: letters, digits and marks only, so nothing in it needs an escape. */
-const lexeme = (word: string) => `'${word.normalize("NFD").replaceAll(/\p{M}/gu, "").toLowerCase().slice(0, LONGEST_WORD)}'`;
+const lexeme = (word: string) =>
+  `'${word.normalize("NFD").replaceAll(/\p{M}/gu, "").toLowerCase().slice(0, LONGEST_WORD)}'`;
 
 function vectorOf(text: string): string {
   const places = new Map<string, number[]>();

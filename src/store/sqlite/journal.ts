@@ -35,6 +35,7 @@ export function journalTables(db: DatabaseSync) {
     entries: db.prepare("SELECT seq, turn, at, fact FROM entry WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?"),
     turn: db.prepare("SELECT seq, turn, at, fact FROM entry WHERE turn = ? ORDER BY seq"),
     input: db.prepare("SELECT id, session, digest, at, status, turn FROM input WHERE id = ?"),
+    inputs: db.prepare("SELECT id, session, digest, at, status, turn FROM input WHERE session = ?"),
     active: db.prepare(
       "SELECT key session, updated_at updatedAt FROM session WHERE active = 1 ORDER BY updated_at, rowid",
     ),
@@ -84,6 +85,7 @@ export function journalTables(db: DatabaseSync) {
       const row = sql.input.get(id);
       return row ? inputRowOf(row) : null;
     },
+    inputs: (session: string): InputRow[] => sql.inputs.all(session).map(inputRowOf),
     active: (): { session: string; updatedAt: number }[] =>
       sql.active.all().map(({ session, updatedAt }) => ({ session: String(session), updatedAt: Number(updatedAt) })),
     children: (parent: string): string[] => sql.children.all(parent).map(({ key }) => String(key)),
@@ -135,6 +137,7 @@ export function journalPort({ file, ask, write }: Thread): Journal {
     entries: async (session, after, limit) => entriesOf(await ask("entries", session, after, limit), file),
     turn: async (id) => entriesOf(await ask("turn", id), file),
     input: (id) => ask("input", id),
+    inputs: (session) => ask("inputs", session),
     active: () => ask("active"),
     children: (parent) => ask("children", parent),
   };
