@@ -30,8 +30,8 @@ async function build() {
     cwd: root,
     input: { main: "src/main.ts", ...THREADS },
     platform: "node",
-    // Libraries of chat platforms stay outside: few use one, and none starts faster for it.
-    external: [/^node:/, /^@discordjs\//, /^discord-api-types/, /^@slack\//, /^grammy/],
+    // Libraries of chat platforms and of PostgreSQL stay outside: few use one, and none starts faster for it.
+    external: [/^node:/, /^pg$/, /^@discordjs\//, /^discord-api-types/, /^@slack\//, /^grammy/],
     logLevel: "warn",
     plugins: [
       {

@@ -27,13 +27,23 @@ afterAll(async () => {
   await server.stop();
 });
 
+let used: string | null = null;
+async function emptyPlace(): Promise<string> {
+  if (used) await server.empty(used);
+  else {
+    used = await server.place();
+    await (await openPostgres({ url: used })).close(); // makes the tables
+  }
+  return used;
+}
+
 const PLACES: Record<string, () => () => Promise<Store>> = {
   SQLite: () => {
     const file = newFile();
     return () => openSqlite({ file });
   },
   PostgreSQL: () => {
-    const url = server.place();
+    const url = emptyPlace();
     return async () => openPostgres({ url: await url });
   },
   memory: () => {

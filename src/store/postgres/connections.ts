@@ -1,6 +1,6 @@
 // What the ports have of the server.
 import { StoreFault } from "../../core/errors.ts";
-import { createLanes, type Lanes } from "./lanes.ts";
+import { createLanes, type WriteLanes } from "./lanes.ts";
 import { faultOf, type Link, type Query, type Row } from "./link.ts";
 
 export type Connections = {
@@ -10,7 +10,7 @@ export type Connections = {
   read(query: Query): Promise<Row[]>;
   /** On a connection of its own, however long it takes. */
   slow(query: Query): Promise<Row[]>;
-  lanes: Omit<Lanes, "close">;
+  lanes: Omit<WriteLanes, "close">;
   close(): Promise<void>;
 };
 

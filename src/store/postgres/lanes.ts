@@ -1,6 +1,6 @@
 // Writes, one after the other in each lane. A session is always in the same lane. While one group of commits is under way, others
 // pile up; they are the next group, at most one of each session.
-import pg from "pg";
+import { DatabaseError } from "pg";
 import { StoreFault } from "../../core/errors.ts";
 import type { CommitVerdict } from "../../core/store.ts";
 import { groupQuery, type PgCommit } from "./journal.ts";
@@ -11,11 +11,11 @@ const LANES = 4;
 const GROUP = 64;
 
 type Waits<T> = { resolve(value: T): void; reject(error: unknown): void };
-type CommitJob = Waits<CommitVerdict> & { commit: PgCommit };
-type QueryJob = Waits<Row[]> & { query: Query };
-type Job = CommitJob | QueryJob;
+type CommitTask = Waits<CommitVerdict> & { commit: PgCommit };
+type QueryTask = Waits<Row[]> & { query: Query };
+type LaneTask = CommitTask | QueryTask;
 
-export type Lanes = ReturnType<typeof createLanes>;
+export type WriteLanes = ReturnType<typeof createLanes>;
 
 export function createLanes(link: Link) {
   const first = createLane(link);
@@ -52,7 +52,7 @@ function placeOf(key: string): number {
 }
 
 function createLane(link: Link) {
-  let waiting: (Job | { before: Promise<unknown>; reached(): void })[] = [];
+  let waiting: (LaneTask | { before: Promise<unknown>; reached(): void })[] = [];
   let working: Promise<void> | null = null;
   let connection: Connection | null = null;
 
@@ -73,22 +73,24 @@ function createLane(link: Link) {
     }
   }
 
-  /** Those behind it that can go with it. What is not a commit stays where it is, and everything behind it. */
-  function others({ commit }: CommitJob): CommitJob[] {
-    const taken: CommitJob[] = [];
+  /** Those behind it that can go with it, up to what is not a commit. */
+  function others({ commit }: CommitTask): CommitTask[] {
+    const taken: CommitTask[] = [];
+    const left: CommitTask[] = [];
     const sessions = new Set([commit.session]);
-    const rest: typeof waiting = [];
-    for (const job of waiting) {
-      const ends = rest.some((left) => !("commit" in left)) || !("commit" in job) || taken.length >= GROUP - 1;
-      if (ends || sessions.has(job.commit.session) || job.commit.epoch !== commit.epoch) rest.push(job);
-      else taken.push(job);
-      if ("commit" in job) sessions.add(job.commit.session);
+    let looked = 0;
+    for (const task of waiting) {
+      if (!("commit" in task) || taken.length >= GROUP - 1) break;
+      looked++;
+      const alone = sessions.has(task.commit.session) || task.commit.epoch !== commit.epoch;
+      (alone ? left : taken).push(task);
+      sessions.add(task.commit.session);
     }
-    waiting = rest;
+    waiting = [...left, ...waiting.slice(looked)];
     return taken;
   }
 
-  async function commit(group: CommitJob[]): Promise<void> {
+  async function commit(group: CommitTask[]): Promise<void> {
     if (group.length > 1) {
       try {
         if ((await verdictOf(group)) === "done") return group.forEach(({ resolve }) => resolve("done"));
@@ -98,16 +100,15 @@ function createLane(link: Link) {
       }
     }
     // One of them is refused or wrong: only its sender pays.
-    for (const job of group) await answer(job, () => verdictOf([job]));
+    for (const task of group) await answer(task, () => verdictOf([task]));
   }
 
-  async function verdictOf(group: readonly CommitJob[]): Promise<CommitVerdict> {
+  async function verdictOf(group: readonly CommitTask[]): Promise<CommitVerdict> {
     try {
       const [row] = await send(groupQuery(group.map(({ commit }) => commit)));
       return verdict(row?.["verdict"]);
     } catch (error) {
-      const taken =
-        error instanceof StoreFault && error.cause instanceof pg.DatabaseError ? error.cause.constraint : "";
+      const taken = error instanceof StoreFault && error.cause instanceof DatabaseError ? error.cause.constraint : "";
       // Somebody else was first, after we had looked.
       if (taken === "session_pkey") return "stale";
       if (taken === "input_id" || taken === "input_pkey") return "duplicate";
@@ -143,9 +144,9 @@ function createLane(link: Link) {
   }
 
   return {
-    push(job: Job, before?: Promise<unknown>) {
+    push(task: LaneTask, before?: Promise<unknown>) {
       if (before) waiting.push({ before, reached() {} });
-      waiting.push(job);
+      waiting.push(task);
       wake();
     },
     /** Resolves when everything before is done; nothing behind begins until `over`. */
@@ -156,7 +157,7 @@ function createLane(link: Link) {
       }),
     isBusy: () => working !== null,
     async close() {
-      while (working) await working;
+      for (let rest = working; rest; rest = working) await rest;
       await connection?.end();
     },
   };

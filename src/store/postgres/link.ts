@@ -3,7 +3,7 @@
 // P1  No transaction waits for us: each write is one statement, and READ COMMITTED with locks in the order of keys is enough.
 // P2  A write whose answer was lost may still be at work in its backend. Before anything else is read or written here, that backend is
 //     ended and seen to be gone; what is read then is what landed.
-import pg from "pg";
+import { Client, type ClientConfig, DatabaseError, Pool, types as pgTypes, type QueryResult, TypeOverrides } from "pg";
 import { ConfigError, codeOf, messageOf, StoreFault } from "../../core/errors.ts";
 import { clock } from "../../platform/clock.ts";
 
@@ -19,8 +19,8 @@ const CONNECT_MS = 5_000;
 const READERS = 4;
 const ENDING_MS = 5_000;
 
-const types = new pg.TypeOverrides();
-types.setTypeParser(pg.types.builtins.INT8, Number);
+const types = new TypeOverrides();
+types.setTypeParser(pgTypes.builtins.INT8, Number);
 
 export type Link = ReturnType<typeof openLink>;
 /** One connection, for what must stay on one. */
@@ -33,14 +33,14 @@ export type Connection = {
 
 export function openLink(url: string) {
   const where = placeOf(url);
-  const settings: pg.ClientConfig = {
+  const settings: ClientConfig = {
     connectionString: url,
     types,
     application_name: "hermes",
     connectionTimeoutMillis: CONNECT_MS,
     keepAlive: true,
   };
-  const pool = new pg.Pool({ ...settings, max: READERS, query_timeout: ANSWER_MS });
+  const pool = new Pool({ ...settings, max: READERS, query_timeout: ANSWER_MS });
   pool.on("error", () => {}); // an idle one was lost; the next read takes another
   const suspects = new Set<Backend>();
   let settling: Promise<void> | null = null;
@@ -79,7 +79,7 @@ export function openLink(url: string) {
 
   /** `patient`: for questions that take as long as they take. */
   async function connect(patient = false): Promise<Connection> {
-    const client = new pg.Client(patient ? settings : { ...settings, query_timeout: ANSWER_MS });
+    const client = new Client(patient ? settings : { ...settings, query_timeout: ANSWER_MS });
     const { promise: lost, resolve } = Promise.withResolvers<void>();
     client.on("error", () => resolve());
     client.on("end", () => resolve());
@@ -92,7 +92,7 @@ export function openLink(url: string) {
       const [row] = (await client.query<{ pid: number; since: string }>(who)).rows;
       if (!row) throw new Error("the server does not list our connection");
       const query = async (query: Query) => {
-        const answer: pg.QueryResult<Row> | pg.QueryResult<Row>[] = await client.query<Row>(textsOf(query));
+        const answer: QueryResult<Row> | QueryResult<Row>[] = await client.query<Row>(textsOf(query));
         return Array.isArray(answer) ? [] : answer.rows; // several statements, several answers
       };
       return { query, backend: row, lost, end };
@@ -149,7 +149,7 @@ const MISTAKES: Record<string, string> = {
 
 /** Whether the connection is of no more use after it, and a write may or may not have landed. */
 export const isLost = (error: unknown): boolean =>
-  !(error instanceof pg.DatabaseError) || error.severity === "FATAL" || error.severity === "PANIC";
+  !(error instanceof DatabaseError) || error.severity === "FATAL" || error.severity === "PANIC";
 
 /** No restart will help. */
 export const isMistake = (error: unknown): boolean => error instanceof StoreFault && codeOf(error.cause) in MISTAKES;
