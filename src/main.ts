@@ -3,12 +3,16 @@
 import { fileURLToPath } from "node:url";
 import { Command, CommanderError, Help, type Option } from "commander";
 import pkg from "../package.json" with { type: "json" };
+import { addAcp } from "./commands/acp.ts";
+import { addBackup } from "./commands/backup.ts";
 import { addChat } from "./commands/chat.ts";
 import { addCompletion } from "./commands/completion.ts";
 import { addConfig } from "./commands/config.ts";
 import { addCron } from "./commands/cron.ts";
 import { addGateway } from "./commands/gateway.ts";
+import { addImport } from "./commands/import.ts";
 import { addLogs } from "./commands/logs.ts";
+import { addMcp } from "./commands/mcp.ts";
 import { addMemory } from "./commands/memory.ts";
 import { addPolicy } from "./commands/policy.ts";
 import { addSessions } from "./commands/sessions.ts";
@@ -18,6 +22,7 @@ import { addSkills } from "./commands/skills.ts";
 import { addStore } from "./commands/store.ts";
 import { ConfigError, messageOf } from "./core/errors.ts";
 import { takeSecrets } from "./platform/handed-secrets.ts";
+import { homeOf, mustBeOurs } from "./platform/home.ts";
 import { createRedactor } from "./platform/redact.ts";
 
 takeSecrets(process.env);
@@ -47,19 +52,26 @@ const program = new Command("hermes")
   hermes -c "tax return"     continue the conversation with that name or title
   hermes --resume            choose a conversation from a list`,
   )
-  .exitOverride();
+  .exitOverride()
+  .hook("preAction", (_, command) => {
+    if (!["import", "completion"].includes(command.name())) mustBeOurs(homeOf(process.env));
+  });
 
 addChat(program);
+addAcp(program);
 addSessions(program);
 // Resolved here and not in the command: in the bundle, all code is at the depth of this file.
 addGateway(program, fileURLToPath(new URL("../bin/hermes", import.meta.url)));
 addCron(program);
 addMemory(program);
+addMcp(program);
 addSkills(program);
 addSetup(program);
+addImport(program);
 addConfig(program);
 addLogs(program);
 addPolicy(program);
+addBackup(program);
 addStore(program);
 addCompletion(program);
 

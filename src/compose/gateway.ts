@@ -6,6 +6,7 @@ import { type Flag, loadConfig } from "../config/config.ts";
 import type { PairingDesk } from "../core/chat.ts";
 import type { Channel } from "../core/ports.ts";
 import type { Store } from "../core/store.ts";
+import type { ImportWorld } from "../import/import.ts";
 import { textWithin } from "../platform/capped.ts";
 import { clock } from "../platform/clock.ts";
 import { setDeadline } from "../platform/deadline.ts";
@@ -20,7 +21,7 @@ import { createLifecycle, leaveTo } from "../surfaces/gateway/lifecycle.ts";
 import { notifyService } from "../surfaces/gateway/service.ts";
 import { channelRoutes, type Door } from "../surfaces/http/runtime/channels.ts";
 import { pairingDesk, serve } from "./api.ts";
-import { busyModeOf, deliversBy, listsOf, openChannels, unattendedOf } from "./channels.ts";
+import { busyModeOf, deliversBy, hearsIn, listsOf, openChannels, progressOf, unattendedOf } from "./channels.ts";
 import { abandon, openRuntime, type Running } from "./runtime.ts";
 import { openStore } from "./store.ts";
 
@@ -96,9 +97,11 @@ async function assemble(running: Running, version: string) {
     models: () => endpoints.map(({ provider, model }) => `${provider}:${model}`),
     skills: () => skillLines(running.skills),
     left: (session, by) => running.memory.sessionEnded({ session, by }),
-    progress: config.display.tool_progress,
+    progress: (platform) => progressOf(config, platform),
+    hears: (platform, message) => hearsIn(config, platform, message),
     files: home.attachments,
-    sharedGroups: false,
+    sharedGroups: config.gateway.shared_groups,
+    strangers: config.gateway.strangers,
     requestRestart: lifecycle.requestRestart,
   });
   // Before the store: what is being heard just now is noted there before its platform is told that it has arrived.
@@ -122,7 +125,13 @@ export async function withJobs<T>(env: NodeJS.ProcessEnv, use: (jobs: CronJobs) 
   if (remote) return use(remoteJobs(remote));
   const { openJobs } = await import("../schedule/jobs.ts");
   const { config } = loadConfig({ env });
-  const settings = { clock, log: () => {}, unattended: config.approvals.unattended, delivers: deliversBy(config) };
+  const settings = {
+    clock,
+    log: () => {},
+    unattended: config.approvals.unattended,
+    zone: config.schedule.zone,
+    delivers: deliversBy(config),
+  };
   return withStore(env, ({ notes }) => use(openJobs({ notes, ...settings })));
 }
 
@@ -141,6 +150,25 @@ export async function withPairing<T>(env: NodeJS.ProcessEnv, use: (desk: Pairing
   return withStore(env, ({ notes }) => use(pairingDesk(notes)));
 }
 
+/** What an import writes to. Only while nothing else owns this home. */
+export async function withImportWorld<T>(env: NodeJS.ProcessEnv, use: (world: ImportWorld) => Promise<T>): Promise<T> {
+  const { openJobs } = await import("../schedule/jobs.ts");
+  const { config } = loadConfig({ env });
+  const { zone } = config.schedule;
+  const { telegram, discord, slack } = config.gateway;
+  const homeChats = { telegram: telegram.home_chat, discord: discord.home_chat, slack: slack.home_chat };
+  const settings = {
+    clock,
+    log: () => {},
+    unattended: config.approvals.unattended,
+    zone,
+    delivers: deliversBy(config),
+  };
+  return withStore(env, (store) =>
+    use({ store, jobs: openJobs({ notes: store.notes, ...settings }), zone, homeChats }),
+  );
+}
+
 export async function withStore<T>(env: NodeJS.ProcessEnv, use: (store: Store) => Promise<T>): Promise<T> {
   const store = await openStore(loadConfig({ env }).config.store, homeOf(env));
   try {
@@ -152,7 +180,12 @@ export async function withStore<T>(env: NodeJS.ProcessEnv, use: (store: Store) =
 
 const ANSWER_MS = 5_000;
 const LONGEST_ANSWER = 32_000_000;
-const placeOfGateway = z.object({ pid: z.number(), url: z.string() });
+const placeOfGateway = z.object({
+  pid: z.number(),
+  url: z.string(),
+  workspace: z.string().optional(),
+  owner: z.enum(["gateway", "terminal"]).default("gateway"),
+});
 
 /** The API of the gateway that owns this home; null: there is none that answers. */
 export async function gatewayOf(env: NodeJS.ProcessEnv) {
@@ -161,10 +194,10 @@ export async function gatewayOf(env: NodeJS.ProcessEnv) {
   const owner = ownerPid(home.database);
   if (owner === null) return null;
   try {
-    const { pid, url } = placeOfGateway.parse(JSON.parse(readFileSync(home.served, "utf8")));
+    const { pid, url, workspace, owner: kind } = placeOfGateway.parse(JSON.parse(readFileSync(home.served, "utf8")));
     if (pid !== owner) return null; // left by a process that was killed
     const key = config.gateway.api_server.key ?? readFileSync(home.apiKey, "utf8").trim();
-    return { url, key, ask };
+    return { url, key, workspace, isTerminal: kind === "terminal", ask };
 
     /** Null: there is no such thing. */
     async function ask(method: string, path: string, body?: unknown): Promise<unknown> {

@@ -24,14 +24,14 @@ export async function openStore({ url }: Config["store"], { database }: Home): P
 
 /** For a process that only looks, beside the one that owns it. Null: nothing was stored yet. */
 export async function readStore(env: NodeJS.ProcessEnv): Promise<Store | null> {
-  const url = urlIn(env);
+  const url = storeUrl(env);
   if (url !== undefined) return (await import("../store/postgres/postgres.ts")).openPostgres({ url, readOnly: true });
   const file = homeOf(env).database;
   return existsSync(file) ? openSqlite({ file, readOnly: true }) : null;
 }
 
 /** With a mistake in its configuration a home can still be looked at. */
-function urlIn(env: NodeJS.ProcessEnv): string | undefined {
+export function storeUrl(env: NodeJS.ProcessEnv): string | undefined {
   try {
     return loadConfig({ env }).config.store.url;
   } catch (error) {

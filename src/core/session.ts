@@ -150,9 +150,12 @@ export type Session = {
   grants: readonly string[];
 };
 
+/** By call. */
+export type Printed = Readonly<Record<string, string>>;
 export type Event =
-  | { type: "arrived"; input: Input; said: string }
-  | { type: "stopped"; turn: string; said: string }
+  /** `said` and `printed`: what the model has said and what its calls have printed, where this cuts them off. */
+  | { type: "arrived"; input: Input; said: string; printed?: Printed }
+  | { type: "stopped"; turn: string; said: string; printed?: Printed }
   | { type: "withdrawn"; input: string }
   | { type: "moved"; input: string; to: number }
   | { type: "decided"; call: string; allow: boolean; text: string; by: string; scope: Scope }
@@ -165,7 +168,7 @@ export type Event =
   | { type: "broke"; step: number; reason: string }
   /** Up to that entry, the model is shown this instead. `upTo` 0: there was nothing to shorten. */
   | { type: "compacted"; step: number; summary: string; upTo: number }
-  | { type: "acted"; step: number; call: string; outcome: CallOutcome; text: string }
+  | { type: "acted"; step: number; call: string; outcome: CallOutcome; text: string; images?: Image[] }
   | { type: "failed"; step: number; reason: string; said: string }
   | { type: "delivered"; step: number; how: Delivery }
   | { type: "remembered"; by: string; after: number; upTo: number }
@@ -214,7 +217,7 @@ export type Fact =
   | { kind: "decided"; call: string; allow: boolean; text: string; by: string; scope?: Scope }
   | { kind: "revoked"; call: string; by: string }
   | { kind: "started"; call: string }
-  | { kind: "acted"; call: string; outcome: CallOutcome; text: string }
+  | { kind: "acted"; call: string; outcome: CallOutcome; text: string; images?: Image[] }
   /** What the model had said when its turn was stopped or its call failed. */
   | { kind: "cut"; text: string }
   | { kind: "failed"; reason: string }

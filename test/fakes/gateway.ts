@@ -32,7 +32,7 @@ type Options = Pick<BootOptions, "limits" | "rules" | "between"> & {
   busyMode?: Mode;
   /** By platform. */
   busyModes?: Readonly<Record<string, Mode>>;
-  progress?: GatewayOptions["progress"];
+  progress?: ReturnType<GatewayOptions["progress"]>;
   unattended?: GatewayOptions["unattended"];
   approvers?: GatewayOptions["approvers"];
   sharedGroups?: boolean;
@@ -110,7 +110,9 @@ export async function bootGateway(options: Options = {}): Promise<TestGateway> {
         models: () => ["demo:one", "demo:two"],
         skills: async () => "brew-tea  How to make tea.",
         left: () => {},
-        progress,
+        progress: () => progress,
+        hears: (_, { addressed }) => addressed,
+        strangers: "pair",
         files,
         sharedGroups,
         requestRestart: () => {

@@ -197,14 +197,21 @@ describe("the rules can fail", () => {
 
 describe("what is installed", () => {
   it("has exact versions only", () => {
-    const loose = Object.entries({ ...pkg.dependencies, ...pkg.devDependencies }).filter(
+    const loose = Object.entries({ ...pkg.dependencies, ...pkg.optionalDependencies, ...pkg.devDependencies }).filter(
       ([, version]) => !/^\d+\.\d+\.\d+(-beta\.\d+)?$/.test(version),
     );
     expect(loose).toEqual([]);
   });
 
-  it("may run an install script for the pinned runtime only", () => {
-    expect(pkg.allowScripts).toEqual({ node: true });
+  it("brings only what cannot be bundled: all else is in devDependencies, and in dist/", () => {
+    expect(Object.keys(pkg.dependencies)).toEqual(["@vscode/ripgrep"]);
+    expect(Object.keys(pkg.optionalDependencies).filter((name) => !name.startsWith("node-"))).toEqual([]);
+  });
+
+  it("runs no script while somebody installs the package: npm would ask about it", () => {
+    expect(Object.keys(pkg.scripts).filter((name) => /^(?:pre|post)?install$|^prepare$/.test(name))).toEqual([]);
+    const lock = readFileSync(join(root, "package-lock.json"), "utf8");
+    expect(lock).not.toContain("hasInstallScript");
   });
 });
 
@@ -265,16 +272,25 @@ const DOORS: Readonly<Record<string, string>> = {
   "src/compose/gateway.ts": "HERMES_HOME",
   "src/compose/store.ts": "HERMES_HOME",
   "src/memory/notebook.ts": "HERMES_HOME",
+  "src/store/sqlite/backup.ts": "HERMES_HOME, and a file that the user names",
+  "src/commands/import.ts": "HERMES_HOME",
+  "src/import/database.ts": "the home of another program, which the user named, and a copy in HERMES_HOME",
+  "src/import/home.ts": "the home of another program, which the user named",
+  "src/import/import.ts": "the home of another program, which the user named",
   "src/store/sqlite/file.ts": "HERMES_HOME",
+  "src/store/sqlite/restore.ts": "HERMES_HOME, and a file that the user names",
   "src/store/sqlite/sqlite-worker.ts": "HERMES_HOME",
   "src/surfaces/cli/files.ts": "HERMES_HOME",
-  "src/surfaces/cli/config.ts": "HERMES_HOME, and the user's own editor",
+  "src/surfaces/cli/config.ts": "HERMES_HOME",
   "src/surfaces/cli/doctor.ts": "HERMES_HOME",
   "src/surfaces/cli/logs.ts": "HERMES_HOME",
   "src/surfaces/cli/gateway.ts": "the user's own systemd units",
   "src/surfaces/http/server/key.ts": "HERMES_HOME",
   "src/surfaces/gateway/attachments.ts": "HERMES_HOME",
   "src/surfaces/terminal/history.ts": "HERMES_HOME",
+  "src/surfaces/terminal/draft-file.ts": "HERMES_HOME",
+  "src/surfaces/terminal/clipboard.ts": "HERMES_HOME, and the desktop's own programs for its clipboard",
+  "src/platform/editor.ts": "the editor that the user has named",
   "src/policy/home-policy.ts": "HERMES_HOME",
   "src/tools/sandbox/kept-hosts.ts": "HERMES_HOME",
   "src/tools/todo.ts": "HERMES_HOME",

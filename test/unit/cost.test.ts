@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { loadConfig } from "../../src/config/config.ts";
-import { costOf } from "../../src/surfaces/terminal/cost.ts";
+import { costOf } from "../../src/conversation/cost.ts";
 
 const PRICES = {
   "claude-x": { input: 3, output: 15, cached: 0.3 },

@@ -1,6 +1,7 @@
 // Commands about this conversation as a whole: its model, its cost, what the agent knows, and the way out.
 import { entriesOf } from "../../core/pages.ts";
 import type { Runtime } from "../../core/runtime.ts";
+import type { Entry } from "../../core/session.ts";
 import type { Command, CommandContext } from "./command.ts";
 
 const LONGEST_MODEL = 200;
@@ -11,7 +12,7 @@ export const aboutCommands: readonly Command[] = [
   {
     name: "help",
     on: "everywhere",
-    description: "what there is",
+    description: "list commands and keys",
     run: ({ help }) => ({ text: help() }),
   },
   {
@@ -59,15 +60,24 @@ export const aboutCommands: readonly Command[] = [
     },
   },
   {
+    name: "copy",
+    on: "terminal",
+    description: "copy the last answer to the clipboard",
+    async run({ runtime, session, copy }) {
+      const last = (await lastEntries(runtime, session)).findLast((entry) => entry.kind === "thought" && entry.text);
+      return last?.kind === "thought" ? { text: await copy(last.text) } : { refused: "There is no answer yet." };
+    },
+  },
+  {
     name: "skills",
     on: "everywhere",
-    description: "what I can look up",
+    description: "list skills",
     run: async ({ skills }) => ({ text: await skills() }),
   },
   {
     name: "memory",
     on: "everywhere",
-    description: "what memory recalled for your last message",
+    description: "show notes recalled for your last message",
     run: async ({ runtime, session }) => ({ text: await recalled(runtime, session) }),
   },
   {
@@ -82,7 +92,7 @@ export const aboutCommands: readonly Command[] = [
     name: "quit",
     aliases: ["exit"],
     on: "terminal",
-    description: "leave; what runs is taken up again next time",
+    description: "leave; a running turn continues next time",
     run({ leave }) {
       leave();
       return {};
@@ -107,10 +117,13 @@ async function usage({ spent: read, costOf }: CommandContext): Promise<string> {
 }
 
 async function recalled(runtime: Runtime, session: string): Promise<string> {
-  const { entries = 0 } = (await runtime.summary(session)) ?? {};
-  const last = await entriesOf(runtime, session, Math.max(0, entries - LAST));
-  const thought = last.findLast((entry) => entry.kind === "thought");
+  const thought = (await lastEntries(runtime, session)).findLast((entry) => entry.kind === "thought");
   return thought?.recalled || "Nothing was recalled for your last message.";
+}
+
+async function lastEntries(runtime: Runtime, session: string): Promise<Entry[]> {
+  const { entries = 0 } = (await runtime.summary(session)) ?? {};
+  return entriesOf(runtime, session, Math.max(0, entries - LAST));
 }
 
 const grouped = (count: number) => count.toLocaleString("en");

@@ -2,6 +2,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { join, resolve } from "node:path";
 import { NO_SESSIONS, pickSession } from "../../conversation/commands/sessions.ts";
+import { costOf, type Prices } from "../../conversation/cost.ts";
 import { codeOf, messageOf } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Mode, Usage } from "../../core/session.ts";
@@ -12,10 +13,12 @@ import { createFile } from "../../platform/confined.ts";
 import { setDeadline } from "../../platform/deadline.ts";
 import { uncaught } from "../../platform/uncaught.ts";
 import { attachmentsIn } from "./attachments.ts";
+import { copyText, pasteImage } from "./clipboard.ts";
 import { sessionsToResume } from "./commands.ts";
-import { costOf, type Prices } from "./cost.ts";
+import { editDraft } from "./draft-file.ts";
 import { findSession } from "./find.ts";
 import { openPlain } from "./plain.ts";
+import { suggestionsIn } from "./suggestions.ts";
 import { createTalk, type Talk, type TalkOptions } from "./talk.ts";
 import type { View } from "./view.ts";
 
@@ -25,6 +28,7 @@ export type TerminalSettings = {
   config: {
     readonly display: {
       readonly busy_input_mode: Mode;
+      readonly queued_after_stop: "run" | "edit";
       readonly theme: "auto" | "dark" | "light" | "mono";
       readonly plain: boolean;
       readonly compact: boolean;
@@ -36,7 +40,7 @@ export type TerminalSettings = {
     readonly prices: Prices;
     readonly terminal: { readonly cwd?: string | undefined; readonly writable: readonly string[] };
   };
-  home: { readonly dir: string };
+  home: { readonly dir: string; readonly attachments: string };
   endpoints: readonly { provider: string; model: string; because: string; context: number }[];
 };
 export type OpenedTalk = TerminalSettings &
@@ -51,6 +55,8 @@ export type OpenRuntime = (options: {
   flags: readonly TerminalFlag[];
   logToStderr: boolean;
   mine(session: string): boolean;
+  /** Another process runs the turns from now on, or this one. */
+  moved?(line: string): void;
 }) => Promise<OpenedTalk>;
 export type ChatOptions = {
   settings: TerminalSettings;
@@ -100,10 +106,10 @@ export async function openChat(options: ChatOptions): Promise<number> {
   if (!lines) process.on("SIGINT", () => left.resolve(130)); // there Ctrl+C is a key; plain lines know a first one
   const view = lines
     ? openPlain({ input: stdin, output: stdout, now: () => performance.now() })
-    : await openOnScreen(options.settings, env);
+    : await openOnScreen(options);
   view.say(`hermes · ${modelLine(options.settings)}`);
   // The prompt is there at once; the rest of us (a fifth of a second) while the person reads and types.
-  const wanted = { env, flags: [modelFlag(options.model)], logToStderr: false, mine: isTerminal };
+  const wanted = { env, flags: [modelFlag(options.model)], logToStderr: false, mine: isTerminal, moved: view.say };
   const opening = clock.sleep(0).then(() => options.open(wanted));
   const talking = opening.then(begin);
   view.start(talking, left.resolve);
@@ -136,11 +142,13 @@ export async function openChat(options: ChatOptions): Promise<number> {
       runtime,
       view,
       mode: config.display.busy_input_mode,
+      queuedAfterStop: config.display.queued_after_stop,
       model: endpoints[0]?.model ?? "",
       newSession,
       newKey: randomUUID,
       now: clock.now,
       imagesIn: async (text) => (await attachmentsIn(text, process.cwd(), rootsOf(opened))).images,
+      copy: (text) => copyText(text, env, stdout),
       save: (file, text) => save(file, text, rootsOf(opened)),
       costOf: (name: string, usage: Usage) => costOf(config.prices, name, usage),
       leave: () => left.resolve(0),
@@ -162,17 +170,23 @@ async function settledBy<T>(work: Promise<T>, ms = 0): Promise<T | null> {
 
 export const modelFlag = (model: string | undefined) => ({ flag: "--model", key: "model.default", value: model });
 
-async function openOnScreen({ config, endpoints, home }: TerminalSettings, env: NodeJS.ProcessEnv): Promise<Surface> {
+async function openOnScreen({ settings, env, ...options }: ChatOptions): Promise<Surface> {
+  const { config, endpoints, home } = settings;
   const { openScreen } = await import("./screen/screen.ts");
+  const workspace = config.terminal.cwd ?? process.cwd();
+  const isNew = !options.message && !options.session && !options.continue && !options.resume;
   return openScreen({
     env,
     display: config.display,
     historyFile: join(home.dir, "history"),
     cwd: process.cwd(),
-    workspace: config.terminal.cwd ?? process.cwd(),
+    workspace,
     window: endpoints[0]?.context ?? 0,
     costOf: (name, usage) => costOf(config.prices, name, usage),
     now: clock.now,
+    editDraft: (text, signal) => editDraft(text, home.dir, env, signal),
+    pasteImage: () => pasteImage(home.attachments, env),
+    suggestions: isNew ? suggestionsIn(workspace) : Promise.resolve([]),
   });
 }
 

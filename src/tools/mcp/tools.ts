@@ -34,7 +34,8 @@ const MOST_TOOLS = 100; // of one server: each is in every prompt
 const LONGEST = { name: 64, description: 2_000, schema: 20_000 };
 
 export function createMcp(options: McpOptions): Mcp {
-  const { servers, home, roots, owner, log, timeoutMs = TIMEOUT_MS } = options;
+  const servers = Object.fromEntries(Object.entries(options.servers).filter(([, { enabled }]) => enabled !== false));
+  const { home, roots, owner, log, timeoutMs = TIMEOUT_MS } = options;
   const offered = new Map<string, Tool[]>();
   // In the order of the configuration, whoever answered first; of two with one name ("a" + "b_c", "a_b" + "c") the first.
   const tools = () => {
@@ -46,10 +47,11 @@ export function createMcp(options: McpOptions): Mcp {
   const links = new Map(
     Object.entries(servers).map(([name, server]): [string, ReturnType<typeof createLink>] => {
       const onOffers = (offers: Offered[]) => {
-        const usable = offers.filter(({ offer }) => JSON.stringify(offer.inputSchema).length <= LONGEST.schema);
+        const wanted = offers.filter(({ offer }) => isWanted(offer.name, server.tools));
+        const usable = wanted.filter(({ offer }) => JSON.stringify(offer.inputSchema).length <= LONGEST.schema);
         const some = usable.slice(0, MOST_TOOLS);
-        if (some.length < offers.length)
-          log("warn", "mcp.tools_left_out", { server: name, left: offers.length - some.length });
+        if (some.length < wanted.length)
+          log("warn", "mcp.tools_left_out", { server: name, left: wanted.length - some.length });
         const names = namesFor(
           name,
           some.map(({ offer }) => offer.name),
@@ -77,11 +79,16 @@ export function createMcp(options: McpOptions): Mcp {
     call: (server, tool, args, signal) => {
       const link = links.get(server);
       return (
-        link?.call(tool, args, signal) ?? Promise.resolve({ ok: false, text: `There is no MCP server "${server}".` })
+        link?.call(tool, args, { signal }) ??
+        Promise.resolve({ ok: false, text: `There is no MCP server "${server}".` })
       );
     },
   };
 }
+
+const isWanted = (tool: string, { include, exclude } = EVERY): boolean =>
+  include.length ? include.includes(tool) : !exclude.includes(tool);
+const EVERY: NonNullable<McpServer["tools"]> = { include: [], exclude: [] };
 
 type McpCall = ReturnType<typeof createLink>["call"];
 
@@ -106,11 +113,11 @@ function toolOf(server: string, name: string, { offer, complaint }: Offered, cal
       const timeoutMs = options.approvalMs ?? APPROVAL_MS;
       return { gate: "ask", kind: "approval", text, choices: ["once", "deny"], timeoutMs };
     },
-    run: async (args, { signal }) => {
+    run: async (args, how) => {
       const problem = wrong(args);
       if (problem !== null || !isObject(args))
         return { ok: false, text: `Not run, the arguments do not fit: ${problem}` };
-      return call(offer.name, args, signal);
+      return call(offer.name, args, how);
     },
   };
 }

@@ -1,6 +1,6 @@
 // What model calls cost: by the word of their server, else by the prices that are configured.
-import { formatAndModel } from "../../core/providers.ts";
-import type { Usage } from "../../core/session.ts";
+import { formatAndModel } from "../core/providers.ts";
+import type { Usage } from "../core/session.ts";
 
 /** In US dollars for a million tokens, by the name of the model. */
 export type Prices = Readonly<
