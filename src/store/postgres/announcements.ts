@@ -1,7 +1,7 @@
 // Announcements in PostgreSQL. They are made by the journal, with the commit that they belong to.
 import type { Announcement, Announcements } from "../../core/store.ts";
 import type { Connections } from "./connections.ts";
-import type { Row } from "./link.ts";
+import type { PgRow } from "./link.ts";
 
 const LIST = `SELECT id, recipient, session, turn, at, attempts, due, error, dead FROM announcement
   WHERE dead = $1 AND id > $2 ORDER BY id LIMIT $3`;
@@ -18,7 +18,7 @@ export const announcementsPort = ({ read, lanes }: Connections): Announcements =
   },
 });
 
-const announcementOf = (row: Row): Announcement => ({
+const announcementOf = (row: PgRow): Announcement => ({
   id: Number(row["id"]),
   to: String(row["recipient"]),
   session: String(row["session"]),

@@ -2,7 +2,7 @@
 import type { Catalog, SessionSummary } from "../../core/store.ts";
 import { behind } from "../rows.ts";
 import type { Connections } from "./connections.ts";
-import type { Row } from "./link.ts";
+import type { PgRow } from "./link.ts";
 
 /** Sessions in one transaction. */
 const PRUNE_AT_ONCE = 100;
@@ -44,7 +44,7 @@ export const catalogPort = ({ read, lanes }: Connections): Catalog => ({
   },
 });
 
-const summaryOf = (row: Row): SessionSummary => ({
+const summaryOf = (row: PgRow): SessionSummary => ({
   session: String(row["key"]),
   title: String(row["title"]),
   parent: typeof row["parent"] === "string" ? row["parent"] : null,

@@ -1,15 +1,15 @@
 // What the ports have of the server.
 import { StoreFault } from "../../core/errors.ts";
 import { createLanes, type WriteLanes } from "./lanes.ts";
-import { faultOf, type Link, type Query, type Row } from "./link.ts";
+import { faultOf, type Link, type PgRow, type Query } from "./link.ts";
 
 export type Connections = {
   /** The server and database, for people. */
   where: string;
   readOnly: boolean;
-  read(query: Query): Promise<Row[]>;
+  read(query: Query): Promise<PgRow[]>;
   /** On a connection of its own, however long it takes. */
-  slow(query: Query): Promise<Row[]>;
+  slow(query: Query): Promise<PgRow[]>;
   lanes: Omit<WriteLanes, "close">;
   close(): Promise<void>;
 };
@@ -30,7 +30,7 @@ export function openConnections(link: Link, readOnly: boolean): Connections {
       return why === null ? work(...args) : Promise.reject(new StoreFault("no", why));
     };
 
-  async function slow(query: Query): Promise<Row[]> {
+  async function slow(query: Query): Promise<PgRow[]> {
     const connection = await link.connect(true);
     try {
       return await connection.query(query);

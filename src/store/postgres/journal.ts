@@ -4,7 +4,7 @@ import { hasWork } from "../../core/turn.ts";
 import { type CommitRow, type EntryRow, entriesOf, rowOf, type StateRow, sessionOf } from "../rows.ts";
 import { saidIn } from "../search-text.ts";
 import type { Connections } from "./connections.ts";
-import type { Query, Row } from "./link.ts";
+import type { PgRow, Query } from "./link.ts";
 
 /** A commit, with what lists need of its state. */
 export type PgCommit = CommitRow & { works: boolean; granted: boolean; length: number };
@@ -92,7 +92,7 @@ const COMMIT = `SELECT commit_group(${TYPES.split(", ")
 
 const textOrNull = (value: unknown) => (typeof value === "string" ? value : null);
 
-const stateRowOf = (row: Row): StateRow => ({
+const stateRowOf = (row: PgRow): StateRow => ({
   session: String(row["key"]),
   epoch: Number(row["epoch"]),
   version: Number(row["version"]),
@@ -102,11 +102,11 @@ const stateRowOf = (row: Row): StateRow => ({
   updatedAt: Number(row["updated_at"]),
 });
 
-const entryRowOf = ({ seq, turn, at, fact }: Row): EntryRow => {
+const entryRowOf = ({ seq, turn, at, fact }: PgRow): EntryRow => {
   return { seq: Number(seq), turn: String(turn), at: Number(at), fact: String(fact) };
 };
 
-const inputRowOf = ({ id, session, digest, at, status, turn }: Row): InputRow => ({
+const inputRowOf = ({ id, session, digest, at, status, turn }: PgRow): InputRow => ({
   id: String(id),
   session: String(session),
   digest: String(digest),

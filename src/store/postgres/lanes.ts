@@ -4,7 +4,7 @@ import { DatabaseError } from "pg";
 import { StoreFault } from "../../core/errors.ts";
 import type { CommitVerdict } from "../../core/store.ts";
 import { groupQuery, type PgCommit } from "./journal.ts";
-import { type Connection, faultOf, isLost, type Link, type Query, type Row } from "./link.ts";
+import { type Connection, faultOf, isLost, type Link, type PgRow, type Query } from "./link.ts";
 
 /** In the bare, two to four lanes with groups of 50 to 100 did 11,000 to 13,700 turns a second, one lane 7,000. */
 const LANES = 4;
@@ -12,7 +12,7 @@ const GROUP = 64;
 
 type Waits<T> = { resolve(value: T): void; reject(error: unknown): void };
 type CommitTask = Waits<CommitVerdict> & { commit: PgCommit };
-type QueryTask = Waits<Row[]> & { query: Query };
+type QueryTask = Waits<PgRow[]> & { query: Query };
 type LaneTask = CommitTask | QueryTask;
 
 export type WriteLanes = ReturnType<typeof createLanes>;
@@ -25,11 +25,11 @@ export function createLanes(link: Link) {
     commit: (commit: PgCommit): Promise<CommitVerdict> =>
       new Promise((resolve, reject) => laneOf(commit.session).push({ commit, resolve, reject })),
     /** After everything that was asked before with the same key. */
-    query: (key: string, query: Query): Promise<Row[]> =>
+    query: (key: string, query: Query): Promise<PgRow[]> =>
       new Promise((resolve, reject) => laneOf(key).push({ query, resolve, reject })),
     isBusy: (key: string): boolean => laneOf(key).isBusy(),
     /** After everything that was asked before, and before everything that is asked later. */
-    async alone(query: Query): Promise<Row[]> {
+    async alone(query: Query): Promise<PgRow[]> {
       const { promise: over, resolve: release } = Promise.withResolvers<void>();
       const free = Promise.all(others.map((lane) => lane.hold(over)));
       try {
@@ -120,7 +120,7 @@ function createLane(link: Link) {
     await work().then(resolve, reject);
   }
 
-  async function send(query: Query): Promise<Row[]> {
+  async function send(query: Query): Promise<PgRow[]> {
     await link.settled();
     connection ??= await connect();
     const { backend } = connection;

@@ -7,7 +7,7 @@ import { Client, type ClientConfig, DatabaseError, Pool, types as pgTypes, type 
 import { ConfigError, codeOf, messageOf, StoreFault } from "../../core/errors.ts";
 import { clock } from "../../platform/clock.ts";
 
-export type Row = Record<string, unknown>;
+export type PgRow = Record<string, unknown>;
 /** `name`: it is prepared once for each connection. */
 export type Query = { name?: string; text: string; values?: unknown[] };
 /** The process of the server behind a connection. A number may be given again, its start is not. */
@@ -25,7 +25,7 @@ types.setTypeParser(pgTypes.builtins.INT8, Number);
 export type Link = ReturnType<typeof openLink>;
 /** One connection, for what must stay on one. */
 export type Connection = {
-  query(query: Query): Promise<Row[]>;
+  query(query: Query): Promise<PgRow[]>;
   backend: Backend;
   lost: Promise<void>;
   end(): Promise<void>;
@@ -46,9 +46,9 @@ export function openLink(url: string) {
   let settling: Promise<void> | null = null;
   let closed = false;
 
-  const run = async (query: Query): Promise<Row[]> => {
+  const run = async (query: Query): Promise<PgRow[]> => {
     try {
-      return (await pool.query<Row>(query)).rows;
+      return (await pool.query<PgRow>(query)).rows;
     } catch (error) {
       throw faultOf(error, "no", where);
     }
@@ -92,7 +92,7 @@ export function openLink(url: string) {
       const [row] = (await client.query<{ pid: number; since: string }>(who)).rows;
       if (!row) throw new Error("the server does not list our connection");
       const query = async (query: Query) => {
-        const answer: QueryResult<Row> | QueryResult<Row>[] = await client.query<Row>(textsOf(query));
+        const answer: QueryResult<PgRow> | QueryResult<PgRow>[] = await client.query<PgRow>(textsOf(query));
         return Array.isArray(answer) ? [] : answer.rows; // several statements, several answers
       };
       return { query, backend: row, lost, end };
@@ -108,7 +108,7 @@ export function openLink(url: string) {
     settled,
     /** What a backend was asked for may still land. */
     suspect: (backend: Backend) => void suspects.add(backend),
-    async read(query: Query): Promise<Row[]> {
+    async read(query: Query): Promise<PgRow[]> {
       await settled();
       return run(textsOf(query));
     },

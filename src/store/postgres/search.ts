@@ -5,7 +5,7 @@ import type { Found, Search } from "../../core/store.ts";
 import { undamaged } from "../rows.ts";
 import { phrasesOf, saidIn, snippetOf, textOf, wordsOf } from "../search-text.ts";
 import type { Connections } from "./connections.ts";
-import type { Row } from "./link.ts";
+import type { PgRow } from "./link.ts";
 
 const INDEX_AT_ONCE = 500;
 /** A tsvector has at most 1 MB, a word in it 2 KB, and a place in the text is at most 16,383. */
@@ -39,7 +39,7 @@ export function searchPort({ where, readOnly, read, lanes }: Connections): Searc
     }
   }
 
-  const foundOf = (row: Row, query: string): Found => {
+  const foundOf = (row: PgRow, query: string): Found => {
     const [session, seq] = [String(row["session"]), Number(row["seq"])];
     const fact = undamaged(`entry ${seq} of ${session} in ${where}`, (): Fact => JSON.parse(String(row["fact"])));
     return { session, seq, turn: String(row["turn"]), at: Number(row["at"]), text: snippetOf(textOf(fact), query) };
