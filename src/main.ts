@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { Command, CommanderError, Help, type Option } from "commander";
 import pkg from "../package.json" with { type: "json" };
 import { addAcp } from "./commands/acp.ts";
+import { addBackup } from "./commands/backup.ts";
 import { addChat } from "./commands/chat.ts";
 import { addCompletion } from "./commands/completion.ts";
 import { addConfig } from "./commands/config.ts";
@@ -18,6 +19,8 @@ import { addSessions } from "./commands/sessions.ts";
 import { addSetup } from "./commands/setup.ts";
 import { EXIT } from "./commands/shared.ts";
 import { addSkills } from "./commands/skills.ts";
+import { addStore } from "./commands/store.ts";
+import { addWeb } from "./commands/web.ts";
 import { ConfigError, messageOf } from "./core/errors.ts";
 import { takeSecrets } from "./platform/handed-secrets.ts";
 import { homeOf, mustBeOurs } from "./platform/home.ts";
@@ -60,6 +63,7 @@ addAcp(program);
 addSessions(program);
 // Resolved here and not in the command: in the bundle, all code is at the depth of this file.
 addGateway(program, fileURLToPath(new URL("../bin/hermes", import.meta.url)));
+addWeb(program);
 addCron(program);
 addMemory(program);
 addMcp(program);
@@ -69,6 +73,8 @@ addImport(program);
 addConfig(program);
 addLogs(program);
 addPolicy(program);
+addBackup(program);
+addStore(program);
 addCompletion(program);
 
 try {
