@@ -260,7 +260,10 @@ function responseOf(api: Api, { run, part = 0, session, output, given, rests }: 
     completed_at:
       rests && (run.status === "completed" || !isOver(run)) && !cutShort ? Math.floor(run.updatedAt / 1_000) : null,
     status: cutShort ? "incomplete" : rests && !isOver(run) ? "completed" : STATUS[run.status],
-    error: run.status === "failed" ? { code: "server_error", message: error ?? "The run failed." } : null,
+    error:
+      run.status === "failed"
+        ? { code: "server_error", message: error ?? "The run failed.", type: "server_error", param: null } // ai wants the last two
+        : null,
     incomplete_details: cutShort ?? (run.status === "interrupted" ? { reason: "interrupted" } : null),
     output: output.items,
     usage: rests
