@@ -6,7 +6,7 @@ import type { Runtime } from "../../../core/runtime.ts";
 import { titleOf } from "../../../core/title.ts";
 import { problem } from "../server/problem.ts";
 import { type Api, ok, type Route, routeTagged } from "../server/route.ts";
-import { createOutput, historyItems, inputItems, type ListedItem, PAGE_QUERY, pageOf } from "./items.ts";
+import { createOutput, historyItems, inputItems, itemPage, type ListedItem, PAGE_QUERY, pageOf } from "./items.ts";
 import { toHistory } from "./messages.ts";
 import { CONVERSATION, items, metadata } from "./response-request.ts";
 
@@ -14,6 +14,13 @@ const route = routeTagged("openai");
 const noteOf = (id: string) => `conversation/${id}`;
 const sessionOf = (id: string) => `${CONVERSATION}${id}`;
 const noted = z.looseObject({ metadata: z.record(z.string(), z.string()) }).catch({ metadata: {} });
+
+const aConversation = z.looseObject({
+  id: z.string(),
+  object: z.literal("conversation"),
+  created_at: z.int(),
+  metadata: z.record(z.string(), z.string()),
+});
 
 export function conversationRoutes({ runtime, newKey }: Api): Route[] {
   async function found(id: string) {
@@ -33,6 +40,7 @@ export function conversationRoutes({ runtime, newKey }: Api): Route[] {
       summary: "Begin a conversation, with messages or empty; responses go on with it by its id",
       body: z.looseObject({ items: items.nullish(), metadata }),
       answers: { 200: "The conversation", 400: "Something in it is wrong" },
+      gives: aConversation,
       async handle({ body }) {
         const id = `conv_${newKey().replaceAll("-", "")}`;
         const messages = toHistory((body.items ?? []).flat(), "items");
@@ -46,6 +54,7 @@ export function conversationRoutes({ runtime, newKey }: Api): Route[] {
     route("GET", "/v1/conversations/:id", {
       summary: "Read a conversation",
       answers: { 200: "The conversation", 404: "There is no such conversation" },
+      gives: aConversation,
       handle: async ({ params: { id = "" } }) => ok(await shown(id)),
     }),
 
@@ -53,6 +62,7 @@ export function conversationRoutes({ runtime, newKey }: Api): Route[] {
       summary: "Change the metadata of a conversation",
       body: z.looseObject({ metadata }),
       answers: { 200: "The conversation", 400: "Something in it is wrong", 404: "There is no such conversation" },
+      gives: aConversation,
       async handle({ params: { id = "" }, body }) {
         await found(id);
         await runtime.notes.set(noteOf(id), { metadata: body.metadata ?? {} });
@@ -80,6 +90,7 @@ export function conversationRoutes({ runtime, newKey }: Api): Route[] {
       summary: "What was said in a conversation, and what the agent did",
       query: PAGE_QUERY,
       answers: { 200: "A list", 404: "There is no such conversation" },
+      gives: itemPage,
       async handle({ params: { id = "" }, query }) {
         await found(id);
         return ok(pageOf(await itemsIn(runtime, sessionOf(id)), query));

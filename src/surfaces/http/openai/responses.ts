@@ -1,5 +1,6 @@
 // /v1/responses: a turn as OpenAI's Responses API tells it. Everything is read from the turn's journal; nothing else is kept.
 
+import * as z from "zod";
 import { isOver, newRun, type Run } from "../../../core/run.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import { type Message, tokensIn, tokensOf } from "../../../core/transcript.ts";
@@ -8,7 +9,16 @@ import { type Problem, problem } from "../server/problem.ts";
 import { type Api, ok, type Route, routeTagged, SOON, STARTS, streamed } from "../server/route.ts";
 import type { SseFrame } from "../server/sse.ts";
 import { resultsIn, resume } from "./client-tools.ts";
-import { createOutput, type ItemEvent, idOfPart, inputItems, PAGE_QUERY, pageOf, type TurnOutput } from "./items.ts";
+import {
+  createOutput,
+  type ItemEvent,
+  idOfPart,
+  inputItems,
+  itemPage,
+  PAGE_QUERY,
+  pageOf,
+  type TurnOutput,
+} from "./items.ts";
 import { read as readMessage } from "./messages.ts";
 import {
   begunProblem,
@@ -32,6 +42,16 @@ import { forget, isAlone } from "./unstored.ts";
 
 const route = routeTagged("openai");
 
+const aResponse = z.looseObject({
+  id: z.string(),
+  object: z.literal("response"),
+  created_at: z.int(),
+  status: z.enum(["queued", "in_progress", "completed", "failed", "cancelled", "incomplete"]),
+  model: z.string(),
+  output: z.array(z.looseObject({ id: z.string(), type: z.string() })),
+  error: z.looseObject({ code: z.string(), message: z.string() }).nullable(),
+});
+
 export function responseRoutes(api: Api): Route[] {
   const { runtime } = api;
   const viewers = createAudience();
@@ -53,6 +73,7 @@ export function responseRoutes(api: Api): Route[] {
         200: "The response as OpenAI's, or its events",
         404: "There is no response to go on from",
       },
+      gives: [aResponse, "text/event-stream"],
       async handle({ body, headers, response, stream }) {
         const list = typeof body.input === "string" ? [] : await resolved(api, body.input.flat());
         const request = requestOf(api, body, list);
@@ -83,7 +104,12 @@ export function responseRoutes(api: Api): Route[] {
     route("POST", "/v1/responses/input_tokens", {
       summary: "About how many tokens a request has, with the agent's tools and without its own prompt",
       body: responseBody,
-      answers: { 200: "An estimate: four characters a token", 400: "Something in it is wrong" },
+      answers: {
+        200: "An estimate: four characters a token",
+        400: "Something in it is wrong",
+        404: "There is no item that it refers to",
+      },
+      gives: z.looseObject({ object: z.literal("response.input_tokens"), input_tokens: z.int() }),
       async handle({ body }) {
         const list = typeof body.input === "string" ? [] : await resolved(api, body.input.flat());
         const { text, history = [], images = [], instructions = "", tools = [] } = requestOf(api, body, list);
@@ -101,6 +127,7 @@ export function responseRoutes(api: Api): Route[] {
         starting_after: "With stream: only events whose sequence_number is larger",
       },
       answers: { 200: "The response, or its events", 404: "There is no such response" },
+      gives: [aResponse, "text/event-stream"],
       async handle({ params: { id = "" }, query, stream }) {
         const run = await found(id);
         if (query.get("stream") !== "true") return ok(await read(api, run));
@@ -118,6 +145,7 @@ export function responseRoutes(api: Api): Route[] {
     route("DELETE", "/v1/responses/:id", {
       summary: "Forget a response that nothing else goes on from in its session",
       answers: { 200: "It is forgotten", 404: "There is no such response", 409: "It is not alone, or not over" },
+      gives: z.looseObject({ id: z.string(), object: z.literal("response"), deleted: z.literal(true) }),
       async handle({ params: { id = "" } }) {
         const run = await found(id);
         if (!(await isAlone(runtime, run))) {
@@ -136,6 +164,7 @@ export function responseRoutes(api: Api): Route[] {
     route("POST", "/v1/responses/:id/cancel", {
       summary: "Stop a response; one that is over stays as it is",
       answers: { 200: "The response, as it ended", 404: "There is no such response" },
+      gives: aResponse,
       async handle({ params: { id = "" }, response }) {
         const run = await found(id);
         if (isOver(run)) return ok(await read(api, run));
@@ -149,6 +178,7 @@ export function responseRoutes(api: Api): Route[] {
       summary: "What a response was asked",
       query: PAGE_QUERY,
       answers: { 200: "A list", 404: "There is no such response" },
+      gives: itemPage,
       async handle({ params: { id = "" }, query }) {
         const run = await found(id);
         const [first] = await runtime.turn(run.id);

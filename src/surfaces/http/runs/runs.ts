@@ -53,6 +53,45 @@ const steerBody = z.looseObject({
   text: z.string().optional(),
 });
 
+// ── What is answered ──────────────────────────────────────────────────────────────────────────────────
+
+const usage = z.object({ input_tokens: z.number(), output_tokens: z.number(), total_tokens: z.number() });
+const runStarted = z.looseObject({
+  run_id: z.string(),
+  status: z.literal("started"),
+  replayed: z.boolean(),
+  session_id: z.string(),
+  mode: z.enum(["began", ...MODES]),
+});
+const runStatus = z.looseObject({
+  object: z.literal("hermes.run"),
+  run_id: z.string(),
+  status: z.enum([
+    "queued",
+    "running",
+    "waiting_for_approval",
+    "stopping",
+    "completed",
+    "failed",
+    "cancelled",
+    "interrupted",
+  ]),
+  created_at: z.number(),
+  updated_at: z.number(),
+  session_id: z.string(),
+  model: z.string(),
+  last_event: z.string().nullable(),
+  output: z.string().optional(),
+  usage: usage.optional(),
+  error: z.string().nullish(),
+  finish_reason: z.string().optional(),
+  joined: z.string().optional(),
+  approval: z.looseObject({ request_id: z.string(), kind: z.string(), choices: z.array(z.string()) }).nullish(),
+});
+const runApproved = z.looseObject({ object: z.string(), run_id: z.string(), choice: z.string(), resolved: z.int() });
+const runSteered = z.looseObject({ object: z.string(), run_id: z.string(), status: z.string(), input_id: z.string() });
+const runStopping = z.looseObject({ run_id: z.string(), status: z.literal("stopping") });
+
 const YES: Record<string, string> = { approve: "once", approved: "once", allow: "once" };
 const CHOICES = [...SCOPES, "deny"];
 
@@ -81,7 +120,8 @@ export function runRoutes(api: Api): Route[] {
       summary: "Start a run",
       body: startBody,
       starts: true,
-      answers: { ...STARTS, 202: "It is accepted and durable", 413: "The body is too large" },
+      answers: { ...STARTS, 202: "It is accepted and durable", 404: "There is no response to go on from" },
+      gives: runStarted,
       async handle({ body, headers }) {
         const said: Conversation =
           typeof body.input === "string"
@@ -117,6 +157,7 @@ export function runRoutes(api: Api): Route[] {
     route("GET", "/v1/runs/:id", {
       summary: "Read a run's status",
       answers: { 200: "The status", 404: "There is no such run" },
+      gives: runStatus,
       async handle({ params: { id = "" } }) {
         const run = await found(id);
         return ok(await statusOf(api, run));
@@ -132,6 +173,8 @@ export function runRoutes(api: Api): Route[] {
         404: "There is no such run",
         410: "That event is not one of this run",
       },
+      gives: "text/event-stream",
+      headers: { "Last-Event-ID": "Go on behind this event" },
       async handle({ params: { id = "" }, query, headers, stream }) {
         const { session } = await found(id);
         const after = one(headers["last-event-id"]) ?? query.get("after") ?? "";
@@ -150,6 +193,7 @@ export function runRoutes(api: Api): Route[] {
       summary: "Answer what a run asks",
       body: approvalBody,
       answers: { 200: "Decided", 400: "Not one of the choices", 404: "There is no such run", 409: "Nothing waits" },
+      gives: runApproved,
       async handle({ params: { id = "" }, body, headers }) {
         const run = await found(id);
         const given = typeof body.choice === "string" ? (YES[body.choice] ?? body.choice) : body.choice;
@@ -183,6 +227,7 @@ export function runRoutes(api: Api): Route[] {
       summary: "Say something into a run while it works",
       body: steerBody,
       answers: { 200: "Accepted", 400: "There is no text", 404: "There is no such run", 409: "It does not run" },
+      gives: runSteered,
       async handle({ params: { id = "" }, body, headers }) {
         const run = await found(id);
         const said = [body.input, body.message, body.text].find((given) => given?.trim());
@@ -210,6 +255,7 @@ export function runRoutes(api: Api): Route[] {
     route("POST", "/v1/runs/:id/stop", {
       summary: "Stop a run: its model call, its tools with all their processes, its children",
       answers: { 200: "It is being stopped", 404: "There is no such run, or it is over" },
+      gives: runStopping,
       async handle({ params: { id = "" } }) {
         const run = await found(id);
         const over = () => problem(404, "run_not_found", "The run is over: there is nothing to stop.");

@@ -113,6 +113,7 @@ export function mirrorRoutes(api: Api): Route[] {
       summary: "Watch a session without end: each entry and all live text, from the beginning or after Last-Event-ID",
       query: { after: "Go on behind this event's id, as Last-Event-ID does" },
       answers: { 200: "Server-sent events", 400: "Not the name of a session", 410: "That event is not one of it" },
+      gives: "text/event-stream",
       async handle({ params: { id = "" }, query, headers, stream }) {
         const after = one(headers["last-event-id"]) ?? query.get("after") ?? "";
         await checkCursor(api, id, after);

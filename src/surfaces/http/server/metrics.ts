@@ -113,6 +113,7 @@ export const metricsRoutes = ({ text, contentType }: Pick<Metrics, "text" | "con
   route("GET", "/metrics", {
     summary: "Numbers for Prometheus",
     answers: { 200: "In Prometheus' text format", 503: "The store cannot be read just now" },
+    gives: "text/plain",
     handle: async () => ({ status: 200, body: await text(), headers: { "Content-Type": contentType } }),
   }),
 ];

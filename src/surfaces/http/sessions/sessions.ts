@@ -51,6 +51,17 @@ const listQuery = z.object({
 });
 const saidQuery = z.object({ after: z.coerce.number().min(0).default(0), limit: limit(100), full: yes });
 
+const aSession = z.looseObject({
+  id: z.string(),
+  object: z.literal("hermes.session"),
+  title: z.string(),
+  parent_id: z.string().nullable(),
+  created_at: z.number(),
+  updated_at: z.number(),
+  active: z.boolean(),
+  entries: z.int(),
+});
+
 export function sessionRoutes(api: Api): Route[] {
   const { runtime, settings } = api;
   const newSession = () => apiSession(api.newKey());
@@ -72,6 +83,7 @@ export function sessionRoutes(api: Api): Route[] {
         prefix: "Only those whose id begins like this",
       },
       answers: { 200: "A page", 400: "Not a page of this list" },
+      gives: z.looseObject({ object: z.literal("list"), data: z.array(aSession), next: z.string().nullable() }),
       async handle({ query }) {
         const { after, q, limit, children, active, prefix } = parse(listQuery, Object.fromEntries(query));
         const which = { top: children === "false", active: active === "true", prefix };
@@ -85,6 +97,7 @@ export function sessionRoutes(api: Api): Route[] {
       summary: "Make a session with nothing in it",
       body: createBody,
       answers: { 201: "The session", 400: "Something in it is wrong", 409: "There is one with that id" },
+      gives: aSession,
       async handle({ body }) {
         const session = body.id ?? newSession();
         if ((await runtime.create({ session, title: body.title ?? "" })) === "taken") throw taken(session);
@@ -95,6 +108,7 @@ export function sessionRoutes(api: Api): Route[] {
     route("GET", "/api/sessions/:id", {
       summary: "Read a session, and what it does now",
       answers: { 200: "The session with its status", 404: "There is no such session" },
+      gives: aSession,
       async handle({ params: { id = "" } }) {
         const summary = await found(id);
         return ok({ ...shown(summary), status: await runtime.status(id) });
@@ -105,6 +119,7 @@ export function sessionRoutes(api: Api): Route[] {
       summary: "Rename a session",
       body: z.looseObject({ title }),
       answers: { 200: "The session", 400: "Not a title", 404: "There is no such session" },
+      gives: aSession,
       async handle({ params: { id = "" }, body }) {
         if (!(await runtime.retitle(id, body.title))) throw unknown(id);
         return ok(shown(await found(id)));
@@ -145,6 +160,7 @@ export function sessionRoutes(api: Api): Route[] {
       summary: "Make a session that goes on from this one, or from one of its runs",
       body: forkBody,
       answers: { 201: "The new session", 404: "There is no such session or run", 409: "There is one with that id" },
+      gives: aSession,
       async handle({ params: { id: from = "" }, body }) {
         const source = await found(from);
         const session = body.id ?? newSession();
@@ -175,6 +191,7 @@ export function sessionRoutes(api: Api): Route[] {
       body: chatBody,
       starts: true,
       answers: { ...CHAT, 200: "Server-sent events: first the run's id, then its events" },
+      gives: "text/event-stream",
       async handle({ params: { id = "" }, body, headers, stream }) {
         const { id: run, applied, replayed } = await chat(id, body, headers);
         const first = { event: "run.accepted", run_id: run, timestamp: now(), session_id: id, mode: applied, replayed };
