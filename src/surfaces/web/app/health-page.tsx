@@ -110,7 +110,7 @@ export function HealthPage() {
         {browsers.value?.data.map(({ id, agent, created_at, expires_at, current }) => (
           <article key={id} class="row">
             <div class="what">
-              <b>{current ? "This browser" : agent || "A browser"}</b>
+              <b>{current ? "This browser" : browserName(agent)}</b>
               <p>
                 since {ago(created_at * 1_000)}, until {timeOf(expires_at * 1_000)}
               </p>
@@ -123,6 +123,15 @@ export function HealthPage() {
       </section>
     </Page>
   );
+}
+
+/** The last of these that its text names: each also names those before it. */
+const BROWSERS = ["Safari", "Chrome", "Edg", "OPR", "Firefox"];
+const SYSTEMS = ["Linux", "Android", "Mac OS", "iPhone", "iPad", "Windows"];
+
+function browserName(agent: string): string {
+  const [name = "A browser", system] = [BROWSERS, SYSTEMS].map((all) => all.findLast((one) => agent.includes(one)));
+  return [name, system].filter(Boolean).join(" on ");
 }
 
 const Figure = ({ name, value }: { name: string; value: string }) => (
