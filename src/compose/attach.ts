@@ -4,10 +4,10 @@
 import pkg from "../../package.json" with { type: "json" };
 import { createRemoteRuntime } from "../client/remote.ts";
 import { ConfigError, messageOf } from "../core/errors.ts";
-import type { Endpoint } from "../core/providers.ts";
+import type { ModelNames } from "../core/model-names.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { TERMINAL } from "../core/session-key.ts";
-import { listModels } from "../llm/model-list.ts";
+import { modelNames } from "../llm/model-list.ts";
 import { clock } from "../platform/clock.ts";
 import { homeOf } from "../platform/home.ts";
 import { StoreInUse } from "../store/sqlite/file.ts";
@@ -22,7 +22,6 @@ const EXIT_MS = 200;
 /** A terminal serves half a second after it has taken the store; a busy machine takes longer. */
 const SERVED_MS = 3_000;
 const LOOK_MS = 100;
-const LIST_MS = 3_000;
 
 type OpenedRuntime = Pick<Running, "config" | "home" | "endpoints" | "sandbox" | "newest" | "close"> & {
   engine: Runtime;
@@ -30,8 +29,7 @@ type OpenedRuntime = Pick<Running, "config" | "home" | "endpoints" | "sandbox" |
   switched(from: string): void;
   /** The person's own commands, on this machine. */
   shell: Shell;
-  /** That can be asked for by name. */
-  models(): Promise<string[]>;
+  models(): Promise<ModelNames>;
 };
 
 export async function openOrAttach(
@@ -43,7 +41,7 @@ export async function openOrAttach(
     const skills = () => skillLines(running.skills);
     const switched = (session: string) => running.memory.sessionEnded({ session });
     const shell = shellOf(running, options.env);
-    const models = () => modelsOf(running.endpoints);
+    const models = () => modelNames(running.endpoints);
     return { ...(options.serves ? served(running) : running), skills, switched, shell, models };
   } catch (error) {
     if (!(error instanceof StoreInUse) || !(await gatewaySoon(options.env))) throw error;
@@ -86,18 +84,6 @@ async function serveOpened(running: Running) {
   return api;
 }
 
-/** What is configured, then what the first endpoint says it has. */
-async function modelsOf(endpoints: readonly Endpoint[]): Promise<string[]> {
-  const [first] = endpoints;
-  const offered = first ? await listModels(first, LIST_MS) : [];
-  return [
-    ...new Set([
-      ...endpoints.map(({ model }) => model),
-      ...(Array.isArray(offered) ? offered.map(({ id }) => id) : []),
-    ]),
-  ];
-}
-
 async function attach({ env, flags = [] }: Parameters<typeof openRuntime>[0]): Promise<OpenedRuntime> {
   const gateway = await gatewayOf(env);
   if (!gateway) throw new ConfigError("No gateway serves this HERMES_HOME. Start one with: hermes gateway");
@@ -106,7 +92,7 @@ async function attach({ env, flags = [] }: Parameters<typeof openRuntime>[0]): P
   return {
     ...settings,
     engine,
-    models: () => modelsOf(settings.endpoints),
+    models: () => modelNames(settings.endpoints),
     sandbox: `Attached to the gateway at ${gateway.url}: turns continue when you leave.`,
     newest: async () => (await engine.sessions({ prefix: TERMINAL, top: true, limit: 1 }))[0]?.session ?? null,
     switched: () => {}, // the gateway's memories are its own business

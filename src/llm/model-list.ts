@@ -1,5 +1,6 @@
-// The models that an endpoint offers, by its own word, with their windows and prices where it says them. One question,
-// bounded in time and size.
+// The models that an endpoint lists, with their context windows and prices where the list has them. One request, bounded in time
+// and size.
+import type { ModelNames } from "../core/model-names.ts";
 import type { Fault, Offer } from "../core/ports.ts";
 import type { Endpoint } from "../core/providers.ts";
 import { textWithin } from "../platform/capped.ts";
@@ -18,6 +19,18 @@ export async function listModels(endpoint: Endpoint, ms: number): Promise<Offer[
     const reason = `${endpoint.baseUrl} did not list its models within ${ms / 1_000} s`;
     return signal.aborted ? { end: "fault", kind: "stalled", reason } : classify(error);
   }
+}
+
+const NAMES_MS = 3_000;
+
+/** The models that can be chosen by name: those of the primary endpoint, and of fallbacks in another wire format. */
+export async function modelNames([primary, ...fallbacks]: readonly Endpoint[]): Promise<ModelNames> {
+  if (!primary) return { names: [] };
+  const found = await listModels(primary, NAMES_MS);
+  const others = fallbacks.filter(({ provider }) => provider !== primary.provider);
+  const listed = Array.isArray(found) ? found.map(({ id }) => id) : [];
+  const names = [primary.model, ...listed, ...others.map(({ provider, model }) => `${provider}:${model}`)];
+  return { names: [...new Set(names)], ...(!Array.isArray(found) && { unread: found.reason }) };
 }
 
 async function ask(endpoint: Endpoint, signal: AbortSignal): Promise<Offer[] | Fault> {

@@ -1,17 +1,28 @@
 // One model call over one of the three wire formats: streaming in, exactly one end out.
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
-import type { Fault, FaultKind, Model, ModelRequest, ModelResult, ModelSink, ProposedCall } from "../core/ports.ts";
+import type {
+  Fault,
+  FaultKind,
+  Model,
+  ModelRequest,
+  ModelResult,
+  ModelSink,
+  Offer,
+  ProposedCall,
+} from "../core/ports.ts";
 import type { Endpoint } from "../core/providers.ts";
 import type { Refused, Usage } from "../core/session.ts";
 import { classify } from "./classify.ts";
 import { asksToKeep, dialectOf, makerOf } from "./dialect.ts";
 import { formatOf, type Library } from "./formats.ts";
 import { listModels } from "./model-list.ts";
+import { costAt, listedCost } from "./prices.ts";
 import { toPrompt, toTools } from "./prompt.ts";
 import { noteAnswer } from "./replay.ts";
 import { splitThinking } from "./think-tags.ts";
 
 type Stream = ReadableStream<LanguageModelV4StreamPart>;
+type CostOf = (tokens: Parameters<typeof costAt>[1]) => number | undefined;
 
 /** A list that does not come in this time is not waited for. */
 const LIST_MS = 5_000;
@@ -27,20 +38,22 @@ export function createModel(endpoint: Endpoint): Model {
   const dialect = dialectOf(endpoint);
   let library: Promise<Library> | null = null;
   let { context, guessed = false } = endpoint;
+  let price: Offer["price"];
 
-  /** Beside the first call, which does not wait for it: the calls after it fit. */
-  async function learnWindow() {
+  /** Beside the first call, which does not wait for it: the calls after it fit, and have a price. */
+  async function readList() {
     guessed = false;
     const offers = await listModels(endpoint, LIST_MS);
-    const told = Array.isArray(offers) ? offers.find(({ id }) => id === model)?.context : undefined;
-    if (told) context = told;
+    const offer = Array.isArray(offers) ? offers.find(({ id }) => id === model) : undefined;
+    price = offer?.price;
+    if (offer?.context) context = offer.context;
   }
 
   type Asked = { request: ModelRequest; alive: () => void; signal: AbortSignal };
   async function ask({ request, alive, signal }: Asked, without: Refused["what"]): Promise<Stream | Fault> {
     try {
       library ??= formatOf(endpoint).load(endpoint);
-      if (guessed) void learnWindow();
+      if (guessed) void readList();
       const { stream } = await (await library)(alive).doStream({
         prompt: toPrompt(request, { provider, maker, dialect, without }),
         ...toTools(request),
@@ -73,6 +86,9 @@ export function createModel(endpoint: Endpoint): Model {
     return first;
   }
 
+  /** The price of the server's list comes before the one that we know. */
+  const costOf: CostOf = (tokens) => (price ? costAt(price, tokens) : listedCost(endpoint, tokens));
+
   return {
     name: `${provider}:${model}`,
     get context() {
@@ -83,7 +99,8 @@ export function createModel(endpoint: Endpoint): Model {
       const opened = await open({ request, alive: hear.alive, signal });
       if ("end" in opened) return signal.aborted ? { end: "aborted" } : opened;
       try {
-        const result = await listen(opened.stream, { maker, mixed: provider === "openai-compatible" }, hear, signal);
+        const heard = { maker, mixed: provider === "openai-compatible", costOf };
+        const result = await listen(opened.stream, heard, hear, signal);
         return result.end === "answer" && opened.refused ? { ...result, refused: opened.refused } : result;
       } catch (error) {
         return signal.aborted ? { end: "aborted" } : classify(error);
@@ -123,7 +140,7 @@ function settingsOf({ options = {} }: ModelRequest) {
 
 async function listen(
   stream: Stream,
-  { maker, mixed }: { maker: string; mixed: boolean },
+  { maker, mixed, costOf }: { maker: string; mixed: boolean; costOf: CostOf },
   hear: ModelSink,
   signal: AbortSignal,
 ): Promise<ModelResult> {
@@ -165,7 +182,7 @@ async function listen(
   if (signal.aborted) return { end: "aborted" };
   words.end();
   if (!finish) return fault("incomplete", "the answer ended without saying so");
-  const end = endOf(finish, said, calls);
+  const end = endOf(finish, said, calls, costOf);
   const replay = answer.replay(finish);
   return end.end === "answer" && replay ? { ...end, replay } : end;
 }
@@ -174,9 +191,10 @@ const TOO_LARGE = `the answer is larger than ${LONGEST_ANSWER / 1_000_000} MB`;
 
 type Finish = Extract<LanguageModelV4StreamPart, { type: "finish" }>;
 
-function endOf({ finishReason, usage: told }: Finish, said: boolean, calls: ProposedCall[]): ModelResult {
+function endOf(finish: Finish, said: boolean, calls: ProposedCall[], costOf: CostOf): ModelResult {
+  const { finishReason, usage: told } = finish;
   const { unified: reason, raw } = finishReason;
-  const usage = usageOf(told);
+  const usage = usageOf(told, costOf);
   const whole = said || calls.length > 0;
   if (reason === "content-filter" && !whole) return fault("filtered", "the provider's filter stopped the answer");
   if (reason === "length" && !whole)
@@ -209,15 +227,16 @@ function argumentsOf(input: string): { args: unknown; bad?: string } {
   }
 }
 
-function usageOf({ inputTokens, outputTokens, raw }: Finish["usage"]): Usage {
-  const cached = inputTokens.cacheRead;
-  const { reasoning } = outputTokens;
-  const cost = raw?.["cost"]; // OpenRouter's, in dollars
+function usageOf({ inputTokens, outputTokens, raw }: Finish["usage"], costOf: CostOf): Usage {
+  const { total: input = 0, cacheRead: cached = 0, cacheWrite: written = 0 } = inputTokens;
+  const { total: output = 0, reasoning } = outputTokens;
+  const charged = raw?.["cost"]; // OpenRouter's, in dollars
+  const cost = typeof charged === "number" && charged > 0 ? charged : costOf({ input, cached, written, output });
   return {
-    input: inputTokens.total ?? 0,
-    output: outputTokens.total ?? 0,
+    input,
+    output,
     ...(cached && { cached }),
     ...(reasoning && { reasoning }),
-    ...(typeof cost === "number" && cost > 0 && { cost }),
+    ...(cost !== undefined && { cost }),
   };
 }

@@ -41,9 +41,10 @@ describe("hermes models", () => {
   });
 
   it.each(["openai-compatible", "openai", "anthropic"])("asks as %s wants to be asked", async (provider) => {
-    configure("model:", `  provider: ${provider}`, "  default: m", `  base_url: ${llm.url}`, `  api_key: ${KEY}`);
-    const { code, stdout } = await run(["models"]);
-    expect(code).toBe(0);
+    configure("model:", `  provider: ${provider}`, "  default: zebra1", `  base_url: ${llm.url}`, `  api_key: ${KEY}`);
+    const { code, stdout, stderr } = await run(["models"]);
+    expect(code).toBe(1); // its own model is not among them
+    expect(stderr).toContain('The endpoint has no model "zebra1". Did you mean zebra-1?');
     expect(stdout).toContain("zebra-1");
   });
 

@@ -2,6 +2,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { join, resolve } from "node:path";
 import { NO_SESSIONS, pickSession } from "../../conversation/commands/sessions.ts";
+import { costOf, type Prices } from "../../conversation/cost.ts";
 import { codeOf, messageOf } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Mode, Usage } from "../../core/session.ts";
@@ -13,7 +14,6 @@ import { setDeadline } from "../../platform/deadline.ts";
 import { uncaught } from "../../platform/uncaught.ts";
 import { attachmentsIn } from "./attachments.ts";
 import { sessionsToResume } from "./commands.ts";
-import { costOf, type Prices } from "./cost.ts";
 import { findSession } from "./find.ts";
 import { openPlain } from "./plain.ts";
 import { createTalk, type Talk, type TalkOptions } from "./talk.ts";

@@ -12,6 +12,7 @@ import {
 import { MODE, modeWhileAsked, takenText } from "../../conversation/modes.ts";
 import { spentPlus } from "../../conversation/spent.ts";
 import { messageOf } from "../../core/errors.ts";
+import type { ModelNames } from "../../core/model-names.ts";
 import { entriesOf, pagesOf } from "../../core/pages.ts";
 import type { AcceptRequest, Answer, Receipt, Runtime } from "../../core/runtime.ts";
 import type { Image, Input, Mode, Usage } from "../../core/session.ts";
@@ -36,7 +37,7 @@ export type TalkOptions = {
   /** The person's own command. `text` is what a model may be shown of its output. */
   shell(command: string, print: (text: string) => void, signal: AbortSignal): Promise<{ code: number; text: string }>;
   save(file: string, text: string): Promise<string>;
-  models(): Promise<string[]>;
+  models(): Promise<ModelNames>;
   costOf(model: string, usage: Usage): number | null;
   skills(): Promise<string>;
   /** That conversation is left for another one. */

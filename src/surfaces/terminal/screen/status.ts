@@ -1,9 +1,9 @@
 // The lines that are always there: the status bar and the queue.
 import { truncateToWidth, visibleWidth } from "@earendil-works/pi-tui";
+import { bareName } from "../../../conversation/cost.ts";
 import type { Usage } from "../../../core/session.ts";
 import { shortName } from "../../../core/session-key.ts";
 import { oneLine } from "../clean.ts";
-import { bareName } from "../cost.ts";
 import type { Facts } from "../facts.ts";
 import { lasting } from "../updates.ts";
 import type { Theme } from "./theme.ts";
