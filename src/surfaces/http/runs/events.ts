@@ -66,9 +66,10 @@ export function createReporter({ id, session, showReasoning }: Reporting, childR
           ...(showReasoning && entry.reasoning ? [{ event: "reasoning.available", text: entry.reasoning }] : []),
         ];
       case "asked": {
-        const { kind, text, choices, until } = entry.ask;
+        const { kind, text, choices, until, saves } = entry.ask;
         const use = uses.get(entry.call);
-        const asked = { kind, tool: use?.tool ?? "", command: use?.command || text, description: text, choices };
+        const offered = { choices, ...(saves && { saves }) };
+        const asked = { kind, tool: use?.tool ?? "", command: use?.command || text, description: text, ...offered };
         return [{ event: "approval.request", ...asked, request_id: entry.call, expires_at: until / 1_000 }];
       }
       case "decided":

@@ -240,6 +240,13 @@ async function statusOf(api: Api, run: Run & { session: string }): Promise<Recor
 function askedIn(entries: readonly Entry[], [oldest]: readonly string[]) {
   const asked = entries.find((entry) => entry.kind === "asked" && entry.call === oldest);
   if (asked?.kind !== "asked") return null;
-  const { kind, text: description, choices, until } = asked.ask;
-  return { request_id: asked.call, kind, description, choices, expires_at: until / 1_000 };
+  const { kind, text: description, choices, until, saves } = asked.ask;
+  return {
+    request_id: asked.call,
+    kind,
+    description,
+    choices,
+    ...(saves && { saves }),
+    expires_at: until / 1_000,
+  };
 }
