@@ -29,17 +29,20 @@ import {
 const route = routeTagged("openai");
 
 const completionBody = z.looseObject({
-  model: z.string().max(200).nullish(),
-  messages,
-  stream: z.boolean().nullish(),
-  stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
-  n: z.literal(1, "must be 1: the agent gives one answer").nullish(),
+  model: z.string().max(200).nullish().describe("The model to use; `hermes-agent` is the configured one"),
+  messages: messages.describe("The conversation; the last message is the user's"),
+  stream: z.boolean().nullish().describe("Stream the answer as server-sent events"),
+  stream_options: z
+    .looseObject({ include_usage: z.boolean().nullish() })
+    .nullish()
+    .describe("`include_usage`: send the tokens in the last chunk"),
+  n: z.literal(1, "must be 1: the agent gives one answer").nullish().describe("The number of answers: 1"),
   ...sampling,
   max_tokens: tokens,
   max_completion_tokens: tokens,
   reasoning_effort: effort,
-  user: z.string().nullish(),
-  tools: z.array(z.unknown()).nullish().describe("Ignored: the agent has its own"),
+  user: z.string().nullish().describe("The user of the client"),
+  tools: z.array(z.unknown()).nullish().describe("Ignored: the agent has its own tools"),
   tool_choice: z.unknown().optional().describe("Ignored: the agent has its own tools"),
 });
 type CompletionBody = z.output<typeof completionBody>;
@@ -51,14 +54,15 @@ export function completionRoutes(api: Api): Route[] {
 
   return [
     route("POST", "/v1/chat/completions", {
-      summary: "A turn as a chat completion, streamed or whole; X-Hermes-Session-Id goes on with a session",
+      summary: "Create a chat completion, streamed or whole; the header X-Hermes-Session-Id continues a session",
       body: completionBody,
+      example: { model: "hermes-agent", messages: [{ role: "user", content: "Hello" }] },
       starts: true,
       answers: {
         ...STARTS,
-        200: "The answer as OpenAI's, or its chunks as server-sent events",
-        409: "It was stopped, or the idempotency key was used for something else",
-        502: "The model failed",
+        200: "The completion, in OpenAI's format, or its chunks as server-sent events",
+        409: "The turn was stopped, or the idempotency key was used for another request",
+        502: "The model call failed",
       },
       async handle({ body, headers, response, stream }) {
         const turn = await begin(api, headers, {

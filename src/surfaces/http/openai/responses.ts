@@ -54,25 +54,31 @@ const item = z.union(
 const conversationId = sessionId.max(400, "must have at most 400 characters");
 const MOST_METADATA = 16;
 const responseBody = z.looseObject({
-  input: z.union(
-    [z.string().regex(/\S/, "must not be empty"), z.array(item).min(1, "must not be empty").max(10_000)],
-    "must be text, or a list of items",
-  ),
-  instructions: z.string().max(1_000_000).nullish(),
-  model: z.string().max(200).nullish(),
-  stream: z.boolean().nullish(),
-  store: z.boolean().nullish(),
-  background: z.boolean().nullish(),
-  previous_response_id: z.string().min(1).max(100).nullish(),
-  conversation: z.union([conversationId, z.looseObject({ id: conversationId })]).nullish(),
+  input: z
+    .union(
+      [z.string().regex(/\S/, "must not be empty"), z.array(item).min(1, "must not be empty").max(10_000)],
+      "must be text, or a list of items",
+    )
+    .describe("A text, or a list of items"),
+  instructions: z.string().max(1_000_000).nullish().describe("Text for the system prompt of this response"),
+  model: z.string().max(200).nullish().describe("The model to use; `hermes-agent` is the configured one"),
+  stream: z.boolean().nullish().describe("Stream the response as server-sent events"),
+  store: z.boolean().nullish().describe("`false`: the response cannot be read later"),
+  background: z.boolean().nullish().describe("Answer at once and run in the background"),
+  previous_response_id: z.string().min(1).max(100).nullish().describe("The response to continue from"),
+  conversation: z
+    .union([conversationId, z.looseObject({ id: conversationId })])
+    .nullish()
+    .describe("The name of the session to use"),
   ...sampling,
   max_output_tokens: tokens,
-  reasoning: z.looseObject({ effort }).nullish(),
+  reasoning: z.looseObject({ effort }).nullish().describe("`effort`: how much the model reasons"),
   metadata: z
     .record(z.string().max(64), z.string().max(512))
     .refine((given) => Object.keys(given).length <= MOST_METADATA, `must have at most ${MOST_METADATA} pairs`)
-    .nullish(),
-  tools: z.array(z.unknown()).nullish().describe("Ignored: the agent has its own"),
+    .nullish()
+    .describe("Your own data, returned with the response"),
+  tools: z.array(z.unknown()).nullish().describe("Ignored: the agent has its own tools"),
   truncation: z.string().nullish().describe("Ignored: a long conversation is summarised"),
 });
 type ResponseBody = z.output<typeof responseBody>;
@@ -92,13 +98,14 @@ export function responseRoutes(api: Api): Route[] {
 
   return [
     route("POST", "/v1/responses", {
-      summary: "A turn as a response: streamed, whole, or in the background to be read later",
+      summary: "Create a response: streamed, whole or in the background",
       body: responseBody,
+      example: { model: "hermes-agent", input: "Hello" },
       starts: true,
       answers: {
         ...STARTS,
-        200: "The response as OpenAI's, or its events",
-        404: "There is no response to go on from",
+        200: "The response, in OpenAI's format, or its events",
+        404: "No response has the id `previous_response_id`",
       },
       async handle({ body, headers, response, stream }) {
         const turn = await begin(api, headers, { ...requestOf(api, body), same: { ...body, stream: null } });
@@ -124,9 +131,9 @@ export function responseRoutes(api: Api): Route[] {
     }),
 
     route("GET", "/v1/responses/:id", {
-      summary: "Read a response, also while it is being made",
-      query: { stream: "true: its events from the beginning on" },
-      answers: { 200: "The response, or its events", 404: "There is no such response" },
+      summary: "Read a response, also while it is running",
+      query: { stream: "`true`: stream its events from the beginning" },
+      answers: { 200: "The response, or its events", 404: "No response has this id" },
       async handle({ params: { id = "" }, query, stream }) {
         const run = await found(id);
         if (query.get("stream") !== "true") return ok(await read(api, run));
@@ -141,8 +148,12 @@ export function responseRoutes(api: Api): Route[] {
     }),
 
     route("DELETE", "/v1/responses/:id", {
-      summary: "Forget a response that nothing else goes on from in its session",
-      answers: { 200: "It is forgotten", 404: "There is no such response", 409: "It is not alone, or not over" },
+      summary: "Delete a response and its session, if the session has no other response",
+      answers: {
+        200: "Deleted",
+        404: "No response has this id",
+        409: "The session has other responses, or the response is running",
+      },
       async handle({ params: { id = "" } }) {
         const run = await found(id);
         if (!(await isAlone(runtime, run))) {
@@ -159,8 +170,8 @@ export function responseRoutes(api: Api): Route[] {
     }),
 
     route("POST", "/v1/responses/:id/cancel", {
-      summary: "Stop a response; one that is over stays as it is",
-      answers: { 200: "The response, as it ended", 404: "There is no such response" },
+      summary: "Stop a response; one that has ended does not change",
+      answers: { 200: "The response", 404: "No response has this id" },
       async handle({ params: { id = "" }, response }) {
         const run = await found(id);
         if (isOver(run)) return ok(await read(api, run));
@@ -171,13 +182,13 @@ export function responseRoutes(api: Api): Route[] {
     }),
 
     route("GET", "/v1/responses/:id/input_items", {
-      summary: "What a response was asked",
+      summary: "List the input of a response",
       query: {
-        order: "asc or desc (newest first, which is usual)",
-        after: "Go on behind this item",
-        limit: "1 to 100; 20 if not given",
+        order: "`asc` or `desc` (the default: newest first)",
+        after: "Only items after this id",
+        limit: "The number of items, 1 to 100 (20)",
       },
-      answers: { 200: "A list", 404: "There is no such response" },
+      answers: { 200: "The list", 404: "No response has this id" },
       async handle({ params: { id = "" }, query }) {
         const run = await found(id);
         const [first] = await runtime.turn(run.id);
