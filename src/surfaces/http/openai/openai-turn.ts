@@ -19,7 +19,10 @@ export const sampling = {
   top_p: modelOptions.shape.top_p.nullish(),
 };
 export const tokens = modelOptions.shape.max_tokens.nullish();
-export const effort = z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]).nullish();
+export const effort = z
+  .enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"])
+  .nullish()
+  .describe("How much the model reasons");
 /** What our models have, nearest to what OpenAI's have. */
 const EFFORTS = { none: "minimal", xhigh: "high", max: "high" } as const;
 
