@@ -6,7 +6,7 @@ import type { Entry, Grant } from "../core/session.ts";
 import type { Found, SessionPlace, SessionSummary } from "../core/store.ts";
 import { createWire, HermesError, type RequestOptions } from "./wire.ts";
 
-type Options = { url: string; key: string; log?: Log };
+type Options = { url: string; key: string; patient?: boolean; log?: Log };
 type List<T> = { data: T[]; next?: string | null };
 type RemoteRow = {
   id: string;
@@ -22,8 +22,15 @@ type RemoteRow = {
 /** The most that the server gives at once. */
 const MOST = { sessions: 200, entries: 1_000, found: 200 };
 
-export function createRemoteRuntime({ url, key, log = () => {} }: Options): Runtime {
-  const wire = createWire({ url, key });
+/** Nothing was heard from the server. */
+export class ServerLost extends Refusal {
+  constructor(message: string) {
+    super("store_unavailable", message);
+  }
+}
+
+export function createRemoteRuntime({ log = () => {}, ...server }: Options): Runtime {
+  const wire = createWire(server);
   let draining = false;
 
   async function ask<T>(method: string, path: string, more: RequestOptions = {}): Promise<T> {
@@ -54,6 +61,14 @@ export function createRemoteRuntime({ url, key, log = () => {} }: Options): Runt
   }
 
   async function* follow(session: string, cursor: string, signal: AbortSignal): AsyncGenerator<Update> {
+    try {
+      yield* streamOf(session, cursor, signal);
+    } catch (error) {
+      throw hasCode(error, "unreachable") ? refusalOf(error) : error;
+    }
+  }
+
+  async function* streamOf(session: string, cursor: string, signal: AbortSignal): AsyncGenerator<Update> {
     let lost = false;
     let at = cursor;
     for await (const next of wire.stream(`${pathOf(session)}/events`, { after: cursor, signal })) {
@@ -162,7 +177,7 @@ export function createRemoteRuntime({ url, key, log = () => {} }: Options): Runt
         { session_busy: "busy", session_not_found: "unknown" },
       ),
     announcements: { list: notHere("What is to be announced"), update: notHere("What is to be announced") },
-    notes: { get: notHere("A note"), set: notHere("A note"), list: notHere("A note") },
+    notes: { get: notHere("A note"), set: notHere("A note"), swap: notHere("A note"), list: notHere("A note") },
     draining: () => draining,
     load: async () => {
       await look();
@@ -238,13 +253,13 @@ const REFUSALS: Record<string, RefusalCode> = {
   gateway_draining: "draining",
   store_unavailable: "store_unavailable",
   not_owner: "not_owner",
-  unreachable: "store_unavailable",
 };
 
 const hasCode = (error: unknown, code: string) => error instanceof HermesError && error.code === code;
 
 /** The Refusal that the server made it from; anything else stays what it is. */
 function refusalOf(error: unknown): unknown {
+  if (error instanceof HermesError && error.code === "unreachable") return new ServerLost(error.message);
   const code = error instanceof HermesError ? REFUSALS[error.code ?? ""] : undefined;
   if (!code || !(error instanceof HermesError)) return error;
   return new Refusal(code, error.message.replace(/^input: /, ""));

@@ -12,6 +12,8 @@ export type ServerConnection = {
   fetch?: typeof fetch;
   /** Silence after which a stream counts as broken; the server says something every 15 s. */
   silenceMs?: number;
+  /** False: nothing is tried again, and a stream that breaks throws. For who looks for another server then. */
+  patient?: boolean;
 };
 
 /** What the server said no with; `status` 0 and `code` "unreachable" where none was heard. */
@@ -51,7 +53,8 @@ const SILENCE_MS = 60_000;
 const LONGEST_ANSWER = 256_000_000;
 const LONGEST_ERROR = 65_536;
 
-export function createWire({ url, key, fetch: given, silenceMs = SILENCE_MS }: ServerConnection): Wire {
+export function createWire(connection: ServerConnection): Wire {
+  const { url, key, fetch: given, silenceMs = SILENCE_MS, patient = true } = connection;
   const base = url.replace(/\/+$/, "");
   const send = given ?? fetch;
 
@@ -83,7 +86,7 @@ export function createWire({ url, key, fetch: given, silenceMs = SILENCE_MS }: S
         if (!response.ok) throw await errorOf(response);
         return parse(await textOf(failAfter(LONGEST_ANSWER, response)), response.status);
       } catch (error) {
-        if (!again || wait === null || !isUnreachable(error)) throw error;
+        if (!again || !patient || wait === null || !isUnreachable(error)) throw error;
         await clock.sleep(wait);
       }
     }
@@ -113,6 +116,7 @@ export function createWire({ url, key, fetch: given, silenceMs = SILENCE_MS }: S
         broken = error instanceof Error ? error.message : String(error);
       }
       if (signal.aborted) return;
+      if (!patient) throw new HermesError(0, "unreachable", broken);
       yield { broken, whole };
       await clock.sleep(pause(failures, retry), signal);
     }

@@ -64,7 +64,7 @@ async function onStore<T>(use: (store: Store) => Promise<T>): Promise<T | null> 
 
 async function exported(name: string, json: boolean): Promise<{ text: string; usualFile: string }> {
   const { findSession } = await import("../surfaces/terminal/find.ts");
-  const { exportFile } = await import("../surfaces/terminal/export.ts");
+  const { exportFile } = await import("../conversation/export.ts");
   const { entriesOf } = await import("../core/pages.ts");
   const found = await onStore(async ({ catalog, journal }) => {
     const key = await findSession(catalog, name);

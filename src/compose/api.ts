@@ -94,7 +94,8 @@ export async function serve(
   running.defer(() => close(CLOSE_MS));
   observers.add(api.observe);
   // So that another shell finds us.
-  const place = { pid: process.pid, url: api.url, version };
+  const workspace = config.terminal.cwd ?? process.cwd();
+  const place = { pid: process.pid, url: api.url, version, workspace, owner: anyPort ? "terminal" : "gateway" };
   writeFileSync(home.served, JSON.stringify(place), { mode: 0o600 });
   return { ...api, keyFile, close };
 }

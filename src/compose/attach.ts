@@ -2,11 +2,13 @@
 // the turn survives the terminal.
 
 import pkg from "../../package.json" with { type: "json" };
+import { createFailover, successorOf } from "../client/failover.ts";
 import { createRemoteRuntime } from "../client/remote.ts";
 import { ConfigError, messageOf } from "../core/errors.ts";
 import type { ModelNames } from "../core/model-names.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { TERMINAL } from "../core/session-key.ts";
+import { backoff } from "../core/wait.ts";
 import { modelNames } from "../llm/model-list.ts";
 import { clock } from "../platform/clock.ts";
 import { homeOf } from "../platform/home.ts";
@@ -22,29 +24,91 @@ const EXIT_MS = 200;
 /** A terminal serves half a second after it has taken the store; a busy machine takes longer. */
 const SERVED_MS = 3_000;
 const LOOK_MS = 100;
+const LATEST_LOOK_MS = 2_000;
 
 type OpenedRuntime = Pick<Running, "config" | "home" | "endpoints" | "sandbox" | "newest" | "close"> & {
   engine: Runtime;
+  /** Where its tools work. */
+  workspace: string;
   skills(): Promise<string>;
   switched(from: string): void;
   /** The person's own commands, on this machine. */
   shell: Shell;
   models(): Promise<ModelNames>;
+  /** Whose process runs the turns. */
+  owner: "self" | "terminal" | "gateway";
 };
 
-export async function openOrAttach(
-  options: Parameters<typeof openRuntime>[0] & { attach?: boolean; serves?: boolean },
-): Promise<OpenedRuntime> {
-  if (options.attach) return attach(options);
+type AttachOptions = Parameters<typeof openRuntime>[0] & {
+  attach?: boolean;
+  serves?: boolean;
+  /** Another process runs the turns from now on, or this one; or why none does yet. */
+  moved?(line: string): void;
+};
+
+export async function openOrAttach(options: AttachOptions): Promise<OpenedRuntime> {
+  const first = await (options.attach ? attach(options) : openFirst(options, SERVED_MS));
+  return first.owner === "self" ? first : lasting(first, options);
+}
+
+/** The process that owns the home may leave. After a terminal, one of those that were attached to it takes over and the others
+ *  attach to that one; a gateway comes back. */
+function lasting(first: OpenedRuntime, options: AttachOptions): OpenedRuntime {
+  const leaving = new AbortController();
+  let current = first;
+  let next: Promise<unknown> = Promise.resolve();
+  const engine = createFailover(first.engine, () => {
+    const found = successor(options, leaving.signal, current.owner === "terminal" && !options.attach).then((opened) => {
+      current = opened;
+      if (opened.owner === "terminal") options.moved?.(opened.sandbox);
+      if (opened.owner !== "self") return opened.engine;
+      options.moved?.(`The other terminal has left. This one takes over.\n${opened.sandbox}`);
+      return successorOf(opened.engine);
+    });
+    next = found.catch(() => {});
+    return found;
+  });
+  return {
+    ...first,
+    engine,
+    skills: () => current.skills(),
+    switched: (from) => current.switched(from),
+    async close(drainMs) {
+      leaving.abort();
+      await next;
+      return current.close(drainMs);
+    },
+  };
+}
+
+async function successor(options: AttachOptions, signal: AbortSignal, mayTakeOver: boolean): Promise<OpenedRuntime> {
+  let said = "";
+  for (let attempt = 0; ; attempt++) {
+    await clock.sleep(backoff(attempt, { first: LOOK_MS, most: LATEST_LOOK_MS }), signal);
+    signal.throwIfAborted();
+    try {
+      if (mayTakeOver) return await openFirst(options, LOOK_MS);
+      if (await gatewayOf(options.env)) return await attach(options);
+    } catch (error) {
+      if (error instanceof StoreInUse || messageOf(error) === said) continue; // its owner is still leaving, or does not serve yet
+      said = messageOf(error);
+      options.moved?.(said);
+    }
+  }
+}
+
+async function openFirst(options: AttachOptions, servedMs: number): Promise<OpenedRuntime> {
   try {
     const running = await openRuntime(options);
     const skills = () => skillLines(running.skills);
     const switched = (session: string) => running.memory.sessionEnded({ session });
     const shell = shellOf(running, options.env);
+    const workspace = workspaceOf(running);
     const models = () => modelNames(running.endpoints);
-    return { ...(options.serves ? served(running) : running), skills, switched, shell, models };
+    const opened = { skills, switched, shell, models, workspace, owner: "self" } as const;
+    return { ...(options.serves ? served(running) : running), ...opened };
   } catch (error) {
-    if (!(error instanceof StoreInUse) || !(await gatewaySoon(options.env))) throw error;
+    if (!(error instanceof StoreInUse) || !(await gatewaySoon(options.env, servedMs))) throw error;
     return attach(options);
   }
 }
@@ -69,8 +133,8 @@ function served(running: Running): Running {
 }
 
 /** Of two terminals that start together, the second waits until the first one serves. */
-async function gatewaySoon(env: NodeJS.ProcessEnv): Promise<boolean> {
-  for (let waited = 0; waited < SERVED_MS; waited += LOOK_MS) {
+async function gatewaySoon(env: NodeJS.ProcessEnv, ms: number): Promise<boolean> {
+  for (let waited = 0; waited < ms; waited += LOOK_MS) {
     if (await gatewayOf(env)) return true;
     await clock.sleep(LOOK_MS);
   }
@@ -88,12 +152,16 @@ async function attach({ env, flags = [] }: Parameters<typeof openRuntime>[0]): P
   const gateway = await gatewayOf(env);
   if (!gateway) throw new ConfigError("No gateway serves this HERMES_HOME. Start one with: hermes gateway");
   const settings = settingsFor(env, flags);
-  const engine = createRemoteRuntime({ url: gateway.url, key: gateway.key });
+  const { url, key } = gateway;
+  const engine = createRemoteRuntime({ url, key, patient: false });
+  const owner = gateway.isTerminal ? "terminal" : "gateway";
   return {
     ...settings,
     engine,
+    owner,
+    workspace: gateway.workspace ?? workspaceOf(settings),
     models: () => modelNames(settings.endpoints),
-    sandbox: `Attached to the gateway at ${gateway.url}: turns continue when you leave.`,
+    sandbox: `Attached to the ${owner} at ${url}: turns continue when you leave.`,
     newest: async () => (await engine.sessions({ prefix: TERMINAL, top: true, limit: 1 }))[0]?.session ?? null,
     switched: () => {}, // the gateway's memories are its own business
     shell: shellOf(settings, env),
@@ -102,5 +170,7 @@ async function attach({ env, flags = [] }: Parameters<typeof openRuntime>[0]): P
   };
 }
 
+const workspaceOf = ({ config }: Pick<Running, "config">): string => config.terminal.cwd ?? process.cwd();
+
 const shellOf = ({ config }: Pick<Running, "config">, env: NodeJS.ProcessEnv): Shell =>
-  createShell({ cwd: config.terminal.cwd ?? process.cwd(), env, home: homeOf(env).dir });
+  createShell({ cwd: workspaceOf({ config }), env, home: homeOf(env).dir });

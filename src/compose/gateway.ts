@@ -156,7 +156,12 @@ export async function withStore<T>(env: NodeJS.ProcessEnv, use: (store: Store) =
 
 const ANSWER_MS = 5_000;
 const LONGEST_ANSWER = 32_000_000;
-const placeOfGateway = z.object({ pid: z.number(), url: z.string() });
+const placeOfGateway = z.object({
+  pid: z.number(),
+  url: z.string(),
+  workspace: z.string().optional(),
+  owner: z.enum(["gateway", "terminal"]).default("gateway"),
+});
 
 /** The API of the gateway that owns this home; null: there is none that answers. */
 export async function gatewayOf(env: NodeJS.ProcessEnv) {
@@ -165,10 +170,10 @@ export async function gatewayOf(env: NodeJS.ProcessEnv) {
   const owner = ownerPid(home.database);
   if (owner === null) return null;
   try {
-    const { pid, url } = placeOfGateway.parse(JSON.parse(readFileSync(home.served, "utf8")));
+    const { pid, url, workspace, owner: kind } = placeOfGateway.parse(JSON.parse(readFileSync(home.served, "utf8")));
     if (pid !== owner) return null; // left by a process that was killed
     const key = config.gateway.api_server.key ?? readFileSync(home.apiKey, "utf8").trim();
-    return { url, key, ask };
+    return { url, key, workspace, isTerminal: kind === "terminal", ask };
 
     /** Null: there is no such thing. */
     async function ask(method: string, path: string, body?: unknown): Promise<unknown> {

@@ -64,6 +64,8 @@ export const schema = section({
   }),
   display: section({
     busy_input_mode: oneOf(...MODES).default("interrupt"),
+    /** What becomes of the messages that wait when the person stops the turn at a terminal. */
+    queued_after_stop: oneOf("run", "edit").default("run"),
     compact: yesNo().default(false),
     show_reasoning: yesNo().default(false),
     tool_progress: oneOf("off", "new", "all", "verbose").default("all"),

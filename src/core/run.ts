@@ -106,3 +106,13 @@ export function takeEntry(run: Run, entry: Entry): void {
       entry.kind satisfies RecoveryKind | "forked" | "moved" | "joined" | "revoked" | "started";
   }
 }
+
+const STOPPED = "Cancelled: the turn was stopped while this ran.";
+const STOPPED_PRINTED = `${STOPPED} The end of what it had printed:\n`;
+
+/** The result of a call that was stopped, for the model. */
+export const stoppedText = (printed = ""): string => (printed ? STOPPED_PRINTED + printed : STOPPED);
+
+/** What a call that was stopped had printed; empty where the result is another one. */
+export const printedBefore = (result: string): string =>
+  result.startsWith(STOPPED_PRINTED) ? result.slice(STOPPED_PRINTED.length) : "";

@@ -150,9 +150,12 @@ export type Session = {
   grants: readonly string[];
 };
 
+/** By call. */
+export type Printed = Readonly<Record<string, string>>;
 export type Event =
-  | { type: "arrived"; input: Input; said: string }
-  | { type: "stopped"; turn: string; said: string }
+  /** `said` and `printed`: what the model has said and what its calls have printed, where this cuts them off. */
+  | { type: "arrived"; input: Input; said: string; printed?: Printed }
+  | { type: "stopped"; turn: string; said: string; printed?: Printed }
   | { type: "withdrawn"; input: string }
   | { type: "moved"; input: string; to: number }
   | { type: "decided"; call: string; allow: boolean; text: string; by: string; scope: Scope }

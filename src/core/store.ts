@@ -125,6 +125,8 @@ export interface Notes {
   get(key: string): Promise<unknown>;
   /** Durable when it returns. Undefined: forgotten. */
   set(key: string, value: unknown): Promise<void>;
+  /** As `set`, if the value is still `from` (undefined: if there is none). False: it is not, and nothing is written. */
+  swap(key: string, from: unknown, to: unknown): Promise<boolean>;
   /** Those whose key begins like this, in order of their keys. */
   list(prefix: string): Promise<Note[]>;
 }

@@ -12,6 +12,7 @@
 // T9  An attempt at recovery is counted in the commit before it is made.                                 (I19)
 // T10 Where nobody can be asked, a question is decided in the commit that asks it: it never waits.       (I16)
 
+import { stoppedText } from "./run.ts";
 import type {
   Applied,
   Ask,
@@ -116,11 +117,11 @@ function reduce(s: Session, e: Event, cx: TransitionContext): Session {
       const input = { id, mode, reply, seq, ...givenTo(e.input) };
       const waiting = enqueue({ ...s, parked: false }, input);
       return applied === "interrupt" && turn && phase && busy(phase)
-        ? stop(waiting, turn, "interrupted", e.input.id, e.said, cx)
+        ? stop(waiting, turn, "interrupted", e.input.id, e, cx)
         : begin(waiting, cx);
     }
     case "stopped":
-      if (turn?.id === e.turn && phase && busy(phase)) return stop(s, turn, "cancelled", "", e.said, cx);
+      if (turn?.id === e.turn && phase && busy(phase)) return stop(s, turn, "cancelled", "", e, cx);
       return withdraw(s, e.turn, cx); // a stop before the start (I8); an answer that exists is delivered
     case "withdrawn":
       return withdraw(s, e.input, cx);
@@ -362,8 +363,17 @@ function act(s: Session, turn: Turn, before: Call[], cx: TransitionContext): Ses
 }
 
 /** Gives every call that has none its one result (T6). */
-function finishCalls(turn: string, calls: Call[], outcome: CallOutcome, text: string, cx: TransitionContext) {
-  for (const call of calls) if (call.status !== "done") cx.note(turn, { kind: "acted", call: call.id, outcome, text });
+function finishCalls(
+  turn: string,
+  calls: Call[],
+  outcome: CallOutcome,
+  text: string | ((call: Call) => string),
+  cx: TransitionContext,
+) {
+  for (const call of calls) {
+    if (call.status === "done") continue;
+    cx.note(turn, { kind: "acted", call: call.id, outcome, text: typeof text === "string" ? text : text(call) });
+  }
 }
 
 /** A crash caught the running ones in the act; the others never began. */
@@ -382,11 +392,14 @@ function think(s: Session, turn: Turn, cx: TransitionContext): Session {
   return { ...s, step: s.step + 1, inbox, turn: { ...turn, phase: { at: "thinking" } } };
 }
 
+type CutOff = Pick<Extract<Event, { type: "stopped" }>, "said" | "printed">;
+
 /** Nothing is wanted any more; the turn ends when what was in flight is dead (T3), at once if nothing was. */
-function stop(s: Session, turn: Turn, outcome: Outcome, by: string, said: string, cx: TransitionContext): Session {
+function stop(s: Session, turn: Turn, outcome: Outcome, by: string, live: CutOff, cx: TransitionContext): Session {
+  const { said, printed = {} } = live;
   if (said) cx.note(turn.id, { kind: "cut", text: said });
   if (turn.phase.at === "acting")
-    finishCalls(turn.id, turn.phase.calls, "cancelled", "Cancelled: the turn was stopped while this ran.", cx);
+    finishCalls(turn.id, turn.phase.calls, "cancelled", ({ id }) => stoppedText(printed[id]), cx);
   cx.note(turn.id, { kind: "stopping", outcome, by });
   const alive = turnWork(s, turn, cx.rules).map((effect) => effect.key);
   if (!alive.length) return end(s, turn, outcome, cx);

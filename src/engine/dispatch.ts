@@ -8,14 +8,14 @@
 //     refused by name, and nothing of it stays.                                                      (I1, I23)
 import { messageOf, Refusal, StoreFault } from "../core/errors.ts";
 import type { Ambient, EffectContext, Perform } from "../core/ports.ts";
-import { type Effect, type Entry, type Event, fresh, type Rules, type Session } from "../core/session.ts";
+import { type Effect, type Entry, type Event, fresh, type Printed, type Rules, type Session } from "../core/session.ts";
 import type { Commit, CommitVerdict, Store } from "../core/store.ts";
 import { emptyTranscript, extend, type Transcript } from "../core/transcript.ts";
 import { hasWork, transition, unsaved, work } from "../core/turn.ts";
 import { createGate } from "./gate.ts";
 import { givenUp } from "./give-up.ts";
 import { createInflight } from "./inflight.ts";
-import { addReasoning, addText, dropPrinted, hold, notice, release, showPrinted, wake } from "./live.ts";
+import { addReasoning, addText, dropPrinted, hold, notice, printedIn, release, showPrinted, wake } from "./live.ts";
 import { wholeOf } from "./live-text.ts";
 import { createSlots, type Slot } from "./slots.ts";
 
@@ -48,9 +48,9 @@ export type World = Ambient & {
 
 type StoredRow = NonNullable<Slot["row"]>;
 
-/** Makes the event when the session's line has come to it; may throw a Refusal. `said`: the live text by then.
- *  Null: only look. */
-export type Make = (state: Session, said: string) => Event | null;
+/** Makes the event when the session's line has come to it; may throw a Refusal. `said` and `printed`: the live
+ *  text by then. Null: only look. */
+export type Make = (state: Session, said: string, printed: Printed) => Event | null;
 export type ChangeOptions = {
   /** The store is in trouble: wait for it, instead of refusing. */
   insist: boolean;
@@ -153,7 +153,8 @@ export function createDispatch(world: World) {
       try {
         const row = slot.row ?? (await load(slot));
         const orphan = isOrphan(row) && !options.look;
-        const event = orphan ? takenUp(row) : make(row.state, slot.view.live ? wholeOf(slot.view.live.text) : "");
+        const said = slot.view.live ? wholeOf(slot.view.live.text) : "";
+        const event = orphan ? takenUp(row) : make(row.state, said, printedIn(slot));
         if (!event) return [];
         const [state, facts] = transition(row.state, event, { ...rules, leaving });
         if (state === row.state) return [];

@@ -69,7 +69,7 @@ export function createEngine(given: World): Engine {
     const text = request.text.toWellFormed(); // a provider refuses half a character, and would refuse it for ever
     const all = [session, text, request.mode, reply, into, images, model, task, instructions, past, options];
     const digest = hash(request.same === undefined ? all : [request.same]);
-    const make: Make = (state, said) => {
+    const make: Make = (state, said, printed) => {
       if (draining && !state.turn && !request.parent)
         throw new Refusal("draining", "Restarting: no new work is accepted right now.");
       // A parked session takes one more: somebody must be able to wake it.
@@ -92,7 +92,7 @@ export function createEngine(given: World): Engine {
         ...(past && { history: past }),
         ...(options && { options }),
       };
-      return { type: "arrived", input: { id, text, mode, reply, ...given }, said };
+      return { type: "arrived", input: { id, text, mode, reply, ...given }, said, printed };
     };
     let refusal: Refusal | null = null;
     try {
@@ -129,9 +129,9 @@ export function createEngine(given: World): Engine {
 
   async function stop({ session, turn, scope = "turn" }: Parameters<Runtime["stop"]>[0]): Promise<Stopped> {
     let now: Session["turn"] = null;
-    const make: Make = (state, said) => {
+    const make: Make = (state, said, printed) => {
       now = state.turn;
-      return { type: "stopped", turn, said };
+      return { type: "stopped", turn, said, printed };
     };
     const entries = await changed(session, make, turn);
     if (entries.some((entry) => entry.kind === "withdrawn")) return "withdrawn";

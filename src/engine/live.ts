@@ -1,6 +1,6 @@
 // The words of the model call in flight. They are a view: the entry that ends the call holds all of them (E3).
 
-import type { Entry } from "../core/session.ts";
+import type { Entry, Printed } from "../core/session.ts";
 import { add, type LiveText, silence } from "./live-text.ts";
 import type { Slot } from "./slots.ts";
 
@@ -45,6 +45,9 @@ export function showPrinted({ view }: Pick<Slot, "view">, call: string, text: st
   view.prints.calls.set(call, { text, at: view.prints.count });
   wake({ view });
 }
+
+export const printedIn = ({ view }: Pick<Slot, "view">): Printed =>
+  Object.fromEntries(Array.from(view.prints.calls, ([call, { text }]) => [call, text]));
 
 /** The result of a call replaces what was shown of it. */
 export function dropPrinted({ view }: Pick<Slot, "view">, entries: readonly Entry[]): void {

@@ -3,6 +3,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import * as z from "zod";
 import type { Job, JobRefused, Jobs } from "../core/jobs.ts";
+import { changeNote } from "../core/notes.ts";
 import type { Ambient } from "../core/ports.ts";
 import { jobSession } from "../core/session-key.ts";
 import type { Notes } from "../core/store.ts";
@@ -22,11 +23,12 @@ export type KeptJobs = Jobs & {
   get(id: string): Promise<Job | null>;
   /** Also those that are over. */
   all(): Promise<Job[]>;
-  put(job: Job): Promise<void>;
+  /** Makes a live job anew from what it is by then; `make` may be called again if another process changes it meanwhile. */
+  update(id: string, make: (job: Job) => Job | JobRefused): Promise<Job | JobRefused>;
   /** From here on, whoever delivers finds to which chat its answers go. */
   route(job: Job): Promise<void>;
   forget(id: string): Promise<void>;
-  /** One after the other: a job is read, changed and written by nobody else meanwhile. */
+  /** One after the other within this process. */
   inLine<T>(work: () => Promise<T>): Promise<T>;
 };
 
@@ -52,21 +54,22 @@ export function openJobs(options: JobsOptions): KeptJobs {
 
   const get = async (id: string) => read(await notes.get(nameOf(id)));
   const all = async () => (await notes.list(nameOf(""))).flatMap(({ value }) => read(value) ?? []);
-  const put = (job: Job) => notes.set(nameOf(job.id), job);
 
-  const change = (id: string, make: (job: Job) => Job | JobRefused) =>
-    inLine(async () => {
-      const job = await get(id);
-      if (!job || !isLive(job)) return unknown(id);
-      const made = make(job);
-      if (!("refused" in made)) await put(made);
-      return made;
+  const update: KeptJobs["update"] = async (id, make) => {
+    let made: Job | JobRefused = unknown(id);
+    await changeNote(notes, nameOf(id), (note) => {
+      const job = read(note);
+      made = job && isLive(job) ? make(job) : unknown(id);
+      return "refused" in made ? note : made;
     });
+    return made;
+  };
+  const change: KeptJobs["update"] = (id, make) => inLine(() => update(id, make));
 
   return {
     get,
     all,
-    put,
+    update,
     inLine,
     delivers,
     async route({ id, route }) {
@@ -86,8 +89,8 @@ export function openJobs(options: JobsOptions): KeptJobs {
         if ("refused" in job) return job;
         if (jobs.filter(isLive).length >= MOST_JOBS)
           return refused("full", `There are ${MOST_JOBS} jobs already; remove one first.`);
-        await put(job);
-        return job;
+        const first = await notes.swap(nameOf(id), undefined, job);
+        return first ? job : ((await get(id)) ?? job);
       }),
     list: async () => (await all()).filter(isLive).toSorted((a, b) => order(a) - order(b)),
     remove: (id) => change(id, (job) => ({ ...job, enabled: false, nextAt: null })),

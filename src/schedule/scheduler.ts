@@ -89,12 +89,12 @@ export function createScheduler(options: Options): Scheduler {
     const next = nextSlot(job.when, now);
     if (job.nextAt > now) {
       // Sooner than was noted: the clock has been set back. What has run already is known by its key.
-      if (next !== null && next < job.nextAt) await jobs.put({ ...job, nextAt: next });
+      if (next !== null && next < job.nextAt) await jobs.update(job.id, (now) => ({ ...now, nextAt: next }));
       return next;
     }
     const slot = latestSlot(job.when, now);
     const ran = slot !== null && slot >= job.nextAt && (await runs(job, slot, now));
-    await jobs.put({ ...job, nextAt: next, ...(ran && { lastSlot: slot }) });
+    await jobs.update(job.id, (now) => ({ ...now, nextAt: next, ...(ran && { lastSlot: slot }) }));
     if (next === null) await tidy(job.id);
     return next;
   }

@@ -22,6 +22,20 @@ export function notesContract(place: Place<"notes">) {
         await notes().set("a/1", undefined);
         expect([await notes().get("a/1"), await notes().get("b")]).toEqual([undefined, true]);
       });
+
+      test("is swapped only from what it is, and of many who swap from the same value one does", async () => {
+        expect(await notes().swap("n", 1, 2)).toBe(false);
+        expect(await notes().swap("n", undefined, { b: [1, null], a: "\u0000 \ud800" })).toBe(true);
+        expect(await notes().swap("n", undefined, 2)).toBe(false);
+        await reopen();
+        const from = await notes().get("n");
+        const all = await Promise.all([1, 2, 3, 4, 5].map((to) => notes().swap("n", from, to)));
+        expect(all.filter(Boolean)).toHaveLength(1);
+        expect(await notes().get("n")).toBe(all.indexOf(true) + 1);
+        expect(await notes().swap("n", all.indexOf(true) + 1, undefined)).toBe(true);
+        expect(await notes().get("n")).toBeUndefined();
+        expect(await notes().swap("n", undefined, "again")).toBe(true);
+      });
     });
   });
 }

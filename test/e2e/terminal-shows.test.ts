@@ -85,8 +85,8 @@ describe("what the agent does is shown", () => {
     expect(screen.lines().filter((line) => line === "  200")).toEqual([]);
   });
 
-  it("what a stopped command had printed", async () => {
-    llm.script([{ calls: [runs("echo 'half of it'; sleep 300")] }]);
+  it("what a stopped command had printed, to the person, to the model, and when it is opened again", async () => {
+    llm.script([{ calls: [runs("echo 'half of it'; sleep 300")] }, { text: "I have seen it." }]);
     const screen = await chat();
     send(screen, "work");
     await screen.shows(/^ {2}half of it$/m);
@@ -94,6 +94,14 @@ describe("what the agent does is shown", () => {
     await screen.shows("■ stopped");
     await screen.until(() => !isWorking(screen), "the end of the turn");
     expect(screen.text()).toMatch(/^■ terminal echo .* s\n {2}half of it$/m);
+    await turn(screen, "and?", "I have seen it.");
+    expect(JSON.stringify(llm.requests.at(-1))).toContain(
+      "while this ran. The end of what it had printed:\\nhalf of it",
+    );
+    screen.key("ctrl+d");
+    await screen.exit;
+    const again = await chat({}, ["-c"]);
+    await again.shows(/^■ terminal echo .* s\n {2}half of it$/m);
   });
 
   it("in plain lines too", async () => {

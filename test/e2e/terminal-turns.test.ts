@@ -11,7 +11,7 @@ import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { eventually, holds, rests, toolsOf, typed } from "../fakes/chat-screen.ts";
 import { program } from "../fakes/hermes.ts";
 import { type LlmRequest } from "../fakes/llm/server.ts";
-import { llm, openTerminal, place, useProgram } from "../fakes/program.ts";
+import { configure, llm, openTerminal, place, useProgram } from "../fakes/program.ts";
 import { type Screen } from "../fakes/pty.ts";
 
 useProgram();
@@ -197,6 +197,24 @@ describe("while a turn runs", () => {
     hold.resolve();
     await screen.shows("Second.");
     expect(said()).toEqual(["one", "three"]);
+  });
+
+  it("after Esc all return to the editor, before what is being typed, if that is configured", async () => {
+    configure("display: {busy_input_mode: queue, queued_after_stop: edit}");
+    llm.script([{ text: "First", hold: new Promise(() => {}) }, { text: "Second." }]);
+    const screen = await chat();
+    screen.type("one\r");
+    await screen.shows("First");
+    screen.type("two\rthree\r");
+    await screen.shows("2. [queue] three");
+    await screen.shows("after Esc they return to the editor");
+    screen.type("and more");
+    screen.key("esc");
+    await screen.shows("■ stopped");
+    await holds(screen, "two\nthree\nand more");
+    screen.key("enter");
+    await screen.shows("Second.");
+    expect(JSON.stringify(llm.requests.at(-1))).toContain("two\\nthree\\nand more");
   });
 
   it("what is taken back while a message is on its way comes after it", async () => {

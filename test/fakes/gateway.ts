@@ -174,6 +174,12 @@ function fragile(store: Store, tick: () => void): Store {
         await notes.set(key, value);
         tick();
       },
+      async swap(key, from, to) {
+        tick();
+        const swapped = await notes.swap(key, from, to);
+        tick();
+        return swapped;
+      },
     },
   };
 }

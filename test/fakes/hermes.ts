@@ -38,8 +38,8 @@ export type Place = {
   clear(): void;
 };
 
-/** A temporary directory with a home in it; nothing of the caller's environment but PATH. */
-export function makePlace(env: NodeJS.ProcessEnv = {}): Place {
+/** A temporary directory with a home in it; nothing of the caller's environment but PATH. `launcher`: another installation's. */
+export function makePlace(env: NodeJS.ProcessEnv = {}, launcher = program): Place {
   const dir = realpathSync(mkdtempSync(join(tmpdir(), "hermes-")));
   const home = join(dir, "home");
   const running = new Set<Running>();
@@ -66,11 +66,11 @@ export function makePlace(env: NodeJS.ProcessEnv = {}): Place {
     home,
     env: whole,
     adopt,
-    start: (args, more = {}) => launch(program, args, more),
+    start: (args, more = {}) => launch(launcher, args, more),
     startWithFullDisk: (args, kib) =>
-      launch("/bin/sh", ["-c", `ulimit -f ${kib * 2}; exec "$0" "$@"`, program, ...args], {}), // in blocks of 512 bytes
+      launch("/bin/sh", ["-c", `ulimit -f ${kib * 2}; exec "$0" "$@"`, launcher, ...args], {}), // in blocks of 512 bytes
     startOnTerminal(args) {
-      const command = `stty cols 120 rows 50; exec '${program}' ${args.join(" ")}`;
+      const command = `stty cols 120 rows 50; exec '${launcher}' ${args.join(" ")}`;
       return launch("script", ["-qefc", command, "/dev/null"], { TERM: "xterm", SHELL: "/bin/sh" });
     },
     clear() {

@@ -88,6 +88,7 @@ export function throughIo(
     notes: {
       get: (key) => io("note", () => notes.get(key)),
       set: (key, value) => io("write", () => notes.set(key, value)),
+      swap: (key, from, to) => io("write", () => notes.swap(key, from, to)),
       list: (prefix) => io("notes", () => notes.list(prefix)),
     },
     announcements: {

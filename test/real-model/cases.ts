@@ -5,6 +5,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import OpenAI from "openai";
 import { type Client, createClient, type RunEvent } from "../../src/client/client.ts";
+import { startFakeTelegram } from "../fakes/chat/telegram.ts";
 import { makePlace, type Place } from "../fakes/hermes.ts";
 import { MODEL, type Server, WINDOW } from "./servers.ts";
 
@@ -79,6 +80,30 @@ export function casesOf(endpoint: Endpoint): Case[] {
       const messages = [{ role: "user" as const, content: GREETING }];
       const stream = openai.chat.completions.stream({ model: "hermes-agent", messages, max_tokens: 40 });
       must((await stream.finalContent())?.trim() !== "", "there is no answer");
+    }),
+    named("a chat: a message interrupts the answer, /stop stops the next one, and the chat goes on", async (place) => {
+      const anna = { id: 999, name: "Anna" };
+      await using telegram = await startFakeTelegram();
+      const { token, apiRoot } = telegram;
+      const env = { TELEGRAM_BOT_TOKEN: token, TELEGRAM_API_ROOT: apiRoot, TELEGRAM_ALLOWED_USERS: String(anna.id) };
+      await startGateway(place, env);
+      const typing = () => telegram.calls.filter(({ method }) => method === "sendChatAction").length;
+      const shows = (text: RegExp) => telegram.until(() => telegram.sent(anna.id).some((one) => text.test(one.text)));
+      telegram.say({ from: anna, text: STORY });
+      await telegram.until(() => typing() > 0);
+      telegram.say({ from: anna, text: `No, about a fox. ${STORY}` });
+      await shows(/Interrupting/);
+      telegram.say({ from: anna, text: "/stop" });
+      await shows(/Stopp/);
+      const before = telegram.sent(anna.id).length;
+      telegram.say({ from: anna, text: GREETING });
+      await telegram.until(() =>
+        telegram
+          .sent(anna.id)
+          .slice(before)
+          .some((one) => one.text.trim() !== ""),
+      );
+      must(telegram.violations.length === 0, JSON.stringify(telegram.violations));
     }),
   ];
 }
@@ -155,8 +180,11 @@ async function inPlace(
   }
 }
 
-async function startGateway(place: Place): Promise<{ client: Client; url: string; key: string }> {
-  const hermes = place.start(["gateway", "--port", "0"]);
+async function startGateway(
+  place: Place,
+  env: NodeJS.ProcessEnv = {},
+): Promise<{ client: Client; url: string; key: string }> {
+  const hermes = place.start(["gateway", "--port", "0"], env);
   await hermes.prints(/^hermes gateway ready on http:\S+\n/m);
   const url = /ready on (http:\S+)\n/.exec(hermes.stdout())?.[1] ?? "";
   const key = readFileSync(join(place.home, "api_key"), "utf8").trim();

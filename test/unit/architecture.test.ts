@@ -197,14 +197,21 @@ describe("the rules can fail", () => {
 
 describe("what is installed", () => {
   it("has exact versions only", () => {
-    const loose = Object.entries({ ...pkg.dependencies, ...pkg.devDependencies }).filter(
+    const loose = Object.entries({ ...pkg.dependencies, ...pkg.optionalDependencies, ...pkg.devDependencies }).filter(
       ([, version]) => !/^\d+\.\d+\.\d+$/.test(version),
     );
     expect(loose).toEqual([]);
   });
 
-  it("may run an install script for the pinned runtime only", () => {
-    expect(pkg.allowScripts).toEqual({ node: true });
+  it("brings only what cannot be bundled: all else is in devDependencies, and in dist/", () => {
+    expect(Object.keys(pkg.dependencies)).toEqual(["@vscode/ripgrep"]);
+    expect(Object.keys(pkg.optionalDependencies).filter((name) => !name.startsWith("node-"))).toEqual([]);
+  });
+
+  it("runs no script while somebody installs the package: npm would ask about it", () => {
+    expect(Object.keys(pkg.scripts).filter((name) => /^(?:pre|post)?install$|^prepare$/.test(name))).toEqual([]);
+    const lock = readFileSync(join(root, "package-lock.json"), "utf8");
+    expect(lock).not.toContain("hasInstallScript");
   });
 });
 

@@ -1,9 +1,9 @@
 // A conversation as a file, from entries as the engine writes them.
 
 import { describe, expect, it } from "vitest";
+import { exportJson, exportMarkdown } from "../../src/conversation/export.ts";
 import { entriesOf } from "../../src/core/pages.ts";
 import type { Entry, Fact, Input } from "../../src/core/session.ts";
-import { exportJson, exportMarkdown } from "../../src/surfaces/terminal/export.ts";
 import { bootEngine, scriptedModel, scriptedTool } from "../fakes/scripted.ts";
 
 const START = Date.UTC(2026, 0, 2, 9, 30);

@@ -28,6 +28,10 @@ function illness(op: Op, prefix: string) {
         check("set", key);
         await notes.set(key, value);
       },
+      swap: async (key, from, to) => {
+        check("set", key);
+        return notes.swap(key, from, to);
+      },
       list: async (key) => {
         check("list", key);
         return notes.list(key);

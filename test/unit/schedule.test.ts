@@ -770,7 +770,11 @@ describe("each slot that is due is exactly one turn", () => {
       return {
         ...store,
         journal: { ...store.journal, commit: (change) => write(() => store.journal.commit(change)) },
-        notes: { ...store.notes, set: (key, value) => write(() => store.notes.set(key, value)) },
+        notes: {
+          ...store.notes,
+          set: (key, value) => write(() => store.notes.set(key, value)),
+          swap: (key, from, to) => write(() => store.notes.swap(key, from, to)),
+        },
       };
     };
 

@@ -1,7 +1,8 @@
 // What a tool call is shown as, from its journaled arguments and result.
 import { describe, expect, it } from "vitest";
-import { bodyOf, excerptOf, headOf } from "../../src/surfaces/terminal/calls.ts";
-import type { Acted } from "../../src/surfaces/terminal/updates.ts";
+import { bodyOf, excerptOf, headOf } from "../../src/conversation/calls.ts";
+import type { Acted } from "../../src/conversation/updates.ts";
+import { stoppedText } from "../../src/core/run.ts";
 
 const acted = (tool: string, args: unknown, text: string, more: Partial<Acted> = {}): Acted => ({
   id: "call",
@@ -103,7 +104,7 @@ describe("a tool call is shown", () => {
   });
 
   it("as a command that was stopped: what it had printed", () => {
-    const call = acted("terminal", { command: "x" }, "Stopped.", { outcome: "cancelled", printed: "1\n2\n" });
+    const call = acted("terminal", { command: "x" }, stoppedText("1\n2\n"), { outcome: "cancelled" });
     expect(bodyOf(call)).toEqual({ kind: "output", lines: ["1", "2"] });
   });
 

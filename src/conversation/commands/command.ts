@@ -12,7 +12,7 @@ export type ListedSession = { session: string; name: string; title: string; upda
 
 /** What every surface gives a command to work with. */
 export type CommandContext = {
-  surface: "terminal" | "chat" | "web";
+  surface: "terminal" | "chat" | "web" | "editor";
   runtime: Runtime;
   session: string;
   /** Who typed the command, as the journal names them. */
@@ -94,6 +94,8 @@ type CommandRow<Context> = {
   complete?: readonly string[];
   /** It changes what a running turn stands on, so it waits for the turn's end: everywhere, or in chats. */
   idle?: true | "chat";
+  /** It leads to another session. An editor has its own way to do that. */
+  moves?: true;
   /** Only for admins; at a terminal everybody is one. */
   admin?: true;
   /** In chats: it must not be done twice. After a crash in its middle somebody must look, or (`done`) the crash was all it wanted. */

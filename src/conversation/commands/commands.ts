@@ -18,6 +18,10 @@ export const CHAT_COMMANDS: readonly CommandOn<ChatContext>[] = COMMANDS.filter(
   (command) => command.on === "everywhere" || command.on === "chat",
 );
 
+export const EDITOR_COMMANDS: readonly CommandOn<CommandContext>[] = COMMANDS.filter(
+  (command) => command.on === "everywhere" && !command.moves,
+);
+
 export type Typed = { name: string; rest: string };
 
 /** Null: the text is a message. */

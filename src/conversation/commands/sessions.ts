@@ -11,6 +11,7 @@ export const sessionCommands: readonly Command[] = [
     name: "new",
     on: "everywhere",
     description: "begin a new conversation",
+    moves: true,
     once: "look",
     async run({ newSession, left }) {
       await left();
@@ -35,6 +36,7 @@ export const sessionCommands: readonly Command[] = [
     on: "everywhere",
     argument: "[name]",
     description: "go on with another conversation",
+    moves: true,
     idle: "chat",
     async run({ runtime, session, sessions, findSession, choose, left, now }, rest) {
       const rows = choose && !rest ? await sessions() : null;
@@ -62,6 +64,7 @@ export const sessionCommands: readonly Command[] = [
     name: "retry",
     on: "everywhere",
     description: "take your last message back and send it again",
+    moves: true,
     idle: true,
     once: "look",
     async run({ runtime, session, newSession }) {
@@ -77,6 +80,7 @@ export const sessionCommands: readonly Command[] = [
     on: "everywhere",
     argument: "[files]",
     description: "go back to before your last message, with the files; files: take that back for the files",
+    moves: true,
     complete: ["files"],
     idle: true,
     once: "look",

@@ -5,6 +5,8 @@ import { undamaged } from "./json.ts";
 import { behind } from "./keys.ts";
 import type { Thread } from "./thread.ts";
 
+const jsonOf = (value: unknown) => (value === undefined ? null : JSON.stringify(value));
+
 /** `value` is JSON. */
 type NoteRow = { key: string; value: string; at: number };
 
@@ -17,18 +19,25 @@ export function noteTable(db: DatabaseSync) {
     ),
     delete: db.prepare("DELETE FROM note WHERE key = ?"),
   };
+  function note(key: string): string | null {
+    const row = sql.get.get(key);
+    return row ? String(row["value"]) : null;
+  }
+  function setNote(key: string, value: string | null, at: number): void {
+    if (value === null) sql.delete.run(key);
+    else sql.set.run(key, value, at);
+  }
   return {
-    note(key: string): string | null {
-      const row = sql.get.get(key);
-      return row ? String(row["value"]) : null;
-    },
+    note,
+    setNote,
     notes: (prefix: string): NoteRow[] =>
       sql.list
         .all(prefix, behind(prefix))
         .map(({ key, value, at }) => ({ key: String(key), value: String(value), at: Number(at) })),
-    setNote(key: string, value: string | null, at: number): void {
-      if (value === null) sql.delete.run(key);
-      else sql.set.run(key, value, at);
+    swapNote(key: string, from: string | null, to: string | null, at: number): boolean {
+      if (note(key) !== from) return false;
+      setNote(key, to, at);
+      return true;
     },
   };
 }
@@ -40,7 +49,9 @@ export function notesPort({ file, ask, write }: Thread): Notes {
       const json = await ask("note", key);
       return json === null ? undefined : valueOf(key, json);
     },
-    set: (key, value) => write("setNote", key, value === undefined ? null : JSON.stringify(value), Date.now()),
+    set: (key, value) => write("setNote", key, jsonOf(value), Date.now()),
+    // What JSON.parse made of our own text becomes that text again.
+    swap: (key, from, to) => write("swapNote", key, jsonOf(from), jsonOf(to), Date.now()),
     list: async (prefix) =>
       (await ask("notes", prefix)).map(({ key, value, at }) => ({ key, at, value: valueOf(key, value) })),
   };

@@ -43,6 +43,7 @@ const WRITES = new Set<keyof Operations>([
   "forget",
   "updateAnnouncement",
   "setNote",
+  "swapNote",
   "prune",
   "index",
 ]);

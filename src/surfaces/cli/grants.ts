@@ -34,10 +34,11 @@ export async function revokeGrant({ desk, print, complain }: Options, id: string
 export type SavedRow = { id: string; rule: string; within: string | null; file: string };
 
 export async function listRules(rows: readonly SavedRow[], json: boolean, print: Options["print"]): Promise<void> {
-  if (json) return void (await print(rows.map((row) => `${JSON.stringify(row)}\n`).join("")));
   const line = ({ id, rule, within, file }: SavedRow) =>
     `${printable(id)}  ${printable(file)}\n    ${printable(rule)}\n${within ? `    in ${printable(within)}\n` : ""}`;
-  await print(rows.map(line).join("") || 'There are no saved rules. Answer an approval with "always" to save one.\n');
+  if (json) await print(rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
+  else
+    await print(rows.map(line).join("") || 'There are no saved rules. Answer an approval with "always" to save one.\n');
 }
 
 type GrantRow = Grant & { session: string };

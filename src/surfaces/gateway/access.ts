@@ -2,6 +2,7 @@
 // they did. Strangers get one short refusal, and nothing of theirs goes any further.
 
 import type { Person, Place } from "../../core/chat.ts";
+import { changeNote } from "../../core/notes.ts";
 import type { Notes } from "../../core/store.ts";
 import type { GatewayOptions } from "./gateway.ts";
 
@@ -34,20 +35,21 @@ export function createAccess(options: Options) {
   };
   const privateChatOf = (platform: string, id: string) => `admin/${platform}/${id}`;
   const pairOf = (platform: string, id: string) => `paired/${platform}/${id}`;
-  let trying: Promise<unknown> = Promise.resolve();
 
   async function tryCode(platform: string, place: Place, from: Person, code: string): Promise<string | null> {
     const triesKey = `tries/${platform}/${from.id}`;
-    const before = asRecord(await notes.get(triesKey));
-    const since = Number(before?.["since"] ?? 0);
-    const tries = clock.now() - since < LOCK_MS ? Number(before?.["count"] ?? 0) : 0;
-    if (tries >= TRIES) return null; // also the right code: it could have been guessed
     // Counted before it is looked at, so that a crash gives nobody another try.
-    await notes.set(triesKey, { since: tries ? since : clock.now(), count: tries + 1 });
+    const tries = await changeNote(notes, triesKey, (note) => {
+      const { since = 0, count = 0 } = asRecord(note) ?? {};
+      const locked = clock.now() - Number(since) < LOCK_MS;
+      if (locked && Number(count) > TRIES) return note;
+      return locked ? { since, count: Number(count) + 1 } : { since: clock.now(), count: 1 };
+    });
+    if (Number(asRecord(tries)?.["count"]) > TRIES) return null; // also the right code: it could have been guessed
     const codeKey = `code/${platform}/${code}`;
-    const made = asRecord(await notes.get(codeKey));
-    if (!made || Number(made["expiresAt"]) < clock.now()) return "That code is not valid.";
-    await notes.set(codeKey, undefined); // once
+    const made = await notes.get(codeKey);
+    if (!(Number(asRecord(made)?.["expiresAt"]) >= clock.now())) return "That code is not valid.";
+    if (!(await notes.swap(codeKey, made, undefined))) return "That code is not valid."; // once
     await notes.set(pairOf(platform, from.id), { chat: place.chat, name: from.name, at: clock.now() });
     await notes.set(triesKey, undefined);
     return "Paired. You can talk to me here now.";
@@ -85,7 +87,7 @@ export function createAccess(options: Options) {
       const key = `refused/${platform}/${from.id}`;
       const last = await notes.get(key);
       if (typeof last === "number" && clock.now() - last < REFUSE_AGAIN_MS) return null;
-      await notes.set(key, clock.now());
+      if (!(await notes.swap(key, last, clock.now()))) return null;
       return "I only talk to people I know. If you have a pairing code, send it here.";
     },
 
@@ -94,10 +96,7 @@ export function createAccess(options: Options) {
       const said = text.replace(/^\/pair(?:@\S+)?\s+/i, "").trim();
       const code = said.toUpperCase().replaceAll(/[\s-]/g, "");
       if (place.kind !== "dm" || said.length > 20 || !new RegExp(`^[${LETTERS}]{${LENGTH}}$`).test(code)) return null;
-      // One at a time: two strangers with the same code are one too many.
-      const mine = trying.then(() => tryCode(platform, place, from, code));
-      trying = mine.catch(() => {});
-      return mine;
+      return tryCode(platform, place, from, code);
     },
 
     async newCode(platform: string): Promise<Pairing> {
@@ -123,9 +122,8 @@ export function createAccess(options: Options) {
 
     async unpair(platform: string, id: string): Promise<boolean> {
       const key = pairOf(platform, id);
-      if ((await notes.get(key)) === undefined) return false;
-      await notes.set(key, undefined);
-      return true;
+      const pair = await notes.get(key);
+      return pair !== undefined && notes.swap(key, pair, undefined);
     },
   };
 }

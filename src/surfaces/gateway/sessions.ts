@@ -1,6 +1,7 @@
 // Which session a place talks in now: the one of its key, until somebody begins anew.
 
 import { createBounded } from "../../core/bounded.ts";
+import { changeNote } from "../../core/notes.ts";
 import { generation, generationOf } from "../../core/session-key.ts";
 import type { Notes } from "../../core/store.ts";
 import { asRecord } from "./access.ts";
@@ -19,33 +20,34 @@ export function createSessions(notes: Notes) {
   const keep = (key: string, state: PlaceState) => known.set(key, state, key.length + STATE);
   const nameOf = (key: string) => `talk/${key}`;
 
-  async function read(key: string) {
-    const found = known.get(key);
-    if (found) return found;
-    const { now, most } = asRecord(await notes.get(nameOf(key))) ?? {};
-    const state = { now: Number(now ?? 1), most: Number(most ?? 1) };
+  function stateOf(note: unknown): PlaceState {
+    const { now, most } = asRecord(note) ?? {};
+    return { now: Number(now ?? 1), most: Number(most ?? 1) };
+  }
+
+  async function read(key: string): Promise<PlaceState> {
+    const state = known.get(key) ?? stateOf(await notes.get(nameOf(key)));
     keep(key, state);
     return state;
   }
 
-  async function write(key: string, state: PlaceState) {
-    await notes.set(nameOf(key), state);
+  async function change(key: string, make: (most: number) => PlaceState): Promise<PlaceState> {
+    const state = await changeNote(notes, nameOf(key), (note) => make(stateOf(note).most));
     keep(key, state);
+    return state;
   }
 
   return {
     current: async (key: string): Promise<string> => generation(key, (await read(key)).now),
     /** The next one, empty. */
     async renew(key: string): Promise<string> {
-      const { most } = await read(key);
-      await write(key, { now: most + 1, most: most + 1 });
-      return generation(key, most + 1);
+      const { now } = await change(key, (most) => ({ now: most + 1, most: most + 1 }));
+      return generation(key, now);
     },
     /** Back to an earlier one of the same place. */
     async resume(key: string, session: string): Promise<void> {
-      const { most } = await read(key);
       const now = generationOf(session);
-      await write(key, { now, most: Math.max(now, most) });
+      await change(key, (most) => ({ now, most: Math.max(now, most) }));
     },
   };
 }

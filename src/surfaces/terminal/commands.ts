@@ -2,15 +2,15 @@
 
 import type { ListedSession, TerminalContext } from "../../conversation/commands/command.ts";
 import { TERMINAL_COMMANDS } from "../../conversation/commands/commands.ts";
+import { exportFile } from "../../conversation/export.ts";
+import type { Facts } from "../../conversation/facts.ts";
 import { entriesOf } from "../../core/pages.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { isTerminal, shortName, TERMINAL } from "../../core/session-key.ts";
-import { exportFile } from "./export.ts";
-import type { Facts } from "./facts.ts";
 import { findSession } from "./find.ts";
 import type { TalkOptions } from "./talk.ts";
 
-type OpenTalk = Omit<TalkOptions, "mode" | "model"> &
+type OpenTalk = Omit<TalkOptions, "mode" | "model" | "queuedAfterStop"> &
   Pick<TerminalContext, "setMode" | "setModel" | "model"> & {
     /** What the person saw when they typed the command. */
     facts: Facts;

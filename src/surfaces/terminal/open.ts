@@ -25,6 +25,7 @@ export type TerminalSettings = {
   config: {
     readonly display: {
       readonly busy_input_mode: Mode;
+      readonly queued_after_stop: "run" | "edit";
       readonly theme: "auto" | "dark" | "light" | "mono";
       readonly plain: boolean;
       readonly compact: boolean;
@@ -51,6 +52,8 @@ export type OpenRuntime = (options: {
   flags: readonly TerminalFlag[];
   logToStderr: boolean;
   mine(session: string): boolean;
+  /** Another process runs the turns from now on, or this one. */
+  moved?(line: string): void;
 }) => Promise<OpenedTalk>;
 export type ChatOptions = {
   settings: TerminalSettings;
@@ -103,7 +106,7 @@ export async function openChat(options: ChatOptions): Promise<number> {
     : await openOnScreen(options.settings, env);
   view.say(`hermes · ${modelLine(options.settings)}`);
   // The prompt is there at once; the rest of us (a fifth of a second) while the person reads and types.
-  const wanted = { env, flags: [modelFlag(options.model)], logToStderr: false, mine: isTerminal };
+  const wanted = { env, flags: [modelFlag(options.model)], logToStderr: false, mine: isTerminal, moved: view.say };
   const opening = clock.sleep(0).then(() => options.open(wanted));
   const talking = opening.then(begin);
   view.start(talking, left.resolve);
@@ -136,6 +139,7 @@ export async function openChat(options: ChatOptions): Promise<number> {
       runtime,
       view,
       mode: config.display.busy_input_mode,
+      queuedAfterStop: config.display.queued_after_stop,
       model: endpoints[0]?.model ?? "",
       newSession,
       newKey: randomUUID,

@@ -1,14 +1,14 @@
 // The talk in plain lines: for pipes, dumb terminals and screen readers. Nothing is drawn over, nothing moves, and every
 // line says in words what it is.
 import { createInterface } from "node:readline";
+import { bodyOf, type CallBody, excerptOf, headOf } from "../../conversation/calls.ts";
 import { answerIn, choiceAnswer, choiceText } from "../../conversation/choice.ts";
 import type { AskedQuestion } from "../../conversation/commands/command.ts";
+import { lasting, MARK, type Pen } from "../../conversation/updates.ts";
 import { messageOf } from "../../core/errors.ts";
-import { bodyOf, type CallBody, excerptOf, headOf } from "./calls.ts";
 import { clean } from "./clean.ts";
 import type { Surface } from "./open.ts";
 import type { Talk } from "./talk.ts";
-import { lasting, MARK, type Pen } from "./updates.ts";
 
 type Io = { input: NodeJS.ReadableStream; output: NodeJS.WritableStream & { isTTY?: boolean }; now(): number };
 

@@ -1,13 +1,13 @@
 // hermes run "prompt": one turn, its answer on stdout, everything else on stderr.
 
 import { followTurn } from "../../conversation/follow-turn.ts";
+import { createTeller } from "../../conversation/updates.ts";
 import { Refusal } from "../../core/errors.ts";
 import type { Runtime, Update } from "../../core/runtime.ts";
 import type { Image, Unattended } from "../../core/session.ts";
 import { onAbort } from "../../core/wait.ts";
 import { clean, withoutControls } from "./clean.ts";
 import { decidedLine, linePen } from "./plain.ts";
-import { createTeller } from "./updates.ts";
 
 export type RunTurnOptions = {
   runtime: Runtime;

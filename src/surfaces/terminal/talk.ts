@@ -9,8 +9,11 @@ import {
   TERMINAL_COMMANDS,
   type Typed,
 } from "../../conversation/commands/commands.ts";
+import { fenced } from "../../conversation/export.ts";
+import { after, type Facts } from "../../conversation/facts.ts";
 import { MODE, modeWhileAsked, takenText } from "../../conversation/modes.ts";
 import { spentPlus } from "../../conversation/spent.ts";
+import { createTeller } from "../../conversation/updates.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { ModelNames } from "../../core/model-names.ts";
 import { entriesOf, pagesOf } from "../../core/pages.ts";
@@ -18,15 +21,14 @@ import type { AcceptRequest, Answer, Receipt, Runtime } from "../../core/runtime
 import type { Image, Input, Mode, Usage } from "../../core/session.ts";
 import { shortName } from "../../core/session-key.ts";
 import { commandContext } from "./commands.ts";
-import { fenced } from "./export.ts";
-import { after, type Facts } from "./facts.ts";
-import { createTeller } from "./updates.ts";
 import type { View } from "./view.ts";
 
 export type TalkOptions = {
   runtime: Runtime;
   view: View;
   mode: Mode;
+  /** What waits when a turn is stopped runs, or comes back to be edited. */
+  queuedAfterStop: "run" | "edit";
   /** The one that answers if none is chosen. */
   model: string;
   newSession(): string;
@@ -232,8 +234,18 @@ export function createTalk(options: TalkOptions) {
     const turn = shown?.id ?? (await begun);
     const background = scope === "tree" && (await runtime.status(session)).background.length > 0;
     if (!turn && !background) return false;
+    // First, or the next one would begin when this turn ends.
+    if (options.queuedAfterStop === "edit")
+      await takeBack(facts.waiting).catch((error: unknown) => view.complain(messageOf(error)));
     const stopped = await runtime.stop({ session, turn, scope });
     return shown !== null || background || stopped !== "over";
+  }
+
+  /** They come back to be edited, as far as no turn has taken them up. */
+  async function takeBack(waiting: Facts["waiting"]): Promise<void> {
+    const withdrawn = await Promise.all(waiting.map(({ id }) => runtime.withdraw(facts.session, id)));
+    const taken = waiting.filter((_, i) => withdrawn[i]).map(({ text }) => text);
+    if (taken.length) view.draft(taken.join("\n"));
   }
 
   /** False: that is not asked any more. */
@@ -269,10 +281,7 @@ export function createTalk(options: TalkOptions) {
       }
     },
     /** The message that would run last is taken back, to be changed. */
-    async takeBack(): Promise<void> {
-      const last = facts.waiting.at(-1);
-      if (last && (await runtime.withdraw(facts.session, last.id))) view.draft(last.text);
-    },
+    takeBack: () => takeBack(facts.waiting.slice(-1)),
     close: () => {
       following.abort();
       running?.abort();

@@ -1,7 +1,7 @@
 // What a conversation is shown on: the screen, or plain lines.
 import type { PickerItem } from "../../conversation/commands/command.ts";
-import type { Facts } from "./facts.ts";
-import type { Pen } from "./updates.ts";
+import type { Facts } from "../../conversation/facts.ts";
+import type { Pen } from "../../conversation/updates.ts";
 
 export type View = Pen & {
   /** What is always shown, whenever something of it has changed. */

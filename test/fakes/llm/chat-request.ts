@@ -36,6 +36,7 @@ const message = z.discriminatedUnion("role", [
     thinking_blocks: z
       .array(z.strictObject({ type: z.literal("thinking"), thinking: z.string(), signature: z.string() }))
       .optional(),
+    prefix: z.boolean().optional(),
     refusal: nullable(z.string()),
     name: z.string().optional(),
     tool_calls: z
@@ -44,13 +45,19 @@ const message = z.discriminatedUnion("role", [
           id: callId,
           type: z.literal("function"),
           function: z.strictObject({ name: toolName, arguments: argumentsJson }),
+          index: z.int().min(0).optional(),
           extra_content: z.strictObject({ google: z.strictObject({ thought_signature: said }) }).optional(),
         }),
       )
       .min(1)
       .optional(),
   }),
-  z.strictObject({ role: z.literal("tool"), tool_call_id: callId, content: z.union([z.string(), z.array(textPart)]) }),
+  z.strictObject({
+    role: z.literal("tool"),
+    tool_call_id: callId,
+    content: z.union([z.string(), z.array(textPart)]),
+    name: z.string().optional(),
+  }),
 ]);
 
 const tool = z.strictObject({

@@ -28,8 +28,8 @@ export type Dialect = {
 
 type Message = ChatRequest["messages"][number];
 type Assistant = Extract<Message, { role: "assistant" }>;
-const FIELDS = ["reasoning_content", "reasoning", "reasoning_details", "thinking_blocks"] as const;
-type Field = (typeof FIELDS)[number] | "thinking" | "extra_content";
+const FIELDS = ["reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "prefix"] as const;
+type Field = (typeof FIELDS)[number] | "thinking" | "extra_content" | "index";
 
 const inField = (field: string) => (pieces: string[]) => pieces.map((piece) => ({ content: null, [field]: piece }));
 
@@ -110,7 +110,10 @@ export const DIALECTS = {
       pieces.map((text) => ({ content: [{ type: "thinking", thinking: [{ type: "text", text }] }] })),
     rules: (request) => [
       ...(request.stream_options ? [extra(["stream_options", "include_usage"])] : []),
-      ...unknownFields(request, ["thinking"], (at, field) => extra(["messages", at, "assistant", field])),
+      // Mistral's own SDK sends `prefix` and `index` with every answer that it gives back.
+      ...unknownFields(request, ["thinking", "prefix", "index"], (at, field) =>
+        extra(["messages", at, "assistant", field]),
+      ),
       ...mistralOrder(request),
       ...calls(request).flatMap(({ id }) =>
         /^[a-zA-Z0-9]{9}$/.test(id)
@@ -241,7 +244,9 @@ function unknownFields(
     ...(Array.isArray(message.content) && message.content.some(({ type }) => type === "thinking")
       ? ["thinking" as const]
       : []),
-    ...((message.tool_calls ?? []).some((call) => call.extra_content) ? ["extra_content" as const] : []),
+    ...(["extra_content", "index"] as const).filter((field) =>
+      (message.tool_calls ?? []).some((call) => call[field] !== undefined),
+    ),
   ];
   return assistants(request).flatMap(({ at, message }) =>
     has(message)

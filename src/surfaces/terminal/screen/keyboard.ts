@@ -1,9 +1,9 @@
 // What keys do. A text stays in the editor until it is durable; what is typed meanwhile comes after it.
 
 import { isKeyRelease, Key, matchesKey } from "@earendil-works/pi-tui";
+import type { Facts } from "../../../conversation/facts.ts";
 import { MODE } from "../../../conversation/modes.ts";
 import type { Answer } from "../../../core/runtime.ts";
-import type { Facts } from "../facts.ts";
 import type { openHistory } from "../history.ts";
 import type { Talk } from "../talk.ts";
 import type { createChooser } from "./choose.ts";

@@ -1,9 +1,9 @@
 // What moves: the answer as it comes, tools at work, and the word that something is going on. It never grows beyond the
 // screen: a change above the screen's top would make the terminal be drawn anew.
 import { truncateToWidth } from "@earendil-works/pi-tui";
-import { type CallHead, headOf } from "../calls.ts";
+import { type CallHead, headOf } from "../../../conversation/calls.ts";
+import { type Acted, lasting } from "../../../conversation/updates.ts";
 import { clean, oneLine } from "../clean.ts";
-import { type Acted, lasting } from "../updates.ts";
 import type { Theme } from "./theme.ts";
 import { drawn, type TranscriptLook, toolLine } from "./transcript.ts";
 

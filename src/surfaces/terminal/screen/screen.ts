@@ -2,13 +2,13 @@
 // question, the editor, what waits, and the status bar.
 
 import { TERMINAL_COMMANDS } from "../../../conversation/commands/commands.ts";
+import type { Facts } from "../../../conversation/facts.ts";
+import { type Acted, lasting } from "../../../conversation/updates.ts";
 import { messageOf } from "../../../core/errors.ts";
 import type { Usage } from "../../../core/session.ts";
 import { branchOf } from "../branch.ts";
-import type { Facts } from "../facts.ts";
 import { openHistory } from "../history.ts";
 import type { Surface, TerminalSettings } from "../open.ts";
-import { type Acted, lasting } from "../updates.ts";
 import { createChooser } from "./choose.ts";
 import { createCompletion } from "./complete.ts";
 import { createFrame, drawnBy } from "./frame.ts";
@@ -79,7 +79,9 @@ export function openScreen(options: ScreenOptions): Surface {
     drawnBy((width) => question.render(look.theme, width, frame.rows() < 2 * LOW)),
     drawnBy((width) => chooser.render(width, frame.rows())),
     editor,
-    drawnBy((width) => (facts ? queueLines(facts, look.theme, width).slice(0, roomForQueue()) : [])),
+    drawnBy((width) =>
+      facts ? queueLines(facts, display.queued_after_stop, look.theme, width).slice(0, roomForQueue()) : [],
+    ),
     drawnBy((width) => [facts ? statusBar({ ...options, facts, now: now(), where, theme: look.theme }, width) : ""]),
   ];
   /** One part, so that each is rendered once for a frame: what moves gets the room that the others leave. */

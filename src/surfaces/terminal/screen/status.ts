@@ -1,11 +1,11 @@
 // The lines that are always there: the status bar and the queue.
 import { truncateToWidth, visibleWidth } from "@earendil-works/pi-tui";
 import { bareName } from "../../../conversation/cost.ts";
+import type { Facts } from "../../../conversation/facts.ts";
+import { lasting } from "../../../conversation/updates.ts";
 import type { Usage } from "../../../core/session.ts";
 import { shortName } from "../../../core/session-key.ts";
 import { oneLine } from "../clean.ts";
-import type { Facts } from "../facts.ts";
-import { lasting } from "../updates.ts";
 import type { Theme } from "./theme.ts";
 
 type Bar = {
@@ -54,13 +54,13 @@ export function whereOf(dir: string, home: string | undefined, branch: string): 
 }
 
 /** What waits, next one first; the last of them comes back with Alt+Up. */
-export function queueLines({ waiting }: Facts, theme: Theme, width: number): string[] {
+export function queueLines({ waiting }: Facts, afterStop: "run" | "edit", theme: Theme, width: number): string[] {
   const shown = waiting.slice(0, QUEUE_LINES).map(({ text, mode }, i) => {
     const line = `${i + 1}. [${mode}] ${oneLine(text)}`;
     return theme.dim(truncateToWidth(line, width, "…"));
   });
   const more = waiting.length - shown.length;
-  const hint = `${more > 0 ? `… and ${more} more · ` : ""}Alt+Up takes the last one back`;
+  const hint = `${more > 0 ? `… and ${more} more · ` : ""}Alt+Up takes the last one back · after Esc ${afterStop === "run" ? "the next one runs" : "they return to the editor"}`;
   return shown.length ? [...shown, theme.faint(truncateToWidth(hint, width, "…"))] : [];
 }
 

@@ -1,8 +1,8 @@
 // The parts of the transcript. Once there, one only changes with the width, the theme or what is unfolded.
 import { type Component, Markdown, truncateToWidth, visibleWidth, wrapTextWithAnsi } from "@earendil-works/pi-tui";
-import { bodyOf, type CallBody, type CallHead, excerptOf, headOf } from "../calls.ts";
+import { bodyOf, type CallBody, type CallHead, excerptOf, headOf } from "../../../conversation/calls.ts";
+import { type Acted, lasting, MARK } from "../../../conversation/updates.ts";
 import { clean, oneLine } from "../clean.ts";
-import { type Acted, lasting, MARK } from "../updates.ts";
 import { highlight, looksLikeDiff } from "./highlight.ts";
 import type { Paint, Theme } from "./theme.ts";
 

@@ -1,11 +1,10 @@
 // What happens in a session, told in order to whoever shows it: plain lines, a screen, or `hermes run`.
-import { endedByText } from "../../core/run.ts";
-import type { Update } from "../../core/runtime.ts";
-import type { Ask, CallOutcome, Entry, Input, Outcome } from "../../core/session.ts";
+import { endedByText } from "../core/run.ts";
+import type { Update } from "../core/runtime.ts";
+import type { Ask, CallOutcome, Entry, Input, Outcome } from "../core/session.ts";
 
 type ShownCall = { id: string; tool: string; args: unknown; at: number };
-/** `printed`: the end of what it had printed by then, if somebody looked; the result of a call that was stopped lacks it. */
-export type Acted = ShownCall & { outcome: CallOutcome; text: string; ms: number; printed?: string };
+export type Acted = ShownCall & { outcome: CallOutcome; text: string; ms: number };
 
 export type Pen = {
   /** What a person said, as a turn takes it up. */
@@ -33,7 +32,6 @@ export type Pen = {
 /** Follows one session. `inputs`: those that were accepted before what will be told of. */
 export function createTeller(pen: Pen, inputs = new Map<string, Input>()) {
   const calls = new Map<string, ShownCall>();
-  const prints = new Map<string, string>();
   const denied = new Set<string>(); // the reason was shown with the decision
   let since = 0;
   let usedUp = false; // said when the turn is over: calls that were not run come before it
@@ -68,12 +66,9 @@ export function createTeller(pen: Pen, inputs = new Map<string, Input>()) {
       }
       case "acted": {
         const call = callOf(e.call);
-        const printed = prints.get(e.call);
         calls.delete(e.call);
-        prints.delete(e.call);
         const text = denied.delete(e.call) ? "" : e.text;
-        const ms = e.at - (call.at || e.at);
-        pen.acted({ ...call, outcome: e.outcome, text, ms, ...(printed && { printed }) });
+        pen.acted({ ...call, outcome: e.outcome, text, ms: e.at - (call.at || e.at) });
         break;
       }
       case "asked":
@@ -135,10 +130,8 @@ export function createTeller(pen: Pen, inputs = new Map<string, Input>()) {
     else if ("reset" in update) pen.reset();
     else if ("notice" in update) pen.notice(update.notice);
     else if ("reasoning" in update) pen.thinks(update.reasoning);
-    else if ("printed" in update) {
-      prints.set(update.call, update.printed);
-      pen.printed(update.call, update.printed);
-    } else entry(update.entry);
+    else if ("printed" in update) pen.printed(update.call, update.printed);
+    else entry(update.entry);
   };
 }
 

@@ -1,9 +1,9 @@
 // A conversation as a file: Markdown for people, JSON for programs. Both hold what was taken into turns; what still
 // waits is only counted. The Markdown leaves thoughts out and cuts long results; the JSON cuts nothing.
-import type { CallKind, CallOutcome, Entry, Input, RecoveryKind, Usage } from "../../core/session.ts";
-import { shortName } from "../../core/session-key.ts";
-import type { Message } from "../../core/transcript.ts";
-import { usagePlus } from "../../core/usage.ts";
+import type { CallKind, CallOutcome, Entry, Input, RecoveryKind, Usage } from "../core/session.ts";
+import { shortName } from "../core/session-key.ts";
+import type { Message } from "../core/transcript.ts";
+import { usagePlus } from "../core/usage.ts";
 
 type Named = { key: string; title: string };
 type ExportedCall = { id: string; tool: string; args: unknown; outcome?: CallOutcome; result?: string };

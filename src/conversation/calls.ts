@@ -1,5 +1,6 @@
 // What a tool call is shown as: a line that says what it does, and the part of its arguments or result that a person wants to
 // see. All of it comes from the journal, so a conversation that is opened again looks the same.
+import { printedBefore } from "../core/run.ts";
 import type { Acted } from "./updates.ts";
 
 type Called = Pick<Acted, "tool" | "args"> & Partial<Pick<Acted, "outcome" | "text">>;
@@ -40,7 +41,8 @@ export function bodyOf(call: Acted): CallBody {
   const [, notes] = (COMMANDS.has(call.tool) && /^\[(.*)\]$/.exec(lines[0] ?? "")) || [];
   if (notes !== undefined)
     return { kind: "output", lines: printed(lines.slice(1), call.outcome === "ok" ? "" : notes) };
-  if (call.outcome === "cancelled" && call.printed) return { kind: "output", lines: linesOf(call.printed) };
+  const before = call.outcome === "cancelled" ? printedBefore(call.text) : "";
+  if (before) return { kind: "output", lines: linesOf(before) };
   if (call.outcome !== "ok") return { kind: "reason", lines: call.outcome === "skipped" || !call.text ? [] : lines };
   if (call.tool === "todo" && lines.every(isItem))
     return { kind: "list", lines: lines.map((line) => `${BOXES[line.slice(0, 3)] ?? "☐"}${line.slice(3)}`) };

@@ -1,8 +1,9 @@
 // What a terminal always shows of a session: what runs, waits and is asked, and what it has cost so far.
-import type { AskedQuestion } from "../../conversation/commands/command.ts";
-import { type Spent, spentPlus } from "../../conversation/spent.ts";
-import type { Status } from "../../core/runtime.ts";
-import type { Entry, Mode, RecoveryKind } from "../../core/session.ts";
+
+import type { Status } from "../core/runtime.ts";
+import type { Entry, Mode, RecoveryKind } from "../core/session.ts";
+import type { AskedQuestion } from "./commands/command.ts";
+import { type Spent, spentPlus } from "./spent.ts";
 
 export type Facts = {
   session: string;
