@@ -1,18 +1,18 @@
 // The OpenAPI document as a page for people: fields as tables, and a curl example for each route. One file without a script, so it
 // needs nothing from anywhere.
 
-type Schema = {
+type JsonSchema = {
   type?: string | string[];
   description?: string;
-  enum?: unknown[];
-  const?: unknown;
-  anyOf?: Schema[];
-  oneOf?: Schema[];
-  items?: Schema;
-  properties?: Record<string, Schema>;
+  enum?: string[];
+  const?: string | number;
+  anyOf?: JsonSchema[];
+  oneOf?: JsonSchema[];
+  items?: JsonSchema;
+  properties?: Record<string, JsonSchema>;
   required?: string[];
 };
-type Content = Record<string, { schema?: Schema; example?: unknown }>;
+type Content = Record<string, { schema?: JsonSchema; example?: unknown }>;
 type Operation = {
   operationId: string;
   tags: string[];
@@ -133,10 +133,10 @@ const table = (title: string, heads: readonly string[], rows: readonly string[])
 /** The cells are HTML. */
 const row = (cells: readonly unknown[]) => `<tr>${cells.map((cell) => `<td>${String(cell)}</td>`).join("")}</tr>`;
 
-const EVERY_EVENT = ["event", "run_id", "timestamp"];
-function eventRows({ properties = {} }: Schema): string[] {
+const EVERY_EVENT = new Set(["event", "run_id", "timestamp"]);
+function eventRows({ properties = {} }: JsonSchema): string[] {
   const event = code(String(properties["event"]?.const));
-  const fields = Object.entries(properties).filter(([name]) => !EVERY_EVENT.includes(name));
+  const fields = Object.entries(properties).filter(([name]) => !EVERY_EVENT.has(name));
   if (!fields.length) return [row([event, "", ""])];
   return fields.map(([name, { description = "" }], i) => row([i ? "" : event, code(name), prose(description)]));
 }
@@ -144,7 +144,7 @@ function eventRows({ properties = {} }: Schema): string[] {
 type Field = { name: string; type: string; required: boolean; meaning: string };
 
 /** The fields of an object, and below each the fields of what it holds, with the path as their name. */
-function fieldsOf(schema: Schema, above = "", depth = 0): Field[] {
+function fieldsOf(schema: JsonSchema, above = "", depth = 0): Field[] {
   return Object.entries(schema.properties ?? {}).flatMap(([key, field]) => {
     const name = `${above}${key}`;
     const required = schema.required?.includes(key) ?? false;
@@ -160,15 +160,15 @@ function fieldsOf(schema: Schema, above = "", depth = 0): Field[] {
   });
 }
 
-const alternatives = (schema: Schema): Schema[] =>
+const alternatives = (schema: JsonSchema): JsonSchema[] =>
   (schema.anyOf ?? schema.oneOf ?? [schema]).flatMap((one) => {
     if (one.anyOf ?? one.oneOf) return alternatives(one);
     return one.type === "null" ? [] : [one];
   });
 
-function typeOf({ type, enum: values, const: value, items }: Schema): string {
-  if (values) return values.map((one) => `\`${String(one)}\``).join(", ");
-  if (value !== undefined) return `\`${String(value)}\``;
+function typeOf({ type, enum: values, const: value, items }: JsonSchema): string {
+  if (values) return values.map((one) => `\`${one}\``).join(", ");
+  if (value !== undefined) return `\`${value}\``;
   if (type === "array") return `list${items?.type ? ` of ${String(items.type)}s` : ""}`;
   return type === undefined ? "any" : String(type);
 }
