@@ -53,6 +53,7 @@ async function buildProgram() {
     output: { dir, minify: { compress: true, mangle: false, codegen: false } },
   });
   cpSync(`${root}src/store/sqlite/migrations`, `${dir}/migrations`, { recursive: true });
+  writeFileSync(`${dir}/hermes.1`, execFileSync(process.execPath, [`${dir}/main.js`, "man"]));
 }
 
 /** For browsers and Node 20 too, so without anything of Node's. */

@@ -10,6 +10,7 @@ import { addConfig } from "./commands/config.ts";
 import { addCron } from "./commands/cron.ts";
 import { addGateway } from "./commands/gateway.ts";
 import { addLogs } from "./commands/logs.ts";
+import { addMan } from "./commands/man.ts";
 import { addMemory } from "./commands/memory.ts";
 import { addPolicy } from "./commands/policy.ts";
 import { addSessions } from "./commands/sessions.ts";
@@ -62,6 +63,7 @@ addConfig(program);
 addLogs(program);
 addPolicy(program);
 addCompletion(program);
+addMan(program);
 
 try {
   await program.parseAsync(commandLine(process.argv.slice(2)), { from: "user" });

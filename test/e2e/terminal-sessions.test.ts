@@ -400,6 +400,7 @@ describe("commands", () => {
     await screen.shows("This conversation now uses fake-model.");
     send(screen, "/model othr-model");
     await screen.shows('The endpoint has no model "othr-model". Did you mean other-model?');
+    screen.type("\x15"); // what was refused stays, to be changed
     await say(screen, "hi again", "It is me.");
     expect(llm.requests.at(-1)?.model).toBe("fake-model");
   });
