@@ -9,6 +9,7 @@ import { addCompletion } from "./commands/completion.ts";
 import { addConfig } from "./commands/config.ts";
 import { addCron } from "./commands/cron.ts";
 import { addGateway } from "./commands/gateway.ts";
+import { addImport } from "./commands/import.ts";
 import { addLogs } from "./commands/logs.ts";
 import { addMan } from "./commands/man.ts";
 import { addMemory } from "./commands/memory.ts";
@@ -19,6 +20,7 @@ import { EXIT } from "./commands/shared.ts";
 import { addSkills } from "./commands/skills.ts";
 import { ConfigError, messageOf } from "./core/errors.ts";
 import { takeSecrets } from "./platform/handed-secrets.ts";
+import { homeOf, mustBeOurs } from "./platform/home.ts";
 import { createRedactor } from "./platform/redact.ts";
 
 takeSecrets(process.env);
@@ -48,7 +50,10 @@ const program = new Command("hermes")
   hermes -c "tax return"     continue the conversation with that name or title
   hermes --resume            choose a conversation from a list`,
   )
-  .exitOverride();
+  .exitOverride()
+  .hook("preAction", (_, command) => {
+    if (!["import", "completion"].includes(command.name())) mustBeOurs(homeOf(process.env));
+  });
 
 addChat(program);
 addAcp(program);
@@ -59,6 +64,7 @@ addCron(program);
 addMemory(program);
 addSkills(program);
 addSetup(program);
+addImport(program);
 addConfig(program);
 addLogs(program);
 addPolicy(program);

@@ -1,6 +1,7 @@
 // hermes chat, run: conversations from a terminal.
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { OpenRuntime } from "../surfaces/terminal/open.ts";
+import { offerImport } from "./import.ts";
 import { env } from "./shared.ts";
 
 type ChatFlags = {
@@ -42,6 +43,7 @@ export function addChat(program: Command): void {
     .option("--plain", "print plain lines, for screen readers and simple terminals", false)
     .option("--attach", "talk through the running gateway, and fail if none runs", false)
     .action(async (message: string | undefined, { attach, ...options }: ChatFlags) => {
+      await offerImport();
       const { modelFlag, openChat } = await import("../surfaces/terminal/open.ts");
       const { settingsFor } = await import("../compose/settings.ts");
       const open: OpenRuntime = async (given) => {

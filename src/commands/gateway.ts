@@ -2,6 +2,7 @@
 import type { Command } from "commander";
 import pkg from "../../package.json" with { type: "json" };
 import { homeOf, makeDir } from "../platform/home.ts";
+import { offerImport } from "./import.ts";
 import { env, print } from "./shared.ts";
 
 /** `launcher`: the file that starts this program. */
@@ -14,6 +15,7 @@ export function addGateway(program: Command, launcher: string): void {
     .option("--host <address>", "address on which the API listens")
     .option("--port <number>", "port on which the API listens; 0 picks a free one")
     .action(async ({ host, port }: { host?: string; port?: string }) => {
+      await offerImport();
       const { runGateway } = await import("../compose/gateway.ts");
       const flags = [
         { flag: "--host", key: "gateway.api_server.host", value: host },

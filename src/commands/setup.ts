@@ -5,6 +5,7 @@ import { alternatives, PROVIDERS } from "../core/providers.ts";
 import { homeOf } from "../platform/home.ts";
 import { createRedactor } from "../platform/redact.ts";
 import type { SetupFlags } from "../surfaces/cli/setup.ts";
+import { offerImport } from "./import.ts";
 import { colour, complain, env, print } from "./shared.ts";
 
 export function addSetup(program: Command): void {
@@ -29,6 +30,7 @@ export function addSetup(program: Command): void {
     .option("--key-stdin", "read the API key from stdin", false)
     .option("--yes", "ask nothing; options that are not given keep their value or default", false)
     .action(async (flags: SetupFlags) => {
+      if (!flags.yes) await offerImport();
       const { setUp } = await import("../surfaces/cli/setup.ts");
       const { clock } = await import("../platform/clock.ts");
       process.exitCode = await setUp({ flags, home: homeOf(env), look: await outlook(), clock });

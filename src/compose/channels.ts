@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { CHANNELS } from "../chats/channels.ts";
 import type { Config } from "../config/schema.ts";
-import type { Chat } from "../core/chat.ts";
+import type { Chat, InboundMessage } from "../core/chat.ts";
 import { ConfigError } from "../core/errors.ts";
 import { MODES } from "../core/session.ts";
 import { parseKey } from "../core/session-key.ts";
@@ -41,6 +41,17 @@ export function listsOf(config: Config, platform: string) {
 export const busyModeOf = (config: Config, platform: string) =>
   peopleOf(config, platform).busy_input_mode ?? config.display.busy_input_mode;
 
+export const progressOf = (config: Config, platform: string) =>
+  peopleOf(config, platform).tool_progress ?? config.display.tool_progress;
+
+/** Whether a message of that place is for us. In a private chat every message is. */
+export function hearsIn(config: Config, platform: string, { place, addressed }: InboundMessage): boolean {
+  const { require_mention = true, free_response_chats = [], allowed_chats = [] } = peopleOf(config, platform);
+  if (place.kind === "dm") return addressed;
+  if (allowed_chats.length && !allowed_chats.includes(place.chat)) return false;
+  return addressed || !require_mention || free_response_chats.includes(place.chat);
+}
+
 /** Nobody sits behind a program: nobody presses a button there. */
 export const unattendedOf = (config: Config, platform: string) =>
   CHANNELS.get(platform)?.for === "program" ? config.approvals.unattended : undefined;
@@ -60,6 +71,10 @@ const people = z
     allowed_users: z.array(z.string()),
     admin_users: z.array(z.string()),
     busy_input_mode: z.enum(MODES),
+    tool_progress: z.enum(["off", "new", "all", "verbose"]),
+    require_mention: z.boolean(),
+    free_response_chats: z.array(z.string()),
+    allowed_chats: z.array(z.string()),
   })
   .partial();
 

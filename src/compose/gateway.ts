@@ -7,6 +7,7 @@ import { costOf } from "../conversation/cost.ts";
 import type { PairingDesk } from "../core/chat.ts";
 import type { Channel } from "../core/ports.ts";
 import type { Store } from "../core/store.ts";
+import type { ImportWorld } from "../import/import.ts";
 import { modelNames } from "../llm/model-list.ts";
 import { textWithin } from "../platform/capped.ts";
 import { clock } from "../platform/clock.ts";
@@ -22,7 +23,7 @@ import { createLifecycle, leaveTo } from "../surfaces/gateway/lifecycle.ts";
 import { notifyService } from "../surfaces/gateway/service.ts";
 import { channelRoutes, type Door } from "../surfaces/http/runtime/channels.ts";
 import { pairingDesk, serve } from "./api.ts";
-import { busyModeOf, deliversBy, listsOf, openChannels, unattendedOf } from "./channels.ts";
+import { busyModeOf, deliversBy, hearsIn, listsOf, openChannels, progressOf, unattendedOf } from "./channels.ts";
 import { abandon, openRuntime, type Running } from "./runtime.ts";
 
 /** Returns the exit code. `again`: the command that starts the same gateway. */
@@ -99,9 +100,11 @@ async function assemble(running: Running, version: string) {
     costOf: (model, usage) => costOf(config.prices, model, usage),
     skills: () => skillLines(running.skills),
     left: (session, by) => running.memory.sessionEnded({ session, by }),
-    progress: config.display.tool_progress,
+    progress: (platform) => progressOf(config, platform),
+    hears: (platform, message) => hearsIn(config, platform, message),
     files: home.attachments,
-    sharedGroups: false,
+    sharedGroups: config.gateway.shared_groups,
+    strangers: config.gateway.strangers,
     requestRestart: lifecycle.requestRestart,
   });
   // Before the store: what is being heard just now is noted there before its platform is told that it has arrived.
@@ -125,7 +128,13 @@ export async function withJobs<T>(env: NodeJS.ProcessEnv, use: (jobs: CronJobs) 
   if (remote) return use(remoteJobs(remote));
   const { openJobs } = await import("../schedule/jobs.ts");
   const { config } = loadConfig({ env });
-  const settings = { clock, log: () => {}, unattended: config.approvals.unattended, delivers: deliversBy(config) };
+  const settings = {
+    clock,
+    log: () => {},
+    unattended: config.approvals.unattended,
+    zone: config.schedule.zone,
+    delivers: deliversBy(config),
+  };
   return withStore(env, ({ notes }) => use(openJobs({ notes, ...settings })));
 }
 
@@ -142,6 +151,25 @@ export async function withPairing<T>(env: NodeJS.ProcessEnv, use: (desk: Pairing
     });
   }
   return withStore(env, ({ notes }) => use(pairingDesk(notes)));
+}
+
+/** What an import writes to. Only while nothing else owns this home. */
+export async function withImportWorld<T>(env: NodeJS.ProcessEnv, use: (world: ImportWorld) => Promise<T>): Promise<T> {
+  const { openJobs } = await import("../schedule/jobs.ts");
+  const { config } = loadConfig({ env });
+  const { zone } = config.schedule;
+  const { telegram, discord, slack } = config.gateway;
+  const homeChats = { telegram: telegram.home_chat, discord: discord.home_chat, slack: slack.home_chat };
+  const settings = {
+    clock,
+    log: () => {},
+    unattended: config.approvals.unattended,
+    zone,
+    delivers: deliversBy(config),
+  };
+  return withStore(env, (store) =>
+    use({ store, jobs: openJobs({ notes: store.notes, ...settings }), zone, homeChats }),
+  );
 }
 
 export async function withStore<T>(env: NodeJS.ProcessEnv, use: (store: Store) => Promise<T>): Promise<T> {

@@ -32,6 +32,7 @@ import { openSqlite } from "../store/sqlite/sqlite.ts";
 import { joined } from "../tools/joined.ts";
 import { withTools } from "../tools/runtime.ts";
 import { deliversBy } from "./channels.ts";
+import { externalSkills } from "./settings.ts";
 
 export type Running = {
   engine: Engine;
@@ -63,7 +64,7 @@ export type Running = {
 const DAY_MS = 86_400_000;
 /** What those who are told of ends may take when we leave. */
 const TELL_MS = 2_000;
-const LIMITS = { inbox: 100, text: 4_000_000, graceMs: 5_000, resumeWithinMs: 3_600_000, warm: 500 };
+const LIMITS = { inbox: 100, text: 4_000_000, graceMs: 5_000, warm: 500 };
 
 /** Whatever it has opened is closed again when it fails: the store's thread alone would keep the process, with nobody behind
  *  its port. */
@@ -107,7 +108,7 @@ export async function openRuntime(options: {
   opened.defer(() => store.close());
   const { approvals, terminal } = config;
   const { openSkills } = await import("../skills/open.ts");
-  const skills = openSkills({ home: home.dir, workspace: cwd, clock, log });
+  const skills = openSkills({ home: home.dir, workspace: cwd, external: externalSkills(config), clock, log });
   const toolbox = await openToolbox({
     skills,
     home: home.dir,
@@ -156,7 +157,7 @@ export async function openRuntime(options: {
     limits: {
       ...LIMITS,
       turns: config.agent.max_concurrent_turns,
-      resumeWithinMs: config.agent.auto_resume ? LIMITS.resumeWithinMs : 0,
+      resumeWithinMs: config.agent.auto_resume ? config.agent.resume_within * 1_000 : 0,
     },
     perform: createPerform({
       models,
@@ -207,6 +208,7 @@ export async function openRuntime(options: {
     clock,
     log,
     unattended,
+    zone: config.schedule.zone,
     delivers: deliversBy(config),
   });
   observers.add(scheduler.observe);

@@ -10,8 +10,10 @@ import { VENDORS } from "../core/providers.ts";
 import { isSecretVariable } from "../platform/handed-secrets.ts";
 import { homeAt, homeOf } from "../platform/home.ts";
 import { createRedactor } from "../platform/redact.ts";
+import { asBoolean } from "../platform/setting-kinds.ts";
+import { fromHermes } from "./hermes.ts";
 import { problemLines, shown } from "./problems.ts";
-import { type Config, DRAIN_TIMEOUT, drainTimeout, isSecretKey, schema, VARIABLES } from "./schema.ts";
+import { type Config, DRAIN_TIMEOUT, drainTimeout, isSecretKey, knownBelow, schema, VARIABLES } from "./schema.ts";
 import { at, freeze, isTree, leaves, type Path, put, type SettingsTree } from "./tree.ts";
 
 /** A command line option that sets a key. An undefined value means that the option was not given. */
@@ -39,14 +41,16 @@ export const loadConfig = (options: {
   const textOf = (file: string) => drafts?.get(file) ?? readFile(file) ?? "";
   const { tree, lineOf } = readConfigFile(home.config, textOf(home.config));
   const variables = readVariables(env, home.env, textOf(home.env));
-  const sources = new Map<string, string>();
+  takeVariables(tree, variables, (name) => `${home.config}:${lineOf([name])}`);
+  const hermes = fromHermes(tree, (name) => variables.get(name)?.value, knownBelow);
+  const sources = new Map([...hermes.moved].map(([key, path]) => [key, `${home.config}:${lineOf(path)}`]));
 
   const set = (key: string, value: unknown, from: string) => {
     if (put(tree, key.split("."), value)) sources.set(key, from);
   };
   for (const [name, { key, read }] of Object.entries(VARIABLES)) {
     const variable = variables.get(name);
-    if (!variable) continue;
+    if (!variable || hermes.shadowed.includes(name)) continue;
     const value = read ? read(variable.value) : variable.value;
     if (value !== undefined) set(key, value, variable.from);
   }
@@ -75,12 +79,18 @@ export const loadConfig = (options: {
   const redactor = createRedactor();
   for (const secret of secrets) redactor.add(secret);
 
-  const warnings = [...misspelt(variables), ...repairDrainTimeout(tree, from)].map(redactor.text);
+  const warnings = [
+    ...hermes.warnings,
+    ...misspelt(variables),
+    ...withoutEffect(variables),
+    ...repairDrainTimeout(tree, from),
+  ].map(redactor.text);
   // An unknown busy mode is an error like any other: falling back to `interrupt` would end turns that should continue.
   const parsed = schema.safeParse(tree);
-  if (!parsed.success) {
-    const lines = parsed.error.issues.flatMap((issue) => problemLines(issue, tree, from));
-    throw new ConfigError([...new Set(lines)].map(redactor.text).join("\n"));
+  const unclear = hermes.problems.map((problem) => `${home.config}: ${problem}`);
+  if (!parsed.success || unclear.length) {
+    const lines = parsed.error?.issues.flatMap((issue) => problemLines(issue, tree, from)) ?? [];
+    throw new ConfigError([...new Set([...unclear, ...lines])].map(redactor.text).join("\n"));
   }
   const config = freeze(parsed.data);
   const settings = leaves(tree).map(({ path }) => {
@@ -166,6 +176,27 @@ const readVariables = (env: NodeJS.ProcessEnv, file: string, text: string): Sett
   add(parseEnv(text), (name) => `${file}: ${name}`);
   add(env, (name) => `environment variable ${name}`);
   return variables;
+};
+
+/** Hermes puts some variables into config.yaml: upper-case names at the top. Everything else that sets them is stronger. */
+const takeVariables = (tree: SettingsTree, variables: SettingVariables, from: (name: string) => string): void => {
+  for (const [name, value] of Object.entries(tree)) {
+    if (!/^[A-Z][A-Z0-9_]*$/.test(name) || isTree(value) || Array.isArray(value)) continue;
+    delete tree[name];
+    const text = typeof value === "string" ? value.trim() : value === null ? "" : JSON.stringify(value);
+    if (text !== "" && !variables.has(name)) variables.set(name, { value: text, from: from(name) });
+  }
+};
+
+/** Variables of Hermes that open or close a door there. Silence about them would be wrong. */
+const withoutEffect = (variables: SettingVariables): string[] => {
+  const found = [...variables].filter(
+    ([name, { value }]) =>
+      name === "GATEWAY_ALLOWED_USERS" || (name.endsWith("_ALLOW_ALL_USERS") && asBoolean(value) !== false),
+  );
+  if (!found.length) return [];
+  const names = found.map(([name]) => name).join(", ");
+  return [`${names} has no effect here: list the people of each platform, as in TELEGRAM_ALLOWED_USERS.`];
 };
 
 /** Variables of other programs are ignored, but a name one letter off one of ours is probably a typo. */

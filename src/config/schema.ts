@@ -6,6 +6,7 @@ import { MODES } from "../core/session.ts";
 import {
   asBoolean,
   asList,
+  offWord,
   oneOf,
   onOff,
   price,
@@ -14,6 +15,7 @@ import {
   section,
   text,
   texts,
+  toolProgress,
   webAddress,
   whole,
   yesNo,
@@ -59,6 +61,8 @@ export const schema = section({
     max_concurrent_turns: whole(1).default(32),
     restart_drain_timeout: drainTimeout.default(DRAIN_TIMEOUT.default),
     auto_resume: yesNo().default(true),
+    /** Turns that were cut longer ago are not resumed by themselves. */
+    resume_within: seconds(0).default(3600),
     clarify_timeout: seconds(1).default(3600),
     exit_watchdog: seconds(1).default(30),
   }),
@@ -68,7 +72,7 @@ export const schema = section({
     queued_after_stop: oneOf("run", "edit").default("run"),
     compact: yesNo().default(false),
     show_reasoning: yesNo().default(false),
-    tool_progress: oneOf("off", "new", "all", "verbose").default("all"),
+    tool_progress: toolProgress().default("all"),
     theme: oneOf("auto", "dark", "light", "mono").default("auto"),
     /** Print lines only, never redraw. */
     plain: yesNo().default(false),
@@ -100,7 +104,7 @@ export const schema = section({
     readable: texts(),
   }),
   approvals: section({
-    mode: oneOf("manual", "off").default("manual"),
+    mode: z.preprocess(offWord, oneOf("manual", "off")).default("manual"),
     timeout: seconds(1).default(300),
     unattended: oneOf("deny", "allow").default("deny"),
     /** Who decides on approvals in a chat: the person whose turn it is, or only admins, who are asked in their
@@ -143,6 +147,9 @@ export const schema = section({
         network: yesNo().default(true),
         url: webAddress().optional(),
         headers: z.record(z.string(), z.string("must be text"), "must be a section").default({}),
+        enabled: yesNo().default(true),
+        /** Which of its tools are offered: these, or all but those. */
+        tools: section({ include: texts(), exclude: texts() }),
       })
         .refine(
           ({ command, url }) => (command === undefined) !== (url === undefined),
@@ -167,7 +174,13 @@ export const schema = section({
       model_name: text().optional(),
     }),
     ...channelSections,
+    /** What somebody who is not on the list hears in a private chat: how to pair, or nothing. */
+    strangers: oneOf("pair", "ignore").default("pair"),
+    /** Whether all in a group share one conversation. */
+    shared_groups: yesNo().default(false),
   }),
+  schedule: section({ zone: text().optional() }),
+  skills: section({ external_dirs: texts() }),
   /** Addresses that are called at the end of each turn. */
   webhooks: z
     .array(section({ url: webAddress(), secret: text().min(16, "must have at least 16 characters") }), "must be a list")
@@ -199,6 +212,7 @@ const vendorVariables = ({ name, keyVariable, addressVariable }: Vendor) => [
 ];
 
 export const VARIABLES: Readonly<Record<string, { key: string; read?: (value: string) => string | undefined }>> = {
+  HERMES_INFERENCE_MODEL: { key: "model.default" },
   LLM_MODEL: { key: "model.default" },
   ...Object.fromEntries(VENDORS.flatMap(vendorVariables)),
   HERMES_MAX_ITERATIONS: { key: "agent.max_iterations" },
@@ -212,6 +226,10 @@ export const VARIABLES: Readonly<Record<string, { key: string; read?: (value: st
   API_SERVER_KEY: { key: "gateway.api_server.key" },
   API_SERVER_CORS_ORIGINS: { key: "gateway.api_server.cors_origins" },
   API_SERVER_MODEL_NAME: { key: "gateway.api_server.model_name" },
+  TERMINAL_ENV: { key: "terminal.env_type" },
+  TERMINAL_CWD: { key: "terminal.cwd", read: (value) => (value === "." ? undefined : value) },
+  TERMINAL_TIMEOUT: { key: "terminal.timeout" },
+  HERMES_TIMEZONE: { key: "schedule.zone" },
   OTEL_EXPORTER_OTLP_ENDPOINT: { key: "telemetry.endpoint" },
   ...channelVariables,
 };
@@ -225,6 +243,15 @@ export const isSecretKey = (key: string): boolean =>
 
 /** All keys, dotted; `*` stands for an item of a list, or for a name that the user chose. */
 export const knownKeys = (): string[] => keysBelow(z.toJSONSchema(schema, { io: "input" }), "");
+
+/** The names of the keys in a section, such as `agent` or `mcp_servers.files`. */
+export const knownBelow = (section: string): string[] => {
+  const parts = section.split(".");
+  const below = knownKeys()
+    .map((key) => key.split("."))
+    .filter((names) => parts.every((part, depth) => names[depth] === part || names[depth] === "*"));
+  return [...new Set(below.map((names) => names[parts.length] ?? ""))];
+};
 
 /** The names in the key of a value or a section, or null if there is no such key. A name that the user chose may contain dots:
  *  `prices.gpt-5.1.input`. */

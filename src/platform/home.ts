@@ -34,10 +34,30 @@ export const homeAt = (dir: string): Home => ({
 export const homeOf = (env: NodeJS.ProcessEnv): Home => {
   const user = env.HOME || homedir();
   const named = env.HERMES_HOME?.trim();
-  if (!named) return homeAt(join(user, ".hermes"));
+  const usual = join(user, ".hermes");
+  if (!named) return homeAt(isHermesHome(usual) ? `${usual}-ts` : usual);
   // Service files and .env files do not expand "~" as a shell does.
   return homeAt(resolve(named === "~" || named.startsWith("~/") ? join(user, named.slice(1)) : named));
 };
+
+/** Whether Hermes, the program in Python, lives there. It uses the same directory by default, and nothing of it is ever changed. */
+export const isHermesHome = (dir: string): boolean =>
+  existsSync(join(dir, "state.db")) && !existsSync(homeAt(dir).database);
+
+/** The home of Hermes that could be brought over: it lies where ours would be. */
+export const oldHomeOf = (env: NodeJS.ProcessEnv): string | null => {
+  const dir = join(env.HOME || homedir(), ".hermes");
+  return isHermesHome(dir) ? dir : null;
+};
+
+/** Throws if HERMES_HOME is the home of Hermes. */
+export function mustBeOurs({ dir }: Home): void {
+  if (!isHermesHome(dir)) return;
+  throw new ConfigError(
+    `HERMES_HOME is ${dir}, the home of Hermes (the program in Python). Nothing in it was changed. Choose another one:\n` +
+      `  HERMES_HOME=${dir}-ts hermes import ${dir}`,
+  );
+}
 
 /** Creates the directory and its parents, for the owner only. Not with `recursive`: for /proc/x, Node 24 never returns from that,
  *  because mkdir says ENOENT although the parent exists. */

@@ -12,6 +12,8 @@ export const onOff = (value: unknown) => {
   const on = asBoolean(value);
   return typeof on === "boolean" ? (on ? "on" : "off") : value;
 };
+/** YAML 1.1 reads `off` as false, and programs that use it write it back so. */
+export const offWord = (value: unknown) => (value === false ? "off" : value);
 const asWord = (value: unknown) => (typeof value === "string" ? value.trim().toLowerCase() : value);
 export const asList = (value: unknown) => {
   if (typeof value === "number") return [value];
@@ -63,7 +65,13 @@ export const section = <T extends z.ZodRawShape>(shape: T) =>
     (value) => {
       if (value === null || value === undefined) return {};
       if (typeof value !== "object" || Array.isArray(value)) return value;
-      return Object.fromEntries(Object.entries(value).filter(([key, v]) => v !== null || !Object.hasOwn(shape, key)));
+      return Object.fromEntries(
+        Object.entries(value).filter(([key, v]) => (v !== null && v !== "") || !Object.hasOwn(shape, key)),
+      );
     },
     z.strictObject(shape, { error: "must be a section: keys and values, indented below it" }),
   );
+
+/** Which tool calls are shown. */
+export const toolProgress = () =>
+  z.preprocess((value) => (value === true ? "all" : offWord(value)), oneOf("off", "new", "all", "verbose"));

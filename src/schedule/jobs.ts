@@ -14,6 +14,8 @@ export type JobsOptions = Ambient & {
   notes: Notes;
   /** What jobs that do not say it themselves have said to an approval. */
   unattended?: JobContext["unattended"];
+  /** Of jobs that do not name theirs; not given: where this machine is. */
+  zone?: string | undefined;
   /** Whether answers can be delivered to this session. */
   delivers?: JobContext["delivers"];
 };
@@ -35,7 +37,7 @@ export type KeptJobs = Jobs & {
 const MOST_JOBS = 100;
 
 export function openJobs(options: JobsOptions): KeptJobs {
-  const { notes, clock, log, unattended = "deny", delivers = () => false } = options;
+  const { notes, clock, log, zone, unattended = "deny", delivers = () => false } = options;
   let tail: Promise<unknown> = Promise.resolve();
 
   function inLine<T>(work: () => Promise<T>): Promise<T> {
@@ -85,7 +87,7 @@ export function openJobs(options: JobsOptions): KeptJobs {
         const jobs = await all();
         const known = jobs.find((job) => job.id === id);
         if (known) return known;
-        const job = jobFrom(id, wish, { now: clock.now(), unattended, delivers });
+        const job = jobFrom(id, { ...wish, zone: wish.zone ?? zone }, { now: clock.now(), unattended, delivers });
         if ("refused" in job) return job;
         if (jobs.filter(isLive).length >= MOST_JOBS)
           return refused("full", `There are ${MOST_JOBS} jobs already; remove one first.`);

@@ -10,15 +10,24 @@ import { createSkills, type SkillSource } from "./skills.ts";
 import { openTrust, type Trust } from "./trust.ts";
 
 /** `home`: HERMES_HOME. */
-type Options = { home: string; workspace: string; clock: Clock; log: Log };
+type Options = {
+  home: string;
+  workspace: string;
+  /** Further directories of the user's. */
+  external?: readonly string[];
+  clock: Clock;
+  log: Log;
+};
 
 const IN_WORKSPACE = [".hermes/skills", "skills"];
 
-export function openSkills({ home, workspace, clock, log }: Options): Skills {
+export function openSkills({ home, workspace, external = [], clock, log }: Options): Skills {
   const own = join(home, "skills");
-  const look = createLook("hard links");
   const sources: SkillSource[] = [
-    { origin: "user", look: () => look(own) },
+    ...[own, ...external].map((dir): SkillSource => {
+      const look = createLook("hard links");
+      return { origin: "user", look: () => look(dir) };
+    }),
     { origin: "workspace", look: inWorkspace(workspace, own, openTrust(home)) },
   ];
   return createSkills({ sources, clock, log });

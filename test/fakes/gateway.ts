@@ -32,7 +32,7 @@ type Options = Pick<BootOptions, "limits" | "rules" | "between"> & {
   busyMode?: Mode;
   /** By platform. */
   busyModes?: Readonly<Record<string, Mode>>;
-  progress?: GatewayOptions["progress"];
+  progress?: ReturnType<GatewayOptions["progress"]>;
   unattended?: GatewayOptions["unattended"];
   approvers?: GatewayOptions["approvers"];
   sharedGroups?: boolean;
@@ -112,7 +112,9 @@ export async function bootGateway(options: Options = {}): Promise<TestGateway> {
         costOf: () => null,
         skills: async () => "brew-tea  How to make tea.",
         left: () => {},
-        progress,
+        progress: () => progress,
+        hears: (_, { addressed }) => addressed,
+        strangers: "pair",
         files,
         sharedGroups,
         requestRestart: () => {

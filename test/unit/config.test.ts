@@ -205,6 +205,8 @@ describe("values", () => {
       sandbox: false,
       readable: [],
       network: true,
+      enabled: true,
+      tools: { include: [], exclude: [] },
     });
     yaml(
       "mcp_servers:",

@@ -1,5 +1,5 @@
 import { section, text } from "../../platform/setting-kinds.ts";
-import { defineChannel, peopleSettings } from "../shared/channel.ts";
+import { defineChannel, peopleSettings, peopleVariables } from "../shared/channel.ts";
 
 export const discord = defineChannel({
   label: "Discord",
@@ -8,9 +8,9 @@ export const discord = defineChannel({
   variables: {
     DISCORD_BOT_TOKEN: "token",
     DISCORD_API_ROOT: "api_root",
-    DISCORD_ALLOWED_USERS: "allowed_users",
+    ...peopleVariables("DISCORD", "CHANNELS"),
   },
-  secretOf: ({ token }) => token,
+  secretOf: ({ enabled, token }) => (enabled ? token : undefined),
   open: async ({ token = "", api_root: apiRoot }, { notes, ...world }) => {
     const [{ createDiscord }, { cursorsIn }] = await Promise.all([import("./discord.ts"), import("./cursors.ts")]);
     return createDiscord({ ...world, token, apiRoot, cursors: cursorsIn(notes) });

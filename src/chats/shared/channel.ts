@@ -5,7 +5,7 @@ import type { Chat } from "../../core/chat.ts";
 import type { Ambient, Random } from "../../core/ports.ts";
 import { MODES } from "../../core/session.ts";
 import type { Notes } from "../../core/store.ts";
-import { ids, oneOf, webAddress } from "../../platform/setting-kinds.ts";
+import { ids, oneOf, text, toolProgress, webAddress, yesNo } from "../../platform/setting-kinds.ts";
 
 export type ChatChannel<Settings extends z.ZodType = z.ZodType> = {
   /** As its people write it. */
@@ -38,10 +38,29 @@ export type Receive = (
 
 /** The settings that all channels for people have. `shape`: of a user's id. */
 export const peopleSettings = (shape: RegExp, needs: string) => ({
+  enabled: yesNo().default(true),
   api_root: webAddress().optional(),
   allowed_users: ids(shape, needs),
   admin_users: ids(shape, needs),
   busy_input_mode: oneOf(...MODES).optional(),
+  tool_progress: toolProgress().optional(),
+  /** In groups and channels: whether we answer only when we are named, or answered to. */
+  require_mention: yesNo().default(true),
+  /** Groups and channels where everything is for us. */
+  free_response_chats: ids(/./, "the id of a chat"),
+  /** The only groups and channels where we answer; none: all. */
+  allowed_chats: ids(/./, "the id of a chat"),
+  /** Where answers of jobs go that name only the platform. */
+  home_chat: z.preprocess((value) => (typeof value === "number" ? String(value) : value), text()).optional(),
+});
+
+/** Those that variables set on every channel for people. */
+export const peopleVariables = (prefix: string, chats: "CHATS" | "CHANNELS") => ({
+  [`${prefix}_ALLOWED_USERS`]: "allowed_users",
+  [`${prefix}_REQUIRE_MENTION`]: "require_mention",
+  [`${prefix}_FREE_RESPONSE_${chats}`]: "free_response_chats",
+  [`${prefix}_ALLOWED_${chats}`]: "allowed_chats",
+  [`${prefix}_HOME_CHANNEL`]: "home_chat",
 });
 
 /** Keeps the type of the settings, which a plain annotation would lose. */

@@ -1,5 +1,5 @@
 import { section, text } from "../../platform/setting-kinds.ts";
-import { defineChannel, peopleSettings } from "../shared/channel.ts";
+import { defineChannel, peopleSettings, peopleVariables } from "../shared/channel.ts";
 
 export const slack = defineChannel({
   label: "Slack",
@@ -13,9 +13,9 @@ export const slack = defineChannel({
     SLACK_BOT_TOKEN: "bot_token",
     SLACK_APP_TOKEN: "app_token",
     SLACK_API_ROOT: "api_root",
-    SLACK_ALLOWED_USERS: "allowed_users",
+    ...peopleVariables("SLACK", "CHANNELS"),
   },
-  secretOf: ({ bot_token, app_token }) => app_token && bot_token,
+  secretOf: ({ enabled, bot_token, app_token }) => (enabled ? app_token && bot_token : undefined),
   open: async ({ bot_token: botToken = "", app_token: appToken = "", api_root: apiRoot }, world) => {
     const { createSlack } = await import("./slack.ts");
     return createSlack({ ...world, botToken, appToken, apiRoot });

@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
 import { section, text, webAddress } from "../../platform/setting-kinds.ts";
-import { defineChannel, peopleSettings, type Receive } from "../shared/channel.ts";
+import { defineChannel, peopleSettings, peopleVariables, type Receive } from "../shared/channel.ts";
 
 export const telegram = defineChannel({
   label: "Telegram",
@@ -14,9 +14,9 @@ export const telegram = defineChannel({
   variables: {
     TELEGRAM_BOT_TOKEN: "token",
     TELEGRAM_API_ROOT: "api_root",
-    TELEGRAM_ALLOWED_USERS: "allowed_users",
+    ...peopleVariables("TELEGRAM", "CHATS"),
   },
-  secretOf: ({ token }) => token,
+  secretOf: ({ enabled, token }) => (enabled ? token : undefined),
   open: async ({ token = "", api_root: apiRoot, webhook_url: url }, world) => {
     const { createTelegram } = await import("./telegram.ts");
     if (!url) return createTelegram({ ...world, token, apiRoot });

@@ -2,6 +2,7 @@
 import { checkModel } from "../../core/model-names.ts";
 import { entriesOf } from "../../core/pages.ts";
 import type { Runtime } from "../../core/runtime.ts";
+import type { Entry } from "../../core/session.ts";
 import type { Command, CommandContext, CommandResult } from "./command.ts";
 
 const LONGEST_MODEL = 200;
@@ -14,7 +15,7 @@ export const aboutCommands: readonly Command[] = [
   {
     name: "help",
     on: "everywhere",
-    description: "what there is",
+    description: "list commands and keys",
     run: ({ help }) => ({ text: help() }),
   },
   {
@@ -67,15 +68,24 @@ export const aboutCommands: readonly Command[] = [
     },
   },
   {
+    name: "copy",
+    on: "terminal",
+    description: "copy the last answer to the clipboard",
+    async run({ runtime, session, copy }) {
+      const last = (await lastEntries(runtime, session)).findLast((entry) => entry.kind === "thought" && entry.text);
+      return last?.kind === "thought" ? { text: await copy(last.text) } : { refused: "There is no answer yet." };
+    },
+  },
+  {
     name: "skills",
     on: "everywhere",
-    description: "what I can look up",
+    description: "list skills",
     run: async ({ skills }) => ({ text: await skills() }),
   },
   {
     name: "memory",
     on: "everywhere",
-    description: "what memory recalled for your last message",
+    description: "show notes recalled for your last message",
     run: async ({ runtime, session }) => ({ text: await recalled(runtime, session) }),
   },
   {
@@ -90,7 +100,7 @@ export const aboutCommands: readonly Command[] = [
     name: "quit",
     aliases: ["exit"],
     on: "terminal",
-    description: "leave; what runs is taken up again next time",
+    description: "leave; a running turn continues next time",
     run({ leave }) {
       leave();
       return {};
@@ -121,10 +131,13 @@ async function setNamed({ model, setModel, models }: CommandContext, name: strin
 }
 
 async function recalled(runtime: Runtime, session: string): Promise<string> {
-  const { entries = 0 } = (await runtime.summary(session)) ?? {};
-  const last = await entriesOf(runtime, session, Math.max(0, entries - LAST));
-  const thought = last.findLast((entry) => entry.kind === "thought");
+  const thought = (await lastEntries(runtime, session)).findLast((entry) => entry.kind === "thought");
   return thought?.recalled || "Nothing was recalled for your last message.";
+}
+
+async function lastEntries(runtime: Runtime, session: string): Promise<Entry[]> {
+  const { entries = 0 } = (await runtime.summary(session)) ?? {};
+  return entriesOf(runtime, session, Math.max(0, entries - LAST));
 }
 
 const grouped = (count: number) => count.toLocaleString("en");

@@ -58,6 +58,8 @@ export type CommandContext = {
 export type TerminalContext = CommandContext & {
   /** Writes this session to a file. Returns its path. */
   exportTo(file: string, format: "md" | "json" | ""): Promise<string>;
+  /** Puts a text into the clipboard. What became of it, for people. */
+  copy(text: string): Promise<string>;
   leave(): void;
 };
 export type ChatContext = CommandContext & {

@@ -9,7 +9,14 @@ import type { ChatContext, Command, CommandContext, CommandOn, CommandResult, Te
 import { sessionCommands } from "./sessions.ts";
 import { turnCommands } from "./turn.ts";
 
-const COMMANDS: readonly Command[] = [...turnCommands, ...answerCommands, ...sessionCommands, ...aboutCommands];
+/** As /help shows them. */
+export const COMMAND_GROUPS: readonly { title: string; commands: readonly Command[] }[] = [
+  { title: "The running turn", commands: turnCommands },
+  { title: "Approvals and questions", commands: answerCommands },
+  { title: "Conversations", commands: sessionCommands },
+  { title: "Model, memory and hermes itself", commands: aboutCommands },
+];
+const COMMANDS = COMMAND_GROUPS.flatMap(({ commands }) => commands);
 
 export const TERMINAL_COMMANDS: readonly CommandOn<TerminalContext>[] = COMMANDS.filter(
   (command) => command.on !== "chat",

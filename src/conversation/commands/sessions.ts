@@ -10,7 +10,7 @@ export const sessionCommands: readonly Command[] = [
   {
     name: "new",
     on: "everywhere",
-    description: "begin a new conversation",
+    description: "start a new conversation",
     moves: true,
     once: "look",
     async run({ newSession, left }) {
@@ -35,7 +35,7 @@ export const sessionCommands: readonly Command[] = [
     name: "resume",
     on: "everywhere",
     argument: "[name]",
-    description: "go on with another conversation",
+    description: "open another conversation",
     moves: true,
     idle: "chat",
     async run({ runtime, session, sessions, findSession, choose, left, now }, rest) {
@@ -51,8 +51,8 @@ export const sessionCommands: readonly Command[] = [
   {
     name: "title",
     on: "everywhere",
-    argument: "WORDS",
-    description: "name this conversation",
+    argument: "NAME",
+    description: "rename this conversation",
     async run({ runtime, session }, rest) {
       if (!rest) return { text: (await runtime.summary(session))?.title || "It has no title yet." };
       const title = rest.slice(0, LONGEST_TITLE);
@@ -63,7 +63,7 @@ export const sessionCommands: readonly Command[] = [
   {
     name: "retry",
     on: "everywhere",
-    description: "take your last message back and send it again",
+    description: "send your last message again, without what came of it",
     moves: true,
     idle: true,
     once: "look",
@@ -79,7 +79,7 @@ export const sessionCommands: readonly Command[] = [
     name: "undo",
     on: "everywhere",
     argument: "[files]",
-    description: "go back to before your last message, with the files; files: take that back for the files",
+    description: "go back to before your last message and restore the files; files: undo the last restore",
     moves: true,
     complete: ["files"],
     idle: true,
@@ -96,7 +96,7 @@ export const sessionCommands: readonly Command[] = [
     name: "branch",
     on: "screen",
     argument: "[title]",
-    description: "go on in a copy; this conversation stays as it is",
+    description: "continue in a copy; this conversation stays as it is",
     idle: true,
     async run({ runtime, session, newSession }, rest) {
       const { title = "" } = (await runtime.summary(session)) ?? {};

@@ -7,14 +7,14 @@ export const turnCommands: readonly Command[] = [
   {
     name: "status",
     on: "everywhere",
-    description: "what is going on, and what waits",
+    description: "show what runs and what waits",
     run: async (context) => ({ text: await describe(context) }),
   },
   {
     name: "stop",
     on: "everywhere",
     argument: "[all]",
-    description: "stop the turn; all: also children and background work",
+    description: "stop the turn; all: also child agents and background processes",
     complete: ["all"],
     once: "look",
     async run({ runtime, session, stop }, rest) {

@@ -1,9 +1,8 @@
 // hermes config: shows settings, and changes config.yaml only to what loads.
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { readFileSync, rmSync } from "node:fs";
 import { parseDocument } from "yaml";
 import { ConfigError } from "../../core/errors.ts";
+import { runEditor } from "../../platform/editor.ts";
 import { type Home, makeHome } from "../../platform/home.ts";
 import { readText } from "./answers.ts";
 import { editPath, writePrivate } from "./files.ts";
@@ -97,8 +96,6 @@ export async function editConfig({ home, look, print, complain }: ConfigDesk, ed
   const before = readText(home.config);
   const file = `${home.config}.draft.yaml`;
   writePrivate(file, before || EMPTY);
-  const ignore = () => {}; // Ctrl+C is for the editor
-  process.on("SIGINT", ignore);
   try {
     for (;;) {
       const code = await runEditor(editor, file);
@@ -123,7 +120,6 @@ export async function editConfig({ home, look, print, complain }: ConfigDesk, ed
       return 0;
     }
   } finally {
-    process.off("SIGINT", ignore);
     rmSync(file, { force: true });
   }
 
@@ -151,13 +147,6 @@ export async function editConfig({ home, look, print, complain }: ConfigDesk, ed
     });
     return isCancel(next) ? "discard" : next;
   }
-}
-
-async function runEditor(editor: string, file: string): Promise<number> {
-  // By a shell, because the variable may contain options: EDITOR="code --wait".
-  const child = spawn("/bin/sh", ["-c", `${editor} "$1"`, "sh", file], { stdio: "inherit" });
-  const [code] = await once(child, "exit");
-  return typeof code === "number" ? code : 1;
 }
 
 /** Text that is not YAML stands for itself. */

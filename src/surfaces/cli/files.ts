@@ -57,7 +57,7 @@ export function editEnv(source: string, name: string, value: string): string {
 }
 
 /** Atomic, and for the owner only. A link stays a link. */
-export function writePrivate(file: string, text: string): void {
+export function writePrivate(file: string, text: string | Uint8Array): void {
   const target = existsSync(file) ? realpathSync(file) : file;
   const draft = `${target}.${randomBytes(6).toString("hex")}`;
   try {

@@ -1,7 +1,7 @@
 // The gateway: chat platforms over one runtime. Everything here is a view or a door; what must survive is in the runtime's
 // sessions and notes.
 
-import type { Chat } from "../../core/chat.ts";
+import type { Chat, InboundMessage } from "../../core/chat.ts";
 import { ConfigError, messageOf } from "../../core/errors.ts";
 import type { ModelNames } from "../../core/model-names.ts";
 import type { Ambient, Channel } from "../../core/ports.ts";
@@ -39,11 +39,15 @@ export type GatewayOptions = Ambient & {
   /** Somebody leaves that conversation for a new one. */
   left(session: string, by: string): void;
   /** Which tool calls are shown. */
-  progress: "off" | "new" | "all" | "verbose";
+  progress(platform: string): "off" | "new" | "all" | "verbose";
+  /** Whether a message in that place is for us. */
+  hears(platform: string, message: InboundMessage): boolean;
   /** Where attachments are kept. */
   files: string;
   /** Groups where all share one session. */
   sharedGroups: boolean;
+  /** What somebody hears who is on no list: how to pair, or nothing. */
+  strangers: "pair" | "ignore";
   /** Somebody wants us to start again. False: somebody did already. */
   requestRestart(asked: { turn: string | null }): boolean;
 };

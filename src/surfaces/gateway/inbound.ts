@@ -20,7 +20,10 @@ import type { Tell } from "./notices.ts";
 import type { QuestionDecision, Questions } from "./questions.ts";
 import type { PlaceSessions } from "./sessions.ts";
 
-type Options = Pick<GatewayOptions, "runtime" | "clock" | "newKey" | "files" | "sharedGroups" | "unattended"> & {
+type Options = Pick<
+  GatewayOptions,
+  "runtime" | "clock" | "newKey" | "files" | "sharedGroups" | "unattended" | "hears" | "strangers"
+> & {
   access: Access;
   sessions: PlaceSessions;
   questions: Questions;
@@ -58,7 +61,7 @@ export function createTalk(options: Options): (chat: Chat) => InboundHandler {
     async function onMessage(message: InboundMessage): Promise<void> {
       const { place, from } = message;
       if (!(await access.mayTalk(platform, place, from))) return stranger(message);
-      if (!message.addressed) return;
+      if (!options.hears(platform, message)) return;
       await access.noteAdmin(platform, place, from);
       const user = (place.kind === "group" || place.kind === "channel") && !options.sharedGroups ? from.id : undefined;
       const key = chatSession({ platform, place, ...(user !== undefined && { user }), generation: 1 });
@@ -161,6 +164,7 @@ export function createTalk(options: Options): (chat: Chat) => InboundHandler {
     }
 
     async function stranger({ place, from, text, message }: InboundMessage): Promise<void> {
+      if (options.strangers === "ignore") return;
       const words = (await access.pair(platform, place, from, text)) ?? (await access.refusal(platform, place, from));
       if (words) say(place, words, `stranger.${place.chat}.${message}`);
     }
@@ -168,7 +172,7 @@ export function createTalk(options: Options): (chat: Chat) => InboundHandler {
     /** Only what still waits is changed: what has begun was said as it was said. */
     async function onEdit(message: InboundMessage): Promise<void> {
       const { place, from } = message;
-      if (!(await access.mayTalk(platform, place, from)) || !message.addressed) return;
+      if (!(await access.mayTalk(platform, place, from)) || !options.hears(platform, message)) return;
       const waits = await waiting(place, message.message);
       const command = commandIn(message.text.trim());
       const said = command && modeNamed(command.name) ? command.rest : message.text;

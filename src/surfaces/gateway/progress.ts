@@ -118,7 +118,7 @@ export function createShow(options: Options): Show {
 
   async function follow({ session, turn, seen, signal, view, calls, chat, place, attended }: WatchedTurn) {
     const line = (call: string, mark: string) => {
-      if (progress !== "off") view.line(call, `${mark} ${calls.get(call) ?? "tool"}`);
+      if (progress(chat.platform) !== "off") view.line(call, `${mark} ${calls.get(call) ?? "tool"}`);
     };
     for await (const update of followTurn(runtime, { session, id: turn, cursor: String(seen.seq) }, signal)) {
       if ("delta" in update) view.say(update.delta);

@@ -9,7 +9,7 @@ import { kindAt, NotConfined, readHead, realInside } from "../../platform/confin
 
 const ENDINGS = [".png", ".jpg", ".jpeg", ".gif", ".webp"];
 /** The most that providers take. */
-const LARGEST_MB = 5;
+export const LARGEST_MB = 5;
 /** As many as the API takes with one message. */
 const MOST = 20;
 

@@ -1,7 +1,7 @@
 // What a terminal does for the slash commands of conversation/commands.
 
 import type { ListedSession, TerminalContext } from "../../conversation/commands/command.ts";
-import { TERMINAL_COMMANDS } from "../../conversation/commands/commands.ts";
+import { COMMAND_GROUPS } from "../../conversation/commands/commands.ts";
 import { exportFile } from "../../conversation/export.ts";
 import type { Facts } from "../../conversation/facts.ts";
 import { entriesOf } from "../../core/pages.ts";
@@ -21,7 +21,8 @@ const KEYS = `- Enter sends; Shift+Enter, Ctrl+J or \\ and Enter begin a new lin
 - while I work, Enter does what /busy says, Alt+Enter the other thing; Alt+Up takes the last waiting message back
 - Esc or Ctrl+C stops the turn, twice leaves; Ctrl+D leaves; Ctrl+Z suspends
 - Ctrl+O shows what tools said, and thoughts; Up and Down bring back what you typed before, Ctrl+R searches it
-- \`@\` completes files; the path of a picture shows it to the model
+- Ctrl+G opens what you type in your own editor (VISUAL or EDITOR)
+- \`@\` completes files; the path of a picture shows it to the model; Ctrl+V pastes a picture
 - \`!command\` runs a command of yours, and the model is told with your next message; \`!!command\` keeps it to yourself`;
 
 export function commandContext(desk: OpenTalk): TerminalContext {
@@ -35,7 +36,8 @@ export function commandContext(desk: OpenTalk): TerminalContext {
     by: "terminal",
     isAdmin: true,
     name: shortName(session),
-    help: () => [...TERMINAL_COMMANDS.map(helpLine), KEYS].join("\n"),
+    help,
+    copy: desk.copy,
     now: desk.now,
     mode: () => mode,
     setMode: desk.setMode,
@@ -64,8 +66,16 @@ export function commandContext(desk: OpenTalk): TerminalContext {
   };
 }
 
-const helpLine = ({ name, argument = "", description }: (typeof TERMINAL_COMMANDS)[number]) =>
-  `- \`/${`${name} ${argument}`.trim()}\` ${description}`;
+const help = (): string =>
+  [...COMMAND_GROUPS.map(({ title, commands }) => `**${title}**\n${helpLines(commands)}`), `**Keys**\n${KEYS}`].join(
+    "\n\n",
+  );
+
+const helpLines = (commands: (typeof COMMAND_GROUPS)[number]["commands"]): string =>
+  commands
+    .filter(({ on }) => on !== "chat")
+    .map(({ name, argument = "", description }) => `- \`/${`${name} ${argument}`.trim()}\` ${description}`)
+    .join("\n");
 
 /** Those of the terminal, however many others are newer; and the newest of those. */
 export async function sessionsToResume(runtime: Pick<Runtime, "sessions">): Promise<ListedSession[]> {

@@ -13,9 +13,12 @@ import { createFile } from "../../platform/confined.ts";
 import { setDeadline } from "../../platform/deadline.ts";
 import { uncaught } from "../../platform/uncaught.ts";
 import { attachmentsIn } from "./attachments.ts";
+import { copyText, pasteImage } from "./clipboard.ts";
 import { sessionsToResume } from "./commands.ts";
+import { editDraft } from "./draft-file.ts";
 import { findSession } from "./find.ts";
 import { openPlain } from "./plain.ts";
+import { suggestionsIn } from "./suggestions.ts";
 import { createTalk, type Talk, type TalkOptions } from "./talk.ts";
 import type { View } from "./view.ts";
 
@@ -37,7 +40,7 @@ export type TerminalSettings = {
     readonly prices: Prices;
     readonly terminal: { readonly cwd?: string | undefined; readonly writable: readonly string[] };
   };
-  home: { readonly dir: string };
+  home: { readonly dir: string; readonly attachments: string };
   endpoints: readonly { provider: string; model: string; because: string; context: number }[];
 };
 export type OpenedTalk = TerminalSettings &
@@ -103,7 +106,7 @@ export async function openChat(options: ChatOptions): Promise<number> {
   if (!lines) process.on("SIGINT", () => left.resolve(130)); // there Ctrl+C is a key; plain lines know a first one
   const view = lines
     ? openPlain({ input: stdin, output: stdout, now: () => performance.now() })
-    : await openOnScreen(options.settings, env);
+    : await openOnScreen(options);
   view.say(`hermes · ${modelLine(options.settings)}`);
   // The prompt is there at once; the rest of us (a fifth of a second) while the person reads and types.
   const wanted = { env, flags: [modelFlag(options.model)], logToStderr: false, mine: isTerminal, moved: view.say };
@@ -145,6 +148,7 @@ export async function openChat(options: ChatOptions): Promise<number> {
       newKey: randomUUID,
       now: clock.now,
       imagesIn: async (text) => (await attachmentsIn(text, process.cwd(), rootsOf(opened))).images,
+      copy: (text) => copyText(text, env, stdout),
       save: (file, text) => save(file, text, rootsOf(opened)),
       costOf: (name: string, usage: Usage) => costOf(config.prices, name, usage),
       leave: () => left.resolve(0),
@@ -166,17 +170,23 @@ async function settledBy<T>(work: Promise<T>, ms = 0): Promise<T | null> {
 
 export const modelFlag = (model: string | undefined) => ({ flag: "--model", key: "model.default", value: model });
 
-async function openOnScreen({ config, endpoints, home }: TerminalSettings, env: NodeJS.ProcessEnv): Promise<Surface> {
+async function openOnScreen({ settings, env, ...options }: ChatOptions): Promise<Surface> {
+  const { config, endpoints, home } = settings;
   const { openScreen } = await import("./screen/screen.ts");
+  const workspace = config.terminal.cwd ?? process.cwd();
+  const isNew = !options.message && !options.session && !options.continue && !options.resume;
   return openScreen({
     env,
     display: config.display,
     historyFile: join(home.dir, "history"),
     cwd: process.cwd(),
-    workspace: config.terminal.cwd ?? process.cwd(),
+    workspace,
     window: endpoints[0]?.context ?? 0,
     costOf: (name, usage) => costOf(config.prices, name, usage),
     now: clock.now,
+    editDraft: (text, signal) => editDraft(text, home.dir, env, signal),
+    pasteImage: () => pasteImage(home.attachments, env),
+    suggestions: isNew ? suggestionsIn(workspace) : Promise.resolve([]),
   });
 }
 

@@ -39,6 +39,8 @@ export type TalkOptions = {
   /** The person's own command. `text` is what a model may be shown of its output. */
   shell(command: string, print: (text: string) => void, signal: AbortSignal): Promise<{ code: number; text: string }>;
   save(file: string, text: string): Promise<string>;
+  /** Into the clipboard. What became of it, for people. */
+  copy(text: string): Promise<string>;
   models(): Promise<ModelNames>;
   costOf(model: string, usage: Usage): number | null;
   skills(): Promise<string>;

@@ -30,6 +30,8 @@ export type McpServer = {
   readonly network?: boolean;
   readonly url?: string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
+  readonly enabled?: boolean;
+  readonly tools?: { readonly include: readonly string[]; readonly exclude: readonly string[] };
 };
 export type Offered = {
   offer: Offer /** What is wrong with the arguments; null: nothing. */;

@@ -34,7 +34,8 @@ const MOST_TOOLS = 100; // of one server: each is in every prompt
 const LONGEST = { name: 64, description: 2_000, schema: 20_000 };
 
 export function createMcp(options: McpOptions): Mcp {
-  const { servers, home, roots, owner, log, timeoutMs = TIMEOUT_MS } = options;
+  const servers = Object.fromEntries(Object.entries(options.servers).filter(([, { enabled }]) => enabled !== false));
+  const { home, roots, owner, log, timeoutMs = TIMEOUT_MS } = options;
   const offered = new Map<string, Tool[]>();
   // In the order of the configuration, whoever answered first; of two with one name ("a" + "b_c", "a_b" + "c") the first.
   const tools = () => {
@@ -46,10 +47,11 @@ export function createMcp(options: McpOptions): Mcp {
   const links = new Map(
     Object.entries(servers).map(([name, server]): [string, ReturnType<typeof createLink>] => {
       const onOffers = (offers: Offered[]) => {
-        const usable = offers.filter(({ offer }) => JSON.stringify(offer.inputSchema).length <= LONGEST.schema);
+        const wanted = offers.filter(({ offer }) => isWanted(offer.name, server.tools));
+        const usable = wanted.filter(({ offer }) => JSON.stringify(offer.inputSchema).length <= LONGEST.schema);
         const some = usable.slice(0, MOST_TOOLS);
-        if (some.length < offers.length)
-          log("warn", "mcp.tools_left_out", { server: name, left: offers.length - some.length });
+        if (some.length < wanted.length)
+          log("warn", "mcp.tools_left_out", { server: name, left: wanted.length - some.length });
         const names = namesFor(
           name,
           some.map(({ offer }) => offer.name),
@@ -82,6 +84,10 @@ export function createMcp(options: McpOptions): Mcp {
     },
   };
 }
+
+const isWanted = (tool: string, { include, exclude } = EVERY): boolean =>
+  include.length ? include.includes(tool) : !exclude.includes(tool);
+const EVERY: NonNullable<McpServer["tools"]> = { include: [], exclude: [] };
 
 type McpCall = ReturnType<typeof createLink>["call"];
 

@@ -42,6 +42,7 @@ export function createFrame({ env, display, moves }: FrameOptions) {
   const lastLine = drawnBy(() => [""]);
   let lower: Component = lastLine;
   let focus: Component | null = null;
+  let rested = 0; // parts of the transcript that were there when the terminal was last let go
   let state: "ours" | "suspended" | "stopped" = "ours";
   const draw = () => tui.requestRender();
   let soon: NodeJS.Timeout | null = null;
@@ -120,6 +121,7 @@ export function createFrame({ env, display, moves }: FrameOptions) {
   /** Only the conversation stays on the terminal. */
   function rest(): void {
     tui.clear();
+    rested = transcript.children.length;
     for (const part of [transcript, lastLine]) tui.addChild(part); // the renderer blanks the line where the cursor is
     tui.renderNow();
     tui.stop();
@@ -131,12 +133,12 @@ export function createFrame({ env, display, moves }: FrameOptions) {
     terminal.stop();
   };
 
-  /** Below whatever the shell has written meanwhile. */
+  /** Below whatever others have written meanwhile. */
   function resume(): void {
     if (state !== "suspended") return;
     state = "ours";
     process.off("SIGCONT", resume);
-    transcript.clear();
+    transcript.children.splice(0, rested);
     tui.restoreRenderState(NOTHING_DRAWN);
     show();
     tui.start();
@@ -160,6 +162,12 @@ export function createFrame({ env, display, moves }: FrameOptions) {
       tui.start();
       tui.renderNow(); // what comes next keeps the loop busy
       if (display.theme === "auto" && !env.NO_COLOR) void adapt();
+    },
+    /** Another program has the terminal until it ends. What comes meanwhile is shown then. */
+    async lend<T>(use: () => Promise<T>): Promise<T> {
+      state = "suspended";
+      rest();
+      return use().finally(resume);
     },
     suspend(): void {
       state = "suspended";

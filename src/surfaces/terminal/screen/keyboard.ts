@@ -22,6 +22,10 @@ type KeyboardOptions = {
   complain(error: unknown): void;
   unfold(): void;
   suspend(): void;
+  /** The text after the person has changed it in their own editor. */
+  edit(text: string): Promise<string>;
+  /** The file that holds the picture of the clipboard. */
+  pasteImage(): Promise<string>;
 };
 
 const TWICE_MS = 2_000;
@@ -53,6 +57,8 @@ export function createKeyboard(options: KeyboardOptions) {
     if (chooser.key(data)) return done(draw);
     if (held) return done(() => held?.push((sent) => (sent ? feed(data) : write(data))));
     if (matchesKey(data, Key.ctrl("o"))) return done(options.unfold);
+    if (matchesKey(data, Key.ctrl("g"))) return done(() => void edit());
+    if (matchesKey(data, Key.ctrl("v"))) return done(() => void options.pasteImage().then(insertPath, complain));
     if (matchesKey(data, Key.ctrl("r"))) return done(() => void search());
     if (matchesKey(data, Key.ctrl("d")) && !editor.getText()) return done(() => leave(0));
     if (matchesKey(data, Key.escape) && !editor.isShowingAutocomplete() && busy()) return interrupt();
@@ -144,13 +150,34 @@ export function createKeyboard(options: KeyboardOptions) {
         },
       )
       .then((sent) => {
-        const later = held ?? [];
-        held = null;
-        if (!sent && later.length) editor.insertTextAtCursor("\n");
-        for (const act of later) act(sent);
-        label();
-        draw();
+        if (!sent && held?.length) editor.insertTextAtCursor("\n");
+        release(sent);
       });
+  }
+
+  function release(sent: boolean): void {
+    const later = held ?? [];
+    held = null;
+    for (const act of later) act(sent);
+    label();
+    draw();
+  }
+
+  /** What is taken back meanwhile comes after it. */
+  async function edit(): Promise<void> {
+    held = [];
+    try {
+      editor.setText(await options.edit(editor.getExpandedText()));
+    } catch (error) {
+      complain(error);
+    }
+    release(true);
+  }
+
+  function insertPath(path: string): void {
+    if (held) return void held.push(() => insertPath(path));
+    editor.insertTextAtCursor(/\s/.test(path) ? `@"${path}" ` : `@${path} `);
+    draw();
   }
 
   async function send(talk: Talk, text: string, other: boolean): Promise<void> {

@@ -1,6 +1,7 @@
 // The screen of `hermes chat`, the view on pi-tui: a transcript that only grows, below it what moves, then the choices of a
 // question, the editor, what waits, and the status bar.
 
+import { truncateToWidth } from "@earendil-works/pi-tui";
 import { TERMINAL_COMMANDS } from "../../../conversation/commands/commands.ts";
 import type { Facts } from "../../../conversation/facts.ts";
 import { type Acted, lasting } from "../../../conversation/updates.ts";
@@ -33,6 +34,10 @@ type ScreenOptions = {
   window: number;
   costOf(model: string, usage: Usage): number | null;
   now(): number;
+  editDraft(text: string, signal: AbortSignal): Promise<string>;
+  pasteImage(): Promise<string>;
+  /** What to try in a new conversation. */
+  suggestions: Promise<string[]>;
 };
 
 /** Characters of the beginning, and of the end, of what the person's own command prints: `yes` must not fill the memory. */
@@ -48,6 +53,8 @@ export function openScreen(options: ScreenOptions): Surface {
   let pieces = createPieces();
   let lastTool = "";
   let where = whereOf(options.workspace, options.env["HOME"], "");
+  const closed = new AbortController();
+  let suggestions: string[] = []; // until the first message
   const frame = createFrame({ ...options, moves: () => live.moves() });
   const { look, add, draw, drawSoon } = frame;
   const live = createLive(look, now);
@@ -70,12 +77,15 @@ export function openScreen(options: ScreenOptions): Surface {
       look.changed();
     },
     suspend: frame.suspend,
+    edit: (text) => frame.lend(() => options.editDraft(text, closed.signal)),
+    pasteImage: options.pasteImage,
   });
   frame.tui.addInputListener((data) => (keyboard.key(data) ? { consume: true } : undefined));
 
   // All of this has to fit, or each new line of the transcript would make the terminal be drawn anew.
   const still = [
     drawnBy(() => (display.compact || frame.rows() < LOW ? [] : [""])),
+    drawnBy((width) => (frame.rows() < 2 * LOW ? [] : suggestionLines(look.theme, suggestions, width))),
     drawnBy((width) => question.render(look.theme, width, frame.rows() < 2 * LOW)),
     drawnBy((width) => chooser.render(width, frame.rows())),
     editor,
@@ -120,6 +130,7 @@ export function openScreen(options: ScreenOptions): Surface {
 
   return {
     message({ text, images = [] }) {
+      suggestions = [];
       live.acknowledged = "";
       add(part.message(look, text, images.length));
     },
@@ -209,9 +220,18 @@ export function openScreen(options: ScreenOptions): Surface {
     draft: keyboard.draft,
     start(talking, leave) {
       keyboard.start(talking, leave);
+      void talking.then(
+        async () => {
+          const found = await options.suggestions;
+          if (!facts?.turn && !facts?.title) suggestions = found;
+          draw();
+        },
+        () => {},
+      ); // there is no talk: whoever makes it says why
       frame.start(lower, editor);
     },
     stop() {
+      closed.abort();
       keyboard.stop();
       frame.stop();
     },
@@ -220,3 +240,8 @@ export function openScreen(options: ScreenOptions): Surface {
 
 const diffPaint = ({ added, removed, dim }: Theme, line: string): Paint =>
   line.startsWith("+") ? added : line.startsWith("-") ? removed : dim;
+
+const suggestionLines = ({ dim }: Theme, suggestions: readonly string[], width: number): string[] =>
+  (suggestions.length ? ["Things to try in this folder:", ...suggestions.map((text) => `  · ${text}`), ""] : []).map(
+    (line) => dim(truncateToWidth(line, width, "…")),
+  );

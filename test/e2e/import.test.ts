@@ -1,0 +1,50 @@
+// hermes import as a person uses it: beside a home of Hermes that stays as it is, and then on with one of its conversations.
+import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { expect, it } from "vitest";
+import { copyHermesHome } from "../fakes/hermes-home.ts";
+import { llm, place, useProgram } from "../fakes/program.ts";
+
+useProgram();
+
+const run = async (args: string[], env?: NodeJS.ProcessEnv) => {
+  const hermes = place.start(args, env);
+  hermes.hangUp();
+  const code = await hermes.exit;
+  return { code, stdout: hermes.stdout(), stderr: hermes.stderr() };
+};
+
+const contentOf = (dir: string) =>
+  readdirSync(dir, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(
+      ({ parentPath, name }) => `${join(parentPath, name)} ${readFileSync(join(parentPath, name)).toString("base64")}`,
+    )
+    .toSorted((a, b) => (a < b ? -1 : 1));
+
+it("brings a home over, goes on with a conversation, and leaves the old home alone", async () => {
+  const old = copyHermesHome();
+  try {
+    const before = contentOf(old);
+    // Theirs is no home for us.
+    const refused = await run(["sessions"], { HERMES_HOME: old });
+    expect(refused.code).toBe(78);
+    expect(refused.stderr).toContain(`hermes import ${old}`);
+
+    const imported = await run(["import", old]);
+    expect(imported).toMatchObject({ code: 0, stderr: "" });
+    expect(imported.stdout).toContain("Conversations: 21 imported");
+    expect((await run(["import", old])).stdout).toContain("21 were here already");
+    expect((await run(["sessions", "-n", "30"])).stdout).toContain("Rozmowa z Alą 🦔");
+
+    const session = "20261115_145838_c6308d";
+    const went = await run(["run", "--session", session, "and now?"]);
+    expect(went).toMatchObject({ code: 0, stdout: "Hello from the fake model.\n" });
+    const sent = JSON.stringify(llm.requests.at(-1)?.body);
+    expect(sent).toContain("How many lines are in notes.txt?");
+    expect(sent).toContain('"role":"tool"');
+    expect(contentOf(old)).toEqual(before);
+  } finally {
+    rmSync(dirname(old), { recursive: true });
+  }
+});
