@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { Command, CommanderError, Help, type Option } from "commander";
 import pkg from "../package.json" with { type: "json" };
 import { addAcp } from "./commands/acp.ts";
+import { addBackup } from "./commands/backup.ts";
 import { addChat } from "./commands/chat.ts";
 import { addCompletion } from "./commands/completion.ts";
 import { addConfig } from "./commands/config.ts";
@@ -11,7 +12,11 @@ import { addCron } from "./commands/cron.ts";
 import { addGateway } from "./commands/gateway.ts";
 import { addImport } from "./commands/import.ts";
 import { addLogs } from "./commands/logs.ts";
+<<<<<<< HEAD
 import { addMan } from "./commands/man.ts";
+=======
+import { addMcp } from "./commands/mcp.ts";
+>>>>>>> main
 import { addMemory } from "./commands/memory.ts";
 import { addPolicy } from "./commands/policy.ts";
 import { addSessions } from "./commands/sessions.ts";
@@ -62,12 +67,14 @@ addSessions(program);
 addGateway(program, fileURLToPath(new URL("../bin/hermes", import.meta.url)));
 addCron(program);
 addMemory(program);
+addMcp(program);
 addSkills(program);
 addSetup(program);
 addImport(program);
 addConfig(program);
 addLogs(program);
 addPolicy(program);
+addBackup(program);
 addCompletion(program);
 addMan(program);
 

@@ -19,7 +19,8 @@ export async function act(agent: Agent, effect: EffectOf<"act">, cx: EffectConte
   if (cx.signal.aborted) return null; // it has its result already: cancelled
   const outcome = result.ok ? "ok" : "error";
   const text = bounded(agent.redact?.(result.text) ?? result.text); // the cut may go through a secret, so it comes after
-  return { type: "acted", step: effect.step, call: effect.call, outcome, text };
+  const { images = [] } = result;
+  return { type: "acted", step: effect.step, call: effect.call, outcome, text, ...(images.length && { images }) };
 }
 
 type UsedTool = NonNullable<ReturnType<Transcript["calls"]["get"]>>;

@@ -168,7 +168,7 @@ export type Event =
   | { type: "broke"; step: number; reason: string }
   /** Up to that entry, the model is shown this instead. `upTo` 0: there was nothing to shorten. */
   | { type: "compacted"; step: number; summary: string; upTo: number }
-  | { type: "acted"; step: number; call: string; outcome: CallOutcome; text: string }
+  | { type: "acted"; step: number; call: string; outcome: CallOutcome; text: string; images?: Image[] }
   | { type: "failed"; step: number; reason: string; said: string }
   | { type: "delivered"; step: number; how: Delivery }
   | { type: "remembered"; by: string; after: number; upTo: number }
@@ -217,7 +217,7 @@ export type Fact =
   | { kind: "decided"; call: string; allow: boolean; text: string; by: string; scope?: Scope }
   | { kind: "revoked"; call: string; by: string }
   | { kind: "started"; call: string }
-  | { kind: "acted"; call: string; outcome: CallOutcome; text: string }
+  | { kind: "acted"; call: string; outcome: CallOutcome; text: string; images?: Image[] }
   /** What the model had said when its turn was stopped or its call failed. */
   | { kind: "cut"; text: string }
   | { kind: "failed"; reason: string }

@@ -187,7 +187,8 @@ function reduce(s: Session, e: Event, cx: TransitionContext): Session {
       if (!turn || phase?.at !== "acting") return s;
       const call = phase.calls.find((c) => c.id === e.call && c.status === "running");
       if (!call) return s;
-      cx.note(turn.id, { kind: "acted", call: e.call, outcome: e.outcome, text: e.text });
+      const { outcome, text, images } = e;
+      cx.note(turn.id, { kind: "acted", call: e.call, outcome, text, ...(images && { images }) });
       return act(s, { ...turn, recoveries: 0 }, change(phase.calls, call, "done"), cx);
     }
     case "decided": {

@@ -1,5 +1,6 @@
 // The models that an endpoint lists, with their context windows and prices where the list has them. One request, bounded in time
 // and size.
+import { explained } from "../core/errors.ts";
 import type { ModelNames } from "../core/model-names.ts";
 import type { Fault, Offer } from "../core/ports.ts";
 import type { Endpoint } from "../core/providers.ts";
@@ -30,7 +31,7 @@ export async function modelNames([primary, ...fallbacks]: readonly Endpoint[]): 
   const others = fallbacks.filter(({ provider }) => provider !== primary.provider);
   const listed = Array.isArray(found) ? found.map(({ id }) => id) : [];
   const names = [primary.model, ...listed, ...others.map(({ provider, model }) => `${provider}:${model}`)];
-  return { names: [...new Set(names)], ...(!Array.isArray(found) && { unread: found.reason }) };
+  return { names: [...new Set(names)], ...(!Array.isArray(found) && { unread: explained(found) }) };
 }
 
 async function ask(endpoint: Endpoint, signal: AbortSignal): Promise<Offer[] | Fault> {

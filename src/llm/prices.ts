@@ -7,9 +7,9 @@ import { type Endpoint, VENDORS } from "../core/providers.ts";
 type Price = NonNullable<Offer["price"]>;
 /** All but `output` are part of `input`. */
 type Tokens = { input: number; cached: number; written: number; output: number };
-type Row = readonly [input: number, cached: number, output: number];
+type PriceRow = readonly [input: number, cached: number, output: number];
 
-const PRICES: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
+const PRICES: Readonly<Record<string, Readonly<Record<string, PriceRow>>>> = {
   anthropic: {
     "claude-fable-5-1": [10, 0.25, 50],
     "claude-fable-5": [10, 1, 50],

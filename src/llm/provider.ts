@@ -112,7 +112,7 @@ export function createModel(endpoint: Endpoint): Model {
 /** What to leave out, one after the other: what the refusal speaks of first. */
 function suspects({ messages }: ModelRequest, maker: string, fault: Fault): Refused["what"][] {
   if (!isRefusal(fault)) return [];
-  const pictures = messages.some((m) => m.role === "user" && m.images?.length && !m.unseen?.includes(maker));
+  const pictures = messages.some((m) => m.role !== "assistant" && m.images?.length && !m.unseen?.includes(maker));
   const reasoning = messages.some((m) => m.role === "assistant" && m.replay?.maker === maker);
   const all: Refused["what"] = [
     ...(reasoning ? ["reasoning" as const] : []),

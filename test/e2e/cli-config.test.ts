@@ -57,7 +57,7 @@ describe("the command line", () => {
     const { code, stderr } = await run(["run", "--image", "no-such.png", "what is this?"]);
     expect(code).toBe(1);
     expect(stderr).toContain("no-such.png");
-    expect(stderr).not.toContain("nothing to do");
+    expect(stderr).not.toContain("prompt is missing");
   });
 
   it.each(["/proc/no-home", "/dev/null/home"])("says at once that HERMES_HOME cannot be %s", async (home) => {

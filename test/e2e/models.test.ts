@@ -68,7 +68,7 @@ describe("hermes models", () => {
     const { code, stdout, stderr } = await run(["models", ...flags], { ...own(), OPENAI_API_KEY: "wrong-canary" });
     expect(code).toBe(1);
     expect(stdout).toContain("fake-model");
-    expect(stderr).toMatch(/^hermes: Cannot list the models at \S+: HTTP 401: .+\n$/);
+    expect(stderr).toMatch(/^hermes: Cannot list the models at \S+: HTTP 401: .+ Check the key with: hermes setup\n$/);
     if (flags.length > 0) expect(JSON.parse(stdout)).toMatchObject({ error: { kind: "auth" } });
   });
 
