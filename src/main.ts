@@ -12,11 +12,8 @@ import { addCron } from "./commands/cron.ts";
 import { addGateway } from "./commands/gateway.ts";
 import { addImport } from "./commands/import.ts";
 import { addLogs } from "./commands/logs.ts";
-<<<<<<< HEAD
 import { addMan } from "./commands/man.ts";
-=======
 import { addMcp } from "./commands/mcp.ts";
->>>>>>> main
 import { addMemory } from "./commands/memory.ts";
 import { addPolicy } from "./commands/policy.ts";
 import { addSessions } from "./commands/sessions.ts";
