@@ -54,6 +54,7 @@ async function buildProgram() {
   });
   cpSync(`${root}src/store/sqlite/migrations`, `${dir}/migrations`, { recursive: true });
   writeFileSync(`${dir}/hermes.1`, execFileSync(process.execPath, [`${dir}/main.js`, "man"]));
+  await (await import("./console.ts")).buildConsole(root, `${dir}/console/`);
 }
 
 /** For browsers and Node 20 too, so without anything of Node's. */

@@ -1,10 +1,9 @@
 // /v1/runs: start, read, watch, approve, steer and stop a turn.
 import * as z from "zod";
 import { SCOPES } from "../../../conversation/choice.ts";
-import type { Run } from "../../../core/run.ts";
+import { isOver, type Run } from "../../../core/run.ts";
 import { type Ask, type Entry, MODES } from "../../../core/session.ts";
 import { type Conversation, message, messages, readConversation, toHistory } from "../openai/messages.ts";
-import { isOver } from "../openai/openai-turn.ts";
 import { problem } from "../server/problem.ts";
 import { type Api, ok, type Route, routeTagged, STARTS, streamed } from "../server/route.ts";
 import { cutShortBy, lastEventOf, RUN_EVENTS, usageOf } from "./events.ts";
@@ -134,13 +133,15 @@ export function runRoutes(api: Api): Route[] {
       query: { after: "Only events after this event id; the same as the header Last-Event-ID" },
       answers: {
         200: "Server-sent events",
+        204: "The run has ended, and nothing follows this event id: do not reconnect",
         404: "No run has this id",
         410: "The event id does not belong to this run",
       },
       async handle({ params: { id = "" }, query, headers, stream }) {
         const { session } = await found(id);
         const after = one(headers["last-event-id"]) ?? query.get("after") ?? "";
-        await checkPlace(runtime, id, session, after);
+        // EventSource would come back for ever.
+        if (await checkPlace(runtime, id, session, after)) return { status: 204 };
         const now = () => api.clock.now() / 1_000;
         const watching = { runtime, run: id, session, showReasoning: settings.showReasoning, now };
         await stream(async function* (signal) {

@@ -1,4 +1,5 @@
 // What the server is, can and does: health, models, capabilities, tools, and the description of its own routes.
+import { problem } from "./problem.ts";
 import { referencePage } from "./reference-page.ts";
 import { type Api, ok, type Route, routeTagged, SOON } from "./route.ts";
 
@@ -28,9 +29,15 @@ export function infoRoutes(api: Api, vitals: Vitals, describe: () => Record<stri
     routeTagged("openai")("GET", "/v1/models", {
       summary: "List the configured models",
       answers: { 200: "The list, in OpenAI's format" },
-      handle: () => {
-        const row = (id: string) => ({ id, object: "model", created: 0, owned_by: "hermes" });
-        return ok({ object: "list", data: [settings.modelName, ...settings.models].map(row) });
+      handle: () => ok({ object: "list", data: [settings.modelName, ...settings.models].map(modelRow) }),
+    }),
+    routeTagged("openai")("GET", "/v1/models/:id", {
+      summary: "Read one of the configured models",
+      answers: { 200: "The model, in OpenAI's format", 404: "No model has this name" },
+      handle: ({ params: { id = "" } }) => {
+        if ([settings.modelName, ...settings.models].includes(id)) return ok(modelRow(id));
+        const text = `There is no model ${JSON.stringify(id.slice(0, 100))}; see GET /v1/models.`;
+        throw problem(404, "model_not_found", text, { param: "model" });
       },
     }),
     route("GET", "/v1/capabilities", {
@@ -67,6 +74,8 @@ export function infoRoutes(api: Api, vitals: Vitals, describe: () => Record<stri
     }),
   ];
 }
+
+const modelRow = (id: string) => ({ id, object: "model", created: 0, owned_by: "hermes" });
 
 const capabilities = ({ settings }: Api, endpoints: string[]) => ({
   object: "hermes.api_server.capabilities",

@@ -18,7 +18,10 @@ export function openApi(routes: readonly Route[], server: { url: string; version
     },
     servers: [{ url: server.url }],
     security: [{ key: [] }],
-    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
+    tags: [...new Set([...Object.keys(TAGS), ...routes.map(({ tag }) => tag)])].map((name) => ({
+      name,
+      description: TAGS[name] ?? "",
+    })),
     paths,
     components: {
       securitySchemes: { key: { type: "http", scheme: "bearer" } },
@@ -36,6 +39,7 @@ const TAGS: Record<string, string> = {
   gateway: "Chats: who may talk to the bot, and where platforms deliver their messages.",
   webhooks: "Webhook deliveries that failed.",
   server: "Health, metrics and descriptions of this server.",
+  console: "The web console, for people.",
   terminal: "What an attached terminal uses: sessions and turns in full detail.",
 };
 
@@ -92,6 +96,8 @@ const MEANINGS: Record<string, string> = {
   "sessions/id": "The id of the session",
   "responses/id": "The id of the response",
   "jobs/id": "The id of the job",
+  "models/id": "The name of the model",
+  "processes/id": "The id of the process",
   "inputs/id": "The id of the message",
   "dead/id": "The id of the delivery",
   "grants/call": "The id of the call that was allowed",
