@@ -95,6 +95,7 @@ const MEANINGS: Record<string, string> = {
   "runs/id": "The id of the run",
   "sessions/id": "The id of the session",
   "responses/id": "The id of the response",
+  "conversations/id": "The id of the conversation",
   "jobs/id": "The id of the job",
   "models/id": "The name of the model",
   "processes/id": "The id of the process",
