@@ -56,7 +56,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Most have it in `data`; some send the bare list. */
+/** Most servers send the list in `data`; some send only the list. */
 function offersOf(body: unknown): Offer[] | null {
   const models: unknown = isObject(body) && !Array.isArray(body) ? body["data"] : body;
   if (!Array.isArray(models)) return null;
@@ -70,7 +70,7 @@ function offersOf(body: unknown): Offer[] | null {
   return [...offers.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** What it was started with (`meta.n_ctx`, `max_model_len`, `loaded_context_length`) before what the model could do. */
+/** The window that the server was started with (`meta.n_ctx`, `max_model_len`, `loaded_context_length`), else that of the model. */
 function windowOf(model: Record<string, unknown>): number | undefined {
   const meta = isObject(model["meta"]) ? model["meta"] : {};
   const told = [
@@ -86,7 +86,7 @@ function windowOf(model: Record<string, unknown>): number | undefined {
 }
 const SMALLEST_WINDOW = 256;
 
-/** OpenRouter's, in dollars for one token. */
+/** As OpenRouter lists it: in dollars per token. */
 function priceOf(pricing: unknown): Offer["price"] {
   if (!isObject(pricing)) return undefined;
   const perMillion = (value: unknown) => Number((Number(value ?? Number.NaN) * 1_000_000).toPrecision(6));

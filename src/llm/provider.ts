@@ -1,4 +1,4 @@
-// One model call over one of the three wire formats: streaming in, exactly one end out.
+// Makes one model call in one of the three wire formats. The answer streams in, and the call ends with exactly one result.
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import type {
   Fault,
@@ -24,7 +24,7 @@ import { splitThinking } from "./think-tags.ts";
 type Stream = ReadableStream<LanguageModelV4StreamPart>;
 type CostOf = (tokens: Parameters<typeof costAt>[1]) => number | undefined;
 
-/** A list that does not come in this time is not waited for. */
+/** The time limit for the list of models. */
 const LIST_MS = 5_000;
 
 /** Characters of text, thoughts and arguments in one answer: the longest that models give have a tenth of it. */
@@ -40,7 +40,7 @@ export function createModel(endpoint: Endpoint): Model {
   let { context, guessed = false } = endpoint;
   let price: Offer["price"];
 
-  /** Beside the first call, which does not wait for it: the calls after it fit, and have a price. */
+  /** Runs beside the first call, which does not wait for it. Later calls know the window and the price. */
   async function readList() {
     guessed = false;
     const offers = await listModels(endpoint, LIST_MS);
@@ -80,8 +80,8 @@ export function createModel(endpoint: Endpoint): Model {
     }
   }
 
-  /** A request that is refused is made again without what may be to blame: it stands in the conversation, so it would be
-   *  refused for ever. */
+  /** A refused request is sent again without the part that may be the cause. The part stays in the conversation, so every later
+   *  request would be refused too. */
   async function open(asked: Asked): Promise<{ stream: Stream; refused?: Refused } | Fault> {
     const first = await ask(asked, []);
     if (!("end" in first)) return { stream: first };
@@ -95,7 +95,7 @@ export function createModel(endpoint: Endpoint): Model {
     return first;
   }
 
-  /** The price of the server's list comes before the one that we know. */
+  /** The price in the server's list overrides the built-in one. */
   const costOf: CostOf = (tokens) => (price ? costAt(price, tokens) : listedCost(endpoint, tokens));
 
   return {
