@@ -23,6 +23,7 @@ import { channelRoutes, type Door } from "../surfaces/http/runtime/channels.ts";
 import { pairingDesk, serve } from "./api.ts";
 import { busyModeOf, deliversBy, hearsIn, listsOf, openChannels, progressOf, unattendedOf } from "./channels.ts";
 import { abandon, openRuntime, type Running } from "./runtime.ts";
+import { openStore } from "./store.ts";
 
 /** Returns the exit code. `again`: the command that starts the same gateway. */
 export async function runGateway(options: {
@@ -169,8 +170,7 @@ export async function withImportWorld<T>(env: NodeJS.ProcessEnv, use: (world: Im
 }
 
 export async function withStore<T>(env: NodeJS.ProcessEnv, use: (store: Store) => Promise<T>): Promise<T> {
-  const { openSqlite } = await import("../store/sqlite/sqlite.ts");
-  const store = await openSqlite({ file: homeOf(env).database });
+  const store = await openStore(loadConfig({ env }).config.store, homeOf(env));
   try {
     return await use(store);
   } finally {
