@@ -480,6 +480,18 @@ describe("a conversation of a web UI", () => {
     expect(third).toMatchObject({ session: "chat:c1", shown: [{ text: "hi" }, { text: "Hello." }, { text: "again" }] });
   });
 
+  it("is not that of another request that says the same at the same time", async () => {
+    const { client, model } = await start();
+    const messages = [user("hi"), assistant("Hello."), user("again")];
+    const first = client.chat.completions.create(ask("hi"));
+    (await model.next()).answer("Hello.");
+    await first;
+    const both = [1, 2].map(() => client.chat.completions.create({ model: MODEL, messages }).withResponse());
+    for (const asked of [await model.next(), await model.next()]) asked.answer("Yes.");
+    const sessions = (await Promise.all(both)).map(({ response }) => response.headers.get("x-hermes-session-id"));
+    expect(new Set(sessions).size).toBe(2);
+  });
+
   it("asks for a title beside it: without tools, and nothing is left of that", async () => {
     const { client, model, disk } = await start({ tools: [scriptedTool("look")] });
     const task = "### Task:\nGenerate a title.\n### Output:\nJSON\n<chat_history>hi</chat_history>";

@@ -14,6 +14,8 @@ import type { Conversation } from "./messages.ts";
 
 /** Open WebUI sends its own with ENABLE_FORWARD_USER_INFO_HEADERS; any other client may send ours. */
 const CHAT_ID = ["x-hermes-chat-id", "x-openwebui-chat-id"];
+/** What the keys begin with of those that are found by what was said. */
+const FOUND = `${RUN}chat_`;
 /** Conversations that began alike and are compared. */
 const MOST_ALIKE = 20;
 /** Of the messages of one conversation. */
@@ -21,8 +23,25 @@ const MOST_PAGES = 100;
 
 type ChatSession = { session: string; history?: Message[] };
 
-export async function chatSession(
-  { runtime, newKey }: Api,
+/** Many requests that say the same are many conversations: a session that one of them has found, or that works, is left to it. */
+export function createChatSessions({ runtime, newKey }: Pick<Api, "runtime" | "newKey">) {
+  const taken = new Set<string>();
+  return {
+    async find(headers: IncomingHttpHeaders, said: Conversation): Promise<ChatSession> {
+      for (;;) {
+        const place = await chatSession({ runtime, newKey, taken }, headers, said);
+        if (!place.session.startsWith(FOUND)) return place; // the client named it
+        const free = !taken.has(place.session); // another may have found it meanwhile
+        taken.add(place.session);
+        if (free) return place;
+      }
+    },
+    leave: (session: string) => taken.delete(session),
+  };
+}
+
+async function chatSession(
+  { runtime, newKey, taken }: Pick<Api, "runtime" | "newKey"> & { taken: ReadonlySet<string> },
   headers: IncomingHttpHeaders,
   { text, history }: Conversation,
 ): Promise<ChatSession> {
@@ -36,16 +55,16 @@ export async function chatSession(
   }
   const by = one(headers["x-hermes-session-key"]) ?? "";
   const first = history.find(({ role }) => role === "user")?.text ?? text;
-  const alike = `${RUN}chat_${digestOf([first, by])}_`;
+  const alike = `${FOUND}${digestOf([first, by])}_`;
   const fresh = { session: `${alike}${newKey().slice(0, 8)}`, ...(history.length && { history }) };
   const hasAnswer = past.some(({ assistant }) => assistant);
   const known = hasAnswer ? await runtime.sessions({ prefix: alike, limit: MOST_ALIKE }) : [];
   let nearest: ChatSession = fresh;
-  for (const { session } of known) {
-    const said = await saidIn(runtime, session);
+  for (const { session, active } of known) {
+    const said = active || taken.has(session) ? [] : await saidIn(runtime, session);
     if (isSame(past, said)) return { session };
     // The same beginning: a message was edited, or its answer made again.
-    if (nearest === fresh && isSame(past.slice(0, 1), said.slice(0, 1))) nearest = { session, history };
+    if (nearest === fresh && said.length && isSame(past.slice(0, 1), said.slice(0, 1))) nearest = { session, history };
   }
   return nearest;
 }

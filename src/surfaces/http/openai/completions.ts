@@ -8,7 +8,7 @@ import { begin, echo, isNamed, modelOf, shownModel } from "../runs/start.ts";
 import { envelope, type Problem, problem } from "../server/problem.ts";
 import { type Api, ok, type Route, routeTagged, SOON, STARTS, streamed } from "../server/route.ts";
 import type { SseFrame } from "../server/sse.ts";
-import { chatSession, isSideCall } from "./chat-session.ts";
+import { createChatSessions, isSideCall } from "./chat-session.ts";
 import { chatTools, choiceOf, clientCallId, resultsIn, resume, toolChoice, toolsOf } from "./client-tools.ts";
 import { idOfPart } from "./items.ts";
 import { type Conversation, messages, read, readConversation } from "./messages.ts";
@@ -63,6 +63,7 @@ type Head = { id: string; created: number; model: string };
 
 export function completionRoutes(api: Api): Route[] {
   const owners = createAudience();
+  const chats = createChatSessions(api);
 
   return [
     route("POST", "/v1/chat/completions", {
@@ -85,16 +86,23 @@ export function completionRoutes(api: Api): Route[] {
         const said = readConversation(body.messages, "messages");
         const request = requestOf(api, body, said);
         const aside = isSideCall(headers, said);
+        const place: Partial<Awaited<ReturnType<typeof chats.find>>> & { bare?: true } = aside
+          ? { bare: true }
+          : await chats.find(headers, said);
+        const { session: chat = "" } = place;
         const results = resultsIn(body.messages, (message) => read(message, "messages").text);
         const turn =
           (await resume(api.runtime, results, request.tools ?? [])) ??
-          (await whileWaiting(response, async (waits) =>
+          (await whileWaiting(response, (waits) =>
             begin(api, headers, {
               ...request,
-              ...(aside ? { bare: true } : await chatSession(api, headers, said)),
+              ...place,
               // Whether it is streamed is a way to hear the same answer.
               same: [{ ...body, stream: null, stream_options: null }, headers["x-hermes-session-id"] ?? null],
               waits,
+            }).catch((error: unknown) => {
+              chats.leave(chat);
+              throw error;
             }),
           ));
         const about = {
@@ -121,6 +129,7 @@ export function completionRoutes(api: Api): Route[] {
         } catch (error) {
           throw begunProblem(api, headers, turn, error);
         } finally {
+          chats.leave(chat);
           if (aside) void forget(api, turn);
           if (owners.leave(turn.id) && !settled) {
             // A client that lost its answer sends the request again at once.

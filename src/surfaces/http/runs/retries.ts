@@ -14,8 +14,11 @@ const HOUR_MS = 3_600_000;
 /** So long after its end a turn is what a retry asks for. The SDKs wait 8 s at most before they send again. */
 const RECENT_MS = 60_000;
 
-/** `next`: how many turns this request has begun. `refused`: attempts that began none, and whose retry begins one. */
-type Attempts = { next: number; refused: number };
+/** So long the retry of an attempt that began nothing is waited for. */
+const REFUSED_MS = 15_000;
+
+/** `next`: how many turns this request has begun. `refused`: when attempts began none; the retry of each begins one. */
+type Attempts = { next: number; refused: number[] };
 export type Retries = {
   /** The key of this attempt. `again`: it is not the first one. */
   keyOf(request: string, again: boolean): Promise<string>;
@@ -30,7 +33,7 @@ export function createRetries(runtime: Pick<Runtime, "idOf" | "run" | "whereabou
   async function counted(series: string): Promise<Attempts> {
     let next = 0;
     while (await runtime.whereabouts(idOf(`${series}:${next}`))) next++;
-    return { next, refused: 0 };
+    return { next, refused: [] };
   }
 
   function attemptsOf(series: string): Promise<Attempts> {
@@ -52,8 +55,8 @@ export function createRetries(runtime: Pick<Runtime, "idOf" | "run" | "whereabou
       const hour = Math.floor(clock.now() / HOUR_MS);
       const series = `retry:${request}:${hour}`;
       const attempts = await attemptsOf(series);
-      if (again && attempts.refused > 0) attempts.refused--;
-      else if (again) {
+      attempts.refused = attempts.refused.filter((at) => clock.now() - at < REFUSED_MS);
+      if (again && !attempts.refused.shift()) {
         const latest = (await latestOf(series)) ?? (await latestOf(`retry:${request}:${hour - 1}`));
         if (latest) return latest;
       }
@@ -62,7 +65,7 @@ export function createRetries(runtime: Pick<Runtime, "idOf" | "run" | "whereabou
     refused(key) {
       const [, series = "", number] = /^(.*):(\d+)$/.exec(key) ?? [];
       void known.get(series)?.then((attempts) => {
-        attempts.refused++;
+        attempts.refused.push(clock.now());
         if (attempts.next === Number(number) + 1) attempts.next--; // else the store would have a gap
       });
     },
