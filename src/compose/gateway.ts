@@ -22,6 +22,7 @@ import { createGateway } from "../surfaces/gateway/gateway.ts";
 import { createLifecycle, leaveTo } from "../surfaces/gateway/lifecycle.ts";
 import { notifyService } from "../surfaces/gateway/service.ts";
 import { channelRoutes, type Door } from "../surfaces/http/runtime/channels.ts";
+import { restartRoutes } from "../surfaces/http/runtime/restart.ts";
 import { pairingDesk, serve } from "./api.ts";
 import { busyModeOf, deliversBy, hearsIn, listsOf, openChannels, progressOf, unattendedOf } from "./channels.ts";
 import { abandon, openRuntime, type Running } from "./runtime.ts";
@@ -112,7 +113,7 @@ async function assemble(running: Running, version: string) {
   running.defer(() => gateway.stopHearing().then(() => gateway.close()));
   observers.add(gateway.observe);
   running.chores.add(gateway.tidy);
-  const more = channelRoutes(doors);
+  const more = [...channelRoutes(doors), ...restartRoutes(lifecycle.requestRestart)];
   const health = () => ({ channels: gateway.health() });
   const api = config.gateway.api_server.enabled ? await serve(running, version, { health, more }) : null;
   return { lifecycle, chats, gateway, api };
