@@ -7,6 +7,7 @@ import { clock } from "../platform/clock.ts";
 import { createAccess } from "../surfaces/gateway/access.ts";
 import type { ServedApi } from "../surfaces/http/server/api.ts";
 import type { Route } from "../surfaces/http/server/route.ts";
+import { homeChatOf } from "./channels.ts";
 import type { Running } from "./runtime.ts";
 
 /** What answers that are under way when we leave may take. */
@@ -52,7 +53,7 @@ export async function serve(
     names: server.allowed_hosts,
     rateLimit: server.rate_limit,
     more: [
-      ...jobRoutes(running.scheduler),
+      ...jobRoutes(running.scheduler, (platform) => homeChatOf(config, platform)),
       ...pairingRoutes(pairingDesk(engine.notes)),
       ...skillRoutes(running.skills),
       ...metricsRoutes(metrics),

@@ -212,7 +212,8 @@ const usageOf = ({ usage }: Run) => ({
 
 /** Clients that take it for a chunk see one without choices. A field named `error` would make OpenAI's end the stream. */
 function progressOf(head: Head, { event, error, ...fields }: RunWireEvent) {
-  const shape = { ...head, object: "hermes.tool.progress", choices: [] };
+  const { preview: label = "", call_id: toolCallId } = fields;
+  const shape = { ...head, object: "hermes.tool.progress", choices: [], emoji: "🔧", label, toolCallId };
   if (event === "tool.started") return { ...shape, status: "running", ...fields };
   if (event === "tool.completed") return { ...shape, status: "completed", ...fields, is_error: error };
   return null;

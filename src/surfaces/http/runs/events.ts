@@ -59,7 +59,7 @@ export function createReporter({ id, session, showReasoning }: Reporting, childR
       case "began":
         return [{ event: "run.started", session_id: session }];
       case "joined":
-        return [{ event: "run.steered" }];
+        return [{ event: "run.steered", accepted: true }];
       case "thought":
         return [
           ...recalledIn(entry),
@@ -69,7 +69,10 @@ export function createReporter({ id, session, showReasoning }: Reporting, childR
         const { kind, text, choices, until } = entry.ask;
         const use = uses.get(entry.call);
         const asked = { kind, tool: use?.tool ?? "", command: use?.command || text, description: text, choices };
-        return [{ event: "approval.request", ...asked, request_id: entry.call, expires_at: until / 1_000 }];
+        const scopes = { allow_permanent: choices.includes("always"), allow_session: choices.includes("session") };
+        const patterns = { pattern_key: text, pattern_keys: [text] };
+        const request = { ...asked, ...scopes, ...patterns, request_id: entry.call, expires_at: until / 1_000 };
+        return [{ event: "approval.request", ...request }];
       }
       case "decided":
         return [{ event: "approval.responded", choice: choiceOf(entry), request_id: entry.call, resolved: 1 }];
