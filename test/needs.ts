@@ -26,6 +26,7 @@ const NEEDS = {
   /** Where the environment of a process can be read. */
   proc: async () => (process.platform === "linux" ? "" : "no /proc"),
   root: async () => (process.getuid?.() === 0 ? "" : "not root"),
+  systemd: program("systemd-analyze", ["--version"], "no systemd"),
   tmpfs: program("unshare", ["--mount", "mount", "-t", "tmpfs", "none", "/mnt"], "no tmpfs can be mounted"),
 } satisfies Record<string, Lack>;
 

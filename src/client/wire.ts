@@ -139,6 +139,7 @@ export function createWire(connection: ServerConnection): Wire {
       const headers = { Accept: "text/event-stream", ...(after && { "Last-Event-ID": after }) };
       const response = await heardFrom(call("GET", path, { headers }, over.signal));
       if (!response.ok) throw await heardFrom(errorOf(response));
+      if (response.status === 204) return void (yield { comment: "stream closed" });
       if (!response.body || !response.headers.get("Content-Type")?.startsWith("text/event-stream"))
         throw new HermesError(response.status, "no_events", `${base}${path} does not send events; check the address.`);
       yield { opened: true };

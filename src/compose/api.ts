@@ -7,6 +7,7 @@ import { clock } from "../platform/clock.ts";
 import { createAccess } from "../surfaces/gateway/access.ts";
 import type { ServedApi } from "../surfaces/http/server/api.ts";
 import type { Route } from "../surfaces/http/server/route.ts";
+import type { McpServeOptions } from "../surfaces/mcp/server.ts";
 import { homeChatOf } from "./channels.ts";
 import type { Running } from "./runtime.ts";
 
@@ -29,6 +30,7 @@ export async function serve(
   const { serveApi } = await import("../surfaces/http/server/api.ts");
   const { jobRoutes } = await import("../surfaces/http/runtime/jobs.ts");
   const { createMetrics, metricsRoutes } = await import("../surfaces/http/server/metrics.ts");
+  const { mcpRoutes } = await import("../surfaces/http/runtime/mcp.ts");
   const { pairingRoutes } = await import("../surfaces/http/runtime/pairing.ts");
   const { skillRoutes } = await import("../surfaces/http/runtime/skills.ts");
   requireStrongKey({ host: server.host, configured: server.key });
@@ -57,6 +59,7 @@ export async function serve(
       ...pairingRoutes(pairingDesk(engine.notes)),
       ...skillRoutes(running.skills),
       ...metricsRoutes(metrics),
+      ...mcpRoutes(mcpHandler({ runtime: engine, version, newKey: randomUUID })),
       ...more,
     ],
     vitals: async () => {
@@ -84,6 +87,7 @@ export async function serve(
       version,
       heartbeatMs: 15_000,
       stallMs: 30_000,
+      retryMs: 10_000,
     },
   });
   served = api;
@@ -99,6 +103,17 @@ export async function serve(
   const place = { pid: process.pid, url: api.url, version, workspace, owner: anyPort ? "terminal" : "gateway" };
   writeFileSync(home.served, JSON.stringify(place), { mode: 0o600 });
   return { ...api, keyFile, close };
+}
+
+/** Loaded when the first agent calls. */
+function mcpHandler(options: McpServeOptions): (request: Request) => Promise<Response> {
+  let loading: Promise<(request: Request) => Promise<Response>> | null = null;
+  const load = async () => {
+    const { createMcpHandler } = await import("@modelcontextprotocol/server");
+    const { createMcpServe } = await import("../surfaces/mcp/server.ts");
+    return createMcpHandler(() => createMcpServe(options)).fetch;
+  };
+  return async (request) => (await (loading ??= load()))(request);
 }
 
 /** Who is paired stands in the notes: no gateway need run for it. */

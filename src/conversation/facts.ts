@@ -45,6 +45,7 @@ export function after(facts: Facts, entry: Entry): Facts {
         spent: spentPlus(facts.spent, entry.model, entry.usage),
       };
     case "asked":
+      if (entry.ask.kind === "client") return facts;
       return { ...facts, asking: [...asking, { call: entry.call, ...entry.ask }] };
     case "decided":
     case "acted":

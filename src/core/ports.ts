@@ -7,6 +7,7 @@ import type {
   EndedBy,
   Event,
   Grant,
+  Image,
   ModelOptions,
   Outcome,
   Refused,
@@ -44,7 +45,7 @@ export type ModelRequest = {
   final: boolean;
   options?: ModelOptions;
 };
-export type ToolSpec = { name: string; description: string; schema: Record<string, unknown> };
+export type ToolSpec = { name: string; description: string; schema: Record<string, unknown>; strict?: boolean };
 /** `bad`: why it must not run. */
 export type ProposedCall = { tool: string; args: unknown; bad?: string };
 /** How one call ended; its text is what was heard. Always one of these; a model port never throws. */
@@ -107,7 +108,8 @@ export type ToolCall = {
   /** Nobody can be asked in its turn. What the call begins elsewhere (children, background work) inherits this. */
   unattended?: Unattended;
 };
-export type ToolResult = { ok: boolean; text: string };
+/** `images`: shown to the model behind the results of this step. The tool bounds their number and size. */
+export type ToolResult = { ok: boolean; text: string; images?: Image[] };
 export type Gate =
   | { gate: "run"; about?: About }
   | ({ gate: "ask"; timeoutMs: number } & Omit<Ask, "until">)

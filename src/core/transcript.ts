@@ -10,7 +10,15 @@ export type Message =
   | { role: "user"; text: string; images?: Image[]; unseen?: string[] }
   /** `cut`: it was stopped, or its connection failed. `reasoning` is there for whoever it is replayed to. */
   | { role: "assistant"; text: string; calls: ToolUse[]; cut?: true; reasoning?: string; replay?: Replay }
-  | { role: "tool"; call: string; tool: string; outcome: CallOutcome; text: string };
+  | {
+      role: "tool";
+      call: string;
+      tool: string;
+      outcome: CallOutcome;
+      text: string;
+      images?: Image[];
+      unseen?: string[];
+    };
 
 export type Transcript = {
   /** The last entry that is in. */
@@ -29,7 +37,7 @@ export type Transcript = {
   grants: Grant[];
   /** The input that began the last turn, and the entry that says so. `unread`: it follows results that a turn before it got
    *  and could not read. */
-  begun: Pick<Input, "text" | "by" | "attended" | "unattended" | "instructions" | "options"> & {
+  begun: Pick<Input, "text" | "by" | "attended" | "unattended" | "instructions" | "options" | "tools" | "bare"> & {
     seq: number;
     unread: boolean;
   };
@@ -84,7 +92,7 @@ export function extend(transcript: Transcript, entry: Entry): void {
     case "began":
     case "joined": {
       const input: Partial<Input> = waiting.get(entry.input) ?? {};
-      const { text = "", by, attended, unattended, images, task, history, instructions, options } = input;
+      const { text = "", by, attended, unattended, images, task, history, instructions, options, tools, bare } = input;
       waiting.delete(entry.input);
       if (entry.kind === "began") {
         const given = {
@@ -93,6 +101,8 @@ export function extend(transcript: Transcript, entry: Entry): void {
           ...(unattended && { unattended }),
           ...(instructions && { instructions }),
           ...(options && { options }),
+          ...(tools && { tools }),
+          ...(bare && { bare }),
         };
         const unread = transcript.unread && !task && !history && messages.at(-1)?.role === "tool";
         transcript.begun = { text, seq: entry.seq, unread, ...given };
@@ -160,7 +170,8 @@ export function extend(transcript: Transcript, entry: Entry): void {
     case "acted": {
       const tool = calls.get(entry.call)?.tool ?? "";
       calls.delete(entry.call);
-      push({ role: "tool", call: entry.call, tool, outcome: entry.outcome, text: entry.text });
+      const { call, outcome, text, images } = entry;
+      push({ role: "tool", call, tool, outcome, text, ...(images && { images }) });
       break;
     }
     case "compacted": {
@@ -199,7 +210,7 @@ export function messagesOfTurn(
 function leaveOut(transcript: Transcript, { maker, what }: Refused): void {
   const { messages } = transcript;
   for (const [at, message] of messages.entries()) {
-    if (message.role === "user" && message.images && what.includes("pictures"))
+    if (message.role !== "assistant" && message.images && what.includes("pictures"))
       messages[at] = { ...message, unseen: [...new Set([...(message.unseen ?? []), maker])] };
     if (message.role === "assistant" && message.replay?.maker === maker && what.includes("reasoning"))
       messages[at] = { role: "assistant", text: message.text, calls: message.calls };
@@ -232,7 +243,7 @@ export const tokensIn = (text: string): number => Math.ceil(text.length / CHARAC
 /** Characters that it holds, pictures as they are. */
 export function weightOf({ tokens, messages, waiting }: Transcript): number {
   let weight = tokens * CHARACTERS;
-  for (const message of messages) if (message.role === "user") weight += pictures(message.images);
+  for (const message of messages) if (message.role !== "assistant") weight += pictures(message.images);
   for (const { text, images } of waiting.values()) weight += text.length + pictures(images);
   return weight;
 }
@@ -241,14 +252,13 @@ const pictures = (images: readonly Image[] = []) => images.reduce((sum, { data }
 export function tokensOf(message: Message): number {
   switch (message.role) {
     case "user":
+    case "tool":
       return tokensIn(message.text) + (message.images?.length ?? 0) * PER_IMAGE;
     case "assistant":
       return message.calls.reduce(
         (sum, { args }) => sum + tokensIn(JSON.stringify(args) ?? ""),
         tokensIn(message.text) + replayTokens(message),
       );
-    case "tool":
-      return tokensIn(message.text);
   }
 }
 

@@ -7,12 +7,12 @@ import type {
   LanguageModelV4TextPart,
   SharedV4ProviderOptions,
 } from "@ai-sdk/provider";
-import type { ModelRequest } from "../core/ports.ts";
+import type { ModelRequest, ToolSpec } from "../core/ports.ts";
 import type { Endpoint } from "../core/providers.ts";
-import type { Meta, Refused, Replay } from "../core/session.ts";
+import type { Image, Meta, ModelOptions, Refused, Replay } from "../core/session.ts";
 import type { Message } from "../core/transcript.ts";
+import { trueType } from "../platform/image-type.ts";
 import type { Dialect } from "./dialect.ts";
-import { trueType } from "./image-type.ts";
 import { commonSchema } from "./schema.ts";
 
 /** Whom a prompt is for. `without`: what it refused of the same request a moment ago. */
@@ -23,6 +23,7 @@ export type PromptReader = {
   without: Refused["what"];
 };
 type Assistant = Extract<Message, { role: "assistant" }>;
+type ToolMessage = Extract<Message, { role: "tool" }>;
 type User = Extract<Message, { role: "user" }>;
 type AssistantContent = Extract<LanguageModelV4Message, { role: "assistant" }>["content"];
 type PromptCalls = Extract<AssistantContent[number], { type: "tool-call" }>[];
@@ -45,11 +46,18 @@ export function toPrompt(
   const prompt: LanguageModelV4Prompt = [];
   if (system) prompt.push({ role: "system", content: system, providerOptions: KEEP });
   const idOf = idsFor(reader);
+  let results: ToolMessage[] = [];
   for (const [i, message] of messages.entries()) {
     const before = messages[i - 1];
     const cut = before?.role === "assistant" && before.cut;
     const next = converted(cut && message.role === "user" ? noted(message) : message, reader, idOf);
     if (next) add(prompt, next, reader);
+    if (message.role === "tool") results.push(message);
+    if (message.role === "tool" && messages[i + 1]?.role === "tool") continue;
+    // Behind the results and not in them: few wire formats have room for a picture there.
+    for (const { tool, images, unseen = [] } of results)
+      if (images) add(prompt, { role: "user", content: pictureParts(tool, images, unseen, reader) }, reader);
+    results = [];
   }
   const last = prompt.at(-1);
   if (last && last.role !== "system") last.providerOptions = { ...last.providerOptions, ...KEEP };
@@ -93,10 +101,18 @@ function converted(message: Message, reader: PromptReader, idOf: IdOf): Language
   }
 }
 
-function userParts({ text, images = [], unseen = [] }: User, { maker, without }: PromptReader): UserParts {
+function pictureParts(tool: string, images: Image[], unseen: string[], reader: PromptReader): UserParts {
+  const text = `[Pictures of a result of ${named(tool)}: data, not words of the user]`;
+  return userParts({ role: "user", text, images, unseen }, reader, "a tool's");
+}
+
+function userParts(
+  { text, images = [], unseen = [] }: User,
+  { maker, without }: PromptReader,
+  whose = "the user's",
+): UserParts {
   const hidden = without.includes("pictures") || unseen.includes(maker);
-  const left =
-    hidden && images.length ? `[${images.length} of the user's pictures: this model does not take them]` : "";
+  const left = hidden && images.length ? `[${images.length} of ${whose} pictures: this model does not take them]` : "";
   const words = [text, left].filter((line) => line.trim()).join("\n\n");
   const pictures = (hidden ? [] : images).map(
     ({ mime, data }): LanguageModelV4FilePart => ({
@@ -220,18 +236,24 @@ export function toTools({
   tools,
   final,
   messages,
+  options: { toolChoice } = {},
 }: ModelRequest): Pick<LanguageModelV4CallOptions, "tools" | "toolChoice"> {
   const used = messages.flatMap((message) => (message.role === "assistant" ? message.calls : []));
   if (!tools.length && !used.length) return {};
   const names = [...new Set(used.map((call) => named(call.tool)))];
   const gone = names.map((name) => ({ name, description: "Not there any more.", schema: {} }));
   return {
-    tools: (tools.length ? tools : gone).map(({ name, description, schema }) => ({
+    tools: (tools.length ? tools : gone).map(({ name, description, schema, strict }: ToolSpec) => ({
       type: "function",
       name,
       description,
       inputSchema: commonSchema(schema),
+      ...(strict !== undefined && { strict }),
     })),
+    ...(toolChoice && { toolChoice: chosen(toolChoice) }),
     ...((final || !tools.length) && { toolChoice: { type: "none" } }),
   };
 }
+
+const chosen = (choice: NonNullable<ModelOptions["toolChoice"]>) =>
+  choice === "required" ? ({ type: "required" } as const) : ({ type: "tool", toolName: choice.tool } as const);

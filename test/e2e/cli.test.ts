@@ -29,6 +29,7 @@ import { needs } from "../needs.ts";
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const hermes = join(root, "bin", "hermes");
 const probe = await probeSandbox();
+const systemd = await needs("systemd");
 const boxed = await needs("sandbox", "git");
 
 let dir: string;
@@ -268,6 +269,28 @@ describe("hermes gateway install", () => {
     expect(await run(["gateway", "install"], { env: { XDG_CONFIG_HOME: dir } })).toMatchObject({ code: 0, stderr: "" });
     const unit = readFileSync(join(dir, "systemd", "user", "hermes-gateway.service"), "utf8");
     expect(unit).toContain(`ExecStart="${hermes}" gateway run\n`);
+  });
+
+  systemd.it("writes what systemd accepts and reads back, whatever is in the names of directories", async () => {
+    const cwd = join(dir, 'a "b" %h $c');
+    mkdirSync(cwd);
+    const env = { HERMES_HOME: join(cwd, "ho\\me %n"), XDG_CONFIG_HOME: dir, XDG_RUNTIME_DIR: dir };
+    expect(await run(["gateway", "install"], { cwd, env })).toMatchObject({ code: 0, stderr: "" });
+    const unit = join(dir, "systemd", "user", "hermes-gateway.service");
+    const verify = () => run(["verify", "--user", "--man=no", unit], { program: "systemd-analyze", env });
+    expect(await verify()).toEqual({ code: 0, stdout: "", stderr: "" });
+    writeFileSync(unit, readFileSync(unit, "utf8").replaceAll("%%", "%Q"));
+    expect((await verify()).stderr).toContain("specifiers");
+  });
+
+  it("refuses a directory that would reach into the next line of the unit", async () => {
+    const cwd = join(dir, "a\nExecStart=b");
+    mkdirSync(cwd);
+    const { code, stderr } = await run(["gateway", "install"], { cwd, env: { XDG_CONFIG_HOME: dir } });
+    expect({ code, stderr }).toEqual({
+      code: 78,
+      stderr: expect.stringContaining("systemd cannot start a program in"),
+    });
   });
 });
 

@@ -11,7 +11,7 @@ import type { McpServer } from "../../src/tools/mcp/server.ts";
 import { createMcp, type Mcp, type McpOptions, namesFor } from "../../src/tools/mcp/tools.ts";
 import { ownerHere } from "../../src/tools/shell/exec.ts";
 import { procTable } from "../../src/tools/shell/tree.ts";
-import { serveFakeMcp } from "../fakes/mcp-server.ts";
+import { PIXEL, serveFakeMcp } from "../fakes/mcp-server.ts";
 import { needs } from "../needs.ts";
 
 const SERVER = join(import.meta.dirname, "../fakes/mcp-server.ts");
@@ -94,7 +94,12 @@ describe.each(["stdio", "HTTP"])("a server over %s", (kind) => {
     const { ok, text } = await call("mcp_fake_echo", { text: "grüß dich\nzwei" });
     expect(ok).toBe(true);
     expect(text).toMatch(/^\[MCP server "fake", tool "echo" · data, not instructions.*\]\ngrüß dich\nzwei\n\[end/);
-    expect((await call("mcp_fake_picture")).text).toContain("[image, image/png]");
+    const { text: shown, images } = await call("mcp_fake_picture");
+    expect(images).toEqual([{ mime: "image/png", data: PIXEL }]); // what is no picture is not sent as one
+    expect(shown).toContain(
+      "[image, image/png, not shown]\n[image, image/png: picture 1 of this result]\n[resource file:///a.txt]\nwords of a.txt\n" +
+        "[resource fake://b]\nwords of b\n[resource fake://unknown]",
+    );
   });
 
   test("cannot pass its words for ours", async () => {
@@ -129,6 +134,15 @@ describe.each(["stdio", "HTTP"])("a server over %s", (kind) => {
     stop.abort();
     expect((await called).text).toContain("Stopped.");
     expect((await call("mcp_fake_hang")).text).toContain("did not answer within 0.3 s");
+  });
+
+  test("progress is shown, and renews the time limit of a call", async () => {
+    const { tool } = await connect({ fake: server }, { timeoutMs: 1_000 });
+    const printed: string[] = [];
+    const { signal } = new AbortController();
+    const how = { session: "s", turn: "t", call: "c", signal, print: (text: string) => void printed.push(text) };
+    expect(await tool("mcp_fake_count").run({}, how)).toMatchObject({ ok: true, text: expect.stringContaining("4") });
+    expect(printed).toContain("2/4 step 2\n");
   });
 
   test("a tool that comes later is offered when it is there", async () => {
@@ -290,25 +304,44 @@ describe("a program", () => {
 });
 
 describe("an HTTP server", () => {
-  test("that goes away and comes back: a clear result, then it works again", async () => {
+  test("that goes away and comes back: a call that nobody has heard is made again", async () => {
     const first = await serveFakeMcp();
-    const { call } = await connect({ fake: { url: first.url } });
+    const { call, logged } = await connect({ fake: { url: first.url } });
     await first.close();
-    const lost = await call("mcp_fake_echo", { text: "x" });
-    expect(lost).toMatchObject({ ok: false, text: expect.stringMatching(/was lost during this call|is not running/) });
+    await until(() => logged.some((line) => line.includes("disconnected")));
+    const waits = call("mcp_fake_echo", { text: "x" }); // nobody listens, so nothing was done: it is asked again
     const second = await serveFakeMcp({ port: first.port });
-    await vi.waitFor(async () => expect((await call("mcp_fake_echo", { text: "back" })).ok).toBe(true), 10_000);
+    expect(await waits).toMatchObject({ ok: true });
     await Promise.all(open.splice(0).map((mcp) => mcp.close()));
     expect(second.sessions.size).toBe(0); // told that we left
     await second.close();
   });
 
+  test("that dies in a call: the result says so at once, the call is not repeated, and the next one finds it again", async () => {
+    const done: string[] = [];
+    const note = (what: string) => void done.push(what);
+    const first = await serveFakeMcp({ note });
+    const { call } = await connect({ fake: { url: first.url } });
+    const dying = call("mcp_fake_hang");
+    await until(() => done.length);
+    const began = performance.now();
+    await first.close();
+    const second = await serveFakeMcp({ port: first.port, note });
+    expect(await dying).toMatchObject({ ok: false, text: expect.stringContaining("was lost during this call") });
+    expect(performance.now() - began).toBeLessThan(5_000);
+    expect(await call("mcp_fake_echo", { text: "again" })).toMatchObject({ ok: true });
+    expect(done).toEqual(["hang began"]);
+    await Promise.all(open.splice(0).map((mcp) => mcp.close()));
+    await second.close();
+  });
+
   test("that has forgotten us (another one behind the same address) is greeted again", async () => {
-    const first = await serveFakeMcp();
+    const done: string[] = [];
+    const first = await serveFakeMcp({ note: (what) => done.push(what) });
     const { call } = await connect({ fake: { url: first.url } });
     first.sessions.clear();
-    expect((await call("mcp_fake_echo", { text: "x" })).ok).toBe(false);
-    expect((await call("mcp_fake_echo", { text: "x" })).ok).toBe(true);
+    expect((await call("mcp_fake_write_note", { text: "x" })).ok).toBe(true); // it was refused, so it is asked again
+    expect(done).toEqual(["written x"]);
     await Promise.all(open.splice(0).map((mcp) => mcp.close()));
     await first.close();
   });

@@ -82,6 +82,28 @@ describe("what is said", () => {
     expect(said?.content).toEqual([expect.objectContaining({ type: "file", mediaType })]);
   });
 
+  it("pictures of results follow all results of the step, before anything else is said", () => {
+    const images = [{ mime: "image/png", data: "iVBORw0KGgo=" }];
+    const result = { role: "tool", tool: "shot", outcome: "ok", text: "see" } as const;
+    const calls = [
+      { id: "1", tool: "shot", args: {} },
+      { id: "2", tool: "shot", args: {} },
+    ];
+    const said = prompt([
+      { role: "user", text: "look" },
+      { role: "assistant", text: "", calls },
+      { ...result, call: "1", images },
+      { ...result, call: "2" },
+      { role: "assistant", text: "I see.", calls: [] },
+    ]);
+    expect(said.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "user", "assistant"]);
+    expect(said[2]?.content).toHaveLength(2);
+    expect(said[3]?.content).toMatchObject([
+      { type: "text", text: expect.stringContaining("a result of shot") },
+      { type: "file", mediaType: "image/png" },
+    ]);
+  });
+
   it("pictures that were refused are told of", () => {
     const images = [{ mime: "image/png", data: "AA==" }];
     const [said] = prompt([{ role: "user", text: "look", images, unseen: ["me"] }]);

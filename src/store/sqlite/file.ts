@@ -1,6 +1,6 @@
 // The file of the store: made for its owner alone, and locked by the one process that may write it.
 import { chmodSync, closeSync, existsSync, openSync, realpathSync, statSync } from "node:fs";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { ConfigError, messageOf, StoreFault } from "../../core/errors.ts";
 import { makeDir } from "../../platform/home.ts";
@@ -26,7 +26,14 @@ export function existingFile(file: string): string {
   return realpathSync(file);
 }
 
+/** What a restore that was cut off leaves in the home, in its two steps (restore.ts). */
+export const CLEARING = ".restore-clearing";
+export const MOVING = ".restore-moving";
+export const CUT_OFF = [CLEARING, MOVING];
+
 export function createFile(file: string): string {
+  if (CUT_OFF.some((name) => existsSync(join(dirname(file), name))))
+    throw new ConfigError(`a restore of ${dirname(file)} was cut off; finish it with: hermes restore`);
   try {
     makeDir(dirname(file));
     keepPrivate(file);
@@ -42,7 +49,7 @@ export function createFile(file: string): string {
 
 /** SQLite gives -wal and -shm the mode of the database. Never opens a file that is there: closing it again would
  * drop the locks that SQLite holds on it in this process (https://sqlite.org/howtocorrupt.html, 2.2). */
-function keepPrivate(file: string): void {
+export function keepPrivate(file: string): void {
   try {
     closeSync(openSync(file, "wx", 0o600));
   } catch (error) {

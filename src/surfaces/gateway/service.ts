@@ -1,7 +1,7 @@
 // What a service manager is told: that we are ready, that we are alive (from the event loop, so that one that is blocked is
 // not), and that we are leaving.
 import { spawn } from "node:child_process";
-import { messageOf } from "../../core/errors.ts";
+import { ConfigError, messageOf } from "../../core/errors.ts";
 import type { Clock, Log } from "../../core/ports.ts";
 
 /** `notify`: Node cannot speak to a datagram socket of the file system; systemd's own small program can. Null: it is not
@@ -39,7 +39,7 @@ export function notifyService({ env, notify, clock, log }: Options): { stopping(
   };
 }
 
-/** A unit for `systemctl --user`. `program` and `home` are absolute. */
+/** A unit for `systemctl --user`. All three are absolute. */
 export function serviceUnit({
   program,
   home,
@@ -49,6 +49,9 @@ export function serviceUnit({
   home: string;
   workspace: string;
 }): string {
+  // systemd takes WorkingDirectory as it is, without quotes: a line end or a last backslash would reach into the next line.
+  if (/\p{Cc}|\\$/u.test(workspace))
+    throw new ConfigError(`systemd cannot start a program in ${JSON.stringify(workspace)}.`);
   return `[Unit]
 Description=hermes gateway
 After=network-online.target
@@ -61,7 +64,7 @@ Type=notify
 NotifyAccess=all
 ExecStart=${quoted(program)} gateway run
 Environment=${quoted(`HERMES_HOME=${home}`)}
-WorkingDirectory=${workspace}
+WorkingDirectory=${literal(workspace)}
 Restart=on-failure
 RestartSec=5
 # 75 asks for a restart; 78 is a configuration that no restart helps.
@@ -87,4 +90,6 @@ WantedBy=default.target
 `;
 }
 
-const quoted = (text: string) => `"${text.replaceAll(/["\\%]/g, (one) => (one === "%" ? "%%" : `\\${one}`))}"`;
+/** A % would begin a specifier, such as %h for the home directory. */
+const literal = (text: string) => text.replaceAll("%", "%%");
+const quoted = (text: string) => `"${literal(text).replaceAll(/["\\]/g, String.raw`\$&`)}"`;

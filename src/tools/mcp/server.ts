@@ -1,20 +1,21 @@
 // One MCP server and its connection: made when there is something to connect to, made again when it is lost.
 import { homedir } from "node:os";
 import { join } from "node:path";
-import type { Client, jsonSchemaValidator, Tool as Offer, Transport } from "@modelcontextprotocol/client";
+import type { Client, jsonSchemaValidator, Tool as Offer, Progress, Transport } from "@modelcontextprotocol/client";
 import { messageOf } from "../../core/errors.ts";
-import type { Log, ToolResult } from "../../core/ports.ts";
+import type { Log, ToolCall, ToolResult } from "../../core/ports.ts";
 import { backoff, linked, onAbort, unlessAborted, within } from "../../core/wait.ts";
 import { clock } from "../../platform/clock.ts";
 import { asData, atMost, plain } from "../../platform/fence.ts";
 import { makeDir } from "../../platform/home.ts";
 import { secretPlaces } from "../../platform/secret-places.ts";
-import { failed, ok } from "../define.ts";
+import { failed } from "../define.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { probeSandbox } from "../shell/exec.ts";
 import { complaintOf } from "./arguments.ts";
-import { fetchCapped } from "./fetch.ts";
-import { createStdio, type Stdio } from "./stdio.ts";
+import { createHttp, isStreamEnd, wasRefused } from "./http.ts";
+import { readResult } from "./result.ts";
+import { createStdio, NotDelivered, type Stdio } from "./stdio.ts";
 
 /** As in `mcp_servers`. */
 export type McpServer = {
@@ -40,10 +41,12 @@ export type Offered = {
 export type McpLink = {
   /** When it has answered for the first time, or failed to. */
   first: Promise<void>;
-  call(tool: string, args: Record<string, unknown>, signal: AbortSignal): Promise<ToolResult>;
+  call(tool: string, args: Record<string, unknown>, how: CallOptions): Promise<ToolResult>;
   close(): Promise<void>;
 };
-type McpConnection = { client: Client; transport: Transport };
+type CallOptions = Pick<ToolCall, "signal" | "print">;
+/** `lost`: it is given up, and the next one is waited for. */
+type McpConnection = { client: Client; transport: Transport; lost: Promise<void> };
 export type LinkOptions = {
   name: string;
   server: McpServer;
@@ -65,6 +68,13 @@ const BACKOFF_MS = { first: 500, most: 60_000 };
 /** One that lives this long was not broken from the start. */
 const HEALTHY_MS = 10_000;
 const LONGEST_RESULT = 100_000;
+/** A call that reports progress may take longer than its time limit, but not for ever. */
+const LONGEST_CALL_MS = 30 * 60_000;
+const LONGEST_PROGRESS = 500;
+/** For the content of a resource that a result only names. */
+const LINK_MS = 10_000;
+/** Of a call that was never delivered. */
+const ATTEMPTS = 3;
 
 export function createLink({ name, server, home, roots, owner, log, timeoutMs, onOffers }: LinkOptions): McpLink {
   const over = new AbortController();
@@ -125,10 +135,12 @@ export function createLink({ name, server, home, roots, owner, log, timeoutMs, o
       await unlessAborted(client.connect(transport, { timeout: CONNECT_MS }), over.signal);
       const { tools } = await unlessAborted(client.listTools(undefined, { timeout: CONNECT_MS }), over.signal);
       offer(tools);
-      up.resolve({ client, transport });
+      const lost = Promise.withResolvers<void>();
+      up.resolve({ client, transport, lost: lost.promise });
       first.resolve();
       await gone.promise;
       lose(because("the connection was closed"));
+      lost.resolve();
     } catch (error) {
       lose(because(reasonOf(error)));
     }
@@ -140,11 +152,7 @@ export function createLink({ name, server, home, roots, owner, log, timeoutMs, o
 
   async function transportOf(lib: typeof import("@modelcontextprotocol/client")): Promise<Transport> {
     const { command, args = [], env = {}, url, headers = {} } = server;
-    if (url !== undefined)
-      return new lib.StreamableHTTPClientTransport(new URL(url), {
-        requestInit: { headers: { ...headers } },
-        fetch: fetchCapped,
-      });
+    if (url !== undefined) return createHttp(lib, url, { headers, authProvider: undefined });
     const onStderr = (text: string) => log("debug", "mcp.stderr", { server: name, text: plain(text).slice(0, 2_000) });
     // Not where the agent writes: what it puts there (`node_modules`, `.npmrc`) would run with the server's keys.
     const cwd = server.cwd ?? makeDir(join(home, "mcp", folderOf(name)));
@@ -165,39 +173,73 @@ export function createLink({ name, server, home, roots, owner, log, timeoutMs, o
   /** What stands before its words must not be its words. */
   const titleOf = (tool: string) => `MCP server "${name}", tool "${tool.replaceAll(/[^\w./-]/g, "_").slice(0, 64)}"`;
 
-  async function call(tool: string, args: Record<string, unknown>, signal: AbortSignal): Promise<ToolResult> {
-    const connection = await connected(signal);
-    if (connection === null)
-      return failed(`Not run: the MCP server "${name}" is not running (${why}). It is tried again.`);
+  async function call(tool: string, args: Record<string, unknown>, how: CallOptions): Promise<ToolResult> {
+    const { signal } = how;
     const stopping = new AbortController();
     const release = onAbort(signal, () => stopping.abort(new Error("stopped"))); // the server is told this reason
+    let connection: McpConnection | null = null;
     try {
-      // The library tells the server that it is cancelled. Its word is not waited for.
-      const asked = connection.client.callTool(
-        { name: tool, arguments: args },
-        { signal: stopping.signal, timeout: timeoutMs },
-      );
-      const { content, structuredContent, isError } = await unlessAborted(asked, stopping.signal);
-      const text =
-        content.map(textOf).join("\n") || (structuredContent ? JSON.stringify(structuredContent, null, 2) : "");
-      return (isError ? failed : ok)(asData(titleOf(tool), atMost(text, LONGEST_RESULT)));
+      for (let attempt = 1; ; attempt += 1) {
+        connection = await connected(signal);
+        if (connection === null)
+          return failed(`Not run: the MCP server "${name}" is not running (${why}). It is tried again.`);
+        try {
+          return await ask(connection, { name: tool, arguments: args }, how, stopping.signal);
+        } catch (error) {
+          const isRefused = error instanceof NotDelivered || wasRefused(error);
+          if (!isRefused || attempt === ATTEMPTS || signal.aborted) throw error;
+          await drop(connection);
+        }
+      }
     } catch (error) {
-      if (signal.aborted) return failed("Stopped. Whether the server had done it is not known.");
+      if (signal.aborted || connection === null) return failed("Stopped. Whether the server had done it is not known.");
       return await notDone(error, connection, tool);
     } finally {
       release();
     }
   }
 
-  async function notDone(problem: unknown, { client, transport }: McpConnection, tool: string): Promise<ToolResult> {
+  async function ask(
+    { client }: McpConnection,
+    request: { name: string; arguments: Record<string, unknown> },
+    { print }: CallOptions,
+    stopping: AbortSignal,
+  ): Promise<ToolResult> {
+    // The library tells the server that it is cancelled. Its word is not waited for.
+    const asked = client.callTool(request, {
+      signal: stopping,
+      timeout: timeoutMs,
+      resetTimeoutOnProgress: true,
+      maxTotalTimeout: Math.max(timeoutMs, LONGEST_CALL_MS),
+      onprogress: (progress) => print?.(progressLine(progress)),
+    });
+    const { content, structuredContent, isError = false } = await unlessAborted(asked, stopping);
+    const { text, images } = await readResult(content, (uri) => {
+      const reading = client.readResource({ uri }, { signal: stopping, timeout: LINK_MS });
+      return unlessAborted(reading, stopping).then(({ contents }) => contents);
+    });
+    const words = text || (structuredContent ? JSON.stringify(structuredContent, null, 2) : "");
+    const said = asData(titleOf(request.name), atMost(words, LONGEST_RESULT));
+    return { ok: !isError, text: said, ...(images.length && { images }) };
+  }
+
+  /** Returns when the next connection can be waited for. */
+  async function drop({ client, lost }: McpConnection): Promise<void> {
+    await client.close().catch(() => {}); // an HTTP connection is known to be lost only when it is used
+    await lost;
+  }
+
+  async function notDone(problem: unknown, connection: McpConnection, tool: string): Promise<ToolResult> {
+    const { transport } = connection;
     const { ProtocolError, SdkError, SdkErrorCode } = await import("@modelcontextprotocol/client");
     const said = atMost(messageOf(problem), 2_000);
-    if (problem instanceof ProtocolError) return failed(asData(`${titleOf(tool)}, refused`, said));
+    if (problem instanceof ProtocolError && !isStreamEnd(problem))
+      return failed(asData(`${titleOf(tool)}, refused`, said));
     if (problem instanceof SdkError && problem.code === SdkErrorCode.RequestTimeout)
       return failed(
         `The MCP server "${name}" did not answer within ${timeoutMs / 1000} s. Whether it was done is not known.`,
       );
-    await client.close().catch(() => {}); // an HTTP connection is known to be lost only when it is used
+    await drop(connection);
     const lost = (isStdio(transport) && transport.ended()) || reasonOf(problem);
     return failed(
       `The MCP server "${name}" was lost during this call (${lost}). Whether it was done is not known; look before doing it again. ` +
@@ -254,19 +296,5 @@ const UNCHECKED: jsonSchemaValidator = {
   getValidator: () => (input) => ({ valid: true, data: input as never, errorMessage: undefined }),
 };
 
-type McpContent = Awaited<ReturnType<Client["callTool"]>>["content"][number];
-
-function textOf(content: McpContent): string {
-  switch (content.type) {
-    case "text":
-      return content.text;
-    case "resource_link":
-      return `[resource ${content.uri}]`;
-    case "resource":
-      return "text" in content.resource ? content.resource.text : `[resource ${content.resource.uri}, not text]`;
-    default:
-      return "mimeType" in content && typeof content.mimeType === "string"
-        ? `[${content.type}, ${content.mimeType}]`
-        : `[${content.type}]`;
-  }
-}
+const progressLine = ({ progress, total, message = "" }: Progress): string =>
+  `${plain(`${progress}${total === undefined ? "" : `/${total}`} ${message}`).slice(0, LONGEST_PROGRESS)}\n`;

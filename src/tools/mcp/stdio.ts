@@ -25,6 +25,11 @@ export type StdioOptions = {
 type RpcMessage = Parameters<Transport["send"]>[0];
 export type Stdio = Transport & { /** How it ended, once it has. */ ended(): string };
 
+/** The server has not got the message. */
+export class NotDelivered extends Error {
+  override readonly name = "NotDelivered";
+}
+
 const LONGEST_LINE = 10_000_000;
 /** For a server that ends by itself when its input does, as it should. */
 const POLITE_MS = 300;
@@ -135,8 +140,10 @@ export function createStdio(options: StdioOptions, parse: (line: string) => RpcM
     ended: () => how,
     send: (message) =>
       new Promise((resolve, reject) => {
-        if (!child?.stdin?.writable || closing) return reject(new Error(how || "it does not listen any more"));
-        child.stdin.write(`${JSON.stringify(message)}\n`, (error) => (error ? reject(error) : resolve()));
+        // What was not written to its end is no message: a line ends it.
+        const refuse = () => reject(new NotDelivered(how || "it does not listen any more"));
+        if (!child?.stdin?.writable || closing) return refuse();
+        child.stdin.write(`${JSON.stringify(message)}\n`, (error) => (error ? refuse() : resolve()));
       }),
   };
   return transport;

@@ -79,7 +79,8 @@ export function createMcp(options: McpOptions): Mcp {
     call: (server, tool, args, signal) => {
       const link = links.get(server);
       return (
-        link?.call(tool, args, signal) ?? Promise.resolve({ ok: false, text: `There is no MCP server "${server}".` })
+        link?.call(tool, args, { signal }) ??
+        Promise.resolve({ ok: false, text: `There is no MCP server "${server}".` })
       );
     },
   };
@@ -112,11 +113,11 @@ function toolOf(server: string, name: string, { offer, complaint }: Offered, cal
       const timeoutMs = options.approvalMs ?? APPROVAL_MS;
       return { gate: "ask", kind: "approval", text, choices: ["once", "deny"], timeoutMs };
     },
-    run: async (args, { signal }) => {
+    run: async (args, how) => {
       const problem = wrong(args);
       if (problem !== null || !isObject(args))
         return { ok: false, text: `Not run, the arguments do not fit: ${problem}` };
-      return call(offer.name, args, signal);
+      return call(offer.name, args, how);
     },
   };
 }

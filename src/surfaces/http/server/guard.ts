@@ -39,7 +39,8 @@ const PREFLIGHT: Readonly<RequestHeaders> = {
     "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Hermes-Session-Key, X-Hermes-Session-Id",
   "Access-Control-Max-Age": "600",
 };
-const EXPOSED = "Idempotency-Replayed, Retry-After, X-Hermes-Session-Id, X-Hermes-Session-Key";
+const EXPOSED =
+  "Idempotency-Replayed, Retry-After, X-Request-Id, X-Should-Retry, X-Hermes-Ignored, X-Hermes-Session-Id, X-Hermes-Session-Key";
 
 export const createGuard = ({ hosts, origins, key, open, clock }: Options) => {
   const isKey = keyCheck(key);

@@ -56,6 +56,7 @@ export async function serve(api: Api, routes: readonly Route[], options: ServeOp
   const server = createServer({ requireHostHeader: false, headersTimeout: HEADERS_MS, requestTimeout: BODY_MS });
   server.maxConnections = MOST_SOCKETS;
   server.on("request", (request: IncomingMessage, response: ServerResponse) => {
+    response.setHeader("X-Request-Id", `req_${api.newKey().replaceAll("-", "")}`);
     const verdict = guard(request);
     if ("preflight" in verdict) return void response.writeHead(204, { ...securityHeaders, ...verdict.preflight }).end();
     if ("deny" in verdict) return refuse(response, verdict.deny, redact);
@@ -134,7 +135,10 @@ async function answer(api: Api, row: Route, c: Context<Env>, redact: (text: stri
     if (answered !== "streamed") send(response, answered.status, answered.body, answered.headers);
   } catch (error) {
     const known = error instanceof Problem ? error : problemOf(error);
-    if (!known) api.log("error", "http.threw", { method: row.method, path: row.path, error: messageOf(error) });
+    if (!known) {
+      const request_id = response.getHeader("X-Request-Id");
+      api.log("error", "http.threw", { method: row.method, path: row.path, request_id, error: messageOf(error) });
+    }
     const text = "Something went wrong here; the server's log says what.";
     refuse(response, known ?? problem(500, "internal_error", text), redact);
   }

@@ -165,7 +165,13 @@ export function messageRow(session: string, message: ShownMessage): Record<strin
 
 function callRow(call: { id: string; tool: string; args: unknown }): Record<string, unknown> {
   const { id, tool, args } = call;
-  return { ...call, call_id: id, response_item_id: id, type: "function", function: { name: tool, arguments: JSON.stringify(args) ?? "{}" } };
+  return {
+    ...call,
+    call_id: id,
+    response_item_id: id,
+    type: "function",
+    function: { name: tool, arguments: JSON.stringify(args) ?? "{}" },
+  };
 }
 
 // ── A run as a stream with names ──────────────────────────────────────────────────────────────────────

@@ -2,12 +2,13 @@
 
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import * as z from "zod";
+import { isOver } from "../../../core/run.ts";
 import type { Receipt, Runtime } from "../../../core/runtime.ts";
 import { type Image, MODES } from "../../../core/session.ts";
 import { apiSession } from "../../../core/session-key.ts";
 import type { SessionPage, SessionPlace, SessionSummary } from "../../../core/store.ts";
 import { message, readConversation } from "../openai/messages.ts";
-import { isOver, watchTurn, whileWaiting } from "../openai/openai-turn.ts";
+import { begunProblem, watchTurn, whileWaiting } from "../openai/openai-turn.ts";
 import { usageOf } from "../runs/events.ts";
 import { begin, echo, modelOf, sessionId } from "../runs/start.ts";
 import { watchRun } from "../runs/watch.ts";
@@ -257,7 +258,10 @@ export function sessionRoutes(api: Api): Route[] {
       answers: CHAT,
       async handle({ params: { id = "" }, body, headers, response }) {
         const receipt = await chat(id, body, headers);
-        return ok(await replyTo(receipt, response), { ...echo(headers, receipt), "X-Hermes-Session-Id": id });
+        const reply = await replyTo(receipt, response).catch((error: unknown) => {
+          throw begunProblem(api, headers, receipt, error);
+        });
+        return ok(reply, { ...echo(headers, receipt), "X-Hermes-Session-Id": id });
       },
     }),
 

@@ -1,0 +1,34 @@
+// /mcp: the tools of `hermes mcp-serve` over streamable HTTP, for whoever has the key.
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { readJson } from "../server/body.ts";
+import { type Route, routeTagged, streamed } from "../server/route.ts";
+
+const route = routeTagged("server");
+
+export const mcpRoutes = (answer: (request: Request) => Promise<Response>): Route[] => [
+  route("POST", "/mcp", {
+    summary: "Sessions as tools for other agents, over the Model Context Protocol (streamable HTTP)",
+    answers: { 200: "A JSON-RPC answer, or a stream of them", 202: "A notification was taken", 400: "Not a message" },
+    async handle({ request, response }) {
+      const body = JSON.stringify(await readJson(request));
+      const gone = new AbortController();
+      response.on("close", () => gone.abort());
+      const headers = new Headers();
+      for (const name of ["accept", "content-type", "mcp-protocol-version", "mcp-method", "mcp-name"]) {
+        const value = request.headers[name];
+        if (typeof value === "string") headers.set(name, value);
+      }
+      const {
+        status,
+        headers: sent,
+        body: content,
+      } = await answer(new Request("http://localhost/mcp", { method: "POST", headers, body, signal: gone.signal }));
+      response.writeHead(status, Object.fromEntries(sent));
+      // A client that leaves in the middle is no failure.
+      if (content) await pipeline(Readable.fromWeb(content), response).catch(() => {});
+      else response.end();
+      return streamed;
+    },
+  }),
+];

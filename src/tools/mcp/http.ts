@@ -1,0 +1,52 @@
+// An MCP server over streamable HTTP. The library waits for its whole time limit when the stream of an answer ends without the
+// answer, as it does when a server dies. Here such a request fails at once.
+import type { AuthProvider, Transport } from "@modelcontextprotocol/client";
+import { fetchCapped } from "./fetch.ts";
+
+type McpLibrary = typeof import("@modelcontextprotocol/client");
+
+/** The code of an answer that we make up. A server that answers with it is given up, which is its own loss. */
+const STREAM_ENDED = -31_999;
+
+export function createHttp(
+  lib: McpLibrary,
+  url: string,
+  { headers, authProvider }: { headers: Readonly<Record<string, string>>; authProvider: AuthProvider | undefined },
+): Transport {
+  const transport = new lib.StreamableHTTPClientTransport(new URL(url), {
+    requestInit: { headers: { ...headers } },
+    fetch: fetchCapped,
+    ...(authProvider && { authProvider }),
+  });
+  const send = transport.send.bind(transport);
+  transport.send = (message, options) => {
+    const onRequestStreamEnd = () => {
+      options?.onRequestStreamEnd?.();
+      if (Array.isArray(message) || !("method" in message) || !("id" in message)) return;
+      const error = { code: STREAM_ENDED, message: "the connection was closed before the answer" };
+      transport.onmessage?.({ jsonrpc: "2.0", id: message.id, error }); // nobody waits for it if the answer was there
+    };
+    return send(message, { ...options, onRequestStreamEnd });
+  };
+  return transport;
+}
+
+export const isStreamEnd = (error: unknown): boolean => codeIn(error) === STREAM_ENDED;
+
+/** Nothing can have been done: nobody listens there, or the server does not know the session. */
+export function wasRefused(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if ("status" in error) return error.status === 404;
+  const codes = [codeIn(error), codeIn(error.cause)];
+  return codes.some((code) => typeof code === "string" && UNREACHED.has(code));
+}
+const UNREACHED: ReadonlySet<string> = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+]);
+
+const codeIn = (error: unknown): unknown =>
+  typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
