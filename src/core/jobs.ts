@@ -40,7 +40,7 @@ export type Wish = {
   /** The same one again is the same job. */
   key?: string | undefined;
 };
-export type JobEdit = Partial<Pick<Wish, "text" | "name" | "cron" | "at" | "in" | "zone" | "route" | "model">>;
+type JobEdit = Partial<Pick<Wish, "text" | "name" | "cron" | "at" | "in" | "zone" | "route" | "model">>;
 export type JobRefused = { refused: "invalid" | "unknown" | "full" | "busy"; why: string };
 
 export interface Jobs {

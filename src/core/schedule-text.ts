@@ -48,16 +48,3 @@ export function deliverOf(route: string | null): string {
   const { chat, thread } = key.place;
   return [key.platform, chat, ...(thread ? [thread] : [])].join(":");
 }
-
-/** The other way round. */
-export function scheduleOf(when: { cron: string } | { at: number }): Record<string, unknown> & { display: string } {
-  if ("at" in when) {
-    const at = new Date(when.at).toISOString();
-    return { kind: "once", run_at: at, display: `once at ${at}` };
-  }
-  const [, minutes, hours] = /^(?:\*\/(\d+) \*|0 \*\/(\d+)) \* \* \*$/.exec(when.cron) ?? [];
-  const every = minutes ? Number(minutes) : Number(hours ?? 0) * 60;
-  if (every)
-    return { kind: "interval", minutes: every, display: minutes ? `every ${every}m` : `every ${Number(hours)}h` };
-  return { kind: "cron", expr: when.cron, display: when.cron };
-}

@@ -216,7 +216,9 @@ describe("jobs", () => {
     });
     await answers("POST job resume", "POST", `/api/jobs/${made.id}/resume`, undefined, left);
     const run = await speaks(api.json("POST", `/api/jobs/${made.id}/run`), "done");
-    expect(missing(wire["POST job run"]?.body, run.body).filter((one) => !left.includes(one))).toEqual([]);
+    expect(
+      missing(wire["POST job run"]?.body, run.body).filter((one) => !left.some((prefix) => one.startsWith(prefix))),
+    ).toEqual([]);
     await answers("DELETE job", "DELETE", `/api/jobs/${made.id}`);
   });
 });

@@ -2,7 +2,7 @@
 
 import * as z from "zod";
 import type { Job, JobRefused, RunningJobs } from "../../../core/jobs.ts";
-import { deliverOf, routeTo, scheduleOf, wishedTime } from "../../../core/schedule-text.ts";
+import { deliverOf, routeTo, wishedTime } from "../../../core/schedule-text.ts";
 import { jobSession } from "../../../core/session-key.ts";
 import { idempotencyKeyOf, sessionId } from "../runs/start.ts";
 import { parse } from "../server/body.ts";
@@ -189,6 +189,19 @@ const failed = (status: number, error: string): RouteAnswer => ({ status, body: 
 const both = (job: Job) => ({ ...shown(job), job: inWordsOfHermes(job) });
 
 const isoOrNull = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString());
+
+/** An interval is a cron expression here. */
+function scheduleOf(when: { cron: string } | { at: number }): Record<string, unknown> & { display: string } {
+  if ("at" in when) {
+    const at = new Date(when.at).toISOString();
+    return { kind: "once", run_at: at, display: `once at ${at}` };
+  }
+  const [, minutes, hours] = /^(?:\*\/(\d+) \*|0 \*\/(\d+)) \* \* \*$/.exec(when.cron) ?? [];
+  const every = minutes ? Number(minutes) : Number(hours ?? 0) * 60;
+  if (every)
+    return { kind: "interval", minutes: every, display: minutes ? `every ${every}m` : `every ${Number(hours)}h` };
+  return { kind: "cron", expr: when.cron, display: when.cron };
+}
 
 /** What we do not have is as it is there by default. */
 function inWordsOfHermes(job: Job): Record<string, unknown> {
