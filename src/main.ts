@@ -19,6 +19,8 @@ import { addSessions } from "./commands/sessions.ts";
 import { addSetup } from "./commands/setup.ts";
 import { EXIT } from "./commands/shared.ts";
 import { addSkills } from "./commands/skills.ts";
+import { addStore } from "./commands/store.ts";
+import { addWeb } from "./commands/web.ts";
 import { ConfigError, messageOf } from "./core/errors.ts";
 import { takeSecrets } from "./platform/handed-secrets.ts";
 import { homeOf, mustBeOurs } from "./platform/home.ts";
@@ -61,6 +63,7 @@ addAcp(program);
 addSessions(program);
 // Resolved here and not in the command: in the bundle, all code is at the depth of this file.
 addGateway(program, fileURLToPath(new URL("../bin/hermes", import.meta.url)));
+addWeb(program);
 addCron(program);
 addMemory(program);
 addMcp(program);
@@ -71,6 +74,7 @@ addConfig(program);
 addLogs(program);
 addPolicy(program);
 addBackup(program);
+addStore(program);
 addCompletion(program);
 
 try {

@@ -8,7 +8,7 @@ import { withTitles } from "../agent/title.ts";
 import { type Flag, loadConfig } from "../config/config.ts";
 import type { Config } from "../config/schema.ts";
 import { messageOf } from "../core/errors.ts";
-import type { Channel, Log, Tool } from "../core/ports.ts";
+import type { Channel, Log, RunningProcesses, Tool } from "../core/ports.ts";
 import type { Endpoint } from "../core/providers.ts";
 import { RUN, TERMINAL } from "../core/session-key.ts";
 import type { Skills } from "../core/skills.ts";
@@ -28,11 +28,11 @@ import { createRedactor } from "../platform/redact.ts";
 import { createSweep, removeSessionDir } from "../platform/session-dirs.ts";
 import { logUncaught } from "../platform/uncaught.ts";
 import type { Scheduler } from "../schedule/scheduler.ts";
-import { openSqlite } from "../store/sqlite/sqlite.ts";
 import { joined } from "../tools/joined.ts";
 import { withTools } from "../tools/runtime.ts";
 import { deliversBy } from "./channels.ts";
 import { externalSkills } from "./settings.ts";
+import { openStore } from "./store.ts";
 
 export type Running = {
   engine: Engine;
@@ -43,6 +43,7 @@ export type Running = {
   sandbox: string;
   log: Log;
   tools(): readonly Tool[];
+  processes: RunningProcesses;
   skills: Skills;
   memory: Pick<LongTermMemory, "health" | "sessionEnded" | "sessionSwitched">;
   redact(text: string): string;
@@ -104,7 +105,7 @@ export async function openRuntime(options: {
   const contextFiles = createContextFiles({ cwd, home: home.dir, now: clock.now, log });
 
   const [store, { openToolbox }] = await Promise.all([
-    openSqlite({ file: home.database }),
+    openStore(config.store, home),
     import("../tools/toolbox.ts"), // while the store's thread starts
   ]);
   opened.defer(() => store.close());
@@ -231,6 +232,7 @@ export async function openRuntime(options: {
     sandbox: toolbox.sandbox,
     log,
     tools,
+    processes: toolbox.processes,
     memory,
     skills,
     redact: redactor.text,

@@ -8,7 +8,7 @@ export type Acted = ShownCall & { outcome: CallOutcome; text: string; ms: number
 
 export type Pen = {
   /** What a person said, as a turn takes it up. */
-  message(input: Pick<Input, "text" | "images">): void;
+  message(input: Pick<Input, "text" | "images" | "by">): void;
   /** The answer, in pieces as they come. */
   answer(text: string): void;
   /** Nothing is added to that answer any more: what follows is another. */

@@ -180,3 +180,25 @@ export type EffectContext = {
 };
 /** Does one piece of work and says what came of it in one event; null when it was aborted. */
 export type Perform = (effect: Effect, cx: EffectContext) => Promise<Event | null>;
+
+/** What runs in the background of any session. `output`: the end of what it has printed. */
+export type RunningProcesses = {
+  list(): Promise<{ id: string; session: string; command: string; cwd: string; startedAt: number; output: string }[]>;
+  /** Ends it with everything it started. False: it does not run. */
+  end(id: string): Promise<boolean>;
+};
+
+/** The notes of long-term memory, by scope. */
+export type MemoryNotes = {
+  scopes(): Promise<string[]>;
+  entries(scope: string): Promise<{ target: "memory" | "user"; text: string }[]>;
+  /** Throws, in words, where the change does not fit. */
+  change(
+    scope: string,
+    target: "memory" | "user",
+    change:
+      | { action: "add"; text: string }
+      | { action: "replace"; find: string; text: string }
+      | { action: "remove"; find: string },
+  ): Promise<unknown>;
+};

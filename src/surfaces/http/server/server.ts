@@ -22,6 +22,8 @@ export type ServeOptions = {
   anyPort?: boolean;
   /** Requests of one address in a minute; 0: no limit. */
   rateLimit: number;
+  /** A browser that is signed in needs no key. */
+  signedIn?(request: IncomingMessage): boolean;
   redact(text: string): string;
 };
 export type Server = {
@@ -47,6 +49,7 @@ export async function serve(api: Api, routes: readonly Route[], options: ServeOp
     hosts: () => hosts,
     origins: new Set(options.origins),
     key,
+    ...(options.signedIn && { signedIn: options.signedIn }),
     open: (method, path) => routes.find((row) => row.method === method && row.path === path)?.access ?? "key",
     clock,
   });

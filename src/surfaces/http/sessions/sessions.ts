@@ -362,7 +362,7 @@ const CHAT = { ...STARTS, 200: "The answer", 404: "There is no such session" };
 
 type SessionItem = SessionSummary & { snippet?: string };
 
-const shown = ({ session, title, parent, createdAt, updatedAt, active, entries, snippet }: SessionItem) => ({
+export const shown = ({ session, title, parent, createdAt, updatedAt, active, entries, snippet }: SessionItem) => ({
   id: session,
   object: "hermes.session",
   title,
