@@ -1,4 +1,5 @@
 // Sessions in the words of Hermes, beside ours: its clients run unchanged, and so do those that were written for us.
+import * as z from "zod";
 import { pagesOf } from "../../../core/pages.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Entry, Usage } from "../../../core/session.ts";
@@ -7,6 +8,18 @@ import type { SessionSummary } from "../../../core/store.ts";
 import { usagePlus } from "../../../core/usage.ts";
 import type { WatchEvent } from "../runs/watch.ts";
 import type { SseFrame } from "../server/sse.ts";
+
+/** As every route shows one; more fields come with it. */
+export const aSession = z.looseObject({
+  id: z.string(),
+  object: z.literal("hermes.session"),
+  title: z.string(),
+  parent_id: z.string().nullable(),
+  created_at: z.number(),
+  updated_at: z.number(),
+  active: z.boolean(),
+  entries: z.int(),
+});
 
 /** What its clients set on a session, and we only keep. */
 export type SessionMarks = {

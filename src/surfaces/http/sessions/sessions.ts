@@ -16,7 +16,7 @@ import { mirrorRoutes } from "../runtime/runtime-routes.ts";
 import { parse } from "../server/body.ts";
 import { problem } from "../server/problem.ts";
 import { type Api, ok, type Route, routeTagged, STARTS, streamed } from "../server/route.ts";
-import { marksOf, messageRow, namedFrames, sessionRecord, setMarks, sourceOf } from "./hermes.ts";
+import { aSession, marksOf, messageRow, namedFrames, sessionRecord, setMarks, sourceOf } from "./hermes.ts";
 import { readSaid, turnSaid } from "./messages.ts";
 
 const route = routeTagged("sessions");
@@ -94,17 +94,6 @@ const saidQuery = z.object({
   full: yes,
   offset: z.coerce.number().int().min(0).optional(),
   order: z.enum(["oldest", "latest"]).optional(),
-});
-
-const aSession = z.looseObject({
-  id: z.string(),
-  object: z.literal("hermes.session"),
-  title: z.string(),
-  parent_id: z.string().nullable(),
-  created_at: z.number(),
-  updated_at: z.number(),
-  active: z.boolean(),
-  entries: z.int(),
 });
 
 export function sessionRoutes(api: Api): Route[] {
