@@ -1,0 +1,14 @@
+# packages: prometheus-client
+# needs: promtool
+import os
+import subprocess
+import urllib.request
+
+from prometheus_client.parser import text_string_to_metric_families
+
+request = urllib.request.Request(os.environ["HERMES_URL"] + "/metrics")
+request.add_header("Authorization", "Bearer " + os.environ["HERMES_KEY"])
+text = urllib.request.urlopen(request).read().decode()
+assert len(list(text_string_to_metric_families(text))) > 5, text
+done = subprocess.run(["promtool", "check", "metrics"], input=text, text=True, capture_output=True)
+assert done.returncode == 0 and not done.stderr, done.stderr
