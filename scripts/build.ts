@@ -53,6 +53,7 @@ async function buildProgram() {
     output: { dir, minify: { compress: true, mangle: false, codegen: false } },
   });
   cpSync(`${root}src/store/sqlite/migrations`, `${dir}/migrations`, { recursive: true });
+  await (await import("./console.ts")).buildConsole(root, `${dir}/console/`);
 }
 
 /** For browsers and Node 20 too, so without anything of Node's. */

@@ -13,6 +13,7 @@ const PARTS = {
   architecture: () => spawn("vitest", ["run", "--reporter=dot", "test/unit/architecture.test.ts"], how),
   "dead code": () => spawn("knip", ["--no-config-hints"], how),
   types: () => spawn("tsc", [], how),
+  "types of the console": () => spawn("tsc", ["-p", "src/surfaces/web/app"], how),
   lint: () => spawn("oxlint", ["--deny-warnings"], how),
   format: () => spawn("biome", ["check", "."], how),
 };

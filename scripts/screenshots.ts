@@ -16,8 +16,11 @@ const SCENES: Scene[] = [
   {
     name: "first-start",
     cols: 88,
-    rows: 20,
-    steps: (screen) => started(screen),
+    rows: 24,
+    async steps(screen) {
+      await started(screen);
+      await screen.shows("Things to try");
+    },
   },
   {
     name: "streaming",
@@ -47,7 +50,7 @@ const SCENES: Scene[] = [
     async steps(screen) {
       await started(screen);
       await say(screen, "something dangerous");
-      await screen.shows("4. deny");
+      await screen.shows("4. No, and tell it why");
     },
   },
   {

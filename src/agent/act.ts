@@ -15,7 +15,9 @@ export async function act(agent: Agent, effect: EffectOf<"act">, cx: EffectConte
   const { calls, grants, begun } = await cx.history();
   const use = calls.get(effect.call);
   if (!(await cx.owned()) || cx.signal.aborted) return null;
-  const result = await run(agent, use, { grants, unattended: begun.unattended }, effect, cx);
+  // What it begins elsewhere has no client that could be asked.
+  const unattended = begun.unattended === "client" ? "deny" : begun.unattended;
+  const result = await run(agent, use, { grants, unattended }, effect, cx);
   if (cx.signal.aborted) return null; // it has its result already: cancelled
   const outcome = result.ok ? "ok" : "error";
   const text = bounded(agent.redact?.(result.text) ?? result.text); // the cut may go through a secret, so it comes after

@@ -1,8 +1,8 @@
 // One step of thought: a model call with its retries and fallbacks, and the judgement of what it wants to do.
 import { messageOf } from "../core/errors.ts";
 import type { EffectContext, Fault, Gate, ModelRequest, ModelResult, ProposedCall, Tool } from "../core/ports.ts";
-import type { Event, Grant, ModelOptions, Proposal } from "../core/session.ts";
-import { messagesOfTurn } from "../core/transcript.ts";
+import type { ClientTool, Event, Grant, ModelOptions, Proposal } from "../core/session.ts";
+import { messagesOfTurn, type Transcript } from "../core/transcript.ts";
 import type { Agent, EffectOf } from "./agent.ts";
 import { attempt, modelsFor, nextOf } from "./attempts.ts";
 import { canShorten, hasOlderPart } from "./compact.ts";
@@ -17,11 +17,12 @@ const TOO_LONG: Fault = { end: "fault", kind: "too_long", reason: "the conversat
 export async function think(agent: Agent, effect: EffectOf<"think">, cx: EffectContext): Promise<Event | null> {
   const { step, final, turn, tight, breaks } = effect;
   const history = await cx.history();
-  const { tools } = agent;
-  const { text, by, options, attended = false } = history.begun;
+  const { text, by, attended = false, bare = false, tools: clients = [], instructions = "" } = history.begun;
+  const options = optionsOf(history);
+  const tools = bare ? [] : toolsWith(agent.tools, clients);
   const about = { session: cx.session, turn, text, ...(by && { by }) };
-  const recalled = (await agent.memory?.recall(about, cx.signal)) ?? "";
-  const system = await agent.system(cx.session, history.begun);
+  const recalled = bare ? "" : ((await agent.memory?.recall(about, cx.signal)) ?? "");
+  const system = bare ? instructions : await agent.system(cx.session, history.begun);
   const models = modelsFor(agent, effect.model);
   const first = nextOf(agent, models);
   if (!first) return { type: "failed", step, reason: "No model is configured.", said: "" };
@@ -69,7 +70,10 @@ export async function think(agent: Agent, effect: EffectOf<"think">, cx: EffectC
   if (!ended) return null;
   const { model, result } = ended;
   if (result.end === "answer") {
-    const calls = await Promise.all(result.calls.map((call, i) => propose(agent, call, i, cx.session, history.grants)));
+    const { grants } = history;
+    const calls = await Promise.all(
+      result.calls.map((call, i) => propose({ ...agent, tools }, call, i, cx.session, grants)),
+    );
     const { usage, endedBy, replay, refused } = result;
     const thought = { step, text: said, reasoning, calls, usage, model: model.name };
     const kept = { ...(endedBy && { endedBy }), ...(replay && { replay }), ...(refused && { refused }) };
@@ -94,8 +98,32 @@ function ownLimit(end: ModelResult, { maxTokens }: ModelOptions = {}): ModelResu
   return { end: "fault", kind: "bad_request", reason: `${end.reason} (${maxTokens} tokens, as was asked for)` };
 }
 
+/** A tool must be called, or a certain one: by the first model call of the turn. */
+function optionsOf({ begun: { options, seq }, seqs }: Transcript): ModelOptions | undefined {
+  if (!options?.toolChoice || seqs.at(-1) === seq) return options;
+  const { toolChoice: _, ...rest } = options;
+  return rest;
+}
+
+/** The agent's, and those of the client, which takes the place of one with the same name. */
+function toolsWith(own: readonly Tool[], clients: readonly ClientTool[]): readonly Tool[] {
+  if (!clients.length) return own;
+  return [...own.filter(({ name }) => clients.every((tool) => tool.name !== name)), ...clients.map(asTool)];
+}
+
+/** How long a client may take over its result: as long as a person over a question. */
+const CLIENT_MS = 3_600_000;
+
+/** A call of it waits for the client's result as a question waits for its answer: it is never run here. */
+const asTool = (spec: ClientTool): Tool => ({
+  ...spec,
+  repeatable: true,
+  judge: () => ({ gate: "ask", kind: "client", text: "", choices: [], timeoutMs: CLIENT_MS }),
+  run: () => Promise.resolve({ ok: false, text: "Not run: this is a tool of the client." }),
+});
+
 async function propose(
-  agent: Agent,
+  agent: Pick<Agent, "tools" | "clock">,
   call: ProposedCall,
   index: number,
   session: string,

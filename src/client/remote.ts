@@ -4,9 +4,9 @@ import type { Log } from "../core/ports.ts";
 import type { AcceptRequest, Load, Receipt, Runtime, Status, Stopped, Update, Whereabouts } from "../core/runtime.ts";
 import type { Entry, Grant } from "../core/session.ts";
 import type { Found, SessionPlace, SessionSummary } from "../core/store.ts";
-import { createWire, HermesError, type RequestOptions } from "./wire.ts";
+import { createWire, HermesError, type RequestOptions, type ServerConnection } from "./wire.ts";
 
-type Options = { url: string; key: string; patient?: boolean; log?: Log };
+type Options = ServerConnection & { log?: Log };
 type List<T> = { data: T[]; next?: string | null };
 type RemoteRow = {
   id: string;

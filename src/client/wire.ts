@@ -8,7 +8,8 @@ import { createSseParser, type Frame, type Heard } from "./sse.ts";
 export type ServerConnection = {
   /** Where the server is: `http://127.0.0.1:8642`. */
   url: string;
-  key: string;
+  /** Not given: `fetch` says who asks, as the web console does with its cookie. */
+  key?: string;
   fetch?: typeof fetch;
   /** Silence after which a stream counts as broken; the server says something every 15 s. */
   silenceMs?: number;
@@ -68,7 +69,7 @@ export function createWire(connection: ServerConnection): Wire {
     try {
       return await send(`${base}${path}`, {
         method,
-        headers: { Authorization: `Bearer ${key}`, ...type, ...headers },
+        headers: { ...(key !== undefined && { Authorization: `Bearer ${key}` }), ...type, ...headers },
         redirect: "error", // the key is for this server
         ...(body !== undefined && { body: JSON.stringify(body) }),
         ...(signal && { signal }),
@@ -139,6 +140,7 @@ export function createWire(connection: ServerConnection): Wire {
       const headers = { Accept: "text/event-stream", ...(after && { "Last-Event-ID": after }) };
       const response = await heardFrom(call("GET", path, { headers }, over.signal));
       if (!response.ok) throw await heardFrom(errorOf(response));
+      if (response.status === 204) return void (yield { comment: "stream closed" });
       if (!response.body || !response.headers.get("Content-Type")?.startsWith("text/event-stream"))
         throw new HermesError(response.status, "no_events", `${base}${path} does not send events; check the address.`);
       yield { opened: true };

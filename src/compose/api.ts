@@ -30,15 +30,22 @@ export async function serve(
   const { jobRoutes } = await import("../surfaces/http/runtime/jobs.ts");
   const { createMetrics, metricsRoutes } = await import("../surfaces/http/server/metrics.ts");
   const { mcpRoutes } = await import("../surfaces/http/runtime/mcp.ts");
+  const { createChanges, nowRoutes } = await import("../surfaces/http/runtime/now.ts");
   const { pairingRoutes } = await import("../surfaces/http/runtime/pairing.ts");
+  const { consoleRoutes } = await import("../surfaces/web/routes.ts");
+  const { openSignIns } = await import("../surfaces/web/sign-ins.ts");
+  const { processRoutes } = await import("../surfaces/http/runtime/processes.ts");
   const { skillRoutes } = await import("../surfaces/http/runtime/skills.ts");
   requireStrongKey({ host: server.host, configured: server.key });
   const { key, file: keyFile } = apiKey({ configured: server.key, file: home.apiKey });
   running.hide(key);
+  const signIns = await openSignIns({ notes: engine.notes, clock });
   const began = clock.now();
   let served: ServedApi | null = null;
   const metrics = createMetrics({ runtime: engine, clock, connections: async () => served?.connections() ?? 0 });
   observers.add(metrics.observe);
+  const changes = createChanges(clock);
+  observers.add(changes.observe);
   const api = await serveApi({
     runtime: engine,
     clock,
@@ -53,8 +60,12 @@ export async function serve(
     origins: server.cors_origins,
     names: server.allowed_hosts,
     rateLimit: server.rate_limit,
+    signedIn: ({ headers }) => signIns.of(headers) !== null,
     more: [
+      ...consoleRoutes(signIns),
+      ...nowRoutes(engine, changes),
       ...jobRoutes(running.scheduler),
+      ...processRoutes(running.processes, redact),
       ...pairingRoutes(pairingDesk(engine.notes)),
       ...skillRoutes(running.skills),
       ...metricsRoutes(metrics),
@@ -86,6 +97,7 @@ export async function serve(
       version,
       heartbeatMs: 15_000,
       stallMs: 30_000,
+      retryMs: 10_000,
     },
   });
   served = api;

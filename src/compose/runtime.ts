@@ -8,7 +8,7 @@ import { withTitles } from "../agent/title.ts";
 import { type Flag, loadConfig } from "../config/config.ts";
 import type { Config } from "../config/schema.ts";
 import { messageOf } from "../core/errors.ts";
-import type { Channel, Log, Tool } from "../core/ports.ts";
+import type { Channel, Log, RunningProcesses, Tool } from "../core/ports.ts";
 import type { Endpoint } from "../core/providers.ts";
 import { RUN, TERMINAL } from "../core/session-key.ts";
 import type { Skills } from "../core/skills.ts";
@@ -43,6 +43,7 @@ export type Running = {
   sandbox: string;
   log: Log;
   tools(): readonly Tool[];
+  processes: RunningProcesses;
   skills: Skills;
   memory: Pick<LongTermMemory, "health" | "sessionEnded" | "sessionSwitched">;
   redact(text: string): string;
@@ -229,6 +230,7 @@ export async function openRuntime(options: {
     sandbox: toolbox.sandbox,
     log,
     tools,
+    processes: toolbox.processes,
     memory,
     skills,
     redact: redactor.text,

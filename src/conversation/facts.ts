@@ -1,4 +1,4 @@
-// What a terminal always shows of a session: what runs, waits and is asked, and what it has cost so far.
+// What is always shown of a session: what runs, waits and is asked, and what it has cost so far.
 
 import type { Status } from "../core/runtime.ts";
 import type { Entry, Mode, RecoveryKind } from "../core/session.ts";
@@ -20,6 +20,29 @@ export type Facts = {
   context: number;
   spent: Spent[];
 };
+export const nothingIn = (session: string, title: string, mode: Mode, model: string): Facts => ({
+  session,
+  title,
+  mode,
+  turn: null,
+  waiting: [],
+  asking: [],
+  model,
+  context: 0,
+  spent: [],
+});
+
+/** What is known from its status and its last entries; `empty`: of a session in which nothing happened. */
+export function factsOf(empty: Facts, status: Status, recent: readonly Entry[], now: number): Facts {
+  const told = new Set(
+    recent.flatMap((e) => (e.kind === "accepted" ? [e.input.id] : e.kind === "asked" ? [e.call] : [])),
+  );
+  const waiting = status.inbox.filter(({ id }) => !told.has(id));
+  const asking = status.asking.filter(({ call }) => !told.has(call));
+  const facts = recent.reduce(after, { ...empty, waiting, asking });
+  return status.turn && !facts.turn ? { ...facts, turn: { id: status.turn.id, at: now } } : facts;
+}
+
 /** `facts` after one more entry. */
 export function after(facts: Facts, entry: Entry): Facts {
   const { waiting, asking } = facts;
@@ -45,6 +68,7 @@ export function after(facts: Facts, entry: Entry): Facts {
         spent: spentPlus(facts.spent, entry.model, entry.usage),
       };
     case "asked":
+      if (entry.ask.kind === "client") return facts;
       return { ...facts, asking: [...asking, { call: entry.call, ...entry.ask }] };
     case "decided":
     case "acted":

@@ -8,7 +8,7 @@ export type Acted = ShownCall & { outcome: CallOutcome; text: string; ms: number
 
 export type Pen = {
   /** What a person said, as a turn takes it up. */
-  message(input: Pick<Input, "text" | "images">): void;
+  message(input: Pick<Input, "text" | "images" | "by">): void;
   /** The answer, in pieces as they come. */
   answer(text: string): void;
   /** Nothing is added to that answer any more: what follows is another. */
@@ -33,6 +33,7 @@ export type Pen = {
 export function createTeller(pen: Pen, inputs = new Map<string, Input>()) {
   const calls = new Map<string, ShownCall>();
   const denied = new Set<string>(); // the reason was shown with the decision
+  const clients = new Set<string>();
   let since = 0;
   let usedUp = false; // said when the turn is over: calls that were not run come before it
 
@@ -72,9 +73,11 @@ export function createTeller(pen: Pen, inputs = new Map<string, Input>()) {
         break;
       }
       case "asked":
-        pen.asked(e.ask);
+        if (e.ask.kind === "client") clients.add(e.call);
+        else pen.asked(e.ask);
         break;
       case "decided":
+        if (clients.delete(e.call)) break; // its result is shown as such
         if (!e.allow) denied.add(e.call);
         pen.decided(e.allow, e.text);
         break;

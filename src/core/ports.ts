@@ -45,7 +45,7 @@ export type ModelRequest = {
   final: boolean;
   options?: ModelOptions;
 };
-export type ToolSpec = { name: string; description: string; schema: Record<string, unknown> };
+export type ToolSpec = { name: string; description: string; schema: Record<string, unknown>; strict?: boolean };
 /** `bad`: why it must not run. */
 export type ProposedCall = { tool: string; args: unknown; bad?: string };
 /** How one call ended; its text is what was heard. Always one of these; a model port never throws. */
@@ -180,3 +180,10 @@ export type EffectContext = {
 };
 /** Does one piece of work and says what came of it in one event; null when it was aborted. */
 export type Perform = (effect: Effect, cx: EffectContext) => Promise<Event | null>;
+
+/** What runs in the background of any session. `output`: the end of what it has printed. */
+export type RunningProcesses = {
+  list(): Promise<{ id: string; session: string; command: string; cwd: string; startedAt: number; output: string }[]>;
+  /** Ends it with everything it started. False: it does not run. */
+  end(id: string): Promise<boolean>;
+};

@@ -2,15 +2,16 @@
 // read these tables: a new provider is a row.
 
 /** How a server is spoken to: `model.provider` in the configuration, and what stands before the name of a model. `context`: tokens
- *  of its window, until the server says. */
+ *  of its window, until the server says. `takes`: what of a request's options there is a field for. */
 export const FORMATS = {
-  "openai-compatible": { context: 128_000 },
-  openai: { context: 400_000 },
-  anthropic: { context: 200_000 },
-  demo: { context: 8_000 },
-} as const;
+  "openai-compatible": { context: 128_000, takes: ["stop", "seed", "penalties", "json_schema", "json_object"] },
+  openai: { context: 400_000, takes: ["json_schema", "json_object"] },
+  anthropic: { context: 200_000, takes: ["stop", "json_schema"] },
+  demo: { context: 8_000, takes: [] },
+} as const satisfies Record<string, { context: number; takes: readonly Takes[] }>;
+export type Takes = "stop" | "seed" | "penalties" | "json_schema" | "json_object";
 export type Format = keyof typeof FORMATS;
-const isFormat = (name: string): name is Format => Object.hasOwn(FORMATS, name);
+export const isFormat = (name: string): name is Format => Object.hasOwn(FORMATS, name);
 export const formats: readonly Format[] = Object.keys(FORMATS).filter(isFormat);
 
 /** A server and a model, as they were chosen. */

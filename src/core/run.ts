@@ -14,13 +14,24 @@ export type Run = {
   endedBy?: EndedBy;
   /** Who answered last; before that, who was asked for. */
   model: string | null;
+  /** Its approvals are asked of the client that waits for it. */
+  asksClient?: true;
   /** The turn that this one, as a steer, became a part of. */
   joined?: string;
   /** Calls that wait for a person, oldest first. */
   asking: string[];
+  /** Calls without a result, and whether the client of the turn is to give it. */
+  open: { turn: string; call: string; tool: string; args: unknown; client: boolean }[];
   createdAt: number;
   updatedAt: number;
 };
+
+const OVER = new Set<RunStatus>(["completed", "failed", "cancelled", "interrupted"]);
+export const isOver = ({ status }: Pick<Run, "status">): boolean => OVER.has(status);
+
+/** It goes on when its client has given what it waits for. */
+export const isPaused = ({ status, open }: Run): boolean =>
+  (status === "running" || status === "waiting_for_approval") && open.length > 0 && open.every(({ client }) => client);
 
 export function foldRun(entries: Entry[]): Run | null {
   const [first] = entries;
@@ -38,6 +49,7 @@ export const newRun = ({ id, at }: { id: string; at: number }): Run => ({
   usage: { input: 0, output: 0 },
   model: null,
   asking: [],
+  open: [],
   createdAt: at,
   updatedAt: at,
 });
@@ -63,6 +75,7 @@ export function takeEntry(run: Run, entry: Entry): void {
   switch (entry.kind) {
     case "accepted":
       run.model = entry.input.model ?? null;
+      if (entry.input.unattended === "client") run.asksClient = true;
       break;
     case "began":
       run.status = "running";
@@ -72,6 +85,7 @@ export function takeEntry(run: Run, entry: Entry): void {
       run.output = entry.text || (entry.endedBy === "iterations" ? endedByText(entry.endedBy) : "");
       run.model = entry.model;
       run.usage = usagePlus(run.usage, entry.usage);
+      run.open = entry.calls.map(({ id, tool, args }) => ({ turn: entry.turn, call: id, tool, args, client: false }));
       if (entry.endedBy) run.endedBy = entry.endedBy;
       else delete run.endedBy;
       break;
@@ -82,11 +96,17 @@ export function takeEntry(run: Run, entry: Entry): void {
       run.output = entry.text;
       break;
     case "asked":
+      if (entry.ask.kind === "client" || (run.asksClient && entry.ask.kind === "approval"))
+        run.open = run.open.map((one) => (one.call === entry.call ? { ...one, client: true } : one));
+      if (entry.ask.kind === "client") break;
       run.asking.push(entry.call);
       run.status = "waiting_for_approval";
       break;
     case "acted":
     case "decided":
+      run.open = run.open.flatMap((one) =>
+        one.call !== entry.call ? [one] : entry.kind === "acted" ? [] : [{ ...one, client: false }],
+      );
       run.asking = run.asking.filter((call) => call !== entry.call);
       if (run.status === "waiting_for_approval" && !run.asking.length) run.status = "running";
       break;

@@ -12,8 +12,9 @@ export type Mode = (typeof MODES)[number];
 /** `pull`: the answer waits to be read (terminal, HTTP). `push`: it must be delivered to a chat. */
 export type Reply = "pull" | "push";
 export type Outcome = "completed" | "failed" | "cancelled" | "interrupted";
-/** What becomes of a call that needs an approval where nobody can be asked. */
-export type Unattended = "deny" | "allow";
+/** What becomes of a call that needs an approval where nobody can be asked. `client`: the client that waits for the turn is asked,
+ *  in its own protocol; a question is declined. */
+export type Unattended = "deny" | "allow" | "client";
 
 /** Something a person, a schedule or an API client said. The id is its idempotency key, and its turn's id. */
 export type Input = {
@@ -41,13 +42,31 @@ export type Input = {
   /** What the model is shown of the past, instead of what the session holds. */
   history?: Message[];
   options?: ModelOptions;
+  /** Tools that the client runs: a call of one of them waits for the client's result. */
+  tools?: ClientTool[];
+  /** Only a question to the model: without tools, memory and a prompt of ours. */
+  bare?: boolean;
+  /** What its client wants to read again of its request. */
+  wire?: Readonly<Record<string, unknown>>;
 };
+/** As a model is told of it. `strict`: its arguments must fit the schema. */
+export type ClientTool = { name: string; description: string; schema: Record<string, unknown>; strict?: boolean };
 /** What one who calls us by API may set for a model. */
 export type ModelOptions = {
   temperature?: number;
   topP?: number;
   maxTokens?: number;
   effort?: "minimal" | "low" | "medium" | "high";
+  stop?: string[];
+  seed?: number;
+  presencePenalty?: number;
+  frequencyPenalty?: number;
+  /** The answer must be JSON: of this schema, or any. */
+  json?: { name?: string; description?: string; schema?: Record<string, unknown> };
+  /** For the first model call of the turn. */
+  toolChoice?: "required" | { tool: string };
+  /** At most one call of the client's tools at a time. */
+  oneCall?: boolean;
 };
 /** `data` is base64. */
 export type Image = { mime: string; data: string };
@@ -71,7 +90,8 @@ export type Grant = { call: string; about: About; by: string; at: number };
 /** A rule, and the file in the home that an "always" writes it to. */
 export type SavedRule = { file: "policy.yaml" | "hosts.allow"; rule: string };
 export type Ask = {
-  kind: "approval" | "question";
+  /** `client`: not for a person; the client that gave the tool is to run it. */
+  kind: "approval" | "question" | "client";
   text: string;
   choices: string[];
   until: number;

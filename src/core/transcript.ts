@@ -37,7 +37,7 @@ export type Transcript = {
   grants: Grant[];
   /** The input that began the last turn, and the entry that says so. `unread`: it follows results that a turn before it got
    *  and could not read. */
-  begun: Pick<Input, "text" | "by" | "attended" | "unattended" | "instructions" | "options"> & {
+  begun: Pick<Input, "text" | "by" | "attended" | "unattended" | "instructions" | "options" | "tools" | "bare"> & {
     seq: number;
     unread: boolean;
   };
@@ -92,7 +92,7 @@ export function extend(transcript: Transcript, entry: Entry): void {
     case "began":
     case "joined": {
       const input: Partial<Input> = waiting.get(entry.input) ?? {};
-      const { text = "", by, attended, unattended, images, task, history, instructions, options } = input;
+      const { text = "", by, attended, unattended, images, task, history, instructions, options, tools, bare } = input;
       waiting.delete(entry.input);
       if (entry.kind === "began") {
         const given = {
@@ -101,6 +101,8 @@ export function extend(transcript: Transcript, entry: Entry): void {
           ...(unattended && { unattended }),
           ...(instructions && { instructions }),
           ...(options && { options }),
+          ...(tools && { tools }),
+          ...(bare && { bare }),
         };
         const unread = transcript.unread && !task && !history && messages.at(-1)?.role === "tool";
         transcript.begun = { text, seq: entry.seq, unread, ...given };

@@ -30,6 +30,7 @@ import type {
   Rules,
   Session,
   Turn,
+  Unattended,
   Waiting,
 } from "./session.ts";
 
@@ -331,18 +332,22 @@ function decide(
 function decideUnattended({ id, unattended }: Turn, calls: Call[], cx: TransitionContext): Call[] {
   if (!unattended) return calls;
   return calls.map((call) => {
-    if (call.status !== "asking") return call;
+    if (call.status !== "asking" || isForClient(call, unattended)) return call;
     const allow = unattended === "allow" && call.ask?.kind === "approval";
     const text = allow
       ? "this run is non-interactive, and approvals are granted in it."
-      : NOT_ASKED[call.ask?.kind ?? "approval"];
+      : NOT_ASKED[call.ask?.kind === "question" ? "question" : "approval"];
     const decision = { allow, text, by: "unattended", scope: "once" } as const;
     return { ...call, status: decide(id, call, decision, `Denied: ${text}`, cx) };
   });
 }
 
+/** It waits for the client's result, or for its yes. */
+const isForClient = ({ ask }: Call, unattended: Unattended) =>
+  ask?.kind === "client" || (unattended === "client" && ask?.kind === "approval");
+
 /** Shown to people, and the result that the model gets. */
-const NOT_ASKED: Record<Ask["kind"], string> = {
+const NOT_ASKED: Record<Exclude<Ask["kind"], "client">, string> = {
   approval: "approval needed, but this run is non-interactive. Use --yolo or an allow rule.",
   question: "this run is non-interactive, so nobody can answer.",
 };

@@ -64,6 +64,9 @@ export function createEngine(given: World): Engine {
       instructions,
       history: past,
       options,
+      tools,
+      bare,
+      wire,
     } = request;
     validate({ ...request, session }, limits);
     const text = request.text.toWellFormed(); // a provider refuses half a character, and would refuse it for ever
@@ -91,6 +94,9 @@ export function createEngine(given: World): Engine {
         ...(instructions && { instructions }),
         ...(past && { history: past }),
         ...(options && { options }),
+        ...(tools && { tools }),
+        ...(bare && { bare }),
+        ...(wire && { wire }),
       };
       return { type: "arrived", input: { id, text, mode, reply, ...given }, said, printed };
     };
@@ -170,7 +176,9 @@ export function createEngine(given: World): Engine {
     const calls = turn?.phase.at === "acting" ? turn.phase.calls.filter((call) => call.status === "asking") : [];
     const entries = turn && calls.length ? await journal.turn(turn.id) : [];
     const asking = entries.flatMap((e) =>
-      e.kind === "asked" && calls.some(({ id }) => id === e.call) ? [{ call: e.call, ...e.ask }] : [],
+      e.kind === "asked" && e.ask.kind !== "client" && calls.some(({ id }) => id === e.call)
+        ? [{ call: e.call, ...e.ask }]
+        : [],
     );
     return {
       session,

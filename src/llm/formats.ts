@@ -25,7 +25,7 @@ const compatible: Speaks = {
     const settings = await settingsOf(endpoint);
     // Mistral tells its usage without being asked, and refuses to be asked.
     const includeUsage = dialectOf(endpoint) !== "mistral";
-    const more = { name: "compatible", includeUsage, metadataExtractor: extras };
+    const more = { name: "compatible", includeUsage, metadataExtractor: extras, supportsStructuredOutputs: true };
     return (alive) => createOpenAICompatible({ ...settings(alive), ...more })(endpoint.model);
   },
   list,

@@ -7,9 +7,9 @@ import type {
   LanguageModelV4TextPart,
   SharedV4ProviderOptions,
 } from "@ai-sdk/provider";
-import type { ModelRequest } from "../core/ports.ts";
+import type { ModelRequest, ToolSpec } from "../core/ports.ts";
 import type { Endpoint } from "../core/providers.ts";
-import type { Image, Meta, Refused, Replay } from "../core/session.ts";
+import type { Image, Meta, ModelOptions, Refused, Replay } from "../core/session.ts";
 import type { Message } from "../core/transcript.ts";
 import { trueType } from "../platform/image-type.ts";
 import type { Dialect } from "./dialect.ts";
@@ -236,18 +236,24 @@ export function toTools({
   tools,
   final,
   messages,
+  options: { toolChoice } = {},
 }: ModelRequest): Pick<LanguageModelV4CallOptions, "tools" | "toolChoice"> {
   const used = messages.flatMap((message) => (message.role === "assistant" ? message.calls : []));
   if (!tools.length && !used.length) return {};
   const names = [...new Set(used.map((call) => named(call.tool)))];
   const gone = names.map((name) => ({ name, description: "Not there any more.", schema: {} }));
   return {
-    tools: (tools.length ? tools : gone).map(({ name, description, schema }) => ({
+    tools: (tools.length ? tools : gone).map(({ name, description, schema, strict }: ToolSpec) => ({
       type: "function",
       name,
       description,
       inputSchema: commonSchema(schema),
+      ...(strict !== undefined && { strict }),
     })),
+    ...(toolChoice && { toolChoice: chosen(toolChoice) }),
     ...((final || !tools.length) && { toolChoice: { type: "none" } }),
   };
 }
+
+const chosen = (choice: NonNullable<ModelOptions["toolChoice"]>) =>
+  choice === "required" ? ({ type: "required" } as const) : ({ type: "tool", toolName: choice.tool } as const);

@@ -41,6 +41,7 @@ export function createModel(endpoint: Endpoint): Model {
     try {
       library ??= formatOf(endpoint).load(endpoint);
       if (guessed) void learnWindow();
+      const { oneCall } = request.options ?? {};
       const { stream } = await (await library)(alive).doStream({
         prompt: toPrompt(request, { provider, maker, dialect, without }),
         ...toTools(request),
@@ -48,8 +49,16 @@ export function createModel(endpoint: Endpoint): Model {
         abortSignal: signal,
         // So that the provider finds what it has cached of this session.
         providerOptions: {
-          openai: { promptCacheKey: request.session.slice(0, 64), store: false },
-          ...(asksToKeep(endpoint) && { compatible: { cache_control: { type: "ephemeral" } } }),
+          openai: {
+            promptCacheKey: request.session.slice(0, 64),
+            store: false,
+            ...(oneCall && { parallelToolCalls: false }),
+          },
+          compatible: {
+            ...(asksToKeep(endpoint) && { cache_control: { type: "ephemeral" } }),
+            ...(oneCall && { parallel_tool_calls: false }),
+          },
+          ...(oneCall && { anthropic: { disableParallelToolUse: true } }),
         },
       });
       return stream;
@@ -112,12 +121,17 @@ const isRefusal = ({ kind, reason }: Fault) =>
 const NO_PICTURES = /image.{0,40}(not support|unsupported)|(not support|unsupported).{0,40}image/i;
 
 function settingsOf({ options = {} }: ModelRequest) {
-  const { temperature, topP, maxTokens, effort } = options;
+  const { temperature, topP, maxTokens, effort, stop, seed, presencePenalty, frequencyPenalty, json } = options;
   return {
     ...(temperature !== undefined && { temperature }),
     ...(topP !== undefined && { topP }),
     ...(maxTokens !== undefined && { maxOutputTokens: maxTokens }),
     ...(effort && { reasoning: effort }),
+    ...(stop && { stopSequences: stop }),
+    ...(seed !== undefined && { seed }),
+    ...(presencePenalty !== undefined && { presencePenalty }),
+    ...(frequencyPenalty !== undefined && { frequencyPenalty }),
+    ...(json && { responseFormat: { type: "json" as const, ...json } }),
   };
 }
 

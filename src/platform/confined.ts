@@ -64,6 +64,15 @@ export async function readHead(real: string, most: number): Promise<{ bytes: Buf
   return { bytes: buffer.subarray(0, bytesRead), stat: file.stat };
 }
 
+/** At most `most` bytes from the end of a regular file. */
+export async function readTail(real: string, most: number): Promise<Buffer> {
+  await using file = await openFile(real);
+  if (!file.stat.isFile()) throw new NotConfined(`${real} is not a regular file.`);
+  const from = Math.max(0, Number(file.stat.size) - most);
+  const { bytesRead, buffer } = await file.handle.read(Buffer.alloc(most), 0, most, from);
+  return buffer.subarray(0, bytesRead);
+}
+
 export async function openDir(real: string): Promise<Dir> {
   const handle = await openReal(real, O_RDONLY | O_DIRECTORY);
   const base = PROC ? `/proc/self/fd/${handle.fd}` : real;

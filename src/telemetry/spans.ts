@@ -89,7 +89,7 @@ function partsOf(entries: readonly Entry[], telling: Telling): Span[] {
         add("compact", before, said(telling, "hermes.output", entry.summary));
         break;
       case "asked":
-        asked.set(entry.call, entry);
+        if (entry.ask.kind !== "client") asked.set(entry.call, entry);
         break;
       case "decided":
         add("approval", asked.get(entry.call), {

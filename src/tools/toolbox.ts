@@ -5,7 +5,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { ConfigError, messageOf, Refusal, type RefusalCode } from "../core/errors.ts";
 import type { RunningJobs } from "../core/jobs.ts";
-import type { Ambient, Tool, ToolCall } from "../core/ports.ts";
+import type { Ambient, RunningProcesses, Tool, ToolCall } from "../core/ports.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Unattended } from "../core/session.ts";
 import { isTerminal, parseKey, rootOf, TERMINAL } from "../core/session-key.ts";
@@ -27,6 +27,7 @@ import { createSchedule } from "./schedule.ts";
 import { createSessionSearch } from "./session-search.ts";
 import { ownerHere, probeSandbox, run, sweepOrphans } from "./shell/exec.ts";
 import { USUAL_LIMITS } from "./shell/limits.ts";
+import { runningProcesses } from "./shell/running-processes.ts";
 import { createPlaces } from "./shell/session-dirs.ts";
 import { createTerminal, type TerminalTool } from "./shell/terminal.ts";
 import { createSkillView } from "./skill-view.ts";
@@ -78,6 +79,8 @@ export type Toolbox = {
   sandbox: string;
   /** What runs in the background of a session. */
   background(session: string): { id: string; command: string }[];
+  /** What runs in the background of any session. */
+  processes: RunningProcesses;
   /** Ends it. */
   endBackground(session: string): Promise<void>;
   /** Brings files back to before a turn. */
@@ -201,6 +204,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     tools: () => all,
     sandbox: sandboxLine(choice),
     background: (session) => shell.processes(session).map(({ id, command }) => ({ id, command })),
+    processes: runningProcesses(shell.running),
     endBackground: shell.endAll,
     restoreFiles: snapshots.restore,
     async forget(session) {

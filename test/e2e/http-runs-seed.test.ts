@@ -194,6 +194,6 @@ describe("seed 003: a stop", () => {
     expect((await stop(api, id)).status).toBe(200);
     const body = await response.text();
     expect(body).toContain("run.cancelled");
-    expect(body.endsWith(": stream closed\n\n")).toBe(true);
+    expect(body.endsWith(": stream closed\n")).toBe(true);
   });
 });

@@ -8,6 +8,7 @@ import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { clock } from "../../src/platform/clock.ts";
+import { createRetries } from "../../src/surfaces/http/runs/retries.ts";
 import { countRuns } from "../../src/surfaces/http/runs/run-limit.ts";
 import { routesOf } from "../../src/surfaces/http/server/api.ts";
 import type { Api, Route } from "../../src/surfaces/http/server/route.ts";
@@ -36,6 +37,7 @@ function tableOf({ engine }: TestApi): Route[] {
     version: "",
     heartbeatMs: 1_000,
     stallMs: 1_000,
+    retryMs: 1_000,
   } as const;
   const api: Api = {
     runtime: engine,
@@ -45,6 +47,7 @@ function tableOf({ engine }: TestApi): Route[] {
     tools: () => [],
     settings,
     runs: countRuns(1),
+    retries: createRetries(engine, clock),
     open: () => true,
     leaving: new AbortController().signal,
   };

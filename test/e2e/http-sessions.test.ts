@@ -404,7 +404,7 @@ describe("chat", () => {
     const { turn } = await api.entry("s", "began");
     await api.engine.drain(0);
     const { status, body } = await reply;
-    expect([status, body.error.code]).toEqual([503, "gateway_draining"]);
+    expect([status, body.error.code]).toEqual([400, "gateway_draining"]);
     expect(body.error.message).toContain(`/v1/runs/${turn}`);
     api = await restart(api);
     (await api.model.next()).answer("hi");
@@ -579,7 +579,7 @@ describe("a terminal elsewhere", () => {
     const response = await api.call("GET", "/api/sessions/s/events");
     const text = response.text();
     await api.api.close(1_000);
-    expect(await text).toBe("retry: 1000\n: leaving; come back with Last-Event-ID\n\n");
+    expect(await text).toBe("retry: 1000\n: leaving; come back with Last-Event-ID\n");
   });
 
   it("stops, answers, takes back and moves, and hears what came of it", async () => {

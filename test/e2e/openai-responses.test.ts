@@ -77,11 +77,19 @@ describe("a response", () => {
     expect(await client.responses.retrieve(response.id)).toEqual(response);
   });
 
-  it("repeats metadata in the answer to the request, which is the only place that has it", async () => {
-    const { client, talk } = await start();
-    const { response } = await talk({ metadata: { order: "17" } }, "Hello.");
-    expect(response.metadata).toEqual({ order: "17" });
-    expect((await client.responses.retrieve(response.id)).metadata).toEqual({});
+  it("reads back all that was sent", async () => {
+    const { client, talk } = await start({ settings: { models: ["openai:gpt"] } });
+    const sent = {
+      metadata: { order: "17" },
+      tools: [{ type: "function" as const, name: "mine", parameters: { type: "object" }, strict: false }],
+      tool_choice: "auto" as const,
+      parallel_tool_calls: false,
+      truncation: "auto" as const,
+      text: { format: { type: "json_schema" as const, name: "n", schema: { type: "object" } } },
+    };
+    const { response } = await talk(sent, "{}");
+    expect(response).toMatchObject(sent);
+    expect(await client.responses.retrieve(response.id)).toEqual(response);
   });
 
   it("shows the model the items that were sent, pictures and calls of the client's own too", async () => {
@@ -146,14 +154,16 @@ describe("a response", () => {
     const response = await asking;
     expect(response.output).toMatchObject([
       { type: "message", phase: "commentary", content: [{ text: "Let me look." }] },
-      { type: "function_call", status: "completed", name: "look", arguments: '{"at":1}' },
-      { type: "function_call_output", status: "completed", output: "dust" },
+      {
+        type: "mcp_call",
+        status: "completed",
+        server_label: "hermes",
+        name: "look",
+        arguments: '{"at":1}',
+        output: "dust",
+      },
       { type: "message", phase: "final_answer", content: [{ text: "Only dust." }] },
     ]);
-    const [, call, result] = response.output;
-    expect(call?.type === "function_call" && result?.type === "function_call_output" && result.call_id).toBe(
-      call?.type === "function_call" && call.call_id,
-    );
     expect(await client.responses.retrieve(response.id)).toEqual(response);
     expect(remove.all).toEqual([]);
   });
@@ -251,10 +261,10 @@ describe("a streamed response", () => {
       "response.created",
       "response.in_progress",
       "response.output_item.added",
-      "response.function_call_arguments.delta",
-      "response.function_call_arguments.done",
-      "response.output_item.done",
-      "response.output_item.added",
+      "response.mcp_call.in_progress",
+      "response.mcp_call_arguments.delta",
+      "response.mcp_call_arguments.done",
+      "response.mcp_call.completed",
       "response.output_item.done",
       "response.output_item.added",
       "response.content_part.added",
@@ -289,14 +299,7 @@ describe("a streamed response", () => {
     const response = await stream.finalResponse();
     expect(text).toBe("Let me look.Only dust.");
     expect(response).toMatchObject({ status: "completed", output_text: text });
-    expect(response.output.map(({ type }) => type)).toEqual([
-      "message",
-      "function_call",
-      "function_call",
-      "function_call_output",
-      "function_call_output",
-      "message",
-    ]);
+    expect(response.output.map(({ type }) => type)).toEqual(["message", "mcp_call", "mcp_call", "message"]);
   });
 
   it("sends the text as it comes", async () => {
@@ -576,7 +579,7 @@ describe("what goes wrong", () => {
       [await create({ input: "" }), "input"],
       [await create({ input: [] }), "input"],
       [await create({ input: undefined }), "input"],
-      [await create({ input: [{ type: "item_reference", id: "msg_1" }] }), "input"],
+      [await create({ input: [{ type: "nonsense" }] }), "input"],
       [await create({ input: [{ role: "assistant", content: "a" }] }), "input"],
       [await create({ conversation: "c", previous_response_id }), "previous_response_id"],
       [await create({ conversation: "" }), "conversation"],

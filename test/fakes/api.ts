@@ -84,6 +84,7 @@ export async function startApi(options: StartOptions = {}): Promise<TestApi> {
       version: "0.0.0",
       heartbeatMs: 15_000,
       stallMs: 30_000,
+      retryMs: 10_000,
       ...settings,
     },
   });
@@ -134,9 +135,12 @@ export async function* frames(
   let rest = "";
   for await (const chunk of (response.body ?? new ReadableStream()).pipeThrough(new TextDecoderStream())) {
     rest += chunk;
-    for (let end = rest.indexOf("\n\n"); end >= 0; end = rest.indexOf("\n\n")) {
+    for (;;) {
+      const isComment = rest.startsWith(":") || rest.startsWith("retry:");
+      const end = rest.indexOf(isComment ? "\n" : "\n\n");
+      if (end < 0) break;
       const lines = rest.slice(0, end).split("\n");
-      rest = rest.slice(end + 2);
+      rest = rest.slice(end + (isComment ? 1 : 2));
       const field = (name: string) => lines.find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2) ?? "";
       yield { id: field("id"), event: field("event"), data: field("data"), comment: field("") };
     }

@@ -113,7 +113,7 @@ export function createChecker(inboxLimit: number, recoveries: number) {
     for (const [id, c] of s.calls) {
       const waits = c.asked && !c.decided && !c.done;
       must(
-        !waits || !unattended.has(c.turn),
+        !waits || isForClient(c) || !unattended.has(c.turn),
         "I16",
         () => `${id} waits for a person, and nobody can be asked in ${c.turn}`,
       );
@@ -125,6 +125,10 @@ export function createChecker(inboxLimit: number, recoveries: number) {
       () => `inbox ${waiting} is not in the order of the journal`,
     );
   }
+
+  /** It waits for the result or the yes of its turn's client, whoever else can be asked. */
+  const isForClient = ({ asked, turn }: Pick<CallSeen, "asked" | "turn">) =>
+    asked === "client" || (asked === "approval" && unattended.get(turn) === "client");
 
   function take(session: string, s: SessionSeen, e: Entry) {
     must(e.seq === s.seq + 1, "I20", () => `entry ${e.seq} after ${s.seq}`);
@@ -203,7 +207,8 @@ export function createChecker(inboxLimit: number, recoveries: number) {
       case "decided":
         must(!call(e.call).decided && !call(e.call).done, "I15", () => `${e.call} decided twice`);
         {
-          const policy = unattended.get(e.turn); // of the input that began the turn, whoever joined it since
+          // Of the input that began the turn, whoever joined it since.
+          const policy = isForClient(call(e.call)) ? undefined : unattended.get(e.turn);
           const yes = policy === "allow" && call(e.call).asked === "approval";
           must((policy === undefined) === (e.by !== "unattended"), "I16", () => `${e.call} is decided by ${e.by}`);
           must(policy === undefined || e.allow === yes, "I16", () => `${e.call} is ${e.allow} where nobody is there`);
@@ -213,6 +218,7 @@ export function createChecker(inboxLimit: number, recoveries: number) {
         break;
       case "started":
         must(!s.stopping, "I11", () => `${e.call} started after a stop`);
+        must(call(e.call).asked !== "client", "I14", () => `${e.call} is the client's to run`);
         must(!call(e.call).started && !call(e.call).done, "I14", () => `${e.call} started twice`);
         must(call(e.call).asked === null || call(e.call).allowed, "I16", () => `${e.call} started without a grant`);
         call(e.call).started = true;
@@ -322,6 +328,10 @@ export function createChecker(inboxLimit: number, recoveries: number) {
     outcome,
     abandoned,
     call: (session: string, id: string) => sessions.get(session)?.calls.get(id),
+    clientCalls: (session: string) =>
+      [...(sessions.get(session)?.calls ?? [])].flatMap(([call, { asked, done }]) =>
+        asked === "client" && !done ? [{ call }] : [],
+      ),
     live: (session: string) => sessions.get(session)?.live ?? null,
     stopping: (session: string) => sessions.get(session)?.stopping ?? null,
     ended: (session: string) => sessions.get(session)?.ended ?? [],

@@ -85,6 +85,14 @@ export const MUTANTS: Mutant[] = [
     "if (!unattended) return calls;",
     "if (calls.length) return calls;",
   ]),
+  bug("a call of the client's tool is decided without its client", "core/turn.ts", [
+    `if (call.status !== "asking" || isForClient(call, unattended)) return call;`,
+    `if (call.status !== "asking") return call;`,
+  ]),
+  bug("a client's result runs the call here as well", "core/turn.ts", [
+    `if (allow && call.ask?.kind === "approval") return "waiting";`,
+    `if (allow && call.ask?.kind !== "question") return "waiting";`,
+  ]),
   bug("what waited in the inbox forgets that nobody can be asked", "core/turn.ts", [
     "const input = { id, mode, reply, seq, ...givenTo(e.input) };",
     `const input: Waiting = { id, mode, reply, seq, ...givenTo(e.input) };

@@ -293,7 +293,8 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
     const { engine } = process;
     void engine.status(session).then(
       ({ asking }) => {
-        for (const { call } of asking) {
+        // A client finds its calls in the answer that it got; people are not shown them.
+        for (const { call } of [...asking, ...checker.clientCalls(session)]) {
           const id = `${session}/${call}`;
           const take = (won: boolean) => {
             decided.set(id, (decided.get(id) ?? 0) + Number(won));
@@ -483,8 +484,10 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
 
 const NUDGE: Action = { at: 0, do: "say", session: 0, mode: "queue", push: false, pick: 0 };
 
-/** In two of five inputs nobody can be asked. */
-function nobody({ pick }: Action): Pick<AcceptRequest, "unattended"> {
+/** In two of five inputs nobody can be asked; one of five comes from a client that has a tool, and can be asked. */
+function nobody({ pick }: Action): Pick<AcceptRequest, "unattended" | "tools"> {
   const fifth = Math.floor(pick * 25) % 5;
-  return fifth < 2 ? { unattended: fifth === 0 ? "deny" : "allow" } : {};
+  const tools = Math.floor(pick * 125) % 5 === 0 ? { tools: [fake.CLIENTS] } : {};
+  return { ...(fifth < 3 && { unattended: UNATTENDED[fifth] }), ...tools };
 }
+const UNATTENDED = ["deny", "allow", "client"] as const;

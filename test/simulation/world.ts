@@ -266,7 +266,11 @@ export function modelOf(world: World, process: Process, name: "first" | "second"
               return fault("reset after text", "incomplete");
             return later();
           }
-          finish({ end: "answer", calls: tools.length && !final ? calls() : [], usage: { input: 1, output: 1 } });
+          finish({
+            end: "answer",
+            calls: tools.length && !final ? calls(tools.some(({ name }) => name === CLIENTS.name)) : [],
+            usage: { input: 1, output: 1 },
+          });
         };
         const later = () => void scheduler.add(process, "model", delay(random, 60), next);
         const { from, until } = world.outage;
@@ -287,10 +291,11 @@ export function modelOf(world: World, process: Process, name: "first" | "second"
     },
   };
 
-  function calls() {
+  function calls(clients: boolean) {
     if (random() < 0.45) return [];
     if (world.chance("model.odd")) return [{ tool: "nothing", args: {} }, { tool: "read", args: "bad" }, ...many(11)];
-    return many(1 + delay(random, 3));
+    const wanted = many(1 + delay(random, 3));
+    return clients ? [...wanted, { tool: CLIENTS.name, args: {} }, { tool: CLIENTS.name, args: {} }] : wanted;
   }
   function many(n: number) {
     const names = ["read", "write", "write", "danger", "question", "solo"];
@@ -299,6 +304,9 @@ export function modelOf(world: World, process: Process, name: "first" | "second"
 }
 
 // ── Tools ─────────────────────────────────────────────────────────────────────────────────────────────
+
+/** A tool that the client of a turn runs. */
+export const CLIENTS = { name: "clients", description: "clients", schema: {} };
 
 export function toolsOf(world: World, process: Process, ran: Map<string, number>): Tool[] {
   const { random, scheduler, checker } = world;

@@ -20,6 +20,7 @@ export function look(url: string, run: string, after: string, bytes: number): Pr
       resolve({ frames: framesOf(text), end: end ?? endOf(text) });
     };
     const asked: ClientRequest = request(`${url}/v1/runs/${run}/events`, { headers, agent: false }, (response) => {
+      if (response.statusCode === 204) return over("closed");
       if (response.statusCode !== 200) return void refused(response).then(reject);
       response.on("data", (chunk: Buffer) => {
         chunks.push(chunk.subarray(0, left));
@@ -48,12 +49,12 @@ export const framesOf = (text: string): Frame[] =>
     .split("\n\n")
     .slice(0, -1)
     .flatMap((frame) => {
-      const [, id, data] = /^id: ([^\n]*)\ndata: ([^\n]*)$/.exec(frame) ?? [];
+      const [, id, data] = /^(?::[^\n]*\n)*id: ([^\n]*)\ndata: ([^\n]*)$/.exec(frame) ?? [];
       return id !== undefined && data !== undefined ? [{ id, data: JSON.parse(data) }] : [];
     });
 
 function endOf(text: string): Look["end"] {
-  if (text.endsWith(": stream closed\n\n")) return "closed";
+  if (text.endsWith(": stream closed\n")) return "closed";
   return /^: leaving/m.test(text) ? "leaving" : "lost";
 }
 

@@ -135,6 +135,7 @@ describe("a run", () => {
       usage: { input: 20, output: 10 },
       model: "m",
       asking: [],
+      open: [],
       createdAt: 1_000,
       updatedAt: 4_000,
     });

@@ -25,6 +25,9 @@ export const CHAT_COMMANDS: readonly CommandOn<ChatContext>[] = COMMANDS.filter(
   (command) => command.on === "everywhere" || command.on === "chat",
 );
 
+export const WEB_COMMANDS: readonly CommandOn<CommandContext>[] = COMMANDS.filter(
+  (command) => command.on === "everywhere" || command.on === "screen",
+);
 export const EDITOR_COMMANDS: readonly CommandOn<CommandContext>[] = COMMANDS.filter(
   (command) => command.on === "everywhere" && !command.moves,
 );

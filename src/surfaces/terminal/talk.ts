@@ -10,7 +10,7 @@ import {
   type Typed,
 } from "../../conversation/commands/commands.ts";
 import { fenced } from "../../conversation/export.ts";
-import { after, type Facts } from "../../conversation/facts.ts";
+import { after, type Facts, factsOf, nothingIn } from "../../conversation/facts.ts";
 import { MODE, modeWhileAsked, takenText } from "../../conversation/modes.ts";
 import { spentPlus } from "../../conversation/spent.ts";
 import { createTeller } from "../../conversation/updates.ts";
@@ -81,16 +81,12 @@ export function createTalk(options: TalkOptions) {
     const recent = await entriesOf(runtime, session, read);
     if (signal.aborted) return; // another one was opened meanwhile
     const inputs = new Map(recent.flatMap((e) => (e.kind === "accepted" ? [[e.input.id, e.input]] : [])));
-    const asked = new Set(recent.flatMap((e) => (e.kind === "asked" ? [e.call] : [])));
     const start = recent.filter(({ kind }) => kind === "began").at(-SHOWN) ?? recent[0];
     const earlier = start && !inputs.has(start.turn) ? await inputOf(start.turn) : null;
     if (earlier) inputs.set(earlier.id, earlier);
 
-    let next = nothingIn(session, summary?.title ?? "", facts.mode, options.model);
-    next.waiting = status.inbox.filter(({ id }) => !inputs.has(id));
-    next.asking = status.asking.filter(({ call }) => !asked.has(call));
-    for (const entry of recent) next = after(next, entry);
-    if (status.turn && !next.turn) next.turn = { id: status.turn.id, at: options.now() };
+    const empty = nothingIn(session, summary?.title ?? "", facts.mode, options.model);
+    const next = factsOf(empty, status, recent, options.now());
     chosenModel = recent.findLast((e) => e.kind === "accepted")?.input.model;
     next.model = chosenModel ?? next.model;
 
@@ -289,15 +285,3 @@ export function createTalk(options: TalkOptions) {
     },
   };
 }
-
-const nothingIn = (session: string, title: string, mode: Mode, model: string): Facts => ({
-  session,
-  title,
-  mode,
-  turn: null,
-  waiting: [],
-  asking: [],
-  model,
-  context: 0,
-  spent: [],
-});

@@ -26,6 +26,8 @@ export type Processes = {
   /** A text: why not. */
   start(session: string, command: string, how: ProcessOptions): Promise<Background | string>;
   list(session: string): Background[];
+  /** Those that run, of all sessions. */
+  running(): Background[];
   get(session: string, id: string): Background | null;
   /** The sessions in which something runs. */
   busy(): string[];
@@ -109,6 +111,7 @@ export function createProcesses(options: {
   return {
     start: begin,
     list,
+    running: () => [...all.values()].filter(isRunning),
     get: (session, id) => list(session).find((process) => process.id === id) ?? null,
     busy: () => [...all.values()].filter(isRunning).map(({ session }) => session),
     async forget(session) {

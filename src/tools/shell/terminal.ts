@@ -66,6 +66,8 @@ export type TerminalTool = {
   /** What a command of the session is put into. */
   enter(session: string): Promise<Entered>;
   processes(session: string): readonly Background[];
+  /** Those that run, of all sessions. */
+  running(): readonly Background[];
   /** `/stop all` */
   endAll(session: string): Promise<void>;
   /** The session is gone: its processes end, its files go. */
@@ -352,6 +354,7 @@ export function createTerminal(options: TerminalOptions): TerminalTool {
     tools: [tool, createProcessTool(processes, judgeWrite)],
     enter: (session) => box.enter(session, places.of(session), []),
     processes: processes.list,
+    running: processes.running,
     endAll: processes.endAll,
     async forget(session) {
       await processes.forget(session);

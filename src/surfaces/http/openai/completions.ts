@@ -3,28 +3,25 @@
 import type { IncomingHttpHeaders } from "node:http";
 import * as z from "zod";
 import { messageOf } from "../../../core/errors.ts";
-import type { Run } from "../../../core/run.ts";
+import { isOver, type Run } from "../../../core/run.ts";
 import { createReporter, finishOf, type RunWireEvent } from "../runs/events.ts";
-import { begin, echo, idempotencyKeyOf, modelOf, one, sessionId, shownModel } from "../runs/start.ts";
+import { begin, echo, isNamed, modelOf, one, sessionId, shownModel } from "../runs/start.ts";
 import { envelope, type Problem, problem } from "../server/problem.ts";
-import { type Api, ok, type Route, routeTagged, STARTS, streamed } from "../server/route.ts";
+import { type Api, ok, type Route, routeTagged, SOON, STARTS, streamed } from "../server/route.ts";
 import type { SseFrame } from "../server/sse.ts";
-import { messages, readConversation } from "./messages.ts";
+import { chatTools, choiceOf, clientCallId, resultsIn, resume, toolChoice, toolsOf } from "./client-tools.ts";
+import { idOfPart } from "./items.ts";
+import { messages, read, readConversation } from "./messages.ts";
 import {
+  begunProblem,
   createAudience,
-  effort,
   endProblem,
-  hexOf,
-  isOver,
-  NO_RETRY,
   type StartedTurn,
-  sampling,
   streamProblem,
-  tokens,
-  wantedOf,
   watchTurn,
   whileWaiting,
 } from "./openai-turn.ts";
+import { chatOptions, effort, ignoredIn, sampling, tokens, wantedOf } from "./options.ts";
 
 const route = routeTagged("openai");
 
@@ -38,9 +35,9 @@ const completionBody = z.looseObject({
   max_tokens: tokens,
   max_completion_tokens: tokens,
   reasoning_effort: effort,
-  user: z.string().nullish(),
-  tools: z.array(z.unknown()).nullish().describe("Ignored: the agent has its own"),
-  tool_choice: z.unknown().optional().describe("Ignored: the agent has its own tools"),
+  ...chatOptions,
+  tools: chatTools,
+  tool_choice: toolChoice,
 });
 type CompletionBody = z.output<typeof completionBody>;
 /** What every piece of one answer begins with. */
@@ -57,16 +54,23 @@ export function completionRoutes(api: Api): Route[] {
       answers: {
         ...STARTS,
         200: "The answer as OpenAI's, or its chunks as server-sent events",
-        409: "It was stopped, or the idempotency key was used for something else",
-        502: "The model failed",
+        400: "Something in it is wrong and nothing was started; or the run failed or was stopped (type run_error)",
       },
       async handle({ body, headers, response, stream }) {
-        const turn = await begin(api, headers, {
-          ...requestOf(api, body, headers),
-          // Whether it is streamed is a way to hear the same answer.
-          same: [{ ...body, stream: null, stream_options: null }, headers["x-hermes-session-id"] ?? null],
-        });
-        const about = { ...echo(headers, turn), "X-Hermes-Session-Id": turn.session };
+        const request = requestOf(api, body, headers);
+        const results = resultsIn(body.messages, (message) => read(message, "messages").text);
+        const turn =
+          (await resume(api.runtime, results, request.tools ?? [])) ??
+          (await begin(api, headers, {
+            ...request,
+            // Whether it is streamed is a way to hear the same answer.
+            same: [{ ...body, stream: null, stream_options: null }, headers["x-hermes-session-id"] ?? null],
+          }));
+        const about = {
+          ...echo(headers, turn),
+          ...ignoredIn(body, completionBody.shape),
+          "X-Hermes-Session-Id": turn.session,
+        };
         const model = shownModel(api, modelOf(api, body.model));
         let settled = false; // it is over, or goes on without us after a restart
         owners.join(turn.id);
@@ -74,17 +78,23 @@ export function completionRoutes(api: Api): Route[] {
           if (body.stream) {
             const withUsage = body.stream_options?.include_usage === true;
             const open = async function* (signal: AbortSignal) {
-              settled = yield* chunks(api, { turn, model, withUsage, headers }, signal);
+              settled = yield* chunks(api, { turn, model, withUsage }, signal);
             };
             await stream(open, { headers: about, stays: true });
             return streamed;
           }
           const run = await whileWaiting(response, (signal) => lastOf(api, turn, signal));
           settled = run !== null || !response.destroyed;
-          if (run?.status === "completed") return ok(completionOf(run, model), about);
-          throw withHeaders(run ? endProblem(run) : unfinished(headers), about);
+          if (run && (run.status === "completed" || !isOver(run))) return ok(completionOf(turn, run, model), about);
+          throw withHeaders(run ? endProblem(run) : leftBefore(), about);
+        } catch (error) {
+          throw begunProblem(api, headers, turn, error);
         } finally {
-          if (owners.leave(turn.id) && !settled && !api.leaving.aborted) await drop(api, turn);
+          if (owners.leave(turn.id) && !settled) {
+            // A client that lost its answer sends the request again at once.
+            if (!body.stream && isNamed(headers)) await api.clock.sleep(api.settings.retryMs, api.leaving);
+            if (owners.isEmpty(turn.id) && !api.leaving.aborted) await drop(api, turn);
+          }
         }
       },
     }),
@@ -95,9 +105,20 @@ function requestOf(api: Api, body: CompletionBody, headers: IncomingHttpHeaders)
   const { text, images, history, instructions } = readConversation(body.messages, "messages");
   const session = sessionOf(headers);
   const model = modelOf(api, body.model);
-  const { temperature, top_p, reasoning_effort } = body;
-  const most = body.max_completion_tokens ?? body.max_tokens;
-  const options = wantedOf({ temperature, top_p, tokens: most, effort: reasoning_effort });
+  const tools = toolsOf(
+    (body.tools ?? []).map((tool) => tool.function),
+    body.tool_choice,
+  );
+  const options = {
+    ...wantedOf(api, model, {
+      ...body,
+      tokens: body.max_completion_tokens ?? body.max_tokens,
+      effort: body.reasoning_effort,
+      json: body.response_format,
+      jsonParam: "response_format",
+    }),
+    ...choiceOf(body.tool_choice, tools),
+  };
   return {
     ...(session && { session }),
     text,
@@ -108,7 +129,8 @@ function requestOf(api: Api, body: CompletionBody, headers: IncomingHttpHeaders)
     ...(history.length && !session && { history }), // a session knows what was said in it
     ...(instructions && { instructions }),
     ...(model && { model }),
-    ...(options && { options }),
+    ...(Object.keys(options).length && { options }),
+    ...(tools.length && { tools }),
   };
 }
 
@@ -121,7 +143,7 @@ function sessionOf(headers: IncomingHttpHeaders): string | undefined {
   throw problem(400, "invalid_session_id", needs, { param: "X-Hermes-Session-Id" });
 }
 
-type CompletionRequest = { turn: StartedTurn; model: string; withUsage: boolean; headers: IncomingHttpHeaders };
+type CompletionRequest = { turn: StartedTurn; model: string; withUsage: boolean };
 
 /** True: the turn is over, or is left to the next process. */
 async function* chunks(api: Api, asked: CompletionRequest, signal: AbortSignal): AsyncGenerator<SseFrame, boolean> {
@@ -130,12 +152,10 @@ async function* chunks(api: Api, asked: CompletionRequest, signal: AbortSignal):
   let said = false;
   let gap = "";
   try {
-    for await (const { update, run } of watchTurn(api, turn, signal)) {
-      const head = headOf(run, model);
-      const chunk = (
-        delta: Record<string, string>,
-        finish_reason: ReturnType<typeof finishOf> | null = null,
-      ): SseFrame => {
+    let begun = false;
+    for await (const { update, run, rests } of watchTurn(api, turn, signal)) {
+      const head = headOf(turn, run, model);
+      const chunk = (delta: Record<string, unknown>, finish_reason: string | null = null): SseFrame => {
         const choices = [{ index: 0, delta, logprobs: null, finish_reason }];
         return { data: { ...head, object: "chat.completion.chunk", choices, ...(withUsage && { usage: null }) } };
       };
@@ -151,23 +171,26 @@ async function* chunks(api: Api, asked: CompletionRequest, signal: AbortSignal):
       }
       if (!("entry" in update)) continue;
       const { entry } = update;
-      if (entry.kind === "accepted") yield chunk({ role: "assistant", content: "" });
+      if (!begun) yield chunk({ role: "assistant", content: "" });
+      begun = true;
       if (entry.kind === "thought" && said) gap = "\n\n"; // what follows is not the same sentence
       for (const event of await reporter.tell(entry)) {
         const data = progressOf(head, event);
         if (data) yield { event: data.object, data };
       }
-      if (!isOver(run)) continue;
-      if (run.status !== "completed") {
+      if (!rests) continue;
+      if (isOver(run) && run.status !== "completed") {
         yield { data: envelope(endProblem(run)) };
         return true;
       }
-      yield chunk({}, finishOf(run));
+      const calls = callsOf(run).map((call, index) => ({ index, ...call }));
+      if (calls.length) yield chunk({ tool_calls: calls });
+      yield chunk({}, calls.length ? "tool_calls" : finishOf(run));
       if (withUsage) yield { data: { ...head, object: "chat.completion.chunk", choices: [], usage: usageOf(run) } };
       yield { data: "[DONE]" };
       return true;
     }
-    if (!signal.aborted) yield { data: envelope(unfinished(asked.headers)) };
+    if (!signal.aborted) yield { data: envelope(leftBefore()) };
     return !signal.aborted;
   } catch (error) {
     yield { data: envelope(streamProblem(api, turn, error)) };
@@ -175,32 +198,46 @@ async function* chunks(api: Api, asked: CompletionRequest, signal: AbortSignal):
   }
 }
 
-/** The run at its end; null: whoever waited is gone, or we are. */
+/** The run where it rests; null: whoever waited is gone, or we are. */
 async function lastOf(api: Api, turn: StartedTurn, signal: AbortSignal): Promise<Run | null> {
-  for await (const { run } of watchTurn(api, turn, signal)) if (isOver(run)) return run;
+  for await (const { run, rests } of watchTurn(api, turn, signal)) if (rests) return run;
   return null;
 }
 
-const headOf = ({ id, createdAt }: Run, model: string): Head => ({
-  id: `chatcmpl-${hexOf(id)}`,
+const headOf = (turn: StartedTurn, { createdAt }: Run, model: string): Head => ({
+  id: `chatcmpl-${idOfPart(turn)}`,
   created: Math.floor(createdAt / 1_000),
   model,
 });
 
+/** What the client is to run before the turn goes on. */
+const callsOf = (run: Run) =>
+  isOver(run)
+    ? []
+    : run.open.map(({ turn, call, tool, args }) => ({
+        id: clientCallId(turn, call),
+        type: "function",
+        function: { name: tool, arguments: JSON.stringify(args ?? {}) },
+      }));
+
 /** The last thing the agent said: what it said on the way to it is in the stream, and in the session. */
-const completionOf = (run: Run, model: string) => ({
-  ...headOf(run, model),
-  object: "chat.completion",
-  choices: [
-    {
-      index: 0,
-      message: { role: "assistant", content: run.output, refusal: null },
-      logprobs: null,
-      finish_reason: finishOf(run),
-    },
-  ],
-  usage: usageOf(run),
-});
+function completionOf(turn: StartedTurn, run: Run, model: string) {
+  const calls = callsOf(run);
+  const message = { role: "assistant", content: run.output, refusal: null };
+  return {
+    ...headOf(turn, run, model),
+    object: "chat.completion",
+    choices: [
+      {
+        index: 0,
+        message: calls.length ? { ...message, content: run.output || null, tool_calls: calls } : message,
+        logprobs: null,
+        finish_reason: calls.length ? "tool_calls" : finishOf(run),
+      },
+    ],
+    usage: usageOf(run),
+  };
+}
 
 const usageOf = ({ usage }: Run) => ({
   prompt_tokens: usage.input,
@@ -210,27 +247,26 @@ const usageOf = ({ usage }: Run) => ({
   ...(usage.reasoning !== undefined && { completion_tokens_details: { reasoning_tokens: usage.reasoning } }),
 });
 
-/** Clients that take it for a chunk see one without choices. A field named `error` would make OpenAI's end the stream. */
+/** Clients that take it for a chunk see one that says nothing. A field named `error` would make OpenAI's end the stream. */
 function progressOf(head: Head, { event, error, ...fields }: RunWireEvent) {
-  const shape = { ...head, object: "hermes.tool.progress", choices: [] };
+  const choices = [{ index: 0, delta: {}, logprobs: null, finish_reason: null }];
+  const shape = { ...head, object: "hermes.tool.progress", choices };
   if (event === "tool.started") return { ...shape, status: "running", ...fields };
   if (event === "tool.completed") return { ...shape, status: "completed", ...fields, is_error: error };
   return null;
 }
 
-/** Under its key it is the same turn when it is sent again; without one it would be a second. */
-function unfinished(headers: IncomingHttpHeaders): Problem {
+function leftBefore(): Problem {
   const text =
     "The server restarts before this turn is done; it goes on afterwards. Ask again with the same Idempotency-Key.";
-  const again = idempotencyKeyOf(headers) === undefined ? NO_RETRY : { "Retry-After": "1" };
-  return problem(503, "gateway_draining", text, { headers: again });
+  return problem(503, "gateway_draining", text, SOON);
 }
 
 const connectionLost = (): Problem =>
   problem(502, "connection_lost", "The connection to the model was lost in the middle of the answer; ask again.");
 
-const withHeaders = ({ status, code, message, param, headers }: Problem, more: Record<string, string>): Problem =>
-  problem(status, code, message, { param, headers: { ...headers, ...more } });
+const withHeaders = ({ status, code, message, type, param, headers }: Problem, more: Record<string, string>): Problem =>
+  problem(status, code, message, { type, param, headers: { ...headers, ...more } });
 
 async function drop({ runtime, log }: Api, { id, session }: StartedTurn): Promise<void> {
   try {

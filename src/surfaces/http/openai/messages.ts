@@ -28,9 +28,12 @@ export const LARGEST_IMAGE = 7_000_000; // of base64: 5 MB, the most that provid
 export function readConversation(list: readonly WireMessage[], where: string): Conversation {
   const last = list.findLastIndex(({ role }) => role !== "system" && role !== "developer");
   const asked = list[last];
-  if (asked?.role !== "user")
-    throw problem(400, "invalid_input", `${where}: the last message must be the user's`, { param: where });
-  const { text, images } = read(asked, where);
+  if (asked?.role !== "user" && asked?.role !== "tool")
+    throw problem(400, "invalid_input", `${where}: the last message must be the user's, or the result of a tool`, {
+      param: where,
+    });
+  // A result that no turn waits for is told in words.
+  const { text, images } = asked.role === "tool" ? { text: resultText(asked, where), images: [] } : read(asked, where);
   if (!text.trim() && !images.length)
     throw problem(400, "invalid_input", `${where}: the last message must not be empty`, { param: where });
   return {
@@ -43,7 +46,10 @@ export function readConversation(list: readonly WireMessage[], where: string): C
 
 const isSystem = ({ role }: WireMessage) => role === "system" || role === "developer";
 
-/** Tools of the client's own are told about in words: we cannot call them. */
+/** Of a tool of the client. */
+const resultText = (one: WireMessage, where: string) => `[result of a tool]\n${read(one, where).text}`;
+
+/** What the client's own tools did in the past is told in words. */
 export function toHistory(list: readonly WireMessage[], where: string): Message[] {
   return list.flatMap((one): Message[] => {
     const { text, images } = read(one, where);
@@ -57,14 +63,14 @@ export function toHistory(list: readonly WireMessage[], where: string): Message[
       }
       case "tool":
       case "function":
-        return [{ role: "user", text: `[result of a tool]\n${text}` }];
+        return [{ role: "user", text: resultText(one, where) }];
       default:
         return [];
     }
   });
 }
 
-function read({ content: given }: WireMessage, where: string): { text: string; images: Image[] } {
+export function read({ content: given }: WireMessage, where: string): { text: string; images: Image[] } {
   if (typeof given === "string") return { text: given, images: [] };
   const texts: string[] = [];
   const images: Image[] = [];

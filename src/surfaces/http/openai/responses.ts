@@ -1,92 +1,48 @@
-// /v1/responses: a turn as OpenAI's Responses API tells it. Everything is read from the turn's journal; nothing else is
-// kept, so what the journal has no place for (metadata, previous_response_id) is only in the answer to the request itself.
+// /v1/responses: a turn as OpenAI's Responses API tells it. Everything is read from the turn's journal; nothing else is kept.
 
-import * as z from "zod";
 import { messageOf } from "../../../core/errors.ts";
 import { pagesOf } from "../../../core/pages.ts";
-import type { Run } from "../../../core/run.ts";
+import { isOver, newRun, type Run } from "../../../core/run.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Input } from "../../../core/session.ts";
 import type { Message } from "../../../core/transcript.ts";
-import { begin, echo, modelOf, sessionId, shownModel } from "../runs/start.ts";
+import { begin, echo, shownModel } from "../runs/start.ts";
 import { type Problem, problem } from "../server/problem.ts";
-import { type Api, ok, type Route, routeTagged, STARTS, streamed } from "../server/route.ts";
+import { type Api, ok, type Route, routeTagged, SOON, STARTS, streamed } from "../server/route.ts";
 import type { SseFrame } from "../server/sse.ts";
-import { type Conversation, message, readConversation, type WireMessage } from "./messages.ts";
+import { resultsIn, resume } from "./client-tools.ts";
+import { createOutput, type ItemEvent, idOfPart, type TurnOutput } from "./items.ts";
+import { read as readMessage } from "./messages.ts";
 import {
+  begunProblem,
   createAudience,
-  createOutput,
-  effort,
+  createPart,
   hexOf,
-  type ItemEvent,
-  isOver,
-  NO_RETRY,
   type StartedTurn,
-  sampling,
   streamProblem,
-  type TurnOutput,
-  tokens,
-  wantedOf,
   watchTurn,
   whileWaiting,
 } from "./openai-turn.ts";
+import { ignoredIn } from "./options.ts";
+import {
+  CONVERSATION,
+  type ResponseExtras,
+  repeatedOf,
+  requestOf,
+  resolved,
+  responseBody,
+} from "./response-request.ts";
 
 const route = routeTagged("openai");
-
-/** What a client sends back of an earlier answer is told to the model in words. */
-const item = z.union(
-  [
-    message.transform((one): WireMessage[] => [one]),
-    z
-      .looseObject({ type: z.literal("function_call"), name: z.string(), arguments: z.string() })
-      .transform(({ name, arguments: args }): WireMessage[] => [
-        { role: "assistant", tool_calls: [{ name, arguments: args }] },
-      ]),
-    z
-      .looseObject({ type: z.literal("function_call_output"), output: z.union([z.string(), z.array(z.unknown())]) })
-      .transform(({ output }): WireMessage[] => [
-        { role: "tool", content: typeof output === "string" ? output : JSON.stringify(output) },
-      ]),
-    z.looseObject({ type: z.literal("reasoning") }).transform((): WireMessage[] => []),
-  ],
-  "must be a message, a function_call, a function_call_output or a reasoning item",
-);
-const conversationId = sessionId.max(400, "must have at most 400 characters");
-const MOST_METADATA = 16;
-const responseBody = z.looseObject({
-  input: z.union(
-    [z.string().regex(/\S/, "must not be empty"), z.array(item).min(1, "must not be empty").max(10_000)],
-    "must be text, or a list of items",
-  ),
-  instructions: z.string().max(1_000_000).nullish(),
-  model: z.string().max(200).nullish(),
-  stream: z.boolean().nullish(),
-  store: z.boolean().nullish(),
-  background: z.boolean().nullish(),
-  previous_response_id: z.string().min(1).max(100).nullish(),
-  conversation: z.union([conversationId, z.looseObject({ id: conversationId })]).nullish(),
-  ...sampling,
-  max_output_tokens: tokens,
-  reasoning: z.looseObject({ effort }).nullish(),
-  metadata: z
-    .record(z.string().max(64), z.string().max(512))
-    .refine((given) => Object.keys(given).length <= MOST_METADATA, `must have at most ${MOST_METADATA} pairs`)
-    .nullish(),
-  tools: z.array(z.unknown()).nullish().describe("Ignored: the agent has its own"),
-  truncation: z.string().nullish().describe("Ignored: a long conversation is summarised"),
-});
-type ResponseBody = z.output<typeof responseBody>;
-/** What the answer to the request repeats of it. */
-type ResponseExtras = { metadata?: Record<string, string>; previous?: string; background?: boolean; store?: boolean };
 
 export function responseRoutes(api: Api): Route[] {
   const { runtime } = api;
   const viewers = createAudience();
   const unstored = new Set<string>(); // those that are being made
-  const found = async (response: string) => {
-    const id = response.replace(/^resp_/, "run_");
-    const run = /^resp_[0-9a-f]{32}$/.test(response) && !unstored.has(id) ? await runtime.run(id) : null;
-    if (run) return run;
+  const found = async (response: string): Promise<Run & { session: string; part: number }> => {
+    const [, hex = "", part] = /^resp_([0-9a-f]{32})(?:_(\d{1,15}))?$/.exec(response) ?? [];
+    const run = hex && !unstored.has(`run_${hex}`) ? await runtime.run(`run_${hex}`) : null;
+    if (run) return { ...run, part: Number(part ?? 0) };
     throw problem(404, "response_not_found", `There is no response ${JSON.stringify(response.slice(0, 60))}.`);
   };
 
@@ -101,21 +57,23 @@ export function responseRoutes(api: Api): Route[] {
         404: "There is no response to go on from",
       },
       async handle({ body, headers, response, stream }) {
-        const turn = await begin(api, headers, { ...requestOf(api, body), same: { ...body, stream: null } });
-        const about = echo(headers, turn);
-        const given: ResponseExtras = {
-          ...(body.metadata && { metadata: body.metadata }),
-          ...(body.previous_response_id && { previous: body.previous_response_id }),
-          background: body.background ?? false,
-          store: body.store ?? true,
-        };
+        const list = typeof body.input === "string" ? [] : await resolved(api, body.input.flat());
+        const request = requestOf(api, body, list);
+        const results = resultsIn(list, (one) => readMessage(one, "input").text);
+        const turn: StartedTurn =
+          (await resume(runtime, results, request.tools ?? [])) ??
+          (await begin(api, headers, { ...request, same: { ...body, stream: null } }));
+        const about = { ...echo(headers, turn), ...ignoredIn(body, responseBody.shape) };
+        const given = repeatedOf(body);
         if (body.background && !body.stream) return ok(await read(api, await found(idOf(turn)), given), about);
-        if (!given.store && !body.conversation) unstored.add(turn.id);
+        if (body.store === false && !body.conversation) unstored.add(turn.id);
         viewers.join(turn.id);
         try {
           if (!body.stream) return ok(await whileWaiting(response, (signal) => wait(api, turn, given, signal)), about);
           await stream((signal) => events(api, turn, given, signal), { headers: about, stays: true });
           return streamed;
+        } catch (error) {
+          throw begunProblem(api, headers, turn, error);
         } finally {
           if (viewers.leave(turn.id) && unstored.has(turn.id))
             void forget(api, turn).finally(() => unstored.delete(turn.id));
@@ -135,7 +93,7 @@ export function responseRoutes(api: Api): Route[] {
           throw problem(400, "unsupported_parameter", needs, { param: "starting_after" });
         }
         const turn = await placed(runtime, run);
-        await stream((signal) => events(api, turn, {}, signal), { stays: true });
+        await stream((signal) => events(api, turn, null, signal), { stays: true });
         return streamed;
       },
     }),
@@ -166,7 +124,7 @@ export function responseRoutes(api: Api): Route[] {
         if (isOver(run)) return ok(await read(api, run));
         await runtime.stop({ session: run.session, turn: run.joined ?? run.id });
         const turn = await placed(runtime, run);
-        return ok(await whileWaiting(response, (signal) => wait(api, turn, {}, signal)));
+        return ok(await whileWaiting(response, (signal) => wait(api, turn, null, signal)));
       },
     }),
 
@@ -193,92 +151,62 @@ export function responseRoutes(api: Api): Route[] {
   ];
 }
 
-function requestOf(api: Api, body: ResponseBody): Parameters<typeof begin>[2] {
-  const { previous_response_id: previous, conversation } = body;
-  if (previous && conversation) {
-    const needs = "previous_response_id: cannot be used together with conversation; leave one of them out";
-    throw problem(400, "invalid_input", needs, { param: "previous_response_id" });
-  }
-  if (body.background && body.store === false) {
-    const needs = "background: needs store to be true, or nobody could read the response";
-    throw problem(400, "invalid_input", needs, { param: "background" });
-  }
-  const said: Conversation =
-    typeof body.input === "string"
-      ? { text: body.input, images: [], history: [], instructions: "" }
-      : readConversation(body.input.flat(), "input");
-  const { text, images, history } = previous || conversation ? inOne(said) : said;
-  const instructions = [body.instructions, said.instructions].filter(Boolean).join("\n\n");
-  const model = modelOf(api, body.model);
-  const { temperature, top_p, max_output_tokens, reasoning } = body;
-  const options = wantedOf({ temperature, top_p, tokens: max_output_tokens, effort: reasoning?.effort });
-  const name = typeof conversation === "string" ? conversation : conversation?.id;
-  return {
-    ...(!body.background && { attended: true }), // on the line
-    unattended: api.settings.unattended, // this protocol has no way to ask
-    ...(name && { session: `${CONVERSATION}${name}` }),
-    ...(previous && { previous, apart: body.store === false }),
-    text,
-    mode: api.settings.busyMode,
-    ...(images.length && { images }),
-    ...(history.length && { history }),
-    ...(instructions && { instructions }),
-    ...(model && { model }),
-    ...(options && { options }),
-  };
-}
-
-const CONVERSATION = "conversation:";
-
-/** A history would replace what the session holds: where it goes on, all that is new is one message. */
-function inOne({ history, ...said }: Conversation): Conversation {
-  const before = history.map(({ role, text }) => (role === "assistant" ? `[the assistant said]\n${text}` : text));
-  const images = history.flatMap((one) => (one.role === "user" ? (one.images ?? []) : []));
-  const text = [...before, said.text].join("\n\n");
-  return { ...said, text, images: [...images, ...said.images], history: [] };
-}
-
 // ── The response ──────────────────────────────────────────────────────────────────────────────────────
 
-const idOf = ({ id }: { id: string }) => `resp_${hexOf(id)}`;
+const idOf = (turn: Pick<StartedTurn, "id" | "part">) => `resp_${idOfPart(turn)}`;
+type FoundResponse = Run & { session: string; part: number };
 
-async function placed(runtime: Runtime, { id, session }: Run & { session: string }): Promise<StartedTurn> {
+async function placed(runtime: Runtime, { id, session, part }: FoundResponse): Promise<StartedTurn> {
   const [first] = await runtime.turn(id);
-  return { id, session, cursor: String((first?.seq ?? 1) - 1) };
+  return part ? { id, session, part, cursor: String(part) } : { id, session, cursor: String((first?.seq ?? 1) - 1) };
 }
 
 async function read(
   api: Api,
-  run: Run & { session: string },
-  given: ResponseExtras = {},
+  { id, session, joined, part }: FoundResponse,
+  given: ResponseExtras | null = null,
 ): Promise<Record<string, unknown>> {
-  const own = await api.runtime.turn(run.id);
-  const rest = run.joined ? await api.runtime.turn(run.joined) : [];
-  const from = rest.findIndex((entry) => entry.kind === "joined" && entry.input === run.id);
-  const output = createOutput(run.id);
-  for (const entry of [...own, ...rest.slice(Math.max(0, from))]) output.take(entry);
-  return responseOf(api, { run, session: run.session, output, given });
+  const own = await api.runtime.turn(id);
+  const rest = joined ? await api.runtime.turn(joined) : [];
+  const from = rest.findIndex((entry) => entry.kind === "joined" && entry.input === id);
+  const output = createOutput({ id, part });
+  const seen = createPart({ id, part });
+  for (const entry of [...own, ...rest.slice(Math.max(0, from))]) {
+    output.take(entry);
+    seen.take(entry);
+    if (seen.rests()) break;
+  }
+  const run = seen.run() ?? newRun({ id, at: 0 });
+  return responseOf(api, { run, part, session, output, given, rests: seen.rests() });
 }
 
 async function wait(
   api: Api,
   turn: StartedTurn,
-  given: ResponseExtras,
+  given: ResponseExtras | null,
   signal: AbortSignal,
 ): Promise<Record<string, unknown>> {
-  const output = createOutput(turn.id);
-  for await (const { update, run } of watchTurn(api, turn, signal)) {
+  const output = await outputSoFar(api, turn);
+  for await (const { update, run, rests } of watchTurn(api, turn, signal)) {
     if ("entry" in update) output.take(update.entry);
-    if (isOver(run)) return responseOf(api, { run, session: turn.session, output, given });
+    if (rests) return responseOf(api, { run, part: turn.part, session: turn.session, output, given, rests });
   }
-  throw unfinished(turn);
+  throw leftBefore(turn);
+}
+
+/** With what came before this part of the turn. */
+async function outputSoFar({ runtime }: Api, turn: StartedTurn): Promise<TurnOutput> {
+  const output = createOutput(turn);
+  const { part } = turn;
+  if (part) for (const entry of await runtime.turn(turn.id)) if (entry.seq <= part) output.take(entry);
+  return output;
 }
 
 const later = (turn: StartedTurn) => `Read it with GET /v1/responses/${idOf(turn)}.`;
 
-const unfinished = (turn: StartedTurn): Problem => {
+const leftBefore = (turn: StartedTurn): Problem => {
   const text = `The server restarts before this response is done; it goes on afterwards. ${later(turn)}`;
-  return problem(503, "gateway_draining", text, { headers: NO_RETRY });
+  return problem(503, "gateway_draining", text, SOON);
 };
 
 const connectionLost = (turn: StartedTurn): Problem =>
@@ -301,24 +229,33 @@ function cutShortOf({ status, endedBy }: Run): { reason: string } | null {
   return { reason: endedBy === "filter" ? "content_filter" : "max_output_tokens" };
 }
 
-type Made = { run: Run; session: string; output: TurnOutput; given: ResponseExtras };
+type Made = {
+  run: Run;
+  part: number | undefined;
+  session: string;
+  output: TurnOutput;
+  /** Of the request that is being answered; null: as it was sent. */
+  given: ResponseExtras | null;
+  rests: boolean;
+};
 
-function responseOf(api: Api, { run, session, output, given }: Made): Record<string, unknown> {
+function responseOf(api: Api, { run, part = 0, session, output, given, rests }: Made): Record<string, unknown> {
   const input = output.input();
   const { options = {}, instructions = null } = input ?? {};
   const conversation = session.startsWith(CONVERSATION) ? { id: session.slice(CONVERSATION.length) } : null;
   const { usage, error } = run;
   const cutShort = cutShortOf(run);
   return {
-    id: idOf(run),
+    id: idOf({ id: run.id, part }),
     object: "response",
     created_at: Math.floor(run.createdAt / 1_000),
-    completed_at: run.status === "completed" && !cutShort ? Math.floor(run.updatedAt / 1_000) : null,
-    status: cutShort ? "incomplete" : STATUS[run.status],
+    completed_at:
+      rests && (run.status === "completed" || !isOver(run)) && !cutShort ? Math.floor(run.updatedAt / 1_000) : null,
+    status: cutShort ? "incomplete" : rests && !isOver(run) ? "completed" : STATUS[run.status],
     error: run.status === "failed" ? { code: "server_error", message: error ?? "The run failed." } : null,
     incomplete_details: cutShort ?? (run.status === "interrupted" ? { reason: "interrupted" } : null),
     output: output.items,
-    usage: isOver(run)
+    usage: rests
       ? {
           input_tokens: usage.input,
           input_tokens_details: { cached_tokens: usage.cached ?? 0, cache_write_tokens: 0 },
@@ -330,10 +267,10 @@ function responseOf(api: Api, { run, session, output, given }: Made): Record<str
     model: shownModel(api, run.model),
     instructions,
     conversation,
-    previous_response_id: given.previous ?? null,
-    metadata: given.metadata ?? {},
-    background: given.background ?? false,
-    store: given.store ?? true,
+    previous_response_id: null,
+    metadata: {},
+    background: false,
+    store: true,
     temperature: options.temperature ?? null,
     top_p: options.topP ?? null,
     max_output_tokens: options.maxTokens ?? null,
@@ -344,6 +281,7 @@ function responseOf(api: Api, { run, session, output, given }: Made): Record<str
     tools: [],
     truncation: "disabled",
     access_programs: null,
+    ...(given ?? input?.wire),
   };
 }
 
@@ -351,14 +289,18 @@ function responseOf(api: Api, { run, session, output, given }: Made): Record<str
 
 /** How the stream says that it is over. There is no event for a response that was cancelled; its status says so. */
 const END: Partial<Record<Run["status"], string>> = { completed: "response.completed", failed: "response.failed" };
+const endOf = (run: Run): string => {
+  if (!isOver(run)) return "response.completed"; // it waits for its client
+  return (!cutShortOf(run) && END[run.status]) || "response.incomplete";
+};
 
 async function* events(
   api: Api,
   turn: StartedTurn,
-  given: ResponseExtras,
+  given: ResponseExtras | null,
   signal: AbortSignal,
 ): AsyncGenerator<SseFrame> {
-  const output = createOutput(turn.id);
+  const output = await outputSoFar(api, turn);
   let sequence_number = 0;
   const frame = (event: ItemEvent): SseFrame => ({
     event: event.type,
@@ -366,22 +308,24 @@ async function* events(
   });
   const wrong = ({ code, message: text, param }: Problem) => frame({ type: "error", code, message: text, param });
   try {
-    for await (const { update, run } of watchTurn(api, turn, signal)) {
-      const told = (type: string) =>
-        frame({ type, response: responseOf(api, { run, session: turn.session, output, given }) });
+    let begun = false;
+    for await (const { update, run, rests } of watchTurn(api, turn, signal)) {
+      const made = { run, part: turn.part, session: turn.session, output, given, rests };
+      const told = (type: string) => frame({ type, response: responseOf(api, made) });
       if ("delta" in update) yield* output.hear(update.delta).map(frame);
       // There is no event that takes back what was sent.
       if ("reset" in update) return void (yield wrong(connectionLost(turn)));
       if (!("entry" in update)) continue;
       const { entry } = update;
-      const made = output.take(entry);
-      if (entry.kind === "accepted") yield told("response.created");
-      if (entry.kind === "began" || (entry.kind === "joined" && entry.input === turn.id))
+      const grown = output.take(entry);
+      if (!begun) yield told("response.created");
+      if (entry.kind === "began" || (entry.kind === "joined" && entry.input === turn.id) || (turn.part && !begun))
         yield told("response.in_progress");
-      yield* made.map(frame);
-      if (isOver(run)) return void (yield told((!cutShortOf(run) && END[run.status]) || "response.incomplete"));
+      begun = true;
+      yield* grown.map(frame);
+      if (rests) return void (yield told(endOf(run)));
     }
-    if (!signal.aborted) yield wrong(unfinished(turn));
+    if (!signal.aborted) yield wrong(leftBefore(turn));
   } catch (error) {
     yield wrong(streamProblem(api, turn, error));
   }

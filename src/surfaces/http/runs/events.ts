@@ -24,6 +24,7 @@ export type Reporter = {
 
 export function createReporter({ id, session, showReasoning }: Reporting, childRun: ChildRun): Reporter {
   const uses = new Map<string, ReportedCall>();
+  const clients = new Set<string>(); // calls that the client of the turn runs
   let run: Run | null = null;
   let by = "";
   let recalled = "";
@@ -33,6 +34,7 @@ export function createReporter({ id, session, showReasoning }: Reporting, childR
     takeEntry(run, entry);
     if (entry.kind === "stopping") ({ by } = entry);
     if (entry.kind === "thought") for (const call of entry.calls) uses.set(call.id, useOf(call));
+    if (entry.kind === "asked" && entry.ask.kind === "client") clients.add(entry.call);
     const use = entry.kind === "started" ? uses.get(entry.call) : undefined;
     if (use) use.startedAt = entry.at;
   }
@@ -66,12 +68,14 @@ export function createReporter({ id, session, showReasoning }: Reporting, childR
           ...(showReasoning && entry.reasoning ? [{ event: "reasoning.available", text: entry.reasoning }] : []),
         ];
       case "asked": {
+        if (clients.has(entry.call)) return [];
         const { kind, text, choices, until } = entry.ask;
         const use = uses.get(entry.call);
         const asked = { kind, tool: use?.tool ?? "", command: use?.command || text, description: text, choices };
         return [{ event: "approval.request", ...asked, request_id: entry.call, expires_at: until / 1_000 }];
       }
       case "decided":
+        if (clients.has(entry.call)) return [];
         return [{ event: "approval.responded", choice: choiceOf(entry), request_id: entry.call, resolved: 1 }];
       case "started": {
         const use = uses.get(entry.call);
@@ -142,8 +146,11 @@ const isNamed = (kind: string): kind is keyof typeof NAMES => Object.hasOwn(NAME
 /** The name of the last event that a viewer of these entries is told; null: none yet. */
 export function lastEventOf(entries: readonly Entry[]): string | null {
   const started = new Set<string>();
+  const clients = new Set<string>();
   let last: string | null = null;
   for (const entry of entries) {
+    if (entry.kind === "asked" && entry.ask.kind === "client") clients.add(entry.call);
+    if ((entry.kind === "asked" || entry.kind === "decided") && clients.has(entry.call)) continue;
     if (entry.kind === "started") started.add(entry.call);
     if (entry.kind === "ended") last = `run.${entry.outcome}`;
     else if (entry.kind === "acted") last = started.has(entry.call) ? "tool.completed" : last;

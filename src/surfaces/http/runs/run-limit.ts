@@ -6,6 +6,7 @@ import type { LiveRuns, RunPermit } from "../server/route.ts";
 /** `most` 0: no limit. */
 export function countRuns(most: number): LiveRuns & { observe(entries: readonly Entry[]): void } {
   const live = new Set<string>();
+  const paused = new Set<string>(); // they wait for their client, and take nobody's place
   const ended = new Set<string>(); // some end before whoever started them has heard of it
   let entering = 0;
 
@@ -34,8 +35,10 @@ export function countRuns(most: number): LiveRuns & { observe(entries: readonly 
   function observe(entries: readonly Entry[]) {
     if (entering === 0) ended.clear();
     for (const entry of entries) {
+      if (entry.kind === "asked" && entry.ask.kind === "client" && live.delete(entry.turn)) paused.add(entry.turn);
+      if (entry.kind === "acted" && paused.delete(entry.turn)) live.add(entry.turn);
       const over = overIn(entry);
-      if (over !== null && !live.delete(over) && entering > 0) ended.add(over);
+      if (over !== null && !paused.delete(over) && !live.delete(over) && entering > 0) ended.add(over);
     }
   }
 

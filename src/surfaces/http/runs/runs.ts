@@ -1,10 +1,9 @@
 // /v1/runs: start, read, watch, approve, steer and stop a turn.
 import * as z from "zod";
 import { SCOPES } from "../../../conversation/choice.ts";
-import type { Run } from "../../../core/run.ts";
+import { isOver, type Run } from "../../../core/run.ts";
 import { type Ask, type Entry, MODES } from "../../../core/session.ts";
 import { type Conversation, message, messages, readConversation, toHistory } from "../openai/messages.ts";
-import { isOver } from "../openai/openai-turn.ts";
 import { problem } from "../server/problem.ts";
 import { type Api, ok, type Route, routeTagged, STARTS, streamed } from "../server/route.ts";
 import { cutShortBy, lastEventOf, usageOf } from "./events.ts";
@@ -127,11 +126,17 @@ export function runRoutes(api: Api): Route[] {
     route("GET", "/v1/runs/:id/events", {
       summary: "Watch a run: its events from the beginning, or after Last-Event-ID",
       query: { after: "Go on behind this event's id, as Last-Event-ID does" },
-      answers: { 200: "Server-sent events", 404: "There is no such run", 410: "That event is not one of this run" },
+      answers: {
+        200: "Server-sent events",
+        204: "The run is over, and nothing follows that event: do not come back",
+        404: "There is no such run",
+        410: "That event is not one of this run",
+      },
       async handle({ params: { id = "" }, query, headers, stream }) {
         const { session } = await found(id);
         const after = one(headers["last-event-id"]) ?? query.get("after") ?? "";
-        await checkPlace(runtime, id, session, after);
+        // EventSource would come back for ever.
+        if (await checkPlace(runtime, id, session, after)) return { status: 204 };
         const now = () => api.clock.now() / 1_000;
         const watching = { runtime, run: id, session, showReasoning: settings.showReasoning, now };
         await stream(async function* (signal) {

@@ -7,8 +7,9 @@ import { pagesOf } from "../../../core/pages.ts";
 import type { AcceptRequest, Receipt, Runtime } from "../../../core/runtime.ts";
 import type { Entry, ModelOptions } from "../../../core/session.ts";
 import { RUN } from "../../../core/session-key.ts";
-import { problem } from "../server/problem.ts";
+import { type Problem, problem } from "../server/problem.ts";
 import { type Api, draining, type RunPermit } from "../server/route.ts";
+import { attemptOf, digestOf } from "./retries.ts";
 
 export const sessionId = z
   .string()
@@ -80,6 +81,16 @@ export const echo = (headers: IncomingHttpHeaders, { replayed }: Partial<Receipt
   return { ...(key && { "X-Hermes-Session-Key": key }), ...(replayed && { "Idempotency-Replayed": "true" }) };
 };
 
+/** A status that no client sends again for: openai and ai do for 408, 409, 429 and 5xx, LangChain for all but 400 to 407, 409
+ *  and 413. What has begun or ended would be done twice. */
+const NEVER_RETRIED = 400;
+export const forGood = (code: string, text: string, headers: Record<string, string> = {}): Problem =>
+  problem(NEVER_RETRIED, code, text, { type: "run_error", headers: { ...headers, "X-Should-Retry": "false" } });
+
+/** Sent again, this request is the same turn. */
+export const isNamed = (headers: IncomingHttpHeaders): boolean =>
+  idempotencyKeyOf(headers) !== undefined || attemptOf(headers) !== null;
+
 export async function foundRun(runtime: Runtime, id: string) {
   const run = await runtime.run(id);
   if (!run) throw problem(404, "run_not_found", `There is no run ${JSON.stringify(id.slice(0, 60))}.`);
@@ -94,14 +105,33 @@ type Beginning = Omit<AcceptRequest, "source" | "key" | "reply" | "by" | "admit"
 };
 
 /** Accepts one input under the cap of runs at a time. A second delivery is answered like the first, cap or not. */
-export async function begin(
-  { runtime, runs, newKey }: Api,
-  headers: IncomingHttpHeaders,
-  { previous, apart = false, ...request }: Beginning,
-): Promise<Receipt> {
+export async function begin(api: Api, headers: IncomingHttpHeaders, beginning: Beginning): Promise<Receipt> {
+  const { runtime, retries } = api;
   if (runtime.draining()) throw draining();
   const by = sessionKeyOf(headers);
-  const key = idempotencyKeyOf(headers) ?? newKey();
+  const given = idempotencyKeyOf(headers);
+  const attempt = attemptOf(headers);
+  if (given !== undefined || attempt === null || beginning.same === undefined)
+    return accept(api, given ?? api.newKey(), by, beginning);
+  const request = digestOf([beginning.same, by ?? null]);
+  for (;;) {
+    const key = await retries.keyOf(request, attempt > 0);
+    try {
+      const receipt = await accept(api, key, by, beginning);
+      if (attempt > 0 || !receipt.replayed) return receipt; // else that number was taken
+    } catch (error) {
+      retries.refused(key);
+      throw error;
+    }
+  }
+}
+
+async function accept(
+  { runtime, runs }: Api,
+  key: string,
+  by: string | undefined,
+  { previous, apart = false, ...request }: Beginning,
+): Promise<Receipt> {
   const place = runs.place();
   // It came before: then it is answered as before, and needs no fork.
   const known = previous && (await runtime.whereabouts(runtime.idOf("api", key)));
@@ -134,7 +164,7 @@ async function continueFrom(
   previous: string,
   { key, apart, place, fork }: { key: string; apart: boolean; place: RunPermit; fork: { made: string } },
 ): Promise<string> {
-  const run = await runtime.run(previous.replace(/^resp_/, "run_"));
+  const run = await runtime.run(previous.replace(/^resp_([0-9a-f]{32})(_\d+)?$/, "run_$1"));
   if (!run) {
     const text = `There is no response ${JSON.stringify(previous.slice(0, 50))} to go on from; it may have been deleted.`;
     throw problem(404, "previous_response_not_found", text, { param: "previous_response_id" });

@@ -66,8 +66,8 @@ export async function* watchRun(
   if (!over && !signal.aborted) throw new Refusal("closed", "The server is leaving.");
 }
 
-/** Refuses an id that this run cannot have given: another run's, or one that has not happened yet. */
-export async function checkPlace(runtime: Runtime, run: string, session: string, after: string): Promise<void> {
+/** Refuses an id that this run cannot have given: another run's, or one that has not happened yet. True: nothing follows it. */
+export async function checkPlace(runtime: Runtime, run: string, session: string, after: string): Promise<boolean> {
   const gone = (why: string) =>
     problem(
       410,
@@ -76,7 +76,7 @@ export async function checkPlace(runtime: Runtime, run: string, session: string,
     );
   const place = viewedOf(after, tagOf(run));
   if (place === undefined) throw gone("of this run");
-  if (place === null) return;
+  if (place === null) return false;
   const known = await runtime.turn(run);
   const { joined } = (await runtime.run(run)) ?? {};
   const over = [...known, ...(joined ? await runtime.turn(joined) : [])].find(endsTurn);
@@ -85,6 +85,7 @@ export async function checkPlace(runtime: Runtime, run: string, session: string,
   const { chars } = place;
   if (place.seq < begins || place.seq > newest) throw gone("in this run yet");
   if (chars && chars > (await saidBehind(runtime, session, place.seq))) throw gone("in this run yet");
+  return over !== undefined && place.seq >= over.seq;
 }
 
 /** How much was said in the model call that was under way at that entry. */

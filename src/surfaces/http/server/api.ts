@@ -3,6 +3,7 @@ import type { Runtime } from "../../../core/runtime.ts";
 import type { Entry } from "../../../core/session.ts";
 import { completionRoutes } from "../openai/completions.ts";
 import { responseRoutes } from "../openai/responses.ts";
+import { createRetries } from "../runs/retries.ts";
 import { countRuns } from "../runs/run-limit.ts";
 import { runRoutes } from "../runs/runs.ts";
 import { webhookRoutes } from "../runtime/webhooks.ts";
@@ -12,7 +13,7 @@ import { openApi } from "./openapi.ts";
 import type { Api, Route } from "./route.ts";
 import { type ServeOptions, serve } from "./server.ts";
 
-export type ApiOptions = Omit<Api, "runs" | "leaving" | "open"> &
+export type ApiOptions = Omit<Api, "runs" | "retries" | "leaving" | "open"> &
   ServeOptions & {
     vitals: Vitals;
     /** Routes of others that are served beside ours. */
@@ -33,7 +34,18 @@ export async function serveApi(options: ApiOptions): Promise<ServedApi> {
   const leaving = new AbortController();
   const runs = countRuns(settings.maxRuns);
   let open = false;
-  const api: Api = { runtime, clock, log, newKey, tools, settings, runs, leaving: leaving.signal, open: () => open };
+  const api: Api = {
+    runtime,
+    clock,
+    log,
+    newKey,
+    tools,
+    settings,
+    runs,
+    retries: createRetries(runtime, clock),
+    leaving: leaving.signal,
+    open: () => open,
+  };
   let url = "";
   const describe = () => openApi(routes, { url, version: settings.version });
   const routes: Route[] = [...routesOf(api, vitals, describe), ...more];

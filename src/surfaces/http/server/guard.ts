@@ -18,6 +18,8 @@ type Options = {
   /** What a path needs. `basic`: a browser may ask its user, who gives the key as password. Only plain paths are asked
    * about: any other spelling needs the key, since the router may read it as another path. */
   open(method: string, path: string): KeyAccess;
+  /** A browser that is signed in needs no key. */
+  signedIn?(request: IncomingMessage): boolean;
   clock: Clock;
 };
 
@@ -39,9 +41,10 @@ const PREFLIGHT: Readonly<RequestHeaders> = {
     "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Hermes-Session-Key, X-Hermes-Session-Id",
   "Access-Control-Max-Age": "600",
 };
-const EXPOSED = "Idempotency-Replayed, Retry-After, X-Hermes-Session-Id, X-Hermes-Session-Key";
+const EXPOSED =
+  "Idempotency-Replayed, Retry-After, X-Request-Id, X-Should-Retry, X-Hermes-Ignored, X-Hermes-Session-Id, X-Hermes-Session-Key";
 
-export const createGuard = ({ hosts, origins, key, open, clock }: Options) => {
+export const createGuard = ({ hosts, origins, key, open, signedIn = () => false, clock }: Options) => {
   const isKey = keyCheck(key);
   const failures = createFailures(clock);
 
@@ -49,11 +52,12 @@ export const createGuard = ({ hosts, origins, key, open, clock }: Options) => {
     const misdirected = wrongHost(request, hosts());
     if (misdirected) return { deny: misdirected };
 
-    const { origin } = request.headers;
-    if (origin !== undefined && !isListed(origin, origins)) return { deny: foreignOrigin() };
-    const headers = origin === undefined ? {} : corsHeaders(origin);
+    const { origin, host = "" } = request.headers;
+    const foreign = origin !== undefined && !isOwn(origin, host) ? origin : undefined;
+    if (foreign !== undefined && !isListed(foreign, origins)) return { deny: foreignOrigin() };
+    const headers = foreign === undefined ? {} : corsHeaders(foreign);
     // A browser asks without the key whether it may send it.
-    if (origin !== undefined && request.method === "OPTIONS") return { preflight: { ...headers, ...PREFLIGHT } };
+    if (foreign !== undefined && request.method === "OPTIONS") return { preflight: { ...headers, ...PREFLIGHT } };
 
     const denied = wrongKey(request) ?? wrongBody(request);
     return denied ? { deny: withHeaders(denied, headers) } : { headers };
@@ -63,6 +67,7 @@ export const createGuard = ({ hosts, origins, key, open, clock }: Options) => {
     const access = accessTo(request, open);
     if (access === "open") return null;
     const given = request.headers.authorization;
+    if (given === undefined && signedIn(request)) return null;
     const presented = given === undefined ? null : credential(given, access);
     // The right key is never locked out, whatever others do from the same address.
     if (presented !== null && isKey(presented)) return null;
@@ -85,6 +90,9 @@ const wrongHost = ({ url = "", rawHeaders }: IncomingMessage, hosts: ReadonlySet
   const advice = "Use the address that the server printed when it started.";
   return problem(421, "host_not_allowed", `The request does not name this server as its Host. ${advice}`);
 };
+
+/** A page of ours: the Host was checked before, so nobody else can be meant by it. */
+const isOwn = (origin: string, host: string): boolean => origin === `http://${host}` || origin === `https://${host}`;
 
 /** `null` is what any sandboxed frame or local file sends; `*` would be every page there is. */
 const isListed = (origin: string, origins: ReadonlySet<string>): boolean =>

@@ -1,5 +1,6 @@
 // What the server is, can and does: health, models, capabilities, tools, and the description of its own routes.
 import { referencePage } from "./openapi.ts";
+import { problem } from "./problem.ts";
 import { type Api, ok, type Route, routeTagged, SOON } from "./route.ts";
 
 const route = routeTagged("server");
@@ -28,9 +29,15 @@ export function infoRoutes(api: Api, vitals: Vitals, describe: () => Record<stri
     routeTagged("openai")("GET", "/v1/models", {
       summary: "The models that can be asked for",
       answers: { 200: "A list as OpenAI's" },
-      handle: () => {
-        const row = (id: string) => ({ id, object: "model", created: 0, owned_by: "hermes" });
-        return ok({ object: "list", data: [settings.modelName, ...settings.models].map(row) });
+      handle: () => ok({ object: "list", data: [settings.modelName, ...settings.models].map(modelRow) }),
+    }),
+    routeTagged("openai")("GET", "/v1/models/:id", {
+      summary: "One of them",
+      answers: { 200: "As OpenAI's", 404: "There is no such model" },
+      handle: ({ params: { id = "" } }) => {
+        if ([settings.modelName, ...settings.models].includes(id)) return ok(modelRow(id));
+        const text = `There is no model ${JSON.stringify(id.slice(0, 100))}; see GET /v1/models.`;
+        throw problem(404, "model_not_found", text, { param: "model" });
       },
     }),
     route("GET", "/v1/capabilities", {
@@ -67,6 +74,8 @@ export function infoRoutes(api: Api, vitals: Vitals, describe: () => Record<stri
     }),
   ];
 }
+
+const modelRow = (id: string) => ({ id, object: "model", created: 0, owned_by: "hermes" });
 
 const capabilities = ({ settings }: Api, endpoints: string[]) => ({
   object: "hermes.api_server.capabilities",

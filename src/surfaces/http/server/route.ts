@@ -6,6 +6,7 @@ import { Refusal, type RefusalCode, StoreFault } from "../../../core/errors.ts";
 import type { Ambient, ToolSpec } from "../../../core/ports.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Mode, Unattended } from "../../../core/session.ts";
+import type { Retries } from "../runs/retries.ts";
 import { type Problem, problem } from "./problem.ts";
 import { type SseFrame, stream } from "./sse.ts";
 
@@ -17,6 +18,7 @@ export type Api = Ambient & {
   tools(): readonly ToolSpec[];
   settings: ApiSettings;
   runs: LiveRuns;
+  retries: Retries;
   /** Aborts when we are about to leave. */
   leaving: AbortSignal;
   /** Not before the runtime has started. */
@@ -35,6 +37,8 @@ export type ApiSettings = {
   version: string;
   heartbeatMs: number;
   stallMs: number;
+  /** How long a turn whose client is gone waits for the same request to come again. */
+  retryMs: number;
 };
 export type LiveRuns = {
   place(): RunPermit;
@@ -145,7 +149,8 @@ const REFUSALS: Record<RefusalCode, (message: string) => Problem> = {
   invalid_key: (message) => problem(400, "invalid_idempotency_key", message),
   inbox_full: (message) => problem(429, "inbox_full", message, SOON),
   rate_limit_exceeded: (message) => problem(429, "rate_limit_exceeded", message, SOON),
-  idempotency_key_conflict: (message) => problem(409, "idempotency_key_conflict", message),
+  idempotency_key_conflict: (message) =>
+    problem(409, "idempotency_key_conflict", message, { headers: { "X-Should-Retry": "false" } }),
   run_not_accepting_steer: (message) => problem(409, "run_not_accepting_steer", message),
   draining,
   store_unavailable: (message) => problem(503, "store_unavailable", message, SOON),

@@ -81,7 +81,7 @@ export function createTally(give: (sample: Sample) => void): (entry: Entry) => v
       case "asked": {
         const call = turns.get(id)?.calls.get(entry.call);
         admit(call?.tool);
-        if (call && entry.ask.kind === "question") call.question = true;
+        if (call && entry.ask.kind !== "approval") call.question = true;
         return;
       }
       case "decided":

@@ -22,6 +22,8 @@ export type ServeOptions = {
   anyPort?: boolean;
   /** Requests of one address in a minute; 0: no limit. */
   rateLimit: number;
+  /** A browser that is signed in needs no key. */
+  signedIn?(request: IncomingMessage): boolean;
   redact(text: string): string;
 };
 export type Server = {
@@ -47,6 +49,7 @@ export async function serve(api: Api, routes: readonly Route[], options: ServeOp
     hosts: () => hosts,
     origins: new Set(options.origins),
     key,
+    ...(options.signedIn && { signedIn: options.signedIn }),
     open: (method, path) => routes.find((row) => row.method === method && row.path === path)?.access ?? "key",
     clock,
   });
@@ -56,6 +59,7 @@ export async function serve(api: Api, routes: readonly Route[], options: ServeOp
   const server = createServer({ requireHostHeader: false, headersTimeout: HEADERS_MS, requestTimeout: BODY_MS });
   server.maxConnections = MOST_SOCKETS;
   server.on("request", (request: IncomingMessage, response: ServerResponse) => {
+    response.setHeader("X-Request-Id", `req_${api.newKey().replaceAll("-", "")}`);
     const verdict = guard(request);
     if ("preflight" in verdict) return void response.writeHead(204, { ...securityHeaders, ...verdict.preflight }).end();
     if ("deny" in verdict) return refuse(response, verdict.deny, redact);
@@ -134,7 +138,10 @@ async function answer(api: Api, row: Route, c: Context<Env>, redact: (text: stri
     if (answered !== "streamed") send(response, answered.status, answered.body, answered.headers);
   } catch (error) {
     const known = error instanceof Problem ? error : problemOf(error);
-    if (!known) api.log("error", "http.threw", { method: row.method, path: row.path, error: messageOf(error) });
+    if (!known) {
+      const request_id = response.getHeader("X-Request-Id");
+      api.log("error", "http.threw", { method: row.method, path: row.path, request_id, error: messageOf(error) });
+    }
     const text = "Something went wrong here; the server's log says what.";
     refuse(response, known ?? problem(500, "internal_error", text), redact);
   }

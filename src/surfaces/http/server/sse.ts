@@ -1,5 +1,6 @@
 // Server-sent events on the raw response: written as the reader takes them, so that a slow one holds back nobody and fills
-// nothing up. (A helper of the framework that does not wait for its reader reached 281 MB.)
+// nothing up. A comment is a line without an empty one behind it: some parsers (httpx-sse) would make an empty event of that.
+// (A helper of the framework that does not wait for its reader reached 281 MB.)
 import type { ServerResponse } from "node:http";
 import { messageOf } from "../../../core/errors.ts";
 import type { Clock } from "../../../core/ports.ts";
@@ -58,7 +59,7 @@ export async function stream(
   const beat = async () => {
     while (!gone.signal.aborted) {
       await clock.sleep(Math.max(0, quietSince + heartbeatMs - clock.now()), gone.signal);
-      if (!gone.signal.aborted && clock.now() - quietSince >= heartbeatMs) await push(": keepalive\n\n");
+      if (!gone.signal.aborted && clock.now() - quietSince >= heartbeatMs) await push(": keepalive\n");
     }
   };
   const beating = beat();
@@ -73,14 +74,14 @@ export async function stream(
     }
     whole = !gone.signal.aborted;
   } catch (error) {
-    if (!gone.signal.aborted) await push(`: ${messageOf(error).replaceAll(/\s+/g, " ")}\n\n`);
+    if (!gone.signal.aborted) await push(`: ${messageOf(error).replaceAll(/\s+/g, " ")}\n`);
   }
   gone.abort("over");
   await beating;
   response.off("close", leave);
   gone.release();
-  if (whole) response.end(`${last}: stream closed\n\n`);
-  else response.end("retry: 1000\n: leaving; come back with Last-Event-ID\n\n");
+  if (whole) response.end(`${last}: stream closed\n`);
+  else response.end("retry: 1000\n: leaving; come back with Last-Event-ID\n");
   return whole;
 }
 

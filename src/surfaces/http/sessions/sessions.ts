@@ -2,11 +2,12 @@
 
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import * as z from "zod";
+import { isOver } from "../../../core/run.ts";
 import type { Receipt, Runtime } from "../../../core/runtime.ts";
 import { MODES } from "../../../core/session.ts";
 import { apiSession } from "../../../core/session-key.ts";
 import type { SessionPage, SessionPlace, SessionSummary } from "../../../core/store.ts";
-import { isOver, watchTurn, whileWaiting } from "../openai/openai-turn.ts";
+import { begunProblem, watchTurn, whileWaiting } from "../openai/openai-turn.ts";
 import { usageOf } from "../runs/events.ts";
 import { begin, echo, modelOf, sessionId } from "../runs/start.ts";
 import { watchRun } from "../runs/watch.ts";
@@ -162,7 +163,10 @@ export function sessionRoutes(api: Api): Route[] {
       answers: CHAT,
       async handle({ params: { id = "" }, body, headers, response }) {
         const receipt = await chat(id, body, headers);
-        return ok(await replyTo(receipt, response), echo(headers, receipt));
+        const reply = await replyTo(receipt, response).catch((error: unknown) => {
+          throw begunProblem(api, headers, receipt, error);
+        });
+        return ok(reply, echo(headers, receipt));
       },
     }),
 
@@ -224,7 +228,7 @@ const CHAT = { ...STARTS, 200: "The answer", 404: "There is no such session" };
 
 type SessionItem = SessionSummary & { snippet?: string };
 
-const shown = ({ session, title, parent, createdAt, updatedAt, active, entries, snippet }: SessionItem) => ({
+export const shown = ({ session, title, parent, createdAt, updatedAt, active, entries, snippet }: SessionItem) => ({
   id: session,
   object: "hermes.session",
   title,

@@ -1,0 +1,39 @@
+// The web console as static files: a script, a style sheet, an icon and the page that names them by their digests. Each has a
+// compressed copy beside it, so that the server compresses nothing.
+import { createHash } from "node:crypto";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { brotliCompressSync } from "node:zlib";
+import { rolldown } from "rolldown";
+
+const SIDE = ["app.css", "icon.svg"];
+
+/** `root` and `dir` end with a slash. Returns the compressed bytes of a first load. */
+export async function buildConsole(root: string, dir: string): Promise<number> {
+  const app = `${root}src/surfaces/web/app/`;
+  const bundle = await rolldown({
+    cwd: root,
+    input: `${app}main.tsx`,
+    platform: "browser",
+    transform: { target: "es2022" },
+    logLevel: "warn",
+  });
+  const { output } = await bundle.generate({ format: "esm", minify: true, codeSplitting: false });
+  const files = new Map<string, string>([["app.js", output[0].code]]);
+  for (const name of SIDE) files.set(name, readFileSync(`${app}${name}`, "utf8"));
+  const digest = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 12);
+  const versions = [...files].map(([name, text]) => [`/console/${name}`, digest(text)] as const);
+  let page = readFileSync(`${app}index.html`, "utf8");
+  for (const [path, version] of versions) page = page.replaceAll(`"${path}"`, `"${path}?v=${version}"`);
+  files.set("index.html", page);
+
+  rmSync(dir, { recursive: true, force: true });
+  mkdirSync(dir, { recursive: true });
+  let size = 0;
+  for (const [name, text] of files) {
+    const packed = brotliCompressSync(text);
+    size += packed.length;
+    writeFileSync(`${dir}${name}`, text);
+    writeFileSync(`${dir}${name}.br`, packed);
+  }
+  return size;
+}

@@ -1,0 +1,30 @@
+// hermes web: opens the console of the server that runs, signed in by a link that works once.
+import { spawn } from "node:child_process";
+import { findProgram } from "../../platform/programs.ts";
+
+type ServedConsole = { url: string; newCode(): Promise<string> };
+type Options = {
+  server: ServedConsole | null;
+  /** False: only print the address. */
+  opens: boolean;
+  print(text: string): Promise<void>;
+  complain(line: string): void;
+};
+
+/** The exit code. */
+export async function openConsole({ server, opens, print, complain }: Options): Promise<number> {
+  if (!server) {
+    complain("No server runs in this HERMES_HOME. Start one with: hermes gateway");
+    return 1;
+  }
+  // Behind #: a browser sends that part to nobody, so no log has it.
+  const link = `${server.url}/#sign-in=${await server.newCode()}`;
+  const program = opens ? (findProgram("xdg-open") ?? findProgram("open")) : null;
+  if (program)
+    spawn(program, [link], { detached: true, stdio: "ignore" })
+      .on("error", () => {})
+      .unref();
+  await print(`${link}\n`);
+  complain("The link signs one browser in, once, within two minutes.");
+  return 0;
+}

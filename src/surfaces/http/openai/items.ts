@@ -1,0 +1,157 @@
+// A turn as items of OpenAI's Responses API, with what is told as each of them grows: the same for one who watches and one who
+// reads later. The agent's own calls are `mcp_call` items, which carry their result: nobody takes them for calls to run.
+import type { CallKind, CallOutcome, EndKind, Entry, Input, InputKind, RecoveryKind } from "../../../core/session.ts";
+import { clientCallId, SERVER_LABEL } from "./client-tools.ts";
+import { hexOf, type StartedTurn } from "./openai-turn.ts";
+
+export type ItemEvent = { type: string; [field: string]: unknown };
+type ItemFields = { type: string; [field: string]: unknown };
+type OutputItem = ItemFields & { id: string };
+type PlacedItem = { at: number; item: OutputItem };
+export type TurnOutput = {
+  items: readonly OutputItem[];
+  /** Live text. */
+  hear(delta: string): ItemEvent[];
+  take(entry: Entry): ItemEvent[];
+  /** What it answers. */
+  input(): Input | null;
+};
+
+export function createOutput({ id: run, part = 0 }: Pick<StartedTurn, "id" | "part">): TurnOutput {
+  const items: OutputItem[] = [];
+  const proposed = new Map<string, { tool: string; args: unknown }>();
+  const running = new Map<string, PlacedItem>();
+  let speech: (PlacedItem & { text: string }) | null = null;
+  let input: Input | null = null;
+
+  function add(prefix: string, fields: ItemFields): PlacedItem & { added: ItemEvent } {
+    const at = items.length;
+    const item: OutputItem = { ...fields, id: `${prefix}_${idOfPart({ id: run, part })}_${at}` };
+    items.push(item);
+    return { at, item, added: { type: "response.output_item.added", output_index: at, item } };
+  }
+
+  /** It becomes another object: what was told of the old one stays as it was. */
+  function finish({ at, item: before }: PlacedItem, fields: Partial<ItemFields>): ItemEvent {
+    const item: OutputItem = { ...before, ...fields };
+    items[at] = item;
+    return { type: "response.output_item.done", output_index: at, item };
+  }
+
+  const within = ({ at, item }: PlacedItem) => ({ item_id: item.id, output_index: at });
+  const inText = (place: PlacedItem) => ({ ...within(place), content_index: 0 });
+
+  function hear(delta: string): ItemEvent[] {
+    const told: ItemEvent[] = [];
+    if (!speech) {
+      const { added, ...place } = add("msg", {
+        type: "message",
+        role: "assistant",
+        status: "in_progress",
+        content: [],
+      });
+      speech = { ...place, text: "" };
+      told.push(added, { type: "response.content_part.added", ...inText(place), part: partOf("") });
+    }
+    speech.text += delta;
+    return [...told, { type: "response.output_text.delta", ...inText(speech), delta, logprobs: [] }];
+  }
+
+  function say(text: string, status: string, phase: string): ItemEvent[] {
+    const rest = text.slice(speech?.text.length ?? 0);
+    const told = rest ? hear(rest) : [];
+    if (!speech) return told;
+    const place = speech;
+    speech = null;
+    const part = partOf(text);
+    return [
+      ...told,
+      { type: "response.output_text.done", ...inText(place), text, logprobs: [] },
+      { type: "response.content_part.done", ...inText(place), part },
+      finish(place, { status, phase, content: [part] }),
+    ];
+  }
+
+  function start(call: string): ItemEvent[] {
+    const { tool: name, args: given } = proposed.get(call) ?? { tool: "", args: {} };
+    const args = JSON.stringify(given ?? {});
+    const shape = { type: "mcp_call", status: "in_progress", server_label: SERVER_LABEL, name, arguments: "" };
+    const { at, item: empty, added } = add("mcp", { ...shape, output: null, error: null });
+    const item = { ...empty, arguments: args };
+    items[at] = item;
+    running.set(call, { at, item });
+    return [
+      added,
+      { type: "response.mcp_call.in_progress", ...within({ at, item }) },
+      { type: "response.mcp_call_arguments.delta", ...within({ at, item }), delta: args },
+      { type: "response.mcp_call_arguments.done", ...within({ at, item }), arguments: args },
+    ];
+  }
+
+  /** What the client is to do: it has all of it at once. */
+  function request(turn: string, call: string, kind: "client" | "approval"): ItemEvent[] {
+    const { tool, args: given } = proposed.get(call) ?? { tool: "", args: {} };
+    const args = JSON.stringify(given ?? {});
+    if (kind === "approval") {
+      const id = clientCallId(turn, call, "mcpr");
+      const asked = { type: "mcp_approval_request", id, server_label: SERVER_LABEL, name: tool, arguments: args };
+      const at = items.push(asked) - 1;
+      return [
+        { type: "response.output_item.added", output_index: at, item: asked },
+        { type: "response.output_item.done", output_index: at, item: asked },
+      ];
+    }
+    const shape = { type: "function_call", status: "in_progress", call_id: clientCallId(turn, call), name: tool };
+    const { added, ...place } = add("fc", { ...shape, arguments: "" });
+    return [
+      added,
+      { type: "response.function_call_arguments.delta", ...within(place), delta: args },
+      { type: "response.function_call_arguments.done", ...within(place), name: tool, arguments: args },
+      finish(place, { status: "completed", arguments: args }),
+    ];
+  }
+
+  function end(call: string, outcome: CallOutcome, output: string): ItemEvent[] {
+    const place = running.get(call);
+    if (!place) return []; // it never ran
+    running.delete(call);
+    const failed = outcome !== "ok";
+    const status = outcome === "ok" ? "completed" : outcome === "error" ? "failed" : "incomplete";
+    return [
+      { type: failed ? "response.mcp_call.failed" : "response.mcp_call.completed", ...within(place) },
+      finish(place, failed ? { status, error: output } : { status, output }),
+    ];
+  }
+
+  function take(entry: Entry): ItemEvent[] {
+    if (entry.kind === "accepted") ({ input } = entry);
+    if (entry.kind === "thought") for (const call of entry.calls) proposed.set(call.id, call);
+    if (entry.seq <= part) return []; // of an answer before this one
+    switch (entry.kind) {
+      case "thought":
+        return say(entry.text, "completed", entry.calls.length ? "commentary" : "final_answer");
+      case "cut":
+        return say(entry.text, "incomplete", "final_answer");
+      case "asked":
+        if (entry.ask.kind === "client") return request(entry.turn, entry.call, "client");
+        return entry.ask.kind === "approval" && input?.unattended === "client"
+          ? request(entry.turn, entry.call, "approval")
+          : [];
+      case "started":
+        return start(entry.call);
+      case "acted":
+        return end(entry.call, entry.outcome, entry.text);
+      default:
+        entry.kind satisfies InputKind | CallKind | RecoveryKind | EndKind | "forked" | "compacted";
+    }
+    return [];
+  }
+
+  return { items, hear, take, input: () => input };
+}
+
+/** What the ids of an answer and its items have of it. */
+export const idOfPart = ({ id, part }: Pick<StartedTurn, "id" | "part">): string =>
+  part ? `${hexOf(id)}_${part}` : hexOf(id);
+
+const partOf = (text: string) => ({ type: "output_text", text, annotations: [], logprobs: [] });

@@ -1,0 +1,79 @@
+// OpenAI's SDKs send a request again when its answer is lost, with `X-Stainless-Retry-Count` and no name for the request. The
+// key of such a request is made of what it says, the hour, and a number: the retry finds the number of the first attempt, also
+// in a process that was started in between.
+import { createHash } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
+import { createBounded } from "../../../core/bounded.ts";
+import type { Clock } from "../../../core/ports.ts";
+import { isOver } from "../../../core/run.ts";
+import type { Runtime } from "../../../core/runtime.ts";
+
+/** Requests whose numbers are at hand; of others they are found in the store. */
+const MOST_REQUESTS = 10_000;
+const HOUR_MS = 3_600_000;
+/** So long after its end a turn is what a retry asks for. The SDKs wait 8 s at most before they send again. */
+const RECENT_MS = 60_000;
+
+/** `next`: how many turns this request has begun. `refused`: attempts that began none, and whose retry begins one. */
+type Attempts = { next: number; refused: number };
+export type Retries = {
+  /** The key of this attempt. `again`: it is not the first one. */
+  keyOf(request: string, again: boolean): Promise<string>;
+  /** The attempt with this key began nothing. */
+  refused(key: string): void;
+};
+
+export function createRetries(runtime: Pick<Runtime, "idOf" | "run" | "whereabouts">, clock: Clock): Retries {
+  const known = createBounded<Promise<Attempts>>(MOST_REQUESTS);
+  const idOf = (key: string) => runtime.idOf("api", key);
+
+  async function counted(series: string): Promise<Attempts> {
+    let next = 0;
+    while (await runtime.whereabouts(idOf(`${series}:${next}`))) next++;
+    return { next, refused: 0 };
+  }
+
+  function attemptsOf(series: string): Promise<Attempts> {
+    const attempts = known.get(series) ?? counted(series);
+    known.set(series, attempts);
+    attempts.catch(() => known.delete(series));
+    return attempts;
+  }
+
+  async function latestOf(series: string): Promise<string | null> {
+    const { next } = await attemptsOf(series);
+    const key = `${series}:${next - 1}`;
+    const run = next > 0 ? await runtime.run(idOf(key)) : null;
+    return run && (!isOver(run) || clock.now() - run.updatedAt < RECENT_MS) ? key : null;
+  }
+
+  return {
+    async keyOf(request, again) {
+      const hour = Math.floor(clock.now() / HOUR_MS);
+      const series = `retry:${request}:${hour}`;
+      const attempts = await attemptsOf(series);
+      if (again && attempts.refused > 0) attempts.refused--;
+      else if (again) {
+        const latest = (await latestOf(series)) ?? (await latestOf(`retry:${request}:${hour - 1}`));
+        if (latest) return latest;
+      }
+      return `${series}:${attempts.next++}`;
+    },
+    refused(key) {
+      const [, series = "", number] = /^(.*):(\d+)$/.exec(key) ?? [];
+      void known.get(series)?.then((attempts) => {
+        attempts.refused++;
+        if (attempts.next === Number(number) + 1) attempts.next--; // else the store would have a gap
+      });
+    },
+  };
+}
+
+/** Null: whoever sends this does not say which attempt it is. */
+export function attemptOf(headers: IncomingHttpHeaders): number | null {
+  const count = headers["x-stainless-retry-count"];
+  return typeof count === "string" && /^\d{1,3}$/.test(count) ? Number(count) : null;
+}
+
+export const digestOf = (request: unknown): string =>
+  createHash("sha256").update(JSON.stringify(request)).digest("hex").slice(0, 32);

@@ -1,0 +1,167 @@
+// Everything that runs, and everything that waits for a person.
+import { useEffect, useState } from "preact/hooks";
+import { lasting } from "../../../conversation/updates.ts";
+import { changeCount, changed, nowState, type WorkingSession } from "./changes.ts";
+import { ago, counted, nameOf, sourceOf } from "./format.ts";
+import { Act, Empty, Page, useRoute } from "./page.tsx";
+import { QuestionCard } from "./question.tsx";
+import { linkTo } from "./route.ts";
+import { remove, runtime } from "./server.ts";
+
+type ShownProcess = {
+  id: string;
+  session_id: string;
+  command: string;
+  cwd: string;
+  started_at: number;
+  output: string;
+};
+type ShownHealth = {
+  turns_running: number;
+  turns_held: number;
+  inputs_waiting: number;
+  oldest_input_seconds: number | null;
+  channels?: { platform: string; connected: boolean; heardAt: number | null; error: string }[];
+};
+
+const LOOK_MS = 5_000;
+const PHASES = {
+  thinking: "The model answers",
+  compacting: "The conversation is being summarised",
+  acting: "Tools run",
+  replying: "The answer is on its way",
+  stopping: "It is being stopped",
+};
+
+export function NowPage() {
+  const [tick, setTick] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => document.hidden || setTick((count) => count + 1), LOOK_MS);
+    return () => clearInterval(timer);
+  }, []);
+  const when = `${changeCount.value}.${tick}`;
+  const processes = useRoute<{ data: ShownProcess[] }>("/api/processes", when);
+  const health = useRoute<ShownHealth>("/health/detailed", when);
+  const rows = nowState.value?.data ?? [];
+  const asking = rows.flatMap((row) => row.status.asking.map((question) => ({ row, question })));
+  const working = rows.filter(({ status }) => status.turn !== null || status.inbox.length > 0);
+  const { turns_running = 0, inputs_waiting = 0, oldest_input_seconds: oldest = null } = health.value ?? {};
+  return (
+    <Page
+      title="Now"
+      about={[
+        nowState.value?.draining && "About to restart",
+        counted(turns_running, "turn runs", "turns run"),
+        counted(inputs_waiting, "message waits", "messages wait"),
+        oldest !== null && `the oldest for ${lasting(oldest * 1_000)}`,
+      ]
+        .filter(Boolean)
+        .join(" · ")}
+    >
+      <section aria-label="Waits for you">
+        <h2>Waits for you</h2>
+        {asking.map(({ row, question }) => (
+          <div key={question.call} class="asking-row">
+            <a href={linkTo("conversations", row.id)}>{nameOf(row.id, row.title)}</a>
+            <QuestionCard session={row.id} question={question} />
+          </div>
+        ))}
+        {asking.length === 0 && <Empty>Nothing waits for a person.</Empty>}
+      </section>
+
+      <section aria-label="Works">
+        <h2>Works</h2>
+        {working.map((row) => (
+          <Working key={row.id} row={row} />
+        ))}
+        {working.length === 0 && <Empty>Nothing runs.</Empty>}
+      </section>
+
+      <section aria-label="Background processes">
+        <h2>Background processes</h2>
+        {processes.value?.data.map(({ id, session_id, command, cwd, started_at, output }) => (
+          <article key={id} class="row">
+            <div class="what">
+              <code>{command}</code>
+              <p>
+                <a href={linkTo("conversations", session_id)}>{sourceOf(session_id)}</a> · in {cwd} · for{" "}
+                {ago(started_at * 1_000)}
+              </p>
+              {output && (
+                <pre class="printed" tabIndex={0}>
+                  {output}
+                </pre>
+              )}
+            </div>
+            <Act
+              act={() => remove(`/api/processes/${id}`).finally(processes.again)}
+              kind="danger"
+              label={`End ${command}`}
+            >
+              End
+            </Act>
+          </article>
+        ))}
+        {processes.value?.data.length === 0 && <Empty>No process runs in the background.</Empty>}
+      </section>
+
+      {health.value?.channels && (
+        <section aria-label="Channels">
+          <h2>Channels</h2>
+          {health.value.channels.map(({ platform, connected, heardAt, error }) => (
+            <article key={platform} class="row">
+              <div class="what">
+                <b>{platform}</b>
+                <p class={connected ? "" : "error"}>
+                  {connected ? "Connected" : "Not connected"}
+                  {heardAt !== null && ` · last heard ${ago(heardAt)} ago`}
+                  {error && ` · ${error}`}
+                </p>
+              </div>
+            </article>
+          ))}
+          {health.value.channels.length === 0 && <Empty>No chat app is connected.</Empty>}
+        </section>
+      )}
+    </Page>
+  );
+}
+
+function Working({ row: { id, title, status } }: { row: WorkingSession }) {
+  const { turn, inbox, held, parked } = status;
+  const stop = (scope: "turn" | "tree") =>
+    runtime.stop({ session: id, turn: turn?.id ?? "", scope }).finally(() => void changed());
+  const state = parked ? "Held after crashes" : turn ? (held ? "Waits for room" : PHASES[turn.phase]) : "Waits";
+  return (
+    <article class="row">
+      <span class="dot" />
+      <div class="what">
+        <a href={linkTo("conversations", id)}>{nameOf(id, title)}</a>
+        <p>
+          {[
+            sourceOf(id),
+            state,
+            turn && `model call ${turn.thoughts + 1}`,
+            turn && turn.recoveries > 0 && `taken up again ${turn.recoveries}×`,
+            inbox.length > 0 && `${inbox.length} waiting`,
+          ]
+            .filter(Boolean)
+            .join(" · ")}
+        </p>
+      </div>
+      {turn && (
+        <>
+          <a class="button" href={linkTo("turn", turn.id)}>
+            Course
+          </a>
+          <Act act={() => stop("turn")} label={`Stop ${nameOf(id, title)}`}>
+            Stop
+          </Act>
+          <Act act={() => stop("tree")} kind="danger" label={`Stop all: ${nameOf(id, title)} and what it started`}>
+            Stop all
+          </Act>
+        </>
+      )}
+    </article>
+  );
+}

@@ -1,0 +1,361 @@
+// The web console in a real browser, over a real server with the demo model. One browser and one server for all cases; each case has
+// conversations of its own.
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import axe from "axe-core";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { buildConsole } from "../../scripts/console.ts";
+import { type Entry, fresh } from "../../src/core/session.ts";
+import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
+import { makePlace } from "../fakes/hermes.ts";
+import { openBrowser } from "./chromium.ts";
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+const LONG = "agent:main:terminal:dm:long";
+const TURNS = 2_000; // of five entries each
+const LONGEST_FIRST_LOAD = 120_000;
+
+const place = makePlace();
+let browser: Browser;
+let signedIn: BrowserContext;
+let server: ReturnType<typeof place.start>;
+let url = "";
+let key = "";
+let size = 0;
+/** What a page complained about; a refused request is not a complaint. */
+const complaints: string[] = [];
+
+async function startServer(port = "0"): Promise<void> {
+  server = place.start(["gateway", "--port", port]);
+  await server.prints(/^hermes gateway ready on http:\S+\n/m);
+  url = /ready on (http:\S+)\n/.exec(server.stdout())?.[1] ?? "";
+}
+
+async function newPage(context: BrowserContext, where = ""): Promise<Page> {
+  const page = await context.newPage();
+  page.setDefaultTimeout(15_000);
+  page.on("pageerror", (error) => complaints.push(error.message));
+  page.on("console", (message) => {
+    if (message.type() === "error" && !message.text().startsWith("Failed to load resource"))
+      complaints.push(message.text());
+  });
+  await page.goto(`${url}/${where}`);
+  return page;
+}
+
+async function signInWithKey(page: Page, given: string): Promise<void> {
+  await page.getByLabel("API key").fill(given);
+  await page.getByRole("button", { name: "Sign in" }).click();
+}
+
+const box = (page: Page) => page.getByLabel("Message", { exact: true });
+async function say(page: Page, text: string): Promise<void> {
+  await box(page).fill(text);
+  await box(page).press("Enter");
+}
+/** A page with a conversation of its own. */
+async function converse(text: string): Promise<Page> {
+  const page = await newPage(signedIn);
+  await page.getByRole("button", { name: "New conversation" }).click();
+  await say(page, text);
+  await page.locator(".message", { hasText: text }).first().waitFor();
+  return page;
+}
+const api = (path: string, how: RequestInit = {}) =>
+  fetch(`${url}${path}`, { ...how, headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" } });
+
+/** A conversation as long as those of months. */
+async function seed(): Promise<void> {
+  const store = await openSqlite({ file: join(place.home, "hermes.db") });
+  const entries: Entry[] = [];
+  for (let turn = 0; turn < TURNS; turn++) {
+    const at = 1_700_000_000_000 + turn * 60_000;
+    const id = `run_${turn.toString(16).padStart(32, "0")}`;
+    const seq = turn * 5;
+    const input = { id, text: `Question number ${turn}`, mode: "queue", reply: "pull" } as const;
+    entries.push(
+      { seq: seq + 1, turn: id, at, kind: "accepted", input, applied: "began" },
+      { seq: seq + 2, turn: id, at, kind: "began", input: id },
+      {
+        seq: seq + 3,
+        turn: id,
+        at: at + 900,
+        kind: "thought",
+        text: `Answer number **${turn}**, with \`code\`.`,
+        calls: [],
+        usage: { input: 10, output: 5 },
+        model: "m",
+      },
+      { seq: seq + 4, turn: id, at: at + 900, kind: "delivered", how: "sent" },
+      { seq: seq + 5, turn: id, at: at + 901, kind: "ended", outcome: "completed" },
+    );
+  }
+  const epoch = await store.journal.claim();
+  const state = { ...fresh, seq: entries.length, ended: entries.length };
+  const commit = { session: LONG, epoch, state, active: false, parent: null, at: 1, accepted: [], taken: [] };
+  for (let from = 0, version = 0; from < entries.length; from += 1_000, version++)
+    await store.journal.commit({ ...commit, version, entries: entries.slice(from, from + 1_000), title: "A long one" });
+  await store.close();
+}
+
+beforeAll(async () => {
+  size = await buildConsole(root, `${root}dist/console/`);
+  // Makes the home, and the key in it.
+  await startServer();
+  server.kill("SIGTERM");
+  await server.exit;
+  await seed();
+  await startServer();
+  key = readFileSync(join(place.home, "api_key"), "utf8").trim();
+  browser = await openBrowser();
+  signedIn = await browser.newContext();
+  const page = await newPage(signedIn);
+  await signInWithKey(page, key);
+  await page.getByRole("heading", { name: "Conversations" }).waitFor();
+  await page.close();
+}, 120_000);
+
+afterEach(async () => {
+  for (const page of signedIn.pages()) await page.close();
+  expect(complaints.splice(0)).toEqual([]);
+});
+
+afterAll(async () => {
+  await browser?.close();
+  server?.kill("SIGKILL");
+  await server?.exit;
+  place.clear();
+});
+
+describe("signing in", () => {
+  it("refuses a wrong key in words, and keeps nobody signed in whose sign-in was revoked", async () => {
+    const context = await browser.newContext();
+    const page = await newPage(context);
+    await signInWithKey(page, "wrong");
+    await page.getByText("The API key is wrong.").waitFor();
+    await signInWithKey(page, key);
+    await page.getByRole("heading", { name: "Conversations" }).waitFor();
+    const [cookie] = await context.cookies();
+    expect(cookie).toMatchObject({ httpOnly: true, sameSite: "Strict" });
+
+    const { data } = (await (await api("/api/sign-ins")).json()) as { data: { id: string; created_at: number }[] };
+    const newest = data.toSorted((a, b) => b.created_at - a.created_at)[0]?.id;
+    await api(`/api/sign-ins/${newest}`, { method: "DELETE" });
+    await page.reload();
+    await page.getByLabel("API key").waitFor();
+    await context.close();
+  });
+
+  it("takes the link of `hermes web` once", async () => {
+    const printed = place.start(["web", "--no-open"]);
+    await printed.prints(/#sign-in=\S+\n/);
+    const [, link = ""] = /#(sign-in=\S+)\n/.exec(printed.stdout()) ?? [];
+    const [first, second] = [await browser.newContext(), await browser.newContext()];
+    const page = await newPage(first, `#${link}`);
+    await page.getByRole("heading", { name: "Conversations" }).waitFor();
+    expect(page.url()).not.toContain("sign-in");
+    const late = await newPage(second, `#${link}`);
+    await late.getByText("This link was used already").waitFor();
+    await first.close();
+    await second.close();
+  });
+
+  it("gives another site nothing, though its requests carry the cookie", async () => {
+    const page = await converse("hello");
+    const session = decodeURIComponent(page.url().split("#/conversations/")[1] ?? "");
+    const other = createServer((_, response) => response.setHeader("Content-Type", "text/html").end("<p>other</p>"));
+    await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
+    const foreign = await signedIn.newPage();
+    await foreign.goto(`http://127.0.0.1:${(other.address() as AddressInfo).port}/`);
+    const attack = `(async () => {
+      const target = ${JSON.stringify(`${url}/api/sessions/${encodeURIComponent(session)}`)};
+      const tries = [
+        ["DELETE", {}], ["POST", { "Content-Type": "text/plain" }], ["GET", {}],
+      ].map(([method, headers]) => fetch(target, { method, headers, credentials: "include",
+        ...(method === "POST" && { body: "{}" }) }).then((r) => r.text(), () => "refused"));
+      const form = document.createElement("form");
+      form.method = "post"; form.action = target + "/messages"; form.enctype = "text/plain"; form.target = "_blank";
+      document.body.append(form); form.submit();
+      return Promise.all(tries);
+    })()`;
+    expect(await foreign.evaluate(attack)).toEqual(["refused", "refused", "refused"]);
+    expect((await api(`/api/sessions/${encodeURIComponent(session)}`)).status).toBe(200);
+    // With the cookie and without the token, as a program on another port would have it.
+    const [cookie] = await signedIn.cookies();
+    const stolen = { Cookie: `${cookie?.name}=${cookie?.value}` };
+    expect((await fetch(`${url}/api/sessions`, { headers: stolen })).status).toBe(401);
+    other.close();
+  });
+});
+
+describe("a conversation", () => {
+  it("streams, is typed over, queues, reorders, withdraws and stops", async () => {
+    const page = await converse("tell me a story");
+    await page.locator(".answer.live").getByText("messenger").waitFor();
+    await page.getByText("queue", { exact: true }).click();
+    for (const text of ["first in line", "second in line", "third in line"]) await say(page, text);
+    const waiting = page.getByRole("region", { name: "Waiting messages" }).getByRole("listitem");
+    await expect.poll(() => waiting.count()).toBe(3);
+    await waiting.nth(1).getByRole("button", { name: "Move up" }).click();
+    await expect.poll(() => waiting.first().innerText()).toContain("second in line");
+    await waiting.filter({ hasText: "first in line" }).getByRole("button", { name: "Withdraw" }).click();
+    await expect.poll(() => waiting.count()).toBe(2);
+    await waiting.filter({ hasText: "third in line" }).getByRole("button", { name: "Edit" }).click();
+    await expect.poll(() => box(page).inputValue()).toBe("third in line");
+    await page.reload();
+    await expect.poll(() => box(page).inputValue()).toBe("third in line"); // a draft outlives a reload
+    await page.getByText("interrupt", { exact: true }).click();
+    await say(page, "run sleep 60");
+    await page.locator(".turn footer", { hasText: "Interrupted" }).waitFor();
+    await page.locator(".call.running").waitFor();
+    await page.getByRole("button", { name: "Stop", exact: true }).click();
+    await page.locator(".turn footer", { hasText: "Stopped" }).waitFor();
+    // What waited comes next, and nothing was doubled.
+    await page.locator(".answer", { hasText: "You said: second in line" }).waitFor();
+    expect(await page.locator(".message").allInnerTexts()).toEqual([
+      "tell me a story",
+      "run sleep 60",
+      "second in line",
+    ]);
+  });
+
+  it("takes an approval from the first of two tabs, and tells the second", async () => {
+    const page = await converse("something dangerous");
+    const card = (one: Page) => one.getByRole("region", { name: "Approval needed" });
+    await card(page).getByText("rm -r ./hermes-demo-scratch").waitFor();
+    const second = await newPage(signedIn, new URL(page.url()).hash);
+    await card(second).waitFor();
+    // Both press before either has heard of the other.
+    const told = Promise.withResolvers<unknown>();
+    await second.route("**/answer", async (route) => {
+      await card(page).getByRole("button", { name: "Allow once" }).click();
+      await card(page).waitFor({ state: "detached" });
+      const response = await route.fetch();
+      told.resolve(await response.json());
+      await route.fulfill({ response });
+    });
+    await card(second).getByRole("button", { name: "Deny" }).click();
+    expect(await told.promise).toEqual({ answered: false });
+    await second.getByText("Your answer came too late").waitFor();
+    await second.getByText("✓ Allowed").waitFor();
+    await page.locator(".turn footer").waitFor();
+  });
+
+  it("goes on without a gap or a doubled word when the server is killed and started again", async () => {
+    const page = await converse("tell me a story");
+    await page.locator(".answer.live").getByText("messenger").waitFor();
+    const { port } = new URL(url);
+    server.kill("SIGKILL");
+    await server.exit;
+    await page.getByText("The connection to the server is broken").first().waitFor();
+    await startServer(port);
+    await page.locator(".turn footer").waitFor({ timeout: 25_000 });
+    const answers = await page.locator(".answer").allInnerTexts();
+    expect(answers).toHaveLength(1);
+    expect(answers[0]?.match(/Once there was a messenger/g)).toHaveLength(1);
+    await expect.poll(() => page.getByText("The connection to the server is broken").count()).toBe(0);
+  });
+
+  it("of 10,000 entries opens at once, draws a part of it, and leads back to its beginning", async () => {
+    const page = await newPage(signedIn);
+    const began = performance.now();
+    await page.goto(`${url}/#/conversations/${encodeURIComponent(LONG)}`);
+    await page.getByText(`Question number ${TURNS - 1}`, { exact: true }).waitFor();
+    expect(performance.now() - began).toBeLessThan(5_000); // a loaded machine; 0.4 s on a quiet one
+    expect(await page.locator(".message").count()).toBeLessThan(200);
+    for (let round = 0; round < 5; round++) {
+      await page.locator(".transcript").evaluate((element) => element.scrollTo(0, 0));
+      await expect.poll(() => page.locator(".turn").count()).toBeGreaterThan(80 * (round + 1));
+    }
+    expect(await page.locator(".message").count()).toBeLessThan(200);
+  });
+});
+
+describe("what models, tools and people say", () => {
+  const HOSTILE = [
+    "<img src=x onerror=alert(1)>",
+    "<script>alert(1)</script>",
+    "[click](javascript:alert(1))",
+    "![x](http://127.0.0.1:9/picture.png)",
+    "[x](/api/sessions)",
+    '"><svg onload=alert(1)>',
+    "<style>*{display:none}</style>",
+    "<a href=data:text/html,x>y</a>",
+  ];
+
+  it("stays text: no markup, no script, no request to another host, no link that acts", async () => {
+    const outside: string[] = [];
+    const page = await newPage(signedIn);
+    page.on("request", (request) => {
+      if (!request.url().startsWith(url) && !request.url().startsWith("data:")) outside.push(request.url());
+    });
+    page.on("dialog", (dialog) => {
+      complaints.push(dialog.message());
+      void dialog.dismiss();
+    });
+    await page.getByRole("button", { name: "New conversation" }).click();
+    // The demo says it again as its answer; the first words become the title.
+    await say(page, HOSTILE.join("\n\n"));
+    await page.locator(".turn footer").waitFor();
+    const named = "touch '<img src=x onerror=alert(1)>.txt'; ls; printf '%s\\n' '<script>alert(1)</script>'";
+    await say(page, `run ${named}`);
+    await page.getByRole("button", { name: "Allow once" }).click();
+    await page.locator(".turn footer").nth(1).waitFor();
+    await page.locator(".call summary").first().click();
+    await page.getByText("<img src=x onerror=alert(1)>.txt").first().waitFor();
+    const inside = await page
+      .locator(".transcript, .sessions, .head")
+      .evaluateAll((parts) =>
+        parts.flatMap((part) =>
+          [...part.querySelectorAll("img, script, style, iframe, svg[onload]")].map((e) => e.outerHTML),
+        ),
+      );
+    expect(inside).toEqual([]);
+    const links = await page.locator(".transcript a").evaluateAll((all) => all.map((one) => one.getAttribute("href")));
+    expect(links.filter((href) => !/^(#\/turn\/|http:\/\/127\.0\.0\.1:9\/)/.test(href ?? ""))).toEqual([]);
+    expect(outside).toEqual([]);
+  });
+});
+
+describe("every page", () => {
+  const check = async (page: Page): Promise<string[]> => {
+    await page.evaluate(axe.source);
+    const run = "axe.run(document, { resultTypes: ['violations'] })";
+    const { violations } = (await page.evaluate(run)) as {
+      violations: { id: string; nodes: { html: string; failureSummary: string }[] }[];
+    };
+    return violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html}\n${node.failureSummary}`));
+  };
+
+  it("has nothing that axe finds, in light and dark, wide and on a phone, and never scrolls sideways", async () => {
+    const page = await converse("something dangerous");
+    await page.getByRole("region", { name: "Approval needed" }).waitFor();
+    const talk = new URL(page.url()).hash;
+    const { data } = (await (await api("/api/now")).json()) as { data: { status: { turn: { id: string } | null } }[] };
+    const turn = data.find(({ status }) => status.turn)?.status.turn?.id ?? "";
+    for (const hash of [talk, "#/conversations", "#/now", `#/turn/${turn}`]) {
+      await page.goto(`${url}/${hash}`);
+      await page.locator("main :is(h1, .start, .picture)").first().waitFor();
+      for (const colorScheme of ["light", "dark"] as const) {
+        await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+        expect([hash, colorScheme, await check(page)]).toEqual([hash, colorScheme, []]);
+      }
+      await page.setViewportSize({ width: 360, height: 740 });
+      expect([hash, await check(page)]).toEqual([hash, []]);
+      const wide = await page.evaluate("document.documentElement.scrollWidth");
+      expect([hash, wide]).toEqual([hash, 360]);
+      await page.setViewportSize({ width: 1280, height: 800 });
+    }
+    await page.goto(`${url}/${talk}`);
+    await page.getByRole("button", { name: "Deny" }).click();
+    await page.locator(".turn footer").waitFor();
+  });
+
+  it("comes in at most 120 kB", () => {
+    expect(size).toBeLessThan(LONGEST_FIRST_LOAD);
+  });
+});
