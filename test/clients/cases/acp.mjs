@@ -10,7 +10,13 @@ import { client, methods, ndJsonStream, PROTOCOL_VERSION } from "@agentclientpro
 
 const { HERMES, PROVIDER_URL, ...rest } = process.env;
 const cwd = mkdtempSync(join(tmpdir(), "hermes-acp-"));
-const env = { ...rest, HERMES_HOME: join(cwd, "home"), OPENAI_BASE_URL: PROVIDER_URL, OPENAI_API_KEY: "k" };
+const env = {
+  ...rest,
+  HERMES_HOME: join(cwd, "home"),
+  LLM_MODEL: "m",
+  OPENAI_BASE_URL: PROVIDER_URL,
+  OPENAI_API_KEY: "k",
+};
 const child = spawn(HERMES, ["acp"], { cwd, env, stdio: ["pipe", "pipe", "inherit"] });
 let text = "";
 const { agent } = client({ name: "editor" })

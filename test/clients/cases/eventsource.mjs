@@ -9,6 +9,11 @@ const { run_id } = await (await fetch(`${url}/v1/runs`, { method: "POST", header
 const source = new EventSource(`${url}/v1/runs/${run_id}/events`, {
   fetch: (input, init) => fetch(input, { ...init, headers: { ...init.headers, ...headers } }),
 });
+// It connects again by itself after the end, and must be told that there is no more. Then it closes for good.
+const closed = Promise.withResolvers();
+source.addEventListener("error", ({ code }) => {
+  if (source.readyState === EventSource.CLOSED) closed.resolve(code);
+});
 let text = "";
 const ended = Promise.withResolvers();
 source.addEventListener("message", ({ data }) => {
@@ -18,9 +23,4 @@ source.addEventListener("message", ({ data }) => {
 });
 assert.equal(await ended.promise, "two");
 assert.equal(text, "two");
-// It connects again by itself, and must be told that there is no more: it then closes for good.
-const closed = Promise.withResolvers();
-source.addEventListener("error", ({ code }) => {
-  if (source.readyState === EventSource.CLOSED) closed.resolve(code);
-});
 assert.equal(await closed.promise, 204);

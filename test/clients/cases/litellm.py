@@ -1,6 +1,7 @@
-# packages: litellm
+# packages: litellm mcp
 import os
 
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else it asks GitHub for prices
 import litellm
 
 

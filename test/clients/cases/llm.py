@@ -10,7 +10,7 @@ base = os.environ["OPENAI_BASE_URL"]
 (home / "extra-openai-models.yaml").write_text(
     json.dumps([{"model_id": "hermes", "model_name": "hermes-agent", "api_base": base, "api_key_name": "hermes"}])
 )
-env = {**os.environ, "LLM_USER_PATH": str(home)}
+env = {**os.environ, "LLM_USER_PATH": str(home), "LLM_MODEL": "hermes"}
 
 
 def llm(*args, given=None):

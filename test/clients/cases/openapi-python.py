@@ -21,17 +21,9 @@ made = subprocess.run(
 assert made.returncode == 0 and "WARNING" not in made.stdout + made.stderr, made.stdout + made.stderr
 sys.path.insert(0, str(out.parent))
 client = importlib.import_module("made").AuthenticatedClient(base_url=url, token=key)
-modules = {path.stem: path for path in (out / "api").rglob("*.py")}
-
-
-def operation(*names):
-    [found] = [path for stem, path in modules.items() if stem in names]
-    return importlib.import_module("made.api." + ".".join(found.relative_to(out / "api").with_suffix("").parts))
-
-
-models = importlib.import_module("made.models")
-start, status = operation("start_run", "create_run"), operation("get_run", "run_status")
-body = next(getattr(models, name) for name in dir(models) if name in ("StartRunBody", "CreateRunBody"))
+api = "made.api." + next(path.parent.name for path in (out / "api").rglob("post_v1_runs.py"))
+start, status = (importlib.import_module(f"{api}.{name}") for name in ("post_v1_runs", "get_v1_runs_id"))
+body = importlib.import_module("made.models").PostV1RunsBody
 run = start.sync(client=client, body=body(input_='play:[{"text": "one"}]'))
 for _ in range(100):
     is_ = status.sync(run.run_id, client=client)

@@ -21,7 +21,7 @@ const started = await client.POST("/v1/runs", { body: { input: 'play:[{"text": "
 if (!started.data) throw new Error(JSON.stringify(started.error));
 const { run_id } = started.data;
 for (let tries = 0; ; tries++) {
-  const { data } = await client.GET("/v1/runs/{run_id}", { params: { path: { run_id } } });
+  const { data } = await client.GET("/v1/runs/{id}", { params: { path: { id: run_id } } });
   if (data?.status === "completed" && data.output === "one") break;
   if (tries > 100) throw new Error(JSON.stringify(data));
   await new Promise((resolve) => setTimeout(resolve, 100));

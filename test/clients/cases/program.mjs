@@ -7,7 +7,13 @@ import { join } from "node:path";
 
 const { HERMES, HERMES_VERSION, HERMES_URL, PROVIDER_URL, ...rest } = process.env;
 const dir = mkdtempSync(join(tmpdir(), "hermes-program-"));
-const env = { ...rest, HERMES_HOME: join(dir, "home"), OPENAI_BASE_URL: PROVIDER_URL, OPENAI_API_KEY: "k" };
+const env = {
+  ...rest,
+  HERMES_HOME: join(dir, "home"),
+  LLM_MODEL: "m",
+  OPENAI_BASE_URL: PROVIDER_URL,
+  OPENAI_API_KEY: "k",
+};
 const hermes = (...args) =>
   execFileSync(HERMES, args, { env, cwd: dir, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
 
