@@ -23,7 +23,7 @@ const THREADS = {
 };
 
 /** Faster parts that libraries use where they find them. */
-const NOT_INSTALLED = ["zlib-sync"];
+const NOT_INSTALLED = ["zlib-sync", "pg-native"];
 
 const began = performance.now();
 try {

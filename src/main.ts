@@ -19,6 +19,7 @@ import { addSessions } from "./commands/sessions.ts";
 import { addSetup } from "./commands/setup.ts";
 import { EXIT } from "./commands/shared.ts";
 import { addSkills } from "./commands/skills.ts";
+import { addStore } from "./commands/store.ts";
 import { addWeb } from "./commands/web.ts";
 import { ConfigError, messageOf } from "./core/errors.ts";
 import { takeSecrets } from "./platform/handed-secrets.ts";
@@ -73,6 +74,7 @@ addConfig(program);
 addLogs(program);
 addPolicy(program);
 addBackup(program);
+addStore(program);
 addCompletion(program);
 
 try {

@@ -12,7 +12,7 @@ import { backoff } from "../core/wait.ts";
 import { listModels } from "../llm/model-list.ts";
 import { clock } from "../platform/clock.ts";
 import { homeOf } from "../platform/home.ts";
-import { StoreInUse } from "../store/sqlite/file.ts";
+import { StoreInUse } from "../store/in-use.ts";
 import { skillLines } from "../surfaces/cli/skills.ts";
 import { serve } from "./api.ts";
 import { gatewayOf } from "./gateway.ts";

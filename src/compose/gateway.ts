@@ -20,9 +20,11 @@ import { createGateway } from "../surfaces/gateway/gateway.ts";
 import { createLifecycle, leaveTo } from "../surfaces/gateway/lifecycle.ts";
 import { notifyService } from "../surfaces/gateway/service.ts";
 import { channelRoutes, type Door } from "../surfaces/http/runtime/channels.ts";
+import { restartRoutes } from "../surfaces/http/runtime/restart.ts";
 import { pairingDesk, serve } from "./api.ts";
 import { busyModeOf, deliversBy, hearsIn, listsOf, openChannels, progressOf, unattendedOf } from "./channels.ts";
 import { abandon, openRuntime, type Running } from "./runtime.ts";
+import { openStore } from "./store.ts";
 
 /** Returns the exit code. `again`: the command that starts the same gateway. */
 export async function runGateway(options: {
@@ -107,7 +109,7 @@ async function assemble(running: Running, version: string) {
   running.defer(() => gateway.stopHearing().then(() => gateway.close()));
   observers.add(gateway.observe);
   running.chores.add(gateway.tidy);
-  const more = channelRoutes(doors);
+  const more = [...channelRoutes(doors), ...restartRoutes(lifecycle.requestRestart)];
   const health = () => ({ channels: gateway.health() });
   const api = config.gateway.api_server.enabled ? await serve(running, version, { health, more }) : null;
   return { lifecycle, chats, gateway, api };
@@ -169,8 +171,7 @@ export async function withImportWorld<T>(env: NodeJS.ProcessEnv, use: (world: Im
 }
 
 export async function withStore<T>(env: NodeJS.ProcessEnv, use: (store: Store) => Promise<T>): Promise<T> {
-  const { openSqlite } = await import("../store/sqlite/sqlite.ts");
-  const store = await openSqlite({ file: homeOf(env).database });
+  const store = await openStore(loadConfig({ env }).config.store, homeOf(env));
   try {
     return await use(store);
   } finally {

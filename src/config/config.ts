@@ -206,8 +206,16 @@ const misspelt = (variables: SettingVariables): string[] =>
     return meant === null ? [] : [`Unknown variable (${from}): did you mean ${meant}?`];
   });
 
+/** Of an address: a server may repeat it without the rest. */
+const passwordIn = (value: unknown): string[] => {
+  const { password = "" } = typeof value === "string" && URL.canParse(value) ? new URL(value) : {};
+  return password === "" ? [] : [password, decodeURIComponent(password)];
+};
+
 /** Includes variables of other programs: nothing in our environment that looks like a secret may reach the log. */
 const secretsIn = (tree: SettingsTree, variables: SettingVariables): string[] => [
-  ...leaves(tree).flatMap(({ path, value }) => (isSecretKey(path.join(".")) ? [String(value)] : [])),
+  ...leaves(tree).flatMap(({ path, value }) =>
+    isSecretKey(path.join(".")) ? [String(value), ...passwordIn(value)] : [],
+  ),
   ...[...variables].flatMap(([name, { value }]) => (isSecretVariable(name) ? [value] : [])),
 ];

@@ -17,14 +17,14 @@ import type { CommandContext } from "../../conversation/commands/command.ts";
 import { commandIn, EDITOR_COMMANDS, findCommand, runCommand } from "../../conversation/commands/commands.ts";
 import { modeWhileAsked } from "../../conversation/modes.ts";
 import { spentIn } from "../../conversation/spent.ts";
-import { messageOf } from "../../core/errors.ts";
 import { pagesOf } from "../../core/pages.ts";
-import type { AcceptRequest, Runtime } from "../../core/runtime.ts";
+import type { AcceptRequest, Runtime, Update } from "../../core/runtime.ts";
 import type { Ask, EndedBy, Entry, Mode, Outcome } from "../../core/session.ts";
 import { shortName } from "../../core/session-key.ts";
 import { onAbort } from "../../core/wait.ts";
+import { clock } from "../../platform/clock.ts";
 import { describeCall } from "./calls.ts";
-import { messageIn, refused } from "./prompt.ts";
+import { failure, messageIn, refused } from "./prompt.ts";
 import { createUpdates, said } from "./updates.ts";
 
 /** What every conversation of one editor has in common. */
@@ -57,6 +57,7 @@ type EditorQuestion = { turn: string; ask: Ask; off: AbortController };
 
 const BY = "editor";
 const MOST_MODELS = 200;
+const AGAIN_MS = 1_000;
 const EDITOR_MODES = [
   { id: "ask", name: "Ask", description: "The agent asks before it does what its policy does not allow by itself." },
   { id: "deny", name: "Never ask, deny", description: "Nothing is asked. What needs an approval is not run." },
@@ -113,20 +114,31 @@ export function createAcpSession(options: AcpSessionOptions) {
     for (const call of questions.keys()) present(call);
   }
 
+  /** When the store or the gateway fails, prompts hear of it, and the session is followed again as soon as it can be (I26). */
   async function follow(from: string): Promise<void> {
-    try {
-      for await (const update of runtime.follow(session, from, gone.signal)) {
-        if ("entry" in update && update.entry.kind === "accepted") await Promise.allSettled(accepting);
-        for (const one of updates.live(update)) await send(one);
-        if (!("entry" in update)) continue;
-        const { entry } = update;
-        note(entry);
-        if (entry.kind === "asked" && !unattended.has(entry.turn)) present(entry.call);
-        if (entry.kind === "ended") void retitle();
+    let at = from;
+    while (!gone.signal.aborted) {
+      try {
+        for await (const update of runtime.follow(session, at, gone.signal)) {
+          await show(update);
+          at = update.cursor;
+        }
+        return;
+      } catch (error) {
+        for (const { end } of prompts.values()) end.reject(failure(error));
+        await clock.sleep(AGAIN_MS, gone.signal);
       }
-    } catch (error) {
-      for (const { end } of prompts.values()) end.reject(new RequestError(-32603, messageOf(error)));
     }
+  }
+
+  async function show(update: Update): Promise<void> {
+    if ("entry" in update && update.entry.kind === "accepted") await Promise.allSettled(accepting);
+    for (const one of updates.live(update)) await send(one);
+    if (!("entry" in update)) return;
+    const { entry } = update;
+    note(entry);
+    if (entry.kind === "asked" && !unattended.has(entry.turn)) present(entry.call);
+    if (entry.kind === "ended") void retitle();
   }
 
   /** Keeps what an entry changes of prompts and questions. */

@@ -64,9 +64,14 @@ const textOf = (parts: readonly unknown[]) =>
 
 const conversationId = sessionId.max(400, "must have at most 400 characters");
 const MOST_METADATA = 16;
+export const metadata = z
+  .record(z.string().max(64), z.string().max(512))
+  .refine((given) => Object.keys(given).length <= MOST_METADATA, `must have at most ${MOST_METADATA} pairs`)
+  .nullish();
+export const items = z.array(item).max(10_000);
 export const responseBody = z.looseObject({
   input: z.union(
-    [z.string().regex(/\S/, "must not be empty"), z.array(item).min(1, "must not be empty").max(10_000)],
+    [z.string().regex(/\S/, "must not be empty"), items.min(1, "must not be empty")],
     "must be text, or a list of items",
   ),
   instructions: z.string().max(1_000_000).nullish(),
@@ -79,10 +84,7 @@ export const responseBody = z.looseObject({
   ...sampling,
   max_output_tokens: tokens,
   reasoning: z.looseObject({ effort }).nullish(),
-  metadata: z
-    .record(z.string().max(64), z.string().max(512))
-    .refine((given) => Object.keys(given).length <= MOST_METADATA, `must have at most ${MOST_METADATA} pairs`)
-    .nullish(),
+  metadata,
   text: textOptions,
   tools: responseTools,
   tool_choice: toolChoice,

@@ -50,6 +50,8 @@ export type LiveRuns = {
 export type RunPermit = {
   /** Throws a Refusal when there is no room. Twice is once. */
   enter(): void;
+  /** Enters when there is room, first come, first served. Rejects with a Refusal when too many wait, or a signal aborts. */
+  queue(until: readonly AbortSignal[]): Promise<void>;
   /** Until this run ends. */
   stay(run: string): void;
   /** It came to nothing. */
