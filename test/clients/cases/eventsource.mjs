@@ -23,4 +23,6 @@ source.addEventListener("message", ({ data }) => {
 });
 assert.equal(await ended.promise, "two");
 assert.equal(text, "two");
+const awake = setInterval(() => {}, 1_000); // its own timer does not keep a process alive
 assert.equal(await closed.promise, 204);
+clearInterval(awake);

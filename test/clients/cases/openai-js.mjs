@@ -20,7 +20,13 @@ const tools = [
     type: "function",
     function: {
       name: "weather",
-      parameters: { type: "object", properties: { city: { type: "string" } } },
+      strict: true,
+      parameters: {
+        type: "object",
+        properties: { city: { type: "string" } },
+        required: ["city"],
+        additionalProperties: false,
+      },
       parse: JSON.parse,
       function: ({ city }) => {
         cities.push(city);
