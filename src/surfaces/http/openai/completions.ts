@@ -27,11 +27,14 @@ import { forget } from "./unstored.ts";
 const route = routeTagged("openai");
 
 const completionBody = z.looseObject({
-  model: z.string().max(200).nullish(),
-  messages,
-  stream: z.boolean().nullish(),
-  stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
-  n: z.literal(1, "must be 1: the agent gives one answer").nullish(),
+  model: z.string().max(200).nullish().describe("The model to use; `hermes-agent` is the configured one"),
+  messages: messages.describe("The conversation; the last message is the user's"),
+  stream: z.boolean().nullish().describe("Stream the answer as server-sent events"),
+  stream_options: z
+    .looseObject({ include_usage: z.boolean().nullish() })
+    .nullish()
+    .describe("`include_usage`: send the tokens in the last chunk"),
+  n: z.literal(1, "must be 1: the agent gives one answer").nullish().describe("The number of answers: 1"),
   ...sampling,
   max_tokens: tokens,
   max_completion_tokens: tokens,
@@ -49,13 +52,14 @@ export function completionRoutes(api: Api): Route[] {
 
   return [
     route("POST", "/v1/chat/completions", {
-      summary: "A turn as a chat completion, streamed or whole; X-Hermes-Session-Id goes on with a session",
+      summary: "Create a chat completion, streamed or whole; the header X-Hermes-Session-Id continues a session",
       body: completionBody,
+      example: { model: "hermes-agent", messages: [{ role: "user", content: "Hello" }] },
       starts: true,
       answers: {
         ...STARTS,
-        200: "The answer as OpenAI's, or its chunks as server-sent events",
-        400: "Something in it is wrong and nothing was started; or the run failed or was stopped (type run_error)",
+        200: "The completion, in OpenAI's format, or its chunks as server-sent events",
+        400: "A field is wrong and nothing was started; or the run failed or was stopped (type `run_error`)",
       },
       async handle({ body, headers, response, stream }) {
         const said = readConversation(body.messages, "messages");

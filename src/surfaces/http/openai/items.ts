@@ -188,9 +188,9 @@ function contentOf(one: Message): Record<string, unknown>[] {
 }
 
 export const PAGE_QUERY = {
-  order: "asc or desc (newest first, which is usual)",
-  after: "Go on behind this item",
-  limit: "1 to 100; 20 if not given",
+  order: "`asc` or `desc` (the default: newest first)",
+  after: "Only items after this id",
+  limit: "The number of items, 1 to 100 (20)",
 };
 
 export function pageOf(all: readonly ListedItem[], query: URLSearchParams) {
