@@ -53,6 +53,17 @@ const listQuery = z.object({
 });
 const saidQuery = z.object({ after: z.coerce.number().min(0).default(0), limit: limit(100), full: yes });
 
+const aSession = z.looseObject({
+  id: z.string(),
+  object: z.literal("hermes.session"),
+  title: z.string(),
+  parent_id: z.string().nullable(),
+  created_at: z.number(),
+  updated_at: z.number(),
+  active: z.boolean(),
+  entries: z.int(),
+});
+
 export function sessionRoutes(api: Api): Route[] {
   const { runtime, settings } = api;
   const newSession = () => apiSession(api.newKey());
@@ -74,6 +85,7 @@ export function sessionRoutes(api: Api): Route[] {
         prefix: "Only sessions whose id begins with this",
       },
       answers: { 200: "A page of the list", 400: "A parameter is wrong" },
+      gives: z.looseObject({ object: z.literal("list"), data: z.array(aSession), next: z.string().nullable() }),
       async handle({ query }) {
         const { after, q, limit, children, active, prefix } = parse(listQuery, Object.fromEntries(query));
         const which = { top: children === "false", active: active === "true", prefix };
@@ -88,6 +100,7 @@ export function sessionRoutes(api: Api): Route[] {
       body: createBody,
       example: { title: "My project" },
       answers: { 201: "The session", 400: "A field is wrong", 409: "A session with this id exists already" },
+      gives: aSession,
       async handle({ body }) {
         const session = body.id ?? newSession();
         if ((await runtime.create({ session, title: body.title ?? "" })) === "taken") throw taken(session);
@@ -98,6 +111,7 @@ export function sessionRoutes(api: Api): Route[] {
     route("GET", "/api/sessions/:id", {
       summary: "Read a session and its status",
       answers: { 200: "The session with its status", 404: "No session has this id" },
+      gives: aSession,
       async handle({ params: { id = "" } }) {
         const summary = await found(id);
         return ok({ ...shown(summary), status: await runtime.status(id) });
@@ -109,6 +123,7 @@ export function sessionRoutes(api: Api): Route[] {
       body: z.looseObject({ title: title.describe("The new title") }),
       example: { title: "My project" },
       answers: { 200: "The session", 400: "The title is not valid", 404: "No session has this id" },
+      gives: aSession,
       async handle({ params: { id = "" }, body }) {
         if (!(await runtime.retitle(id, body.title))) throw unknown(id);
         return ok(shown(await found(id)));
@@ -154,6 +169,7 @@ export function sessionRoutes(api: Api): Route[] {
         404: "No session or run has this id",
         409: "A session with this id exists already",
       },
+      gives: aSession,
       async handle({ params: { id: from = "" }, body }) {
         const source = await found(from);
         const session = body.id ?? newSession();
@@ -186,6 +202,7 @@ export function sessionRoutes(api: Api): Route[] {
       example: { message: "What is in this directory?" },
       starts: true,
       answers: { ...CHAT, 200: "Server-sent events: first the id of the run, then its events" },
+      gives: "text/event-stream",
       async handle({ params: { id = "" }, body, headers, stream }) {
         const { id: run, applied, replayed } = await chat(id, body, headers);
         const first = { event: "run.accepted", run_id: run, timestamp: now(), session_id: id, mode: applied, replayed };
