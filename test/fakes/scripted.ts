@@ -182,6 +182,7 @@ export function handClock(): HandClock {
   const asleep = new Set<{ due: number; wake: () => void }>();
   return {
     now: () => wall + passed,
+    monotonic: () => passed,
     set: (by) => {
       wall += by;
     },
