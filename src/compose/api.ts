@@ -3,6 +3,8 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { rmSync, writeFileSync } from "node:fs";
 import type { PairingDesk } from "../core/chat.ts";
 import type { Notes } from "../core/store.ts";
+import { openNotebook } from "../memory/notebook.ts";
+import { notesIn } from "../memory/open.ts";
 import { clock } from "../platform/clock.ts";
 import { createAccess } from "../surfaces/gateway/access.ts";
 import type { ServedApi } from "../surfaces/http/server/api.ts";
@@ -34,6 +36,8 @@ export async function serve(
   const { pairingRoutes } = await import("../surfaces/http/runtime/pairing.ts");
   const { consoleRoutes } = await import("../surfaces/web/routes.ts");
   const { openSignIns } = await import("../surfaces/web/sign-ins.ts");
+  const { memoryRoutes } = await import("../surfaces/http/runtime/memory.ts");
+  const { usageRoutes } = await import("../surfaces/http/runtime/usage.ts");
   const { processRoutes } = await import("../surfaces/http/runtime/processes.ts");
   const { skillRoutes } = await import("../surfaces/http/runtime/skills.ts");
   requireStrongKey({ host: server.host, configured: server.key });
@@ -65,6 +69,8 @@ export async function serve(
       ...consoleRoutes(signIns),
       ...nowRoutes(engine, changes),
       ...jobRoutes(running.scheduler),
+      ...memoryRoutes(openNotebook(notesIn(home.dir))),
+      ...usageRoutes(engine, { prices: config.prices, clock }),
       ...processRoutes(running.processes, redact),
       ...pairingRoutes(pairingDesk(engine.notes)),
       ...skillRoutes(running.skills),

@@ -3,10 +3,12 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import * as z from "zod";
 import { type Flag, loadConfig } from "../config/config.ts";
+import { costOf } from "../conversation/cost.ts";
 import type { PairingDesk } from "../core/chat.ts";
 import type { Channel } from "../core/ports.ts";
 import type { Store } from "../core/store.ts";
 import type { ImportWorld } from "../import/import.ts";
+import { modelNames } from "../llm/model-list.ts";
 import { textWithin } from "../platform/capped.ts";
 import { clock } from "../platform/clock.ts";
 import { setDeadline } from "../platform/deadline.ts";
@@ -20,6 +22,7 @@ import { createGateway } from "../surfaces/gateway/gateway.ts";
 import { createLifecycle, leaveTo } from "../surfaces/gateway/lifecycle.ts";
 import { notifyService } from "../surfaces/gateway/service.ts";
 import { channelRoutes, type Door } from "../surfaces/http/runtime/channels.ts";
+import { restartRoutes } from "../surfaces/http/runtime/restart.ts";
 import { pairingDesk, serve } from "./api.ts";
 import { busyModeOf, deliversBy, hearsIn, listsOf, openChannels, progressOf, unattendedOf } from "./channels.ts";
 import { abandon, openRuntime, type Running } from "./runtime.ts";
@@ -94,7 +97,9 @@ async function assemble(running: Running, version: string) {
     busyMode: (platform) => busyModeOf(config, platform),
     // Nobody sits behind a webhook: whoever signs may say who is speaking, and nobody presses a button.
     unattended: (platform) => unattendedOf(config, platform),
-    models: () => endpoints.map(({ provider, model }) => `${provider}:${model}`),
+    model: endpoints[0]?.model ?? "",
+    models: () => modelNames(endpoints),
+    costOf: (model, usage) => costOf(config.prices, model, usage),
     skills: () => skillLines(running.skills),
     left: (session, by) => running.memory.sessionEnded({ session, by }),
     progress: (platform) => progressOf(config, platform),
@@ -108,7 +113,7 @@ async function assemble(running: Running, version: string) {
   running.defer(() => gateway.stopHearing().then(() => gateway.close()));
   observers.add(gateway.observe);
   running.chores.add(gateway.tidy);
-  const more = channelRoutes(doors);
+  const more = [...channelRoutes(doors), ...restartRoutes(lifecycle.requestRestart)];
   const health = () => ({ channels: gateway.health() });
   const api = config.gateway.api_server.enabled ? await serve(running, version, { health, more }) : null;
   return { lifecycle, chats, gateway, api };

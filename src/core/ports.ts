@@ -189,3 +189,18 @@ export type RunningProcesses = {
   /** Ends it with everything it started. False: it does not run. */
   end(id: string): Promise<boolean>;
 };
+
+/** The notes of long-term memory, by scope. */
+export type MemoryNotes = {
+  scopes(): Promise<string[]>;
+  entries(scope: string): Promise<{ target: "memory" | "user"; text: string }[]>;
+  /** Throws, in words, where the change does not fit. */
+  change(
+    scope: string,
+    target: "memory" | "user",
+    change:
+      | { action: "add"; text: string }
+      | { action: "replace"; find: string; text: string }
+      | { action: "remove"; find: string },
+  ): Promise<unknown>;
+};

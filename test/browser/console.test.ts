@@ -1,6 +1,6 @@
 // The web console in a real browser, over a real server with the demo model. One browser and one server for all cases; each case has
 // conversations of its own.
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -287,6 +287,8 @@ describe("what models, tools and people say", () => {
     "<a href=data:text/html,x>y</a>",
   ];
 
+  const HOSTILE_FILE = "<img src=x onerror=alert(1)>.txt";
+
   it("stays text: no markup, no script, no request to another host, no link that acts", async () => {
     const outside: string[] = [];
     const page = await newPage(signedIn);
@@ -301,12 +303,11 @@ describe("what models, tools and people say", () => {
     // The demo says it again as its answer; the first words become the title.
     await say(page, HOSTILE.join("\n\n"));
     await page.locator(".turn footer").waitFor();
-    const named = "touch '<img src=x onerror=alert(1)>.txt'; ls; printf '%s\\n' '<script>alert(1)</script>'";
-    await say(page, `run ${named}`);
-    await page.getByRole("button", { name: "Allow once" }).click();
+    writeFileSync(join(place.dir, HOSTILE_FILE), "");
+    await say(page, "run ls; echo '<script>alert(1)</script>'");
     await page.locator(".turn footer").nth(1).waitFor();
     await page.locator(".call summary").first().click();
-    await page.getByText("<img src=x onerror=alert(1)>.txt").first().waitFor();
+    await page.getByText(HOSTILE_FILE).first().waitFor();
     const inside = await page
       .locator(".transcript, .sessions, .head")
       .evaluateAll((parts) =>
@@ -337,7 +338,18 @@ describe("every page", () => {
     const talk = new URL(page.url()).hash;
     const { data } = (await (await api("/api/now")).json()) as { data: { status: { turn: { id: string } | null } }[] };
     const turn = data.find(({ status }) => status.turn)?.status.turn?.id ?? "";
-    for (const hash of [talk, "#/conversations", "#/now", `#/turn/${turn}`]) {
+    const pages = [
+      "conversations",
+      "now",
+      `turn/${turn}`,
+      "schedules",
+      "memory",
+      "skills",
+      "people",
+      "usage",
+      "health",
+    ];
+    for (const hash of [talk, ...pages.map((name) => `#/${name}`)]) {
       await page.goto(`${url}/${hash}`);
       await page.locator("main :is(h1, .start, .picture)").first().waitFor();
       for (const colorScheme of ["light", "dark"] as const) {
@@ -353,6 +365,37 @@ describe("every page", () => {
     await page.goto(`${url}/${talk}`);
     await page.getByRole("button", { name: "Deny" }).click();
     await page.locator(".turn footer").waitFor();
+  });
+
+  it("shows and changes what it is about: memory, schedules, the course of a turn, usage", async () => {
+    const page = await converse("run sleep 0.1");
+    await page.locator(".turn footer a").click();
+    await page.getByRole("button", { name: /^Model call 2/ }).waitFor();
+    await page.getByRole("button", { name: /^terminal .* ok/ }).click();
+    await page.getByText('"kind": "acted"').waitFor();
+
+    await page.goto(`${url}/#/memory`);
+    await page.getByRole("textbox", { name: "New note" }).fill("Likes tea");
+    await page.getByRole("button", { name: "Remember" }).click();
+    await page.getByRole("button", { name: "Edit" }).click();
+    await page.getByLabel("Text of the note").fill("Likes coffee");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Likes coffee").waitFor();
+    expect(await (await api("/api/memory")).json()).toMatchObject({ data: [{ text: "Likes coffee" }] });
+
+    await page.goto(`${url}/#/schedules`);
+    await page.getByLabel("What to do").fill("Say good morning");
+    await page.getByLabel("When").fill("not a time");
+    await page.getByRole("button", { name: "Add" }).click();
+    await page.getByRole("alert").waitFor();
+    await page.getByLabel("When").fill("0 9 * * *");
+    await page.getByRole("button", { name: "Add" }).click();
+    await page.getByRole("button", { name: "Pause: Say good morning" }).click();
+    await page.getByText("paused").waitFor();
+
+    await page.goto(`${url}/#/usage`);
+    await page.getByRole("link", { name: "run sleep 0.1" }).waitFor();
+    await page.getByRole("img", { name: /^Tokens by day/ }).waitFor();
   });
 
   it("comes in at most 120 kB", () => {

@@ -11,12 +11,11 @@ import {
   type SessionInfo,
   type Stream,
 } from "@agentclientprotocol/sdk";
-import { messageOf } from "../../core/errors.ts";
 import { fullName, shortName, TERMINAL } from "../../core/session-key.ts";
 import type { SessionPlace } from "../../core/store.ts";
 import { clock } from "../../platform/clock.ts";
 import { realInside, within } from "../../platform/confined.ts";
-import { refused } from "./prompt.ts";
+import { failure, refused } from "./prompt.ts";
 import { type AcpSession, type AcpShared, createAcpSession } from "./session.ts";
 
 /** A runtime for an editor, ours or that of the process that owns this home. */
@@ -27,14 +26,16 @@ type AcpRuntime = Omit<AcpShared, "client" | "closed" | "newKey" | "now"> & {
   servers: readonly string[];
 };
 /** An MCP server of the editor, as in `mcp_servers`. */
-export type EditorServer =
+type EditorServer =
   | { name: string; command: string[]; env: Record<string, string> }
   | { name: string; url: string; headers: Record<string, string> };
+/** `resumes`: it takes up turns that were left unfinished. */
+export type WantedRuntime = { cwd: string; servers: EditorServer[]; resumes: boolean };
 type AcpOptions = {
   stream: Stream;
   version: string;
-  /** Called once, with the folder of the first conversation. */
-  open(wanted: { cwd: string; servers: EditorServer[] }): Promise<AcpRuntime>;
+  /** Called with the folder of the first conversation. Called again, it takes the place of the one before. */
+  open(wanted: WantedRuntime): Promise<AcpRuntime>;
 };
 
 const A_PAGE = 50;
@@ -43,19 +44,38 @@ const A_PAGE = 50;
 export function serveAcp({ stream, version, open }: AcpOptions): AgentConnection {
   const sessions = new Map<string, AcpSession>();
   let opening: Promise<AcpRuntime> | null = null;
+  /** It was opened to list conversations, in whatever directory the editor started us. */
+  let isForLists = false;
 
-  function runtimeIn(cwd: string, servers: EditorServer[] = []): Promise<AcpRuntime> {
-    opening ??= open({ cwd, servers }).catch((error: unknown) => {
+  function runtimeFor(wanted: WantedRuntime): Promise<AcpRuntime> {
+    opening ??= open(wanted).catch((error: unknown) => {
       opening = null; // whatever was in the way may be gone at the next try
-      throw new RequestError(-32603, messageOf(error));
+      throw failure(error);
     });
     return opening;
   }
 
-  async function openSession(session: string, request: OpenRequest, replay: boolean): Promise<AcpSession> {
+  function runtimeIn(cwd: string, servers: EditorServer[]): Promise<AcpRuntime> {
+    if (isForLists) opening = null; // a conversation works in its own folder
+    isForLists = false;
+    return runtimeFor({ cwd, servers, resumes: true });
+  }
+
+  function runtimeForLists(): Promise<AcpRuntime> {
+    isForLists ||= opening === null;
+    return runtimeFor({ cwd: process.cwd(), servers: [], resumes: false });
+  }
+
+  async function openSession(
+    session: string,
+    request: OpenRequest,
+    how: "new" | "load" | "resume",
+  ): Promise<AcpSession> {
     const servers = (request.mcpServers ?? []).map(serverOf);
     const opened = await runtimeIn(request.cwd, servers);
     const place = await placeIn(opened, request.cwd);
+    if (how !== "new" && !(await opened.runtime.summary(session)))
+      throw RequestError.resourceNotFound(shortName(session));
     sessions.get(session)?.close();
     const one = createAcpSession({
       ...opened,
@@ -67,16 +87,11 @@ export function serveAcp({ stream, version, open }: AcpOptions): AgentConnection
       now: clock.now,
     });
     sessions.set(session, one);
-    await one.open(replay);
+    await one.open(how === "load");
     const unused = servers.map(({ name }) => name).filter((name) => !opened.servers.includes(name));
     // After the answer to this request: before it, the editor does not know the session.
     void clock.sleep(0).then(() => one.introduce(unused.length ? unusedText(unused) : ""));
     return one;
-  }
-
-  async function known(session: string, cwd: string): Promise<void> {
-    const { runtime } = await runtimeIn(cwd);
-    if (!(await runtime.summary(session))) throw RequestError.resourceNotFound(shortName(session));
   }
 
   function openedAs(id: string): AcpSession {
@@ -105,21 +120,17 @@ export function serveAcp({ stream, version, open }: AcpOptions): AgentConnection
     }))
     .onRequest(session.new, async ({ params }) => {
       const id = randomBytes(4).toString("hex");
-      const one = await openSession(fullName(id), params, false);
+      const one = await openSession(fullName(id), params, "new");
       return { sessionId: id, ...one.settings() };
     })
-    .onRequest(session.load, async ({ params }) => {
-      const wanted = fullName(params.sessionId);
-      await known(wanted, params.cwd);
-      return (await openSession(wanted, params, true)).settings();
-    })
-    .onRequest(session.resume, async ({ params }) => {
-      const wanted = fullName(params.sessionId);
-      await known(wanted, params.cwd);
-      return (await openSession(wanted, params, false)).settings();
-    })
+    .onRequest(session.load, async ({ params }) =>
+      (await openSession(fullName(params.sessionId), params, "load")).settings(),
+    )
+    .onRequest(session.resume, async ({ params }) =>
+      (await openSession(fullName(params.sessionId), params, "resume")).settings(),
+    )
     .onRequest(session.list, async ({ params: { cwd, cursor } }) => {
-      const { runtime, workspace } = await runtimeIn(cwd ?? process.cwd());
+      const { runtime, workspace } = await runtimeForLists();
       const after = cursor ? placeFrom(cursor) : undefined;
       const rows = await runtime.sessions({ prefix: TERMINAL, top: true, limit: A_PAGE, ...(after && { after }) });
       const listed = rows.map(({ session: key, title, updatedAt }): SessionInfo => {
@@ -134,7 +145,7 @@ export function serveAcp({ stream, version, open }: AcpOptions): AgentConnection
       return { sessions: listed, ...(last && { nextCursor: JSON.stringify([last.updatedAt, last.session]) }) };
     })
     .onRequest(session.delete, async ({ params: { sessionId } }) => {
-      const { runtime } = await runtimeIn(process.cwd());
+      const { runtime } = await runtimeForLists();
       if (sessions.has(fullName(sessionId))) close(sessionId);
       const forgotten = await runtime.forget(fullName(sessionId));
       if (forgotten === "busy") throw refused("The conversation is at work: stop it first.");
@@ -153,7 +164,13 @@ export function serveAcp({ stream, version, open }: AcpOptions): AgentConnection
     .onRequest(session.setConfigOption, async ({ params }) => ({
       configOptions: await openedAs(params.sessionId).setOption(params.configId, params.value),
     }))
-    .onRequest(session.prompt, ({ params, signal }) => openedAs(params.sessionId).prompt(params.prompt, signal))
+    .onRequest(session.prompt, ({ params, signal }) =>
+      openedAs(params.sessionId)
+        .prompt(params.prompt, signal)
+        .catch((error: unknown) => {
+          throw failure(error);
+        }),
+    )
     .onNotification(session.cancel, async ({ params }) => {
       await sessions.get(fullName(params.sessionId))?.cancel();
     });

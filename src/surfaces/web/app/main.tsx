@@ -3,16 +3,29 @@ import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { followChanges, nowState, trouble } from "./changes.ts";
 import { ConversationPage } from "./conversation-page.tsx";
+import { HealthPage } from "./health-page.tsx";
 import { Icon } from "./icons.tsx";
+import { MemoryPage } from "./memory-page.tsx";
+import { notifyOf } from "./notify.ts";
 import { NowPage } from "./now-page.tsx";
+import { PeoplePage } from "./people-page.tsx";
 import { go, here, linkTo, type PageName } from "./route.ts";
+import { SchedulesPage } from "./schedules-page.tsx";
 import { isSignedIn, signIn, signOut, wordsOf } from "./server.ts";
 import { SessionList } from "./session-list.tsx";
+import { SkillsPage } from "./skills-page.tsx";
 import { TurnPage } from "./turn-page.tsx";
+import { UsagePage } from "./usage-page.tsx";
 
 const RAIL: readonly { page: PageName; name: string }[] = [
   { page: "now", name: "Now" },
   { page: "conversations", name: "Talk" },
+  { page: "schedules", name: "Schedules" },
+  { page: "memory", name: "Memory" },
+  { page: "skills", name: "Skills" },
+  { page: "people", name: "People" },
+  { page: "usage", name: "Usage" },
+  { page: "health", name: "Health" },
 ];
 
 function App() {
@@ -28,8 +41,8 @@ function Console() {
   const { page, id } = here.value;
   const asks = nowState.value?.data.flatMap(({ status }) => status.asking).length ?? 0;
   useEffect(() => {
-    document.title = asks ? `(${asks}) hermes` : "hermes";
-  }, [asks]);
+    if (nowState.value) notifyOf(nowState.value);
+  }, [nowState.value]);
   return (
     <div class={`console ${page} ${id ? "chosen" : ""}`}>
       <a
@@ -64,14 +77,7 @@ function Console() {
             The server is about to restart. What runs may finish; new messages wait.
           </p>
         )}
-        {page === "conversations" ? (
-          <div class="talk">
-            <SessionList />
-            <ConversationPage session={id} />
-          </div>
-        ) : (
-          <OpenPage page={page} id={id} />
-        )}
+        <OpenPage page={page} id={id} />
       </main>
     </div>
   );
@@ -83,8 +89,25 @@ function OpenPage({ page, id }: { page: PageName; id: string }) {
       return <NowPage />;
     case "turn":
       return <TurnPage id={id} />;
-    default:
-      return null;
+    case "schedules":
+      return <SchedulesPage />;
+    case "memory":
+      return <MemoryPage />;
+    case "skills":
+      return <SkillsPage />;
+    case "people":
+      return <PeoplePage />;
+    case "usage":
+      return <UsagePage />;
+    case "health":
+      return <HealthPage />;
+    case "conversations":
+      return (
+        <div class="talk">
+          <SessionList />
+          <ConversationPage session={id} />
+        </div>
+      );
   }
 }
 

@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { lasting } from "../../../conversation/updates.ts";
 import { changeCount, changed, nowState, type WorkingSession } from "./changes.ts";
 import { ago, counted, nameOf, sourceOf } from "./format.ts";
+import { allowNotifications, notifying } from "./notify.ts";
 import { Act, Empty, Page, useRoute } from "./page.tsx";
 import { QuestionCard } from "./question.tsx";
 import { linkTo } from "./route.ts";
@@ -60,6 +61,11 @@ export function NowPage() {
     >
       <section aria-label="Waits for you">
         <h2>Waits for you</h2>
+        {notifying.value === "default" && (
+          <p class="links">
+            <Act act={allowNotifications}>Notify me when something waits</Act>
+          </p>
+        )}
         {asking.map(({ row, question }) => (
           <div key={question.call} class="asking-row">
             <a href={linkTo("conversations", row.id)}>{nameOf(row.id, row.title)}</a>

@@ -1,18 +1,7 @@
 // Where the page is: the part of the address behind #, so that a link to a place works, and the server never sees it.
 import { signal } from "@preact/signals";
 
-const PAGES = [
-  "now",
-  "conversations",
-  "turn",
-  "schedules",
-  "memory",
-  "skills",
-  "people",
-  "deliveries",
-  "usage",
-  "health",
-] as const;
+const PAGES = ["now", "conversations", "turn", "schedules", "memory", "skills", "people", "usage", "health"] as const;
 export type PageName = (typeof PAGES)[number];
 type PageLocation = { page: PageName; id: string };
 

@@ -1,0 +1,61 @@
+// Who may talk to the agent from a chat app.
+import { useState } from "preact/hooks";
+import { timeOf } from "./format.ts";
+import { Act, Empty, Page, useRoute } from "./page.tsx";
+import { post, remove } from "./server.ts";
+
+type Paired = { platform: string; id: string; name: string; at: number };
+
+export function PeoplePage() {
+  const people = useRoute<{ data: Paired[] }>("/api/pairing");
+  const [platform, setPlatform] = useState("telegram");
+  const [code, setCode] = useState<{ code: string; expiresAt: number } | null>(null);
+  return (
+    <Page
+      title="People"
+      about="Who may talk to the agent from a chat app, besides those on the lists of the configuration."
+    >
+      <section aria-label="Paired">
+        {people.error && <p class="error">{people.error}</p>}
+        {people.value?.data.map(({ platform: where, id, name, at }) => (
+          <article key={`${where} ${id}`} class="row">
+            <div class="what">
+              <b>{name || id}</b>
+              <p>
+                {where} · {id} · since {timeOf(at)}
+              </p>
+            </div>
+            <Act
+              kind="danger"
+              asks
+              label={`Remove ${name || id}`}
+              act={() => remove(`/api/pairing/${where}/${encodeURIComponent(id)}`).finally(people.again)}
+            >
+              Remove
+            </Act>
+          </article>
+        ))}
+        {people.value?.data.length === 0 && <Empty>Nobody is paired.</Empty>}
+      </section>
+      <section aria-label="New pairing">
+        <h2>New pairing</h2>
+        <div class="form">
+          <input
+            aria-label="Chat app"
+            value={platform}
+            onInput={(event) => setPlatform(event.currentTarget.value.trim().toLowerCase())}
+          />
+          <Act kind="primary" act={async () => setCode(await post("/api/pairing", { platform }))}>
+            Make a code
+          </Act>
+        </div>
+        {code && (
+          <p role="status">
+            The person sends <code>{code.code}</code> to the bot in a direct chat, once, before {timeOf(code.expiresAt)}
+            .
+          </p>
+        )}
+      </section>
+    </Page>
+  );
+}
