@@ -23,7 +23,7 @@ const THREADS = {
 };
 
 /** Faster parts that libraries use where they find them. */
-const NOT_INSTALLED = ["zlib-sync"];
+const NOT_INSTALLED = ["zlib-sync", "pg-native"];
 
 const began = performance.now();
 try {
@@ -53,6 +53,7 @@ async function buildProgram() {
     output: { dir, minify: { compress: true, mangle: false, codegen: false } },
   });
   cpSync(`${root}src/store/sqlite/migrations`, `${dir}/migrations`, { recursive: true });
+  writeFileSync(`${dir}/hermes.1`, execFileSync(process.execPath, [`${dir}/main.js`, "man"]));
   await (await import("./console.ts")).buildConsole(root, `${dir}/console/`);
 }
 

@@ -12,6 +12,7 @@ import { addCron } from "./commands/cron.ts";
 import { addGateway } from "./commands/gateway.ts";
 import { addImport } from "./commands/import.ts";
 import { addLogs } from "./commands/logs.ts";
+import { addMan } from "./commands/man.ts";
 import { addMcp } from "./commands/mcp.ts";
 import { addMemory } from "./commands/memory.ts";
 import { addPolicy } from "./commands/policy.ts";
@@ -19,6 +20,7 @@ import { addSessions } from "./commands/sessions.ts";
 import { addSetup } from "./commands/setup.ts";
 import { EXIT } from "./commands/shared.ts";
 import { addSkills } from "./commands/skills.ts";
+import { addStore } from "./commands/store.ts";
 import { addWeb } from "./commands/web.ts";
 import { ConfigError, messageOf } from "./core/errors.ts";
 import { takeSecrets } from "./platform/handed-secrets.ts";
@@ -73,7 +75,9 @@ addConfig(program);
 addLogs(program);
 addPolicy(program);
 addBackup(program);
+addStore(program);
 addCompletion(program);
+addMan(program);
 
 try {
   await program.parseAsync(commandLine(process.argv.slice(2)), { from: "user" });

@@ -1,8 +1,9 @@
 // The loop of attempts at one answer: over the endpoints, as patient as the table of faults says. Every wait is told, and
 // ends at once when it is stopped; our own abort is none of its business (I12).
+import { explained } from "../core/errors.ts";
 import type { EffectContext, Fault, Model, ModelResult } from "../core/ports.ts";
 import type { Agent } from "./agent.ts";
-import { explained, FALLBACK_MS, FAULTS, patience, waitMs } from "./faults.ts";
+import { FALLBACK_MS, FAULTS, patience, waitMs } from "./faults.ts";
 
 type AnswerResult = Extract<ModelResult, { end: "answer" }>;
 type WantedAnswer = {

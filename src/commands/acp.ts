@@ -2,6 +2,7 @@
 import { Readable, Writable } from "node:stream";
 import type { Command } from "commander";
 import pkg from "../../package.json" with { type: "json" };
+import type { Usage } from "../core/session.ts";
 import type { EditorServer } from "../surfaces/acp/agent.ts";
 import type { OpenedTalk } from "../surfaces/terminal/open.ts";
 import { env } from "./shared.ts";
@@ -21,6 +22,7 @@ async function runAcp(): Promise<number> {
   const { serveAcp } = await import("../surfaces/acp/agent.ts");
   const { openOrAttach } = await import("../compose/attach.ts");
   const { isTerminal } = await import("../core/session-key.ts");
+  const { costOf } = await import("../conversation/cost.ts");
   const { leave } = await import("../surfaces/terminal/open.ts");
   let running: Promise<OpenedTalk> | null = null;
 
@@ -44,6 +46,7 @@ async function runAcp(): Promise<number> {
       window: endpoints[0]?.context ?? 0,
       mode: config.display.busy_input_mode,
       models,
+      costOf: (name: string, usage: Usage) => costOf(config.prices, name, usage),
       skills,
     };
   };

@@ -1,6 +1,7 @@
 // hermes backup, restore: the whole home in one file, and back.
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
+import { ConfigError } from "../core/errors.ts";
 import { homeOf, makeDir } from "../platform/home.ts";
 import { env, print } from "./shared.ts";
 
@@ -11,6 +12,9 @@ export function addBackup(program: Command): void {
     .argument("[file]", "the file to write (default: a new one in HERMES_HOME/backups)")
     .action(async (named?: string) => {
       const { writeBackup } = await import("../store/sqlite/backup.ts");
+      const { storeUrl } = await import("../compose/store.ts");
+      if (storeUrl(env) !== undefined)
+        throw new ConfigError("conversations are in PostgreSQL: back them up with pg_dump (docs/postgresql.md)");
       const home = homeOf(env);
       const file = named ? resolve(named) : join(makeDir(join(home.dir, "backups")), `hermes-${now()}.db`);
       const { bytes, files, leftOut } = await writeBackup(home, file, progress).finally(clearLine);

@@ -23,10 +23,8 @@ export function addMemory(program: Command): void {
     .option("--json", "print JSON", false)
     .action(async (words: string[], options: { scope?: string; limit: number; json: boolean }) => {
       const { searchMemory } = await import("../surfaces/cli/memory.ts");
-      const { openSqlite } = await import("../store/sqlite/sqlite.ts");
-      const { existsSync } = await import("node:fs");
-      const file = homeOf(env).database;
-      const store = existsSync(file) ? await openSqlite({ file, readOnly: true }) : null;
+      const { readStore } = await import("../compose/store.ts");
+      const store = await readStore(env);
       await searchMemory({
         ...options,
         words: words.join(" "),

@@ -1,7 +1,6 @@
 // hermes sessions: lists, shows, exports and deletes conversations.
 import type { Command } from "commander";
 import type { Store } from "../core/store.ts";
-import { homeOf } from "../platform/home.ts";
 import { complain, EXIT, env, print, wholeNumber } from "./shared.ts";
 
 const NAME = "a name from `hermes sessions`, a title, or a part of a title";
@@ -50,11 +49,9 @@ export function addSessions(program: Command): void {
 
 /** Null: nothing was stored yet. */
 async function onStore<T>(use: (store: Store) => Promise<T>): Promise<T | null> {
-  const { openSqlite } = await import("../store/sqlite/sqlite.ts");
-  const { existsSync } = await import("node:fs");
-  const file = homeOf(env).database;
-  if (!existsSync(file)) return null;
-  const store = await openSqlite({ file, readOnly: true });
+  const { readStore } = await import("../compose/store.ts");
+  const store = await readStore(env);
+  if (!store) return null;
   try {
     return await use(store);
   } finally {

@@ -52,9 +52,9 @@ export function addSetup(program: Command): void {
         print,
         look: await outlook(),
         sandbox: whereCommandsRun,
-        openStore: async (file) => {
-          const { openSqlite } = await import("../store/sqlite/sqlite.ts");
-          return openSqlite({ file, readOnly: true });
+        openStore: async () => {
+          const { readStore } = await import("../compose/store.ts");
+          return readStore(env);
         },
       });
     });

@@ -3,10 +3,12 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import * as z from "zod";
 import { type Flag, loadConfig } from "../config/config.ts";
+import { costOf } from "../conversation/cost.ts";
 import type { PairingDesk } from "../core/chat.ts";
 import type { Channel } from "../core/ports.ts";
 import type { Store } from "../core/store.ts";
 import type { ImportWorld } from "../import/import.ts";
+import { modelNames } from "../llm/model-list.ts";
 import { textWithin } from "../platform/capped.ts";
 import { clock } from "../platform/clock.ts";
 import { setDeadline } from "../platform/deadline.ts";
@@ -24,6 +26,7 @@ import { restartRoutes } from "../surfaces/http/runtime/restart.ts";
 import { pairingDesk, serve } from "./api.ts";
 import { busyModeOf, deliversBy, hearsIn, listsOf, openChannels, progressOf, unattendedOf } from "./channels.ts";
 import { abandon, openRuntime, type Running } from "./runtime.ts";
+import { openStore } from "./store.ts";
 
 /** Returns the exit code. `again`: the command that starts the same gateway. */
 export async function runGateway(options: {
@@ -94,7 +97,9 @@ async function assemble(running: Running, version: string) {
     busyMode: (platform) => busyModeOf(config, platform),
     // Nobody sits behind a webhook: whoever signs may say who is speaking, and nobody presses a button.
     unattended: (platform) => unattendedOf(config, platform),
-    models: () => endpoints.map(({ provider, model }) => `${provider}:${model}`),
+    model: endpoints[0]?.model ?? "",
+    models: () => modelNames(endpoints),
+    costOf: (model, usage) => costOf(config.prices, model, usage),
     skills: () => skillLines(running.skills),
     left: (session, by) => running.memory.sessionEnded({ session, by }),
     progress: (platform) => progressOf(config, platform),
@@ -170,8 +175,7 @@ export async function withImportWorld<T>(env: NodeJS.ProcessEnv, use: (world: Im
 }
 
 export async function withStore<T>(env: NodeJS.ProcessEnv, use: (store: Store) => Promise<T>): Promise<T> {
-  const { openSqlite } = await import("../store/sqlite/sqlite.ts");
-  const store = await openSqlite({ file: homeOf(env).database });
+  const store = await openStore(loadConfig({ env }).config.store, homeOf(env));
   try {
     return await use(store);
   } finally {

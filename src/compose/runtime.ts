@@ -28,11 +28,11 @@ import { createRedactor } from "../platform/redact.ts";
 import { createSweep, removeSessionDir } from "../platform/session-dirs.ts";
 import { logUncaught } from "../platform/uncaught.ts";
 import type { Scheduler } from "../schedule/scheduler.ts";
-import { openSqlite } from "../store/sqlite/sqlite.ts";
 import { joined } from "../tools/joined.ts";
 import { withTools } from "../tools/runtime.ts";
 import { deliversBy } from "./channels.ts";
 import { externalSkills } from "./settings.ts";
+import { openStore } from "./store.ts";
 
 export type Running = {
   engine: Engine;
@@ -103,7 +103,7 @@ export async function openRuntime(options: {
   const contextFiles = createContextFiles({ cwd, home: home.dir, now: clock.now, log });
 
   const [store, { openToolbox }] = await Promise.all([
-    openSqlite({ file: home.database }),
+    openStore(config.store, home),
     import("../tools/toolbox.ts"), // while the store's thread starts
   ]);
   opened.defer(() => store.close());

@@ -5,13 +5,14 @@ import { readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { isMap, isScalar, isSeq, LineCounter, parseDocument } from "yaml";
 import { ConfigError, messageOf } from "../core/errors.ts";
+import { nearest } from "../core/nearest.ts";
 import { VENDORS } from "../core/providers.ts";
 import { isSecretVariable } from "../platform/handed-secrets.ts";
 import { homeAt, homeOf } from "../platform/home.ts";
 import { createRedactor } from "../platform/redact.ts";
 import { asBoolean } from "../platform/setting-kinds.ts";
 import { fromHermes } from "./hermes.ts";
-import { nearest, problemLines, shown } from "./problems.ts";
+import { problemLines, shown } from "./problems.ts";
 import { type Config, DRAIN_TIMEOUT, drainTimeout, isSecretKey, knownBelow, schema, VARIABLES } from "./schema.ts";
 import { at, freeze, isTree, leaves, type Path, put, type SettingsTree } from "./tree.ts";
 
@@ -206,8 +207,16 @@ const misspelt = (variables: SettingVariables): string[] =>
     return meant === null ? [] : [`Unknown variable (${from}): did you mean ${meant}?`];
   });
 
+/** Of an address: a server may repeat it without the rest. */
+const passwordIn = (value: unknown): string[] => {
+  const { password = "" } = typeof value === "string" && URL.canParse(value) ? new URL(value) : {};
+  return password === "" ? [] : [password, decodeURIComponent(password)];
+};
+
 /** Includes variables of other programs: nothing in our environment that looks like a secret may reach the log. */
 const secretsIn = (tree: SettingsTree, variables: SettingVariables): string[] => [
-  ...leaves(tree).flatMap(({ path, value }) => (isSecretKey(path.join(".")) ? [String(value)] : [])),
+  ...leaves(tree).flatMap(({ path, value }) =>
+    isSecretKey(path.join(".")) ? [String(value), ...passwordIn(value)] : [],
+  ),
   ...[...variables].flatMap(([name, { value }]) => (isSecretVariable(name) ? [value] : [])),
 ];

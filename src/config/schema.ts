@@ -6,6 +6,7 @@ import { MODES } from "../core/session.ts";
 import {
   asBoolean,
   asList,
+  databaseAddress,
   offWord,
   oneOf,
   onOff,
@@ -192,6 +193,8 @@ export const schema = section({
     /** Whether spans contain the text of conversations. */
     content: yesNo().default(false),
   }),
+  /** Where conversations are stored; without `url`, in a file in the home. */
+  store: section({ url: databaseAddress().optional() }),
   retention: section({ runs_days: whole(0).default(30) }),
   logging: section({ level: oneOf("debug", "info", "warn", "error").default("info") }),
 });
@@ -231,13 +234,14 @@ export const VARIABLES: Readonly<Record<string, { key: string; read?: (value: st
   TERMINAL_TIMEOUT: { key: "terminal.timeout" },
   HERMES_TIMEZONE: { key: "schedule.zone" },
   OTEL_EXPORTER_OTLP_ENDPOINT: { key: "telemetry.endpoint" },
+  HERMES_STORE_URL: { key: "store.url" },
   ...channelVariables,
 };
 
 /** Keys whose values are never shown: those with the name of a secret, and the environment and headers of MCP
  *  servers. */
 export const isSecretKey = (key: string): boolean =>
-  /(^|\.)(api_key|key|token|bot_token|app_token|secret)(\.|$)|^mcp_servers\..*\.(env|headers)(\.|$)|^telemetry\.headers(\.|$)/.test(
+  /(^|\.)(api_key|key|token|bot_token|app_token|secret)(\.|$)|^mcp_servers\..*\.(env|headers)(\.|$)|^telemetry\.headers(\.|$)|^store\.url$/.test(
     key,
   );
 

@@ -3,6 +3,7 @@
 import type { Run } from "./run.ts";
 import type { Applied, Ask, Entry, Grant, Input, Mode, Outcome, Phase, Scope } from "./session.ts";
 import type { Announcements, Notes, Search, SessionPage, SessionSummary } from "./store.ts";
+import type { Message } from "./transcript.ts";
 
 export type AcceptRequest = Omit<Input, "id" | "source"> & {
   /** Not given: a new one, with the turn's own id as its key. */
@@ -115,8 +116,8 @@ export interface Runtime {
   /** Those with `seq > after`, in order: `limit` of them, or fewer where they are long. None: there are no more (see pages.ts). */
   entries(session: string, after: number, limit: number): Promise<Entry[]>;
   retitle(session: string, title: string): Promise<boolean>;
-  /** Begins `session`, a new one, with nothing in it yet. */
-  create(begun: { session: string; title: string }): Promise<"created" | "taken">;
+  /** Begins `session`, a new one, with these messages or with nothing in it. */
+  create(begun: { session: string; title: string; messages?: Message[] }): Promise<"created" | "taken">;
   /** Begins `session`, a new one, with what `from` holds up to and with the turn `through` (or all of it). */
   fork(fork: {
     from: string;

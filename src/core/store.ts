@@ -71,6 +71,8 @@ export interface Journal {
   /** All entries of one turn, in order: its `accepted` first. */
   turn(id: string): Promise<Entry[]>;
   input(id: string): Promise<InputRow | null>;
+  /** All that were ever accepted in a session, in no order. */
+  inputs(session: string): Promise<InputRow[]>;
   /** Sessions that were committed with `active`, oldest change first. */
   active(): Promise<{ session: string; updatedAt: number }[]>;
   children(parent: string): Promise<string[]>;

@@ -228,8 +228,8 @@ export function createEngine(given: World): Engine {
 
   const turnOf = async (id: string) => here(id)?.entries ?? journal.turn(id);
 
-  async function create({ session, title }: Parameters<Runtime["create"]>[0]) {
-    const ofNothing: Event = { type: "forked", from: "", upTo: 0, messages: [] };
+  async function create({ session, title, messages = [] }: Parameters<Runtime["create"]>[0]) {
+    const ofNothing: Event = { type: "forked", from: "", upTo: 0, messages };
     const entries = await change(session, () => ofNothing, { insist: false, title });
     return entries.length ? "created" : "taken";
   }

@@ -5,7 +5,7 @@ import { closeSync, readFileSync } from "node:fs";
 
 /** Also true for variables of other programs. */
 export const isSecretVariable = (name: string): boolean =>
-  /TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API_?KEY|_KEY$|COOKIE/i.test(name);
+  /TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API_?KEY|_KEY$|COOKIE|STORE_URL/i.test(name);
 
 const NAME = "HERMES_SECRETS_FD";
 /** Not a low number: service managers and shells use those. */

@@ -52,6 +52,14 @@ export const webAddress = () => {
     .trim()
     .regex(/^https?:\/\/[^\s/]+/, needs);
 };
+export const databaseAddress = () => {
+  const needs = "must be an address such as postgres://user:password@host:5432/hermes";
+  return z
+    .string(needs)
+    .trim()
+    .regex(/^postgres(ql)?:\/\/\S+$/, needs)
+    .refine((address) => URL.canParse(address), needs);
+};
 export const texts = () => z.preprocess(asList, z.array(text(), "must be a list")).default([]);
 /** Ids never change owners; user names can. */
 export const ids = (shape: RegExp, needs: string) =>

@@ -2,10 +2,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Store } from "../../src/core/store.ts";
+import { openPostgres } from "../../src/store/postgres/postgres.ts";
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { asStore, createMemoryStore } from "../fakes/memory-store.ts";
+import { startPostgres, type TestServer } from "../fakes/postgres.ts";
 import { announcementsContract } from "./announcements.ts";
 import { catalogContract } from "./catalog.ts";
 import { journalContract } from "./journal.ts";
@@ -16,12 +18,33 @@ import { commitOf, entryOf, stateOf } from "./store.ts";
 
 const dir = mkdtempSync(join(tmpdir(), "hermes-store-"));
 const newFile = () => join(mkdtempSync(join(dir, "place-")), "store.db");
-afterAll(() => rmSync(dir, { recursive: true }));
+let server: TestServer;
+beforeAll(async () => {
+  server = await startPostgres();
+});
+afterAll(async () => {
+  rmSync(dir, { recursive: true });
+  await server.stop();
+});
+
+let used: string | null = null;
+async function emptyPlace(): Promise<string> {
+  if (used) await server.empty(used);
+  else {
+    used = await server.place();
+    await (await openPostgres({ url: used })).close(); // makes the tables
+  }
+  return used;
+}
 
 const PLACES: Record<string, () => () => Promise<Store>> = {
   SQLite: () => {
     const file = newFile();
     return () => openSqlite({ file });
+  },
+  PostgreSQL: () => {
+    const url = emptyPlace();
+    return async () => openPostgres({ url: await url });
   },
   memory: () => {
     const disk = createMemoryStore();
@@ -38,8 +61,11 @@ describe.each(Object.entries(PLACES))("%s", (_, place) => {
   lifecycleContract(place);
 });
 
-// What the simulator shows on the memory store counts for SQLite only if nobody can tell them apart.
-test("SQLite and memory give the same answers to the same calls", async () => {
+// What the simulator shows on the memory store counts for a database only if nobody can tell them apart.
+test.each([
+  ["SQLite", 30],
+  ["PostgreSQL", 15],
+])("%s and memory give the same answers to the same calls", async (name, numRuns) => {
   const KEYS = ["a:1", "a:2", "b:1"];
   const IDS = ["i1", "i2", "i3", "i4"];
   const input = fc.constantFrom(...IDS);
@@ -98,13 +124,14 @@ test("SQLite and memory give the same answers to the same calls", async () => {
 
   await fc.assert(
     fc.asyncProperty(calls, async (calls) => {
-      const sqlite = await openSqlite({ file: newFile() });
+      const store = await PLACES[name]?.()();
+      if (!store) throw new Error(`there is no ${name}`);
       try {
-        expect(await answers(sqlite, calls)).toEqual(await answers(asStore(createMemoryStore()), calls));
+        expect(await answers(store, calls)).toEqual(await answers(asStore(createMemoryStore()), calls));
       } finally {
-        await sqlite.close();
+        await store.close();
       }
     }),
-    { numRuns: 30, seed: 1 },
+    { numRuns, seed: 1 },
   );
 });

@@ -1,7 +1,7 @@
 // `hermes acp` as an editor uses it: the SDK's own client, a real process, a scripted model.
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type ContentBlock, methods, type SessionUpdate } from "@agentclientprotocol/sdk";
+import { type ContentBlock, type McpServer, methods, type SessionUpdate } from "@agentclientprotocol/sdk";
 import { expect, it } from "vitest";
 import { openEditor } from "../clients/acp.ts";
 import { llm, openGateway, place, useProgram } from "../fakes/program.ts";
@@ -9,6 +9,7 @@ import { llm, openGateway, place, useProgram } from "../fakes/program.ts";
 useProgram({ config: "terminal: {sandbox: off}\n" });
 
 const { session } = methods.agent;
+const MCP_SERVER = join(import.meta.dirname, "../fakes/mcp-server.ts");
 const forever = new Promise(() => {});
 const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const of = <Kind extends SessionUpdate["sessionUpdate"]>(updates: readonly SessionUpdate[], kind: Kind) =>
@@ -86,13 +87,15 @@ it("shows a turn with its thoughts, changes, questions and plan, and shows it ag
 
 it("cancels, asks nothing in the mode that denies, runs commands, and takes the next prompt as the answer to a question", async () => {
   const editor = await openEditor(place);
-  const sessionId = await editor.begin();
+  const tools: McpServer = { name: "editor tools", command: process.execPath, args: [MCP_SERVER], env: [] };
+  const { sessionId } = await editor.agent.request(session.new, { cwd: place.dir, mcpServers: [tools] });
   llm.script({ text: ["Once upon ", "a time"], hold: forever });
   const long = editor.prompt(sessionId, "tell me a story");
   await editor.sees(() => editor.text().includes("Once upon"));
   await editor.agent.notify(session.cancel, { sessionId });
   expect(await long).toEqual({ stopReason: "cancelled" });
   expect(await llm.requests[0]?.closed).toBe("closed-by-client");
+  expect(llm.requests[0]?.raw).toContain("mcp_editor_tools_echo");
 
   await editor.agent.request(session.setMode, { sessionId, modeId: "deny" });
   llm.script([{ calls: [{ name: "terminal", args: { command: "touch made" } }] }, { text: "Not done." }]);
@@ -116,6 +119,7 @@ it("cancels, asks nothing in the mode that denies, runs commands, and takes the 
   expect(editor.text()).toMatch(/Blue it is\.$/);
   expect(llm.requests.at(-1)?.raw).toContain("blue");
 
+  await expect(editor.prompt(sessionId, " ")).rejects.toMatchObject({ message: /empty|say/i });
   expect(await editor.prompt(sessionId, "/usage")).toEqual({ stopReason: "end_turn" });
   expect(editor.text()).toMatch(/fake-model: \d+ calls/);
   await expect(editor.prompt(sessionId, "/undo")).rejects.toMatchObject({ message: /Unknown command/ });

@@ -1,12 +1,5 @@
 // /v1/chat/completions through OpenAI's own SDK, and where that hides something, through plain fetch.
-import OpenAI, {
-  APIError,
-  APIUserAbortError,
-  AuthenticationError,
-  BadRequestError,
-  InternalServerError,
-  RateLimitError,
-} from "openai";
+import OpenAI, { APIError, APIUserAbortError, AuthenticationError, BadRequestError, InternalServerError } from "openai";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Gate } from "../../src/core/ports.ts";
 import { frames, KEY, type StartOptions, startApi, type TestApi } from "../fakes/api.ts";
@@ -35,6 +28,7 @@ const refused = async (promise: Promise<unknown>): Promise<APIError> => {
   if (error instanceof APIError) return error;
   throw error;
 };
+const TALK = { headers: { "X-Hermes-Session-Id": "talk" } };
 const runOf = (id: string) => id.replace("chatcmpl-", "run_");
 
 describe("a chat completion", () => {
@@ -51,7 +45,7 @@ describe("a chat completion", () => {
     });
     expect(data.id).toMatch(/^chatcmpl-[0-9a-f]{32}$/);
     expect(Number.isInteger(data.created)).toBe(true);
-    expect(response.headers.get("x-hermes-session-id")).toBe(runOf(data.id));
+    expect(response.headers.get("x-hermes-session-id")).toMatch(/^run_chat_/);
     expect(await engine.run(runOf(data.id))).toMatchObject({ status: "completed", output: "Hello." });
   });
 
@@ -291,7 +285,7 @@ describe("a streamed chat completion", () => {
 describe("a client that goes away", () => {
   it("in the middle of a stream stops its turn, and the model call's signal fires", async () => {
     const { client, model, ended } = await start();
-    const stream = await client.chat.completions.create({ ...ask("hi"), stream: true });
+    const stream = await client.chat.completions.create({ ...ask("hi"), stream: true }, TALK);
     const asked = await model.next();
     asked.say("Hel");
     let id = "";
@@ -299,7 +293,7 @@ describe("a client that goes away", () => {
       ({ id } = chunk);
       if (chunk.choices[0]?.delta.content) break; // the SDK aborts the request
     }
-    expect(await ended(runOf(id), runOf(id))).toBe("cancelled");
+    expect(await ended("talk", runOf(id))).toBe("cancelled");
     expect(asked.signal.aborted).toBe(true);
   });
 
@@ -359,7 +353,7 @@ describe("what goes wrong", () => {
     expect(error).toBeInstanceOf(BadRequestError);
     expect(error).toMatchObject({ status: 400, code: "run_failed", type: "run_error" });
     expect(error.message).toContain("The key is wrong");
-    expect(error.headers?.get("x-hermes-session-id")).toMatch(/^run_/);
+    expect(error.headers?.get("x-hermes-session-id")).toMatch(/^run_chat_/);
     expect(api.model.all).toHaveLength(1);
   });
 
@@ -421,13 +415,80 @@ describe("what goes wrong", () => {
     expect(error).toBeInstanceOf(AuthenticationError);
   });
 
-  it("because too many runs are at work is 429", async () => {
-    const { client, model, run } = await start({ settings: { maxRuns: 1 } });
-    await run({ input: "busy" });
-    await model.next();
-    const error = await refused(client.chat.completions.create(ask("hi")));
-    expect(error).toBeInstanceOf(RateLimitError);
-    expect(error.code).toBe("rate_limit_exceeded");
+  it("is not that too many runs are at work: fifty wait for their place", async () => {
+    const { client, model } = await start({ settings: { maxRuns: 2 } });
+    const all = Array.from({ length: 50 }, (_, i) => client.chat.completions.create(ask(`question ${i}`)));
+    for (const _ of all) (await model.next()).answer("Hello.");
+    expect((await Promise.all(all)).map(({ choices }) => choices[0]?.message.content)).toEqual(all.map(() => "Hello."));
+    expect(model.all).toHaveLength(50);
+  });
+
+  it("in who waits is over with whoever gives up, and the next one gets the place", async () => {
+    const { client, model } = await start({ settings: { maxRuns: 1 } });
+    const first = client.chat.completions.create(ask("one"));
+    const asked = await model.next();
+    const leave = new AbortController();
+    const second = client.chat.completions.create(ask("two"), { signal: leave.signal });
+    const third = client.chat.completions.create(ask("three"));
+    leave.abort();
+    await expect(second).rejects.toThrow(APIUserAbortError);
+    asked.answer("eins");
+    const next = await model.next();
+    expect(next.request.messages.at(-1)?.text).toBe("three");
+    next.answer("drei");
+    await Promise.all([first, third]);
+  });
+});
+
+describe("a conversation of a web UI", () => {
+  const user = (content: string) => ({ role: "user" as const, content });
+  const assistant = (content: string) => ({ role: "assistant" as const, content });
+
+  it("is one session, found again by what was said in it", async () => {
+    const look = scriptedTool("look");
+    const { call, model, disk } = await start({ tools: [look] });
+    const say = async (messages: unknown[], answer: string, headers = {}) => {
+      const asking = call("POST", "/v1/chat/completions", { messages, stream: true }, headers);
+      const asked = await model.next();
+      asked.answer(answer);
+      const response = await asking;
+      await response.text();
+      return { session: response.headers.get("x-hermes-session-id"), shown: asked.request.messages };
+    };
+    const { session } = await say([user("hi")], "Hello.");
+    const other = await say([user("hi")], "Good day.");
+    expect(other.session).not.toBe(session);
+    const second = [user("hi"), assistant("Hello."), user("who are you?")];
+    const next = await say(second, "Hermes.");
+    expect(next.session).toBe(session);
+    expect(next.shown.map(({ text }) => text)).toEqual(["hi", "Hello.", "who are you?"]);
+    // Edited: the same session, and the model sees what the client shows.
+    const edited = await say([user("hi"), assistant("Hello."), user("where are you?")], "Here.");
+    expect(edited.session).toBe(session);
+    expect(edited.shown.map(({ text }) => text)).toEqual(["hi", "Hello.", "where are you?"]);
+    const on = await say(
+      [user("hi"), assistant("Hello."), user("where are you?"), assistant("Here."), user("ok")],
+      "Bye.",
+    );
+    expect(on.session).toBe(session);
+    expect(on.shown.map(({ text }) => text)).toEqual(["hi", "Hello.", "where are you?", "Here.", "ok"]);
+    expect(disk.catalog.sessions({ limit: 10 })).toHaveLength(2);
+    // Or by the id of the chat, whatever was said.
+    const headers = { "X-OpenWebUI-Chat-Id": "c1" };
+    expect((await say([user("hi")], "Hello.", headers)).session).toBe("chat:c1");
+    const third = await say([user("hi"), assistant("Hello."), user("again")], "Yes.", headers);
+    expect(third).toMatchObject({ session: "chat:c1", shown: [{ text: "hi" }, { text: "Hello." }, { text: "again" }] });
+  });
+
+  it("asks for a title beside it: without tools, and nothing is left of that", async () => {
+    const { client, model, disk } = await start({ tools: [scriptedTool("look")] });
+    const task = "### Task:\nGenerate a title.\n### Output:\nJSON\n<chat_history>hi</chat_history>";
+    const asking = client.chat.completions.create(ask(task));
+    const asked = await model.next();
+    expect(asked.request).toMatchObject({ tools: [], system: "" });
+    asked.answer("A title");
+    expect((await asking).choices[0]?.message.content).toBe("A title");
+    await expect.poll(() => disk.catalog.sessions({ limit: 10 })).toEqual([]);
   });
 });
 
@@ -482,7 +543,7 @@ describe("a server that leaves", () => {
 
   it("by cutting its connections stops nothing", async () => {
     const { client, model, api, ended } = await start();
-    const stream = await client.chat.completions.create({ ...ask("hi"), stream: true });
+    const stream = await client.chat.completions.create({ ...ask("hi"), stream: true }, TALK);
     const asked = await model.next();
     asked.say("Hel");
     const read = stream[Symbol.asyncIterator]();
@@ -492,7 +553,7 @@ describe("a server that leaves", () => {
     expect(asked.signal.aborted).toBe(false);
     asked.answer("lo.");
     const turn = runOf(role?.id ?? "");
-    expect(await ended(turn, turn)).toBe("completed");
+    expect(await ended("talk", turn)).toBe("completed");
   });
 });
 

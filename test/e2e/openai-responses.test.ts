@@ -273,7 +273,8 @@ describe("a streamed response", () => {
       "response.output_item.done",
       "response.completed",
     ]);
-    expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, index) => index));
+    const numbers = events.map(({ sequence_number }) => sequence_number);
+    expect(numbers).toEqual([...new Set(numbers)].toSorted((a, b) => a - b));
     const deltas = events.flatMap((event) => (event.type === "response.output_text.delta" ? [event.delta] : []));
     expect(deltas.join("")).toBe("Only dust.");
     const done = events.flatMap((event) => (event.type === "response.output_item.done" ? [event.item] : []));
@@ -366,8 +367,19 @@ describe("a streamed response", () => {
     });
     expect(await again.finalResponse()).toMatchObject({ status: "completed", output_text: "Hello." });
     expect(asked.signal.aborted).toBe(false);
-    const later = refused(client.responses.retrieve(id, { stream: true, starting_after: 3 }));
-    expect(await later).toMatchObject({ status: 400, param: "starting_after" });
+    // From any event on: exactly the rest, in whatever pieces the text comes.
+    const all = await client.responses.retrieve(id, { stream: true });
+    const told: ResponseStreamEvent[] = [];
+    for await (const event of all) told.push(event);
+    const textIn = (events: ResponseStreamEvent[]) =>
+      events.map((event) => (event.type === "response.output_text.delta" ? event.delta : "")).join("");
+    for (const { sequence_number } of told.slice(0, -1)) {
+      const rest: ResponseStreamEvent[] = [];
+      for await (const event of await client.responses.retrieve(id, { stream: true, starting_after: sequence_number }))
+        rest.push(event);
+      expect(rest.at(-1)).toEqual(told.at(-1));
+      expect(textIn(told.filter((event) => event.sequence_number <= sequence_number)) + textIn(rest)).toBe("Hello.");
+    }
   });
 });
 
@@ -630,5 +642,48 @@ describe("what goes wrong", () => {
       status: "completed",
       output_text: "Hello again.",
     });
+  });
+});
+
+describe("a conversation", () => {
+  it("is made, gone on with, listed and deleted", async () => {
+    const { client, talk } = await start();
+    const { id, ...made } = await client.conversations.create({
+      metadata: { topic: "numbers" },
+      items: [
+        { type: "message", role: "user", content: "one" },
+        { type: "message", role: "assistant", content: "eins" },
+      ],
+    });
+    expect(made).toMatchObject({ object: "conversation", metadata: { topic: "numbers" } });
+    const { messages, response } = await talk({ conversation: id, input: "two" }, "zwei");
+    expect(messages).toEqual([user("one"), assistant("eins"), user("two")]);
+    expect(response.conversation).toEqual({ id });
+    const texts: string[] = [];
+    for await (const item of client.conversations.items.list(id, { order: "asc", limit: 2 }))
+      if (item.type === "message" && "text" in (item.content[0] ?? {})) texts.push(JSON.stringify(item.content[0]));
+    expect(texts.map((text) => JSON.parse(text).text)).toEqual(["one", "eins", "two", "zwei"]);
+    expect((await client.conversations.update(id, { metadata: { topic: "words" } })).metadata).toEqual({
+      topic: "words",
+    });
+    expect((await client.conversations.retrieve(id)).metadata).toEqual({ topic: "words" });
+    expect(await client.conversations.delete(id)).toMatchObject({ id, deleted: true });
+    expect(await refused(client.conversations.retrieve(id))).toMatchObject({ status: 404 });
+  });
+
+  it("can be measured before it is sent, and its models looked up", async () => {
+    const { client } = await start();
+    const { input_tokens } = await client.responses.inputTokens.count({
+      model: "hermes-agent",
+      input: "x".repeat(400),
+    });
+    expect(input_tokens).toBeGreaterThan(100);
+    expect(input_tokens).toBeLessThan(130);
+    expect((await client.models.retrieve("demo:scripted")).id).toBe("demo:scripted");
+    const unknown = client.models.retrieve("org/none");
+    expect(await refused(unknown)).toMatchObject({ status: 404, code: "model_not_found" });
+    expect((await client.models.list().withResponse()).response.headers.get("x-request-id")).toMatch(
+      /^req_[0-9a-f]{32}$/,
+    );
   });
 });

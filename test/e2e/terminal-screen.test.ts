@@ -358,7 +358,7 @@ describe("what it looks like", () => {
     const screen = await chat();
     const diff = "```diff\n-before\n+after\n```\n";
     llm.script({
-      text: `# Title\n\n1. one\n   - two\n\n\`\`\`ts\nconst x = "text"; // why\n\`\`\`\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n> said\n\n[here](https://example.org/x) **bold**\n\n${diff}`,
+      text: `# Title\n\n1. one\n   - two\n\n\`\`\`ts\nconst x = "text"; // why\n\`\`\`\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n| 3 | 4000 |\n\n> said\n\n[here](https://example.org/x) **bold**\n\n${diff}`,
     });
     send(screen, "show me");
     await screen.shows("+after");
@@ -371,7 +371,7 @@ describe("what it looks like", () => {
     expect(rows[at("Title")]).not.toContain("#");
     expect(rows[at("one")]).toBe("1. one");
     expect(rows[at("two")]).toMatch(/^ +- two$/);
-    expect(rows[at("│ 1")]).toMatch(/^│ 1 +│ 2 +│$/);
+    expect(rows[at("│ 1")]).toMatch(/^│ 1 +│ {4}2 │$/);
     expect(rows[at("said")]).toMatch(/^│ said$/);
     expect(rows[at("here")]).toBe("here (https://example.org/x) bold");
     const parts = ["const", '"text"', "// why"].map((text) => cell(text)?.getFgColor());

@@ -79,12 +79,25 @@ function createFakeMcp(note: (what: string) => void = () => {}): McpServer {
   return server;
 }
 
-type Options = { key?: string; port?: number; note?: (what: string) => void };
+type Options = {
+  key?: string;
+  port?: number;
+  note?: (what: string) => void;
+  /** Who gives out the tokens that it wants. */
+  oauth?: { issuer: string; admits(authorization?: string): boolean };
+};
 
-export async function serveFakeMcp({ key = "", port = 0, note }: Options = {}) {
+export async function serveFakeMcp({ key = "", port = 0, note, oauth }: Options = {}) {
   const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
   const http = createServer((request, response) => void answer(request, response));
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<unknown> {
+    const about = `http://${request.headers.host}/.well-known/oauth-protected-resource/mcp`;
+    if (oauth && request.url?.startsWith("/.well-known/oauth-protected-resource"))
+      return response
+        .writeHead(200, { "Content-Type": "application/json" })
+        .end(JSON.stringify({ resource: `http://${request.headers.host}/mcp`, authorization_servers: [oauth.issuer] }));
+    if (oauth && !oauth.admits(request.headers.authorization))
+      return response.writeHead(401, { "WWW-Authenticate": `Bearer resource_metadata="${about}"` }).end();
     if (key && request.headers.authorization !== key) return response.writeHead(403).end();
     const body = await new Response(Readable.toWeb(request) as ReadableStream).text();
     const headers = new Headers(Object.entries(request.headers).map(([name, value]) => [name, String(value)]));

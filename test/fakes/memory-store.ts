@@ -74,6 +74,7 @@ export function throughIo(
       entries: (session, after, limit) => io("entries", () => journal.entries(session, after, limit)),
       turn: (id) => io("turn", () => journal.turn(id)),
       input: (id) => io("input", () => journal.input(id)),
+      inputs: (session) => io("inputs", () => journal.inputs(session)),
       active: () => io("active", () => journal.active()),
       children: (parent) => io("children", () => journal.children(parent)),
     },

@@ -265,7 +265,9 @@ describe("the key", () => {
 
   it("may be the password of any user where a browser shows a page", async () => {
     const { ask } = await serve();
-    expect((await ask("/docs")).headers.get("www-authenticate")).toContain("Basic ");
+    const refused = await ask("/docs");
+    expect(refused.headers.get("www-authenticate")).toContain("Basic ");
+    expect(await refused.text()).toContain("Enter any user name, and the API key as the password.");
     expect((await ask("/docs", { headers: basic("", KEY) })).status).toBe(200);
     expect((await ask("/docs", { headers: basic("anybody", KEY) })).status).toBe(200);
     expect((await ask("/docs", { headers: bearer(KEY) })).status).toBe(200);

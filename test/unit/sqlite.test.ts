@@ -22,7 +22,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ConfigError, StoreFault } from "../../src/core/errors.ts";
 import { fresh } from "../../src/core/session.ts";
 import type { Store } from "../../src/core/store.ts";
-import { StoreInUse } from "../../src/store/sqlite/file.ts";
+import { StoreInUse } from "../../src/store/in-use.ts";
 import { openSqlite, type SqliteOptions } from "../../src/store/sqlite/sqlite.ts";
 import { commitOf, entryOf, stateOf } from "../contract/store.ts";
 

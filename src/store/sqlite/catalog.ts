@@ -1,7 +1,7 @@
 // The catalog in SQLite. It reads the journal's table of sessions, and removes sessions with all that is in them.
 import type { DatabaseSync } from "node:sqlite";
 import type { Catalog, Commit, CommitVerdict, SessionPage, SessionPlace, SessionSummary } from "../../core/store.ts";
-import { behind } from "./keys.ts";
+import { behind } from "../rows.ts";
 import type { Thread } from "./thread.ts";
 
 type CatalogPage = Required<Omit<SessionPage, "after">> & { after: SessionPlace | null };

@@ -4,16 +4,7 @@ import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { ConfigError, messageOf, StoreFault } from "../../core/errors.ts";
 import { makeDir } from "../../platform/home.ts";
-
-/** Another process owns the file, or this one has it open already. */
-export class StoreInUse extends Error {
-  override readonly name = "StoreInUse";
-  readonly pid: number | null;
-  constructor(pid: number | null) {
-    super(`hermes is already running${pid ? ` (PID ${pid})` : ""}. Close it, or set another HERMES_HOME.`);
-    this.pid = pid;
-  }
-}
+import { StoreInUse } from "../in-use.ts";
 
 // https://sqlite.org/rescode.html
 const SQLITE_BUSY = 5;

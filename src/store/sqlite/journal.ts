@@ -1,24 +1,8 @@
 // The journal in SQLite: states, entries and inputs.
 import type { DatabaseSync } from "node:sqlite";
-import { ConfigError } from "../../core/errors.ts";
-import { type Entry, type Fact, fresh, upgraded } from "../../core/session.ts";
-import {
-  type Commit,
-  type CommitVerdict,
-  type InputRow,
-  type Journal,
-  PAGE_CHARS,
-  type SessionRow,
-} from "../../core/store.ts";
-import { undamaged } from "./json.ts";
+import { type CommitVerdict, type InputRow, type Journal, PAGE_CHARS } from "../../core/store.ts";
+import { type CommitRow, type EntryRow, entriesOf, rowOf, type StateRow, sessionOf } from "../rows.ts";
 import type { Thread } from "./thread.ts";
-
-type EntryRow = { seq: number; turn: string; at: number; fact: string };
-/** A Commit with its JSON already made, so that only strings and numbers cross between the threads. */
-type CommitRow = Omit<Required<Commit>, "state" | "entries"> & { state: string; entries: EntryRow[] };
-type StateRow = Omit<SessionRow, "state"> & { state: string };
-
-const STATE_VERSION = fresh.v;
 
 // ── In the thread ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -51,6 +35,7 @@ export function journalTables(db: DatabaseSync) {
     entries: db.prepare("SELECT seq, turn, at, fact FROM entry WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?"),
     turn: db.prepare("SELECT seq, turn, at, fact FROM entry WHERE turn = ? ORDER BY seq"),
     input: db.prepare("SELECT id, session, digest, at, status, turn FROM input WHERE id = ?"),
+    inputs: db.prepare("SELECT id, session, digest, at, status, turn FROM input WHERE session = ?"),
     active: db.prepare(
       "SELECT key session, updated_at updatedAt FROM session WHERE active = 1 ORDER BY updated_at, rowid",
     ),
@@ -100,6 +85,7 @@ export function journalTables(db: DatabaseSync) {
       const row = sql.input.get(id);
       return row ? inputRowOf(row) : null;
     },
+    inputs: (session: string): InputRow[] => sql.inputs.all(session).map(inputRowOf),
     active: (): { session: string; updatedAt: number }[] =>
       sql.active.all().map(({ session, updatedAt }) => ({ session: String(session), updatedAt: Number(updatedAt) })),
     children: (parent: string): string[] => sql.children.all(parent).map(({ key }) => String(key)),
@@ -151,35 +137,8 @@ export function journalPort({ file, ask, write }: Thread): Journal {
     entries: async (session, after, limit) => entriesOf(await ask("entries", session, after, limit), file),
     turn: async (id) => entriesOf(await ask("turn", id), file),
     input: (id) => ask("input", id),
+    inputs: (session) => ask("inputs", session),
     active: () => ask("active"),
     children: (parent) => ask("children", parent),
   };
 }
-
-function rowOf({ state, entries, title = "", announced = [], ...rest }: Commit): CommitRow {
-  return {
-    ...rest,
-    title,
-    announced,
-    state: JSON.stringify(state),
-    entries: entries.map(({ seq, turn, at, ...fact }) => ({ seq, turn, at, fact: JSON.stringify(fact) })),
-  };
-}
-
-function sessionOf(row: StateRow, file: string): SessionRow {
-  const state = undamaged(`session ${row.session} in ${file}`, (): { v: number } => JSON.parse(row.state));
-  if (state.v > STATE_VERSION)
-    throw new ConfigError(
-      `session ${row.session} in ${file} was written by a newer hermes (state ${state.v}, ` +
-        `this one knows ${STATE_VERSION}); install that version`,
-    );
-  return { ...row, state: upgraded(state) };
-}
-
-const entriesOf = (rows: EntryRow[], file: string): Entry[] =>
-  rows.map(({ seq, turn, at, fact }) => ({
-    seq,
-    turn,
-    at,
-    ...undamaged(`entry ${seq} of turn ${turn} in ${file}`, (): Fact => JSON.parse(fact)),
-  }));

@@ -1,11 +1,8 @@
 // Notes in SQLite.
 import type { DatabaseSync } from "node:sqlite";
 import type { Notes } from "../../core/store.ts";
-import { undamaged } from "./json.ts";
-import { behind } from "./keys.ts";
+import { behind, jsonOf, undamaged } from "../rows.ts";
 import type { Thread } from "./thread.ts";
-
-const jsonOf = (value: unknown) => (value === undefined ? null : JSON.stringify(value));
 
 /** `value` is JSON. */
 type NoteRow = { key: string; value: string; at: number };
@@ -50,7 +47,6 @@ export function notesPort({ file, ask, write }: Thread): Notes {
       return json === null ? undefined : valueOf(key, json);
     },
     set: (key, value) => write("setNote", key, jsonOf(value), Date.now()),
-    // What JSON.parse made of our own text becomes that text again.
     swap: (key, from, to) => write("swapNote", key, jsonOf(from), jsonOf(to), Date.now()),
     list: async (prefix) =>
       (await ask("notes", prefix)).map(({ key, value, at }) => ({ key, at, value: valueOf(key, value) })),

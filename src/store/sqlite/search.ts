@@ -1,9 +1,10 @@
 // Search in SQLite. The index is brought up to date by whoever searches, a bounded piece at a time; where it ends is its last
 // row number, so there is nothing else to keep in step.
 import type { DatabaseSync } from "node:sqlite";
-import type { CallKind, EndKind, Fact, InputKind, RecoveryKind } from "../../core/session.ts";
+import type { Fact } from "../../core/session.ts";
 import type { Found, Search } from "../../core/store.ts";
-import { undamaged } from "./json.ts";
+import { undamaged } from "../rows.ts";
+import { phrasesOf, saidIn, snippetOf, textOf } from "../search-text.ts";
 import type { Thread } from "./thread.ts";
 
 type FoundRow = { session: string; seq: number; turn: string; at: number; fact: string };
@@ -93,51 +94,5 @@ export function searchPort({ file, readOnly, long, look }: Thread): Search {
     });
 }
 
-/** A damaged entry is `check`'s to report, not a reason to find nothing any more. */
-function saidIn(json: string): string {
-  try {
-    return textOf(JSON.parse(json));
-  } catch {
-    return "";
-  }
-}
-
-/** What a person or a model said in it; empty: nothing. What tools print is not said by anybody. */
-export function textOf(fact: Fact): string {
-  switch (fact.kind) {
-    case "accepted":
-      return fact.input.task ? "" : fact.input.text;
-    case "thought":
-    case "cut":
-      return fact.text;
-    default:
-      fact.kind satisfies InputKind | CallKind | RecoveryKind | EndKind | "forked" | "compacted";
-  }
-  return "";
-}
-
-const MOST_PHRASES = 32;
-
-/** Words, and what stands in double quotes as one phrase: letters and digits only, so it is never syntax. */
-export const phrasesOf = (query: string): string[] =>
-  [...query.matchAll(/"([^"]*)"|[^"\s]+/g)]
-    .flatMap(([whole, phrase]) => (phrase === undefined ? wordsOf(whole) : [wordsOf(phrase).join(" ")]))
-    .filter((phrase) => phrase !== "")
-    .slice(0, MOST_PHRASES);
-
-const wordsOf = (text: string): string[] => text.match(/[\p{L}\p{N}\p{Co}\p{M}]+/gu) ?? [];
-
 /** A longer word also finds what begins with it: `deploy` finds "deployed". */
 const quoted = (phrase: string) => (phrase.length > 2 ? `"${phrase}"*` : `"${phrase}"`);
-
-const AROUND = 200;
-
-/** The part of a text around the first of the phrases. */
-export function snippetOf(text: string, query: string): string {
-  const low = text.toLowerCase();
-  const places = phrasesOf(query).map((phrase) => low.indexOf(phrase.toLowerCase()));
-  const at = Math.max(0, Math.min(...places.filter((place) => place >= 0), text.length));
-  const from = at === text.length || at < AROUND ? 0 : at - AROUND / 2;
-  const part = text.slice(from, from + 2 * AROUND).toWellFormed();
-  return `${from > 0 ? "…" : ""}${part.trim()}${from + 2 * AROUND < text.length ? "…" : ""}`;
-}

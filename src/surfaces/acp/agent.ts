@@ -11,12 +11,11 @@ import {
   type SessionInfo,
   type Stream,
 } from "@agentclientprotocol/sdk";
-import { messageOf } from "../../core/errors.ts";
 import { fullName, shortName, TERMINAL } from "../../core/session-key.ts";
 import type { SessionPlace } from "../../core/store.ts";
 import { clock } from "../../platform/clock.ts";
 import { realInside, within } from "../../platform/confined.ts";
-import { refused } from "./prompt.ts";
+import { failure, refused } from "./prompt.ts";
 import { type AcpSession, type AcpShared, createAcpSession } from "./session.ts";
 
 /** A runtime for an editor, ours or that of the process that owns this home. */
@@ -47,15 +46,21 @@ export function serveAcp({ stream, version, open }: AcpOptions): AgentConnection
   function runtimeIn(cwd: string, servers: EditorServer[] = []): Promise<AcpRuntime> {
     opening ??= open({ cwd, servers }).catch((error: unknown) => {
       opening = null; // whatever was in the way may be gone at the next try
-      throw new RequestError(-32603, messageOf(error));
+      throw failure(error);
     });
     return opening;
   }
 
-  async function openSession(session: string, request: OpenRequest, replay: boolean): Promise<AcpSession> {
+  async function openSession(
+    session: string,
+    request: OpenRequest,
+    how: "new" | "load" | "resume",
+  ): Promise<AcpSession> {
     const servers = (request.mcpServers ?? []).map(serverOf);
     const opened = await runtimeIn(request.cwd, servers);
     const place = await placeIn(opened, request.cwd);
+    if (how !== "new" && !(await opened.runtime.summary(session)))
+      throw RequestError.resourceNotFound(shortName(session));
     sessions.get(session)?.close();
     const one = createAcpSession({
       ...opened,
@@ -67,16 +72,11 @@ export function serveAcp({ stream, version, open }: AcpOptions): AgentConnection
       now: clock.now,
     });
     sessions.set(session, one);
-    await one.open(replay);
+    await one.open(how === "load");
     const unused = servers.map(({ name }) => name).filter((name) => !opened.servers.includes(name));
     // After the answer to this request: before it, the editor does not know the session.
     void clock.sleep(0).then(() => one.introduce(unused.length ? unusedText(unused) : ""));
     return one;
-  }
-
-  async function known(session: string, cwd: string): Promise<void> {
-    const { runtime } = await runtimeIn(cwd);
-    if (!(await runtime.summary(session))) throw RequestError.resourceNotFound(shortName(session));
   }
 
   function openedAs(id: string): AcpSession {
@@ -105,19 +105,15 @@ export function serveAcp({ stream, version, open }: AcpOptions): AgentConnection
     }))
     .onRequest(session.new, async ({ params }) => {
       const id = randomBytes(4).toString("hex");
-      const one = await openSession(fullName(id), params, false);
+      const one = await openSession(fullName(id), params, "new");
       return { sessionId: id, ...one.settings() };
     })
-    .onRequest(session.load, async ({ params }) => {
-      const wanted = fullName(params.sessionId);
-      await known(wanted, params.cwd);
-      return (await openSession(wanted, params, true)).settings();
-    })
-    .onRequest(session.resume, async ({ params }) => {
-      const wanted = fullName(params.sessionId);
-      await known(wanted, params.cwd);
-      return (await openSession(wanted, params, false)).settings();
-    })
+    .onRequest(session.load, async ({ params }) =>
+      (await openSession(fullName(params.sessionId), params, "load")).settings(),
+    )
+    .onRequest(session.resume, async ({ params }) =>
+      (await openSession(fullName(params.sessionId), params, "resume")).settings(),
+    )
     .onRequest(session.list, async ({ params: { cwd, cursor } }) => {
       const { runtime, workspace } = await runtimeIn(cwd ?? process.cwd());
       const after = cursor ? placeFrom(cursor) : undefined;
@@ -153,7 +149,13 @@ export function serveAcp({ stream, version, open }: AcpOptions): AgentConnection
     .onRequest(session.setConfigOption, async ({ params }) => ({
       configOptions: await openedAs(params.sessionId).setOption(params.configId, params.value),
     }))
-    .onRequest(session.prompt, ({ params, signal }) => openedAs(params.sessionId).prompt(params.prompt, signal))
+    .onRequest(session.prompt, ({ params, signal }) =>
+      openedAs(params.sessionId)
+        .prompt(params.prompt, signal)
+        .catch((error: unknown) => {
+          throw failure(error);
+        }),
+    )
     .onNotification(session.cancel, async ({ params }) => {
       await sessions.get(fullName(params.sessionId))?.cancel();
     });

@@ -1,6 +1,7 @@
 // A prompt of an editor as the text and the pictures of one message.
 import { fileURLToPath } from "node:url";
 import { type ContentBlock, RequestError } from "@agentclientprotocol/sdk";
+import { messageOf } from "../../core/errors.ts";
 import type { Image } from "../../core/session.ts";
 import { asData, atMost } from "../../platform/fence.ts";
 
@@ -68,3 +69,7 @@ function imageOf({ mimeType, data }: { mimeType: string; data: string }): Image 
 }
 
 export const refused = (message: string): RequestError => new RequestError(-32602, message);
+
+/** What went wrong, for the person at the editor. */
+export const failure = (error: unknown): RequestError =>
+  error instanceof RequestError ? error : new RequestError(-32603, messageOf(error));

@@ -17,14 +17,15 @@ import type { CommandContext } from "../../conversation/commands/command.ts";
 import { commandIn, EDITOR_COMMANDS, findCommand, runCommand } from "../../conversation/commands/commands.ts";
 import { modeWhileAsked } from "../../conversation/modes.ts";
 import { spentIn } from "../../conversation/spent.ts";
-import { messageOf } from "../../core/errors.ts";
+import type { ModelNames } from "../../core/model-names.ts";
 import { pagesOf } from "../../core/pages.ts";
-import type { AcceptRequest, Runtime } from "../../core/runtime.ts";
+import type { AcceptRequest, Runtime, Update } from "../../core/runtime.ts";
 import type { Ask, EndedBy, Entry, Mode, Outcome } from "../../core/session.ts";
 import { shortName } from "../../core/session-key.ts";
 import { onAbort } from "../../core/wait.ts";
+import { clock } from "../../platform/clock.ts";
 import { describeCall } from "./calls.ts";
-import { messageIn, refused } from "./prompt.ts";
+import { failure, messageIn, refused } from "./prompt.ts";
 import { createUpdates, said } from "./updates.ts";
 
 /** What every conversation of one editor has in common. */
@@ -38,7 +39,8 @@ export type AcpShared = {
   window: number;
   /** The one that answers if none is chosen, and all that can be chosen. */
   model: string;
-  models(): Promise<string[]>;
+  models(): Promise<ModelNames>;
+  costOf: CommandContext["costOf"];
   mode: Mode;
   skills(): Promise<string>;
   newKey(): string;
@@ -57,6 +59,7 @@ type EditorQuestion = { turn: string; ask: Ask; off: AbortController };
 
 const BY = "editor";
 const MOST_MODELS = 200;
+const AGAIN_MS = 1_000;
 const EDITOR_MODES = [
   { id: "ask", name: "Ask", description: "The agent asks before it does what its policy does not allow by itself." },
   { id: "deny", name: "Never ask, deny", description: "Nothing is asked. What needs an approval is not run." },
@@ -113,20 +116,31 @@ export function createAcpSession(options: AcpSessionOptions) {
     for (const call of questions.keys()) present(call);
   }
 
+  /** When the store or the gateway fails, prompts hear of it, and the session is followed again as soon as it can be (I26). */
   async function follow(from: string): Promise<void> {
-    try {
-      for await (const update of runtime.follow(session, from, gone.signal)) {
-        if ("entry" in update && update.entry.kind === "accepted") await Promise.allSettled(accepting);
-        for (const one of updates.live(update)) await send(one);
-        if (!("entry" in update)) continue;
-        const { entry } = update;
-        note(entry);
-        if (entry.kind === "asked" && !unattended.has(entry.turn)) present(entry.call);
-        if (entry.kind === "ended") void retitle();
+    let at = from;
+    while (!gone.signal.aborted) {
+      try {
+        for await (const update of runtime.follow(session, at, gone.signal)) {
+          await show(update);
+          at = update.cursor;
+        }
+        return;
+      } catch (error) {
+        for (const { end } of prompts.values()) end.reject(failure(error));
+        await clock.sleep(AGAIN_MS, gone.signal);
       }
-    } catch (error) {
-      for (const { end } of prompts.values()) end.reject(new RequestError(-32603, messageOf(error)));
     }
+  }
+
+  async function show(update: Update): Promise<void> {
+    if ("entry" in update && update.entry.kind === "accepted") await Promise.allSettled(accepting);
+    for (const one of updates.live(update)) await send(one);
+    if (!("entry" in update)) return;
+    const { entry } = update;
+    note(entry);
+    if (entry.kind === "asked" && !unattended.has(entry.turn)) present(entry.call);
+    if (entry.kind === "ended") void retitle();
   }
 
   /** Keeps what an entry changes of prompts and questions. */
@@ -321,6 +335,7 @@ export function createAcpSession(options: AcpSessionOptions) {
       models: options.models,
       skills: options.skills,
       spent: () => spentIn(runtime, session),
+      costOf: options.costOf,
       sessions: async () => [],
       findSession: async () => null,
       newSession: () => session,
@@ -409,7 +424,7 @@ export function createAcpSession(options: AcpSessionOptions) {
       }));
       await send({ sessionUpdate: "available_commands_update", availableCommands });
       if (notice) await send(said(notice));
-      models = await options.models().catch(() => models);
+      ({ names: models } = await options.models().catch(() => ({ names: models })));
       await send({ sessionUpdate: "config_option_update", configOptions: settings().configOptions });
     },
     /** Nothing is shown or asked any more. What runs goes on. */

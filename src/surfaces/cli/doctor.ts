@@ -22,7 +22,7 @@ export type DoctorOptions = {
   online: boolean;
   look: () => { warnings: string[]; settings: DoctorSetting[]; secrets: string[]; endpoints: () => ShownEndpoint[] };
   /** Opens for reading; must not create or lock anything. */
-  openStore: (file: string) => Promise<Pick<Store, "check" | "close">>;
+  openStore: () => Promise<Pick<Store, "check" | "close"> | null>;
   /** The protections of commands; empty if the configuration cannot be used. */
   sandbox: () => Promise<Omit<DoctorLine, "status">[]>;
   print: (text: string) => Promise<void>;
@@ -41,7 +41,10 @@ export const examine = async (options: DoctorOptions): Promise<number> => {
     checkNode(options.nodeVersion),
     ...checkHome(home),
     ...config.checks,
-    await checkDatabase(options),
+    await checkDatabase(
+      options,
+      config.settings.some(({ key }) => key === "store.url"),
+    ),
     ...(await checkSandbox(options)),
     checkDisk(home.dir),
     checkLogs(home),
@@ -136,11 +139,13 @@ const checkModel = async ([primary, ...others]: ShownEndpoint[], online: boolean
   return { check, status: "fail", says: `${says}; ${found.reason}`, fix: "hermes setup" };
 };
 
-const checkDatabase = async ({ home: { database }, openStore }: DoctorOptions): Promise<DoctorLine> => {
+const checkDatabase = async (options: DoctorOptions, server: boolean): Promise<DoctorLine> => {
   const check = "database";
-  if (!look(database)) return { check, status: "ok", says: `${database} is not created yet` };
+  const { home, openStore } = options;
+  const database = server ? "the database of store.url" : home.database;
   try {
-    const store = await openStore(database);
+    const store = await openStore();
+    if (!store) return { check, status: "ok", says: `${database} is not created yet` };
     const faults = await store.check();
     await store.close();
     if (faults.length === 0) return { check, status: "ok", says: `${database} has no errors` };
@@ -148,10 +153,11 @@ const checkDatabase = async ({ home: { database }, openStore }: DoctorOptions): 
       check,
       status: "fail",
       says: faults.join("; "),
-      fix: `stop hermes and restore ${quoted(database)} from a backup`,
+      fix: `stop hermes and restore ${server ? "it" : quoted(database)} from a backup`,
     };
   } catch (error) {
     const says = messageOf(error);
+    if (server) return { check, status: "fail", says };
     if (/in use|locked|busy/i.test(says))
       return { check, status: "warn", says, fix: "stop that process to check the database" };
     return { check, status: "fail", says, fix: `check that ${quoted(database)} is a hermes database` };

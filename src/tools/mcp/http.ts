@@ -1,9 +1,8 @@
 // An MCP server over streamable HTTP. The library waits for its whole time limit when the stream of an answer ends without the
 // answer, as it does when a server dies. Here such a request fails at once.
 import type { AuthProvider, Transport } from "@modelcontextprotocol/client";
+import type { McpLibrary } from "./auth.ts";
 import { fetchCapped } from "./fetch.ts";
-
-type McpLibrary = typeof import("@modelcontextprotocol/client");
 
 /** The code of an answer that we make up. A server that answers with it is given up, which is its own loss. */
 const STREAM_ENDED = -31_999;
@@ -18,13 +17,21 @@ export function createHttp(
     fetch: fetchCapped,
     ...(authProvider && { authProvider }),
   });
+  const open = new Set<string | number>();
+  // Called before the library's own handler, which takes its place.
+  const onmessage: Transport["onmessage"] = (message) => {
+    if (!("method" in message) && message.id !== undefined) open.delete(message.id);
+  };
+  Object.assign(transport, { onmessage });
   const send = transport.send.bind(transport);
   transport.send = (message, options) => {
+    if (Array.isArray(message) || !("method" in message) || !("id" in message)) return send(message, options);
+    const { id } = message;
+    open.add(id);
     const onRequestStreamEnd = () => {
       options?.onRequestStreamEnd?.();
-      if (Array.isArray(message) || !("method" in message) || !("id" in message)) return;
       const error = { code: STREAM_ENDED, message: "the connection was closed before the answer" };
-      transport.onmessage?.({ jsonrpc: "2.0", id: message.id, error }); // nobody waits for it if the answer was there
+      if (open.delete(id)) transport.onmessage?.({ jsonrpc: "2.0", id, error });
     };
     return send(message, { ...options, onRequestStreamEnd });
   };

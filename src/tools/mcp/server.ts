@@ -13,6 +13,7 @@ import { failed } from "../define.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { probeSandbox } from "../shell/exec.ts";
 import { complaintOf } from "./arguments.ts";
+import { fileNameOf, savedAuth } from "./auth.ts";
 import { createHttp, isStreamEnd, wasRefused } from "./http.ts";
 import { readResult } from "./result.ts";
 import { createStdio, NotDelivered, type Stdio } from "./stdio.ts";
@@ -152,10 +153,14 @@ export function createLink({ name, server, home, roots, owner, log, timeoutMs, o
 
   async function transportOf(lib: typeof import("@modelcontextprotocol/client")): Promise<Transport> {
     const { command, args = [], env = {}, url, headers = {} } = server;
-    if (url !== undefined) return createHttp(lib, url, { headers, authProvider: undefined });
+    if (url !== undefined) {
+      const isKeyed = Object.keys(headers).some((header) => header.toLowerCase() === "authorization");
+      const authProvider = isKeyed ? undefined : savedAuth(lib, { home, name, url });
+      return createHttp(lib, url, { headers, authProvider });
+    }
     const onStderr = (text: string) => log("debug", "mcp.stderr", { server: name, text: plain(text).slice(0, 2_000) });
     // Not where the agent writes: what it puts there (`node_modules`, `.npmrc`) would run with the server's keys.
-    const cwd = server.cwd ?? makeDir(join(home, "mcp", folderOf(name)));
+    const cwd = server.cwd ?? makeDir(join(home, "mcp", fileNameOf(name)));
     const how = { env, cwd, roots, owner, onStderr, sandbox: server.sandbox ? await sandboxFor(cwd) : null };
     return createStdio({ command: [...(command ?? []), ...args], ...how }, lib.deserializeMessage);
   }
@@ -287,9 +292,6 @@ async function politely(transport: object): Promise<void> {
 
 /** Once for all servers: two at the same time would end each other. */
 let probing: ReturnType<typeof probeSandbox> | null = null;
-
-/** A name of the user's as the name of a directory. */
-const folderOf = (name: string) => encodeURIComponent(name).replace(/^\./, "%2E");
 
 const UNCHECKED: jsonSchemaValidator = {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what it is is for whoever reads it to find out

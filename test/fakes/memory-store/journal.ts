@@ -78,6 +78,7 @@ export function memoryJournal(disk: Disk): SyncPort<"journal"> {
     entries,
     turn: (id) => [...(turns.get(id) ?? [])],
     input: (id) => inputs.get(id) ?? null,
+    inputs: (session) => [...inputs.values()].filter((input) => input.session === session),
     active: () =>
       [...sessions.values()]
         .filter((kept) => kept.active)

@@ -1,4 +1,4 @@
-import { phrasesOf, snippetOf, textOf } from "../../../src/store/sqlite/search.ts";
+import { phrasesOf, snippetOf, textOf } from "../../../src/store/search-text.ts";
 import type { Disk, SyncPort } from "./disk.ts";
 
 /** By how often the phrases stand there, which is near enough to a ranking. */

@@ -1,17 +1,17 @@
 // /v1/chat/completions: a turn, as OpenAI's chat clients ask for one. The request owns its turn: a client that goes away
 // before the end stops it.
-import type { IncomingHttpHeaders } from "node:http";
 import * as z from "zod";
 import { messageOf } from "../../../core/errors.ts";
 import { isOver, type Run } from "../../../core/run.ts";
 import { createReporter, finishOf, type RunWireEvent } from "../runs/events.ts";
-import { begin, echo, isNamed, modelOf, one, sessionId, shownModel } from "../runs/start.ts";
+import { begin, echo, isNamed, modelOf, shownModel } from "../runs/start.ts";
 import { envelope, type Problem, problem } from "../server/problem.ts";
 import { type Api, ok, type Route, routeTagged, SOON, STARTS, streamed } from "../server/route.ts";
 import type { SseFrame } from "../server/sse.ts";
+import { chatSession, isSideCall } from "./chat-session.ts";
 import { chatTools, choiceOf, clientCallId, resultsIn, resume, toolChoice, toolsOf } from "./client-tools.ts";
 import { idOfPart } from "./items.ts";
-import { messages, read, readConversation } from "./messages.ts";
+import { type Conversation, messages, read, readConversation } from "./messages.ts";
 import {
   begunProblem,
   createAudience,
@@ -22,15 +22,19 @@ import {
   whileWaiting,
 } from "./openai-turn.ts";
 import { chatOptions, effort, ignoredIn, sampling, tokens, wantedOf } from "./options.ts";
+import { forget } from "./unstored.ts";
 
 const route = routeTagged("openai");
 
 const completionBody = z.looseObject({
-  model: z.string().max(200).nullish(),
-  messages,
-  stream: z.boolean().nullish(),
-  stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
-  n: z.literal(1, "must be 1: the agent gives one answer").nullish(),
+  model: z.string().max(200).nullish().describe("The model to use; `hermes-agent` is the configured one"),
+  messages: messages.describe("The conversation; the last message is the user's"),
+  stream: z.boolean().nullish().describe("Stream the answer as server-sent events"),
+  stream_options: z
+    .looseObject({ include_usage: z.boolean().nullish() })
+    .nullish()
+    .describe("`include_usage`: send the tokens in the last chunk"),
+  n: z.literal(1, "must be 1: the agent gives one answer").nullish().describe("The number of answers: 1"),
   ...sampling,
   max_tokens: tokens,
   max_completion_tokens: tokens,
@@ -48,24 +52,31 @@ export function completionRoutes(api: Api): Route[] {
 
   return [
     route("POST", "/v1/chat/completions", {
-      summary: "A turn as a chat completion, streamed or whole; X-Hermes-Session-Id goes on with a session",
+      summary: "Create a chat completion, streamed or whole; the header X-Hermes-Session-Id continues a session",
       body: completionBody,
+      example: { model: "hermes-agent", messages: [{ role: "user", content: "Hello" }] },
       starts: true,
       answers: {
         ...STARTS,
-        200: "The answer as OpenAI's, or its chunks as server-sent events",
-        400: "Something in it is wrong and nothing was started; or the run failed or was stopped (type run_error)",
+        200: "The completion, in OpenAI's format, or its chunks as server-sent events",
+        400: "A field is wrong and nothing was started; or the run failed or was stopped (type `run_error`)",
       },
       async handle({ body, headers, response, stream }) {
-        const request = requestOf(api, body, headers);
+        const said = readConversation(body.messages, "messages");
+        const request = requestOf(api, body, said);
+        const aside = isSideCall(headers, said);
         const results = resultsIn(body.messages, (message) => read(message, "messages").text);
         const turn =
           (await resume(api.runtime, results, request.tools ?? [])) ??
-          (await begin(api, headers, {
-            ...request,
-            // Whether it is streamed is a way to hear the same answer.
-            same: [{ ...body, stream: null, stream_options: null }, headers["x-hermes-session-id"] ?? null],
-          }));
+          (await whileWaiting(response, async (waits) =>
+            begin(api, headers, {
+              ...request,
+              ...(aside ? { bare: true } : await chatSession(api, headers, said)),
+              // Whether it is streamed is a way to hear the same answer.
+              same: [{ ...body, stream: null, stream_options: null }, headers["x-hermes-session-id"] ?? null],
+              waits,
+            }),
+          ));
         const about = {
           ...echo(headers, turn),
           ...ignoredIn(body, completionBody.shape),
@@ -90,6 +101,7 @@ export function completionRoutes(api: Api): Route[] {
         } catch (error) {
           throw begunProblem(api, headers, turn, error);
         } finally {
+          if (aside) void forget(api, turn);
           if (owners.leave(turn.id) && !settled) {
             // A client that lost its answer sends the request again at once.
             if (!body.stream && isNamed(headers)) await api.clock.sleep(api.settings.retryMs, api.leaving);
@@ -101,9 +113,8 @@ export function completionRoutes(api: Api): Route[] {
   ];
 }
 
-function requestOf(api: Api, body: CompletionBody, headers: IncomingHttpHeaders): Parameters<typeof begin>[2] {
-  const { text, images, history, instructions } = readConversation(body.messages, "messages");
-  const session = sessionOf(headers);
+function requestOf(api: Api, body: CompletionBody, said: Conversation): Parameters<typeof begin>[2] {
+  const { text, images, instructions } = said;
   const model = modelOf(api, body.model);
   const tools = toolsOf(
     (body.tools ?? []).map((tool) => tool.function),
@@ -120,27 +131,16 @@ function requestOf(api: Api, body: CompletionBody, headers: IncomingHttpHeaders)
     ...choiceOf(body.tool_choice, tools),
   };
   return {
-    ...(session && { session }),
     text,
     attended: true, // on the line
     unattended: api.settings.unattended, // this protocol has no way to ask
     mode: api.settings.busyMode,
     ...(images.length && { images }),
-    ...(history.length && !session && { history }), // a session knows what was said in it
     ...(instructions && { instructions }),
     ...(model && { model }),
     ...(Object.keys(options).length && { options }),
     ...(tools.length && { tools }),
   };
-}
-
-function sessionOf(headers: IncomingHttpHeaders): string | undefined {
-  const given = one(headers["x-hermes-session-id"]);
-  if (given === undefined) return undefined;
-  const parsed = sessionId.safeParse(given);
-  if (parsed.success) return parsed.data;
-  const needs = "X-Hermes-Session-Id must have 1 to 512 characters, none of them a control character";
-  throw problem(400, "invalid_session_id", needs, { param: "X-Hermes-Session-Id" });
 }
 
 type CompletionRequest = { turn: StartedTurn; model: string; withUsage: boolean };

@@ -1,6 +1,7 @@
 // A turn as items of OpenAI's Responses API, with what is told as each of them grows: the same for one who watches and one who
 // reads later. The agent's own calls are `mcp_call` items, which carry their result: nobody takes them for calls to run.
 import type { CallKind, CallOutcome, EndKind, Entry, Input, InputKind, RecoveryKind } from "../../../core/session.ts";
+import type { Message } from "../../../core/transcript.ts";
 import { clientCallId, SERVER_LABEL } from "./client-tools.ts";
 import { hexOf, type StartedTurn } from "./openai-turn.ts";
 
@@ -155,3 +156,48 @@ export const idOfPart = ({ id, part }: Pick<StartedTurn, "id" | "part">): string
   part ? `${hexOf(id)}_${part}` : hexOf(id);
 
 const partOf = (text: string) => ({ type: "output_text", text, annotations: [], logprobs: [] });
+
+// ── What it was asked, and lists ──────────────────────────────────────────────────────────────────────
+
+export type ListedItem = { id: string; type: string; [field: string]: unknown };
+
+export const inputItems = ({ id, text, images = [], history = [] }: Input): ListedItem[] =>
+  historyItems(id, [...history, { role: "user", text, images }]);
+
+/** `of`: the turn or the session that they belong to. */
+export const historyItems = (of: string, messages: readonly Message[]): ListedItem[] =>
+  messages.map((one, at) => ({
+    id: `msg_${hexOf(of)}_in_${at}`,
+    type: "message",
+    role: one.role === "assistant" ? "assistant" : "user",
+    status: "completed",
+    content: contentOf(one),
+  }));
+
+function contentOf(one: Message): Record<string, unknown>[] {
+  if (one.role === "assistant") return [{ type: "output_text", text: one.text, annotations: [] }];
+  const images = one.role === "user" ? (one.images ?? []) : [];
+  return [
+    { type: "input_text", text: one.text },
+    ...images.map(({ mime, data }) => ({
+      type: "input_image",
+      detail: "auto",
+      image_url: `data:${mime};base64,${data}`,
+    })),
+  ];
+}
+
+export const PAGE_QUERY = {
+  order: "`asc` or `desc` (the default: newest first)",
+  after: "Only items after this id",
+  limit: "The number of items, 1 to 100 (20)",
+};
+
+export function pageOf(all: readonly ListedItem[], query: URLSearchParams) {
+  const items = query.get("order") === "asc" ? all : all.toReversed();
+  const limit = Math.max(1, Math.min(100, Math.trunc(Number(query.get("limit") ?? 20)) || 20));
+  const from = items.findIndex((one) => one.id === query.get("after")) + 1;
+  const data = items.slice(from, from + limit);
+  const has_more = from + limit < items.length;
+  return { object: "list", data, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null, has_more };
+}

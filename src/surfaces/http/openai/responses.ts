@@ -1,23 +1,19 @@
 // /v1/responses: a turn as OpenAI's Responses API tells it. Everything is read from the turn's journal; nothing else is kept.
 
-import { messageOf } from "../../../core/errors.ts";
-import { pagesOf } from "../../../core/pages.ts";
 import { isOver, newRun, type Run } from "../../../core/run.ts";
 import type { Runtime } from "../../../core/runtime.ts";
-import type { Input } from "../../../core/session.ts";
-import type { Message } from "../../../core/transcript.ts";
+import { type Message, tokensIn, tokensOf } from "../../../core/transcript.ts";
 import { begin, echo, shownModel } from "../runs/start.ts";
 import { type Problem, problem } from "../server/problem.ts";
 import { type Api, ok, type Route, routeTagged, SOON, STARTS, streamed } from "../server/route.ts";
 import type { SseFrame } from "../server/sse.ts";
 import { resultsIn, resume } from "./client-tools.ts";
-import { createOutput, type ItemEvent, idOfPart, type TurnOutput } from "./items.ts";
+import { createOutput, type ItemEvent, idOfPart, inputItems, PAGE_QUERY, pageOf, type TurnOutput } from "./items.ts";
 import { read as readMessage } from "./messages.ts";
 import {
   begunProblem,
   createAudience,
   createPart,
-  hexOf,
   type StartedTurn,
   streamProblem,
   watchTurn,
@@ -32,6 +28,7 @@ import {
   resolved,
   responseBody,
 } from "./response-request.ts";
+import { forget, isAlone } from "./unstored.ts";
 
 const route = routeTagged("openai");
 
@@ -48,13 +45,14 @@ export function responseRoutes(api: Api): Route[] {
 
   return [
     route("POST", "/v1/responses", {
-      summary: "A turn as a response: streamed, whole, or in the background to be read later",
+      summary: "Create a response: streamed, whole or in the background",
       body: responseBody,
+      example: { model: "hermes-agent", input: "Hello" },
       starts: true,
       answers: {
         ...STARTS,
-        200: "The response as OpenAI's, or its events",
-        404: "There is no response to go on from",
+        200: "The response, in OpenAI's format, or its events",
+        404: "No response has the id `previous_response_id`",
       },
       async handle({ body, headers, response, stream }) {
         const list = typeof body.input === "string" ? [] : await resolved(api, body.input.flat());
@@ -62,7 +60,9 @@ export function responseRoutes(api: Api): Route[] {
         const results = resultsIn(list, (one) => readMessage(one, "input").text);
         const turn: StartedTurn =
           (await resume(runtime, results, request.tools ?? [])) ??
-          (await begin(api, headers, { ...request, same: { ...body, stream: null } }));
+          (await whileWaiting(response, (waits) =>
+            begin(api, headers, { ...request, same: { ...body, stream: null }, waits }),
+          ));
         const about = { ...echo(headers, turn), ...ignoredIn(body, responseBody.shape) };
         const given = repeatedOf(body);
         if (body.background && !body.stream) return ok(await read(api, await found(idOf(turn)), given), about);
@@ -81,26 +81,49 @@ export function responseRoutes(api: Api): Route[] {
       },
     }),
 
+    route("POST", "/v1/responses/input_tokens", {
+      summary: "Estimate the tokens of a request, with the tools of the agent and without its system prompt",
+      body: responseBody,
+      example: { input: "Hello" },
+      answers: { 200: "The estimate, at four characters per token", 400: "A field is wrong" },
+      async handle({ body }) {
+        const list = typeof body.input === "string" ? [] : await resolved(api, body.input.flat());
+        const { text, history = [], images = [], instructions = "", tools = [] } = requestOf(api, body, list);
+        const messages: Message[] = [...history, { role: "user", text, images }];
+        const fixed = tokensIn(instructions + JSON.stringify([...api.tools(), ...tools]));
+        const input_tokens = messages.reduce((sum, message) => sum + tokensOf(message), fixed);
+        return ok({ object: "response.input_tokens", input_tokens });
+      },
+    }),
+
     route("GET", "/v1/responses/:id", {
-      summary: "Read a response, also while it is being made",
-      query: { stream: "true: its events from the beginning on" },
-      answers: { 200: "The response, or its events", 404: "There is no such response" },
+      summary: "Read a response, also while it is running",
+      query: {
+        stream: "`true`: stream its events",
+        starting_after: "With `stream`: only events with a larger `sequence_number`",
+      },
+      answers: { 200: "The response, or its events", 404: "No response has this id" },
       async handle({ params: { id = "" }, query, stream }) {
         const run = await found(id);
         if (query.get("stream") !== "true") return ok(await read(api, run));
-        if (query.has("starting_after")) {
-          const needs = "starting_after: is not supported; leave it out to get all events";
-          throw problem(400, "unsupported_parameter", needs, { param: "starting_after" });
+        const after = query.get("starting_after") ?? "-1";
+        if (!/^-?\d{1,15}$/.test(after)) {
+          const needs = "starting_after: must be a sequence_number of this response";
+          throw problem(400, "invalid_input", needs, { param: "starting_after" });
         }
         const turn = await placed(runtime, run);
-        await stream((signal) => events(api, turn, null, signal), { stays: true });
+        await stream((signal) => rest(events(api, turn, null, signal), Number(after)), { stays: true });
         return streamed;
       },
     }),
 
     route("DELETE", "/v1/responses/:id", {
-      summary: "Forget a response that nothing else goes on from in its session",
-      answers: { 200: "It is forgotten", 404: "There is no such response", 409: "It is not alone, or not over" },
+      summary: "Delete a response and its session, if the session has no other response",
+      answers: {
+        200: "Deleted",
+        404: "No response has this id",
+        409: "The session has other responses, or the response is running",
+      },
       async handle({ params: { id = "" } }) {
         const run = await found(id);
         if (!(await isAlone(runtime, run))) {
@@ -117,8 +140,8 @@ export function responseRoutes(api: Api): Route[] {
     }),
 
     route("POST", "/v1/responses/:id/cancel", {
-      summary: "Stop a response; one that is over stays as it is",
-      answers: { 200: "The response, as it ended", 404: "There is no such response" },
+      summary: "Stop a response; one that has ended does not change",
+      answers: { 200: "The response", 404: "No response has this id" },
       async handle({ params: { id = "" }, response }) {
         const run = await found(id);
         if (isOver(run)) return ok(await read(api, run));
@@ -129,23 +152,14 @@ export function responseRoutes(api: Api): Route[] {
     }),
 
     route("GET", "/v1/responses/:id/input_items", {
-      summary: "What a response was asked",
-      query: {
-        order: "asc or desc (newest first, which is usual)",
-        after: "Go on behind this item",
-        limit: "1 to 100; 20 if not given",
-      },
-      answers: { 200: "A list", 404: "There is no such response" },
+      summary: "List the input of a response",
+      query: PAGE_QUERY,
+      answers: { 200: "The list", 404: "No response has this id" },
       async handle({ params: { id = "" }, query }) {
         const run = await found(id);
         const [first] = await runtime.turn(run.id);
         const items = first?.kind === "accepted" ? inputItems(first.input) : [];
-        if (query.get("order") !== "asc") items.reverse();
-        const limit = Math.max(1, Math.min(100, Math.trunc(Number(query.get("limit") ?? 20)) || 20));
-        const from = items.findIndex((one) => one.id === query.get("after")) + 1;
-        const data = items.slice(from, from + limit);
-        const has_more = from + limit < items.length;
-        return ok({ object: "list", data, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null, has_more });
+        return ok(pageOf(items, query));
       },
     }),
   ];
@@ -294,19 +308,39 @@ const endOf = (run: Run): string => {
   return (!cutShortOf(run) && END[run.status]) || "response.incomplete";
 };
 
+type EventFrame = SseFrame & { data: ItemEvent & { sequence_number: number } };
+const TEXT_DELTA = "response.output_text.delta";
+/** What is begun again is numbered behind all that its first try can have been. */
+const BEGUN_AGAIN = 16_000_000;
+
+/** Those behind that number; of a text that goes through it, the rest. */
+async function* rest(all: AsyncIterable<EventFrame>, after: number): AsyncGenerator<SseFrame> {
+  for await (const { event, data } of all) {
+    const { sequence_number: at, type } = data;
+    if (at <= after && type !== "error") continue;
+    const delta = type === TEXT_DELTA ? String(data["delta"]).slice(-(at - after)) : undefined;
+    yield { ...(event && { event }), data: delta === undefined ? data : { ...data, delta } };
+  }
+}
+
 async function* events(
   api: Api,
   turn: StartedTurn,
   given: ResponseExtras | null,
   signal: AbortSignal,
-): AsyncGenerator<SseFrame> {
+): AsyncGenerator<EventFrame> {
   const output = await outputSoFar(api, turn);
-  let sequence_number = 0;
-  const frame = (event: ItemEvent): SseFrame => ({
-    event: event.type,
-    data: { ...event, sequence_number: sequence_number++ },
+  // Text counts by its characters: in what pieces it came differs from one reading to the next, its length does not.
+  let sequence_number = -1;
+  const frame = (event: ItemEvent): EventFrame => {
+    sequence_number += event.type === TEXT_DELTA ? String(event["delta"]).length : 1;
+    return { event: event.type, data: { ...event, sequence_number } };
+  };
+  // Not counted: whoever comes back has not had what would be in its place.
+  const wrong = ({ code, message: text, param }: Problem): EventFrame => ({
+    event: "error",
+    data: { type: "error", code, message: text, param, sequence_number },
   });
-  const wrong = ({ code, message: text, param }: Problem) => frame({ type: "error", code, message: text, param });
   try {
     let begun = false;
     for await (const { update, run, rests } of watchTurn(api, turn, signal)) {
@@ -317,6 +351,7 @@ async function* events(
       if ("reset" in update) return void (yield wrong(connectionLost(turn)));
       if (!("entry" in update)) continue;
       const { entry } = update;
+      if (entry.kind === "retracted" || entry.kind === "restarted") sequence_number += BEGUN_AGAIN;
       const grown = output.take(entry);
       if (!begun) yield told("response.created");
       if (entry.kind === "began" || (entry.kind === "joined" && entry.input === turn.id) || (turn.part && !begun))
@@ -329,61 +364,4 @@ async function* events(
   } catch (error) {
     yield wrong(streamProblem(api, turn, error));
   }
-}
-
-// ── What is around it ─────────────────────────────────────────────────────────────────────────────────
-
-/** No other turn is in its session. */
-async function isAlone(runtime: Runtime, { id, session }: { id: string; session: string }): Promise<boolean> {
-  for await (const page of pagesOf(runtime, session))
-    if (page.some((entry) => entry.kind === "accepted" && entry.input.id !== id)) return false;
-  return true;
-}
-
-/** While its memory is being written a session cannot be forgotten yet. */
-const FORGET_MS = [0, 1_000, 10_000, 60_000];
-
-/** For a turn that was not to be stored. One in a session with others is part of what they go on from, and stays. Asked
- *  for again under its idempotency key it begins anew: what would tell us is forgotten too. */
-async function forget(api: Api, turn: StartedTurn): Promise<void> {
-  const { runtime, clock, log, leaving } = api;
-  const { session } = turn;
-  try {
-    for await (const { run } of watchTurn(api, turn, leaving)) if (isOver(run)) break;
-    for (const ms of FORGET_MS) {
-      await clock.sleep(ms, leaving);
-      if (leaving.aborted || !(await isAlone(runtime, turn))) return;
-      // A memory may still be told of it, but one that is down does not keep it.
-      const { unsaved } = await runtime.status(session);
-      if (unsaved.length && ms !== FORGET_MS.at(-1)) continue;
-      if ((await runtime.forget(session)) !== "busy") return;
-    }
-    log("warn", "http.unforgotten", { session });
-  } catch (error) {
-    log("warn", "http.unforgotten", { session, error: messageOf(error) });
-  }
-}
-
-function inputItems({ id, text, images = [], history = [] }: Input): Record<string, unknown>[] {
-  const said: Message[] = [...history, { role: "user", text, images }];
-  return said.map((one, at) => ({
-    id: `msg_${hexOf(id)}_in_${at}`,
-    type: "message",
-    role: one.role === "assistant" ? "assistant" : "user",
-    status: "completed",
-    content: contentOf(one),
-  }));
-}
-
-function contentOf(one: Message): Record<string, unknown>[] {
-  if (one.role === "assistant") return [{ type: "output_text", text: one.text, annotations: [] }];
-  const images = one.role === "user" ? (one.images ?? []) : [];
-  return [
-    { type: "input_text", text: one.text },
-    ...images.map(({ mime, data }) => ({
-      type: "input_image",
-      detail: "auto",
-      image_url: `data:${mime};base64,${data}`,
-    })),
-  ];
 }

@@ -1,32 +1,70 @@
 // How many runs of the API live at a time. Counted from what happens, so that no way a run can end is forgotten.
 import { Refusal } from "../../../core/errors.ts";
 import type { Entry } from "../../../core/session.ts";
+import { linked, onAbort } from "../../../core/wait.ts";
 import type { LiveRuns, RunPermit } from "../server/route.ts";
+
+/** Requests that wait for their place: each holds a socket and what it was sent. */
+const MOST_WAITING = 200;
 
 /** `most` 0: no limit. */
 export function countRuns(most: number): LiveRuns & { observe(entries: readonly Entry[]): void } {
   const live = new Set<string>();
   const paused = new Set<string>(); // they wait for their client, and take nobody's place
   const ended = new Set<string>(); // some end before whoever started them has heard of it
+  const line = new Set<() => void>(); // those who wait, in order
   let entering = 0;
+
+  const isFull = () => most > 0 && live.size + entering >= most;
+  /** Room may have become free. */
+  function admit() {
+    for (const enter of line) {
+      if (isFull()) return;
+      line.delete(enter);
+      enter();
+    }
+  }
 
   function place(): RunPermit {
     let inside = false;
+    const take = () => {
+      entering++;
+      inside = true;
+    };
     const leave = () => {
       if (inside) entering--;
       inside = false;
+      admit();
     };
     return {
       enter() {
         if (inside) return;
-        if (most > 0 && live.size + entering >= most)
+        if (isFull())
           throw new Refusal("rate_limit_exceeded", `${most} runs are at work already; wait for one, or stop one.`);
-        entering++;
-        inside = true;
+        take();
+      },
+      async queue(until) {
+        if (!isFull() && !line.size) return take();
+        if (line.size >= MOST_WAITING)
+          throw new Refusal("rate_limit_exceeded", `${MOST_WAITING} requests wait for their place already; try later.`);
+        const waiting = linked(until);
+        await new Promise<void>((resolve) => {
+          const enter = () => {
+            take();
+            resolve();
+          };
+          line.add(enter);
+          onAbort(waiting.signal, () => {
+            line.delete(enter);
+            resolve();
+          });
+        });
+        waiting.release();
+        if (!inside) throw new Refusal("draining", "The request was given up before there was a place for it.");
       },
       stay(run) {
-        leave();
         if (!ended.delete(run)) live.add(run);
+        leave();
       },
       leave,
     };
@@ -40,6 +78,7 @@ export function countRuns(most: number): LiveRuns & { observe(entries: readonly 
       const over = overIn(entry);
       if (over !== null && !paused.delete(over) && !live.delete(over) && entering > 0) ended.add(over);
     }
+    admit();
   }
 
   const found = (runs: readonly string[]) => {

@@ -19,10 +19,10 @@ export const sessionId = z
   .regex(/^[^\u0000-\u001f\u007f]+$/, "must not contain control characters");
 
 export const modelOptions = z.looseObject({
-  temperature: z.number().min(0).max(2).optional(),
-  top_p: z.number().min(0).max(1).optional(),
-  max_tokens: z.int().min(1).optional(),
-  reasoning_effort: z.enum(["minimal", "low", "medium", "high"]).optional(),
+  temperature: z.number().min(0).max(2).optional().describe("Sampling temperature"),
+  top_p: z.number().min(0).max(1).optional().describe("Nucleus sampling"),
+  max_tokens: z.int().min(1).optional().describe("The most output tokens of one model call"),
+  reasoning_effort: z.enum(["minimal", "low", "medium", "high"]).optional().describe("How much the model reasons"),
 });
 
 export function optionsOf(given: z.output<typeof modelOptions>): ModelOptions | undefined {
@@ -102,6 +102,8 @@ type Beginning = Omit<AcceptRequest, "source" | "key" | "reply" | "by" | "admit"
   previous?: string;
   /** In a fork of its own, also where nobody has gone on from there. */
   apart?: boolean;
+  /** Where there is no room for another run, it waits for its place, until this aborts. */
+  waits?: AbortSignal;
 };
 
 /** Accepts one input under the cap of runs at a time. A second delivery is answered like the first, cap or not. */
@@ -127,16 +129,17 @@ export async function begin(api: Api, headers: IncomingHttpHeaders, beginning: B
 }
 
 async function accept(
-  { runtime, runs }: Api,
+  { runtime, runs, leaving }: Api,
   key: string,
   by: string | undefined,
-  { previous, apart = false, ...request }: Beginning,
+  { previous, apart = false, waits, ...request }: Beginning,
 ): Promise<Receipt> {
   const place = runs.place();
-  // It came before: then it is answered as before, and needs no fork.
-  const known = previous && (await runtime.whereabouts(runtime.idOf("api", key)));
+  // It came before: then it is answered as before, and needs no place and no fork.
+  const known = (previous || waits) && (await runtime.whereabouts(runtime.idOf("api", key)));
   const fork = { made: "" };
   try {
+    if (waits && !known) await place.queue([waits, leaving]);
     const session =
       previous && !known ? await continueFrom(runtime, previous, { key, apart, place, fork }) : request.session;
     const receipt = await runtime.accept({

@@ -14,36 +14,37 @@ const CODE = { invalid: "invalid_job", unknown: "job_not_found", full: "too_many
 
 const short = z.string().max(200).optional();
 const body = z.strictObject({
-  text: z.string().min(1).max(10_000),
-  name: short,
-  cron: short,
-  at: short,
-  in: short,
-  zone: short,
-  deliver_to: sessionId.nullish(),
-  model: z.string().min(1).max(200).nullish(),
-  unattended: z.enum(["deny", "allow"]).optional(),
-  catch_up: z.enum(["once", "skip"]).optional(),
+  text: z.string().min(1).max(10_000).describe("The message that starts each turn"),
+  name: short.describe("A name for lists"),
+  cron: short.describe("A cron expression: `0 9 * * 1-5`"),
+  at: short.describe("One time: `2026-11-20T09:00`"),
+  in: short.describe("A delay: `20m`, `3h`, `2d`"),
+  zone: short.describe("The time zone: `Europe/Berlin`; default: that of the server"),
+  deliver_to: sessionId.nullish().describe("The chat session that gets the answers"),
+  model: z.string().min(1).max(200).nullish().describe("The model to use"),
+  unattended: z.enum(["deny", "allow"]).optional().describe("The answer to approvals; default: `approvals.unattended`"),
+  catch_up: z.enum(["once", "skip"]).optional().describe("Whether times that were missed are made up for, once"),
 });
 
 export function jobRoutes(jobs: RunningJobs): Route[] {
   const change = (verb: "pause" | "resume", summary: string) =>
     route("POST", `/api/jobs/:id/${verb}`, {
       summary,
-      answers: { 200: "The job", 400: "Its time has passed", 404: "There is no such job" },
+      answers: { 200: "The job", 400: "The time of the job has passed", 404: "No job has this id" },
       handle: async ({ params: { id = "" } }) => ok(shown(allowed(await jobs[verb](id)))),
     });
 
   return [
     route("GET", "/api/jobs", {
-      summary: "List jobs, what is next first",
-      answers: { 200: "A list" },
+      summary: "List scheduled jobs, the next one first",
+      answers: { 200: "The list" },
       handle: async () => list((await jobs.list()).map(shown)),
     }),
     route("POST", "/api/jobs", {
-      summary: "Add a job: with one of cron, at (2026-11-20T09:00) and in (20m, 3h, 2d)",
+      summary: "Add a scheduled job; give one of `cron`, `at` and `in`",
       body,
-      answers: { 201: "The job", 400: "Something in it is wrong", 409: "There are too many jobs" },
+      example: { text: "Summarise yesterday's commits.", cron: "0 9 * * 1-5" },
+      answers: { 201: "The job", 400: "A field is wrong", 409: "There are too many jobs already" },
       async handle({ body: given, headers }) {
         const { deliver_to, model, catch_up: catchUp, ...wish } = given;
         const key = idempotencyKeyOf(headers);
@@ -59,20 +60,20 @@ export function jobRoutes(jobs: RunningJobs): Route[] {
       },
     }),
     route("DELETE", "/api/jobs/:id", {
-      summary: "Remove a job; a turn of it that runs goes on to its end",
-      answers: { 200: "The job as it was", 404: "There is no such job" },
+      summary: "Delete a job; a turn of it that is running continues",
+      answers: { 200: "The deleted job", 404: "No job has this id" },
       handle: async ({ params: { id = "" } }) => ok({ ...shown(allowed(await jobs.remove(id))), deleted: true }),
     }),
-    change("pause", "Begin no more turns of a job, until it is resumed"),
-    change("resume", "Go on with a job from its next time on"),
+    change("pause", "Pause a job"),
+    change("resume", "Resume a paused job at its next time"),
     route("POST", "/api/jobs/:id/run", {
-      summary: "Begin a turn of a job now, besides its times; watch it with GET /v1/runs/{id}/events",
+      summary: "Run a job now; watch it with GET /v1/runs/{id}/events",
       starts: true,
       answers: {
         202: "The run",
-        404: "There is no such job",
-        409: "A run works and another waits",
-        503: "About to restart",
+        404: "No job has this id",
+        409: "One run of this job is active and another one waits",
+        503: "The server is shutting down or restarting",
       },
       async handle({ params: { id = "" }, headers }) {
         const { turn } = allowed(await jobs.runNow(id, idempotencyKeyOf(headers)));

@@ -2,6 +2,7 @@
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Entry } from "../../../core/session.ts";
 import { completionRoutes } from "../openai/completions.ts";
+import { conversationRoutes } from "../openai/conversations.ts";
 import { responseRoutes } from "../openai/responses.ts";
 import { createRetries } from "../runs/retries.ts";
 import { countRuns } from "../runs/run-limit.ts";
@@ -79,6 +80,7 @@ export const routesOf = (api: Api, vitals: Vitals, describe: () => Record<string
   ...runRoutes(api),
   ...completionRoutes(api),
   ...responseRoutes(api),
+  ...conversationRoutes(api),
   ...sessionRoutes(api),
   ...webhookRoutes(api),
   ...infoRoutes(api, vitals, describe),

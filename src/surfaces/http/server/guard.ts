@@ -141,7 +141,10 @@ const keyCheck = (key: string) => {
 
 const unauthorized = (missing: boolean, access: KeyAccess): Problem => {
   const wrong = missing ? "The API key is missing" : "The API key is wrong";
-  const advice = "Send it as a bearer token in the Authorization header; a key in the URL is not looked at.";
+  const advice =
+    access === "basic"
+      ? "Enter any user name, and the API key as the password. The key is in the file api_key of HERMES_HOME, unless you have configured one."
+      : "Send it as a bearer token in the Authorization header; a key in the URL is ignored.";
   const challenge = access === "basic" ? 'Basic realm="hermes", charset="UTF-8"' : 'Bearer realm="hermes"';
   return problem(401, "invalid_api_key", `${wrong}. ${advice}`, { headers: { "WWW-Authenticate": challenge } });
 };

@@ -1,6 +1,6 @@
 // What the server is, can and does: health, models, capabilities, tools, and the description of its own routes.
-import { referencePage } from "./openapi.ts";
 import { problem } from "./problem.ts";
+import { referencePage } from "./reference-page.ts";
 import { type Api, ok, type Route, routeTagged, SOON } from "./route.ts";
 
 const route = routeTagged("server");
@@ -14,26 +14,26 @@ export function infoRoutes(api: Api, vitals: Vitals, describe: () => Record<stri
   return [
     route("GET", "/health", {
       access: "open",
-      summary: "Whether the server answers",
-      answers: { 200: "Every route does", 503: "Not yet: it is starting" },
+      summary: "Check whether the server is up",
+      answers: { 200: "All routes work", 503: "The server is starting" },
       handle: () => {
         const body = { status: status(), platform: "hermes-agent", version: settings.version };
         return api.open() ? ok(body) : { status: 503, body, ...SOON };
       },
     }),
     route("GET", "/health/detailed", {
-      summary: "What it is doing: turns, queues, channels, memory",
-      answers: { 200: "Measured now" },
+      summary: "Show turns, queues, channels and memory",
+      answers: { 200: "The current values" },
       handle: async () => ok({ status: status(), version: settings.version, ...(await vitals()) }),
     }),
     routeTagged("openai")("GET", "/v1/models", {
-      summary: "The models that can be asked for",
-      answers: { 200: "A list as OpenAI's" },
+      summary: "List the configured models",
+      answers: { 200: "The list, in OpenAI's format" },
       handle: () => ok({ object: "list", data: [settings.modelName, ...settings.models].map(modelRow) }),
     }),
     routeTagged("openai")("GET", "/v1/models/:id", {
-      summary: "One of them",
-      answers: { 200: "As OpenAI's", 404: "There is no such model" },
+      summary: "Read one of the configured models",
+      answers: { 200: "The model, in OpenAI's format", 404: "No model has this name" },
       handle: ({ params: { id = "" } }) => {
         if ([settings.modelName, ...settings.models].includes(id)) return ok(modelRow(id));
         const text = `There is no model ${JSON.stringify(id.slice(0, 100))}; see GET /v1/models.`;
@@ -41,13 +41,13 @@ export function infoRoutes(api: Api, vitals: Vitals, describe: () => Record<stri
       },
     }),
     route("GET", "/v1/capabilities", {
-      summary: "What this server can do, for clients that adapt to it",
-      answers: { 200: "Features and endpoints" },
+      summary: "List the features of this server",
+      answers: { 200: "Features and routes" },
       handle: () => ok(capabilities(api, Object.keys(describe()["paths"] ?? {}))),
     }),
     route("GET", "/v1/toolsets", {
-      summary: "The tools that the agent has",
-      answers: { 200: "A list" },
+      summary: "List the tools of the agent",
+      answers: { 200: "The list" },
       handle: () => {
         const tools = api.tools().map(({ name, description }) => ({ name, description: firstLine(description) }));
         return ok({ object: "list", data: [{ id: "default", enabled: true, tools }] });
@@ -55,14 +55,14 @@ export function infoRoutes(api: Api, vitals: Vitals, describe: () => Record<stri
     }),
     route("GET", "/openapi.json", {
       access: "basic",
-      summary: "This API as OpenAPI 3.1",
-      answers: { 200: "The description" },
+      summary: "Describe this API as OpenAPI 3.1",
+      answers: { 200: "The OpenAPI document" },
       handle: () => ok(describe()),
     }),
     route("GET", "/docs", {
       access: "basic",
-      summary: "This API as a page (in a browser: any user name, the key as password)",
-      answers: { 200: "A page" },
+      summary: "Show this page; in a browser, log in with any user name and the API key as the password",
+      answers: { 200: "The page, as HTML" },
       handle: () => ({
         status: 200,
         body: referencePage(describe()),

@@ -50,6 +50,8 @@ export type LiveRuns = {
 export type RunPermit = {
   /** Throws a Refusal when there is no room. Twice is once. */
   enter(): void;
+  /** Enters when there is room, first come, first served. Rejects with a Refusal when too many wait, or a signal aborts. */
+  queue(until: readonly AbortSignal[]): Promise<void>;
   /** Until this run ends. */
   stay(run: string): void;
   /** It came to nothing. */
@@ -85,6 +87,11 @@ export type Route = {
   /** It begins a turn: refused at once while we are about to leave. */
   starts?: boolean;
   query?: Readonly<Record<string, string>>;
+  /** A body, and parameters, for the documentation. */
+  example?: unknown;
+  exampleQuery?: Readonly<Record<string, string>>;
+  /** The events that it streams, and the fields of each. */
+  events?: Readonly<Record<string, Readonly<Record<string, string>>>>;
   /** Status and what it means. */
   answers: Readonly<Record<number, string>>;
   handle(call: RouteCall<unknown>): Promise<RouteAnswer> | RouteAnswer;
@@ -110,10 +117,10 @@ export const routeTagged =
 
 /** What every route that starts a turn may answer. */
 export const STARTS = {
-  400: "Something in it is wrong; nothing was started",
-  409: "The idempotency key was used for something else",
-  429: "Too many runs at a time",
-  503: "About to restart",
+  400: "A field is wrong; nothing was started",
+  409: "The idempotency key was used for another request",
+  429: "Too many runs are active",
+  503: "The server is shutting down or restarting",
 };
 
 export const streamed: RouteAnswer = "streamed";

@@ -26,18 +26,20 @@ const title = z
   .max(200)
   .regex(/\S/, "must not be empty")
   .regex(plain, "must be one line without control characters");
-const createBody = z.looseObject({ id: sessionId.nullish(), title: title.nullish() });
+const newId = sessionId.nullish().describe("The id of the new session; default: a random one");
+const newTitle = title.nullish().describe("Its title");
+const createBody = z.looseObject({ id: newId, title: newTitle });
 const forkBody = z.looseObject({
-  through: z.string().min(1).max(512).nullish(),
-  id: sessionId.nullish(),
-  title: title.nullish(),
+  through: z.string().min(1).max(512).nullish().describe("The last run to copy; default: everything"),
+  id: newId,
+  title: newTitle,
 });
 const chatBody = z.looseObject({
-  message: z.string().nullish(),
-  input: z.string().nullish(),
-  mode: z.enum(MODES).nullish(),
-  model: z.string().max(200).nullish(),
-  instructions: z.string().max(1_000_000).nullish(),
+  message: z.string().nullish().describe("The message"),
+  input: z.string().nullish().describe("Another name for `message`"),
+  mode: z.enum(MODES).nullish().describe("What the message does while a turn is running"),
+  model: z.string().max(200).nullish().describe("The model to use"),
+  instructions: z.string().max(1_000_000).nullish().describe("Text for the system prompt of this turn"),
 });
 const limit = (usual: number) => z.coerce.number().int().min(1).max(200).default(usual);
 const yes = z.enum(["true", "false"]).default("false");
@@ -62,16 +64,16 @@ export function sessionRoutes(api: Api): Route[] {
 
   return [
     route("GET", "/api/sessions", {
-      summary: "List sessions, the one that changed last first, or find some",
+      summary: "List or search sessions, the last changed first",
       query: {
-        limit: "1 to 200 (50)",
-        after: "`next` of the page before",
-        q: "Find this: in titles first, then in what was said",
-        children: "true: also those that other sessions made",
-        active: "true: only those at work",
-        prefix: "Only those whose id begins like this",
+        limit: "The number of sessions, 1 to 200 (50)",
+        after: "The value of `next` in the previous page",
+        q: "Search for this text, first in titles, then in messages",
+        children: "`true`: also child sessions",
+        active: "`true`: only sessions with a running turn",
+        prefix: "Only sessions whose id begins with this",
       },
-      answers: { 200: "A page", 400: "Not a page of this list" },
+      answers: { 200: "A page of the list", 400: "A parameter is wrong" },
       async handle({ query }) {
         const { after, q, limit, children, active, prefix } = parse(listQuery, Object.fromEntries(query));
         const which = { top: children === "false", active: active === "true", prefix };
@@ -82,9 +84,10 @@ export function sessionRoutes(api: Api): Route[] {
     }),
 
     route("POST", "/api/sessions", {
-      summary: "Make a session with nothing in it",
+      summary: "Create an empty session",
       body: createBody,
-      answers: { 201: "The session", 400: "Something in it is wrong", 409: "There is one with that id" },
+      example: { title: "My project" },
+      answers: { 201: "The session", 400: "A field is wrong", 409: "A session with this id exists already" },
       async handle({ body }) {
         const session = body.id ?? newSession();
         if ((await runtime.create({ session, title: body.title ?? "" })) === "taken") throw taken(session);
@@ -93,8 +96,8 @@ export function sessionRoutes(api: Api): Route[] {
     }),
 
     route("GET", "/api/sessions/:id", {
-      summary: "Read a session, and what it does now",
-      answers: { 200: "The session with its status", 404: "There is no such session" },
+      summary: "Read a session and its status",
+      answers: { 200: "The session with its status", 404: "No session has this id" },
       async handle({ params: { id = "" } }) {
         const summary = await found(id);
         return ok({ ...shown(summary), status: await runtime.status(id) });
@@ -103,8 +106,9 @@ export function sessionRoutes(api: Api): Route[] {
 
     route("PATCH", "/api/sessions/:id", {
       summary: "Rename a session",
-      body: z.looseObject({ title }),
-      answers: { 200: "The session", 400: "Not a title", 404: "There is no such session" },
+      body: z.looseObject({ title: title.describe("The new title") }),
+      example: { title: "My project" },
+      answers: { 200: "The session", 400: "The title is not valid", 404: "No session has this id" },
       async handle({ params: { id = "" }, body }) {
         if (!(await runtime.retitle(id, body.title))) throw unknown(id);
         return ok(shown(await found(id)));
@@ -112,8 +116,8 @@ export function sessionRoutes(api: Api): Route[] {
     }),
 
     route("DELETE", "/api/sessions/:id", {
-      summary: "Delete a session with everything in it",
-      answers: { 200: "It is gone", 404: "There is no such session", 409: "It is at work" },
+      summary: "Delete a session with its messages and files",
+      answers: { 200: "Deleted", 404: "No session has this id", 409: "A turn of this session is running" },
       async handle({ params: { id = "" } }) {
         const became = await runtime.forget(id);
         if (became === "unknown") throw unknown(id);
@@ -126,13 +130,13 @@ export function sessionRoutes(api: Api): Route[] {
     }),
 
     route("GET", "/api/sessions/:id/messages", {
-      summary: "Read what was said, oldest first",
+      summary: "List the messages and tool calls of a session, oldest first",
       query: {
-        after: "`next` of the page before: only messages behind this id",
-        limit: "1 to 200 (100)",
-        full: "true: tools' results in full, not only their first 10,000 characters",
+        after: "The value of `next` in the previous page",
+        limit: "The number of messages, 1 to 200 (100)",
+        full: "`true`: whole tool results, not only the first 10,000 characters",
       },
-      answers: { 200: "A page", 404: "There is no such session" },
+      answers: { 200: "A page of the list", 404: "No session has this id" },
       async handle({ params: { id = "" }, query }) {
         const { full, ...page } = parse(saidQuery, Object.fromEntries(query));
         await found(id);
@@ -142,9 +146,14 @@ export function sessionRoutes(api: Api): Route[] {
     }),
 
     route("POST", "/api/sessions/:id/fork", {
-      summary: "Make a session that goes on from this one, or from one of its runs",
+      summary: "Copy a session, completely or up to one of its runs",
       body: forkBody,
-      answers: { 201: "The new session", 404: "There is no such session or run", 409: "There is one with that id" },
+      example: { through: "run_…" },
+      answers: {
+        201: "The new session",
+        404: "No session or run has this id",
+        409: "A session with this id exists already",
+      },
       async handle({ params: { id: from = "" }, body }) {
         const source = await found(from);
         const session = body.id ?? newSession();
@@ -157,8 +166,9 @@ export function sessionRoutes(api: Api): Route[] {
     }),
 
     route("POST", "/api/sessions/:id/chat", {
-      summary: "Say something and wait for the answer; whoever leaves does not stop it",
+      summary: "Send a message and wait for the answer; disconnecting does not stop the run",
       body: chatBody,
+      example: { message: "What is in this directory?" },
       starts: true,
       answers: CHAT,
       async handle({ params: { id = "" }, body, headers, response }) {
@@ -171,10 +181,11 @@ export function sessionRoutes(api: Api): Route[] {
     }),
 
     route("POST", "/api/sessions/:id/chat/stream", {
-      summary: "Say something and watch its run; go on watching with GET /v1/runs/{id}/events",
+      summary: "Send a message and stream its run; resume with GET /v1/runs/{id}/events",
       body: chatBody,
+      example: { message: "What is in this directory?" },
       starts: true,
-      answers: { ...CHAT, 200: "Server-sent events: first the run's id, then its events" },
+      answers: { ...CHAT, 200: "Server-sent events: first the id of the run, then its events" },
       async handle({ params: { id = "" }, body, headers, stream }) {
         const { id: run, applied, replayed } = await chat(id, body, headers);
         const first = { event: "run.accepted", run_id: run, timestamp: now(), session_id: id, mode: applied, replayed };
@@ -224,7 +235,7 @@ export function sessionRoutes(api: Api): Route[] {
   }
 }
 
-const CHAT = { ...STARTS, 200: "The answer", 404: "There is no such session" };
+const CHAT = { ...STARTS, 200: "The answer", 404: "No session has this id" };
 
 type SessionItem = SessionSummary & { snippet?: string };
 

@@ -22,6 +22,12 @@ export type TranscriptLook = {
 
 /** Stands where the fence of a code block would be drawn: one character of private use, which a narrow line cannot divide. */
 const FENCE = "\ue000";
+/** Stands for a blank that the parser would take away. */
+const BLANK = "\ue001";
+/** The second line of a table in which a column does not begin at the left. */
+const RULE = /^ {0,3}\|?(?=.*-:)(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?\s*)?$/;
+/** A wider column may have to be wrapped. */
+const WIDEST_ALIGNED = 24;
 const COLOURS = /\x1b\[[\d;]*m/g;
 const ARGS_LINES = 20;
 const UNFOLDED_LINES = 400;
@@ -55,31 +61,65 @@ export function drawn(look: TranscriptLook, text: string, width: number): string
   const { theme, coloured } = look;
   const highlightCode = (code: string, language?: string) => highlight(code, language, theme, coloured);
   const style = { ...theme.markdown, highlightCode, codeBlockBorder: () => FENCE };
-  const lines = new Markdown(withBoxes(clean(text)), 0, 0, style).render(width);
+  const given = outsideCode(clean(text), (prose) => withColumns(withBoxes(prose)));
+  const lines = new Markdown(given, 0, 0, style).render(width);
   return lines.flatMap((line) => {
+    if (line.includes(BLANK)) return [line.replaceAll(BLANK, " ")];
     if (!line.includes(FENCE)) return [line];
     const rest = line.replaceAll(FENCE, "");
     return /^[\s│]*$/.test(rest.replaceAll(COLOURS, "")) ? [] : [rest];
   });
 }
 
-/** Items that are to be ticked off. The parser's own marks are wider than a box, and it would not fill the lines. */
-function withBoxes(text: string): string {
-  if (!/\[[ xX]\]/.test(text)) return text;
+function outsideCode(text: string, change: (prose: string) => string): string {
   let fence = "";
-  return text
-    .split("\n")
-    .map((line) => {
-      const [, marks = ""] = /^[\s>]*(?:[-*+] +)*(`{3,}|~{3,})/.exec(line) ?? [];
-      if (marks && (!fence || marks.startsWith(fence))) fence = fence ? "" : marks;
-      if (fence) return line;
-      return line.replace(
-        /^([\s>]*(?:[-*+]|\d+[.)]) +)\[([ xX])\](?= )/,
-        (_, lead: string, tick: string) => lead + (tick === " " ? "☐" : "☑"),
-      );
-    })
-    .join("\n");
+  const parts: { isCode: boolean; lines: string[] }[] = [];
+  for (const line of text.split("\n")) {
+    const [, marks = ""] = /^[\s>]*(?:[-*+] +)*(`{3,}|~{3,})/.exec(line) ?? [];
+    const isEdge = marks !== "" && (!fence || marks.startsWith(fence));
+    const isCode = fence !== "" || isEdge;
+    if (isEdge) fence = fence ? "" : marks;
+    if (parts.at(-1)?.isCode === isCode) parts.at(-1)?.lines.push(line);
+    else parts.push({ isCode, lines: [line] });
+  }
+  return parts.map(({ isCode, lines }) => (isCode ? lines.join("\n") : change(lines.join("\n")))).join("\n");
 }
+
+/** Items that are to be ticked off. The parser's own marks are wider than a box, and it would not fill the lines. */
+const withBoxes = (text: string): string =>
+  text.replaceAll(
+    /^([ \t>]*(?:[-*+]|\d+[.)]) +)\[([ xX])\](?= )/gm,
+    (_, lead: string, tick: string) => lead + (tick === " " ? "☐" : "☑"),
+  );
+
+/** Numbers end below each other where a table says so: the renderer lets every column begin at the left. */
+function withColumns(text: string): string {
+  const lines = text.split("\n");
+  for (let at = 1; at < lines.length; at++) {
+    if (!RULE.test(lines[at] ?? "")) continue;
+    const end = lines.findIndex((line, i) => i > at && !line.includes("|"));
+    const rows = lines.slice(at - 1, end < 0 ? lines.length : end).map(cellsOf);
+    const aligns = rows[1]?.map((cell) => /^:?-+:$/.test(cell) && (cell.startsWith(":") ? 0.5 : 1)) ?? [];
+    for (const [column, share] of aligns.entries()) {
+      const widths = rows.map((row) => visibleWidth((row[column] ?? "").replaceAll(/[`*]/g, "")));
+      const widest = Math.max(...widths.toSpliced(1, 1));
+      if (!share || widest > WIDEST_ALIGNED) continue;
+      for (const [i, row] of rows.entries())
+        if (i !== 1 && row[column] !== undefined)
+          row[column] = BLANK.repeat(Math.floor((widest - (widths[i] ?? 0)) * share)) + row[column];
+    }
+    lines.splice(at - 1, rows.length, ...rows.map((row) => `| ${row.join(" | ")} |`));
+    at += rows.length - 2;
+  }
+  return lines.join("\n");
+}
+
+const cellsOf = (row: string): string[] =>
+  row
+    .trim()
+    .replace(/^\||(?<!\\)\|$/g, "")
+    .split(/(?<!\\)\|/)
+    .map((cell) => cell.trim());
 
 export const markdown = (look: TranscriptLook, text: string): Component =>
   part(look, (width) => drawn(look, text, width));

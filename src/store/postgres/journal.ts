@@ -1,0 +1,116 @@
+// The journal in PostgreSQL: states, entries and inputs.
+import { type InputRow, type Journal, PAGE_CHARS } from "../../core/store.ts";
+import { hasWork } from "../../core/turn.ts";
+import { type CommitRow, type EntryRow, entriesOf, rowOf, type StateRow, sessionOf } from "../rows.ts";
+import { saidIn } from "../search-text.ts";
+import type { Connections } from "./connections.ts";
+import type { PgRow, Query } from "./link.ts";
+
+/** A commit, with what lists need of its state. */
+export type PgCommit = CommitRow & { works: boolean; granted: boolean; length: number };
+
+const LOAD = `SELECT key, epoch, version, state, parent, created_at, updated_at FROM session WHERE key = $1`;
+/** Counted before they are read: 1,000 entries of 10 MB each would not fit into memory. */
+const PAGE = `SELECT seq, turn, at, fact FROM entry WHERE session = $1 AND seq > $2 AND seq <= (
+  SELECT coalesce(max(seq) FILTER (WHERE chars <= $4), min(seq)) FROM (
+    SELECT seq, sum(octet_length(fact)) OVER (ORDER BY seq) chars FROM (
+      SELECT seq, fact FROM entry WHERE session = $1 AND seq > $2 ORDER BY seq LIMIT $3) page) counted)
+  ORDER BY seq`;
+const TURN = "SELECT seq, turn, at, fact FROM entry WHERE turn = $1 ORDER BY seq";
+const INPUT = "SELECT id, session, digest, at, status, turn FROM input";
+const ACTIVE = "SELECT key, updated_at FROM session WHERE active ORDER BY updated_at, number";
+const CHILDREN = "SELECT key FROM session WHERE parent = $1 ORDER BY number";
+
+export function journalPort({ where, read, lanes }: Connections): Journal {
+  return {
+    claim: async () => {
+      const [row] = await lanes.alone({ text: "UPDATE owner SET epoch = epoch + 1 RETURNING epoch" });
+      return Number(row?.["epoch"]);
+    },
+    epoch: async () => {
+      const [row] = await read({ name: "epoch", text: "SELECT epoch FROM owner" });
+      return Number(row?.["epoch"]);
+    },
+    load: async (session) => {
+      const query = { name: "load", text: LOAD, values: [session] };
+      const [row] = lanes.isBusy(session) ? await lanes.query(session, query) : await read(query);
+      return row ? sessionOf(stateRowOf(row), where) : null;
+    },
+    commit: async (commit) => {
+      const { state } = commit;
+      const more = { works: hasWork(state), granted: state.grants.length > 0, length: state.seq };
+      return lanes.commit({ ...rowOf(commit), ...more });
+    },
+    entries: async (session, after, limit) => {
+      const values = [session, after, limit, PAGE_CHARS];
+      return entriesOf((await read({ name: "page", text: PAGE, values })).map(entryRowOf), where);
+    },
+    turn: async (id) => entriesOf((await read({ name: "turn", text: TURN, values: [id] })).map(entryRowOf), where),
+    input: async (id) => {
+      const [row] = await read({ name: "input", text: `${INPUT} WHERE id = $1`, values: [id] });
+      return row ? inputRowOf(row) : null;
+    },
+    inputs: async (session) => (await read({ text: `${INPUT} WHERE session = $1`, values: [session] })).map(inputRowOf),
+    active: async () =>
+      (await read({ text: ACTIVE })).map((row) => ({
+        session: String(row["key"]),
+        updatedAt: Number(row["updated_at"]),
+      })),
+    children: async (parent) => (await read({ text: CHILDREN, values: [parent] })).map(({ key }) => String(key)),
+  };
+}
+
+/** The arguments of `commit_group`, in its order. */
+export function groupQuery(group: readonly PgCommit[]): Query {
+  const entries = group.flatMap(({ session, entries }) => entries.map((entry) => ({ session, ...entry })));
+  const said = entries.filter(({ fact }) => saidIn(fact) !== "");
+  const inputs = group.flatMap(({ session, at, accepted }) => accepted.map((input) => ({ session, at, ...input })));
+  const taken = group.flatMap(({ taken }) => taken);
+  const told = group.flatMap(({ session, at, announced }) => announced.map((one) => ({ session, at, ...one })));
+  const values = [
+    group[0]?.epoch ?? 0,
+    ...columns(group, "session", "version", "active", "works", "granted", "parent", "at", "length", "title", "state"),
+    ...columns(entries, "session", "seq", "turn", "at", "fact"),
+    ...columns(said, "session", "seq"),
+    ...columns(inputs, "session", "id", "digest", "at"),
+    ...columns(taken, "id", "turn"),
+    ...columns(told, "session", "to", "turn", "at"),
+  ];
+  return { name: "commit", text: COMMIT, values };
+}
+
+const columns = <Of extends object>(rows: readonly Of[], ...names: (keyof Of)[]): unknown[][] =>
+  names.map((name) => rows.map((row) => row[name]));
+
+const TYPES =
+  "bigint, text[], bigint[], boolean[], boolean[], boolean[], text[], bigint[], bigint[], text[], text[], " +
+  "text[], bigint[], text[], bigint[], text[], text[], bigint[], text[], text[], text[], bigint[], text[], text[], " +
+  "text[], text[], text[], bigint[]";
+const COMMIT = `SELECT commit_group(${TYPES.split(", ")
+  .map((type, i) => `$${i + 1}::${type}`)
+  .join(", ")}) verdict`;
+
+const textOrNull = (value: unknown) => (typeof value === "string" ? value : null);
+
+const stateRowOf = (row: PgRow): StateRow => ({
+  session: String(row["key"]),
+  epoch: Number(row["epoch"]),
+  version: Number(row["version"]),
+  state: String(row["state"]),
+  parent: textOrNull(row["parent"]),
+  createdAt: Number(row["created_at"]),
+  updatedAt: Number(row["updated_at"]),
+});
+
+const entryRowOf = ({ seq, turn, at, fact }: PgRow): EntryRow => {
+  return { seq: Number(seq), turn: String(turn), at: Number(at), fact: String(fact) };
+};
+
+const inputRowOf = ({ id, session, digest, at, status, turn }: PgRow): InputRow => ({
+  id: String(id),
+  session: String(session),
+  digest: String(digest),
+  at: Number(at),
+  status: status === "taken" || status === "withdrawn" ? status : "waiting",
+  turn: textOrNull(turn),
+});

@@ -1,0 +1,163 @@
+// Connections to PostgreSQL. Reads take any of a few; each write goes through one of the lanes, which have a connection each.
+//
+// P1  No transaction waits for us: each write is one statement, and READ COMMITTED with locks in the order of keys is enough.
+// P2  A write whose answer was lost may still be at work in its backend. Before anything else is read or written here, that backend is
+//     ended and seen to be gone; what is read then is what landed.
+import { Client, type ClientConfig, DatabaseError, Pool, types as pgTypes, type QueryResult, TypeOverrides } from "pg";
+import { ConfigError, codeOf, messageOf, StoreFault } from "../../core/errors.ts";
+import { clock } from "../../platform/clock.ts";
+
+export type PgRow = Record<string, unknown>;
+/** `name`: it is prepared once for each connection. */
+export type Query = { name?: string; text: string; values?: unknown[] };
+/** The process of the server behind a connection. A number may be given again, its start is not. */
+type Backend = { pid: number; since: string };
+
+/** PostgreSQL or the network is silent for longer than this: the connection is given up. */
+const ANSWER_MS = 10_000;
+const CONNECT_MS = 5_000;
+const READERS = 4;
+const ENDING_MS = 5_000;
+
+const types = new TypeOverrides();
+types.setTypeParser(pgTypes.builtins.INT8, Number);
+
+export type Link = ReturnType<typeof openLink>;
+/** One connection, for what must stay on one. */
+export type Connection = {
+  query(query: Query): Promise<PgRow[]>;
+  backend: Backend;
+  lost: Promise<void>;
+  end(): Promise<void>;
+};
+
+export function openLink(url: string) {
+  const where = placeOf(url);
+  const settings: ClientConfig = {
+    connectionString: url,
+    types,
+    application_name: "hermes",
+    connectionTimeoutMillis: CONNECT_MS,
+    keepAlive: true,
+  };
+  const pool = new Pool({ ...settings, max: READERS, query_timeout: ANSWER_MS });
+  pool.on("error", () => {}); // an idle one was lost; the next read takes another
+  const suspects = new Set<Backend>();
+  let settling: Promise<void> | null = null;
+  let closed = false;
+
+  const run = async (query: Query): Promise<PgRow[]> => {
+    try {
+      return (await pool.query<PgRow>(query)).rows;
+    } catch (error) {
+      throw faultOf(error, "no", where);
+    }
+  };
+
+  async function settle(): Promise<void> {
+    const until = clock.now() + ENDING_MS;
+    for (const suspect of suspects) {
+      const { pid, since } = suspect;
+      const end = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_start = $2::timestamptz`;
+      while ((await run({ text: end, values: [pid, since] })).length > 0) {
+        if (clock.now() > until) throw new StoreFault("no", `${where}: a lost connection does not end; try again`);
+        await clock.sleep(20);
+      }
+      suspects.delete(suspect);
+    }
+  }
+
+  /** P2. */
+  async function settled(): Promise<void> {
+    if (closed) throw new StoreFault("no", `${where} is closed`);
+    if (suspects.size === 0) return;
+    settling ??= settle().finally(() => {
+      settling = null;
+    });
+    await settling;
+  }
+
+  /** `patient`: for questions that take as long as they take. */
+  async function connect(patient = false): Promise<Connection> {
+    const client = new Client(patient ? settings : { ...settings, query_timeout: ANSWER_MS });
+    const { promise: lost, resolve } = Promise.withResolvers<void>();
+    client.on("error", () => resolve());
+    client.on("end", () => resolve());
+    const end = async () => {
+      await client.end().catch(() => {});
+    };
+    try {
+      await client.connect();
+      const who = `SELECT pid, backend_start::text since FROM pg_stat_activity WHERE pid = pg_backend_pid()`;
+      const [row] = (await client.query<{ pid: number; since: string }>(who)).rows;
+      if (!row) throw new Error("the server does not list our connection");
+      const query = async (query: Query) => {
+        const answer: QueryResult<PgRow> | QueryResult<PgRow>[] = await client.query<PgRow>(textsOf(query));
+        return Array.isArray(answer) ? [] : answer.rows; // several statements, several answers
+      };
+      return { query, backend: row, lost, end };
+    } catch (error) {
+      void end();
+      throw faultOf(error, "no", where);
+    }
+  }
+
+  return {
+    where,
+    connect,
+    settled,
+    /** What a backend was asked for may still land. */
+    suspect: (backend: Backend) => void suspects.add(backend),
+    async read(query: Query): Promise<PgRow[]> {
+      await settled();
+      return run(textsOf(query));
+    },
+    async close(): Promise<void> {
+      closed = true;
+      await pool.end();
+    },
+  };
+}
+
+/** For people: never the password. */
+function placeOf(url: string): string {
+  try {
+    const { hostname, port, pathname, searchParams } = new URL(url);
+    return `PostgreSQL at ${searchParams.get("host") ?? hostname}${port && `:${port}`}${pathname}`;
+  } catch {
+    throw new ConfigError("store.url is not an address such as postgres://user:password@host:5432/hermes");
+  }
+}
+
+/** PostgreSQL keeps every character of a text but one. Keys that contain it are found by nobody; what is JSON has it escaped. */
+function textsOf(query: Query): Query {
+  const clean = (value: unknown): unknown => {
+    if (typeof value === "string") return value.includes("\0") ? value.replaceAll("\0", "\ufffd") : value;
+    return Array.isArray(value) ? value.map(clean) : value;
+  };
+  return query.values ? { ...query, values: query.values.map(clean) } : query;
+}
+
+/** What no restart changes, by code: https://www.postgresql.org/docs/current/errcodes-appendix.html */
+const MISTAKES: Record<string, string> = {
+  "28000": "refuses the user in store.url",
+  "28P01": "refuses the user or the password in store.url",
+  "3D000": "does not have the database in store.url: create it",
+  "42501": "does not let the user in store.url do this: grant CREATE on the schema",
+  "3F000": "has no schema to create tables in",
+};
+
+/** Whether the connection is of no more use after it, and a write may or may not have landed. */
+export const isLost = (error: unknown): boolean =>
+  !(error instanceof DatabaseError) || error.severity === "FATAL" || error.severity === "PANIC";
+
+/** No restart will help. */
+export const isMistake = (error: unknown): boolean => error instanceof StoreFault && codeOf(error.cause) in MISTAKES;
+
+export function faultOf(error: unknown, landed: "no" | "unknown", where: string): StoreFault {
+  if (error instanceof StoreFault) return error;
+  // Several addresses were tried, and each has its own error.
+  const text = error instanceof AggregateError ? error.errors.map(messageOf).join("; ") : messageOf(error);
+  const mistake = MISTAKES[codeOf(error)];
+  return new StoreFault(landed, mistake ? `${where} ${mistake}` : `${where}: ${text}`, { cause: error });
+}

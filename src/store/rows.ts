@@ -1,0 +1,55 @@
+// What every database keeps, as rows: states, entries and notes are JSON, made and read here.
+import { ConfigError, StoreFault } from "../core/errors.ts";
+import { type Entry, type Fact, fresh, upgraded } from "../core/session.ts";
+import type { Commit, SessionRow } from "../core/store.ts";
+
+export type EntryRow = { seq: number; turn: string; at: number; fact: string };
+/** A Commit with its JSON already made, so that only strings and numbers leave this thread. */
+export type CommitRow = Omit<Required<Commit>, "state" | "entries"> & { state: string; entries: EntryRow[] };
+export type StateRow = Omit<SessionRow, "state"> & { state: string };
+
+const STATE_VERSION = fresh.v;
+
+/** Comes after every key that begins with `prefix`. */
+export const behind = (prefix: string): string => `${prefix}\u{10ffff}`;
+
+/** Of a note. What JSON.parse makes of such a text becomes that text again. */
+export const jsonOf = (value: unknown): string | null => (value === undefined ? null : JSON.stringify(value));
+
+/** `what`: for people, what cannot be read if `parse` throws. */
+export function undamaged<T>(what: string, parse: () => T): T {
+  try {
+    return parse();
+  } catch (error) {
+    throw new StoreFault("no", `${what} is damaged; restore it from a backup`, { cause: error });
+  }
+}
+
+export function rowOf({ state, entries, title = "", announced = [], ...rest }: Commit): CommitRow {
+  return {
+    ...rest,
+    title,
+    announced,
+    state: JSON.stringify(state),
+    entries: entries.map(({ seq, turn, at, ...fact }) => ({ seq, turn, at, fact: JSON.stringify(fact) })),
+  };
+}
+
+/** `where`: the database, for people. */
+export function sessionOf(row: StateRow, where: string): SessionRow {
+  const state = undamaged(`session ${row.session} in ${where}`, (): { v: number } => JSON.parse(row.state));
+  if (state.v > STATE_VERSION)
+    throw new ConfigError(
+      `session ${row.session} in ${where} was written by a newer hermes (state ${state.v}, ` +
+        `this one knows ${STATE_VERSION}); install that version`,
+    );
+  return { ...row, state: upgraded(state) };
+}
+
+export const entriesOf = (rows: readonly EntryRow[], where: string): Entry[] =>
+  rows.map(({ seq, turn, at, fact }) => ({
+    seq,
+    turn,
+    at,
+    ...undamaged(`entry ${seq} of turn ${turn} in ${where}`, (): Fact => JSON.parse(fact)),
+  }));

@@ -1,0 +1,129 @@
+// What only PostgreSQL has: connections that are lost, servers that differ, tables that others made.
+
+import { once } from "node:events";
+import { createConnection, createServer, type Socket } from "node:net";
+import { Client } from "pg";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { Store } from "../../src/core/store.ts";
+import { openPostgres } from "../../src/store/postgres/postgres.ts";
+import { commitOf, entryOf } from "../contract/store.ts";
+import { startPostgres, type TestServer } from "../fakes/postgres.ts";
+
+let server: TestServer;
+let url: string;
+let store: Store | null = null;
+beforeAll(async () => {
+  server = await startPostgres();
+});
+afterAll(() => server.stop());
+beforeEach(async () => {
+  url = await server.place();
+});
+afterEach(async () => {
+  await store?.close();
+  store = null;
+});
+
+async function open(at = url): Promise<Store> {
+  store = await openPostgres({ url: at });
+  await store.journal.claim();
+  return store;
+}
+
+/** A way to the server that can be cut: the client hears of it, the server does not. */
+async function cuttable() {
+  const target = new URL(url);
+  const path = `${target.searchParams.get("host") ?? ""}/.s.PGSQL.5432`;
+  const sockets: [Socket, Socket][] = [];
+  const proxy = createServer((near) => {
+    const far = createConnection(path);
+    sockets.push([near, far]);
+    near.pipe(far, { end: false });
+    far.pipe(near);
+    for (const socket of [near, far]) socket.on("error", () => {});
+  });
+  proxy.listen(0, "127.0.0.1");
+  await once(proxy, "listening");
+  target.searchParams.delete("host");
+  target.host = `127.0.0.1:${(proxy.address() as { port: number }).port}`;
+  return {
+    url: target.href,
+    cut: () => sockets.splice(0).forEach(([near]) => near.destroy()),
+    close: () => {
+      for (const pair of sockets) for (const socket of pair) socket.destroy();
+      proxy.close();
+    },
+  };
+}
+
+describe("a commit whose answer was lost", () => {
+  it("never lands after somebody has looked whether it did", async () => {
+    const way = await cuttable();
+    const { journal } = await open(way.url);
+    await journal.commit(commitOf("a", 0));
+    // Somebody holds the row, so that the commit is at work in the server when its connection is cut.
+    const holder = new Client({ connectionString: url });
+    await holder.connect();
+    await holder.query("BEGIN; SELECT 1 FROM session WHERE key = 'a' FOR UPDATE");
+    const lost = journal.commit(commitOf("a", 1, { entries: [entryOf(1, "t")] }));
+    const waits = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+    await expect.poll(() => server.sql(waits)).toHaveLength(1);
+    way.cut();
+    await expect(lost).rejects.toMatchObject({ name: "StoreFault", landed: "unknown" });
+    expect(await journal.load("a")).toMatchObject({ version: 1 });
+    await holder.query("ROLLBACK");
+    await holder.end();
+    expect(await journal.load("a")).toMatchObject({ version: 1 });
+    expect(await journal.commit(commitOf("a", 1))).toBe("done");
+    await store?.close();
+    way.close();
+  });
+});
+
+describe("a server that was restarted", () => {
+  it("is used again, and what it had acknowledged is there", async () => {
+    const { journal, notes } = await open();
+    await journal.commit(commitOf("a", 0));
+    await server.restart(async () => {
+      await expect(journal.load("a")).rejects.toMatchObject({ name: "StoreFault", landed: "no" });
+      await expect(journal.commit(commitOf("a", 1))).rejects.toMatchObject({ name: "StoreFault" });
+    });
+    expect(await journal.commit(commitOf("a", 1))).toBe("done");
+    await notes.set("n", 1);
+    expect(await journal.load("a")).toMatchObject({ version: 2 });
+    // The lock is taken again, so that nobody else thinks that the store is free.
+    const locks = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory'";
+    await expect.poll(() => server.sql(locks), { timeout: 10_000 }).toHaveLength(1);
+  });
+});
+
+describe("opening", () => {
+  it("of several that start together one makes the tables, and one owns them", async () => {
+    const all = await Promise.allSettled([1, 2, 3].map(() => openPostgres({ url })));
+    const opened = all.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+    expect(opened).toHaveLength(1);
+    expect(all.filter((one) => one.status === "rejected").map(({ reason }) => reason.name)).toEqual([
+      "StoreInUse",
+      "StoreInUse",
+    ]);
+    await opened[0]?.close();
+  });
+
+  it("refuses tables of a newer version, and creates nothing for one who only looks", async () => {
+    await expect(openPostgres({ url, readOnly: true })).rejects.toThrow("start hermes once");
+    await (await open()).close();
+    await server.sql("UPDATE hermes_schema SET version = 99", url);
+    await expect(openPostgres({ url })).rejects.toMatchObject({ name: "ConfigError" });
+    await server.sql("UPDATE hermes_schema SET version = 1", url);
+  });
+
+  it("to read only shows everything beside the owner and writes nothing", async () => {
+    const { journal } = await open();
+    await journal.commit(commitOf("a", 0));
+    const reader = await openPostgres({ url, readOnly: true });
+    expect(await reader.journal.load("a")).toMatchObject({ version: 1 });
+    await expect(reader.journal.commit(commitOf("a", 1))).rejects.toThrow("read only");
+    await expect(reader.notes.set("n", 1)).rejects.toThrow("read only");
+    await reader.close();
+  });
+});
