@@ -65,7 +65,7 @@ export async function serve(
     origins: server.cors_origins,
     names: server.allowed_hosts,
     rateLimit: server.rate_limit,
-    signedIn: ({ headers }) => signIns.of(headers) !== null,
+    signedIn: signIns.admits,
     more: [
       ...consoleRoutes(signIns),
       ...nowRoutes(engine, changes),

@@ -177,6 +177,16 @@ describe("the Origin of a request", () => {
     }
   });
 
+  it("of a page of ours is not foreign, and its requests need the key all the same", async () => {
+    const { ask, host } = await serve();
+    const origin = `http://${host}`;
+    expect((await ask("/v1/runs", { headers: { origin } })).status).toBe(401);
+    const answer = await ask("/v1/runs", { headers: { ...bearer(KEY), origin } });
+    expect([answer.status, answer.headers.get("access-control-allow-origin")]).toEqual([200, null]);
+    const other = `http://localhost:${host.split(":")[1]}`; // another name of ours is another page
+    expect((await ask("/v1/runs", { headers: { ...bearer(KEY), origin: other } })).status).toBe(403);
+  });
+
   it("that is listed gets its preflight without a key, and everything else only with one", async () => {
     const { ask, reached } = await serve();
     const preflight = await ask("/v1/runs", {
