@@ -98,8 +98,9 @@ export function consoleRoutes(signIns: SignIns): Route[] {
     route("DELETE", "/api/sign-ins/:id", {
       summary: "Sign a browser out",
       answers: { 200: "Signed out", 404: "No browser with this id is signed in" },
-      async handle({ params: { id = "" } }) {
-        if (!(await signIns.revoke(id))) throw problem(404, "sign_in_not_found", "That browser is not signed in.");
+      async handle({ params: { id = "" }, request }) {
+        if (!(await signIns.revoke(id, request.socket)))
+          throw problem(404, "sign_in_not_found", "That browser is not signed in.");
         return ok({ id, deleted: true });
       },
     }),
