@@ -38,7 +38,8 @@ export const securityHeaders: Readonly<RequestHeaders> = {
 const PREFLIGHT: Readonly<RequestHeaders> = {
   "Access-Control-Allow-Methods": "GET, POST, PUT, PATCH, DELETE",
   "Access-Control-Allow-Headers":
-    "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Hermes-Session-Key, X-Hermes-Session-Id",
+    "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Hermes-Session-Key, X-Hermes-Session-Id, " +
+    "X-Hermes-Chat-Id, X-Hermes-Side-Call, X-Stainless-Retry-Count",
   "Access-Control-Max-Age": "600",
 };
 const EXPOSED =
