@@ -125,17 +125,17 @@ export function HealthPage() {
   );
 }
 
-type Finding = { check: string; status: "ok" | "warn" | "fail"; says: string; fix?: string };
+type DoctorFinding = { check: string; status: "ok" | "warn" | "fail"; says: string; fix?: string };
 
 const MARKS = { ok: "✓", warn: "!", fail: "✗" };
 
 /** Looked at when it is asked for: a check of the database reads all of it. */
 function Installation() {
-  const [found, setFound] = useState<Finding[]>([]);
+  const [found, setFound] = useState<DoctorFinding[]>([]);
   return (
     <>
       <p class="links">
-        <Act act={async () => setFound((await get<{ checks: Finding[] }>("/api/doctor")).checks)}>
+        <Act act={async () => setFound((await get<{ checks: DoctorFinding[] }>("/api/doctor")).checks)}>
           Check the installation
         </Act>
         <span class="aside">
