@@ -247,7 +247,8 @@ export function toTools({
       type: "function",
       name,
       description,
-      inputSchema: commonSchema(schema),
+      // A strict one is written for its provider, and must stay closed (additionalProperties: false).
+      inputSchema: strict ? schema : commonSchema(schema),
       ...(strict !== undefined && { strict }),
     })),
     ...(toolChoice && { toolChoice: chosen(toolChoice) }),

@@ -39,6 +39,7 @@ export function consoleRoutes(signIns: SignIns): Route[] {
       access: "open",
       summary: `The web console: ${name}`,
       answers: { 200: "The file", 404: "The console is not built" },
+      gives: "text/plain",
       handle({ headers, response }) {
         const found = files.get(name);
         if (!found) throw problem(404, "console_not_built", "The console is not built: run `npm run build`.");
@@ -59,6 +60,7 @@ export function consoleRoutes(signIns: SignIns): Route[] {
       access: "open",
       summary: "The web console",
       answers: { 200: "A page" },
+      gives: "text/html",
       handle: ({ headers, response }) =>
         page ? send(page, headers, response, HTML) : { status: 200, body: UNBUILT, headers: HTML },
     }),
