@@ -1,6 +1,5 @@
 // hermes models, setup, doctor: shows, chooses and checks the model and the configuration.
 import type { Command } from "commander";
-import { ConfigError } from "../core/errors.ts";
 import { alternatives, PROVIDERS } from "../core/providers.ts";
 import { homeOf } from "../platform/home.ts";
 import { createRedactor } from "../platform/redact.ts";
@@ -15,7 +14,8 @@ export function addSetup(program: Command): void {
     .option("--json", "print JSON", false)
     .action(async ({ json }: { json: boolean }) => {
       const { showModels } = await import("../surfaces/cli/models.ts");
-      const { endpoints, secrets } = (await outlook())();
+      const { outlook } = await import("../compose/doctor.ts");
+      const { endpoints, secrets } = (await outlook(env))();
       const redactor = createRedactor();
       for (const secret of secrets) redactor.add(secret);
       process.exitCode = await showModels({ endpoints, json, redact: redactor.text, print, complain });
@@ -33,7 +33,8 @@ export function addSetup(program: Command): void {
       if (!flags.yes) await offerImport();
       const { setUp } = await import("../surfaces/cli/setup.ts");
       const { clock } = await import("../platform/clock.ts");
-      process.exitCode = await setUp({ flags, home: homeOf(env), look: await outlook(), clock });
+      const { outlook } = await import("../compose/doctor.ts");
+      process.exitCode = await setUp({ flags, home: homeOf(env), look: await outlook(env), clock });
     });
 
   program
@@ -42,56 +43,7 @@ export function addSetup(program: Command): void {
     .option("--online", "also contact the server of the model", false)
     .option("--json", "print JSON", false)
     .action(async ({ json, online }: { json: boolean; online: boolean }) => {
-      const { examine } = await import("../surfaces/cli/doctor.ts");
-      process.exitCode = await examine({
-        home: homeOf(env),
-        nodeVersion: process.version,
-        online,
-        json,
-        colour,
-        print,
-        look: await outlook(),
-        sandbox: whereCommandsRun,
-        openStore: async () => {
-          const { readStore } = await import("../compose/store.ts");
-          return readStore(env);
-        },
-      });
+      const { diagnose } = await import("../compose/doctor.ts");
+      process.exitCode = await diagnose(env, { online, json, colour, print });
     });
-}
-
-/** Loads the configuration, with these texts instead of its files if they are given, and the endpoints that follow from it. */
-async function outlook() {
-  const { loadConfig } = await import("../config/config.ts");
-  const { chooseEndpoints } = await import("../llm/endpoint.ts");
-  const { listModels } = await import("../llm/model-list.ts");
-  const { createModel } = await import("../llm/provider.ts");
-  return (drafts: ReadonlyMap<string, string> = new Map()) => {
-    const loaded = loadConfig({ env, drafts });
-    const { config } = loaded;
-    const endpoints = (unnamed?: string) => {
-      const model = { ...config.model, default: config.model.default ?? unnamed };
-      return chooseEndpoints({ ...config, model }).map((endpoint) => ({
-        ...endpoint,
-        list: (ms: number) => listModels(endpoint, ms),
-        open: () => createModel({ ...endpoint, guessed: false }), // the commands that use this also call list()
-      }));
-    };
-    return { ...loaded, endpoints };
-  };
-}
-
-async function whereCommandsRun() {
-  const { loadConfig } = await import("../config/config.ts");
-  const { inForce } = await import("../tools/sandbox/in-force.ts");
-  const { pickSandbox } = await import("../tools/toolbox.ts");
-  try {
-    const { terminal } = loadConfig({ env }).config;
-    const workspace = terminal.cwd ?? process.cwd();
-    const choice = await pickSandbox({ home: homeOf(env).dir, workspace, terminal });
-    return await inForce(choice, terminal);
-  } catch (error) {
-    if (error instanceof ConfigError) return []; // another check reports the error
-    throw error;
-  }
 }

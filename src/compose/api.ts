@@ -11,6 +11,7 @@ import type { ServedApi } from "../surfaces/http/server/api.ts";
 import type { Route } from "../surfaces/http/server/route.ts";
 import type { McpServeOptions } from "../surfaces/mcp/server.ts";
 import { homeChatOf } from "./channels.ts";
+import { diagnosis } from "./doctor.ts";
 import type { Running } from "./runtime.ts";
 
 /** What answers that are under way when we leave may take. */
@@ -37,6 +38,7 @@ export async function serve(
   const { pairingRoutes } = await import("../surfaces/http/runtime/pairing.ts");
   const { consoleRoutes } = await import("../surfaces/web/routes.ts");
   const { openSignIns } = await import("../surfaces/web/sign-ins.ts");
+  const { doctorRoutes } = await import("../surfaces/http/runtime/doctor.ts");
   const { memoryRoutes } = await import("../surfaces/http/runtime/memory.ts");
   const { usageRoutes } = await import("../surfaces/http/runtime/usage.ts");
   const { processRoutes } = await import("../surfaces/http/runtime/processes.ts");
@@ -70,6 +72,7 @@ export async function serve(
       ...consoleRoutes(signIns),
       ...nowRoutes(engine, changes),
       ...jobRoutes(running.scheduler, (platform) => homeChatOf(config, platform)),
+      ...doctorRoutes(() => diagnosis(process.env)),
       ...memoryRoutes(openNotebook(notesIn(home.dir))),
       ...usageRoutes(engine, { prices: config.prices, clock }),
       ...processRoutes(running.processes, redact),

@@ -353,6 +353,10 @@ describe("every page", () => {
     await page.getByRole("button", { name: "Pause: Say good morning" }).click();
     await page.getByText("paused").waitFor();
 
+    await page.goto(`${url}/#/health`);
+    await page.getByRole("button", { name: "Check the installation" }).click();
+    await page.getByText("✓ home").first().waitFor();
+
     await page.goto(`${url}/#/usage`);
     await page.getByRole("link", { name: "run sleep 0.1" }).waitFor();
     await page.getByRole("img", { name: /^Tokens by day/ }).waitFor();

@@ -1,10 +1,11 @@
 // How the server is, deliveries that were given up, and the browsers that are signed in.
+import { useState } from "preact/hooks";
 import { lasting } from "../../../conversation/updates.ts";
 import { changeCount } from "./changes.ts";
 import { ago, timeOf } from "./format.ts";
 import { Act, Empty, Page, useRoute } from "./page.tsx";
 import { linkTo } from "./route.ts";
-import { post, remove } from "./server.ts";
+import { get, post, remove } from "./server.ts";
 
 type DetailedHealth = {
   status: string;
@@ -57,9 +58,7 @@ export function HealthPage() {
               <span class="aside">Running turns may finish first. What is left continues afterwards.</span>
             </p>
           )}
-          <p class="aside">
-            <code>hermes doctor</code> on the machine of the server checks the installation and the configuration.
-          </p>
+          <Installation />
         </section>
       )}
       <section aria-label="Long-term memory">
@@ -123,6 +122,38 @@ export function HealthPage() {
         ))}
       </section>
     </Page>
+  );
+}
+
+type DoctorFinding = { check: string; status: "ok" | "warn" | "fail"; says: string; fix?: string };
+
+const MARKS = { ok: "✓", warn: "!", fail: "✗" };
+
+/** Looked at when it is asked for: a check of the database reads all of it. */
+function Installation() {
+  const [found, setFound] = useState<DoctorFinding[]>([]);
+  return (
+    <>
+      <p class="links">
+        <Act act={async () => setFound((await get<{ checks: DoctorFinding[] }>("/api/doctor")).checks)}>
+          Check the installation
+        </Act>
+        <span class="aside">
+          As <code>hermes doctor</code> does.
+        </span>
+      </p>
+      <ul class="findings" aria-label="Findings">
+        {found.map(({ check, status, says, fix }) => (
+          <li key={check + says} class={status}>
+            <b>
+              {MARKS[status]} {check}
+            </b>{" "}
+            {says}
+            {fix && <i> → {fix}</i>}
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }
 
