@@ -15,6 +15,8 @@ type Backend = { pid: number; since: string };
 
 /** PostgreSQL or the network is silent for longer than this: the connection is given up. */
 const ANSWER_MS = 10_000;
+/** Characters in a millisecond: what is large may take longer on its way, or it would be tried again for ever. */
+const SLOWEST = 100;
 const CONNECT_MS = 5_000;
 const READERS = 4;
 const ENDING_MS = 5_000;
@@ -80,7 +82,7 @@ export function openLink(url: string) {
 
   /** `patient`: for questions that take as long as they take. */
   async function connect(patient = false): Promise<Connection> {
-    const client = new Client(patient ? settings : { ...settings, query_timeout: ANSWER_MS });
+    const client = new Client(settings);
     const { promise: lost, resolve } = Promise.withResolvers<void>();
     client.on("error", () => resolve());
     client.on("end", () => resolve());
@@ -93,7 +95,10 @@ export function openLink(url: string) {
       const [row] = (await client.query<{ pid: number; since: string }>(who)).rows;
       if (!row) throw new Error("the server does not list our connection");
       const query = async (query: Query) => {
-        const answer: QueryResult<PgRow> | QueryResult<PgRow>[] = await client.query<PgRow>(textsOf(query));
+        const answer: QueryResult<PgRow> | QueryResult<PgRow>[] = await client.query<PgRow>({
+          ...textsOf(query),
+          ...(!patient && { query_timeout: ANSWER_MS + charsIn(query.values) / SLOWEST }),
+        });
         return Array.isArray(answer) ? [] : answer.rows; // several statements, several answers
       };
       return { query, backend: row, lost, end };
@@ -138,6 +143,11 @@ function textsOf(query: Query): Query {
   };
   return query.values ? { ...query, values: query.values.map(clean) } : query;
 }
+
+const charsIn = (value: unknown): number => {
+  if (typeof value === "string") return value.length;
+  return Array.isArray(value) ? value.reduce<number>((sum, one) => sum + charsIn(one), 0) : 0;
+};
 
 /** What no restart changes, by code: https://www.postgresql.org/docs/current/errcodes-appendix.html */
 const MISTAKES: Record<string, string> = {
