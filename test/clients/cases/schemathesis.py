@@ -6,6 +6,8 @@ import sys
 url, key = os.environ["HERMES_URL"], os.environ["HERMES_KEY"]
 # Not what ends the server, or waits for what never comes.
 left_out = ["--exclude-path-regex", "restart|shutdown|/events$|/stream$"]
+# Wrong keys are answered with 429 after a while. Some fields exclude each other, or must name each other, which no schema says.
+left_out += ["--exclude-checks", "ignored_auth,positive_data_acceptance"]
 done = subprocess.run(
     ["schemathesis", "run", f"{url}/openapi.json", "--header", f"Authorization: Bearer {key}", *left_out]
     + ["--max-examples", "5", "--phases", "examples,coverage,fuzzing", "--generation-database", "none", "--seed", "1"]
