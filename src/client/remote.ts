@@ -96,6 +96,7 @@ export function createRemoteRuntime({ log = () => {}, ...server }: Options): Run
       const query = new URLSearchParams({
         limit: String(Math.min(limit - rows.length, MOST.sessions)),
         children: String(!top),
+        counts: "false",
         ...(active && { active: "true" }),
         ...(titled && { q: titled }),
         ...(prefix && { prefix }),

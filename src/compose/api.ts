@@ -10,6 +10,7 @@ import { createAccess } from "../surfaces/gateway/access.ts";
 import type { ServedApi } from "../surfaces/http/server/api.ts";
 import type { Route } from "../surfaces/http/server/route.ts";
 import type { McpServeOptions } from "../surfaces/mcp/server.ts";
+import { homeChatOf } from "./channels.ts";
 import type { Running } from "./runtime.ts";
 
 /** What answers that are under way when we leave may take. */
@@ -68,7 +69,7 @@ export async function serve(
     more: [
       ...consoleRoutes(signIns),
       ...nowRoutes(engine, changes),
-      ...jobRoutes(running.scheduler),
+      ...jobRoutes(running.scheduler, (platform) => homeChatOf(config, platform)),
       ...memoryRoutes(openNotebook(notesIn(home.dir))),
       ...usageRoutes(engine, { prices: config.prices, clock }),
       ...processRoutes(running.processes, redact),

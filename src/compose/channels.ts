@@ -41,6 +41,8 @@ export function listsOf(config: Config, platform: string) {
 export const busyModeOf = (config: Config, platform: string) =>
   peopleOf(config, platform).busy_input_mode ?? config.display.busy_input_mode;
 
+export const homeChatOf = (config: Config, platform: string) => peopleOf(config, platform).home_chat;
+
 export const progressOf = (config: Config, platform: string) =>
   peopleOf(config, platform).tool_progress ?? config.display.tool_progress;
 
@@ -72,6 +74,7 @@ const people = z
     admin_users: z.array(z.string()),
     busy_input_mode: z.enum(MODES),
     tool_progress: z.enum(["off", "new", "all", "verbose"]),
+    home_chat: z.string(),
     require_mention: z.boolean(),
     free_response_chats: z.array(z.string()),
     allowed_chats: z.array(z.string()),

@@ -6,6 +6,7 @@ import { type Flag, loadConfig } from "../config/config.ts";
 import { costOf } from "../conversation/cost.ts";
 import type { PairingDesk } from "../core/chat.ts";
 import type { Channel } from "../core/ports.ts";
+import { rootOf } from "../core/session-key.ts";
 import type { Store } from "../core/store.ts";
 import type { ImportWorld } from "../import/import.ts";
 import { modelNames } from "../llm/model-list.ts";
@@ -43,10 +44,13 @@ export async function runGateway(options: {
   const assembled = Promise.withResolvers<Awaited<ReturnType<typeof assemble>>>();
   const prepare = async (running: Running) => {
     const parts = await assemble(running, version);
+    for (const session of await parts.gateway.barred()) barred.add(session);
     opened.resolve(parts.gateway.channel);
     assembled.resolve(parts);
   };
-  const running = await openRuntime({ env, flags, logToStderr: true, channel, prepare, mine: () => true });
+  const barred = new Set<string>();
+  const mine = (session: string) => !barred.has(rootOf(session));
+  const running = await openRuntime({ env, flags, logToStderr: true, channel, prepare, mine });
   const { gateway, api, chats, lifecycle } = await assembled.promise;
   const { config, log } = running;
   const { restart_drain_timeout: drain, exit_watchdog: watchdog } = config.agent;

@@ -65,6 +65,8 @@ export type Running = {
 const DAY_MS = 86_400_000;
 /** What those who are told of ends may take when we leave. */
 const TELL_MS = 2_000;
+/** And memories: what they were not told is in the journal, and they are told after the next start. */
+const MEMORY_MS = 200;
 const LIMITS = { inbox: 100, text: 4_000_000, graceMs: 5_000, warm: 500 };
 
 /** Whatever it has opened is closed again when it fails: the store's thread alone would keep the process, with nobody behind
@@ -199,7 +201,7 @@ export async function openRuntime(options: {
   const telemetry = await openTelemetry();
   if (telemetry) observers.add(telemetry.observe);
   opened.defer(async () => {
-    await Promise.all([webhooks.close(TELL_MS), telemetry?.close(TELL_MS), memory.shutdownAll(TELL_MS)]);
+    await Promise.all([webhooks.close(TELL_MS), telemetry?.close(TELL_MS), memory.shutdownAll(MEMORY_MS)]);
   });
   const { createScheduler } = await import("../schedule/scheduler.ts");
   const { unattended } = approvals;

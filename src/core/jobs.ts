@@ -40,12 +40,15 @@ export type Wish = {
   /** The same one again is the same job. */
   key?: string | undefined;
 };
+type JobEdit = Partial<Pick<Wish, "text" | "name" | "cron" | "at" | "in" | "zone" | "route" | "model">>;
 export type JobRefused = { refused: "invalid" | "unknown" | "full" | "busy"; why: string };
 
 export interface Jobs {
   add(wish: Wish): Promise<Job | JobRefused>;
   /** What is next first. */
   list(): Promise<Job[]>;
+  /** What is not given stays. */
+  edit(id: string, change: JobEdit): Promise<Job | JobRefused>;
   /** It goes once nothing of it is at work. */
   remove(id: string): Promise<Job | JobRefused>;
   pause(id: string): Promise<Job | JobRefused>;

@@ -216,7 +216,7 @@ function reduce(s: Session, e: Event, cx: TransitionContext): Session {
       if (!turn || phase?.at !== "compacting") return s;
       const from = cx.note(turn.id, { kind: "compacted", summary: e.summary, upTo: e.upTo });
       if (turn.task === "compress") return conclude(s, turn, "completed", from, cx);
-      return { ...s, step: s.step + 1, turn: { ...turn, tight: true, phase: { at: "thinking" } } };
+      return think(s, { ...turn, tight: true }, cx);
     }
     case "failed": {
       if (!turn || (phase?.at !== "thinking" && phase?.at !== "compacting")) return s;
@@ -279,6 +279,8 @@ const busy = (phase: Phase) => phase.at !== "replying" && phase.at !== "stopping
 /** What a mode comes to in this state. An interrupt that finds nothing to stop is next all the same (I10). */
 function apply(s: Session, mode: Mode): Applied {
   if (!s.turn && !s.inbox.length) return "began";
+  // A summary that is being made is not thrown away: the message is next behind it, or joins the turn that it is made for.
+  if (mode === "interrupt" && s.turn?.phase.at === "compacting") return s.turn.task ? "queue" : "steer";
   if (mode === "interrupt") return "interrupt";
   return mode === "steer" && s.turn && busy(s.turn.phase) ? "steer" : "queue";
 }

@@ -31,7 +31,7 @@ const HOMES = 10_000;
 /** Entries read at once for somebody who watches, and may take long over them. */
 const VIEWED = 64;
 /** What memory gets at the end of a drain. */
-const MEMORY_MS = 5_000;
+const MEMORY_MS = 400;
 
 export function createEngine(given: World): Engine {
   const { journal, catalog } = sharingReads(given.store);

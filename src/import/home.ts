@@ -5,8 +5,7 @@ import { basename, join, relative } from "node:path";
 import { parseEnv } from "node:util";
 import { messageOf } from "../core/errors.ts";
 import type { Job, JobRefused, Jobs } from "../core/jobs.ts";
-import { wishedTime } from "../core/schedule-text.ts";
-import { chatSession } from "../core/session-key.ts";
+import { routeTo, wishedTime } from "../core/schedule-text.ts";
 import type { Notes } from "../core/store.ts";
 import { parsed, recordOf, textOf } from "./json.ts";
 
@@ -141,7 +140,7 @@ export async function importJobs(
         Array.isArray(job["skills"]) && job["skills"].length
           ? `Use these skills: ${job["skills"].join(", ")}.\n\n`
           : "";
-      const route = routeOf(job, homeChat);
+      const route = routeTo(deliverIn(job), homeChat) ?? null;
       const wish = {
         ...when,
         zone,
@@ -173,23 +172,12 @@ function scheduleText({ kind, expr, minutes, run_at: at }: Record<string, unknow
   return kind === "interval" ? `every ${textOf(minutes)}m` : textOf(at);
 }
 
-/** `local`, `origin`, `telegram`, `telegram:1001` or `telegram:1001:5`. */
-function routeOf(job: Record<string, unknown>, homeChat: (platform: string) => string | undefined): string | null {
+/** `origin`: where the job was asked for. */
+function deliverIn(job: Record<string, unknown>): string {
   const deliver = textOf(job["deliver"]) || "local";
-  if (deliver === "local") return null;
-  const origin = recordOf(job["origin"]);
-  const [platform = "", chat, thread] =
-    deliver === "origin"
-      ? [origin["platform"], origin["chat_id"], origin["thread_id"]].map((one) => textOf(one) || undefined)
-      : deliver.split(":");
-  const where = chat ?? homeChat(platform);
-  if (!platform || where === undefined) return null;
-  const place = {
-    kind: where.startsWith("-") ? ("group" as const) : ("dm" as const),
-    chat: where,
-    ...(thread && { thread }),
-  };
-  return chatSession({ platform, place, generation: 1 });
+  if (deliver !== "origin") return deliver;
+  const { platform, chat_id: chat, thread_id: thread } = recordOf(job["origin"]);
+  return [platform, chat, thread].map(textOf).filter(Boolean).join(":") || "local";
 }
 
 // ── Pairings ──────────────────────────────────────────────────────────────────────────────────────────

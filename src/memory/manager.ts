@@ -53,7 +53,7 @@ const LIMIT_MS = 60_000;
 const RECALL_MS = 300;
 const COMPRESS_MS = 3_000;
 const DRAIN_MS = 5_000;
-const SHUTDOWN_MS = 1_000;
+const SHUTDOWN_MS = 300;
 /** `side`: each side of a stored turn. `kept`: text that a summary should contain. */
 const LONGEST = { side: 100_000, query: 2_000, kept: 2_000 };
 const MOST_SESSIONS = 1_000;

@@ -46,8 +46,11 @@ export function createMcpMemory({ call, addTool, searchTool, argument = {} }: Op
   } satisfies MemoryProvider;
 }
 
-const noteOf = ({ user, assistant }: RememberedTurn): string =>
-  assistant ? `User: ${user}\nAssistant: ${assistant}` : `User: ${user}`;
+/** What was cut or failed is no answer: it must not be found again as if it were one. */
+function noteOf({ user, assistant, outcome }: RememberedTurn): string {
+  if (outcome !== "completed") return `User: ${user}\n[The turn was ${outcome} before it was answered.]`;
+  return assistant ? `User: ${user}\nAssistant: ${assistant}` : `User: ${user}`;
+}
 
 /** Results of tools are marked as data for a model. Here they are marked later, together with the text of the other
  *  memories. */

@@ -95,6 +95,20 @@ export function openJobs(options: JobsOptions): KeptJobs {
         return first ? job : ((await get(id)) ?? job);
       }),
     list: async () => (await all()).filter(isLive).toSorted((a, b) => order(a) - order(b)),
+    edit: (id, wish) =>
+      change(id, (job) => {
+        const { when } = job;
+        const timed = [wish.cron, wish.at, wish.in].some((one) => one !== undefined);
+        const same = "cron" in when ? when : { at: new Date(when.at).toISOString() };
+        const made = jobFrom(
+          id,
+          { ...job, ...(timed ? { zone: "zone" in when ? when.zone : zone } : same), ...wish },
+          { now: clock.now(), unattended, delivers: (session) => session === job.route || delivers(session) },
+        );
+        if ("refused" in made) return made;
+        const { enabled, createdAt, lastSlot } = job;
+        return { ...made, enabled, createdAt, lastSlot };
+      }),
     remove: (id) => change(id, (job) => ({ ...job, enabled: false, nextAt: null })),
     pause: (id) => change(id, (job) => ({ ...job, enabled: false })),
     resume: (id) =>

@@ -171,6 +171,7 @@ export function createScheduler(options: Options): Scheduler {
     list: jobs.list,
     delivers: jobs.delivers,
     add: (wish) => changed(jobs.add(wish)),
+    edit: (id, wish) => changed(jobs.edit(id, wish)),
     pause: (id) => changed(jobs.pause(id)),
     resume: (id) => changed(jobs.resume(id)),
     async remove(id) {

@@ -1,10 +1,12 @@
 // A gateway that cannot start says why, and leaves with a code that its service manager understands: it never stays with an
 // open port and nothing behind it.
 import { mkdirSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { startApi } from "../fakes/api.ts";
-import { llm, openGateway, place, useProgram } from "../fakes/program.ts";
+import { configure, llm, openGateway, place, useProgram } from "../fakes/program.ts";
 
 const KEY = "k3y-Zq8vN1xR5tW7yB0cD2fG4hJ6kL9mP";
 useProgram({ env: { API_SERVER_KEY: KEY } });
@@ -20,6 +22,33 @@ async function gateway() {
     );
   return { hermes, ask };
 }
+
+describe("a gateway that is told to leave", () => {
+  it("leaves within a second though its memory hangs, and the memory is told after the next start", async () => {
+    const heard: string[] = [];
+    let answers = false;
+    const memory = createServer((request, response) => {
+      heard.push(request.url ?? "");
+      if (answers) response.writeHead(200, { "Content-Type": "application/json" }).end("{}");
+    });
+    await new Promise<void>((resolve) => void memory.listen(0, "127.0.0.1", resolve));
+    const { port } = memory.address() as AddressInfo;
+    configure(`memory: {provider: [http], recall_timeout: 0, http: {url: "http://127.0.0.1:${port}"}}`);
+    const { hermes, ask } = await gateway();
+    const { run_id: run } = await ask("POST", "/v1/runs", { input: "hello" });
+    await expect.poll(() => ask("GET", `/v1/runs/${String(run)}`)).toMatchObject({ status: "completed" });
+    await expect.poll(() => heard.length).toBeGreaterThan(0);
+    const began = performance.now();
+    hermes.kill("SIGTERM");
+    expect(await hermes.exit).toBe(0);
+    expect(performance.now() - began).toBeLessThan(1_500); // a second, and what a busy machine adds
+    answers = true;
+    await gateway();
+    await expect.poll(() => heard.join(), { timeout: 10_000 }).toContain("/turns");
+    memory.closeAllConnections();
+    memory.close();
+  });
+});
 
 describe("a gateway that starts on a full disk", () => {
   it("says so and ends with a code that asks for another start; with space again it takes up what was left", async () => {

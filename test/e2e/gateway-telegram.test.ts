@@ -99,6 +99,26 @@ describe("a message on Telegram", () => {
     expect([texts(), texts(BEN.id)]).toEqual([["You said hello."], ["You said hi."]]);
   });
 
+  it("of somebody who was taken off the list during a crash is not worked on; theirs is told, the others go on", async () => {
+    const both = [held("for Anna"), held("for Ben")];
+    for (const { reply } of both) llm.script(reply);
+    const first = await gateway();
+    say("hello");
+    say("hi", BEN);
+    await llm.nextRequest();
+    await llm.nextRequest();
+    say("/queue and then this");
+    await shown(/queue/i);
+    await killed(first);
+    for (const { release } of both) release();
+    llm.script((request) => ({ text: `You said ${lastUser(request)}.` }));
+    await gateway({ TELEGRAM_ALLOWED_USERS: String(BEN.id) });
+    await shown("You said hi.", BEN.id);
+    say("and?");
+    await shown(/^I only talk to people I know/);
+    expect(llm.requests.slice(2).map(lastUser)).toEqual(["hi"]);
+  });
+
   it("of a stranger is refused once and reaches no model", async () => {
     await gateway();
     const eve = { id: 666, name: "Eve" };

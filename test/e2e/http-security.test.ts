@@ -152,8 +152,8 @@ describe("the table of routes", () => {
     }
   });
 
-  it("has one row that is open: /health", () => {
-    expect(rows.filter(({ access }) => access === "open").map(({ path }) => path)).toEqual(["/health"]);
+  it("has no row that is open but that of the health, under both its names", () => {
+    expect(rows.filter(({ access }) => access === "open").map(({ path }) => path)).toEqual(["/health", "/v1/health"]);
   });
 });
 
@@ -366,7 +366,6 @@ describe("an Origin that is not listed", () => {
 describe("a body that is not declared as JSON", () => {
   const wrong: [string, string[]][] = [
     ["text/plain", ["Content-Type: text/plain"]],
-    ["a form", ["Content-Type: application/x-www-form-urlencoded"]],
     ["a form with files", ["Content-Type: multipart/form-data; boundary=x"]],
     ["nothing", []],
     ["text that names JSON", ["Content-Type: text/plain; application/json"]],

@@ -49,6 +49,19 @@ describe("/restart", () => {
     expect(restarts).toEqual([true, false]);
   });
 
+  it("is answered by the next process, once, where it was asked for", async () => {
+    const before = await bootGateway();
+    await before.chat.say("/restart", { from: BEN });
+    await before.leave("restart");
+    const after = await before.next();
+    await calm();
+    expect(after.chat.texts(dm(BEN)).at(-1)).toBe("♻️ Gateway is back.");
+    await after.leave("shutdown");
+    const later = await after.next();
+    await calm();
+    expect(later.chat.texts(dm(BEN)).filter((text) => text.includes("is back"))).toHaveLength(1);
+  });
+
   it("that the platform brings again after the restart restarts nothing", async () => {
     const before = await bootGateway();
     const message = await before.chat.say("/restart");

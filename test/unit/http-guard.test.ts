@@ -424,7 +424,6 @@ describe("a body", () => {
     { "content-type": "" },
     { "content-type": "text/plain" },
     { "content-type": "text/plain; application/json" },
-    { "content-type": "application/x-www-form-urlencoded" },
     { "content-type": "multipart/form-data; boundary=application/json" },
     { "content-type": "application/jsonp" },
     { "content-type": "application/json, text/plain" },
@@ -434,6 +433,13 @@ describe("a body", () => {
       expect(sent(method, { "content-length": "2", ...headers })).toBe(415);
       expect(sent(method, { "transfer-encoding": "chunked", ...headers })).toBe(415);
     }
+  });
+
+  it("may be called a form, as `curl -d` does, with the key as a bearer token and without an origin", () => {
+    const form = { "content-length": "2", "content-type": "application/x-www-form-urlencoded" };
+    expect(sent("POST", form)).toBe(200);
+    expect(sent("POST", { ...form, origin: PAGE })).toBe(415);
+    expect(statusOf(guard(arriving({ method: "POST", headers: form })))).toBe(401);
   });
 
   it("may be absent, and then its type does not matter", () => {

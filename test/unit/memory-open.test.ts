@@ -133,6 +133,14 @@ describe("a memory that speaks MCP", () => {
     ]);
   });
 
+  it("is told the question of a turn that was cut, and not its half of an answer as if it were true", async () => {
+    const { memory, called } = open({ provider: ["mcp"], mcp: { server: "notes", add_tool: "add" } });
+    await memory.remember("mcp", { ...turn(TERMINAL), outcome: "interrupted" }, "k1", never());
+    expect(called[0]?.args).toEqual({
+      text: "User: my teapot is blue\n[The turn was interrupted before it was answered.]",
+    });
+  });
+
   it("that is not told whose it is knows of the terminal only", async () => {
     const { memory, called } = open({
       provider: ["mcp"],

@@ -1129,3 +1129,26 @@ function createHistory(rules: Rules) {
 
   return { act, rest };
 }
+
+describe("a message while the conversation is being made shorter", () => {
+  const compacted = (s: Session): Event => ({ type: "compacted", step: s.step, summary: "§", upTo: 1 });
+
+  it("joins the turn that needs it, behind the summary", () => {
+    const busy = after(fresh, arrived("a"), (s) => ({ type: "crowded", step: s.step }), arrived("b", "interrupt"));
+    expect([busy.turn?.phase.at, waiting(busy)]).toEqual(["compacting", ["b steer"]]);
+    const done = tell(busy, [compacted])[1].map(({ kind, turn }) => `${kind} ${turn}`);
+    expect(done).toEqual(["compacted a", "joined a"]);
+  });
+
+  it("waits where only that was asked for, and is next", () => {
+    const task: Event = {
+      type: "arrived",
+      input: { id: "c", text: "", mode: "queue", reply: "pull", task: "compress" },
+      said: "",
+    };
+    const done = tell(after(fresh, task, arrived("b", "interrupt")), [compacted])[1].map(
+      ({ kind, turn }) => `${kind} ${turn}`,
+    );
+    expect(done).toEqual(["compacted c", "ended c", "began b"]);
+  });
+});

@@ -173,6 +173,10 @@ export function remoteJobs({ url, key }: { url: string; key: string }): Required
       const body = { text, name, ...when, deliver_to: route, model, unattended, catch_up: catchUp };
       return ask(jobShape, "POST", "", body);
     },
+    edit: (id, { text, name, cron, at: time, in: wait, zone, route, model }) => {
+      const body = { text, name, cron, at: time, in: wait, zone, deliver_to: route, model };
+      return ask(jobShape, "PATCH", at(id), body);
+    },
     remove: (id) => ask(jobShape, "DELETE", at(id)),
     pause: (id) => ask(jobShape, "POST", at(id, "/pause")),
     resume: (id) => ask(jobShape, "POST", at(id, "/resume")),

@@ -46,7 +46,8 @@ type Options = Pick<GatewayOptions, Given> & {
   sessions: PlaceSessions;
   questions: Questions;
   /** Says what will happen. */
-  restart(): Promise<string>;
+  /** `key`: of the place that hears when we are back. */
+  restart(key: string): Promise<string>;
 };
 
 export function createCommands(options: Options): Commands {
@@ -108,7 +109,7 @@ export function createCommands(options: Options): Commands {
         const unattended = options.unattended(platform);
         await runtime.accept({ ...request, mode: "queue", reply: "push", ...(unattended && { unattended }) });
       },
-      restart,
+      restart: () => restart(key),
     };
   }
 

@@ -7,7 +7,7 @@ import type { ModelNames } from "../../core/model-names.ts";
 import type { Ambient, Channel } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Entry, Mode, Unattended, Usage } from "../../core/session.ts";
-import { BACKGROUND } from "../../core/session-key.ts";
+import { BACKGROUND, parseKey } from "../../core/session-key.ts";
 import { within } from "../../core/wait.ts";
 import { type Access, createAccess, type Lists } from "./access.ts";
 import { createCommands } from "./commands.ts";
@@ -59,6 +59,8 @@ export type Gateway = {
   start(): Promise<void>;
   /** One notice for each chat with a running turn. Never rejects. */
   announceLeaving(why: "shutdown" | "restart"): Promise<void>;
+  /** Sessions with work of somebody who may not talk to us any more: it is not taken up again. */
+  barred(): Promise<string[]>;
   /** Hears nothing more; answers still go out. */
   stopHearing(): Promise<void>;
   health(): ReturnType<Chat["health"]>[];
@@ -77,6 +79,8 @@ const FORGET_MS = 2 * 86_400_000;
 /** Of each kind in one go: what is left goes in an hour. */
 const MOST_FORGOTTEN = 1_000;
 const NOTICE_MS = 5_000;
+/** The place where somebody asked for a restart. */
+const ASKED = "restart/asked";
 
 export function createGateway(options: GatewayOptions): Gateway {
   const { runtime, clock, log, newKey, requestRestart } = options;
@@ -94,8 +98,9 @@ export function createGateway(options: GatewayOptions): Gateway {
     access,
     sessions,
     questions,
-    restart: async () => {
+    restart: async (key) => {
       const { turns } = await runtime.load();
+      if ((await notes.get(ASKED)) === undefined) await notes.set(ASKED, key);
       if (!requestRestart({ turn: null })) return "⏳ A restart is already under way.";
       return turns ? `⏳ Draining ${turns} active agent(s) before restart...` : "♻️ Restarting gateway...";
     },
@@ -125,6 +130,7 @@ export function createGateway(options: GatewayOptions): Gateway {
           }
         }),
       ]);
+      await sayBack();
     },
     async announceLeaving(why) {
       const rows = await runtime.sessions({ limit: 1_000, active: true });
@@ -141,6 +147,12 @@ export function createGateway(options: GatewayOptions): Gateway {
       });
       await within(clock, NOTICE_MS, Promise.allSettled(sending));
     },
+    async barred() {
+      const rows = await runtime.sessions({ limit: 1_000, active: true });
+      const found = await Promise.all(rows.map(async ({ session }) => ((await mayGoOn(session)) ? [] : [session])));
+      for (const session of found.flat()) log("warn", "gateway.barred", { session });
+      return found.flat();
+    },
     async stopHearing() {
       await Promise.allSettled(options.chats.map((chat) => chat.stop()));
     },
@@ -152,6 +164,28 @@ export function createGateway(options: GatewayOptions): Gateway {
       await Promise.allSettled(options.chats.map((chat) => chat.close()));
     },
   };
+
+  /** To the chat that asked for the restart, once. */
+  async function sayBack(): Promise<void> {
+    const asked = await notes.get(ASKED);
+    if (typeof asked !== "string") return;
+    await notes.set(ASKED, undefined);
+    const route = await routeFor(asked, notes);
+    const chat = route && chats.get(route.platform);
+    if (chat) void tell.say(chat, route.place, { text: "♻️ Gateway is back." }, `back.${newKey()}`);
+  }
+
+  /** Who asked for what the session has to do next may still talk there. */
+  async function mayGoOn(session: string): Promise<boolean> {
+    const key = parseKey(session);
+    if (key.of !== "chat" || !chats.has(key.platform)) return true;
+    const { turn, inbox } = await runtime.status(session);
+    const [first] = await runtime.turn(turn?.id ?? inbox[0]?.id ?? "");
+    const by = first?.kind === "accepted" ? first.input.by : undefined;
+    const [platform, ...id] = by?.split(":") ?? [];
+    if (platform !== key.platform) return true; // a terminal or a client of the API, which has the key
+    return access.mayTalk(platform, key.place, { id: id.join(":"), name: "" });
+  }
 
   /** A turn that waits for room among the others has not started. */
   async function isRunning(session: string): Promise<boolean> {

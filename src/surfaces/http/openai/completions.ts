@@ -249,8 +249,9 @@ const usageOf = ({ usage }: Run) => ({
 
 /** Clients that take it for a chunk see one that says nothing. A field named `error` would make OpenAI's end the stream. */
 function progressOf(head: Head, { event, error, ...fields }: RunWireEvent) {
+  const { preview: label = "", call_id: toolCallId } = fields;
   const choices = [{ index: 0, delta: {}, logprobs: null, finish_reason: null }];
-  const shape = { ...head, object: "hermes.tool.progress", choices };
+  const shape = { ...head, object: "hermes.tool.progress", choices, emoji: "🔧", label, toolCallId };
   if (event === "tool.started") return { ...shape, status: "running", ...fields };
   if (event === "tool.completed") return { ...shape, status: "completed", ...fields, is_error: error };
   return null;

@@ -109,7 +109,7 @@ export function createReporter({ id, session, showReasoning }: Reporting, childR
       case "began":
         return [{ event: "run.started", session_id: session }];
       case "joined":
-        return [{ event: "run.steered" }];
+        return [{ event: "run.steered", accepted: true }];
       case "thought":
         return [
           ...recalledIn(entry),
@@ -121,7 +121,10 @@ export function createReporter({ id, session, showReasoning }: Reporting, childR
         const use = uses.get(entry.call);
         const offered = { choices, ...(saves && { saves }) };
         const asked = { kind, tool: use?.tool ?? "", command: use?.command || text, description: text, ...offered };
-        return [{ event: "approval.request", ...asked, request_id: entry.call, expires_at: until / 1_000 }];
+        const scopes = { allow_permanent: choices.includes("always"), allow_session: choices.includes("session") };
+        const patterns = { pattern_key: text, pattern_keys: [text] };
+        const request = { ...asked, ...scopes, ...patterns, request_id: entry.call, expires_at: until / 1_000 };
+        return [{ event: "approval.request", ...request }];
       }
       case "decided":
         if (clients.has(entry.call)) return [];

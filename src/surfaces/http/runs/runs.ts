@@ -198,7 +198,8 @@ export function runRoutes(api: Api): Route[] {
       async handle({ params: { id = "" }, body, headers }) {
         const run = await found(id);
         const said = [body.input, body.message, body.text].find((given) => given?.trim());
-        if (!said) throw problem(400, "invalid_input", "input: must be the text to steer with", { param: "input" });
+        if (!said)
+          throw problem(400, "invalid_steer_input", "input: must be the text to steer with", { param: "input" });
         const by = sessionKeyOf(headers);
         const receipt = await runtime.accept({
           session: run.session,
@@ -213,7 +214,14 @@ export function runRoutes(api: Api): Route[] {
         });
         const { replayed } = receipt;
         return ok(
-          { object: "hermes.run.steer", run_id: id, status: "accepted", input_id: receipt.id, replayed },
+          {
+            object: "hermes.run.steer",
+            run_id: id,
+            status: "accepted",
+            accepted: true,
+            input_id: receipt.id,
+            replayed,
+          },
           replayed ? { "Idempotency-Replayed": "true" } : {},
         );
       },

@@ -161,13 +161,17 @@ const wrongBody = ({ headers }: IncomingMessage): Problem | null => {
   const length = Number(headers["content-length"] ?? 0);
   if (length === 0 && headers["transfer-encoding"] === undefined) return null;
   const [type = ""] = (headers["content-type"] ?? "").split(";", 1);
-  if (type.trim().toLowerCase() !== "application/json")
+  // `curl -d` calls everything a form. A page cannot send the key with one, and names its origin.
+  const byHand =
+    headers.origin === undefined && /^bearer /i.test(headers.authorization ?? "") && FORM.test(type.trim());
+  if (type.trim().toLowerCase() !== "application/json" && !byHand)
     return unsupported("Send the body as JSON, with the header `Content-Type: application/json`.");
   if ((headers["content-encoding"] ?? "identity").toLowerCase() !== "identity")
     return unsupported("Send the body without Content-Encoding: it is not unpacked here.");
   return length > BODY_LIMIT ? bodyTooLarge(BODY_LIMIT) : null;
 };
 
+const FORM = /^application\/x-www-form-urlencoded$/i;
 const unsupported = (message: string): Problem => problem(415, "unsupported_media_type", message);
 
 // ── Limits ────────────────────────────────────────────────────────────────────────────────────────────

@@ -11,20 +11,24 @@ export type Vitals = () => Promise<Record<string, unknown>>;
 export function infoRoutes(api: Api, vitals: Vitals, describe: () => Record<string, unknown>): Route[] {
   const { runtime, settings } = api;
   const status = () => (api.open() ? (runtime.draining() ? "draining" : "ok") : "starting");
-  return [
-    route("GET", "/health", {
+  const who = () => ({ status: status(), platform: "hermes-agent", version: settings.version });
+  const health = (path: string, summary: string) =>
+    route("GET", path, {
       access: "open",
-      summary: "Check whether the server is up",
+      summary,
       answers: { 200: "All routes work", 503: "The server is starting" },
-      handle: () => {
-        const body = { status: status(), platform: "hermes-agent", version: settings.version };
-        return api.open() ? ok(body) : { status: 503, body, ...SOON };
-      },
-    }),
+      handle: () => (api.open() ? ok(who()) : { status: 503, body: who(), ...SOON }),
+    });
+  return [
+    health("/health", "Check whether the server is up"),
+    health("/v1/health", "The same as /health, for clients of OpenAI's protocol"),
     route("GET", "/health/detailed", {
       summary: "Show turns, queues, channels and memory",
       answers: { 200: "The current values" },
-      handle: async () => ok({ status: status(), version: settings.version, ...(await vitals()) }),
+      handle: async () => {
+        const measured = await vitals();
+        return ok({ ...who(), ...measured, ...inWordsOfHermes(measured, api) });
+      },
     }),
     routeTagged("openai")("GET", "/v1/models", {
       summary: "List the configured models",
@@ -50,7 +54,13 @@ export function infoRoutes(api: Api, vitals: Vitals, describe: () => Record<stri
       answers: { 200: "The list" },
       handle: () => {
         const tools = api.tools().map(({ name, description }) => ({ name, description: firstLine(description) }));
-        return ok({ object: "list", data: [{ id: "default", enabled: true, tools }] });
+        const names = tools.map(({ name }) => name);
+        const ours = { id: "default", enabled: true, tools: names, details: tools };
+        const label = "All tools";
+        const data = [
+          { ...ours, name: "default", label, description: "The tools of every conversation", configured: true },
+        ];
+        return ok({ object: "list", platform: "api_server", data });
       },
     }),
     route("GET", "/openapi.json", {
@@ -95,6 +105,15 @@ const capabilities = ({ settings }: Api, endpoints: string[]) => ({
     run_stop: true,
     run_steer: true,
     run_approval: true,
+    run_approval_response: true,
+    approval_events: true,
+    session_resources: true,
+    session_chat: true,
+    session_chat_streaming: true,
+    session_fork: true,
+    session_model_lock: true,
+    jobs_admin: true,
+    skills_api: true,
     run_idempotency: true,
     tool_progress_events: true,
     session_continuity_header: "X-Hermes-Session-Id",
@@ -104,7 +123,66 @@ const capabilities = ({ settings }: Api, endpoints: string[]) => ({
     metrics: true,
   },
   limits: { max_concurrent_runs: settings.maxRuns, body_bytes: 10_000_000 },
-  endpoints,
+  runtime: {
+    mode: "server_agent",
+    tool_execution: "server",
+    split_runtime: false,
+    description: "Models are called and tools run on the server.",
+  },
+  endpoints: Object.fromEntries(Object.entries(ENDPOINTS).map(([name, [method, path]]) => [name, { method, path }])),
+  paths: endpoints,
 });
+
+/** By the names that clients of Hermes look for. */
+const ENDPOINTS: Readonly<Record<string, readonly [method: string, path: string]>> = {
+  health: ["GET", "/health"],
+  health_detailed: ["GET", "/health/detailed"],
+  models: ["GET", "/v1/models"],
+  chat_completions: ["POST", "/v1/chat/completions"],
+  responses: ["POST", "/v1/responses"],
+  runs: ["POST", "/v1/runs"],
+  run_status: ["GET", "/v1/runs/{run_id}"],
+  run_events: ["GET", "/v1/runs/{run_id}/events"],
+  run_approval: ["POST", "/v1/runs/{run_id}/approval"],
+  run_steer: ["POST", "/v1/runs/{run_id}/steer"],
+  run_stop: ["POST", "/v1/runs/{run_id}/stop"],
+  skills: ["GET", "/v1/skills"],
+  toolsets: ["GET", "/v1/toolsets"],
+  sessions: ["GET", "/api/sessions"],
+  session_create: ["POST", "/api/sessions"],
+  session: ["GET", "/api/sessions/{session_id}"],
+  session_update: ["PATCH", "/api/sessions/{session_id}"],
+  session_delete: ["DELETE", "/api/sessions/{session_id}"],
+  session_messages: ["GET", "/api/sessions/{session_id}/messages"],
+  session_fork: ["POST", "/api/sessions/{session_id}/fork"],
+  session_chat: ["POST", "/api/sessions/{session_id}/chat"],
+  session_chat_stream: ["POST", "/api/sessions/{session_id}/chat/stream"],
+  session_model_lock: ["POST", "/api/sessions/{session_id}/model"],
+};
+
+/** What is measured, once more under its names. */
+function inWordsOfHermes(measured: Record<string, unknown>, { runtime, clock }: Api): Record<string, unknown> {
+  const updated_at = new Date(clock.now()).toISOString();
+  const turns = Number(measured["turns_running"] ?? 0);
+  const channels = Array.isArray(measured["channels"]) ? measured["channels"] : [];
+  const one = ({ platform, connected, error }: { platform: string; connected: boolean; error: string }) => [
+    platform,
+    { state: connected ? "connected" : "retrying", error_code: null, error_message: error || null, updated_at },
+  ];
+  return {
+    readiness: { status: "ok", checks: {} },
+    gateway_state: runtime.draining() ? "draining" : "running",
+    platforms: {
+      ...Object.fromEntries(channels.map(one)),
+      api_server: { state: "connected", error_code: null, error_message: null, updated_at },
+    },
+    active_agents: turns,
+    gateway_busy: turns > 0,
+    gateway_drainable: true,
+    exit_reason: null,
+    updated_at,
+    pid: process.pid,
+  };
+}
 
 const firstLine = (text: string) => text.split("\n", 1)[0] ?? "";

@@ -4,6 +4,7 @@ import { pagesOf } from "../../../core/pages.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { CallKind, EndKind, Entry, Image, Input, InputKind, RecoveryKind } from "../../../core/session.ts";
 import type { Message } from "../../../core/transcript.ts";
+import { messageRow } from "./hermes.ts";
 
 type MessageQuery = { after: number; limit: number; full: boolean };
 type MessageItem = { role: string; content: string; [field: string]: unknown };
@@ -33,6 +34,16 @@ export async function readSaid(
       }
     }
   return { data, more: false };
+}
+
+/** What one turn said, in the words of Hermes. */
+export async function turnSaid(runtime: JournalReader, session: string, turn: string): Promise<unknown[]> {
+  const read = createReader(runtime, false);
+  const rows: Record<string, unknown>[] = [];
+  for (const entry of await runtime.turn(turn))
+    for (const one of await read(entry))
+      if (one.role !== "user") rows.push(messageRow(session, { ...one, created_at: entry.at / 1_000 }));
+  return rows;
 }
 
 const placeOf = ({ kind, seq }: Entry, index: number, length: number) =>

@@ -4,9 +4,10 @@ import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import * as z from "zod";
 import { isOver } from "../../../core/run.ts";
 import type { Receipt, Runtime } from "../../../core/runtime.ts";
-import { MODES } from "../../../core/session.ts";
+import { type Image, MODES } from "../../../core/session.ts";
 import { apiSession } from "../../../core/session-key.ts";
 import type { SessionPage, SessionPlace, SessionSummary } from "../../../core/store.ts";
+import { message, readConversation } from "../openai/messages.ts";
 import { begunProblem, watchTurn, whileWaiting } from "../openai/openai-turn.ts";
 import { usageOf } from "../runs/events.ts";
 import { begin, echo, modelOf, sessionId } from "../runs/start.ts";
@@ -15,7 +16,8 @@ import { mirrorRoutes } from "../runtime/runtime-routes.ts";
 import { parse } from "../server/body.ts";
 import { problem } from "../server/problem.ts";
 import { type Api, ok, type Route, routeTagged, STARTS, streamed } from "../server/route.ts";
-import { readSaid } from "./messages.ts";
+import { marksOf, messageRow, namedFrames, sessionRecord, setMarks, sourceOf } from "./hermes.ts";
+import { readSaid, turnSaid } from "./messages.ts";
 
 const route = routeTagged("sessions");
 
@@ -26,21 +28,52 @@ const title = z
   .max(200)
   .regex(/\S/, "must not be empty")
   .regex(plain, "must be one line without control characters");
+const modelName = z.string().min(1).max(200);
 const newId = sessionId.nullish().describe("The id of the new session; default: a random one");
 const newTitle = title.nullish().describe("Its title");
-const createBody = z.looseObject({ id: newId, title: newTitle });
+const createBody = z.looseObject({
+  id: newId,
+  title: newTitle,
+  model: modelName.nullish().describe("The model that answers in it"),
+});
+const flag = (meaning: string) => z.boolean().optional().describe(meaning);
+const changeBody = z.looseObject({
+  title: z
+    .union([title, z.literal("")])
+    .optional()
+    .describe("The new title; an empty one removes it"),
+  end_reason: z.string().max(200).nullable().optional().describe("Why a client ended it; null: it goes on"),
+  pinned: flag("For clients: shown first"),
+  archived: flag("For clients: put away"),
+  hidden: flag("For clients: not listed"),
+  unread: flag("For clients: has something new"),
+});
 const forkBody = z.looseObject({
   through: z.string().min(1).max(512).nullish().describe("The last run to copy; default: everything"),
   id: newId,
   title: newTitle,
 });
+const said = message.shape.content.unwrap().unwrap();
 const chatBody = z.looseObject({
-  message: z.string().nullish().describe("The message"),
-  input: z.string().nullish().describe("Another name for `message`"),
+  message: said.nullish().describe("The message: text, or parts with pictures"),
+  input: said.nullish().describe("Another name for `message`"),
   mode: z.enum(MODES).nullish().describe("What the message does while a turn is running"),
   model: z.string().max(200).nullish().describe("The model to use"),
   instructions: z.string().max(1_000_000).nullish().describe("Text for the system prompt of this turn"),
+  system_message: z.string().max(1_000_000).nullish().describe("Another name for `instructions`"),
 });
+
+/** The first of them in which something is. */
+function wordsIn(body: z.output<typeof chatBody>): { text: string; images: Image[] } {
+  for (const given of [body.message, body.input]) {
+    if (typeof given === "string" && given.trim()) return { text: given, images: [] };
+    if (Array.isArray(given)) return readConversation([{ role: "user", content: given }], "message");
+  }
+  return { text: "", images: [] };
+}
+/** Messages of a session that is read without pages. */
+const MOST_MESSAGES = 1_000;
+
 const limit = (usual: number) => z.coerce.number().int().min(1).max(200).default(usual);
 const yes = z.enum(["true", "false"]).default("false");
 const listQuery = z.object({
@@ -50,8 +83,18 @@ const listQuery = z.object({
   children: yes,
   active: yes,
   prefix: z.string().max(512).default(""),
+  offset: z.coerce.number().int().min(0).max(100_000).default(0),
+  source: z.string().max(100).default(""),
+  include_children: yes,
+  counts: z.enum(["true", "false"]).default("true"),
 });
-const saidQuery = z.object({ after: z.coerce.number().min(0).default(0), limit: limit(100), full: yes });
+const saidQuery = z.object({
+  after: z.coerce.number().min(0).default(0),
+  limit: limit(100),
+  full: yes,
+  offset: z.coerce.number().int().min(0).optional(),
+  order: z.enum(["oldest", "latest"]).optional(),
+});
 
 export function sessionRoutes(api: Api): Route[] {
   const { runtime, settings } = api;
@@ -72,14 +115,25 @@ export function sessionRoutes(api: Api): Route[] {
         children: "`true`: also child sessions",
         active: "`true`: only sessions with a running turn",
         prefix: "Only sessions whose id begins with this",
+        offset: "The number of sessions to skip",
+        source: "Only sessions from this source: cli, telegram, api_server, …",
+        include_children: "Another name for `children`",
+        counts: "`false`: without the numbers of messages and tokens, which have to be counted",
       },
       answers: { 200: "A page of the list", 400: "A parameter is wrong" },
       async handle({ query }) {
-        const { after, q, limit, children, active, prefix } = parse(listQuery, Object.fromEntries(query));
-        const which = { top: children === "false", active: active === "true", prefix };
-        const listed = await list(runtime, { place: placeIn(after), limit, q, which });
+        const asked = parse(listQuery, Object.fromEntries(query));
+        const { after, q, limit, children, include_children, active, prefix, offset, source, counts } = asked;
+        const which = { top: children === "false" && include_children === "false", active: active === "true", prefix };
+        const listed = await listFrom(runtime, { place: placeIn(after), limit, q, which }, { offset, source });
         const next = listed.next && cursorOf(listed.next);
-        return ok({ object: "list", data: listed.rows.map(shown), has_more: next !== null, next });
+        const data = await Promise.all(
+          listed.rows.map(async (row) => ({
+            ...(counts === "true" && (await sessionRecord(runtime, row))),
+            ...shown(row),
+          })),
+        );
+        return ok({ object: "list", data, limit, offset, has_more: next !== null, next });
       },
     }),
 
@@ -91,7 +145,8 @@ export function sessionRoutes(api: Api): Route[] {
       async handle({ body }) {
         const session = body.id ?? newSession();
         if ((await runtime.create({ session, title: body.title ?? "" })) === "taken") throw taken(session);
-        return { status: 201, body: shown(await found(session)) };
+        if (body.model) await setMarks(runtime, session, { model: body.model });
+        return { status: 201, body: await whole(session) };
       },
     }),
 
@@ -99,19 +154,30 @@ export function sessionRoutes(api: Api): Route[] {
       summary: "Read a session and its status",
       answers: { 200: "The session with its status", 404: "No session has this id" },
       async handle({ params: { id = "" } }) {
-        const summary = await found(id);
-        return ok({ ...shown(summary), status: await runtime.status(id) });
+        return ok({ ...(await whole(id)), status: await runtime.status(id) });
       },
     }),
 
     route("PATCH", "/api/sessions/:id", {
-      summary: "Rename a session",
-      body: z.looseObject({ title: title.describe("The new title") }),
+      summary: "Rename a session, or set what only clients look at: pinned, archived, …",
+      body: changeBody,
       example: { title: "My project" },
-      answers: { 200: "The session", 400: "The title is not valid", 404: "No session has this id" },
-      async handle({ params: { id = "" }, body }) {
-        if (!(await runtime.retitle(id, body.title))) throw unknown(id);
-        return ok(shown(await found(id)));
+      answers: { 200: "The session", 400: "A field cannot be set", 404: "No session has this id" },
+      async handle({ params: { id = "" }, body: { title: name, ...marks } }) {
+        await found(id);
+        const other = Object.keys(marks).find((field) => !(field in changeBody.shape));
+        if (other !== undefined || (name === undefined && !Object.keys(marks).length)) {
+          const param = other ?? "title";
+          const text = `${param}: only ${Object.keys(changeBody.shape).join(", ")} can be set`;
+          throw problem(400, "unsupported_session_field", text, { param });
+        }
+        if (name !== undefined) await runtime.retitle(id, name);
+        const { end_reason: end, pinned, archived, hidden, unread } = marks;
+        const ended = end === undefined ? {} : { end_reason: end, ended_at: end === null ? null : now() };
+        const set = { pinned, archived, hidden, unread };
+        const given = Object.fromEntries(Object.entries(set).filter(([, value]) => value !== undefined));
+        if (Object.keys(marks).length) await setMarks(runtime, id, { ...given, ...ended });
+        return ok(await whole(id));
       },
     }),
 
@@ -125,7 +191,8 @@ export function sessionRoutes(api: Api): Route[] {
           const text = "The session is at work. Stop its run and take back what waits in it, then delete it.";
           throw problem(409, "session_busy", text);
         }
-        return ok({ id, object: "hermes.session", deleted: true });
+        await setMarks(runtime, id, undefined);
+        return ok({ id, object: "hermes.session.deleted", deleted: true });
       },
     }),
 
@@ -135,13 +202,24 @@ export function sessionRoutes(api: Api): Route[] {
         after: "The value of `next` in the previous page",
         limit: "The number of messages, 1 to 200 (100)",
         full: "`true`: whole tool results, not only the first 10,000 characters",
+        offset: "The number of messages to skip",
+        order: "`latest`: the last page instead of the first",
       },
       answers: { 200: "A page of the list", 404: "No session has this id" },
       async handle({ params: { id = "" }, query }) {
-        const { full, ...page } = parse(saidQuery, Object.fromEntries(query));
+        const asked = parse(saidQuery, Object.fromEntries(query));
+        const { full, after, limit, offset = 0, order = "oldest" } = asked;
         await found(id);
-        const { data, more } = await readSaid(runtime, id, { ...page, full: full === "true" });
-        return ok({ object: "list", data, has_more: more, next: more ? (data.at(-1)?.id ?? null) : null });
+        const paged = query.has("limit") || query.has("offset") || query.has("order");
+        const most = paged || query.has("after") ? limit : MOST_MESSAGES;
+        const read = (count: number) => readSaid(runtime, id, { after, limit: count, full: full === "true" });
+        const latest = order === "latest";
+        const { data: all, more } = await read(latest ? Number.MAX_SAFE_INTEGER : offset + most);
+        const end = latest ? Math.max(0, all.length - offset) : offset + most;
+        const data = all.slice(latest ? Math.max(0, end - most) : offset, end).map((row) => messageRow(id, row));
+        const pagination = { limit: most, offset, order, returned: data.length };
+        const next = more ? (all.at(-1)?.id ?? null) : null;
+        return ok({ object: "list", session_id: id, data, has_more: more, next, ...(paged && { pagination }) });
       },
     }),
 
@@ -161,7 +239,26 @@ export function sessionRoutes(api: Api): Route[] {
         const became = await runtime.fork({ from, ...through, session, title: body.title ?? source.title });
         if (became === "taken") throw taken(session);
         if (became === "unknown") throw notThrough(body.through ?? "");
-        return { status: 201, body: shown(await found(session)) };
+        await setMarks(runtime, from, { end_reason: "branched" });
+        return { status: 201, body: await whole(session) };
+      },
+    }),
+
+    route("POST", "/api/sessions/:id/model", {
+      summary: "Choose the model that answers in a session over this API",
+      body: z.looseObject({
+        model: modelName.nullish().describe("The name of the model"),
+        provider: z.string().max(200).nullish().describe("Its provider"),
+      }),
+      example: { model: "claude-sonnet-5-5" },
+      answers: { 200: "It is chosen", 400: "No model was named", 404: "No session has this id" },
+      async handle({ params: { id = "" }, body: { model, provider } }) {
+        await found(id);
+        if (!model) throw problem(400, "missing_model", "model: must be the name of a model", { param: "model" });
+        await setMarks(runtime, id, { model: modelOf(api, model, provider) ?? model });
+        const requested = { provider: provider ?? "", model };
+        const chosen = { ...requested, route_source: "raw_request", requested, model_lock: "accepted" };
+        return ok({ object: "hermes.session.model_lock", session_id: id, runtime: chosen });
       },
     }),
 
@@ -176,7 +273,7 @@ export function sessionRoutes(api: Api): Route[] {
         const reply = await replyTo(receipt, response).catch((error: unknown) => {
           throw begunProblem(api, headers, receipt, error);
         });
-        return ok(reply, echo(headers, receipt));
+        return ok(reply, { ...echo(headers, receipt), "X-Hermes-Session-Id": id });
       },
     }),
 
@@ -185,17 +282,20 @@ export function sessionRoutes(api: Api): Route[] {
       body: chatBody,
       example: { message: "What is in this directory?" },
       starts: true,
-      answers: { ...CHAT, 200: "Server-sent events: first the id of the run, then its events" },
+      answers: { ...CHAT, 200: "Server-sent events: first the id of the run, then its events, with names" },
       async handle({ params: { id = "" }, body, headers, stream }) {
         const { id: run, applied, replayed } = await chat(id, body, headers);
         const first = { event: "run.accepted", run_id: run, timestamp: now(), session_id: id, mode: applied, replayed };
+        const frames = namedFrames({ session: id, run, text: wordsIn(body).text, runtime: routeTo(null) }, () =>
+          endOf(run),
+        );
         await stream(
           async function* (signal) {
-            yield { data: first };
+            yield frames.started(first);
             for await (const { id: place, event } of watchRun(watching(run, id), "", signal))
-              yield { id: place, data: event };
+              yield* await frames.of(event, place);
           },
-          { headers: echo(headers) },
+          { headers: { ...echo(headers), "X-Hermes-Session-Id": id } },
         );
         return streamed;
       },
@@ -206,11 +306,12 @@ export function sessionRoutes(api: Api): Route[] {
 
   async function chat(session: string, body: z.output<typeof chatBody>, headers: IncomingHttpHeaders) {
     await found(session);
-    const text = [body.message, body.input].find((given) => given?.trim());
-    if (!text) throw problem(400, "invalid_input", "message: must be the text to say", { param: "message" });
-    const { instructions, mode } = body;
-    const model = modelOf(api, body.model);
-    const more = { ...(instructions && { instructions }), ...(model && { model }) };
+    const { text, images } = wordsIn(body);
+    if (!text) throw problem(400, "missing_message", "message: must be the text to say", { param: "message" });
+    const { mode } = body;
+    const instructions = body.instructions ?? body.system_message;
+    const model = modelOf(api, body.model) ?? (await marksOf(runtime, session)).model;
+    const more = { ...(instructions && { instructions }), ...(model && { model }), ...(images.length && { images }) };
     return begin(api, headers, { session, text, attended: true, mode: mode ?? settings.busyMode, ...more });
   }
 
@@ -223,8 +324,43 @@ export function sessionRoutes(api: Api): Route[] {
     const run = await runtime.run(id);
     if (!run || !isOver(run)) throw leftBefore(id);
     const { status, output, error } = run;
-    const reply = { object: "hermes.session.reply", run_id: id, session_id: session, status, output };
-    return { ...reply, usage: usageOf(run), ...(status === "failed" && { error }) };
+    const route = routeTo(run.model);
+    const message = { role: "assistant", content: output || (error ?? "") };
+    const reply = {
+      object: "hermes.session.chat.completion",
+      run_id: id,
+      session_id: session,
+      message,
+      status,
+      output,
+    };
+    return {
+      ...reply,
+      usage: { ...usageOf(run), runtime: route },
+      runtime: route,
+      ...(status === "failed" && { error }),
+    };
+  }
+
+  /** What it was in the end, for the last frames. */
+  async function endOf(id: string) {
+    const run = await runtime.run(id);
+    const route = routeTo(run?.model ?? null);
+    const usage = run ? { ...usageOf(run), runtime: route } : null;
+    const messages = run ? await turnSaid(runtime, run.session, run.joined ?? id) : [];
+    return { content: run?.output || run?.error || "", usage, messages, model: run?.model ?? null };
+  }
+
+  function routeTo(model: string | null) {
+    const [provider = ""] = settings.models[0]?.split(":", 1) ?? [];
+    return { provider, model: model ?? "", route_source: "global", requested: { provider: "", model: "" } };
+  }
+
+  /** With the fields of Hermes, flat and in `session`. */
+  async function whole(id: string): Promise<Record<string, unknown>> {
+    const summary = await found(id);
+    const session = await sessionRecord(runtime, summary);
+    return { ...session, ...shown(summary), session };
   }
 
   function watching(run: string, session: string) {
@@ -257,6 +393,27 @@ export const shown = ({ session, title, parent, createdAt, updatedAt, active, en
 type PagePlace = SessionPlace | { said: number };
 type Which = Required<Pick<SessionPage, "top" | "active" | "prefix">>;
 type SessionQuery = { place: PagePlace | null; limit: number; q: string; which: Which };
+
+/** Some of them left out, and only those from one source: both by reading on. */
+async function listFrom(
+  runtime: Runtime,
+  asked: SessionQuery,
+  { offset, source }: { offset: number; source: string },
+): Promise<{ rows: SessionItem[]; next: PagePlace | null }> {
+  if (!offset && !source) return list(runtime, asked);
+  const rows: SessionItem[] = [];
+  let { place } = asked;
+  do {
+    const page = await list(runtime, { ...asked, place, limit: PAGE });
+    rows.push(...page.rows.filter(({ session }) => !source || sourceOf(session) === source));
+    place = page.next;
+  } while (place && rows.length <= offset + asked.limit);
+  const last = rows[offset + asked.limit - 1];
+  const more = rows.length > offset + asked.limit || place !== null;
+  const next = more && last ? { updatedAt: last.updatedAt, session: last.session } : null;
+  return { rows: rows.slice(offset, offset + asked.limit), next };
+}
+const PAGE = 200;
 
 async function list(
   runtime: Runtime,
