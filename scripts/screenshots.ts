@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import type { IBufferCell, Terminal } from "@xterm/headless";
 import { makePlace, program } from "../test/fakes/hermes.ts";
 import { onTerminal, type Screen } from "../test/fakes/pty.ts";
+import { drawConsole } from "./console-pictures.ts";
 import { type Cell, drawScreen } from "./svg.ts";
 
 type Scene = { name: string; cols: number; rows: number; steps(screen: Screen): Promise<void> };
@@ -139,3 +140,4 @@ for (const { name, cols, rows, steps } of SCENES) {
     place.clear();
   }
 }
+for (const name of await drawConsole(images)) console.log(`docs/images/${name}`);

@@ -40,7 +40,7 @@ export async function attempt(wanted: WantedAnswer): Promise<{ model: Model; res
     const model = nextOf(agent, open);
     if (!model) return last;
     if (!(await cx.owned()) || cx.signal.aborted) return null;
-    const began = clock.now();
+    const began = clock.monotonic();
     const result = await wanted.ask(model, limit);
     if (cx.signal.aborted) return null; // whatever it ended with: that was us (I12)
     if (result.end === "answer") {
@@ -55,7 +55,7 @@ export async function attempt(wanted: WantedAnswer): Promise<{ model: Model; res
     last = { model, result: fault };
     if (wanted.spoke()) return last;
 
-    const { tries, ms } = tally.count(model, fault, clock.now() - began);
+    const { tries, ms } = tally.count(model, fault, clock.monotonic() - began);
     const left = patience(fault, attended, tries, ms);
     const others = open.filter((one) => one !== model && !breaker.resting(one));
     if (!left) {

@@ -87,6 +87,7 @@ async function assemble(running: Running, version: string) {
   const { engine, config, home, log, endpoints, observers } = running;
   const lifecycle = createLifecycle(log);
   uncaught().catch(lifecycle.fail);
+  void running.fenced.then(lifecycle.fail); // it would refuse everything, and take messages from whoever has taken over
   const doors = new Map<string, Door>();
   const chats = await openChannels(running, doors);
   const gateway = createGateway({

@@ -39,6 +39,7 @@ export function consoleRoutes(signIns: SignIns): Route[] {
       access: "open",
       summary: `The web console: ${name}`,
       answers: { 200: "The file", 404: "The console is not built" },
+      gives: "text/plain",
       handle({ headers, response }) {
         const found = files.get(name);
         if (!found) throw problem(404, "console_not_built", "The console is not built: run `npm run build`.");
@@ -59,6 +60,7 @@ export function consoleRoutes(signIns: SignIns): Route[] {
       access: "open",
       summary: "The web console",
       answers: { 200: "A page" },
+      gives: "text/html",
       handle: ({ headers, response }) =>
         page ? send(page, headers, response, HTML) : { status: 200, body: UNBUILT, headers: HTML },
     }),
@@ -96,8 +98,9 @@ export function consoleRoutes(signIns: SignIns): Route[] {
     route("DELETE", "/api/sign-ins/:id", {
       summary: "Sign a browser out",
       answers: { 200: "Signed out", 404: "No browser with this id is signed in" },
-      async handle({ params: { id = "" } }) {
-        if (!(await signIns.revoke(id))) throw problem(404, "sign_in_not_found", "That browser is not signed in.");
+      async handle({ params: { id = "" }, request }) {
+        if (!(await signIns.revoke(id, request.socket)))
+          throw problem(404, "sign_in_not_found", "That browser is not signed in.");
         return ok({ id, deleted: true });
       },
     }),

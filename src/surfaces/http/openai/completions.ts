@@ -43,6 +43,20 @@ const completionBody = z.looseObject({
   tools: chatTools,
   tool_choice: toolChoice,
 });
+const completion = z.looseObject({
+  id: z.string(),
+  object: z.literal("chat.completion"),
+  created: z.int(),
+  model: z.string(),
+  choices: z.array(
+    z.looseObject({
+      index: z.int(),
+      message: z.looseObject({ role: z.literal("assistant"), content: z.string().nullable() }),
+      finish_reason: z.enum(["stop", "length", "content_filter", "tool_calls"]),
+    }),
+  ),
+  usage: z.looseObject({ prompt_tokens: z.int(), completion_tokens: z.int(), total_tokens: z.int() }),
+});
 type CompletionBody = z.output<typeof completionBody>;
 /** What every piece of one answer begins with. */
 type Head = { id: string; created: number; model: string };
@@ -60,6 +74,12 @@ export function completionRoutes(api: Api): Route[] {
         ...STARTS,
         200: "The completion, in OpenAI's format, or its chunks as server-sent events",
         400: "A field is wrong and nothing was started; or the run failed or was stopped (type `run_error`)",
+      },
+      gives: [completion, "text/event-stream"],
+      headers: {
+        "X-Hermes-Session-Id": "Joins that session; only the last message counts",
+        "X-Hermes-Chat-Id": "The conversation that the messages belong to",
+        "X-Hermes-Side-Call": "true: only a question to the model; nothing is left of it",
       },
       async handle({ body, headers, response, stream }) {
         const said = readConversation(body.messages, "messages");

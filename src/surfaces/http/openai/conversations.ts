@@ -6,7 +6,7 @@ import type { Runtime } from "../../../core/runtime.ts";
 import { titleOf } from "../../../core/title.ts";
 import { problem } from "../server/problem.ts";
 import { type Api, ok, type Route, routeTagged } from "../server/route.ts";
-import { createOutput, historyItems, inputItems, type ListedItem, PAGE_QUERY, pageOf } from "./items.ts";
+import { createOutput, historyItems, inputItems, itemPage, type ListedItem, PAGE_QUERY, pageOf } from "./items.ts";
 import { toHistory } from "./messages.ts";
 import { CONVERSATION, items, metadata } from "./response-request.ts";
 
@@ -14,6 +14,13 @@ const route = routeTagged("openai");
 const noteOf = (id: string) => `conversation/${id}`;
 const sessionOf = (id: string) => `${CONVERSATION}${id}`;
 const noted = z.looseObject({ metadata: z.record(z.string(), z.string()) }).catch({ metadata: {} });
+
+const aConversation = z.looseObject({
+  id: z.string(),
+  object: z.literal("conversation"),
+  created_at: z.int(),
+  metadata: z.record(z.string(), z.string()),
+});
 
 export function conversationRoutes({ runtime, newKey }: Api): Route[] {
   async function found(id: string) {
@@ -34,6 +41,7 @@ export function conversationRoutes({ runtime, newKey }: Api): Route[] {
       body: z.looseObject({ items: items.nullish().describe("The first messages"), metadata }),
       example: { items: [{ role: "user", content: "Hello" }] },
       answers: { 200: "The conversation", 400: "A field is wrong" },
+      gives: aConversation,
       async handle({ body }) {
         const id = `conv_${newKey().replaceAll("-", "")}`;
         const messages = toHistory((body.items ?? []).flat(), "items");
@@ -47,6 +55,7 @@ export function conversationRoutes({ runtime, newKey }: Api): Route[] {
     route("GET", "/v1/conversations/:id", {
       summary: "Read a conversation",
       answers: { 200: "The conversation", 404: "No conversation has this id" },
+      gives: aConversation,
       handle: async ({ params: { id = "" } }) => ok(await shown(id)),
     }),
 
@@ -55,6 +64,7 @@ export function conversationRoutes({ runtime, newKey }: Api): Route[] {
       body: z.looseObject({ metadata }),
       example: { metadata: { project: "demo" } },
       answers: { 200: "The conversation", 400: "A field is wrong", 404: "No conversation has this id" },
+      gives: aConversation,
       async handle({ params: { id = "" }, body }) {
         await found(id);
         await runtime.notes.set(noteOf(id), { metadata: body.metadata ?? {} });
@@ -82,6 +92,7 @@ export function conversationRoutes({ runtime, newKey }: Api): Route[] {
       summary: "List the messages and tool calls of a conversation",
       query: PAGE_QUERY,
       answers: { 200: "The list", 404: "No conversation has this id" },
+      gives: itemPage,
       async handle({ params: { id = "" }, query }) {
         await found(id);
         return ok(pageOf(await itemsIn(runtime, sessionOf(id)), query));

@@ -1,5 +1,6 @@
 // /v1/responses: a turn as OpenAI's Responses API tells it. Everything is read from the turn's journal; nothing else is kept.
 
+import * as z from "zod";
 import { isOver, newRun, type Run } from "../../../core/run.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import { type Message, tokensIn, tokensOf } from "../../../core/transcript.ts";
@@ -8,7 +9,16 @@ import { type Problem, problem } from "../server/problem.ts";
 import { type Api, ok, type Route, routeTagged, SOON, STARTS, streamed } from "../server/route.ts";
 import type { SseFrame } from "../server/sse.ts";
 import { resultsIn, resume } from "./client-tools.ts";
-import { createOutput, type ItemEvent, idOfPart, inputItems, PAGE_QUERY, pageOf, type TurnOutput } from "./items.ts";
+import {
+  createOutput,
+  type ItemEvent,
+  idOfPart,
+  inputItems,
+  itemPage,
+  PAGE_QUERY,
+  pageOf,
+  type TurnOutput,
+} from "./items.ts";
 import { read as readMessage } from "./messages.ts";
 import {
   begunProblem,
@@ -32,6 +42,16 @@ import { forget, isAlone } from "./unstored.ts";
 
 const route = routeTagged("openai");
 
+const aResponse = z.looseObject({
+  id: z.string(),
+  object: z.literal("response"),
+  created_at: z.int(),
+  status: z.enum(["queued", "in_progress", "completed", "failed", "cancelled", "incomplete"]),
+  model: z.string(),
+  output: z.array(z.looseObject({ id: z.string(), type: z.string() })),
+  error: z.looseObject({ code: z.string(), message: z.string() }).nullable(),
+});
+
 export function responseRoutes(api: Api): Route[] {
   const { runtime } = api;
   const viewers = createAudience();
@@ -54,6 +74,7 @@ export function responseRoutes(api: Api): Route[] {
         200: "The response, in OpenAI's format, or its events",
         404: "No response has the id `previous_response_id`",
       },
+      gives: [aResponse, "text/event-stream"],
       async handle({ body, headers, response, stream }) {
         const list = typeof body.input === "string" ? [] : await resolved(api, body.input.flat());
         const request = requestOf(api, body, list);
@@ -85,7 +106,12 @@ export function responseRoutes(api: Api): Route[] {
       summary: "Estimate the tokens of a request, with the tools of the agent and without its system prompt",
       body: responseBody,
       example: { input: "Hello" },
-      answers: { 200: "The estimate, at four characters per token", 400: "A field is wrong" },
+      answers: {
+        200: "The estimate, at four characters per token",
+        400: "A field is wrong",
+        404: "No item has the id of an `item_reference`",
+      },
+      gives: z.looseObject({ object: z.literal("response.input_tokens"), input_tokens: z.int() }),
       async handle({ body }) {
         const list = typeof body.input === "string" ? [] : await resolved(api, body.input.flat());
         const { text, history = [], images = [], instructions = "", tools = [] } = requestOf(api, body, list);
@@ -103,6 +129,7 @@ export function responseRoutes(api: Api): Route[] {
         starting_after: "With `stream`: only events with a larger `sequence_number`",
       },
       answers: { 200: "The response, or its events", 404: "No response has this id" },
+      gives: [aResponse, "text/event-stream"],
       async handle({ params: { id = "" }, query, stream }) {
         const run = await found(id);
         if (query.get("stream") !== "true") return ok(await read(api, run));
@@ -124,6 +151,7 @@ export function responseRoutes(api: Api): Route[] {
         404: "No response has this id",
         409: "The session has other responses, or the response is running",
       },
+      gives: z.looseObject({ id: z.string(), object: z.literal("response"), deleted: z.literal(true) }),
       async handle({ params: { id = "" } }) {
         const run = await found(id);
         if (!(await isAlone(runtime, run))) {
@@ -142,6 +170,7 @@ export function responseRoutes(api: Api): Route[] {
     route("POST", "/v1/responses/:id/cancel", {
       summary: "Stop a response; one that has ended does not change",
       answers: { 200: "The response", 404: "No response has this id" },
+      gives: aResponse,
       async handle({ params: { id = "" }, response }) {
         const run = await found(id);
         if (isOver(run)) return ok(await read(api, run));
@@ -155,6 +184,7 @@ export function responseRoutes(api: Api): Route[] {
       summary: "List the input of a response",
       query: PAGE_QUERY,
       answers: { 200: "The list", 404: "No response has this id" },
+      gives: itemPage,
       async handle({ params: { id = "" }, query }) {
         const run = await found(id);
         const [first] = await runtime.turn(run.id);
@@ -266,7 +296,10 @@ function responseOf(api: Api, { run, part = 0, session, output, given, rests }: 
     completed_at:
       rests && (run.status === "completed" || !isOver(run)) && !cutShort ? Math.floor(run.updatedAt / 1_000) : null,
     status: cutShort ? "incomplete" : rests && !isOver(run) ? "completed" : STATUS[run.status],
-    error: run.status === "failed" ? { code: "server_error", message: error ?? "The run failed." } : null,
+    error:
+      run.status === "failed"
+        ? { code: "server_error", message: error ?? "The run failed.", type: "server_error", param: null } // ai wants the last two
+        : null,
     incomplete_details: cutShort ?? (run.status === "interrupted" ? { reason: "interrupted" } : null),
     output: output.items,
     usage: rests

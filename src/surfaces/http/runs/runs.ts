@@ -56,6 +56,45 @@ const steerBody = z.looseObject({
   text: z.string().optional().describe("Another name for `input`"),
 });
 
+// ── What is answered ──────────────────────────────────────────────────────────────────────────────────
+
+const usage = z.object({ input_tokens: z.number(), output_tokens: z.number(), total_tokens: z.number() });
+const runStarted = z.looseObject({
+  run_id: z.string(),
+  status: z.literal("started"),
+  replayed: z.boolean(),
+  session_id: z.string(),
+  mode: z.enum(["began", ...MODES]),
+});
+const runStatus = z.looseObject({
+  object: z.literal("hermes.run"),
+  run_id: z.string(),
+  status: z.enum([
+    "queued",
+    "running",
+    "waiting_for_approval",
+    "stopping",
+    "completed",
+    "failed",
+    "cancelled",
+    "interrupted",
+  ]),
+  created_at: z.number(),
+  updated_at: z.number(),
+  session_id: z.string(),
+  model: z.string(),
+  last_event: z.string().nullable(),
+  output: z.string().optional(),
+  usage: usage.optional(),
+  error: z.string().nullish(),
+  finish_reason: z.string().optional(),
+  joined: z.string().optional(),
+  approval: z.looseObject({ request_id: z.string(), kind: z.string(), choices: z.array(z.string()) }).nullish(),
+});
+const runApproved = z.looseObject({ object: z.string(), run_id: z.string(), choice: z.string(), resolved: z.int() });
+const runSteered = z.looseObject({ object: z.string(), run_id: z.string(), status: z.string(), input_id: z.string() });
+const runStopping = z.looseObject({ run_id: z.string(), status: z.literal("stopping") });
+
 const YES: Record<string, string> = { approve: "once", approved: "once", allow: "once" };
 const CHOICES = [...SCOPES, "deny"];
 
@@ -85,7 +124,8 @@ export function runRoutes(api: Api): Route[] {
       body: startBody,
       example: { input: "What is in this directory?", session_id: "my-project" },
       starts: true,
-      answers: { ...STARTS, 202: "Accepted and stored", 413: "The body is too large" },
+      answers: { ...STARTS, 202: "Accepted and stored", 404: "No response has the id `previous_response_id`" },
+      gives: runStarted,
       async handle({ body, headers }) {
         const said: Conversation =
           typeof body.input === "string"
@@ -121,6 +161,7 @@ export function runRoutes(api: Api): Route[] {
     route("GET", "/v1/runs/:id", {
       summary: "Read the status of a run",
       answers: { 200: "The run with its status", 404: "No run has this id" },
+      gives: runStatus,
       async handle({ params: { id = "" } }) {
         const run = await found(id);
         return ok(await statusOf(api, run));
@@ -137,6 +178,8 @@ export function runRoutes(api: Api): Route[] {
         404: "No run has this id",
         410: "The event id does not belong to this run",
       },
+      gives: "text/event-stream",
+      headers: { "Last-Event-ID": "Go on behind this event" },
       async handle({ params: { id = "" }, query, headers, stream }) {
         const { session } = await found(id);
         const after = one(headers["last-event-id"]) ?? query.get("after") ?? "";
@@ -161,6 +204,7 @@ export function runRoutes(api: Api): Route[] {
         404: "No run has this id",
         409: "The run asks nothing",
       },
+      gives: runApproved,
       async handle({ params: { id = "" }, body, headers }) {
         const run = await found(id);
         const given = typeof body.choice === "string" ? (YES[body.choice] ?? body.choice) : body.choice;
@@ -195,6 +239,7 @@ export function runRoutes(api: Api): Route[] {
       body: steerBody,
       example: { input: "Use TypeScript, please." },
       answers: { 200: "Accepted", 400: "The text is missing", 404: "No run has this id", 409: "The run is not active" },
+      gives: runSteered,
       async handle({ params: { id = "" }, body, headers }) {
         const run = await found(id);
         const said = [body.input, body.message, body.text].find((given) => given?.trim());
@@ -230,6 +275,7 @@ export function runRoutes(api: Api): Route[] {
     route("POST", "/v1/runs/:id/stop", {
       summary: "Stop a run with its model call, the processes of its tools and its child agents",
       answers: { 200: "The run is stopping", 404: "No run has this id, or it has ended" },
+      gives: runStopping,
       async handle({ params: { id = "" } }) {
         const run = await found(id);
         const over = () => problem(404, "run_not_found", "The run is over: there is nothing to stop.");

@@ -1,6 +1,8 @@
 // /mcp: the tools of `hermes mcp-serve` over streamable HTTP, for whoever has the key.
+
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import * as z from "zod";
 import { readJson } from "../server/body.ts";
 import { type Route, routeTagged, streamed } from "../server/route.ts";
 
@@ -14,6 +16,7 @@ export const mcpRoutes = (answer: (request: Request) => Promise<Response>): Rout
       202: "A notification was accepted",
       400: "The body is not a JSON-RPC message",
     },
+    gives: [z.looseObject({}), "text/event-stream"],
     async handle({ request, response }) {
       const body = JSON.stringify(await readJson(request));
       const gone = new AbortController();

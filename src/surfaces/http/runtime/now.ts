@@ -71,6 +71,7 @@ export const nowRoutes = (runtime: Runtime, changes: Pick<SessionChanges, "follo
   route("GET", "/api/changes", {
     summary: "Stream the ids of sessions that have changed; `null` means any session",
     answers: { 200: "Server-sent events" },
+    gives: "text/event-stream",
     async handle({ stream }) {
       await stream(async function* (signal) {
         for await (const sessions of changes.follow(signal)) yield { data: { sessions } };

@@ -123,6 +123,7 @@ export function mirrorRoutes(api: Api): Route[] {
         400: "The id is not valid",
         410: "The event id does not belong to this session",
       },
+      gives: "text/event-stream",
       async handle({ params: { id = "" }, query, headers, stream }) {
         const after = one(headers["last-event-id"]) ?? query.get("after") ?? "";
         await checkCursor(api, id, after);

@@ -188,10 +188,9 @@ const createFailures = (clock: Clock) => {
   return {
     /** Seconds to wait, when there were too many already. */
     add(address: string | undefined): number | null {
-      const now = clock.now();
+      const now = clock.monotonic();
       const place = placeOf(address);
-      // Nor any from the future: the clock may have been set back.
-      recent = recent.filter(({ at }) => Math.abs(now - at) < MINUTE);
+      recent = recent.filter(({ at }) => now - at < MINUTE);
       const same = recent.filter((failure) => failure.place === place);
       const oldest = (same.length >= FAILURES_EACH && same[0]) || (recent.length >= FAILURES_IN_ALL && recent[0]);
       if (oldest) return Math.min(60, Math.ceil((oldest.at + MINUTE - now) / 1000));
@@ -208,10 +207,10 @@ export const createRateLimit = ({ perMinute, clock }: { perMinute: number; clock
 
   return (address: string | undefined): number | null => {
     if (perMinute === 0) return null;
-    const now = clock.now();
+    const now = clock.monotonic();
     const place = placeOf(address);
     const { tokens, at } = buckets.get(place) ?? { tokens: perMinute, at: now };
-    const filled = Math.min(perMinute, tokens + Math.max(0, now - at) * perMs);
+    const filled = Math.min(perMinute, tokens + (now - at) * perMs);
     const allowed = filled > 1 - ROUNDING;
     buckets.delete(place);
     buckets.set(place, { tokens: allowed ? filled - 1 : filled, at: now });

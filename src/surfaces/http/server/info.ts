@@ -1,4 +1,5 @@
 // What the server is, can and does: health, models, capabilities, tools, and the description of its own routes.
+import * as z from "zod";
 import { problem } from "./problem.ts";
 import { referencePage } from "./reference-page.ts";
 import { type Api, ok, type Route, routeTagged, SOON } from "./route.ts";
@@ -17,6 +18,11 @@ export function infoRoutes(api: Api, vitals: Vitals, describe: () => Record<stri
       access: "open",
       summary,
       answers: { 200: "All routes work", 503: "The server is starting" },
+      gives: z.looseObject({
+        status: z.enum(["ok", "draining", "starting"]),
+        platform: z.string(),
+        version: z.string(),
+      }),
       handle: () => (api.open() ? ok(who()) : { status: 503, body: who(), ...SOON }),
     });
   return [
@@ -33,11 +39,13 @@ export function infoRoutes(api: Api, vitals: Vitals, describe: () => Record<stri
     routeTagged("openai")("GET", "/v1/models", {
       summary: "List the configured models",
       answers: { 200: "The list, in OpenAI's format" },
+      gives: z.looseObject({ object: z.literal("list"), data: z.array(aModel) }),
       handle: () => ok({ object: "list", data: [settings.modelName, ...settings.models].map(modelRow) }),
     }),
     routeTagged("openai")("GET", "/v1/models/:id", {
       summary: "Read one of the configured models",
       answers: { 200: "The model, in OpenAI's format", 404: "No model has this name" },
+      gives: aModel,
       handle: ({ params: { id = "" } }) => {
         if ([settings.modelName, ...settings.models].includes(id)) return ok(modelRow(id));
         const text = `There is no model ${JSON.stringify(id.slice(0, 100))}; see GET /v1/models.`;
@@ -73,6 +81,7 @@ export function infoRoutes(api: Api, vitals: Vitals, describe: () => Record<stri
       access: "basic",
       summary: "Show this page; in a browser, log in with any user name and the API key as the password",
       answers: { 200: "The page, as HTML" },
+      gives: "text/html",
       handle: () => ({
         status: 200,
         body: referencePage(describe()),
@@ -85,6 +94,7 @@ export function infoRoutes(api: Api, vitals: Vitals, describe: () => Record<stri
   ];
 }
 
+const aModel = z.looseObject({ id: z.string(), object: z.literal("model"), created: z.int(), owned_by: z.string() });
 const modelRow = (id: string) => ({ id, object: "model", created: 0, owned_by: "hermes" });
 
 const capabilities = ({ settings }: Api, endpoints: string[]) => ({

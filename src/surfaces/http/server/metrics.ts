@@ -113,6 +113,7 @@ export const metricsRoutes = ({ text, contentType }: Pick<Metrics, "text" | "con
   route("GET", "/metrics", {
     summary: "Metrics for Prometheus",
     answers: { 200: "The metrics, in Prometheus' text format", 503: "The database cannot be read now" },
+    gives: "text/plain",
     handle: async () => ({ status: 200, body: await text(), headers: { "Content-Type": contentType } }),
   }),
 ];

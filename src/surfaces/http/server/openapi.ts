@@ -1,6 +1,6 @@
 // The route table as OpenAPI 3.1.
 import * as z from "zod";
-import type { Route } from "./route.ts";
+import type { Gives, Route } from "./route.ts";
 
 export function openApi(routes: readonly Route[], server: { url: string; version: string }): Record<string, unknown> {
   const paths: Record<string, Record<string, unknown>> = {};
@@ -70,22 +70,25 @@ function operation(row: Route, path: string) {
     ...parameter(name, "query", false, meaning),
     ...(row.exampleQuery?.[name] !== undefined && { example: row.exampleQuery[name] }),
   }));
+  const inHeader = Object.entries({ ...(row.starts && START_HEADERS), ...row.headers }).map(([name, meaning]) =>
+    parameter(name, "header", false, meaning),
+  );
   return {
     operationId: `${row.method.toLowerCase()}${path.replaceAll(/[^a-zA-Z0-9]+(.)?/g, (_, next = "") => next.toUpperCase())}`,
     tags: [row.tag],
     summary: row.summary,
     ...(row.access === "open" && { security: [] }),
-    parameters: [...inPath, ...inQuery],
+    parameters: [...inPath, ...inQuery, ...inHeader],
     ...(row.body && { requestBody: { required: true, content: json(schemaOf(row.body), row.example) } }),
     responses: Object.fromEntries(
-      Object.entries({ ...row.answers, ...(row.access !== "open" && { 401: "The key is missing or wrong" }) }).map(
-        ([status, description]) => [
-          status,
-          Number(status) < 400
-            ? { description, ...(row.events && Number(status) === 200 && { content: eventStream(row.events) }) }
-            : { description, content: json({ $ref: "#/components/schemas/Error" }) },
-        ],
-      ),
+      Object.entries({ ...refusalsOf(row), ...row.answers }).map(([status, description]) => [
+        status,
+        {
+          description,
+          headers: { ...REQUEST_ID, ...((status === "429" || status === "503") && RETRY_AFTER) },
+          ...(status !== "204" && { content: contentOf(row, Number(status)) }),
+        },
+      ]),
     ),
   };
 }
@@ -107,7 +110,37 @@ const MEANINGS: Record<string, string> = {
   "{platform}/id": "The id of the person on the platform",
 };
 
-const parameter = (name: string, where: "path" | "query", required: boolean, description = "") => ({
+/** What any request may be answered with, before its route looks at it. */
+const refusalsOf = ({ access, body }: Route): Record<number, string> => ({
+  ...(access !== "open" && { 401: "The key is missing or wrong" }),
+  400: "Something in it is wrong",
+  403: "A web page that may not call this API",
+  421: "The Host is not this server",
+  429: "Too many requests, or too many wrong keys",
+  500: "Something went wrong here",
+  503: "The server is starting, or about to restart",
+  ...(body && { 413: "The body is too large", 415: "The body is not JSON" }),
+});
+
+const REQUEST_ID = { "X-Request-Id": { description: "In the server's log", schema: { type: "string" } } };
+const RETRY_AFTER = { "Retry-After": { description: "In seconds", schema: { type: "string" } } };
+const START_HEADERS = {
+  "Idempotency-Key": "1 to 255 visible ASCII characters: sent again, it is the same run",
+  "X-Hermes-Session-Key": "Names the user of the run; at most 256 characters",
+};
+
+function contentOf({ gives = ANYTHING, access, events }: Route, status: number): Record<string, unknown> {
+  // Whoever asks an open route is not refused, only told.
+  if (status >= 400 && access !== "open") return json({ $ref: "#/components/schemas/Error" });
+  const all: readonly Gives[] = Array.isArray(gives) ? gives : [gives];
+  const content = all.map((one) => (typeof one === "string" ? text(one) : json(schemaOf(one, "output"))));
+  return Object.assign({}, ...content, events && eventStream(events));
+}
+
+const ANYTHING = z.looseObject({});
+const text = (type: string) => ({ [type]: { schema: { type: "string" } } });
+
+const parameter = (name: string, where: "path" | "query" | "header", required: boolean, description = "") => ({
   name,
   in: where,
   required,
@@ -137,8 +170,8 @@ const eventStream = (events: NonNullable<Route["events"]>) => ({
   },
 });
 
-/** What a client may send: before our own reading of it. */
-function schemaOf(body: z.ZodType): unknown {
-  const { $schema: _, ...schema } = z.toJSONSchema(body, { io: "input", unrepresentable: "any" });
+/** `input`: what a client may send, before our own reading of it. */
+function schemaOf(body: z.ZodType, io: "input" | "output" = "input"): unknown {
+  const { $schema: _, ...schema } = z.toJSONSchema(body, { io, unrepresentable: "any" });
   return schema;
 }

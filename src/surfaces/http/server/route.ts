@@ -75,6 +75,9 @@ export type RouteCall<Body> = {
 /** "streamed": the answer is written already. */
 export type RouteAnswer = { status: number; body?: unknown; headers?: Record<string, string> } | "streamed";
 
+/** JSON of that shape, server-sent events, or a text. */
+export type Gives = z.ZodType | "text/event-stream" | "text/html" | "text/plain";
+
 export type Route = {
   method: "GET" | "POST" | "PATCH" | "DELETE";
   /** As hono reads it: `/v1/runs/:id`. */
@@ -94,6 +97,10 @@ export type Route = {
   events?: Readonly<Record<string, Readonly<Record<string, string>>>>;
   /** Status and what it means. */
   answers: Readonly<Record<number, string>>;
+  /** What a success answers with; if it is not given, JSON of any shape. */
+  gives?: Gives | readonly Gives[];
+  /** Headers that it reads. */
+  headers?: Readonly<Record<string, string>>;
   handle(call: RouteCall<unknown>): Promise<RouteAnswer> | RouteAnswer;
 };
 

@@ -96,6 +96,17 @@ const saidQuery = z.object({
   order: z.enum(["oldest", "latest"]).optional(),
 });
 
+const aSession = z.looseObject({
+  id: z.string(),
+  object: z.literal("hermes.session"),
+  title: z.string(),
+  parent_id: z.string().nullable(),
+  created_at: z.number(),
+  updated_at: z.number(),
+  active: z.boolean(),
+  entries: z.int(),
+});
+
 export function sessionRoutes(api: Api): Route[] {
   const { runtime, settings } = api;
   const newSession = () => apiSession(api.newKey());
@@ -121,6 +132,7 @@ export function sessionRoutes(api: Api): Route[] {
         counts: "`false`: without the numbers of messages and tokens, which have to be counted",
       },
       answers: { 200: "A page of the list", 400: "A parameter is wrong" },
+      gives: z.looseObject({ object: z.literal("list"), data: z.array(aSession), next: z.string().nullable() }),
       async handle({ query }) {
         const asked = parse(listQuery, Object.fromEntries(query));
         const { after, q, limit, children, include_children, active, prefix, offset, source, counts } = asked;
@@ -142,6 +154,7 @@ export function sessionRoutes(api: Api): Route[] {
       body: createBody,
       example: { title: "My project" },
       answers: { 201: "The session", 400: "A field is wrong", 409: "A session with this id exists already" },
+      gives: aSession,
       async handle({ body }) {
         const session = body.id ?? newSession();
         if ((await runtime.create({ session, title: body.title ?? "" })) === "taken") throw taken(session);
@@ -153,6 +166,7 @@ export function sessionRoutes(api: Api): Route[] {
     route("GET", "/api/sessions/:id", {
       summary: "Read a session and its status",
       answers: { 200: "The session with its status", 404: "No session has this id" },
+      gives: aSession,
       async handle({ params: { id = "" } }) {
         return ok({ ...(await whole(id)), status: await runtime.status(id) });
       },
@@ -163,6 +177,7 @@ export function sessionRoutes(api: Api): Route[] {
       body: changeBody,
       example: { title: "My project" },
       answers: { 200: "The session", 400: "A field cannot be set", 404: "No session has this id" },
+      gives: aSession,
       async handle({ params: { id = "" }, body: { title: name, ...marks } }) {
         await found(id);
         const other = Object.keys(marks).find((field) => !(field in changeBody.shape));
@@ -232,6 +247,7 @@ export function sessionRoutes(api: Api): Route[] {
         404: "No session or run has this id",
         409: "A session with this id exists already",
       },
+      gives: aSession,
       async handle({ params: { id: from = "" }, body }) {
         const source = await found(from);
         const session = body.id ?? newSession();
@@ -283,6 +299,7 @@ export function sessionRoutes(api: Api): Route[] {
       example: { message: "What is in this directory?" },
       starts: true,
       answers: { ...CHAT, 200: "Server-sent events: first the id of the run, then its events, with names" },
+      gives: "text/event-stream",
       async handle({ params: { id = "" }, body, headers, stream }) {
         const { id: run, applied, replayed } = await chat(id, body, headers);
         const first = { event: "run.accepted", run_id: run, timestamp: now(), session_id: id, mode: applied, replayed };
