@@ -15,6 +15,7 @@ import { addLogs } from "./commands/logs.ts";
 import { addMcp } from "./commands/mcp.ts";
 import { addMemory } from "./commands/memory.ts";
 import { addPolicy } from "./commands/policy.ts";
+import { addSend } from "./commands/send.ts";
 import { addSessions } from "./commands/sessions.ts";
 import { addSetup } from "./commands/setup.ts";
 import { EXIT } from "./commands/shared.ts";
@@ -65,6 +66,7 @@ addSessions(program);
 addGateway(program, fileURLToPath(new URL("../bin/hermes", import.meta.url)));
 addWeb(program);
 addCron(program);
+addSend(program);
 addMemory(program);
 addMcp(program);
 addSkills(program);
@@ -92,6 +94,8 @@ function commandLine(args: string[]): string[] {
   if (["-V", "version"].includes(first)) return ["--version"];
   if (first === "help") return isCommand(second) || args.length === 1 ? [...args.slice(1), "--help"] : args.slice(1);
   if (["-h", "--help", "-v", "--version"].includes(first)) return args;
+  // As in Hermes: only the answer, and nobody is asked.
+  if (first === "-z") return ["run", "--quiet", "--yolo", ...args.slice(2), "--", second];
   // A command has no spaces in its name, so this is a message.
   if (first.startsWith("-") || /\s/.test(first)) return ["chat", ...args];
   const usual = DEFAULTS.get(first);
