@@ -42,7 +42,8 @@ export function addGateway(program: Command, launcher: string): void {
       await longestDrain(); // a wrong configuration is said here, where somebody reads it
       const { startAgain } = await import("../surfaces/gateway/lifecycle.ts");
       startAgain(process.pid, [process.execPath, ...process.execArgv, process.argv[1] ?? "", "gateway", "run"], env);
-      return print("The gateway starts in the background. Look at it with: hermes gateway status, hermes logs -f\n");
+      await print("The gateway starts in the background. Look at it with: hermes gateway status, hermes logs -f\n");
+      process.exit(); // it waits until we are gone, and the pipe to it would keep us
     });
 
   gateway
