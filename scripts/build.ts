@@ -53,6 +53,7 @@ async function buildProgram() {
     output: { dir, minify: { compress: true, mangle: false, codegen: false } },
   });
   cpSync(`${root}src/store/sqlite/migrations`, `${dir}/migrations`, { recursive: true });
+  writeFileSync(`${dir}/hermes.1`, execFileSync(process.execPath, [`${dir}/main.js`, "man"]));
   await (await import("./console.ts")).buildConsole(root, `${dir}/console/`);
 }
 

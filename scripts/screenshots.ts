@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import type { IBufferCell, Terminal } from "@xterm/headless";
 import { makePlace, program } from "../test/fakes/hermes.ts";
 import { onTerminal, type Screen } from "../test/fakes/pty.ts";
+import { drawConsole } from "./console-pictures.ts";
 import { type Cell, drawScreen } from "./svg.ts";
 
 type Scene = { name: string; cols: number; rows: number; steps(screen: Screen): Promise<void> };
@@ -128,7 +129,10 @@ for (const { name, cols, rows, steps } of SCENES) {
     const screen = onTerminal(place, [], { command, cols, rows, env: { COLORTERM: "truecolor" } });
     await steps(screen);
     const picture = drawScreen("hermes", cols, cellsOf(screen.emulator));
-    writeFileSync(join(images, `${name}.svg`), picture.replaceAll(place.dir, "/home/me"));
+    // The shorter path would be stretched to the length of the one that was drawn.
+    const stretched = new RegExp(` textLength="[^"]*"([^<]*${place.dir})`, "g");
+    const shown = picture.replaceAll(stretched, "$1").replaceAll(place.dir, "/home/me");
+    writeFileSync(join(images, `${name}.svg`), shown);
     screen.kill("SIGKILL");
     await screen.exit;
     console.log(`docs/images/${name}.svg`);
@@ -136,3 +140,4 @@ for (const { name, cols, rows, steps } of SCENES) {
     place.clear();
   }
 }
+for (const name of await drawConsole(images)) console.log(`docs/images/${name}`);

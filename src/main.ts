@@ -12,6 +12,7 @@ import { addCron } from "./commands/cron.ts";
 import { addGateway } from "./commands/gateway.ts";
 import { addImport } from "./commands/import.ts";
 import { addLogs } from "./commands/logs.ts";
+import { addMan } from "./commands/man.ts";
 import { addMcp } from "./commands/mcp.ts";
 import { addMemory } from "./commands/memory.ts";
 import { addPolicy } from "./commands/policy.ts";
@@ -78,6 +79,7 @@ addPolicy(program);
 addBackup(program);
 addStore(program);
 addCompletion(program);
+addMan(program);
 
 try {
   await program.parseAsync(commandLine(process.argv.slice(2)), { from: "user" });

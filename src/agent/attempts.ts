@@ -1,8 +1,9 @@
 // The loop of attempts at one answer: over the endpoints, as patient as the table of faults says. Every wait is told, and
 // ends at once when it is stopped; our own abort is none of its business (I12).
+import { explained } from "../core/errors.ts";
 import type { EffectContext, Fault, Model, ModelResult } from "../core/ports.ts";
 import type { Agent } from "./agent.ts";
-import { explained, FALLBACK_MS, FAULTS, patience, waitMs } from "./faults.ts";
+import { FALLBACK_MS, FAULTS, patience, waitMs } from "./faults.ts";
 
 type AnswerResult = Extract<ModelResult, { end: "answer" }>;
 type WantedAnswer = {
@@ -39,7 +40,7 @@ export async function attempt(wanted: WantedAnswer): Promise<{ model: Model; res
     const model = nextOf(agent, open);
     if (!model) return last;
     if (!(await cx.owned()) || cx.signal.aborted) return null;
-    const began = clock.now();
+    const began = clock.monotonic();
     const result = await wanted.ask(model, limit);
     if (cx.signal.aborted) return null; // whatever it ended with: that was us (I12)
     if (result.end === "answer") {
@@ -54,7 +55,7 @@ export async function attempt(wanted: WantedAnswer): Promise<{ model: Model; res
     last = { model, result: fault };
     if (wanted.spoke()) return last;
 
-    const { tries, ms } = tally.count(model, fault, clock.now() - began);
+    const { tries, ms } = tally.count(model, fault, clock.monotonic() - began);
     const left = patience(fault, attended, tries, ms);
     const others = open.filter((one) => one !== model && !breaker.resting(one));
     if (!left) {

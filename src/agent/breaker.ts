@@ -21,13 +21,12 @@ export function createBreaker(clock: Clock): Breaker {
   return {
     resting(model) {
       const rest = rests.get(model);
-      const passed = rest ? clock.now() - rest.since : 0;
-      return rest !== undefined && passed >= 0 && passed < rest.ms; // before its beginning: the clock was set back
+      return rest !== undefined && clock.monotonic() - rest.since < rest.ms;
     },
     doubtful: (model) => rests.has(model),
     rest(model) {
       const times = (rests.get(model)?.times ?? -1) + 1;
-      rests.set(model, { times, ms: backoff(times, REST_MS), since: clock.now() });
+      rests.set(model, { times, ms: backoff(times, REST_MS), since: clock.monotonic() });
     },
     answered: (model) => void rests.delete(model),
   };

@@ -1,7 +1,6 @@
 // What is done about each kind of fault of a model call, and for how long. One table; the kinds are named in
 // llm/classify.ts. Patience is a budget of time, which every answered step renews: where somebody waits it is short, where
 // nobody does (schedules, runs, chats) a night without network should cost nothing but the night.
-import { NO_SERVER } from "../core/errors.ts";
 import type { Fault, FaultKind } from "../core/ports.ts";
 import { backoff } from "../core/wait.ts";
 
@@ -72,12 +71,4 @@ export function patience(
   const { retryAfter = 0 } = fault;
   const left = (retryAfter > 0 ? (policy.asked ?? policy.ms) : policy.ms) - ms;
   return left > 0 && left >= retryAfter ? { ms: left } : null;
-}
-
-/** The reason, and what its user can do about it. */
-export function explained({ kind, reason }: Fault): string {
-  const said = reason.replace(/\.?$/, ".");
-  if (kind === "auth" && reason.startsWith("HTTP 401")) return `${said} Check the key with: hermes setup`;
-  if (kind === "network" && /ECONNREFUSED|ENOTFOUND/.test(reason)) return `${said} ${NO_SERVER}`;
-  return reason;
 }

@@ -1,5 +1,5 @@
 // One step of thought: a model call with its retries and fallbacks, and the judgement of what it wants to do.
-import { messageOf } from "../core/errors.ts";
+import { explained, messageOf } from "../core/errors.ts";
 import type { EffectContext, Fault, Gate, ModelRequest, ModelResult, ProposedCall, Tool } from "../core/ports.ts";
 import type { ClientTool, Event, Grant, ModelOptions, Proposal } from "../core/session.ts";
 import { messagesOfTurn, type Transcript } from "../core/transcript.ts";
@@ -7,7 +7,7 @@ import type { Agent, EffectOf } from "./agent.ts";
 import { attempt, modelsFor, nextOf } from "./attempts.ts";
 import { canShorten, hasOlderPart } from "./compact.ts";
 import { CROWDED, fitted, fixedTokens, squeezed } from "./context.ts";
-import { explained, FAULTS, MOST_BREAKS } from "./faults.ts";
+import { FAULTS, MOST_BREAKS } from "./faults.ts";
 import { staleMs, watchedCall } from "./watchdog.ts";
 
 /** Calls of one answer that are looked at; a model that wants more has lost its way. */

@@ -33,6 +33,8 @@ type SeenEvent =
       command: string;
       description: string;
       choices: string[];
+      /** Each rule that "always" would save. */
+      saves?: { file: string; rule: string }[];
       request_id: string;
       expires_at: number;
     }

@@ -2,7 +2,8 @@
 import { Readable, Writable } from "node:stream";
 import type { Command } from "commander";
 import pkg from "../../package.json" with { type: "json" };
-import type { EditorServer } from "../surfaces/acp/agent.ts";
+import type { Usage } from "../core/session.ts";
+import type { WantedRuntime } from "../surfaces/acp/agent.ts";
 import type { OpenedTalk } from "../surfaces/terminal/open.ts";
 import { env } from "./shared.ts";
 
@@ -21,10 +22,11 @@ async function runAcp(): Promise<number> {
   const { serveAcp } = await import("../surfaces/acp/agent.ts");
   const { openOrAttach } = await import("../compose/attach.ts");
   const { isTerminal } = await import("../core/session-key.ts");
+  const { costOf } = await import("../conversation/cost.ts");
   const { leave } = await import("../surfaces/terminal/open.ts");
   let running: Promise<OpenedTalk> | null = null;
 
-  const open = async ({ cwd, servers }: { cwd: string; servers: EditorServer[] }) => {
+  const open = async ({ cwd, servers, resumes }: WantedRuntime) => {
     const { settingsFor } = await import("../compose/settings.ts");
     const configured = settingsFor(env, []).config.mcp_servers;
     const added = servers.filter(({ name }) => !(name in configured));
@@ -32,7 +34,10 @@ async function runAcp(): Promise<number> {
       { flag: "cwd of the editor", key: "terminal.cwd", value: cwd },
       ...added.map(({ name, ...value }) => ({ flag: "MCP servers of the editor", key: `mcp_servers.${name}`, value })),
     ];
-    const opening = openOrAttach({ env, flags, logToStderr: false, mine: isTerminal, serves: true });
+    const before = await running?.catch(() => null);
+    if (before) await leave(before);
+    const mine = (session: string) => resumes && isTerminal(session);
+    const opening = openOrAttach({ env, flags, logToStderr: false, mine, serves: true });
     running = opening;
     const { engine, config, endpoints, workspace, owner, models, skills } = await opening;
     return {
@@ -44,6 +49,7 @@ async function runAcp(): Promise<number> {
       window: endpoints[0]?.context ?? 0,
       mode: config.display.busy_input_mode,
       models,
+      costOf: (name: string, usage: Usage) => costOf(config.prices, name, usage),
       skills,
     };
   };

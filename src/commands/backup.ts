@@ -1,9 +1,8 @@
 // hermes backup, restore: the whole home in one file, and back.
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
-import { ConfigError } from "../core/errors.ts";
 import { homeOf, makeDir } from "../platform/home.ts";
-import { env, print } from "./shared.ts";
+import { complain, env, print } from "./shared.ts";
 
 export function addBackup(program: Command): void {
   program
@@ -13,12 +12,14 @@ export function addBackup(program: Command): void {
     .action(async (named?: string) => {
       const { writeBackup } = await import("../store/sqlite/backup.ts");
       const { storeUrl } = await import("../compose/store.ts");
-      if (storeUrl(env) !== undefined)
-        throw new ConfigError("conversations are in PostgreSQL: back them up with pg_dump (docs/postgresql.md)");
       const home = homeOf(env);
       const file = named ? resolve(named) : join(makeDir(join(home.dir, "backups")), `hermes-${now()}.db`);
       const { bytes, files, leftOut } = await writeBackup(home, file, progress).finally(clearLine);
-      for (const name of leftOut) console.error(`hermes: left out, because it is too large: ${name}`);
+      if (storeUrl(env) !== undefined)
+        complain(
+          "conversations are in PostgreSQL and not in this file: back them up with pg_dump (docs/postgresql.md)",
+        );
+      for (const name of leftOut) complain(`left out, because it is too large: ${name}`);
       await print(
         `Wrote ${file}: the database and ${files} files, ${(bytes / 1e6).toFixed(1)} MB, read back and checked.\n` +
           "It contains your API keys, so only you can read it. Keep a copy on another machine.\n",

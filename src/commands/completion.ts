@@ -16,7 +16,12 @@ type CompletionLevel = { path: string[]; commands: CompletionWord[]; options: Co
 type CompletionWord = { text: string; description: string };
 
 function levelsOf(command: Command, path: string[] = []): CompletionLevel[] {
-  const commands = command.commands.map((one) => ({ text: one.name(), description: one.description() }));
+  const commands = [
+    ...command.commands.map((one) => ({ text: one.name(), description: one.description() })),
+    ...command.registeredArguments.flatMap(({ argChoices = [], description }) =>
+      argChoices.map((text) => ({ text, description })),
+    ),
+  ];
   const options = command
     .createHelp()
     .visibleOptions(command)

@@ -1,4 +1,4 @@
-// hermes policy: shows what the policy decides about a command, and the grants of all sessions.
+// hermes policy: shows what the policy decides about a command, the grants of all sessions, and the saved rules.
 import { join } from "node:path";
 import type { Command } from "commander";
 import type { GrantDesk } from "../compose/grants.ts";
@@ -8,7 +8,7 @@ import { complain, env, print } from "./shared.ts";
 export function addPolicy(program: Command): void {
   const policy = program
     .command("policy")
-    .description("check commands against the policy, and manage grants (docs/policy.md)");
+    .description("check commands against the policy, and manage grants and saved rules (docs/policy.md)");
   policy
     .command("check")
     .description("show whether a command is allowed, asked about or denied, and why; runs nothing")
@@ -46,22 +46,52 @@ export function addPolicy(program: Command): void {
     });
   policy
     .command("grants")
-    .description(
-      "list commands that were allowed for the rest of a conversation, oldest first (permanent rules are in policy.yaml)",
-    )
+    .description("list commands that were allowed for the rest of a conversation, oldest first")
     .option("--json", "print JSON", false)
     .action(async ({ json }: { json: boolean }) => {
       const { listGrants } = await import("../surfaces/cli/grants.ts");
       await onGrants((desk) => listGrants({ desk, print, complain }, json));
     });
   policy
+    .command("rules")
+    .description('list the rules and hosts that were saved, with "always" or by hand (policy.yaml, hosts.allow)')
+    .option("--json", "print JSON", false)
+    .action(async ({ json }: { json: boolean }) => {
+      const { listRules } = await import("../surfaces/cli/grants.ts");
+      await listRules(await (await savedDesk()).list(), json, print);
+    });
+  policy
     .command("revoke")
-    .description("revoke a grant, or all of them")
-    .argument("<id>", "an id from `hermes policy grants`, or all")
+    .description("revoke a grant, a saved rule or a saved host; the commands ask again")
+    .argument("<id>", "an id from `hermes policy grants` or `hermes policy rules`; all: every grant")
     .action(async (id: string) => {
+      if (await (await savedDesk()).forget(id)) return print(`Revoked: ${id}\n`);
       const { revokeGrant } = await import("../surfaces/cli/grants.ts");
       await onGrants((desk) => revokeGrant({ desk, print, complain }, id));
     });
+}
+
+async function savedDesk() {
+  const { savedRules, forgetRule } = await import("../policy/home-policy.ts");
+  const { createKeptHosts } = await import("../tools/sandbox/kept-hosts.ts");
+  const { dir } = homeOf(env);
+  const file = join(dir, "policy.yaml");
+  const hostsFile = join(dir, "hosts.allow");
+  const hosts = createKeptHosts(hostsFile, (_level, _event, fields = {}) =>
+    complain(`${hostsFile}: ${String(fields["error"])}`),
+  );
+  return {
+    list: async () => [
+      ...(await savedRules(file)).map(({ id, effect, text, within, from }) => ({
+        id,
+        rule: `${effect}: ${text}`,
+        within,
+        file: from,
+      })),
+      ...hosts.list().map((host) => ({ id: host, rule: host, within: null, file: hostsFile })),
+    ],
+    forget: async (id: string) => (await forgetRule(file, id)) || hosts.forget(id),
+  };
 }
 
 async function onGrants(command: (desk: GrantDesk) => Promise<number>) {

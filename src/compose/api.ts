@@ -45,7 +45,7 @@ export async function serve(
   const { key, file: keyFile } = apiKey({ configured: server.key, file: home.apiKey });
   running.hide(key);
   const signIns = await openSignIns({ notes: engine.notes, clock });
-  const began = clock.now();
+  const began = clock.monotonic();
   let served: ServedApi | null = null;
   const metrics = createMetrics({ runtime: engine, clock, connections: async () => served?.connections() ?? 0 });
   observers.add(metrics.observe);
@@ -65,7 +65,7 @@ export async function serve(
     origins: server.cors_origins,
     names: server.allowed_hosts,
     rateLimit: server.rate_limit,
-    signedIn: ({ headers }) => signIns.of(headers) !== null,
+    signedIn: signIns.admits,
     more: [
       ...consoleRoutes(signIns),
       ...nowRoutes(engine, changes),
@@ -84,7 +84,7 @@ export async function serve(
       const now = clock.now();
       return {
         draining: engine.draining(),
-        uptime_seconds: (now - began) / 1_000,
+        uptime_seconds: (clock.monotonic() - began) / 1_000,
         turns_running: turns,
         turns_held: held,
         inputs_waiting: waiting,

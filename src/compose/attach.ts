@@ -5,11 +5,11 @@ import pkg from "../../package.json" with { type: "json" };
 import { createFailover, successorOf } from "../client/failover.ts";
 import { createRemoteRuntime } from "../client/remote.ts";
 import { ConfigError, messageOf } from "../core/errors.ts";
-import type { Endpoint } from "../core/providers.ts";
+import type { ModelNames } from "../core/model-names.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { TERMINAL } from "../core/session-key.ts";
 import { backoff } from "../core/wait.ts";
-import { listModels } from "../llm/model-list.ts";
+import { modelNames } from "../llm/model-list.ts";
 import { clock } from "../platform/clock.ts";
 import { homeOf } from "../platform/home.ts";
 import { StoreInUse } from "../store/in-use.ts";
@@ -25,7 +25,6 @@ const EXIT_MS = 200;
 const SERVED_MS = 3_000;
 const LOOK_MS = 100;
 const LATEST_LOOK_MS = 2_000;
-const LIST_MS = 3_000;
 
 type OpenedRuntime = Pick<Running, "config" | "home" | "endpoints" | "sandbox" | "newest" | "close"> & {
   engine: Runtime;
@@ -35,8 +34,7 @@ type OpenedRuntime = Pick<Running, "config" | "home" | "endpoints" | "sandbox" |
   switched(from: string): void;
   /** The person's own commands, on this machine. */
   shell: Shell;
-  /** That can be asked for by name. */
-  models(): Promise<string[]>;
+  models(): Promise<ModelNames>;
   /** Whose process runs the turns. */
   owner: "self" | "terminal" | "gateway";
 };
@@ -106,7 +104,7 @@ async function openFirst(options: AttachOptions, servedMs: number): Promise<Open
     const switched = (session: string) => running.memory.sessionEnded({ session });
     const shell = shellOf(running, options.env);
     const workspace = workspaceOf(running);
-    const models = () => modelsOf(running.endpoints);
+    const models = () => modelNames(running.endpoints);
     const opened = { skills, switched, shell, models, workspace, owner: "self" } as const;
     return { ...(options.serves ? served(running) : running), ...opened };
   } catch (error) {
@@ -150,18 +148,6 @@ async function serveOpened(running: Running) {
   return api;
 }
 
-/** What is configured, then what the first endpoint says it has. */
-async function modelsOf(endpoints: readonly Endpoint[]): Promise<string[]> {
-  const [first] = endpoints;
-  const offered = first ? await listModels(first, LIST_MS) : [];
-  return [
-    ...new Set([
-      ...endpoints.map(({ model }) => model),
-      ...(Array.isArray(offered) ? offered.map(({ id }) => id) : []),
-    ]),
-  ];
-}
-
 async function attach({ env, flags = [] }: Parameters<typeof openRuntime>[0]): Promise<OpenedRuntime> {
   const gateway = await gatewayOf(env);
   if (!gateway) throw new ConfigError("No gateway serves this HERMES_HOME. Start one with: hermes gateway");
@@ -174,7 +160,7 @@ async function attach({ env, flags = [] }: Parameters<typeof openRuntime>[0]): P
     engine,
     owner,
     workspace: gateway.workspace ?? workspaceOf(settings),
-    models: () => modelsOf(settings.endpoints),
+    models: () => modelNames(settings.endpoints),
     sandbox: `Attached to the ${owner} at ${url}: turns continue when you leave.`,
     newest: async () => (await engine.sessions({ prefix: TERMINAL, top: true, limit: 1 }))[0]?.session ?? null,
     switched: () => {}, // the gateway's memories are its own business

@@ -3,11 +3,13 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import * as z from "zod";
 import { type Flag, loadConfig } from "../config/config.ts";
+import { costOf } from "../conversation/cost.ts";
 import type { PairingDesk } from "../core/chat.ts";
 import type { Channel } from "../core/ports.ts";
 import { rootOf } from "../core/session-key.ts";
 import type { Store } from "../core/store.ts";
 import type { ImportWorld } from "../import/import.ts";
+import { modelNames } from "../llm/model-list.ts";
 import { textWithin } from "../platform/capped.ts";
 import { clock } from "../platform/clock.ts";
 import { setDeadline } from "../platform/deadline.ts";
@@ -85,6 +87,7 @@ async function assemble(running: Running, version: string) {
   const { engine, config, home, log, endpoints, observers } = running;
   const lifecycle = createLifecycle(log);
   uncaught().catch(lifecycle.fail);
+  void running.fenced.then(lifecycle.fail); // it would refuse everything, and take messages from whoever has taken over
   const doors = new Map<string, Door>();
   const chats = await openChannels(running, doors);
   const gateway = createGateway({
@@ -99,7 +102,9 @@ async function assemble(running: Running, version: string) {
     busyMode: (platform) => busyModeOf(config, platform),
     // Nobody sits behind a webhook: whoever signs may say who is speaking, and nobody presses a button.
     unattended: (platform) => unattendedOf(config, platform),
-    models: () => endpoints.map(({ provider, model }) => `${provider}:${model}`),
+    model: endpoints[0]?.model ?? "",
+    models: () => modelNames(endpoints),
+    costOf: (model, usage) => costOf(config.prices, model, usage),
     skills: () => skillLines(running.skills),
     left: (session, by) => running.memory.sessionEnded({ session, by }),
     progress: (platform) => progressOf(config, platform),

@@ -54,6 +54,8 @@ export type Running = {
   chores: Set<() => Promise<void>>;
   /** They see what happens in all sessions, once it is durable. */
   observers: Set<Observe>;
+  /** Resolves when another process has taken over the store. */
+  fenced: Promise<void>;
   /** The conversation of a terminal that was last talked in. */
   newest(): Promise<string | null>;
   /** What was opened over this runtime is closed with it, the last one first, also when the engine cannot start. */
@@ -150,7 +152,9 @@ export async function openRuntime(options: {
       : memory;
   const tools = joined(() => toolbox.tools(), memory.tools);
   const observers: Running["observers"] = new Set();
+  const fenced = Promise.withResolvers<void>();
   const engine = createEngine({
+    fenced: fenced.resolve,
     store,
     clock,
     log,
@@ -238,6 +242,7 @@ export async function openRuntime(options: {
     redact: redactor.text,
     hide: redactor.add,
     observers,
+    fenced: fenced.promise,
     scheduler,
     newest: async () => (await store.catalog.sessions({ prefix: TERMINAL, top: true, limit: 1 }))[0]?.session ?? null,
     defer: (close) =>

@@ -5,13 +5,14 @@ import type { Config } from "../config/schema.ts";
 import { ConfigError } from "../core/errors.ts";
 import type { Store } from "../core/store.ts";
 import { type Home, homeOf } from "../platform/home.ts";
-import { lockFile } from "../store/sqlite/file.ts";
+import { lockFile, refuseCutOff } from "../store/sqlite/file.ts";
 import { openSqlite } from "../store/sqlite/sqlite.ts";
 
 /** For the one process that owns this home. */
 export async function openStore({ url }: Config["store"], { database }: Home): Promise<Store> {
   if (url === undefined) return openSqlite({ file: database });
   const { openPostgres } = await import("../store/postgres/postgres.ts");
+  refuseCutOff(database);
   const unlock = lockFile(database); // what else is in the home has one owner too
   try {
     const store = await openPostgres({ url });

@@ -5,13 +5,14 @@ import { readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { isMap, isScalar, isSeq, LineCounter, parseDocument } from "yaml";
 import { ConfigError, messageOf } from "../core/errors.ts";
+import { nearest } from "../core/nearest.ts";
 import { VENDORS } from "../core/providers.ts";
 import { isSecretVariable } from "../platform/handed-secrets.ts";
 import { homeAt, homeOf } from "../platform/home.ts";
 import { createRedactor } from "../platform/redact.ts";
 import { asBoolean } from "../platform/setting-kinds.ts";
 import { fromHermes } from "./hermes.ts";
-import { nearest, problemLines, shown } from "./problems.ts";
+import { problemLines, shown } from "./problems.ts";
 import { type Config, DRAIN_TIMEOUT, drainTimeout, isSecretKey, knownBelow, schema, VARIABLES } from "./schema.ts";
 import { at, freeze, isTree, leaves, type Path, put, type SettingsTree } from "./tree.ts";
 

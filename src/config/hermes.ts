@@ -1,8 +1,9 @@
 // Settings as Hermes, the program that this one follows, has them: its keys and values become ours, and what has no counterpart is
 // named in one warning. A key that neither program knows stays where it is, and the schema refuses it.
+
+import { nearest } from "../core/nearest.ts";
 import { VENDORS } from "../core/providers.ts";
 import { asBoolean, asList } from "../platform/setting-kinds.ts";
-import { nearest } from "./problems.ts";
 import { at, isTree, type Path, put, type SettingsTree } from "./tree.ts";
 
 type Variable = (name: string) => string | undefined;

@@ -1,5 +1,6 @@
 // Error messages for the configuration: where the mistake is, which key it is, what is wrong and what to do.
 import type { z } from "zod";
+import { nearest } from "../core/nearest.ts";
 import { isSecretKey, knownKeys } from "./schema.ts";
 import { at, type Path, type SettingsTree } from "./tree.ts";
 
@@ -44,31 +45,4 @@ export const hint = (path: Path): string => {
     .join("");
   const beside = [...known].filter((key) => key.startsWith(section) && !key.slice(section.length).includes("."));
   return `known keys here: ${beside.map((key) => key.slice(section.length)).join(", ")}`;
-};
-
-/** The known name closest to the typed one, or null if none is close. */
-export const nearest = (typed: string, names: readonly string[]): string | null => {
-  let best: string | null = null;
-  let fewest = Math.max(1, Math.min(3, Math.floor(typed.length / 4))) + 1;
-  for (const name of names) {
-    const edits = distance(typed.toLowerCase(), name.toLowerCase());
-    if (edits < fewest) [best, fewest] = [name, edits];
-  }
-  return best;
-};
-
-/** Edit distance: letters to add, remove, change or swap with their neighbour. */
-const distance = (a: string, b: string): number => {
-  let before: number[] = [];
-  let row = Array.from({ length: b.length + 1 }, (_, n) => n);
-  for (let i = 0; i < a.length; i += 1) {
-    const next = [i + 1];
-    for (let j = 0; j < b.length; j += 1) {
-      const change = (row[j] ?? 0) + (a[i] === b[j] ? 0 : 1);
-      const swap = i > 0 && j > 0 && a[i] === b[j - 1] && a[i - 1] === b[j] ? (before[j - 1] ?? 0) + 1 : change;
-      next.push(Math.min(change, swap, (next[j] ?? 0) + 1, (row[j + 1] ?? 0) + 1));
-    }
-    [before, row] = [row, next];
-  }
-  return row[b.length] ?? 0;
 };

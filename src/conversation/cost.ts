@@ -1,4 +1,4 @@
-// What model calls cost: by the word of their server, else by the prices that are configured.
+// What model calls cost: by the configured prices, else as it was recorded with each call (llm/prices.ts).
 import { formatAndModel } from "../core/providers.ts";
 import type { Usage } from "../core/session.ts";
 
@@ -9,11 +9,10 @@ export type Prices = Readonly<
 
 const MILLION = 1_000_000;
 
-/** In US dollars; null: nobody has said what it costs. */
+/** In US dollars; null: the price is not known. */
 export function costOf(prices: Prices, model: string, { input, output, cached = 0, cost }: Usage): number | null {
-  if (cost !== undefined) return cost;
   const price = priceOf(prices, model);
-  if (!price) return null;
+  if (!price) return cost ?? null;
   const again = Math.min(cached, input);
   return ((input - again) * price.input + again * (price.cached ?? price.input) + output * price.output) / MILLION;
 }

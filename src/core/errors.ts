@@ -1,3 +1,5 @@
+import type { Fault } from "./ports.ts";
+
 /** A "no" that the asker can act on: `code` for programs, `message` for people. Nothing was changed. */
 export class Refusal extends Error {
   readonly code: RefusalCode;
@@ -40,6 +42,14 @@ export class ConfigError extends Error {
 
 /** What to do if no server answers: said by a turn and by `hermes setup`. */
 export const NO_SERVER = "No server answers at this address: check the address, and that the server is running.";
+
+/** The reason, and what its user can do about it. */
+export function explained({ kind, reason }: Pick<Fault, "kind" | "reason">): string {
+  const said = reason.replace(/\.?$/, ".");
+  if (kind === "auth" && reason.startsWith("HTTP 401")) return `${said} Check the key with: hermes setup`;
+  if (kind === "network" && /ECONNREFUSED|ENOTFOUND/.test(reason)) return `${said} ${NO_SERVER}`;
+  return reason;
+}
 
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 

@@ -20,8 +20,10 @@ import type { Journal } from "./store.ts";
 import type { Message, Transcript } from "./transcript.ts";
 
 export type Clock = {
-  /** Milliseconds of the wall clock. */
+  /** Milliseconds of the wall clock. It can be set, forwards and back: for times that are stored or shown. */
   now(): number;
+  /** Milliseconds that only go forward, since some moment of this process: for how long something takes. */
+  monotonic(): number;
   /** Resolves after `ms`, or at once when the signal aborts. Never rejects. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 };

@@ -54,7 +54,7 @@ export const VENDORS: readonly Vendor[] = [
     hint: "one key, most models: openrouter.ai/keys",
     format: "openai-compatible",
     keyVariable: "OPENROUTER_API_KEY",
-    usual: { baseUrl: "https://openrouter.ai/api/v1", model: "anthropic/claude-sonnet-4.5" },
+    usual: { baseUrl: "https://openrouter.ai/api/v1", model: "anthropic/claude-sonnet-5.5" },
     owns: /openrouter/,
   },
   {
@@ -64,7 +64,7 @@ export const VENDORS: readonly Vendor[] = [
     format: "anthropic",
     keyVariable: "ANTHROPIC_API_KEY",
     addressVariable: "ANTHROPIC_BASE_URL",
-    usual: { baseUrl: "https://api.anthropic.com/v1", model: "claude-sonnet-4-5" },
+    usual: { baseUrl: "https://api.anthropic.com/v1", model: "claude-sonnet-5-5" },
     owns: /\banthropic\b/,
   },
   {

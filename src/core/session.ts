@@ -212,7 +212,7 @@ type Thought = {
 /** What ended an answer before its model did: the limit of output tokens, the provider's filter, or the limit of model calls in
  *  a turn (`Rules.iterations`): after it the model may only answer. */
 export type EndedBy = "length" | "filter" | "iterations";
-/** In tokens; `cached` ones are part of `input`, `reasoning` of `output`. `cost`: in dollars, where the server says it. */
+/** In tokens; `cached` ones are part of `input`, `reasoning` of `output`. `cost`: in dollars, where the price is known. */
 export type Usage = { input: number; output: number; cached?: number; reasoning?: number; cost?: number };
 export type Delivery = "sent" | "maybe" | "undelivered";
 

@@ -44,6 +44,8 @@ export type World = Ambient & {
   announce?: readonly string[];
   /** They see what was committed, once it is. For counting only: a crash may lose a look. */
   observers?: Iterable<Observe>;
+  /** Told when another process has taken over: nothing more can be done here. */
+  fenced?(): void;
 };
 
 type StoredRow = NonNullable<Slot["row"]>;
@@ -455,6 +457,7 @@ export function createDispatch(world: World) {
     closed = new Refusal("not_owner", "Another process has taken over this store; this one has stopped working.");
     log("error", "engine.fenced", { epoch });
     for (const slot of slots.values()) letGo(slot);
+    world.fenced?.();
     return closed;
   }
 

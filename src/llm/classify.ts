@@ -7,7 +7,7 @@ type Symptom = {
   status?: number;
   /** Every code and type that was named, each one word. */
   names: string[];
-  /** All that was said, and the part of it for a person. */
+  /** The whole text of the error, and the part of it that is meant for people. */
   words: string;
   message: string;
   retryAfter?: number;
@@ -15,15 +15,15 @@ type Symptom = {
 
 /** The table: the first row that fits names the kind. */
 const ROWS: { kind: FaultKind; fits: (s: Symptom) => boolean }[] = [
-  // By its name only: servers that are merely busy speak of billing and quota too ("Upgrade at …/settings/billing").
+  // Only by its code: rate limit errors mention billing and quota too ("Upgrade at …/settings/billing").
   { kind: "quota", fits: (s) => s.status === 402 || named(s, QUOTA) || NO_CREDIT.test(s.words) },
-  // Whatever it says: "too many tokens" means too many in this minute here, and a shorter conversation is no cure.
+  // Regardless of its text: here "too many tokens" means too many per minute, and a shorter conversation does not help.
   { kind: "rate_limited", fits: (s) => s.status === 429 },
   { kind: "too_long", fits: (s) => s.status === 413 || named(s, OVERFLOW) },
   { kind: "rate_limited", fits: (s) => named(s, /rate_limit|resource_exhausted|^1302$|^1305$/i) },
   { kind: "too_long", fits: (s) => mayOverflow(s) && TOO_LONG.test(s.words) },
   { kind: "filtered", fits: (s) => named(s, FILTERED) },
-  // The model wrote a call that its server could not read: it may do better the next time.
+  // The server could not parse the tool call of its own model. The next attempt may work.
   { kind: "garbled", fits: (s) => named(s, /^tool_use_failed$/) },
   { kind: "auth", fits: (s) => is(s, 401, 403) || named(s, /^(authentication_error|permission_error)$/) },
   { kind: "unavailable", fits: (s) => is(s, 408, 409, 425) || (s.status ?? 0) >= 500 },
@@ -47,7 +47,7 @@ const NO_CREDIT = /your credit balance is too low/i;
 const FILTERED = /^(content_filter|content_policy_violation|data_?inspection_?failed|1301)$/i;
 const OVERFLOW =
   /^(context_length_exceeded|exceed_context_size_error|context_exceeded|model_max_prompt_tokens_exceeded|request_too_large|string_above_max_length|1261)$/;
-/** What servers without a name for it say. 500 is llama.cpp's own; those of a proxy are about something else. */
+/** The texts of servers that have no code for it. Status 500 is only accepted from llama.cpp: a proxy means something else by it. */
 const TOO_LONG = new RegExp(
   [
     "context length",
@@ -119,7 +119,7 @@ function symptomOf(error: unknown): Symptom {
 
 const isName = (value: unknown) => (typeof value === "string" && /^\S{1,80}$/.test(value)) || typeof value === "number";
 
-/** From the outside in, so that the last that says something is nearest to what happened. */
+/** From the outer error to its cause. The last one with a text is the closest to what happened. */
 function layersOf(error: unknown): Record<string, unknown>[] {
   const layers: Record<string, unknown>[] = [];
   const add = (value: unknown) => {
@@ -127,7 +127,7 @@ function layersOf(error: unknown): Record<string, unknown>[] {
     if (Array.isArray(read)) return read.slice(0, 3).forEach(add);
     if (!isObject(read) || layers.includes(read) || layers.length >= MOST_LAYERS) return;
     layers.push(read);
-    // What did not fit a library's schema is what the server said; the cause is only how it did not fit.
+    // If the body does not fit the schema of the library, the body is what the server said. The cause only says how it does not fit.
     for (const key of INNER) if (key !== "cause" || read["value"] === undefined) add(read[key]);
   };
   add(error);
@@ -149,7 +149,7 @@ const INNER = [
   "raw",
 ];
 
-/** What a layer says for people. Text that is JSON is a layer of its own, unless nothing in it can be told. */
+/** The text of a layer for people. Text that is JSON is a layer of its own, unless it contains no text. */
 function saidIn(layer: Record<string, unknown>): string[] {
   return ["message", "msg", "error", "detail", "raw", "responseBody"].flatMap((key) => {
     const text = layer[key];

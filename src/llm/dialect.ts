@@ -1,4 +1,4 @@
-// Servers that speak the same format and yet do not take the same requests. By their published rules and their refusals.
+// Servers that use the same wire format but accept different requests, by their published rules and by the errors they return.
 import type { Endpoint } from "../core/providers.ts";
 
 export type Dialect =
@@ -36,10 +36,10 @@ export function dialectOf({ provider, model, baseUrl }: Pick<Endpoint, "provider
   return fits(HOSTS, hostname) ?? fits(MODELS, model) ?? "plain";
 }
 
-/** Who made an answer: reasoning and signatures are of use to the same model at the same place only. */
+/** The maker of an answer. Only the same model at the same address can use its reasoning and signatures. */
 export const makerOf = ({ provider, model, baseUrl }: Pick<Endpoint, "provider" | "model" | "baseUrl">): string =>
   `${provider}:${model}@${URL.parse(baseUrl)?.host ?? ""}`;
 
-/** OpenRouter keeps nothing for Anthropic's models unless the request asks for it. */
+/** OpenRouter caches nothing for Anthropic's models unless the request asks for it. */
 export const asksToKeep = ({ model, baseUrl }: Pick<Endpoint, "model" | "baseUrl">): boolean =>
   /(^|\.)openrouter\.ai$/.test(URL.parse(baseUrl)?.hostname ?? "") && /^~?anthropic\//.test(model);

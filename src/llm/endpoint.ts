@@ -1,4 +1,4 @@
-// Which endpoint answers: chosen once, from what is configured, and said aloud.
+// Chooses the endpoints from the configuration, once at the start, with the reason for each.
 import { ConfigError } from "../core/errors.ts";
 import { type Endpoint, FORMATS, type Format, VENDORS, type Vendor, vendorAt } from "../core/providers.ts";
 
@@ -42,7 +42,7 @@ function choose({ providers }: ModelSettings, wanted: WantedEndpoint): Endpoint 
     return made(vendor.format, address, keyOf(vendor), wanted.model ?? vendor.usual.model, because);
   };
   const { openai } = providers;
-  // A key goes nowhere but to the server it is for.
+  // A key is sent only to the server that it belongs to.
   const compatible = (address: string, because: string) => {
     const vendor = vendorAt("openai-compatible", address);
     return vendor
@@ -75,8 +75,8 @@ function choose({ providers }: ModelSettings, wanted: WantedEndpoint): Endpoint 
   return keyed ? of(keyed, "an OpenAI key is set") : demo("no key and no base URL is set");
 }
 
-/** As the provider's library wants it, whether it was given with `/v1`, without, or with the path of a call. Some serve
- *  nothing under `/v1`. */
+/** The address as the library needs it. It may be configured with `/v1`, without it, or with the path of a call. Some servers
+ *  have no `/v1`. */
 function addressOf(provider: Format, given: string): string {
   const bare = given.replace(/\/+$/, "").replace(/\/(chat\/completions|messages|responses)$/, "");
   if (provider === "demo" || /\/v\d\w*$/.test(bare)) return bare;
@@ -86,7 +86,7 @@ function addressOf(provider: Format, given: string): string {
 }
 const NO_V1 = /^(api\.perplexity\.ai|api\.githubcopilot\.com|models\.inference\.ai\.azure\.com)$/i;
 
-/** Servers of one's own have no default model that we could know. */
+/** The user's own server has no known default model. */
 function named({ model }: WantedEndpoint): string {
   if (model) return model;
   throw new ConfigError(

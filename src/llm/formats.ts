@@ -1,15 +1,14 @@
-// What differs between the wire formats: the library that speaks it, loaded with the first call, and how its servers are asked for
-// their models.
+// What differs between the wire formats: the library, which is loaded with the first call, and the request for the list of models.
 import type { LanguageModelV4 } from "@ai-sdk/provider";
 import type { Endpoint, Format } from "../core/providers.ts";
 import { dialectOf } from "./dialect.ts";
 import { extras } from "./replay.ts";
 import { withoutUnledThinking } from "./thinking-budget.ts";
 
-/** One for each call, which hears of every sign of life of its own answer. */
+/** One for each call. `alive` is called for every chunk of its answer. */
 export type Library = (alive: () => void) => LanguageModelV4;
 type Speaks = {
-  /** Nothing that only shows help or reads a file waits for it. */
+  /** Loaded late, so that `hermes --help` does not wait for it. */
   load(endpoint: Endpoint): Promise<Library>;
   list(endpoint: Endpoint): { url: string; headers: Record<string, string> };
 };
@@ -23,7 +22,7 @@ const compatible: Speaks = {
   async load(endpoint) {
     const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
     const settings = await settingsOf(endpoint);
-    // Mistral tells its usage without being asked, and refuses to be asked.
+    // Mistral always sends the usage, and refuses requests that ask for it.
     const includeUsage = dialectOf(endpoint) !== "mistral";
     const more = { name: "compatible", includeUsage, metadataExtractor: extras, supportsStructuredOutputs: true };
     return (alive) => createOpenAICompatible({ ...settings(alive), ...more })(endpoint.model);
@@ -62,7 +61,7 @@ async function settingsOf({ baseUrl, apiKey }: Endpoint) {
   return (alive: () => void) => ({ baseURL: baseUrl, apiKey, fetch: streamFetch(alive) });
 }
 
-/** The demo is no server: it is never asked. */
+/** The demo has no server, so its row is never used. */
 const SPEAKS: Record<Format, Speaks> = { "openai-compatible": compatible, openai, anthropic, demo: compatible };
 
 export const formatOf = ({ provider }: Endpoint): Speaks => SPEAKS[provider];

@@ -1,5 +1,7 @@
-// The models that an endpoint offers, by its own word, with their windows and prices where it says them. One question,
-// bounded in time and size.
+// The models that an endpoint lists, with their context windows and prices where the list has them. One request, bounded in time
+// and size.
+import { explained } from "../core/errors.ts";
+import type { ModelNames } from "../core/model-names.ts";
 import type { Fault, Offer } from "../core/ports.ts";
 import type { Endpoint } from "../core/providers.ts";
 import { textWithin } from "../platform/capped.ts";
@@ -18,6 +20,18 @@ export async function listModels(endpoint: Endpoint, ms: number): Promise<Offer[
     const reason = `${endpoint.baseUrl} did not list its models within ${ms / 1_000} s`;
     return signal.aborted ? { end: "fault", kind: "stalled", reason } : classify(error);
   }
+}
+
+const NAMES_MS = 3_000;
+
+/** The models that can be chosen by name: those of the primary endpoint, and of fallbacks in another wire format. */
+export async function modelNames([primary, ...fallbacks]: readonly Endpoint[]): Promise<ModelNames> {
+  if (!primary) return { names: [] };
+  const found = await listModels(primary, NAMES_MS);
+  const others = fallbacks.filter(({ provider }) => provider !== primary.provider);
+  const listed = Array.isArray(found) ? found.map(({ id }) => id) : [];
+  const names = [primary.model, ...listed, ...others.map(({ provider, model }) => `${provider}:${model}`)];
+  return { names: [...new Set(names)], ...(!Array.isArray(found) && { unread: explained(found) }) };
 }
 
 async function ask(endpoint: Endpoint, signal: AbortSignal): Promise<Offer[] | Fault> {
@@ -42,7 +56,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Most have it in `data`; some send the bare list. */
+/** Most servers send the list in `data`; some send only the list. */
 function offersOf(body: unknown): Offer[] | null {
   const models: unknown = isObject(body) && !Array.isArray(body) ? body["data"] : body;
   if (!Array.isArray(models)) return null;
@@ -56,7 +70,7 @@ function offersOf(body: unknown): Offer[] | null {
   return [...offers.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** What it was started with (`meta.n_ctx`, `max_model_len`, `loaded_context_length`) before what the model could do. */
+/** The window that the server was started with (`meta.n_ctx`, `max_model_len`, `loaded_context_length`), else that of the model. */
 function windowOf(model: Record<string, unknown>): number | undefined {
   const meta = isObject(model["meta"]) ? model["meta"] : {};
   const told = [
@@ -72,7 +86,7 @@ function windowOf(model: Record<string, unknown>): number | undefined {
 }
 const SMALLEST_WINDOW = 256;
 
-/** OpenRouter's, in dollars for one token. */
+/** As OpenRouter lists it: in dollars per token. */
 function priceOf(pricing: unknown): Offer["price"] {
   if (!isObject(pricing)) return undefined;
   const perMillion = (value: unknown) => Number((Number(value ?? Number.NaN) * 1_000_000).toPrecision(6));

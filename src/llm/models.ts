@@ -1,4 +1,4 @@
-// The models of a configuration: those that are asked in turn, and any other that a turn asks for by name.
+// Opens the configured models, which are tried in order, and any other model that a turn names.
 import { createBounded } from "../core/bounded.ts";
 import type { Clock, Model } from "../core/ports.ts";
 import { type Endpoint, formatAndModel } from "../core/providers.ts";
@@ -6,7 +6,7 @@ import { createDemoModel } from "./demo.ts";
 import { chooseEndpoints, type ModelSettings } from "./endpoint.ts";
 import { createModel } from "./provider.ts";
 
-/** Models that were asked for by name, kept open. Whoever may call us names them: there must be an end. */
+/** Named models that are kept open. Clients choose the names, so the number is bounded. */
 const MOST_NAMED = 32;
 
 export function openModels(options: {
@@ -20,7 +20,7 @@ export function openModels(options: {
   const modelOf = (endpoint: Endpoint): Model =>
     endpoint.provider === "demo" ? createDemoModel(clock) : withoutSecrets(createModel(endpoint), redact);
 
-  /** Null: it is the first of the models, or there is no choice. */
+  /** Null: it is the first configured model, or the demo. */
   function open(name: string): Model | null {
     const parts = formatAndModel(name);
     const { format, model } = parts.format === "demo" ? { format: null, model: name } : parts; // `demo:latest`, of Ollama
@@ -43,7 +43,7 @@ export function openModels(options: {
   };
 }
 
-/** A provider may repeat our key in its error, and that goes into the journal and to clients. */
+/** An error of a provider may contain our key, and errors go into the journal and to clients. */
 const withoutSecrets = (model: Model, redact: (text: string) => string): Model => ({
   ...model,
   get context() {

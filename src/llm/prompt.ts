@@ -1,4 +1,4 @@
-// Our messages in the shape that the providers take.
+// Converts our messages to the prompt of the library.
 import type {
   LanguageModelV4CallOptions,
   LanguageModelV4FilePart,
@@ -15,7 +15,7 @@ import { trueType } from "../platform/image-type.ts";
 import type { Dialect } from "./dialect.ts";
 import { commonSchema } from "./schema.ts";
 
-/** Whom a prompt is for. `without`: what it refused of the same request a moment ago. */
+/** The server that gets the prompt. `without`: what it has just refused in the same request. */
 export type PromptReader = {
   provider: Endpoint["provider"];
   maker: string;
@@ -28,7 +28,7 @@ type User = Extract<Message, { role: "user" }>;
 type AssistantContent = Extract<LanguageModelV4Message, { role: "assistant" }>["content"];
 type PromptCalls = Extract<AssistantContent[number], { type: "tool-call" }>[];
 
-/** Anthropic keeps what stands before these marks for the next call; others ignore them. */
+/** Anthropic caches everything before these marks; other servers ignore them. */
 const KEEP = { anthropic: { cacheControl: { type: "ephemeral" } } };
 /** On the user's side: models imitate what stands on their own. */
 const CUT = "[Your last answer was cut off: the turn was stopped or its connection failed.]";
@@ -121,12 +121,12 @@ function userParts(
       data: { type: "data", data },
     }),
   );
-  // A text of nothing is refused, also beside pictures.
+  // Servers refuse an empty text, also next to pictures.
   if (!words && pictures.length) return pictures;
   return [{ type: "text", text: words || "(an empty message)" }, ...pictures];
 }
 
-/** Null: nothing is left of it that may be said. */
+/** Null: nothing of the message is left to send. */
 function assistant(message: Assistant, reader: PromptReader, idOf: IdOf): LanguageModelV4Message | null {
   const replay = replayFor(message, reader);
   const metas = replay?.parts.filter((part) => part.type === "call") ?? [];
@@ -247,7 +247,8 @@ export function toTools({
       type: "function",
       name,
       description,
-      inputSchema: commonSchema(schema),
+      // A strict one is written for its provider, and must stay closed (additionalProperties: false).
+      inputSchema: strict ? schema : commonSchema(schema),
       ...(strict !== undefined && { strict }),
     })),
     ...(toolChoice && { toolChoice: chosen(toolChoice) }),

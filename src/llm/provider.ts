@@ -1,19 +1,30 @@
-// One model call over one of the three wire formats: streaming in, exactly one end out.
+// Makes one model call in one of the three wire formats. The answer streams in, and the call ends with exactly one result.
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
-import type { Fault, FaultKind, Model, ModelRequest, ModelResult, ModelSink, ProposedCall } from "../core/ports.ts";
+import type {
+  Fault,
+  FaultKind,
+  Model,
+  ModelRequest,
+  ModelResult,
+  ModelSink,
+  Offer,
+  ProposedCall,
+} from "../core/ports.ts";
 import type { Endpoint } from "../core/providers.ts";
 import type { Refused, Usage } from "../core/session.ts";
 import { classify } from "./classify.ts";
 import { asksToKeep, dialectOf, makerOf } from "./dialect.ts";
 import { formatOf, type Library } from "./formats.ts";
 import { listModels } from "./model-list.ts";
+import { costAt, listedCost } from "./prices.ts";
 import { toPrompt, toTools } from "./prompt.ts";
 import { noteAnswer } from "./replay.ts";
 import { splitThinking } from "./think-tags.ts";
 
 type Stream = ReadableStream<LanguageModelV4StreamPart>;
+type CostOf = (tokens: Parameters<typeof costAt>[1]) => number | undefined;
 
-/** A list that does not come in this time is not waited for. */
+/** The time limit for the list of models. */
 const LIST_MS = 5_000;
 
 /** Characters of text, thoughts and arguments in one answer: the longest that models give have a tenth of it. */
@@ -27,20 +38,22 @@ export function createModel(endpoint: Endpoint): Model {
   const dialect = dialectOf(endpoint);
   let library: Promise<Library> | null = null;
   let { context, guessed = false } = endpoint;
+  let price: Offer["price"];
 
-  /** Beside the first call, which does not wait for it: the calls after it fit. */
-  async function learnWindow() {
+  /** Runs beside the first call, which does not wait for it. Later calls know the window and the price. */
+  async function readList() {
     guessed = false;
     const offers = await listModels(endpoint, LIST_MS);
-    const told = Array.isArray(offers) ? offers.find(({ id }) => id === model)?.context : undefined;
-    if (told) context = told;
+    const offer = Array.isArray(offers) ? offers.find(({ id }) => id === model) : undefined;
+    price = offer?.price;
+    if (offer?.context) context = offer.context;
   }
 
   type Asked = { request: ModelRequest; alive: () => void; signal: AbortSignal };
   async function ask({ request, alive, signal }: Asked, without: Refused["what"]): Promise<Stream | Fault> {
     try {
       library ??= formatOf(endpoint).load(endpoint);
-      if (guessed) void learnWindow();
+      if (guessed) void readList();
       const { oneCall } = request.options ?? {};
       const { stream } = await (await library)(alive).doStream({
         prompt: toPrompt(request, { provider, maker, dialect, without }),
@@ -67,8 +80,8 @@ export function createModel(endpoint: Endpoint): Model {
     }
   }
 
-  /** A request that is refused is made again without what may be to blame: it stands in the conversation, so it would be
-   *  refused for ever. */
+  /** A refused request is sent again without the part that may be the cause. The part stays in the conversation, so every later
+   *  request would be refused too. */
   async function open(asked: Asked): Promise<{ stream: Stream; refused?: Refused } | Fault> {
     const first = await ask(asked, []);
     if (!("end" in first)) return { stream: first };
@@ -82,6 +95,9 @@ export function createModel(endpoint: Endpoint): Model {
     return first;
   }
 
+  /** The price in the server's list overrides the built-in one. */
+  const costOf: CostOf = (tokens) => (price ? costAt(price, tokens) : listedCost(endpoint, tokens));
+
   return {
     name: `${provider}:${model}`,
     get context() {
@@ -92,7 +108,8 @@ export function createModel(endpoint: Endpoint): Model {
       const opened = await open({ request, alive: hear.alive, signal });
       if ("end" in opened) return signal.aborted ? { end: "aborted" } : opened;
       try {
-        const result = await listen(opened.stream, { maker, mixed: provider === "openai-compatible" }, hear, signal);
+        const heard = { maker, mixed: provider === "openai-compatible", costOf };
+        const result = await listen(opened.stream, heard, hear, signal);
         return result.end === "answer" && opened.refused ? { ...result, refused: opened.refused } : result;
       } catch (error) {
         return signal.aborted ? { end: "aborted" } : classify(error);
@@ -137,7 +154,7 @@ function settingsOf({ options = {} }: ModelRequest) {
 
 async function listen(
   stream: Stream,
-  { maker, mixed }: { maker: string; mixed: boolean },
+  { maker, mixed, costOf }: { maker: string; mixed: boolean; costOf: CostOf },
   hear: ModelSink,
   signal: AbortSignal,
 ): Promise<ModelResult> {
@@ -179,7 +196,7 @@ async function listen(
   if (signal.aborted) return { end: "aborted" };
   words.end();
   if (!finish) return fault("incomplete", "the answer ended without saying so");
-  const end = endOf(finish, said, calls);
+  const end = endOf(finish, said, calls, costOf);
   const replay = answer.replay(finish);
   return end.end === "answer" && replay ? { ...end, replay } : end;
 }
@@ -188,9 +205,10 @@ const TOO_LARGE = `the answer is larger than ${LONGEST_ANSWER / 1_000_000} MB`;
 
 type Finish = Extract<LanguageModelV4StreamPart, { type: "finish" }>;
 
-function endOf({ finishReason, usage: told }: Finish, said: boolean, calls: ProposedCall[]): ModelResult {
+function endOf(finish: Finish, said: boolean, calls: ProposedCall[], costOf: CostOf): ModelResult {
+  const { finishReason, usage: told } = finish;
   const { unified: reason, raw } = finishReason;
-  const usage = usageOf(told);
+  const usage = usageOf(told, costOf);
   const whole = said || calls.length > 0;
   if (reason === "content-filter" && !whole) return fault("filtered", "the provider's filter stopped the answer");
   if (reason === "length" && !whole)
@@ -223,15 +241,16 @@ function argumentsOf(input: string): { args: unknown; bad?: string } {
   }
 }
 
-function usageOf({ inputTokens, outputTokens, raw }: Finish["usage"]): Usage {
-  const cached = inputTokens.cacheRead;
-  const { reasoning } = outputTokens;
-  const cost = raw?.["cost"]; // OpenRouter's, in dollars
+function usageOf({ inputTokens, outputTokens, raw }: Finish["usage"], costOf: CostOf): Usage {
+  const { total: input = 0, cacheRead: cached = 0, cacheWrite: written = 0 } = inputTokens;
+  const { total: output = 0, reasoning } = outputTokens;
+  const charged = raw?.["cost"]; // OpenRouter's, in dollars
+  const cost = typeof charged === "number" && charged > 0 ? charged : costOf({ input, cached, written, output });
   return {
-    input: inputTokens.total ?? 0,
-    output: outputTokens.total ?? 0,
+    input,
+    output,
     ...(cached && { cached }),
     ...(reasoning && { reasoning }),
-    ...(typeof cost === "number" && cost > 0 && { cost }),
+    ...(cost !== undefined && { cost }),
   };
 }

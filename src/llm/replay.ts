@@ -1,4 +1,4 @@
-// What an answer was made of, noted while it comes in, so that its maker can be given it again.
+// Records the parts of an answer while it streams in, so that they can be sent back to their maker.
 import type { MetadataExtractor } from "@ai-sdk/openai-compatible";
 import type { JSONObject, LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import type { Meta, Replay, ReplayPart } from "../core/session.ts";

@@ -1,4 +1,4 @@
-// Servers that do not know their model leave its reasoning in the text, between <think> and </think> at the beginning.
+// Some servers leave the reasoning of a model at the beginning of its text, between <think> and </think>.
 import type { ModelSink } from "../core/ports.ts";
 
 const OPEN = "<think>";

@@ -4,7 +4,7 @@ import { Agent, type RequestInit, fetch as undiciFetch } from "undici";
 import { cutAfter } from "../platform/capped.ts";
 
 const LONGEST_EVENT = 16_000_000;
-/** What is wrong is said at the beginning. */
+/** Errors are read up to this size: the message is at the beginning. */
 const LONGEST_ERROR = 65_536;
 const CONNECT_MS = 10_000;
 
@@ -17,7 +17,7 @@ export const providerFetch: typeof fetch = async (input, init) => {
   const response = (await undiciFetch(url, options as RequestInit)) as unknown as Response;
   if (!response.ok) return cutAfter(LONGEST_ERROR, response);
   const type = response.headers.get("content-type") ?? "";
-  // A web page is what a wrong address, a proxy or a captive portal answers with.
+  // A wrong address, a proxy or a captive portal answers with a web page.
   if (type.includes("text/html")) throw new Error(`${url} answers with a web page; is the base URL right?`);
   return response;
 };

@@ -66,7 +66,7 @@ export function createRecall({ members, whoseOf, clock, log, redact, recallMs }:
       };
       const told = answer.then(heard, () => {});
       // If an earlier turn has already waited for this answer, do not wait again.
-      if (clock.now() - since < recallMs) awaited.push(told);
+      if (clock.monotonic() - since < recallMs) awaited.push(told);
     }
     await atMost(recallMs, Promise.all(awaited), signal);
     over = true;
@@ -86,7 +86,7 @@ export function createRecall({ members, whoseOf, clock, log, redact, recallMs }:
     const answer = call((signal) => provider.prefetch?.(query, whose, signal) ?? Promise.resolve(""), READ)
       .then((text) => cleaned(text, LONGEST.recalled, redact))
       .finally(() => asking.delete(key));
-    const one = { answer, since: clock.now() };
+    const one = { answer, since: clock.monotonic() };
     asking.set(key, one);
     return one;
   }
@@ -102,13 +102,13 @@ export function createRecall({ members, whoseOf, clock, log, redact, recallMs }:
     const whose = await whoseOf(about).catch(() => null);
     if (!whose) return "";
     const known = blocks.get(whose.scope);
-    if (known && clock.now() - known.at < FRESH_MS) return known.text;
+    if (known && clock.monotonic() - known.at < FRESH_MS) return known.text;
     const { answer, since } = making.get(whose.scope) ?? make(whose);
     let text = known?.text ?? "";
     const made = answer.then((block) => {
       text = block;
     });
-    await atMost(since + recallMs - clock.now(), made);
+    await atMost(since + recallMs - clock.monotonic(), made);
     return text;
   }
 
@@ -125,10 +125,10 @@ export function createRecall({ members, whoseOf, clock, log, redact, recallMs }:
       const text = joined(all, LONGEST.block);
       if (making.get(scope) !== one) return text; // something was written meanwhile
       making.delete(scope);
-      blocks.set(scope, { text, at: clock.now() });
+      blocks.set(scope, { text, at: clock.monotonic() });
       return text;
     });
-    const one: Asking = { answer, since: clock.now() };
+    const one: Asking = { answer, since: clock.monotonic() };
     making.set(scope, one);
     return one;
   }

@@ -6,6 +6,7 @@ const LONGEST = 2 ** 31 - 1;
 
 export const clock: Clock = {
   now: () => Date.now(),
+  monotonic: () => performance.now(),
 
   sleep: (ms, signal) =>
     new Promise((resolve) => {

@@ -1,10 +1,12 @@
 // The policy of this HERMES_HOME: rules from the configuration and from policy.yaml, a file that a person can read and
-// change. "Always" adds a rule to it.
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+// change at any time. "Always" adds a rule to it; `hermes policy revoke` removes one.
+import { createHash } from "node:crypto";
+import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { ConfigError, messageOf } from "../core/errors.ts";
 import { openJudge } from "./judge.ts";
-import { addRule, parseRules, rulesOf } from "./rules.ts";
+import { unjudged } from "./policy.ts";
+import { addRule, type PolicyRule, parseRules, removeRule, rulesOf } from "./rules.ts";
 import type { ApprovalMode, Judgement } from "./types.ts";
 
 type Options = {
@@ -28,22 +30,36 @@ export type HomePolicy = {
 
 export async function openHomePolicy({ file, lists, mode, sandbox, userHome }: Options): Promise<HomePolicy> {
   const load = async () => [...(await rulesOf(lists)), ...(await parseRules(read(file), file))];
+  let seen = stampOf(file);
   const policy = await openJudge({ rules: await load(), mode, sandbox });
   let keeping: Promise<unknown> = Promise.resolve();
   const ruleFor = (command: string, cwd: string) => policy.describeAlways(command, { cwd, home: userHome });
 
+  /** A rule that was revoked holds no longer, in a process that runs for weeks too. */
+  async function reload(): Promise<void> {
+    const now = stampOf(file);
+    if (now === seen) return;
+    await policy.setRules(await load());
+    seen = now;
+  }
+
   return {
-    judge: (command, cwd, sealed) => policy.judge(command, { cwd, home: userHome, sealed }),
+    async judge(command, cwd, sealed) {
+      try {
+        await reload();
+      } catch (error) {
+        return unjudged(`the rules cannot be used: ${messageOf(error)}`, command, mode);
+      }
+      return policy.judge(command, { cwd, home: userHome, sealed });
+    },
     canKeep: async (command, cwd) => (await ruleFor(command, cwd)) !== null,
     keep(command, cwd) {
       // One at a time: two writers that read the same file would lose one rule.
       const kept = keeping.then(async () => {
         const rule = await ruleFor(command, cwd);
         if (!rule) return;
-        mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-        writeFileSync(`${file}.new`, addRule(read(file), rule), { mode: 0o600 });
-        renameSync(`${file}.new`, file);
-        await policy.setRules(await load());
+        write(file, addRule(read(file), rule));
+        await reload();
       });
       keeping = kept.catch(() => {});
       return kept;
@@ -53,6 +69,35 @@ export async function openHomePolicy({ file, lists, mode, sandbox, userHome }: O
       await policy.close();
     },
   };
+}
+
+/** The rules in policy.yaml, each with an id that stays the same as long as the rule does. */
+export const savedRules = async (file: string): Promise<(PolicyRule & { id: string })[]> =>
+  (await parseRules(read(file), file)).map((rule) => ({ ...rule, id: idOf(rule) }));
+
+/** False if there is no such rule. */
+export async function forgetRule(file: string, id: string): Promise<boolean> {
+  const index = (await savedRules(file)).findIndex((rule) => rule.id === id);
+  if (index >= 0) write(file, removeRule(read(file), index));
+  return index >= 0;
+}
+
+const idOf = ({ effect, text, within }: PolicyRule) =>
+  createHash("sha256")
+    .update(JSON.stringify([effect, text, within]))
+    .digest("hex")
+    .slice(0, 8);
+
+function write(file: string, text: string): void {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  writeFileSync(`${file}.new`, text, { mode: 0o600 });
+  renameSync(`${file}.new`, file);
+}
+
+/** Changes with every change of the file. */
+function stampOf(file: string): string {
+  const stat = statSync(file, { bigint: true, throwIfNoEntry: false });
+  return stat ? `${stat.ino} ${stat.size} ${stat.mtimeNs} ${stat.ctimeNs}` : "";
 }
 
 /** Only a missing file means that there are no rules: ignoring any other error would drop the user's deny rules. */

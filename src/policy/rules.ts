@@ -100,6 +100,13 @@ export const rulesOf = async (lists: { allow: readonly string[]; deny: readonly 
   );
 };
 
+/** Comments stay; spaces may change. */
+export const removeRule = (text: string, index: number): string => {
+  const document = parseDocument(text);
+  document.deleteIn(["rules", index]);
+  return document.toString({ lineWidth: 0 });
+};
+
 /** Adds a rule to a rules file and leaves everything else unchanged, including comments and spaces. */
 export const addRule = (text: string, { effect, text: pattern, within, reason }: NewRule): string => {
   const document = parseDocument(text);

@@ -92,12 +92,12 @@ function createShelf({ origin, look }: SkillSource, clock: Clock) {
     } catch (error) {
       known = { skills: known.skills, notes: [`${WHOSE[origin]} could not be looked through: ${messageOf(error)}`] };
     }
-    lookedAt = clock.now();
+    lookedAt = clock.monotonic();
     waited = null;
   }
 
   async function latest(): Promise<DiskLook> {
-    if (Math.abs(clock.now() - lookedAt) >= KEPT_MS) waited ??= inTurn(lookAgain, LOOK_MS);
+    if (clock.monotonic() - lookedAt >= KEPT_MS) waited ??= inTurn(lookAgain, LOOK_MS);
     await waited;
     return waited ? { ...known, notes: [...known.notes, `${WHOSE[origin]} do not answer; ${LATE}`] } : known;
   }

@@ -42,9 +42,9 @@ type Report = { goal: string; status: string; text: string; seconds: number };
 export function createDelegate({ runtime, clock, unattended }: Options): Tool {
   async function child(goal: string, text: string, n: number, timeoutMs: number, call: ToolCall): Promise<Report> {
     const session = childSession(call.session, call.turn, call.call, n);
-    const began = clock.now();
+    const began = clock.monotonic();
     const report = (status: string, said: string): Report => {
-      return { goal, status, text: said, seconds: Math.round((clock.now() - began) / 1_000) };
+      return { goal, status, text: said, seconds: Math.round((clock.monotonic() - began) / 1_000) };
     };
     const receipt = await runtime().accept({
       session,

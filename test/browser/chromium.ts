@@ -1,5 +1,5 @@
-// A real browser for tests and pictures. It comes with `npm install` (@sparticuz/chromium), with the libraries that a bare machine
-// lacks; it is unpacked once and kept below node_modules.
+// A real browser for tests and pictures. It comes with `npm install` (@sparticuz/chromium, for Linux on x64), with the libraries that a
+// bare machine lacks; it is unpacked once and kept below node_modules. Elsewhere an installed Chromium is used.
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -15,23 +15,30 @@ const FONTS = `<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd"><fon
 </fontconfig>
 `;
 
-/** Throws in words where it does not start. */
+/** Tried in this order. */
+const PROGRAMS = [
+  join(cache, "chromium"),
+  "/usr/bin/chromium",
+  "/usr/bin/google-chrome",
+  "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+];
+
+/** Throws in words where none starts. */
 export async function openBrowser(): Promise<Browser> {
   if (!existsSync(cache)) await unpack();
-  try {
-    return await chromium.launch({
-      executablePath: join(cache, "chromium"),
-      // Each frame has its time: a page that streams is measured as its user sees it.
-      args: ["--no-sandbox", "--disable-gpu", "--font-render-hinting=none"],
-      env: {
-        ...process.env,
-        LD_LIBRARY_PATH: join(cache, "al2023", "lib"),
-        FONTCONFIG_FILE: join(cache, "fonts.conf"),
-      },
-    });
-  } catch (error) {
-    throw new Error("The browser of the package @sparticuz/chromium does not start on this machine.", { cause: error });
+  const own = { LD_LIBRARY_PATH: join(cache, "al2023", "lib"), FONTCONFIG_FILE: join(cache, "fonts.conf") };
+  const errors: unknown[] = [];
+  for (const executablePath of PROGRAMS.filter((program) => existsSync(program))) {
+    const env = { ...process.env, ...(executablePath.startsWith(cache) && own) };
+    try {
+      const args = ["--no-sandbox", "--disable-gpu", "--font-render-hinting=none"];
+      return await chromium.launch({ executablePath, env, args });
+    } catch (error) {
+      errors.push(error);
+    }
   }
+  const text = "No browser starts on this machine: not the one of @sparticuz/chromium, and no installed Chromium.";
+  throw new AggregateError(errors, `${text} Install Chromium to run the tests of the web console.`);
 }
 
 /** Under its name only when it is complete. */

@@ -35,9 +35,9 @@ export type Editor = {
 
 export async function openEditor(
   place: Place,
-  { permit, env = {} }: { permit?: (request: RequestPermissionRequest) => string; env?: NodeJS.ProcessEnv } = {},
+  { permit, cwd = place.dir }: { permit?: (request: RequestPermissionRequest) => string; cwd?: string } = {},
 ): Promise<Editor> {
-  const child = spawn(program, ["acp"], { cwd: place.dir, env: place.env(env), stdio: ["pipe", "pipe", "pipe"] });
+  const child = spawn(program, ["acp"], { cwd, env: place.env(), stdio: ["pipe", "pipe", "pipe"] });
   const exit = once(child, "exit").then(([code]: (number | null)[]) => code ?? null);
   place.adopt({ kill: (signal) => void child.kill(signal), exit: exit.then((code) => code ?? "SIGKILL") });
   let stray = "";

@@ -110,6 +110,7 @@ export function hastyClock(upTo = 10_000): HastyClock {
   return {
     pauses,
     now: realClock.now,
+    monotonic: realClock.monotonic,
     sleep: (ms, signal) => {
       if (ms <= upTo) pauses.push(ms);
       return realClock.sleep(ms <= upTo ? ms / 100 : ms, signal);

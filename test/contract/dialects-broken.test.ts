@@ -6,7 +6,7 @@ import type { Point, Reply } from "../fakes/llm/reply.ts";
 import { begin, call, ROWS, uses } from "./dialects.ts";
 
 /** Waits between attempts are over in a tenth of their time. */
-const hurried = { now: clock.now, sleep: (ms: number, signal?: AbortSignal) => clock.sleep(ms / 10, signal) };
+const hurried = { ...clock, sleep: (ms: number, signal?: AbortSignal) => clock.sleep(ms / 10, signal) };
 const never = new Promise<never>(() => {});
 
 describe.each(ROWS)("$name", (row) => {

@@ -69,7 +69,7 @@ it("shows a turn with its thoughts, changes, questions and plan, and shows it ag
   expect(await editor.hangUp()).toBe(0);
   expect(editor.stray()).toBe("");
 
-  const again = await openEditor(place);
+  const again = await openEditor(place, { cwd: "/" });
   const { sessions } = await again.agent.request(session.list, { cwd: place.dir });
   expect(sessions).toMatchObject([{ sessionId, cwd: place.dir, title: expect.stringContaining("Look at") }]);
   await again.agent.request(session.load, { sessionId, cwd: place.dir, mcpServers: [] });
@@ -79,6 +79,9 @@ it("shows a turn with its thoughts, changes, questions and plan, and shows it ag
     of(editor.updates, "tool_call").map(({ toolCallId }) => toolCallId),
   );
   expect(again.asked).toEqual([]);
+  llm.script({ text: "Here." });
+  await again.prompt(sessionId, "where are you?"); // not where the editor has started it
+  expect(llm.requests.at(-1)?.raw).toContain(`The working directory is ${place.dir}.`);
   await again.agent.request(session.delete, { sessionId });
   const gone = again.agent.request(session.load, { sessionId, cwd: place.dir, mcpServers: [] });
   await expect(gone).rejects.toMatchObject({ code: -32002 });

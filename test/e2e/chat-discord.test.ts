@@ -191,7 +191,7 @@ describe("the connection", () => {
   it("with a token that was revoked is tried again after a minute", async () => {
     const minute = Promise.withResolvers<void>();
     const chat = await started({
-      now: realClock.now,
+      ...realClock,
       sleep: (ms, signal) => {
         if (ms === 60_000) minute.resolve();
         return realClock.sleep(ms, signal);
@@ -454,7 +454,7 @@ describe("what was said while no process listened", () => {
     const hasty = hastyClock();
     let seconds = 0;
     const clock: Clock = {
-      now: hasty.now,
+      ...hasty,
       sleep: (ms, signal) => {
         if (ms !== 1_000) return hasty.sleep(ms, signal);
         seconds += 1;

@@ -4,6 +4,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import pkg from "../../package.json" with { type: "json" };
+import { EXIT_CODES } from "../../src/commands/shared.ts";
 import { configure, openTerminal, place, useProgram } from "../fakes/program.ts";
 
 useProgram({ knowsProvider: false });
@@ -56,7 +57,7 @@ describe("the command line", () => {
     const { code, stderr } = await run(["run", "--image", "no-such.png", "what is this?"]);
     expect(code).toBe(1);
     expect(stderr).toContain("no-such.png");
-    expect(stderr).not.toContain("nothing to do");
+    expect(stderr).not.toContain("prompt is missing");
   });
 
   it.each(["/proc/no-home", "/dev/null/home"])("says at once that HERMES_HOME cannot be %s", async (home) => {
@@ -207,6 +208,7 @@ describe("hermes completion", () => {
     };
     expect(completed("ga")).toBe("gateway");
     expect(completed("gateway", "st")).toBe("status stop");
+    expect(completed("completion", "z")).toBe("zsh");
     expect(completed("gateway", "run", "--p")).toBe("--port");
     expect(completed("run", "--model", "x", "--qu")).toBe("--quiet");
   });
@@ -215,5 +217,21 @@ describe("hermes completion", () => {
     const { code, stdout } = await run(["completion", shell]);
     expect(code).toBe(0);
     for (const word of ["chat", "sessions", "status", "completion"]) expect(stdout).toContain(word);
+  });
+});
+
+describe("hermes man", () => {
+  it("has every command, and the exit codes as docs/cli.md has them", async () => {
+    const { code, stdout } = await run(["man"]);
+    expect(code).toBe(0);
+    const plain = stdout.replaceAll("\\-", "-");
+    for (const words of ["hermes policy revoke <id>", "hermes sessions export <name> [file]", "--image <file>"])
+      expect(plain).toContain(`\\fB${words}\\fR`);
+    expect(stdout.split("\n").filter((line) => /^['.](?!TH|SH|SS|TP|P$|B |br$)/.test(line))).toEqual([]);
+    const guide = readFileSync(new URL("../../docs/cli.md", import.meta.url), "utf8");
+    const rows = [...guide.slice(guide.indexOf("## Exit codes")).matchAll(/^\| (\d+) \| (.*) \|$/gm)];
+    expect(rows.map(([, number = "", meaning = ""]) => [Number(number), meaning])).toEqual(
+      Object.entries(EXIT_CODES).map(([number, meaning]) => [Number(number), meaning]),
+    );
   });
 });

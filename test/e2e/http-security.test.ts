@@ -7,6 +7,7 @@ import { connect, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import * as z from "zod";
 import { clock } from "../../src/platform/clock.ts";
 import { createRetries } from "../../src/surfaces/http/runs/retries.ts";
 import { countRuns } from "../../src/surfaces/http/runs/run-limit.ts";
@@ -133,6 +134,22 @@ describe("the table of routes", () => {
     );
     expect(described.toSorted()).toEqual(rows.map(({ method, path }) => `${method} ${path}`).toSorted());
     expect(rows.length).toBeGreaterThan(10);
+  });
+
+  it("says what each field means, and gives an example that the route would accept", async () => {
+    const { api } = await busy();
+    const page = await (await api.call("GET", "/docs")).text();
+    expect(page).not.toContain("<script");
+    for (const row of tableOf(api)) {
+      expect(page).toContain(`<code>${row.path.replaceAll(/:([a-z]+)/g, "{$1}")}</code>`);
+      const fields = row.body instanceof z.ZodObject ? Object.entries<z.ZodType>(row.body.shape) : [];
+      for (const [name, field] of fields) {
+        const { description, anyOf } = z.toJSONSchema(field, { io: "input", unrepresentable: "any" });
+        const meaning = description ?? anyOf?.find((one) => typeof one === "object" && one.description);
+        expect(meaning, `${row.method} ${row.path} ${name}`).toBeTruthy();
+      }
+      if (row.body) expect(row.body.safeParse(row.example).success, `${row.method} ${row.path}`).toBe(true);
+    }
   });
 
   it("has no row that is open but that of the health, under both its names", () => {

@@ -41,9 +41,10 @@ describe("hermes models", () => {
   });
 
   it.each(["openai-compatible", "openai", "anthropic"])("asks as %s wants to be asked", async (provider) => {
-    configure("model:", `  provider: ${provider}`, "  default: m", `  base_url: ${llm.url}`, `  api_key: ${KEY}`);
-    const { code, stdout } = await run(["models"]);
-    expect(code).toBe(0);
+    configure("model:", `  provider: ${provider}`, "  default: zebra1", `  base_url: ${llm.url}`, `  api_key: ${KEY}`);
+    const { code, stdout, stderr } = await run(["models"]);
+    expect(code).toBe(1); // its own model is not among them
+    expect(stderr).toContain('The endpoint has no model "zebra1". Did you mean zebra-1?');
     expect(stdout).toContain("zebra-1");
   });
 
@@ -67,7 +68,7 @@ describe("hermes models", () => {
     const { code, stdout, stderr } = await run(["models", ...flags], { ...own(), OPENAI_API_KEY: "wrong-canary" });
     expect(code).toBe(1);
     expect(stdout).toContain("fake-model");
-    expect(stderr).toMatch(/^hermes: Cannot list the models at \S+: HTTP 401: .+\n$/);
+    expect(stderr).toMatch(/^hermes: Cannot list the models at \S+: HTTP 401: .+ Check the key with: hermes setup\n$/);
     if (flags.length > 0) expect(JSON.parse(stdout)).toMatchObject({ error: { kind: "auth" } });
   });
 

@@ -349,3 +349,27 @@ describe("options of a request", () => {
     expect(model.all).toHaveLength(1);
   });
 });
+
+describe("the description of the API", () => {
+  type Operation = {
+    responses: Record<string, { headers: Record<string, unknown>; content?: Record<string, unknown> }>;
+  };
+
+  it("has a body for every success, and every status that its routes answer with", async () => {
+    const { json } = await start();
+    const { body } = await json<{ paths: Record<string, Record<string, Operation>> }>("GET", "/openapi.json");
+    for (const [path, operations] of Object.entries(body.paths))
+      for (const [method, { responses }] of Object.entries(operations)) {
+        const where = `${method} ${path}`;
+        expect(Object.keys(responses), where).toEqual(
+          expect.arrayContaining(["400", "403", "421", "429", "500", "503"]),
+        );
+        for (const [status, { headers, content }] of Object.entries(responses)) {
+          expect(headers, where).toHaveProperty("X-Request-Id");
+          if (status !== "204") expect(Object.keys(content ?? {}), `${where} ${status}`).not.toEqual([]);
+        }
+      }
+    const started = JSON.stringify(body.paths["/v1/runs"]?.["post"]?.responses["202"]);
+    expect(started).toContain('"run_id":{"type":"string"}');
+  });
+});

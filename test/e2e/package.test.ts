@@ -89,6 +89,8 @@ describe("the packed program", () => {
     const [, url] = /ready on (http:\S+)\n/.exec(gateway.stdout()) ?? [];
     expect(await (await fetch(`${url}/health`)).json()).toMatchObject({ status: "ok", version: pkg.version });
 
+    expect(await (await fetch(`${url}/`)).text()).toContain("/console/app.js");
+
     telegram.say({ from: { id: 999, name: "Anna" }, text: "hello" });
     expect((await telegram.nextMessage(999)).text).toBe("Hello from the fake model.");
     discord.say({ from: ANNA, content: "hello" });

@@ -1,7 +1,8 @@
-// hermes policy check, as a person and a program use it.
-import { mkdirSync, writeFileSync } from "node:fs";
+// hermes policy, as a person and a program use it.
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { openHomePolicy } from "../../src/policy/home-policy.ts";
 import { makePlace, type Place } from "../fakes/hermes.ts";
 import { needs } from "../needs.ts";
 
@@ -11,11 +12,12 @@ beforeEach(() => {
 });
 afterEach(() => place.clear());
 
-async function check(...args: string[]) {
-  const hermes = place.start(["policy", "check", ...args]);
+async function run(...args: string[]) {
+  const hermes = place.start(["policy", ...args]);
   hermes.hangUp();
   return { code: await hermes.exit, out: hermes.stdout() };
 }
+const check = (...args: string[]) => run("check", ...args);
 
 const boxed = await needs("sandbox");
 
@@ -73,5 +75,41 @@ describe("hermes policy check", () => {
     expect((await check("ls x")).out).toMatch(/^deny/);
     writeFileSync(join(place.home, "policy.yaml"), "allow: 3\n", { mode: 0o600 });
     expect((await check("ls")).code).toBe(78);
+  });
+});
+
+describe("hermes policy rules", () => {
+  it("lists what was saved, and revoke takes it back, also in a process that runs", async () => {
+    const file = join(place.home, "policy.yaml");
+    mkdirSync(place.home, { mode: 0o700 });
+    const kept = "# mine\nrules:\n  - deny: git push # by hand\n  - allow_exact: touch x\n    in: /work\n";
+    writeFileSync(file, kept, { mode: 0o600 });
+    writeFileSync(join(place.home, "hosts.allow"), "# hosts\nexample.org\nexample.com\n", { mode: 0o600 });
+    const lists = { allow: [], deny: [] };
+    const policy = await openHomePolicy({ file, lists, mode: "manual", sandbox: false, userHome: place.dir });
+    expect((await policy.judge("touch x", "/work")).verdict).toBe("allow");
+
+    const rows = async () =>
+      (await run("rules", "--json")).out
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line));
+    const [deny, exact, ...hosts] = await rows();
+    expect([deny.rule, exact.rule, exact.within]).toEqual(["deny: git push", "allow_exact: touch x", "/work"]);
+    expect(hosts.map(({ id }) => id)).toEqual(["example.org", "example.com"]);
+    expect((await run("rules")).out).toContain(`${exact.id}  ${file}:4\n    allow_exact: touch x\n    in /work\n`);
+
+    expect((await run("revoke", exact.id)).code).toBe(0);
+    expect((await run("revoke", "example.org")).code).toBe(0);
+    expect((await rows()).map(({ rule }) => rule)).toEqual(["deny: git push", "example.com"]);
+    expect(readFileSync(file, "utf8")).toBe("# mine\nrules:\n  - deny: git push # by hand\n");
+    expect((await policy.judge("touch x", "/work")).verdict).toBe("ask");
+
+    writeFileSync(file, "rules: [");
+    const unread = await policy.judge("ls", "/work");
+    expect([unread.verdict, unread.reason]).toEqual(["ask", expect.stringContaining("policy.yaml:1")]);
+    writeFileSync(file, "");
+    expect((await policy.judge("ls", "/work")).verdict).toBe("allow");
+    await policy.close();
   });
 });

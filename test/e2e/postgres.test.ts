@@ -95,6 +95,14 @@ it("while PostgreSQL is away inputs are refused by name, and the turn that runs 
   await ends(run).toMatchObject({ status: "cancelled" });
 });
 
+it("a gateway whose store was taken over accepts nothing more, and ends so that its service manager starts it again", async () => {
+  const { hermes, ask } = await gateway();
+  await server.sql("UPDATE owner SET epoch = epoch + 1", HERMES_STORE_URL);
+  expect(await ask("POST", "/v1/runs", { input: "x" })).toMatchObject({ http: 503, error: { code: "not_owner" } });
+  expect(await hermes.exit).toBe(1);
+  expect(await server.sql("SELECT 1 FROM session", HERMES_STORE_URL)).toEqual([]);
+});
+
 it("a server that refuses the user is a mistake of the configuration (78), one that does not answer is not", async () => {
   const wrong = HERMES_STORE_URL.replace("/postgres?", "/nowhere?");
   expect(await command(["gateway", "--port", "0"], { HERMES_STORE_URL: wrong })).toEqual({

@@ -119,6 +119,9 @@ describe("hermes setup by flags", () => {
     expect(read("config.yaml")).toContain("prices:\n  large-1.5:\n    input: 1\n    output: 2\n");
     expect(await setup(`${at} --model zebra-1 --yes`).exit).toBe(0);
     expect(read("config.yaml")).not.toContain("context_length");
+    const misspelt = setup(`${at} --model zebra1 --yes`);
+    expect(await misspelt.exit).toBe(1);
+    expect(misspelt.stderr()).toContain('The endpoint has no model "zebra1". Did you mean zebra-1?');
     await expectWorks();
     await priced.close();
   });

@@ -392,12 +392,15 @@ describe("commands", () => {
     screen.type("other");
     await screen.until(() => !screen.text().includes("third-model"), "only what fits");
     screen.key("enter");
-    await screen.shows("other-model answers here.");
+    await screen.shows("This conversation uses other-model.");
     await screen.until(() => bar(screen).startsWith("other-model ·"), "its name");
     await say(screen, "hi", "I am another.");
     expect(llm.requests.at(-1)?.model).toBe("other-model");
     send(screen, "/model default");
-    await screen.shows("From now on fake-model answers here.");
+    await screen.shows("This conversation now uses fake-model.");
+    send(screen, "/model othr-model");
+    await screen.shows('The endpoint has no model "othr-model". Did you mean other-model?');
+    screen.type("\x15"); // what was refused stays, to be changed
     await say(screen, "hi again", "It is me.");
     expect(llm.requests.at(-1)?.model).toBe("fake-model");
   });

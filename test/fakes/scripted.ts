@@ -172,6 +172,8 @@ export function scriptedMemory({ deaf = false } = {}): Memory & Desk<Writing> {
 export type HandClock = Clock & {
   /** Lets so much time pass; who sleeps wakes in order and does what follows at once before it goes on. */
   pass(ms: number): Promise<void>;
+  /** So much time has passed at once; nobody wakes from that. */
+  skip(ms: number): void;
   /** Sets the wall clock; nobody wakes from that. */
   set(by: number): void;
 };
@@ -182,6 +184,10 @@ export function handClock(): HandClock {
   const asleep = new Set<{ due: number; wake: () => void }>();
   return {
     now: () => wall + passed,
+    monotonic: () => passed,
+    skip: (ms) => {
+      passed += ms;
+    },
     set: (by) => {
       wall += by;
     },

@@ -3,9 +3,11 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { messageOf } from "../../src/core/errors.ts";
+import type { TestServer } from "../fakes/postgres.ts";
 import { type Client, createClient } from "./client.ts";
 import { compileCache, killAll, start } from "./process.ts";
 import { scenario, scenarioSessions } from "./scenario.ts";
+import { placeStore } from "./store.ts";
 import { storm, stormSessions } from "./storm.ts";
 import { verify } from "./verify.ts";
 
@@ -13,7 +15,9 @@ const PROGRESS_MS = 5_000;
 /** Failures of the scenario after which no more are looked for: one that always fails has no last write. */
 const ENOUGH = 4;
 
-export async function campaign({ runs, seed, atOnce }: { runs: number; seed: number; atOnce: number }) {
+/** `server`: the stores are places in it; null: files. */
+export async function campaign(options: { runs: number; seed: number; atOnce: number; server: TestServer | null }) {
+  const { runs, seed, atOnce, server } = options;
   const began = performance.now();
   const base = mkdtempSync(join(tmpdir(), "hermes-kill-"));
   const total = { runs: 0, kills: 0, acknowledged: 0, turns: 0, entries: 0 };
@@ -30,6 +34,7 @@ export async function campaign({ runs, seed, atOnce }: { runs: number; seed: num
   async function run(name: string, again: string, client: Client, work: (dir: string) => Promise<number>) {
     const dir = join(base, name);
     mkdirSync(dir);
+    await placeStore(dir, server);
     try {
       const kills = await work(dir);
       const { turns, entries } = await verify(dir, client);
@@ -75,7 +80,7 @@ export async function campaign({ runs, seed, atOnce }: { runs: number; seed: num
       while (next < seed + runs) {
         const mine = next++;
         const client = createClient(stormSessions);
-        const again = `npm run kill-test -- --runs 1 --seed ${mine}`;
+        const again = `npm run kill-test -- --runs 1 --seed ${mine}${server ? " --postgres 1" : ""}`;
         const held = await run(`seed-${mine}`, again, client, async (dir) => (await storm(mine, dir, client)).kills);
         total.runs++;
         if (!held) failed++;

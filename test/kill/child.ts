@@ -12,9 +12,9 @@ import type { Session } from "../../src/core/session.ts";
 import type { Store } from "../../src/core/store.ts";
 import { createEngine } from "../../src/engine/engine.ts";
 import { clock } from "../../src/platform/clock.ts";
-import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { validate } from "../simulation/checker.ts";
-import { type Command, INBOX, JOURNALS, type Line, RECOVERIES, roundsOf, STORE, type ToolName } from "./wire.ts";
+import { openStoreIn } from "./store.ts";
+import { type Command, INBOX, JOURNALS, type Line, RECOVERIES, roundsOf, type ToolName } from "./wire.ts";
 
 const [dir = ".", fate = ""] = process.argv.slice(2);
 const [when = "", nth = "0"] = fate.split(":");
@@ -129,7 +129,7 @@ function tool(name: ToolName, { repeatable = false, alone = false, asks = 0 }): 
 
 // ── The process ───────────────────────────────────────────────────────────────────────────────────────
 
-const store = mortal(await openSqlite({ file: join(dir, STORE) }));
+const store = mortal(await openStoreIn(dir));
 const engine = createEngine({
   store,
   clock,

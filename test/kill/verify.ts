@@ -5,15 +5,15 @@ import { join } from "node:path";
 import { entriesOf } from "../../src/core/pages.ts";
 import type { Entry } from "../../src/core/session.ts";
 import type { Store } from "../../src/core/store.ts";
-import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { type Checker, createChecker, must } from "../simulation/checker.ts";
 import type { Client } from "./client.ts";
-import { INBOX, JOURNALS, type Ran, RECOVERIES, type Remembered, type Sent, STORE, type ToolName } from "./wire.ts";
+import { openStoreIn } from "./store.ts";
+import { INBOX, JOURNALS, type Ran, RECOVERIES, type Remembered, type Sent, type ToolName } from "./wire.ts";
 
 const SIDE_EFFECTS: ReadonlySet<string> = new Set<ToolName>(["write", "danger", "hasty", "solo"]);
 
 export async function verify(dir: string, client: Client): Promise<{ turns: number; entries: number }> {
-  const store = await openSqlite({ file: join(dir, STORE), readOnly: true });
+  const store = await openStoreIn(dir, true);
   try {
     const wrong = await store.check();
     must(wrong.length === 0, "the store", () => wrong.join("; "));

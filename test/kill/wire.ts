@@ -3,7 +3,6 @@ import type { AcceptRequest, Receipt, Status, Stopped } from "../../src/core/run
 
 export const INBOX = 6;
 export const RECOVERIES = 2;
-export const STORE = "store.db";
 export const JOURNALS = { tools: "tools.jsonl", sent: "sent.jsonl", memory: "memory.jsonl" };
 
 /** What a model does with a message, call by call: takes so long, then wants these tools. After the last, it answers. */

@@ -111,6 +111,7 @@ export function createWorld(plan: Plan, runMicrotasks: () => void, trace: World[
 export function clockOf(world: World, process: Process): Clock {
   return {
     now: () => world.scheduler.now() + world.skew,
+    monotonic: () => world.scheduler.now(),
     sleep: (ms, signal) =>
       new Promise((resolve) => {
         if (signal?.aborted) return resolve();

@@ -40,6 +40,12 @@ describe("the source is a star around core", () => {
     expect(sharedNames(files)).toEqual([]);
   });
 
+  it("measures how long something takes by monotonic time: the wall clock can be set", () => {
+    expect(breaches(wallDurations)).toEqual([]);
+    const measuring = new Set(files.filter(({ source }) => WALL_DURATION.test(codeOf(source))).map(({ path }) => path));
+    expect(Object.keys(WALL_TIMES).filter((path) => !measuring.has(path))).toEqual([]);
+  });
+
   it("never links signals with AbortSignal.any, which leaks on a long-lived one", () => {
     expect(breaches(leakySignals)).toEqual([]);
   });
@@ -132,6 +138,13 @@ describe("the rules can fail", () => {
   ])("an impurity: %s", (source) => {
     expect(impurities("src/engine/engine.ts", source)).toHaveLength(1);
   });
+
+  it.each(["if (clock.now() - began > LIMIT_MS) return;", "await clock.sleep(until - clock.now());"])(
+    "a duration by the wall clock: %s",
+    (source) => {
+      expect(wallDurations("src/agent/breaker.ts", source)).toHaveLength(1);
+    },
+  );
 
   it.each(["const a = b as any;", "const f = (x: any) => x;", "const m = new Map<string, any>();", "// @ts-ignore"])(
     "a way around the types: %s",
@@ -374,6 +387,27 @@ function handmadeKeys(path: string, source: string): string[] {
   if (path === "src/core/session-key.ts") return [];
   const found = source.match(/["'`]agent:|(?<!^\s*(?:\/\/|\*).*)\/child\//gm) ?? [];
   return found.map((part) => `${path} has ${part}`);
+}
+
+const WALL_DURATION = /\bclock\.now\(\) - |- clock\.now\(\)/;
+/** Who compares the wall clock with what, because that comes from the store or from another machine. */
+const WALL_TIMES: Readonly<Record<string, string>> = {
+  "src/agent/ask.ts": "the end of a question, in the journal",
+  "src/chats/telegram/telegram.ts": "Telegram's time of an error",
+  "src/chats/webhook/webhook.ts": "the time that a sender has signed",
+  "src/compose/runtime.ts": "the age of stored runs",
+  "src/engine/dispatch.ts": "the last change of a stored session",
+  "src/schedule/scheduler.ts": "times of jobs",
+  "src/surfaces/gateway/access.ts": "times in notes",
+  "src/surfaces/gateway/gateway.ts": "the age of notes",
+  "src/surfaces/http/runs/retries.ts": "the last change of a stored run",
+  "src/surfaces/http/runtime/usage.ts": "the age of stored turns",
+  "src/surfaces/http/server/metrics.ts": "the age of stored inputs",
+  "src/surfaces/webhooks/webhooks.ts": "when a stored announcement is due",
+};
+
+function wallDurations(path: string, source: string): string[] {
+  return WALL_DURATION.test(codeOf(source)) && !(path in WALL_TIMES) ? [`${path} measures by the wall clock`] : [];
 }
 
 function leakySignals(path: string, source: string): string[] {

@@ -58,7 +58,7 @@ describe("provider: auto", () => {
         provider: "openai-compatible",
         baseUrl: ROUTER,
         apiKey: "key-openrouter",
-        model: "anthropic/claude-sonnet-4.5",
+        model: "anthropic/claude-sonnet-5.5",
         because: "an OpenRouter key is set",
       },
     ],
@@ -101,7 +101,7 @@ describe("provider: auto", () => {
       "a base URL of OpenRouter's",
       { base_url: ROUTER },
       every,
-      { provider: "openai-compatible", apiKey: "key-openrouter", model: "anthropic/claude-sonnet-4.5" },
+      { provider: "openai-compatible", apiKey: "key-openrouter", model: "anthropic/claude-sonnet-5.5" },
     ],
     [
       "the key beside a base URL is for it",
@@ -132,7 +132,7 @@ describe("a provider that is named", () => {
       "anthropic, whatever other keys there are",
       { provider: "anthropic" },
       every,
-      { provider: "anthropic", apiKey: "key-anthropic", model: "claude-sonnet-4-5", because: "configured" },
+      { provider: "anthropic", apiKey: "key-anthropic", model: "claude-sonnet-5-5", because: "configured" },
     ],
     ["anthropic without a key: the provider will say so", { provider: "anthropic" }, openai, { apiKey: "" }],
     [

@@ -64,22 +64,25 @@ describe("conversations of a chat", () => {
 describe("what can be asked about a conversation", () => {
   it("is its model, which can be another one and the usual one again", async () => {
     const running = await bootGateway();
-    const how = "/model NAME chooses another, /model default goes back.";
-    expect(await ask(running, "/model")).toBe(`demo:one answers here. ${how}\n- demo:two`);
-    expect(await ask(running, "/model demo:two")).toBe("From now on demo:two answers here.");
-    expect(await ask(running, "/model")).toBe(`demo:two answers here. ${how}\n- demo:one`);
+    const how = "/model NAME chooses another model, /model default the configured one.";
+    expect(await ask(running, "/model")).toBe(`This conversation uses demo:one. ${how}\n- demo:two`);
+    expect(await ask(running, "/model demo:two")).toBe("This conversation now uses demo:two.");
+    expect(await ask(running, "/model two")).toBe('The endpoint has no model "two". Did you mean demo:two?');
+    expect(await ask(running, "/model")).toBe(`This conversation uses demo:two. ${how}\n- demo:one`);
     await running.chat.say("hello there");
     (await running.model.next()).answer("hi");
     await calm();
     const accepted = running.journal(ANNAS).find((entry) => entry.kind === "accepted");
     expect(accepted?.kind === "accepted" && accepted.input.model).toBe("demo:two");
-    expect(await ask(running, "/model default")).toBe("From now on demo:one answers here.");
+    expect(await ask(running, "/model default")).toBe("This conversation now uses demo:one.");
   });
 
   it("is what it cost, what was recalled, what can be looked up, and what commands there are", async () => {
     const running = await bootGateway();
     await talk(running, "hello there", "hi");
-    expect(await ask(running, "/usage")).toMatch(/^- \S+: 1 calls, 2 tokens in, 1 out$/);
+    expect(await ask(running, "/usage")).toMatch(
+      /^- (\S+): 1 calls, 2 tokens in, 1 out\nThe price of \1 is not known\./,
+    );
     expect(await ask(running, "/memory")).toBe("Nothing was recalled for your last message.");
     expect(await ask(running, "/skills")).toContain("brew-tea");
     const help = await ask(running, "/help");

@@ -84,7 +84,7 @@ test("a flush that is not done in time says so", async () => {
 
 test("without a provider there is no line of calls, and nothing is done", async () => {
   const asleep: number[] = [];
-  const clock: Clock = { now: () => 0, sleep: async (ms) => void asleep.push(ms) };
+  const clock: Clock = { now: () => 0, monotonic: () => 0, sleep: async (ms) => void asleep.push(ms) };
   const unavailable: MemoryProvider = { name: "off", isAvailable: () => false, syncTurn: () => Promise.reject() };
   for (const memory of [memoryOf(clock), memoryOf(clock, unavailable)]) {
     memory.syncAll(said(QUESTION));

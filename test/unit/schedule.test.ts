@@ -522,6 +522,7 @@ describe("the clock", () => {
     const sleeps: number[] = [];
     const own: Clock = {
       now: clock.now,
+      monotonic: clock.monotonic,
       sleep: (ms, signal) => {
         sleeps.push(ms);
         return clock.sleep(ms, signal);

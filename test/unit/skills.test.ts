@@ -52,6 +52,7 @@ const log = () => {};
 /** Waits for a look as long as it takes, so that a busy machine changes nothing. */
 const patient: Clock = {
   now: () => time,
+  monotonic: () => time,
   sleep: (_ms, signal) => new Promise((resolve) => signal?.addEventListener("abort", () => resolve())),
 };
 const later = () => {
@@ -459,7 +460,7 @@ describe("a source that hangs", () => {
           resolve();
         });
       });
-    return { clock: { now: () => time, sleep }, asleep };
+    return { clock: { now: () => time, monotonic: () => time, sleep }, asleep };
   }
   const seen = async ({ list }: Skills) => (await list()).skills.map(({ name }) => name);
 

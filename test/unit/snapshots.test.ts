@@ -68,7 +68,7 @@ function start(more: Made = {}, workspace = box.workspace) {
     enter: terminal.enter,
     display: (text) => text,
     owner: ownerHere(home),
-    clock: { now: () => now++, sleep: () => Promise.resolve() },
+    clock: { now: () => now++, monotonic: () => now, sleep: () => Promise.resolve() },
     log: (_, event, data) => void box.logged.push({ event, data }),
     ...more,
   });

@@ -168,12 +168,15 @@ describe("the breaker", () => {
     expect([breaker.resting(here), breaker.resting(there)]).toEqual([true, false]);
   });
 
-  it("is not fooled into an hour by a clock that is set back", () => {
+  it("is not fooled by a clock that is set, back or forward", () => {
     const clock = handClock();
     const breaker = createBreaker(clock);
     const model = scriptedModel();
     breaker.rest(model);
-    clock.set(-3_600_000);
+    clock.set(7_200_000);
+    expect(breaker.resting(model)).toBe(true);
+    clock.set(-10_800_000);
+    clock.skip(60_000);
     expect(breaker.resting(model)).toBe(false);
   });
 });

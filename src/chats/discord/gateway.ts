@@ -116,10 +116,10 @@ export function openGateway(options: Options): ChatConnection {
         session = info ?? session;
       },
       waitForIdentify: async (_shard, signal) => {
-        const wait = identifiedAt + IDENTIFY_EVERY_MS - clock.now();
+        const wait = identifiedAt + IDENTIFY_EVERY_MS - clock.monotonic();
         if (wait > 0) await clock.sleep(wait, signal);
         signal.throwIfAborted();
-        identifiedAt = clock.now();
+        identifiedAt = clock.monotonic();
       },
     };
   }

@@ -162,8 +162,8 @@ export function openIntake({ api, calls, lanes, cursors, clock, log, handler }: 
   /** Oldest first. */
   async function messagesAfter(channel: string, after: string): Promise<APIMessage[]> {
     const query = new URLSearchParams({ after, limit: String(PAGE) });
-    const wait = Math.max(0, nextFetch - clock.now());
-    nextFetch = clock.now() + wait + FETCH_EVERY_MS;
+    const wait = Math.max(0, nextFetch - clock.monotonic());
+    nextFetch = clock.monotonic() + wait + FETCH_EVERY_MS;
     if (wait > 0) await clock.sleep(wait, stopping.signal);
     try {
       const page = await api.ask("get", `/channels/${channel}/messages`, { query }, stopping.signal);

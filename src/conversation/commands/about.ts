@@ -1,10 +1,13 @@
 // Commands about this conversation as a whole: its model, its cost, what the agent knows, and the way out.
+import { checkModel } from "../../core/model-names.ts";
 import { entriesOf } from "../../core/pages.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Entry } from "../../core/session.ts";
-import type { Command, CommandContext } from "./command.ts";
+import type { Command, CommandContext, CommandResult } from "./command.ts";
 
 const LONGEST_MODEL = 200;
+/** Of an endpoint that has hundreds, a chat shows these. */
+const MOST_NAMES = 30;
 /** Entries that are looked through for the last model call. */
 const LAST = 100;
 
@@ -26,26 +29,31 @@ export const aboutCommands: readonly Command[] = [
     name: "model",
     on: "everywhere",
     argument: "[name | default]",
-    description: "who answers; /model NAME chooses another for this conversation, /model default goes back",
-    async run({ model, setModel, models, choose }, rest) {
-      if (rest) {
-        await setModel(rest === "default" ? undefined : rest.slice(0, LONGEST_MODEL));
-        return { text: `From now on ${await model()} answers here.` };
-      }
-      const all = [...(await models())];
-      const choices = all.map((name) => ({ value: name, label: name }));
-      const chosen = choose && all.length > 1 ? await choose("Who answers in this conversation?", choices) : null;
+    description: "show or choose the model of this conversation; default: the configured one",
+    async run(context, rest) {
+      const { model, setModel, models, choose } = context;
+      if (rest) return setNamed(context, rest.slice(0, LONGEST_MODEL));
+      const { names, unread } = await models();
+      const choices = names.map((name) => ({ value: name, label: name }));
+      const chosen = choose && names.length > 1 ? await choose("Choose a model for this conversation", choices) : null;
       if (chosen) await setModel(chosen);
       const now = await model();
-      const others = choose ? [] : all.filter((name) => name !== now).map((name) => `- ${name}`);
-      const how = "/model NAME chooses another, /model default goes back.";
-      return { text: [`${now} answers here. ${how}`, ...others].join("\n") };
+      const others = choose ? [] : names.filter((name) => name !== now);
+      const lines = [
+        `This conversation uses ${now}. /model NAME chooses another model, /model default the configured one.`,
+        ...others.slice(0, MOST_NAMES).map((name) => `- ${name}`),
+        ...(others.length > MOST_NAMES
+          ? [`… and ${others.length - MOST_NAMES} more: \`hermes models\` lists all.`]
+          : []),
+        ...(unread ? [`The endpoint's list of models is not available: ${unread}`] : []),
+      ];
+      return { text: lines.join("\n") };
     },
   },
   {
     name: "usage",
     on: "everywhere",
-    description: "tokens that this conversation has used",
+    description: "show the tokens and the cost of this conversation",
     run: async (context) => ({ text: await usage(context) }),
   },
   {
@@ -104,16 +112,22 @@ async function usage({ spent: read, costOf }: CommandContext): Promise<string> {
   const spent = await read();
   if (!spent.length) return "Nothing was spent yet.";
   const lines = spent.map((one) => {
-    const cost = costOf?.(one.model, one) ?? null;
+    const cost = costOf(one.model, one);
     const cached = one.cached ? ` (${grouped(one.cached)} of them cached)` : "";
     const dollars = cost === null ? "" : `, $${cost.toFixed(4)}`;
     return `- ${one.model}: ${one.calls} calls, ${grouped(one.input)} tokens in${cached}, ${grouped(one.output)} out${dollars}`;
   });
-  const unknown = costOf && spent.some(({ model }) => costOf(model, { input: 1, output: 1 }) === null);
-  return [
-    ...lines,
-    ...(unknown ? ["What a token costs is not known: see `prices` in docs/configuration.md."] : []),
-  ].join("\n");
+  const unknown = spent.filter((one) => costOf(one.model, one) === null).map(({ model }) => model);
+  const hint = `The price of ${unknown.join(", ")} is not known. Set it in config.yaml, under \`prices\`.`;
+  return [...lines, ...(unknown.length ? [hint] : [])].join("\n");
+}
+
+async function setNamed({ model, setModel, models }: CommandContext, name: string): Promise<CommandResult> {
+  const { refused, unchecked } = name === "default" ? {} : checkModel(await models(), name);
+  if (refused) return { refused };
+  await setModel(name === "default" ? undefined : name);
+  const note = unchecked ? ` The name was not checked: ${unchecked}` : "";
+  return { text: `This conversation now uses ${await model()}.${note}` };
 }
 
 async function recalled(runtime: Runtime, session: string): Promise<string> {

@@ -81,7 +81,7 @@ export async function keptText(
       : "";
   }
   if (scope !== "always" || !saves.length) return "";
-  return `Saved to ${savedText(saves)}\nTo take it back, delete it from the file; policy.yaml is read at the next start.`;
+  return `Saved to ${savedText(saves)}\nTo take it back: hermes policy rules, then hermes policy revoke ID.`;
 }
 
 const NOTHING_ASKED = "Nothing is asked just now.";
@@ -95,7 +95,7 @@ const howTo = ({ kind, choices }: AskedQuestion) =>
 /** `/grants`, `/grants revoke 2`, `/grants revoke all` */
 async function grants(runtime: Runtime, session: string, rest: string, by: string): Promise<string> {
   const held = await runtime.grants(session);
-  if (!held.length) return "Nothing is allowed for the rest of this conversation. Rules for good are in policy.yaml.";
+  if (!held.length) return "Nothing is allowed for the rest of this conversation. Permanent rules: hermes policy rules";
   const [verb = "", which = ""] = rest.trim().toLowerCase().split(/\s+/);
   if (verb === "") return `${held.map(grantLine).join("\n")}\n\nTake one back with /grants revoke 1, or all of them.`;
   const chosen = which === "all" ? held : held.slice(Number(which) - 1, Number(which));

@@ -1,4 +1,5 @@
 // What a slash command is, what it works with, and what comes of it.
+import type { ModelNames } from "../../core/model-names.ts";
 import type { Answer, Runtime, Status } from "../../core/runtime.ts";
 import type { Image, Mode, Task, Usage } from "../../core/session.ts";
 import type { Spent } from "../spent.ts";
@@ -23,16 +24,16 @@ export type CommandContext = {
   /** What a message does while a turn runs. */
   mode(): Mode | Promise<Mode>;
   setMode(mode: Mode): void | Promise<void>;
-  /** Who answers in this session. */
+  /** The model of this session. */
   model(): string | Promise<string>;
   /** Undefined: the configured one. */
   setModel(name: string | undefined): void | Promise<void>;
-  models(): readonly string[] | Promise<readonly string[]>;
+  models(): Promise<ModelNames>;
   /** What the agent can look up. */
   skills(): Promise<string>;
   spent(): Promise<readonly Spent[]>;
-  /** Null: nobody has said what that model costs. Not there: prices are not shown here. */
-  costOf?(model: string, usage: Usage): number | null;
+  /** Null: the price of that model is not known. */
+  costOf(model: string, usage: Usage): number | null;
   /** What the person calls this session, if that is something to show. */
   name?: string;
   /** The sessions that the person can go back to, newest first. */

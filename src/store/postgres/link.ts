@@ -55,12 +55,13 @@ export function openLink(url: string) {
   };
 
   async function settle(): Promise<void> {
-    const until = clock.now() + ENDING_MS;
+    const until = clock.monotonic() + ENDING_MS;
     for (const suspect of suspects) {
       const { pid, since } = suspect;
       const end = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_start = $2::timestamptz`;
       while ((await run({ text: end, values: [pid, since] })).length > 0) {
-        if (clock.now() > until) throw new StoreFault("no", `${where}: a lost connection does not end; try again`);
+        if (clock.monotonic() > until)
+          throw new StoreFault("no", `${where}: a lost connection does not end; try again`);
         await clock.sleep(20);
       }
       suspects.delete(suspect);

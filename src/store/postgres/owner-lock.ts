@@ -40,10 +40,10 @@ export async function lockStore(link: Link): Promise<() => Promise<void>> {
 async function take(link: Link): Promise<Connection> {
   const connection = await link.connect();
   try {
-    for (const until = clock.now() + GONE_MS; ; await clock.sleep(50)) {
+    for (const until = clock.monotonic() + GONE_MS; ; await clock.sleep(50)) {
       const [row] = await connection.query({ text: TRY });
       if (row?.["locked"] === true) return connection;
-      if (clock.now() > until)
+      if (clock.monotonic() > until)
         throw new StoreInUse(null, `Another hermes uses ${link.where}. Close it, or set another store.url.`);
     }
   } catch (error) {

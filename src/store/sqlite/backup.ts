@@ -21,6 +21,7 @@ import { ConfigError, codeOf } from "../../core/errors.ts";
 import type { Home } from "../../platform/home.ts";
 import { findDamage } from "./damage.ts";
 import { CUT_OFF, existingFile } from "./file.ts";
+import { openSqlite } from "./sqlite.ts";
 
 /** Of this machine, or made anew: what a backup leaves out, and a restore leaves in place. */
 const STAYS = new Set([
@@ -46,13 +47,14 @@ export type ArchivedFile = { name: string; mode: number; size: number; bytes: Ui
 /** Also while the home is in use: the database as it was at one moment. `file` appears when it is whole and was read back; a file that
  *  is there is never replaced. */
 export async function writeBackup(home: Home, file: string, progress: ReportStep): Promise<BackupResult> {
-  if (!existsSync(home.database)) throw new ConfigError(`there is nothing to back up: no ${home.database}`);
+  if (!existsSync(home.dir)) throw new ConfigError(`there is nothing to back up: no ${home.dir}`);
   if (existsSync(file)) throw new Error(`${file} exists already; choose another name`);
   const partial = `${file}.partial`;
   rmSync(partial, { force: true }); // left by one that was killed
   closeSync(openSync(partial, "wx", 0o600));
   try {
-    await copyDatabase(existingFile(home.database), partial, progress);
+    if (existsSync(home.database)) await copyDatabase(existingFile(home.database), partial, progress);
+    else await createEmpty(partial);
     const { hashes, leftOut } = addFiles(partial, home.dir, progress);
     progress("reading the backup back");
     verify(partial, hashes);
@@ -85,6 +87,13 @@ export function* archivedIn(db: DatabaseSync): Generator<ArchivedFile> {
     if (size !== SYMLINK && bytes.length !== size) throw new Error(`${String(row.name)} is damaged in the backup`);
     yield { name: String(row.name), mode: Number(row.mode), size, bytes };
   }
+}
+
+/** For a home whose conversations are elsewhere, or that has none yet. */
+async function createEmpty(file: string): Promise<void> {
+  const store = await openSqlite({ file });
+  await store.close();
+  rmSync(`${file}.lock`);
 }
 
 async function copyDatabase(from: string, to: string, progress: ReportStep): Promise<void> {
@@ -123,7 +132,7 @@ function addFiles(to: string, dir: string, progress: ReportStep) {
   };
   for (const name of filesIn(dir)) {
     progress(`adding file ${hashes.size + 1}`);
-    if (join(dir, name) !== to) unlessGone(() => add(name));
+    if (!join(dir, name).startsWith(to)) unlessGone(() => add(name));
   }
   db.exec("COMMIT");
   return { hashes, leftOut };

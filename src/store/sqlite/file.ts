@@ -22,9 +22,13 @@ export const CLEARING = ".restore-clearing";
 export const MOVING = ".restore-moving";
 export const CUT_OFF = [CLEARING, MOVING];
 
-export function createFile(file: string): string {
+export function refuseCutOff(file: string): void {
   if (CUT_OFF.some((name) => existsSync(join(dirname(file), name))))
     throw new ConfigError(`a restore of ${dirname(file)} was cut off; finish it with: hermes restore`);
+}
+
+export function createFile(file: string): string {
+  refuseCutOff(file);
   try {
     makeDir(dirname(file));
     keepPrivate(file);

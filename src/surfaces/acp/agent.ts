@@ -26,14 +26,16 @@ type AcpRuntime = Omit<AcpShared, "client" | "closed" | "newKey" | "now"> & {
   servers: readonly string[];
 };
 /** An MCP server of the editor, as in `mcp_servers`. */
-export type EditorServer =
+type EditorServer =
   | { name: string; command: string[]; env: Record<string, string> }
   | { name: string; url: string; headers: Record<string, string> };
+/** `resumes`: it takes up turns that were left unfinished. */
+export type WantedRuntime = { cwd: string; servers: EditorServer[]; resumes: boolean };
 type AcpOptions = {
   stream: Stream;
   version: string;
-  /** Called once, with the folder of the first conversation. */
-  open(wanted: { cwd: string; servers: EditorServer[] }): Promise<AcpRuntime>;
+  /** Called with the folder of the first conversation. Called again, it takes the place of the one before. */
+  open(wanted: WantedRuntime): Promise<AcpRuntime>;
 };
 
 const A_PAGE = 50;
@@ -42,13 +44,26 @@ const A_PAGE = 50;
 export function serveAcp({ stream, version, open }: AcpOptions): AgentConnection {
   const sessions = new Map<string, AcpSession>();
   let opening: Promise<AcpRuntime> | null = null;
+  /** It was opened to list conversations, in whatever directory the editor started us. */
+  let isForLists = false;
 
-  function runtimeIn(cwd: string, servers: EditorServer[] = []): Promise<AcpRuntime> {
-    opening ??= open({ cwd, servers }).catch((error: unknown) => {
+  function runtimeFor(wanted: WantedRuntime): Promise<AcpRuntime> {
+    opening ??= open(wanted).catch((error: unknown) => {
       opening = null; // whatever was in the way may be gone at the next try
       throw failure(error);
     });
     return opening;
+  }
+
+  function runtimeIn(cwd: string, servers: EditorServer[]): Promise<AcpRuntime> {
+    if (isForLists) opening = null; // a conversation works in its own folder
+    isForLists = false;
+    return runtimeFor({ cwd, servers, resumes: true });
+  }
+
+  function runtimeForLists(): Promise<AcpRuntime> {
+    isForLists ||= opening === null;
+    return runtimeFor({ cwd: process.cwd(), servers: [], resumes: false });
   }
 
   async function openSession(
@@ -115,7 +130,7 @@ export function serveAcp({ stream, version, open }: AcpOptions): AgentConnection
       (await openSession(fullName(params.sessionId), params, "resume")).settings(),
     )
     .onRequest(session.list, async ({ params: { cwd, cursor } }) => {
-      const { runtime, workspace } = await runtimeIn(cwd ?? process.cwd());
+      const { runtime, workspace } = await runtimeForLists();
       const after = cursor ? placeFrom(cursor) : undefined;
       const rows = await runtime.sessions({ prefix: TERMINAL, top: true, limit: A_PAGE, ...(after && { after }) });
       const listed = rows.map(({ session: key, title, updatedAt }): SessionInfo => {
@@ -130,7 +145,7 @@ export function serveAcp({ stream, version, open }: AcpOptions): AgentConnection
       return { sessions: listed, ...(last && { nextCursor: JSON.stringify([last.updatedAt, last.session]) }) };
     })
     .onRequest(session.delete, async ({ params: { sessionId } }) => {
-      const { runtime } = await runtimeIn(process.cwd());
+      const { runtime } = await runtimeForLists();
       if (sessions.has(fullName(sessionId))) close(sessionId);
       const forgotten = await runtime.forget(fullName(sessionId));
       if (forgotten === "busy") throw refused("The conversation is at work: stop it first.");

@@ -17,6 +17,7 @@ import type { CommandContext } from "../../conversation/commands/command.ts";
 import { commandIn, EDITOR_COMMANDS, findCommand, runCommand } from "../../conversation/commands/commands.ts";
 import { modeWhileAsked } from "../../conversation/modes.ts";
 import { spentIn } from "../../conversation/spent.ts";
+import type { ModelNames } from "../../core/model-names.ts";
 import { pagesOf } from "../../core/pages.ts";
 import type { AcceptRequest, Runtime, Update } from "../../core/runtime.ts";
 import type { Ask, EndedBy, Entry, Mode, Outcome } from "../../core/session.ts";
@@ -38,7 +39,8 @@ export type AcpShared = {
   window: number;
   /** The one that answers if none is chosen, and all that can be chosen. */
   model: string;
-  models(): Promise<string[]>;
+  models(): Promise<ModelNames>;
+  costOf: CommandContext["costOf"];
   mode: Mode;
   skills(): Promise<string>;
   newKey(): string;
@@ -333,6 +335,7 @@ export function createAcpSession(options: AcpSessionOptions) {
       models: options.models,
       skills: options.skills,
       spent: () => spentIn(runtime, session),
+      costOf: options.costOf,
       sessions: async () => [],
       findSession: async () => null,
       newSession: () => session,
@@ -421,7 +424,7 @@ export function createAcpSession(options: AcpSessionOptions) {
       }));
       await send({ sessionUpdate: "available_commands_update", availableCommands });
       if (notice) await send(said(notice));
-      models = await options.models().catch(() => models);
+      ({ names: models } = await options.models().catch(() => ({ names: models })));
       await send({ sessionUpdate: "config_option_update", configOptions: settings().configOptions });
     },
     /** Nothing is shown or asked any more. What runs goes on. */

@@ -1,12 +1,13 @@
 // What happens in a session, as the updates that an editor shows. All of it comes from the journal and the live text, so a
 // conversation that is loaded again looks the same.
-import type { SessionUpdate } from "@agentclientprotocol/sdk";
+import type { SessionUpdate, ToolCallContent } from "@agentclientprotocol/sdk";
 import { compactedText } from "../../core/run.ts";
 import type { Update } from "../../core/runtime.ts";
 import type { CallOutcome, Entry, Input } from "../../core/session.ts";
 import type { Message } from "../../core/transcript.ts";
 import { describeCall, outputOf, type ProposedTool, recordOf } from "./calls.ts";
 
+type ActedEntry = Extract<Entry, { kind: "acted" }>;
 type UpdatesOptions = {
   /** Where relative paths of tool calls start. */
   workspace: string;
@@ -48,7 +49,7 @@ export function createUpdates({ workspace, window, isMine }: UpdatesOptions) {
       case "acted": {
         const call = calls.get(e.call);
         calls.delete(e.call);
-        return [acted(e.call, call, e.outcome, e.text), ...planIn(call, e.outcome)];
+        return [acted(e, call), ...planIn(call, e.outcome)];
       }
       case "compacted":
         return [said(compactedText(e.upTo))];
@@ -86,15 +87,17 @@ export function createUpdates({ workspace, window, isMine }: UpdatesOptions) {
     ...describeCall(call, workspace),
   });
 
-  function acted(id: string, call: ProposedTool | undefined, outcome: CallOutcome, text: string): SessionUpdate {
+  function acted({ call: id, outcome, text, images = [] }: ActedEntry, call: ProposedTool | undefined): SessionUpdate {
     const { content = [] } = call ? describeCall(call, workspace) : {};
     const isChange = outcome === "ok" && content.length > 0;
-    const status = outcome === "ok" ? "completed" : "failed";
+    const pictures = images.map(({ mime, data }): ToolCallContent => {
+      return { type: "content", content: { type: "image", mimeType: mime, data } };
+    });
     return {
       sessionUpdate: "tool_call_update",
       toolCallId: id,
-      status,
-      ...(!isChange && { content: [...content, ...outputOf(text)] }),
+      status: outcome === "ok" ? "completed" : "failed",
+      ...(!isChange && { content: [...content, ...outputOf(text), ...pictures] }),
     };
   }
 

@@ -50,7 +50,8 @@ function changesOf(current: Current, answers: Answers): Changes {
     // A context window belongs to its own model.
     if (offer?.context) changes["model.context_length"] = offer.context;
     else if (moved || current.endpoint?.model !== model) changes["model.context_length"] = undefined;
-    if (offer?.price) changes[`prices.${model}`] = { ...offer.price };
+    // What a vendor charges is known, or comes with each answer.
+    if (offer?.price && !usual) changes[`prices.${model}`] = { ...offer.price };
   }
   if (guards && guards.approvals !== current.guards.approvals) changes["approvals.mode"] = guards.approvals;
   if (guards && guards.sandbox !== current.guards.sandbox) changes["terminal.sandbox"] = guards.sandbox;

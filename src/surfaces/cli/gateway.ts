@@ -37,8 +37,8 @@ export async function stopGateway({ owner, clock, print }: Somewhere, waitMs: nu
   }
   process.kill(pid, "SIGTERM");
   await print(`Asked process ${pid} to stop; running turns may finish.\n`);
-  const until = clock.now() + waitMs;
-  while (owner() === pid && clock.now() < until) await clock.sleep(LOOK_MS);
+  const until = clock.monotonic() + waitMs;
+  while (owner() === pid && clock.monotonic() < until) await clock.sleep(LOOK_MS);
   const gone = owner() !== pid;
   await print(gone ? "Stopped.\n" : `It still runs. To end it now: kill -9 ${pid} (no accepted message is lost)\n`);
   return gone ? 0 : 1;
@@ -53,8 +53,8 @@ export async function restartGateway({ owner, clock, print }: Somewhere, waitMs:
   }
   process.kill(pid, "SIGUSR2");
   await print(`Asked process ${pid} to restart; running turns may finish.\n`);
-  const until = clock.now() + waitMs;
-  while ((owner() ?? pid) === pid && clock.now() < until) await clock.sleep(LOOK_MS);
+  const until = clock.monotonic() + waitMs;
+  while ((owner() ?? pid) === pid && clock.monotonic() < until) await clock.sleep(LOOK_MS);
   const next = owner();
   const done = next !== null && next !== pid;
   await print(

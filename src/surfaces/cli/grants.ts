@@ -1,4 +1,4 @@
-// hermes policy grants, revoke: lists and revokes approvals that hold for the rest of a session.
+// hermes policy grants, rules, revoke: lists and revokes approvals that hold for the rest of a session, and those that were saved.
 import type { Runtime } from "../../core/runtime.ts";
 import type { Grant } from "../../core/session.ts";
 import { printable } from "../../platform/logline.ts";
@@ -14,7 +14,7 @@ export async function listGrants({ desk, print }: Options, json: boolean): Promi
   const all = await allGrants(desk);
   if (json) await print(all.map((row) => `${JSON.stringify(row)}\n`).join(""));
   else if (all.length) await print(all.map(rowOf).join(""));
-  else await print("There are no grants. Permanent rules are in policy.yaml.\n");
+  else await print("There are no grants. Permanent rules: hermes policy rules\n");
   return 0;
 }
 
@@ -22,12 +22,23 @@ export async function revokeGrant({ desk, print, complain }: Options, id: string
   const all = await allGrants(desk);
   const chosen = id === "all" ? all : all.filter((row) => row.call === id);
   if (!chosen.length) {
-    complain(`There is no grant ${printable(id)}. See: hermes policy grants`);
+    complain(`There is no grant or rule ${printable(id)}. See: hermes policy grants, hermes policy rules`);
     return 1;
   }
   for (const { session, call } of chosen) await desk.revoke(session, call, "cli");
   await print(`Revoked; these commands ask again:\n${chosen.map(rowOf).join("")}`);
   return 0;
+}
+
+/** A rule of policy.yaml, or a host of hosts.allow, whose id is its name. */
+export type SavedRow = { id: string; rule: string; within: string | null; file: string };
+
+export async function listRules(rows: readonly SavedRow[], json: boolean, print: Options["print"]): Promise<void> {
+  const line = ({ id, rule, within, file }: SavedRow) =>
+    `${printable(id)}  ${printable(file)}\n    ${printable(rule)}\n${within ? `    in ${printable(within)}\n` : ""}`;
+  if (json) await print(rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
+  else
+    await print(rows.map(line).join("") || 'There are no saved rules. Answer an approval with "always" to save one.\n');
 }
 
 type GrantRow = Grant & { session: string };

@@ -1,6 +1,7 @@
 // hermes models: shows the endpoint in use and why, its fallbacks, and the models that it offers.
 
-import { ConfigError } from "../../core/errors.ts";
+import { ConfigError, explained } from "../../core/errors.ts";
+import { checkModel } from "../../core/model-names.ts";
 import type { Fault, Model, Offer } from "../../core/ports.ts";
 import type { Endpoint } from "../../core/providers.ts";
 import { printable } from "../../platform/logline.ts";
@@ -45,9 +46,12 @@ export async function showModels(options: ModelsOptions): Promise<number> {
       `${id === primary.model ? "*" : " "} ${printable(id)}${context ? `  (${context} tokens)` : ""}\n`;
     await say(`\n${found.length} models at ${primary.baseUrl}:\n${found.map(mark).join("")}`);
   }
+  const { refused = "" } =
+    listed && found.length > 0 && !problem ? checkModel({ names: found.map(({ id }) => id) }, primary.model) : {};
+  if (refused) complain(redact(`${printable(refused)} Change it with: hermes config set model.default NAME`));
   if (problem) complain(redact(problem.message));
-  if (!listed) complain(redact(`Cannot list the models at ${primary.baseUrl}: ${printable(found.reason)}`));
-  return problem ? 78 : listed ? 0 : 1;
+  if (!listed) complain(redact(`Cannot list the models at ${primary.baseUrl}: ${printable(explained(found))}`));
+  return problem ? 78 : listed && !refused ? 0 : 1;
 }
 
 function windowsOf(offers: readonly Offer[]) {

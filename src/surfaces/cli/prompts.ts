@@ -1,5 +1,6 @@
 // The questions of `hermes setup`, on a terminal. Ctrl+C or Esc leaves at any of them.
 import { autocomplete, type CANCEL_SYMBOL, intro, isCancel, log, outro, password, select, text } from "@clack/prompts";
+import { checkModel } from "../../core/model-names.ts";
 import { PROVIDERS, type Provider, providerNamed } from "../../core/providers.ts";
 import { printable } from "../../platform/logline.ts";
 import { type Answers, type Current, problemOfKey } from "./answers.ts";
@@ -83,7 +84,8 @@ export function openPrompts({ flags, clean, primaryOf }: SetupPrompts) {
     log.step(clean(`Asking ${endpoint.baseUrl} for its list of models …`));
     const found = await endpoint.list(LIST_MS);
     if (!Array.isArray(found)) teller.warn(`The list is not available: ${found.reason}`);
-    const names = [...new Set([...(usual ? [usual] : []), ...(Array.isArray(found) ? found.map(({ id }) => id) : [])])];
+    const listed = Array.isArray(found) ? { names: found.map(({ id }) => id) } : { names: [], unread: found.reason };
+    const names = [...new Set([...(usual ? [usual] : []), ...listed.names])];
     const chosen =
       Array.isArray(found) && names.length > 0
         ? answered(
@@ -103,7 +105,7 @@ export function openPrompts({ flags, clean, primaryOf }: SetupPrompts) {
     const typed = await text({
       message: "Name of the model",
       initialValue: usual,
-      validate: (value = "") => (value.trim() ? undefined : "The model needs a name."),
+      validate: (value = "") => (value.trim() ? checkModel(listed, value.trim()).refused : "The model needs a name."),
     });
     return answered(typed).trim();
   }

@@ -2,7 +2,8 @@
 // .env, everything else into config.yaml. The test uses exactly the configuration that will be written.
 import { text as readAll } from "node:stream/consumers";
 import { ConfigError, NO_SERVER } from "../../core/errors.ts";
-import type { Clock, FaultKind } from "../../core/ports.ts";
+import { checkModel } from "../../core/model-names.ts";
+import type { Clock, FaultKind, Offer } from "../../core/ports.ts";
 import { alternatives, formats, PROVIDERS, providerNamed, VENDORS, vendorAt } from "../../core/providers.ts";
 import { linked } from "../../core/wait.ts";
 import { type Home, makeHome } from "../../platform/home.ts";
@@ -77,9 +78,11 @@ export async function setUp(options: SetupOptions): Promise<number> {
     const line = (text: string) => void process.stdout.write(`${clean(text)}\n`);
     const teller = { step: line, success: line, warn: line };
     const outlook = lookAt(answers);
-    const failure = await tryOut(options, answers, outlook, teller);
+    const offers = await offersOf(answers, outlook);
+    const unknown = offers && checkModel({ names: offers.map(({ id }) => id) }, answers.model).refused;
+    const failure = unknown ?? (await tryOut(options, answers, outlook, teller));
     if (failure) return refuse(`${clean(failure)}\nNothing was changed.`, 1);
-    save(options, current, await withOffer(answers, outlook), teller);
+    save(options, current, withOffer(answers, offers), teller);
     return 0;
   }
 
@@ -92,7 +95,7 @@ export async function setUp(options: SetupOptions): Promise<number> {
     const next = failure ? await prompts.askWhatNow(failure) : "save";
     if (next === "leave") break;
     if (next === "save") {
-      save(options, current, failure ? answers : await withOffer(answers, outlook), prompts.teller);
+      save(options, current, failure ? answers : withOffer(answers, await offersOf(answers, outlook)), prompts.teller);
       return prompts.end("Start with: hermes", 0);
     }
     answers = await prompts.ask(current, answers);
@@ -180,11 +183,15 @@ async function tryOut(
   return undefined;
 }
 
+/** Null if the server does not list its models. */
+async function offersOf({ provider }: Answers, outlook: Outlook): Promise<Offer[] | null> {
+  const found = provider.format === "demo" ? null : await primaryOf(outlook).list(LIST_MS);
+  return Array.isArray(found) && found.length > 0 ? found : null;
+}
+
 /** Adds the context window and the price of the model, if its server lists them. */
-async function withOffer(answers: Answers, outlook: Outlook): Promise<Answers> {
-  if (answers.provider.format === "demo") return answers;
-  const found = await primaryOf(outlook).list(LIST_MS);
-  const offer = Array.isArray(found) ? found.find(({ id }) => id === answers.model) : undefined;
+function withOffer(answers: Answers, offers: Offer[] | null): Answers {
+  const offer = offers?.find(({ id }) => id === answers.model);
   return offer ? { ...answers, offer } : answers;
 }
 

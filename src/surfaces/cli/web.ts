@@ -11,6 +11,9 @@ type Options = {
   complain(line: string): void;
 };
 
+/** What listens everywhere is reached on this machine by its loopback address. */
+const reachable = (url: string): string => url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
+
 /** The exit code. */
 export async function openConsole({ server, opens, print, complain }: Options): Promise<number> {
   if (!server) {
@@ -18,7 +21,7 @@ export async function openConsole({ server, opens, print, complain }: Options): 
     return 1;
   }
   // Behind #: a browser sends that part to nobody, so no log has it.
-  const link = `${server.url}/#sign-in=${await server.newCode()}`;
+  const link = `${reachable(server.url)}/#sign-in=${await server.newCode()}`;
   const program = opens ? (findProgram("xdg-open") ?? findProgram("open")) : null;
   if (program)
     spawn(program, [link], { detached: true, stdio: "ignore" })

@@ -39,7 +39,7 @@ const MOST_LISTED = 20;
 const MOST_TASKS = 200;
 const LONGEST_DRAFT = 200;
 
-type Given = "runtime" | "clock" | "busyMode" | "unattended" | "models" | "skills" | "left";
+type Given = "runtime" | "clock" | "busyMode" | "unattended" | "model" | "models" | "costOf" | "skills" | "left";
 type Options = Pick<GatewayOptions, Given> & {
   notes: Notes;
   access: Access;
@@ -51,7 +51,7 @@ type Options = Pick<GatewayOptions, Given> & {
 };
 
 export function createCommands(options: Options): Commands {
-  const { runtime, notes, clock, access, sessions, questions, busyMode, models, skills, restart } = options;
+  const { runtime, notes, clock, access, sessions, questions, busyMode, models, costOf, skills, restart } = options;
 
   const modeOf = async (key: string, platform: string): Promise<Mode> =>
     modeNamed(await notes.get(`busy/${key}`)) ?? busyMode(platform);
@@ -75,11 +75,12 @@ export function createCommands(options: Options): Commands {
       now: clock.now,
       mode: () => modeOf(key, platform),
       setMode: (mode) => notes.set(`busy/${key}`, mode),
-      model: async () => (await modelOf(session)) ?? models()[0] ?? "",
+      model: async () => (await modelOf(session)) ?? options.model,
       setModel: (name) => notes.set(modelName(session), name),
       models,
       skills,
       spent: () => spentIn(runtime, session),
+      costOf,
       sessions: () => sessionsOf(key),
       async findSession(words) {
         const wanted = Number(words || Number.NaN);

@@ -3,9 +3,10 @@
 
 import type { Chat, InboundMessage } from "../../core/chat.ts";
 import { ConfigError, messageOf } from "../../core/errors.ts";
+import type { ModelNames } from "../../core/model-names.ts";
 import type { Ambient, Channel } from "../../core/ports.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { Entry, Mode, Unattended } from "../../core/session.ts";
+import type { Entry, Mode, Unattended, Usage } from "../../core/session.ts";
 import { BACKGROUND, parseKey } from "../../core/session-key.ts";
 import { within } from "../../core/wait.ts";
 import { type Access, createAccess, type Lists } from "./access.ts";
@@ -29,7 +30,10 @@ export type GatewayOptions = Ambient & {
   busyMode(platform: string): Mode;
   /** How approvals are decided on a platform where nobody can be asked. Undefined: whoever talks there is asked. */
   unattended(platform: string): Unattended | undefined;
-  models(): readonly string[];
+  /** The configured model. */
+  model: string;
+  models(): Promise<ModelNames>;
+  costOf(model: string, usage: Usage): number | null;
   /** What can be looked up, for a person. */
   skills(): Promise<string>;
   /** Somebody leaves that conversation for a new one. */

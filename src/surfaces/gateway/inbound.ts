@@ -158,8 +158,8 @@ export function createTalk(options: Options): (chat: Chat) => InboundHandler {
     function acknowledge(place: Place, session: string, applied: Applied, key: string) {
       const words = applied !== "began" && runtime.draining() ? DRAINING.busy : takenText(applied);
       const name = `${session} ${words}`;
-      if (clock.now() - (acked.get(name) ?? 0) < ACK_AGAIN_MS) return;
-      acked.set(name, clock.now());
+      if (clock.monotonic() - (acked.get(name) ?? Number.NEGATIVE_INFINITY) < ACK_AGAIN_MS) return;
+      acked.set(name, clock.monotonic());
       say(place, words, `ack.${key}`);
     }
 

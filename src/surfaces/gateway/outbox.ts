@@ -74,7 +74,7 @@ export function createOutbox({ chats, notes, clock, log }: Options): Channel {
   }
 
   async function insist(chat: Chat, { turn, part }: Part, signal: AbortSignal, attempt: () => Promise<void>) {
-    const began = clock.now();
+    const began = clock.monotonic();
     for (let tries = 0; ; tries++) {
       if (signal.aborted) throw new Error("aborted");
       try {
@@ -83,7 +83,7 @@ export function createOutbox({ chats, notes, clock, log }: Options): Channel {
       } catch (error) {
         const { landed, message, retryAfter } = faultOf(error);
         log("warn", "reply.failed", { platform: chat.platform, turn, part, tries, landed, error: message });
-        if (landed === "never" || clock.now() - began > GIVE_UP_MS) return false;
+        if (landed === "never" || clock.monotonic() - began > GIVE_UP_MS) return false;
         await clock.sleep(retryAfter ?? backoff(tries, WAIT_MS), signal);
       }
     }

@@ -48,7 +48,7 @@ export function createView(options: {
     const whole = [tools, text, notice && `_${notice}_`].filter(Boolean).join("\n\n");
     return whole.length > chat.longest ? `…${whole.slice(1 - chat.longest)}` : whole;
   };
-  const worth = () => message !== null || lines.size > 0 || (text !== "" && clock.now() - saidAt >= SHOW_TEXT_MS);
+  const worth = () => message !== null || lines.size > 0 || (text !== "" && clock.monotonic() - saidAt >= SHOW_TEXT_MS);
 
   /** Returns how long the platform wants to be left alone. */
   async function put(content: string): Promise<number> {
@@ -117,7 +117,7 @@ export function createView(options: {
 
   return {
     say(more: string) {
-      if (!text) saidAt = clock.now();
+      if (!text) saidAt = clock.monotonic();
       text += more;
       wake();
     },

@@ -26,7 +26,7 @@ export async function openRun(options: RunCommandOptions): Promise<number> {
   const { stdout, stderr } = process;
   const prompt = options.query ?? (await promptOf(options.prompt));
   if (!prompt.trim()) {
-    stderr.write('hermes: there is nothing to do: hermes run "what to do", or give it on stdin.\n');
+    stderr.write('hermes: the prompt is missing. Use: hermes run "what to do", or give it on stdin.\n');
     return 2;
   }
   const images = await Promise.all(options.image.map((path) => readImage(path, rootsOf(options.settings))));

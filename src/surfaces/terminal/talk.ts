@@ -15,6 +15,7 @@ import { MODE, modeWhileAsked, takenText } from "../../conversation/modes.ts";
 import { spentPlus } from "../../conversation/spent.ts";
 import { createTeller } from "../../conversation/updates.ts";
 import { messageOf } from "../../core/errors.ts";
+import type { ModelNames } from "../../core/model-names.ts";
 import { entriesOf, pagesOf } from "../../core/pages.ts";
 import type { AcceptRequest, Answer, Receipt, Runtime } from "../../core/runtime.ts";
 import type { Image, Input, Mode, Usage } from "../../core/session.ts";
@@ -40,7 +41,7 @@ export type TalkOptions = {
   save(file: string, text: string): Promise<string>;
   /** Into the clipboard. What became of it, for people. */
   copy(text: string): Promise<string>;
-  models(): Promise<string[]>;
+  models(): Promise<ModelNames>;
   costOf(model: string, usage: Usage): number | null;
   skills(): Promise<string>;
   /** That conversation is left for another one. */

@@ -39,6 +39,7 @@ export function consoleRoutes(signIns: SignIns): Route[] {
       access: "open",
       summary: `The web console: ${name}`,
       answers: { 200: "The file", 404: "The console is not built" },
+      gives: "text/plain",
       handle({ headers, response }) {
         const found = files.get(name);
         if (!found) throw problem(404, "console_not_built", "The console is not built: run `npm run build`.");
@@ -59,6 +60,7 @@ export function consoleRoutes(signIns: SignIns): Route[] {
       access: "open",
       summary: "The web console",
       answers: { 200: "A page" },
+      gives: "text/html",
       handle: ({ headers, response }) =>
         page ? send(page, headers, response, HTML) : { status: 200, body: UNBUILT, headers: HTML },
     }),
@@ -81,13 +83,13 @@ export function consoleRoutes(signIns: SignIns): Route[] {
       },
     }),
     route("POST", "/api/sign-ins/codes", {
-      summary: "Make a code that signs one browser in, once, within two minutes; for `hermes web`",
+      summary: "Create a code that signs in one browser; it is valid for two minutes",
       answers: { 201: "The code" },
       handle: () => ({ status: 201, body: { code: signIns.newCode() } }),
     }),
     route("GET", "/api/sign-ins", {
-      summary: "The browsers that are signed in",
-      answers: { 200: "A list" },
+      summary: "List the browsers that are signed in",
+      answers: { 200: "The list" },
       handle({ headers }) {
         const own = signIns.of(headers)?.id;
         return list(signIns.list().map((one) => ({ ...shown(one), current: one.id === own })));
@@ -95,9 +97,10 @@ export function consoleRoutes(signIns: SignIns): Route[] {
     }),
     route("DELETE", "/api/sign-ins/:id", {
       summary: "Sign a browser out",
-      answers: { 200: "It is signed out", 404: "There is no such sign-in" },
-      async handle({ params: { id = "" } }) {
-        if (!(await signIns.revoke(id))) throw problem(404, "sign_in_not_found", "That browser is not signed in.");
+      answers: { 200: "Signed out", 404: "No browser with this id is signed in" },
+      async handle({ params: { id = "" }, request }) {
+        if (!(await signIns.revoke(id, request.socket)))
+          throw problem(404, "sign_in_not_found", "That browser is not signed in.");
         return ok({ id, deleted: true });
       },
     }),

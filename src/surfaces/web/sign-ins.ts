@@ -2,7 +2,8 @@
 // sends with every request. Another site cannot have the token. A program on another port of this host gets the cookie (browsers do not
 // tell ports apart), but not the token. Only digests of both are kept, as notes, so a restart signs nobody out.
 import { hash, randomBytes, timingSafeEqual } from "node:crypto";
-import type { IncomingHttpHeaders } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
 import * as z from "zod";
 import type { Clock } from "../../core/ports.ts";
 import type { Notes } from "../../core/store.ts";
@@ -12,10 +13,12 @@ export type SignIn = { id: string; at: number; until: number; agent: string };
 export type SignIns = {
   /** The one whose cookie and token came with a request; null: there is none that counts. */
   of(headers: IncomingHttpHeaders): SignIn | null;
+  /** Whether a request has both. Its connection lasts no longer than the sign-in. */
+  admits(request: Pick<IncomingMessage, "headers" | "socket">): boolean;
   begin(agent: string): Promise<{ signIn: SignIn; cookie: string; token: string }>;
   list(): SignIn[];
-  /** False: there is no such sign-in. */
-  revoke(id: string): Promise<boolean>;
+  /** Cuts its connections, but not the one that asks for this. False: there is no such sign-in. */
+  revoke(id: string, asking?: Socket): Promise<boolean>;
   /** A code that signs one browser in, once. */
   newCode(): string;
   /** False: there is no such code, or it was used, or it is too old. */
@@ -38,6 +41,7 @@ type StoredSignIn = SignIn & { cookie: string; token: string };
 export async function openSignIns({ notes, clock }: { notes: Notes; clock: Clock }): Promise<SignIns> {
   const all = new Map<string, StoredSignIn>();
   const codes = new Map<string, number>(); // digest and end
+  const sockets = new Map<Socket, string>(); // that are open, and whose they are
   for (const { key, value } of await notes.list(NOTES)) {
     const found = noted.safeParse(value);
     const id = key.slice(NOTES.length);
@@ -45,22 +49,31 @@ export async function openSignIns({ notes, clock }: { notes: Notes; clock: Clock
     else await notes.set(key, undefined);
   }
 
-  async function revoke(id: string): Promise<boolean> {
+  async function revoke(id: string, asking?: Socket): Promise<boolean> {
     if (!all.delete(id)) return false;
+    for (const [socket, of] of sockets) if (of === id && socket !== asking) socket.destroy();
     await notes.set(NOTES + id, undefined);
     return true;
   }
 
+  function signInOf(headers: IncomingHttpHeaders): SignIn | null {
+    const token = headers[TOKEN_HEADER];
+    if (typeof token !== "string") return null;
+    for (const cookie of cookiesIn(headers.cookie ?? "")) {
+      const found = all.get(cookie.slice(0, ID_LENGTH));
+      if (found && found.until > clock.now() && isDigest(cookie, found.cookie) && isDigest(token, found.token))
+        return shown(found);
+    }
+    return null;
+  }
+
   return {
-    of(headers) {
-      const token = headers[TOKEN_HEADER];
-      if (typeof token !== "string") return null;
-      for (const cookie of cookiesIn(headers.cookie ?? "")) {
-        const found = all.get(cookie.slice(0, ID_LENGTH));
-        if (found && found.until > clock.now() && isDigest(cookie, found.cookie) && isDigest(token, found.token))
-          return shown(found);
-      }
-      return null;
+    of: signInOf,
+    admits({ headers, socket }) {
+      const found = signInOf(headers);
+      if (found && !sockets.has(socket)) socket.once("close", () => sockets.delete(socket));
+      if (found) sockets.set(socket, found.id);
+      return found !== null;
     },
     async begin(agent) {
       const id = randomBytes(ID_LENGTH / 2).toString("hex");

@@ -4,7 +4,7 @@ import { messageOf } from "../../core/errors.ts";
 import type { Log } from "../../core/ports.ts";
 import { hostPattern } from "./hosts.ts";
 
-export type KeptHosts = { list(): string[]; keep(hosts: readonly string[]): void };
+export type KeptHosts = { list(): string[]; keep(hosts: readonly string[]): void; forget(host: string): boolean };
 
 const HEAD = "# Hosts that commands in the sandbox may reach without a question, one in a line.\n";
 
@@ -18,19 +18,32 @@ export function createKeptHosts(file: string, log: Log): KeptHosts {
       return none ? HEAD : null;
     }
   };
-  const list = () => (read() ?? "").split("\n").flatMap((line) => hostPattern(line.replace(/#.*/, "").trim()) ?? []);
+  const hostIn = (line: string) => hostPattern(line.replace(/#.*/, "").trim());
+  const list = () => (read() ?? "").split("\n").flatMap((line) => hostIn(line) ?? []);
 
   function keep(hosts: readonly string[]): void {
     const before = read();
     const fresh = hosts.filter((host) => !list().includes(host));
-    if (before === null || fresh.length === 0) return;
+    if (before !== null && fresh.length > 0) write(`${before.trimEnd()}\n${fresh.join("\n")}\n`);
+  }
+
+  /** False if it was not allowed. */
+  function forget(host: string): boolean {
+    if (!list().includes(host)) return false;
+    const rest = (read() ?? "").split("\n").filter((line) => hostIn(line) !== host);
+    return write(rest.join("\n"));
+  }
+
+  function write(text: string): boolean {
     try {
-      writeFileSync(`${file}.new`, `${before.trimEnd()}\n${fresh.join("\n")}\n`, { mode: 0o600 });
+      writeFileSync(`${file}.new`, text, { mode: 0o600 });
       renameSync(`${file}.new`, file);
+      return true;
     } catch (error) {
       log("error", "hosts.unwritten", { file, error: messageOf(error) });
+      return false;
     }
   }
 
-  return { list, keep };
+  return { list, keep, forget };
 }

@@ -23,7 +23,8 @@ const type = z.literal("function", ONLY_FUNCTIONS);
 export const chatTools = z
   .array(z.looseObject({ type, function: declared }))
   .max(MOST_TOOLS)
-  .nullish();
+  .nullish()
+  .describe("Functions of the client, besides the tools of the agent");
 export const SERVER_LABEL = "hermes";
 export const responseTools = z
   .array(
@@ -38,9 +39,13 @@ export const responseTools = z
     ]),
   )
   .max(MOST_TOOLS)
-  .nullish();
+  .nullish()
+  .describe("Functions of the client, besides the tools of the agent");
 const named = z.union([z.looseObject({ type, name }), z.looseObject({ type, function: z.looseObject({ name }) })]);
-export const toolChoice = z.union([z.enum(["none", "auto", "required"]), named]).nullish();
+export const toolChoice = z
+  .union([z.enum(["none", "auto", "required"]), named])
+  .nullish()
+  .describe("Which function of the client the model calls");
 
 type Declared = z.output<typeof declared>;
 

@@ -27,11 +27,14 @@ import { forget } from "./unstored.ts";
 const route = routeTagged("openai");
 
 const completionBody = z.looseObject({
-  model: z.string().max(200).nullish(),
-  messages,
-  stream: z.boolean().nullish(),
-  stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
-  n: z.literal(1, "must be 1: the agent gives one answer").nullish(),
+  model: z.string().max(200).nullish().describe("The model to use; `hermes-agent` is the configured one"),
+  messages: messages.describe("The conversation; the last message is the user's"),
+  stream: z.boolean().nullish().describe("Stream the answer as server-sent events"),
+  stream_options: z
+    .looseObject({ include_usage: z.boolean().nullish() })
+    .nullish()
+    .describe("`include_usage`: send the tokens in the last chunk"),
+  n: z.literal(1, "must be 1: the agent gives one answer").nullish().describe("The number of answers: 1"),
   ...sampling,
   max_tokens: tokens,
   max_completion_tokens: tokens,
@@ -39,6 +42,20 @@ const completionBody = z.looseObject({
   ...chatOptions,
   tools: chatTools,
   tool_choice: toolChoice,
+});
+const completion = z.looseObject({
+  id: z.string(),
+  object: z.literal("chat.completion"),
+  created: z.int(),
+  model: z.string(),
+  choices: z.array(
+    z.looseObject({
+      index: z.int(),
+      message: z.looseObject({ role: z.literal("assistant"), content: z.string().nullable() }),
+      finish_reason: z.enum(["stop", "length", "content_filter", "tool_calls"]),
+    }),
+  ),
+  usage: z.looseObject({ prompt_tokens: z.int(), completion_tokens: z.int(), total_tokens: z.int() }),
 });
 type CompletionBody = z.output<typeof completionBody>;
 /** What every piece of one answer begins with. */
@@ -49,13 +66,20 @@ export function completionRoutes(api: Api): Route[] {
 
   return [
     route("POST", "/v1/chat/completions", {
-      summary: "A turn as a chat completion, streamed or whole; X-Hermes-Session-Id goes on with a session",
+      summary: "Create a chat completion, streamed or whole; the header X-Hermes-Session-Id continues a session",
       body: completionBody,
+      example: { model: "hermes-agent", messages: [{ role: "user", content: "Hello" }] },
       starts: true,
       answers: {
         ...STARTS,
-        200: "The answer as OpenAI's, or its chunks as server-sent events",
-        400: "Something in it is wrong and nothing was started; or the run failed or was stopped (type run_error)",
+        200: "The completion, in OpenAI's format, or its chunks as server-sent events",
+        400: "A field is wrong and nothing was started; or the run failed or was stopped (type `run_error`)",
+      },
+      gives: [completion, "text/event-stream"],
+      headers: {
+        "X-Hermes-Session-Id": "Joins that session; only the last message counts",
+        "X-Hermes-Chat-Id": "The conversation that the messages belong to",
+        "X-Hermes-Side-Call": "true: only a question to the model; nothing is left of it",
       },
       async handle({ body, headers, response, stream }) {
         const said = readConversation(body.messages, "messages");

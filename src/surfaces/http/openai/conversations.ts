@@ -6,7 +6,7 @@ import type { Runtime } from "../../../core/runtime.ts";
 import { titleOf } from "../../../core/title.ts";
 import { problem } from "../server/problem.ts";
 import { type Api, ok, type Route, routeTagged } from "../server/route.ts";
-import { createOutput, historyItems, inputItems, type ListedItem, PAGE_QUERY, pageOf } from "./items.ts";
+import { createOutput, historyItems, inputItems, itemPage, type ListedItem, PAGE_QUERY, pageOf } from "./items.ts";
 import { toHistory } from "./messages.ts";
 import { CONVERSATION, items, metadata } from "./response-request.ts";
 
@@ -14,6 +14,13 @@ const route = routeTagged("openai");
 const noteOf = (id: string) => `conversation/${id}`;
 const sessionOf = (id: string) => `${CONVERSATION}${id}`;
 const noted = z.looseObject({ metadata: z.record(z.string(), z.string()) }).catch({ metadata: {} });
+
+const aConversation = z.looseObject({
+  id: z.string(),
+  object: z.literal("conversation"),
+  created_at: z.int(),
+  metadata: z.record(z.string(), z.string()),
+});
 
 export function conversationRoutes({ runtime, newKey }: Api): Route[] {
   async function found(id: string) {
@@ -30,9 +37,11 @@ export function conversationRoutes({ runtime, newKey }: Api): Route[] {
 
   return [
     route("POST", "/v1/conversations", {
-      summary: "Begin a conversation, with messages or empty; responses go on with it by its id",
-      body: z.looseObject({ items: items.nullish(), metadata }),
-      answers: { 200: "The conversation", 400: "Something in it is wrong" },
+      summary: "Create a conversation, empty or with messages; a response continues it by its id",
+      body: z.looseObject({ items: items.nullish().describe("The first messages"), metadata }),
+      example: { items: [{ role: "user", content: "Hello" }] },
+      answers: { 200: "The conversation", 400: "A field is wrong" },
+      gives: aConversation,
       async handle({ body }) {
         const id = `conv_${newKey().replaceAll("-", "")}`;
         const messages = toHistory((body.items ?? []).flat(), "items");
@@ -45,14 +54,17 @@ export function conversationRoutes({ runtime, newKey }: Api): Route[] {
 
     route("GET", "/v1/conversations/:id", {
       summary: "Read a conversation",
-      answers: { 200: "The conversation", 404: "There is no such conversation" },
+      answers: { 200: "The conversation", 404: "No conversation has this id" },
+      gives: aConversation,
       handle: async ({ params: { id = "" } }) => ok(await shown(id)),
     }),
 
     route("POST", "/v1/conversations/:id", {
       summary: "Change the metadata of a conversation",
       body: z.looseObject({ metadata }),
-      answers: { 200: "The conversation", 400: "Something in it is wrong", 404: "There is no such conversation" },
+      example: { metadata: { project: "demo" } },
+      answers: { 200: "The conversation", 400: "A field is wrong", 404: "No conversation has this id" },
+      gives: aConversation,
       async handle({ params: { id = "" }, body }) {
         await found(id);
         await runtime.notes.set(noteOf(id), { metadata: body.metadata ?? {} });
@@ -61,10 +73,10 @@ export function conversationRoutes({ runtime, newKey }: Api): Route[] {
     }),
 
     route("DELETE", "/v1/conversations/:id", {
-      summary: "Forget a conversation with everything in it",
+      summary: "Delete a conversation with its messages",
       answers: {
         200: "It is forgotten",
-        404: "There is no such conversation",
+        404: "No conversation has this id",
         409: "A response is being made in it",
       },
       async handle({ params: { id = "" } }) {
@@ -77,9 +89,10 @@ export function conversationRoutes({ runtime, newKey }: Api): Route[] {
     }),
 
     route("GET", "/v1/conversations/:id/items", {
-      summary: "What was said in a conversation, and what the agent did",
+      summary: "List the messages and tool calls of a conversation",
       query: PAGE_QUERY,
-      answers: { 200: "A list", 404: "There is no such conversation" },
+      answers: { 200: "The list", 404: "No conversation has this id" },
+      gives: itemPage,
       async handle({ params: { id = "" }, query }) {
         await found(id);
         return ok(pageOf(await itemsIn(runtime, sessionOf(id)), query));

@@ -1,5 +1,6 @@
 // A turn as items of OpenAI's Responses API, with what is told as each of them grows: the same for one who watches and one who
 // reads later. The agent's own calls are `mcp_call` items, which carry their result: nobody takes them for calls to run.
+import * as z from "zod";
 import type { CallKind, CallOutcome, EndKind, Entry, Input, InputKind, RecoveryKind } from "../../../core/session.ts";
 import type { Message } from "../../../core/transcript.ts";
 import { clientCallId, SERVER_LABEL } from "./client-tools.ts";
@@ -188,10 +189,18 @@ function contentOf(one: Message): Record<string, unknown>[] {
 }
 
 export const PAGE_QUERY = {
-  order: "asc or desc (newest first, which is usual)",
-  after: "Go on behind this item",
-  limit: "1 to 100; 20 if not given",
+  order: "`asc` or `desc` (the default: newest first)",
+  after: "Only items after this id",
+  limit: "The number of items, 1 to 100 (20)",
 };
+
+export const itemPage = z.looseObject({
+  object: z.literal("list"),
+  data: z.array(z.looseObject({ id: z.string(), type: z.string() })),
+  first_id: z.string().nullable(),
+  last_id: z.string().nullable(),
+  has_more: z.boolean(),
+});
 
 export function pageOf(all: readonly ListedItem[], query: URLSearchParams) {
   const items = query.get("order") === "asc" ? all : all.toReversed();

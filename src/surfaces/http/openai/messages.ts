@@ -13,8 +13,8 @@ const part = z.union([
 ]);
 const content = z.union([z.string(), z.array(part).max(1_000)]);
 export const message = z.looseObject({
-  role: z.enum(["user", "assistant", "system", "developer", "tool", "function"]),
-  content: content.nullish(),
+  role: z.enum(["user", "assistant", "system", "developer", "tool", "function"]).describe("Who wrote the message"),
+  content: content.nullish().describe("A text, or a list of parts"),
 });
 export type WireMessage = z.output<typeof message>;
 export const messages = z.array(message).min(1, "must not be empty").max(10_000);

@@ -11,15 +11,21 @@ import type { Api } from "../server/route.ts";
 export const sampling = {
   temperature: modelOptions.shape.temperature.nullish(),
   top_p: modelOptions.shape.top_p.nullish(),
-  parallel_tool_calls: z.boolean().nullish(),
+  parallel_tool_calls: z.boolean().nullish().describe("Whether the model may call several tools at once"),
 };
 export const tokens = modelOptions.shape.max_tokens.nullish();
-export const effort = z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]).nullish();
+export const effort = z
+  .enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"])
+  .nullish()
+  .describe("How much the model reasons");
 /** What our models have, nearest to what OpenAI's have. */
 const EFFORTS = { none: "minimal", xhigh: "high", max: "high" } as const;
 
-export const unsupported = z.null("is not supported here; leave it out").optional();
-const penalty = z.number().min(-2).max(2).nullish();
+export const unsupported = z
+  .null("is not supported here; leave it out")
+  .optional()
+  .describe("Not supported: leave it out");
+const penalty = z.number().min(-2).max(2).nullish().describe("Makes the model repeat itself less");
 const schema = {
   name: z.string().max(200).nullish(),
   description: z.string().max(10_000).nullish(),
@@ -33,16 +39,23 @@ const plainFormats = [
 
 /** Of a chat completion only. */
 export const chatOptions = {
-  stop: z.union([z.string(), z.array(z.string()).max(16)]).nullish(),
-  seed: z.int().nullish(),
+  stop: z
+    .union([z.string(), z.array(z.string()).max(16)])
+    .nullish()
+    .describe("Texts at which the answer ends"),
+  seed: z.int().nullish().describe("The seed of the sampling"),
   presence_penalty: penalty,
   frequency_penalty: penalty,
   response_format: z
     .union([...plainFormats, z.looseObject({ type: z.literal("json_schema"), json_schema: z.looseObject(schema) })])
-    .nullish(),
-  logprobs: z.literal(false, "must be false: the models are not asked for them").nullish(),
-  top_logprobs: z.literal(0, "must be 0: the models are not asked for them").nullish(),
-  modalities: z.array(z.literal("text", "must be text")).nullish(),
+    .nullish()
+    .describe("The format of the answer: text, JSON, or JSON by a schema"),
+  logprobs: z
+    .literal(false, "must be false: the models are not asked for them")
+    .nullish()
+    .describe("Not supported: `false`"),
+  top_logprobs: z.literal(0, "must be 0: the models are not asked for them").nullish().describe("Not supported: `0`"),
+  modalities: z.array(z.literal("text", "must be text")).nullish().describe("Only `text`"),
   logit_bias: unsupported,
   audio: unsupported,
   prediction: unsupported,
@@ -55,7 +68,8 @@ export const textOptions = z
   .looseObject({
     format: z.union([...plainFormats, z.looseObject({ type: z.literal("json_schema"), ...schema })]).nullish(),
   })
-  .nullish();
+  .nullish()
+  .describe("`format`: the format of the answer: text, JSON, or JSON by a schema");
 
 type ChatOnly = z.output<
   z.ZodObject<Pick<typeof chatOptions, "stop" | "seed" | "presence_penalty" | "frequency_penalty">>

@@ -67,29 +67,38 @@ const MOST_METADATA = 16;
 export const metadata = z
   .record(z.string().max(64), z.string().max(512))
   .refine((given) => Object.keys(given).length <= MOST_METADATA, `must have at most ${MOST_METADATA} pairs`)
-  .nullish();
+  .nullish()
+  .describe("Your own data, returned with the answer");
 export const items = z.array(item).max(10_000);
 export const responseBody = z.looseObject({
-  input: z.union(
-    [z.string().regex(/\S/, "must not be empty"), items.min(1, "must not be empty")],
-    "must be text, or a list of items",
-  ),
-  instructions: z.string().max(1_000_000).nullish(),
-  model: z.string().max(200).nullish(),
-  stream: z.boolean().nullish(),
-  store: z.boolean().nullish(),
-  background: z.boolean().nullish(),
-  previous_response_id: z.string().min(1).max(100).nullish(),
-  conversation: z.union([conversationId, z.looseObject({ id: conversationId })]).nullish(),
+  input: z
+    .union(
+      [z.string().regex(/\S/, "must not be empty"), items.min(1, "must not be empty")],
+      "must be text, or a list of items",
+    )
+    .describe("A text, or a list of items"),
+  instructions: z.string().max(1_000_000).nullish().describe("Text for the system prompt of this response"),
+  model: z.string().max(200).nullish().describe("The model to use; `hermes-agent` is the configured one"),
+  stream: z.boolean().nullish().describe("Stream the response as server-sent events"),
+  store: z.boolean().nullish().describe("`false`: the response cannot be read later"),
+  background: z.boolean().nullish().describe("Answer at once and run in the background"),
+  previous_response_id: z.string().min(1).max(100).nullish().describe("The response to continue from"),
+  conversation: z
+    .union([conversationId, z.looseObject({ id: conversationId })])
+    .nullish()
+    .describe("The name of the session to use"),
   ...sampling,
   max_output_tokens: tokens,
-  reasoning: z.looseObject({ effort }).nullish(),
+  reasoning: z.looseObject({ effort }).nullish().describe("`effort`: how much the model reasons"),
   metadata,
   text: textOptions,
   tools: responseTools,
   tool_choice: toolChoice,
-  include: z.array(z.string().max(100)).nullish(),
-  truncation: z.enum(["auto", "disabled"]).nullish().describe("Repeated: a long conversation is summarised anyway"),
+  include: z.array(z.string().max(100)).nullish().describe("More fields for the response"),
+  truncation: z
+    .enum(["auto", "disabled"])
+    .nullish()
+    .describe("Returned with the response; a long conversation is summarised in any case"),
   prompt: unsupported,
 });
 type ResponseBody = z.output<typeof responseBody>;

@@ -1,5 +1,6 @@
 // /v1/responses: a turn as OpenAI's Responses API tells it. Everything is read from the turn's journal; nothing else is kept.
 
+import * as z from "zod";
 import { isOver, newRun, type Run } from "../../../core/run.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import { type Message, tokensIn, tokensOf } from "../../../core/transcript.ts";
@@ -8,7 +9,16 @@ import { type Problem, problem } from "../server/problem.ts";
 import { type Api, ok, type Route, routeTagged, SOON, STARTS, streamed } from "../server/route.ts";
 import type { SseFrame } from "../server/sse.ts";
 import { resultsIn, resume } from "./client-tools.ts";
-import { createOutput, type ItemEvent, idOfPart, inputItems, PAGE_QUERY, pageOf, type TurnOutput } from "./items.ts";
+import {
+  createOutput,
+  type ItemEvent,
+  idOfPart,
+  inputItems,
+  itemPage,
+  PAGE_QUERY,
+  pageOf,
+  type TurnOutput,
+} from "./items.ts";
 import { read as readMessage } from "./messages.ts";
 import {
   begunProblem,
@@ -32,6 +42,16 @@ import { forget, isAlone } from "./unstored.ts";
 
 const route = routeTagged("openai");
 
+const aResponse = z.looseObject({
+  id: z.string(),
+  object: z.literal("response"),
+  created_at: z.int(),
+  status: z.enum(["queued", "in_progress", "completed", "failed", "cancelled", "incomplete"]),
+  model: z.string(),
+  output: z.array(z.looseObject({ id: z.string(), type: z.string() })),
+  error: z.looseObject({ code: z.string(), message: z.string() }).nullable(),
+});
+
 export function responseRoutes(api: Api): Route[] {
   const { runtime } = api;
   const viewers = createAudience();
@@ -45,14 +65,16 @@ export function responseRoutes(api: Api): Route[] {
 
   return [
     route("POST", "/v1/responses", {
-      summary: "A turn as a response: streamed, whole, or in the background to be read later",
+      summary: "Create a response: streamed, whole or in the background",
       body: responseBody,
+      example: { model: "hermes-agent", input: "Hello" },
       starts: true,
       answers: {
         ...STARTS,
-        200: "The response as OpenAI's, or its events",
-        404: "There is no response to go on from",
+        200: "The response, in OpenAI's format, or its events",
+        404: "No response has the id `previous_response_id`",
       },
+      gives: [aResponse, "text/event-stream"],
       async handle({ body, headers, response, stream }) {
         const list = typeof body.input === "string" ? [] : await resolved(api, body.input.flat());
         const request = requestOf(api, body, list);
@@ -81,9 +103,15 @@ export function responseRoutes(api: Api): Route[] {
     }),
 
     route("POST", "/v1/responses/input_tokens", {
-      summary: "About how many tokens a request has, with the agent's tools and without its own prompt",
+      summary: "Estimate the tokens of a request, with the tools of the agent and without its system prompt",
       body: responseBody,
-      answers: { 200: "An estimate: four characters a token", 400: "Something in it is wrong" },
+      example: { input: "Hello" },
+      answers: {
+        200: "The estimate, at four characters per token",
+        400: "A field is wrong",
+        404: "No item has the id of an `item_reference`",
+      },
+      gives: z.looseObject({ object: z.literal("response.input_tokens"), input_tokens: z.int() }),
       async handle({ body }) {
         const list = typeof body.input === "string" ? [] : await resolved(api, body.input.flat());
         const { text, history = [], images = [], instructions = "", tools = [] } = requestOf(api, body, list);
@@ -95,12 +123,13 @@ export function responseRoutes(api: Api): Route[] {
     }),
 
     route("GET", "/v1/responses/:id", {
-      summary: "Read a response, also while it is being made",
+      summary: "Read a response, also while it is running",
       query: {
-        stream: "true: its events",
-        starting_after: "With stream: only events whose sequence_number is larger",
+        stream: "`true`: stream its events",
+        starting_after: "With `stream`: only events with a larger `sequence_number`",
       },
-      answers: { 200: "The response, or its events", 404: "There is no such response" },
+      answers: { 200: "The response, or its events", 404: "No response has this id" },
+      gives: [aResponse, "text/event-stream"],
       async handle({ params: { id = "" }, query, stream }) {
         const run = await found(id);
         if (query.get("stream") !== "true") return ok(await read(api, run));
@@ -116,8 +145,13 @@ export function responseRoutes(api: Api): Route[] {
     }),
 
     route("DELETE", "/v1/responses/:id", {
-      summary: "Forget a response that nothing else goes on from in its session",
-      answers: { 200: "It is forgotten", 404: "There is no such response", 409: "It is not alone, or not over" },
+      summary: "Delete a response and its session, if the session has no other response",
+      answers: {
+        200: "Deleted",
+        404: "No response has this id",
+        409: "The session has other responses, or the response is running",
+      },
+      gives: z.looseObject({ id: z.string(), object: z.literal("response"), deleted: z.literal(true) }),
       async handle({ params: { id = "" } }) {
         const run = await found(id);
         if (!(await isAlone(runtime, run))) {
@@ -134,8 +168,9 @@ export function responseRoutes(api: Api): Route[] {
     }),
 
     route("POST", "/v1/responses/:id/cancel", {
-      summary: "Stop a response; one that is over stays as it is",
-      answers: { 200: "The response, as it ended", 404: "There is no such response" },
+      summary: "Stop a response; one that has ended does not change",
+      answers: { 200: "The response", 404: "No response has this id" },
+      gives: aResponse,
       async handle({ params: { id = "" }, response }) {
         const run = await found(id);
         if (isOver(run)) return ok(await read(api, run));
@@ -146,9 +181,10 @@ export function responseRoutes(api: Api): Route[] {
     }),
 
     route("GET", "/v1/responses/:id/input_items", {
-      summary: "What a response was asked",
+      summary: "List the input of a response",
       query: PAGE_QUERY,
-      answers: { 200: "A list", 404: "There is no such response" },
+      answers: { 200: "The list", 404: "No response has this id" },
+      gives: itemPage,
       async handle({ params: { id = "" }, query }) {
         const run = await found(id);
         const [first] = await runtime.turn(run.id);
@@ -260,7 +296,10 @@ function responseOf(api: Api, { run, part = 0, session, output, given, rests }: 
     completed_at:
       rests && (run.status === "completed" || !isOver(run)) && !cutShort ? Math.floor(run.updatedAt / 1_000) : null,
     status: cutShort ? "incomplete" : rests && !isOver(run) ? "completed" : STATUS[run.status],
-    error: run.status === "failed" ? { code: "server_error", message: error ?? "The run failed." } : null,
+    error:
+      run.status === "failed"
+        ? { code: "server_error", message: error ?? "The run failed.", type: "server_error", param: null } // ai wants the last two
+        : null,
     incomplete_details: cutShort ?? (run.status === "interrupted" ? { reason: "interrupted" } : null),
     output: output.items,
     usage: rests

@@ -22,6 +22,54 @@ export type Reporter = {
   tell(entry: Entry): Promise<RunWireEvent[]>;
 };
 
+const CHILD = { goal: "The task", child_session_id: "The session of the child agent" };
+/** The fields of each event, for the documentation. All have `event`, `run_id` and `timestamp` besides. */
+export const RUN_EVENTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  "run.started": { session_id: "The session" },
+  "message.delta": { delta: "The next part of the answer" },
+  "message.reset": {},
+  "reasoning.delta": { text: "The next part of the reasoning" },
+  "reasoning.available": { text: "The whole reasoning of a model call" },
+  "tool.started": { tool: "The name of the tool", preview: "Its input on one line", call_id: "The id of the call" },
+  "tool.completed": {
+    tool: "The name of the tool",
+    duration: "Seconds",
+    error: "Whether it failed",
+    call_id: "The id of the call",
+  },
+  "subagent.start": CHILD,
+  "subagent.complete": {
+    ...CHILD,
+    status: "How it ended",
+    summary: "Its answer",
+    duration_seconds: "Seconds",
+    tokens: "Tokens used",
+  },
+  "approval.request": {
+    kind: "`approval` or `question`",
+    tool: "The tool that asks",
+    command: "The command",
+    description: "The whole question, with its reasons",
+    choices: "The possible answers",
+    saves: "Each rule that the choice `always` would save: `file` and `rule`",
+    request_id: "The id for the answer",
+    expires_at: "Unix time after which the answer is no",
+  },
+  "approval.responded": { choice: "The answer", request_id: "The approval", resolved: "The number of approvals: 1" },
+  "memory.recalled": { text: "What memory added to the message" },
+  "run.steered": {},
+  "run.stopping": {},
+  "run.notice": { text: "A wait or a retry; empty when it is over" },
+  "run.completed": {
+    output: "The answer",
+    usage: "Tokens used",
+    finish_reason: "Why the answer was cut short: `length`, `content_filter` or `max_iterations`",
+  },
+  "run.failed": { error: "What went wrong" },
+  "run.cancelled": {},
+  "run.interrupted": { by: "The run that took over" },
+};
+
 export function createReporter({ id, session, showReasoning }: Reporting, childRun: ChildRun): Reporter {
   const uses = new Map<string, ReportedCall>();
   const clients = new Set<string>(); // calls that the client of the turn runs
@@ -69,9 +117,10 @@ export function createReporter({ id, session, showReasoning }: Reporting, childR
         ];
       case "asked": {
         if (clients.has(entry.call)) return [];
-        const { kind, text, choices, until } = entry.ask;
+        const { kind, text, choices, until, saves } = entry.ask;
         const use = uses.get(entry.call);
-        const asked = { kind, tool: use?.tool ?? "", command: use?.command || text, description: text, choices };
+        const offered = { choices, ...(saves && { saves }) };
+        const asked = { kind, tool: use?.tool ?? "", command: use?.command || text, description: text, ...offered };
         const scopes = { allow_permanent: choices.includes("always"), allow_session: choices.includes("session") };
         const patterns = { pattern_key: text, pattern_keys: [text] };
         const request = { ...asked, ...scopes, ...patterns, request_id: entry.call, expires_at: until / 1_000 };

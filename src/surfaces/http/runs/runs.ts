@@ -6,7 +6,7 @@ import { type Ask, type Entry, MODES } from "../../../core/session.ts";
 import { type Conversation, message, messages, readConversation, toHistory } from "../openai/messages.ts";
 import { problem } from "../server/problem.ts";
 import { type Api, ok, type Route, routeTagged, STARTS, streamed } from "../server/route.ts";
-import { cutShortBy, lastEventOf, usageOf } from "./events.ts";
+import { cutShortBy, lastEventOf, RUN_EVENTS, usageOf } from "./events.ts";
 import {
   begin,
   echo,
@@ -26,32 +26,74 @@ const route = routeTagged("runs");
 
 const text = z.string().regex(/\S/, "must not be empty");
 const startBody = z.looseObject({
-  input: z.union([text, messages], "must be text, or a list of messages"),
-  session_id: sessionId.nullish(),
-  instructions: z.string().max(1_000_000).nullish(),
+  input: z
+    .union([text, messages], "must be text, or a list of messages")
+    .describe("A text, or a list of messages of which the last is the user's; pictures as `data:` URLs"),
+  session_id: sessionId.nullish().describe("The session to use; default: a new one"),
+  instructions: z.string().max(1_000_000).nullish().describe("Text for the system prompt of this run"),
   conversation_history: z
     .array(message.refine(({ content }) => content !== undefined && content !== null, "must have a role and content"))
     .max(10_000)
-    .nullish(),
-  previous_response_id: z.string().min(1).max(100).nullish(),
-  model: z.string().max(200).nullish(),
-  provider: z.string().max(50).nullish(),
-  model_options: modelOptions.nullish(),
-  mode: z.enum(MODES).nullish(),
+    .nullish()
+    .describe("The earlier messages, for a new session"),
+  previous_response_id: z.string().min(1).max(100).nullish().describe("The response to continue from"),
+  model: z.string().max(200).nullish().describe("The model to use"),
+  provider: z.string().max(50).nullish().describe("The provider of the model, if several are configured"),
+  model_options: modelOptions.nullish().describe("Settings of the model call"),
+  mode: z.enum(MODES).nullish().describe("What the run does to a session with a running turn"),
 });
 const approvalBody = z.looseObject({
-  choice: z.unknown().optional(),
-  request_id: z.string().max(200).optional(),
-  all: z.unknown().optional(),
-  resolve_all: z.unknown().optional(),
-  reason: z.string().max(10_000).optional(),
-  answer: z.string().max(100_000).optional(),
+  choice: z.unknown().optional().describe("One of `choices` of the approval: `once`, `session`, `always` or `deny`"),
+  request_id: z.string().max(200).optional().describe("The approval or question; default: the oldest"),
+  all: z.unknown().optional().describe("`true`: this choice for all open approvals"),
+  resolve_all: z.unknown().optional().describe("Another name for `all`"),
+  reason: z.string().max(10_000).optional().describe("With `deny`: the reason, for the model"),
+  answer: z.string().max(100_000).optional().describe("The answer to a question"),
 });
 const steerBody = z.looseObject({
-  input: z.string().optional(),
-  message: z.string().optional(),
-  text: z.string().optional(),
+  input: z.string().optional().describe("The message"),
+  message: z.string().optional().describe("Another name for `input`"),
+  text: z.string().optional().describe("Another name for `input`"),
 });
+
+// ── What is answered ──────────────────────────────────────────────────────────────────────────────────
+
+const usage = z.object({ input_tokens: z.number(), output_tokens: z.number(), total_tokens: z.number() });
+const runStarted = z.looseObject({
+  run_id: z.string(),
+  status: z.literal("started"),
+  replayed: z.boolean(),
+  session_id: z.string(),
+  mode: z.enum(["began", ...MODES]),
+});
+const runStatus = z.looseObject({
+  object: z.literal("hermes.run"),
+  run_id: z.string(),
+  status: z.enum([
+    "queued",
+    "running",
+    "waiting_for_approval",
+    "stopping",
+    "completed",
+    "failed",
+    "cancelled",
+    "interrupted",
+  ]),
+  created_at: z.number(),
+  updated_at: z.number(),
+  session_id: z.string(),
+  model: z.string(),
+  last_event: z.string().nullable(),
+  output: z.string().optional(),
+  usage: usage.optional(),
+  error: z.string().nullish(),
+  finish_reason: z.string().optional(),
+  joined: z.string().optional(),
+  approval: z.looseObject({ request_id: z.string(), kind: z.string(), choices: z.array(z.string()) }).nullish(),
+});
+const runApproved = z.looseObject({ object: z.string(), run_id: z.string(), choice: z.string(), resolved: z.int() });
+const runSteered = z.looseObject({ object: z.string(), run_id: z.string(), status: z.string(), input_id: z.string() });
+const runStopping = z.looseObject({ run_id: z.string(), status: z.literal("stopping") });
 
 const YES: Record<string, string> = { approve: "once", approved: "once", allow: "once" };
 const CHOICES = [...SCOPES, "deny"];
@@ -80,8 +122,10 @@ export function runRoutes(api: Api): Route[] {
     route("POST", "/v1/runs", {
       summary: "Start a run",
       body: startBody,
+      example: { input: "What is in this directory?", session_id: "my-project" },
       starts: true,
-      answers: { ...STARTS, 202: "It is accepted and durable", 413: "The body is too large" },
+      answers: { ...STARTS, 202: "Accepted and stored", 404: "No response has the id `previous_response_id`" },
+      gives: runStarted,
       async handle({ body, headers }) {
         const said: Conversation =
           typeof body.input === "string"
@@ -115,8 +159,9 @@ export function runRoutes(api: Api): Route[] {
     }),
 
     route("GET", "/v1/runs/:id", {
-      summary: "Read a run's status",
-      answers: { 200: "The status", 404: "There is no such run" },
+      summary: "Read the status of a run",
+      answers: { 200: "The run with its status", 404: "No run has this id" },
+      gives: runStatus,
       async handle({ params: { id = "" } }) {
         const run = await found(id);
         return ok(await statusOf(api, run));
@@ -124,14 +169,17 @@ export function runRoutes(api: Api): Route[] {
     }),
 
     route("GET", "/v1/runs/:id/events", {
-      summary: "Watch a run: its events from the beginning, or after Last-Event-ID",
-      query: { after: "Go on behind this event's id, as Last-Event-ID does" },
+      summary: "Stream the events of a run, from the beginning or after Last-Event-ID",
+      events: RUN_EVENTS,
+      query: { after: "Only events after this event id; the same as the header Last-Event-ID" },
       answers: {
         200: "Server-sent events",
-        204: "The run is over, and nothing follows that event: do not come back",
-        404: "There is no such run",
-        410: "That event is not one of this run",
+        204: "The run has ended, and nothing follows this event id: do not reconnect",
+        404: "No run has this id",
+        410: "The event id does not belong to this run",
       },
+      gives: "text/event-stream",
+      headers: { "Last-Event-ID": "Go on behind this event" },
       async handle({ params: { id = "" }, query, headers, stream }) {
         const { session } = await found(id);
         const after = one(headers["last-event-id"]) ?? query.get("after") ?? "";
@@ -147,9 +195,16 @@ export function runRoutes(api: Api): Route[] {
     }),
 
     route("POST", "/v1/runs/:id/approval", {
-      summary: "Answer what a run asks",
+      summary: "Answer an approval or a question of a run",
       body: approvalBody,
-      answers: { 200: "Decided", 400: "Not one of the choices", 404: "There is no such run", 409: "Nothing waits" },
+      example: { choice: "once" },
+      answers: {
+        200: "Answered",
+        400: "Not one of the choices",
+        404: "No run has this id",
+        409: "The run asks nothing",
+      },
+      gives: runApproved,
       async handle({ params: { id = "" }, body, headers }) {
         const run = await found(id);
         const given = typeof body.choice === "string" ? (YES[body.choice] ?? body.choice) : body.choice;
@@ -180,9 +235,11 @@ export function runRoutes(api: Api): Route[] {
     }),
 
     route("POST", "/v1/runs/:id/steer", {
-      summary: "Say something into a run while it works",
+      summary: "Add a message to a running turn",
       body: steerBody,
-      answers: { 200: "Accepted", 400: "There is no text", 404: "There is no such run", 409: "It does not run" },
+      example: { input: "Use TypeScript, please." },
+      answers: { 200: "Accepted", 400: "The text is missing", 404: "No run has this id", 409: "The run is not active" },
+      gives: runSteered,
       async handle({ params: { id = "" }, body, headers }) {
         const run = await found(id);
         const said = [body.input, body.message, body.text].find((given) => given?.trim());
@@ -216,8 +273,9 @@ export function runRoutes(api: Api): Route[] {
     }),
 
     route("POST", "/v1/runs/:id/stop", {
-      summary: "Stop a run: its model call, its tools with all their processes, its children",
-      answers: { 200: "It is being stopped", 404: "There is no such run, or it is over" },
+      summary: "Stop a run with its model call, the processes of its tools and its child agents",
+      answers: { 200: "The run is stopping", 404: "No run has this id, or it has ended" },
+      gives: runStopping,
       async handle({ params: { id = "" } }) {
         const run = await found(id);
         const over = () => problem(404, "run_not_found", "The run is over: there is nothing to stop.");
@@ -253,6 +311,13 @@ async function statusOf(api: Api, run: Run & { session: string }): Promise<Recor
 function askedIn(entries: readonly Entry[], [oldest]: readonly string[]) {
   const asked = entries.find((entry) => entry.kind === "asked" && entry.call === oldest);
   if (asked?.kind !== "asked") return null;
-  const { kind, text: description, choices, until } = asked.ask;
-  return { request_id: asked.call, kind, description, choices, expires_at: until / 1_000 };
+  const { kind, text: description, choices, until, saves } = asked.ask;
+  return {
+    request_id: asked.call,
+    kind,
+    description,
+    choices,
+    ...(saves && { saves }),
+    expires_at: until / 1_000,
+  };
 }

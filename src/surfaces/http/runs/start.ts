@@ -19,10 +19,10 @@ export const sessionId = z
   .regex(/^[^\u0000-\u001f\u007f]+$/, "must not contain control characters");
 
 export const modelOptions = z.looseObject({
-  temperature: z.number().min(0).max(2).optional(),
-  top_p: z.number().min(0).max(1).optional(),
-  max_tokens: z.int().min(1).optional(),
-  reasoning_effort: z.enum(["minimal", "low", "medium", "high"]).optional(),
+  temperature: z.number().min(0).max(2).optional().describe("Sampling temperature"),
+  top_p: z.number().min(0).max(1).optional().describe("Nucleus sampling"),
+  max_tokens: z.int().min(1).optional().describe("The most output tokens of one model call"),
+  reasoning_effort: z.enum(["minimal", "low", "medium", "high"]).optional().describe("How much the model reasons"),
 });
 
 export function optionsOf(given: z.output<typeof modelOptions>): ModelOptions | undefined {

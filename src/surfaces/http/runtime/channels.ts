@@ -16,8 +16,14 @@ export const channelRoutes = (doors: ReadonlyMap<string, Door>): Route[] =>
   [...doors].map(([name, door]) =>
     route("POST", `/channels/${name}`, {
       access: "open",
-      summary: `Messages from ${name}, signed by it`,
-      answers: { 200: "Taken", 202: "Taken", 401: "Not signed, or wrongly", 409: "Seen before", 413: "Too large" },
+      summary: `Receive messages from ${name}, signed by ${name}`,
+      answers: {
+        200: "Accepted",
+        202: "Accepted",
+        401: "The signature is missing or wrong",
+        409: "Received before",
+        413: "The body is too large",
+      },
       async handle({ request, headers }) {
         const { status, body } = await door(await readBytes(request, BODY_LIMIT), headers);
         if (status === 404) throw problem(404, "unknown_url", "There is nothing here.");

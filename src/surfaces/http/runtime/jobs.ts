@@ -16,16 +16,16 @@ const CODE = { invalid: "invalid_job", unknown: "job_not_found", full: "too_many
 
 const short = z.string().max(200).optional();
 const body = z.strictObject({
-  text: z.string().min(1).max(10_000),
-  name: short,
-  cron: short,
-  at: short,
-  in: short,
-  zone: short,
-  deliver_to: sessionId.nullish(),
-  model: z.string().min(1).max(200).nullish(),
-  unattended: z.enum(["deny", "allow"]).optional(),
-  catch_up: z.enum(["once", "skip"]).optional(),
+  text: z.string().min(1).max(10_000).describe("The message that starts each turn"),
+  name: short.describe("A name for lists"),
+  cron: short.describe("A cron expression: `0 9 * * 1-5`"),
+  at: short.describe("One time: `2026-11-20T09:00`"),
+  in: short.describe("A delay: `20m`, `3h`, `2d`"),
+  zone: short.describe("The time zone: `Europe/Berlin`; default: that of the server"),
+  deliver_to: sessionId.nullish().describe("The chat session that gets the answers"),
+  model: z.string().min(1).max(200).nullish().describe("The model to use"),
+  unattended: z.enum(["deny", "allow"]).optional().describe("The answer to approvals; default: `approvals.unattended`"),
+  catch_up: z.enum(["once", "skip"]).optional().describe("Whether times that were missed are made up for, once"),
 });
 
 /** As clients of Hermes ask for one. */
@@ -37,12 +37,21 @@ const hermesBody = z.looseObject({
   skills: z.array(z.string().max(200)).max(20).default([]),
   model: z.string().min(1).max(200).nullish(),
 });
+const fieldsOfHermes = {
+  schedule: short.describe("The time, as in Hermes: `30m`, `every 2h`, a cron expression or a time"),
+  prompt: z.string().max(10_000).optional().describe("The message, as in Hermes"),
+  deliver: z.string().max(500).optional().describe("The chat for the answers, as in Hermes: `telegram:999`"),
+};
 const editBody = z.looseObject({
   ...body.partial().shape,
-  schedule: short,
-  prompt: z.string().max(10_000).optional(),
-  deliver: z.string().max(500).optional(),
-  enabled: z.boolean().optional(),
+  ...fieldsOfHermes,
+  enabled: z.boolean().optional().describe("`false`: the job is paused"),
+});
+/** Either ours or theirs: which one is seen by its fields. */
+const addBody = z.looseObject({
+  ...body.partial().shape,
+  ...fieldsOfHermes,
+  skills: z.unknown().optional().describe("Names of skills to use, as in Hermes"),
 });
 
 export function jobRoutes(
@@ -69,15 +78,15 @@ export function jobRoutes(
   const change = (verb: "pause" | "resume", summary: string) =>
     route("POST", `/api/jobs/:id/${verb}`, {
       summary,
-      answers: { 200: "The job", 400: "Its time has passed", 404: "There is no such job" },
+      answers: { 200: "The job", 400: "The time of the job has passed", 404: "No job has this id" },
       handle: async ({ params: { id = "" } }) => ok(both(allowed(await jobs[verb](id)))),
     });
 
   return [
     route("GET", "/api/jobs", {
-      summary: "List jobs, what is next first",
-      query: { include_disabled: "false: without those that are paused, in `jobs`" },
-      answers: { 200: "A list: in our words (`data`), and in those of Hermes (`jobs`)" },
+      summary: "List scheduled jobs, the next one first",
+      query: { include_disabled: "`true`: paused jobs are in `jobs` too" },
+      answers: { 200: "The list: `data`, and `jobs` with the fields of Hermes" },
       async handle({ query }) {
         const all = await jobs.list();
         const shownToHermes = all.filter(({ enabled }) => enabled || query.get("include_disabled") === "true");
@@ -88,7 +97,7 @@ export function jobRoutes(
     }),
     route("GET", "/api/jobs/:id", {
       summary: "Read a job",
-      answers: { 200: "The job", 404: "There is no such job" },
+      answers: { 200: "The job", 404: "No job has this id" },
       async handle({ params: { id = "" } }) {
         const job = (await jobs.list()).find((one) => one.id === id);
         return job ? ok(both(job)) : failed(404, "Job not found");
@@ -97,7 +106,8 @@ export function jobRoutes(
     route("PATCH", "/api/jobs/:id", {
       summary: "Change a job: text, name, time, chat or model; what is not given stays",
       body: editBody,
-      answers: { 200: "The job", 400: "Something in it is wrong", 404: "There is no such job" },
+      example: { cron: "0 8 * * 1-5" },
+      answers: { 200: "The job", 400: "A field is wrong", 404: "No job has this id" },
       async handle({ params: { id = "" }, body: given }) {
         const {
           schedule,
@@ -128,13 +138,14 @@ export function jobRoutes(
       },
     }),
     route("POST", "/api/jobs", {
-      summary: "Add a job: with one of cron, at (2026-11-20T09:00) and in (20m, 3h, 2d)",
-      body: z.looseObject({}),
+      summary: "Add a scheduled job; give one of `cron`, `at` and `in`, or `schedule` with the other fields of Hermes",
+      body: addBody,
+      example: { text: "Summarise yesterday's commits.", cron: "0 9 * * 1-5" },
       answers: {
-        200: "The job, where it was asked for in the words of Hermes: name, schedule, prompt, deliver, skills",
+        200: "The job, if it was added with the fields of Hermes",
         201: "The job",
-        400: "Something in it is wrong",
-        409: "There are too many jobs",
+        400: "A field is wrong",
+        409: "There are too many jobs already",
       },
       async handle({ body: wished, headers }) {
         if ("schedule" in wished || "prompt" in wished) return addInWordsOfHermes(wished);
@@ -153,21 +164,21 @@ export function jobRoutes(
       },
     }),
     route("DELETE", "/api/jobs/:id", {
-      summary: "Remove a job; a turn of it that runs goes on to its end",
-      answers: { 200: "The job as it was", 404: "There is no such job" },
+      summary: "Delete a job; a turn of it that is running continues",
+      answers: { 200: "The deleted job", 404: "No job has this id" },
       handle: async ({ params: { id = "" } }) =>
         ok({ ...shown(allowed(await jobs.remove(id))), deleted: true, ok: true }),
     }),
-    change("pause", "Begin no more turns of a job, until it is resumed"),
-    change("resume", "Go on with a job from its next time on"),
+    change("pause", "Pause a job"),
+    change("resume", "Resume a paused job at its next time"),
     route("POST", "/api/jobs/:id/run", {
-      summary: "Begin a turn of a job now, besides its times; watch it with GET /v1/runs/{id}/events",
+      summary: "Run a job now; watch it with GET /v1/runs/{id}/events",
       starts: true,
       answers: {
         202: "The run",
-        404: "There is no such job",
-        409: "A run works and another waits",
-        503: "About to restart",
+        404: "No job has this id",
+        409: "One run of this job is active and another one waits",
+        503: "The server is shutting down or restarting",
       },
       async handle({ params: { id = "" }, headers }) {
         const { turn } = allowed(await jobs.runNow(id, idempotencyKeyOf(headers)));

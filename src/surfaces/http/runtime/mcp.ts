@@ -1,6 +1,8 @@
 // /mcp: the tools of `hermes mcp-serve` over streamable HTTP, for whoever has the key.
+
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import * as z from "zod";
 import { readJson } from "../server/body.ts";
 import { type Route, routeTagged, streamed } from "../server/route.ts";
 
@@ -8,8 +10,13 @@ const route = routeTagged("server");
 
 export const mcpRoutes = (answer: (request: Request) => Promise<Response>): Route[] => [
   route("POST", "/mcp", {
-    summary: "Sessions as tools for other agents, over the Model Context Protocol (streamable HTTP)",
-    answers: { 200: "A JSON-RPC answer, or a stream of them", 202: "A notification was taken", 400: "Not a message" },
+    summary: "Use sessions as tools of another agent, over the Model Context Protocol (streamable HTTP)",
+    answers: {
+      200: "A JSON-RPC answer, or a stream of them",
+      202: "A notification was accepted",
+      400: "The body is not a JSON-RPC message",
+    },
+    gives: [z.looseObject({}), "text/event-stream"],
     async handle({ request, response }) {
       const body = JSON.stringify(await readJson(request));
       const gone = new AbortController();

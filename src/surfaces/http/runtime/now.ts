@@ -58,8 +58,8 @@ export function createChanges(clock: Clock): SessionChanges {
 
 export const nowRoutes = (runtime: Runtime, changes: Pick<SessionChanges, "follow">): Route[] => [
   route("GET", "/api/now", {
-    summary: "Everything that runs, waits or asks, in all sessions",
-    answers: { 200: "The sessions at work, each with its status" },
+    summary: "List the sessions in which something runs, waits or asks",
+    answers: { 200: "The sessions, each with its status" },
     async handle() {
       const rows = await runtime.sessions({ active: true, limit: MOST });
       const data = await Promise.all(
@@ -69,8 +69,9 @@ export const nowRoutes = (runtime: Runtime, changes: Pick<SessionChanges, "follo
     },
   }),
   route("GET", "/api/changes", {
-    summary: "Watch all sessions without end: the ids of those in which something has happened (null: in any)",
+    summary: "Stream the ids of sessions that have changed; `null` means any session",
     answers: { 200: "Server-sent events" },
+    gives: "text/event-stream",
     async handle({ stream }) {
       await stream(async function* (signal) {
         for await (const sessions of changes.follow(signal)) yield { data: { sessions } };

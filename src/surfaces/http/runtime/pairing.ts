@@ -7,18 +7,24 @@ import { list, ok, type Route, routeTagged } from "../server/route.ts";
 
 const route = routeTagged("gateway");
 
-const body = z.strictObject({ platform: z.string().regex(/^[a-z]{1,30}$/, "must be a platform such as telegram") });
+const body = z.strictObject({
+  platform: z
+    .string()
+    .regex(/^[a-z]{1,30}$/, "must be a platform such as telegram")
+    .describe("The chat platform: `telegram`, `discord`, `slack`"),
+});
 
 export const pairingRoutes = (desk: PairingDesk): Route[] => [
   route("GET", "/api/pairing", {
-    summary: "Who is paired",
-    answers: { 200: "A list" },
+    summary: "List the people who are paired",
+    answers: { 200: "The list" },
     handle: async () => list(await desk.paired()),
   }),
   route("POST", "/api/pairing", {
-    summary: "Make a code that pairs one person, once, within ten minutes",
+    summary: "Create a code that pairs one person; it is valid for ten minutes",
     body,
-    answers: { 201: "The code", 409: "Too many codes wait" },
+    example: { platform: "telegram" },
+    answers: { 201: "The code", 409: "Too many codes are open" },
     async handle({ body: { platform } }) {
       try {
         return { status: 201, body: await desk.newCode(platform) };
@@ -28,8 +34,8 @@ export const pairingRoutes = (desk: PairingDesk): Route[] => [
     },
   }),
   route("DELETE", "/api/pairing/:platform/:id", {
-    summary: "Take a pairing back",
-    answers: { 200: "Done", 404: "Nobody is paired under that id" },
+    summary: "Remove a pairing",
+    answers: { 200: "Removed", 404: "Nobody with this id is paired" },
     async handle({ params: { platform = "", id = "" } }) {
       if (!(await desk.unpair(platform, id)))
         throw problem(404, "not_paired", `Nobody is paired as ${platform} ${id}.`);

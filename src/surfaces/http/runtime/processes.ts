@@ -7,8 +7,8 @@ const route = routeTagged("sessions");
 
 export const processRoutes = (processes: RunningProcesses, redact: (text: string) => string): Route[] => [
   route("GET", "/api/processes", {
-    summary: "Background processes of all sessions, with the end of their output",
-    answers: { 200: "A list" },
+    summary: "List the background processes of all sessions, with the end of their output",
+    answers: { 200: "The list" },
     handle: async () =>
       list(
         (await processes.list()).map(({ id, session, command, cwd, startedAt, output }) => ({
@@ -23,8 +23,8 @@ export const processRoutes = (processes: RunningProcesses, redact: (text: string
       ),
   }),
   route("DELETE", "/api/processes/:id", {
-    summary: "End a background process with everything it started",
-    answers: { 200: "It has ended", 404: "There is no such process" },
+    summary: "Stop a background process and everything it started",
+    answers: { 200: "Stopped", 404: "No process has this id" },
     async handle({ params: { id = "" } }) {
       if (!(await processes.end(id)))
         throw problem(404, "process_not_found", `There is no process ${JSON.stringify(id.slice(0, 60))} that runs.`);

@@ -20,30 +20,35 @@ const image = z.looseObject({
     .max(LARGEST_IMAGE)
     .regex(/^[A-Za-z0-9+/]+={0,2}$/, "must be base64"),
 });
-const by = z.string().min(1).max(256).optional();
+const by = z.string().min(1).max(256).optional().describe("The person who writes or answers");
 const messageBody = z.looseObject({
-  text: z.string(),
-  key: z.string().optional(),
-  mode: z.enum(MODES),
+  text: z.string().describe("The message"),
+  key: z.string().optional().describe("The same key again is the same message; default: the header Idempotency-Key"),
+  mode: z.enum(MODES).describe("What the message does while a turn is running"),
   by,
-  attended: z.boolean().optional(),
-  unattended: z.enum(["deny", "allow"]).optional(),
-  images: z.array(image).max(MOST_IMAGES).optional(),
-  model: z.string().min(1).max(200).optional(),
-  task: z.enum(["compress"]).optional(),
-  instructions: z.string().max(1_000_000).optional(),
-  into: z.string().max(512).optional(),
+  attended: z.boolean().optional().describe("A person waits for the answer, so retries are shorter"),
+  unattended: z.enum(["deny", "allow"]).optional().describe("Nobody can be asked; this is the answer to approvals"),
+  images: z.array(image).max(MOST_IMAGES).optional().describe("Pictures: `mime` and base64 `data`"),
+  model: z.string().min(1).max(200).optional().describe("The model to use"),
+  task: z.enum(["compress"]).optional().describe("`compress`: summarise the conversation instead of answering"),
+  instructions: z.string().max(1_000_000).optional().describe("Text for the system prompt of this turn"),
+  into: z.string().max(512).optional().describe("Only add the message to this turn, while it is running"),
 });
-const stopBody = z.looseObject({ turn: z.string().max(512), scope: z.enum(["turn", "tree"]).optional() });
+const stopBody = z.looseObject({
+  turn: z.string().max(512).describe("The id of the turn"),
+  scope: z.enum(["turn", "tree"]).optional().describe("`tree` also stops child sessions and background processes"),
+});
 const answerBody = z.looseObject({
-  call: z.string().max(512),
-  allow: z.boolean(),
-  text: z.string().max(100_000),
-  scope: z.enum(["once", "session", "always"]).optional(),
+  call: z.string().max(512).describe("The id of the call that asks"),
+  allow: z.boolean().describe("Yes or no; true for an answer to a question"),
+  text: z.string().max(100_000).describe("The answer to a question, or the reason for a no"),
+  scope: z.enum(["once", "session", "always"]).optional().describe("How long a yes is valid"),
   by,
 });
-const moveBody = z.looseObject({ to: z.int().min(0) });
-const restoreBody = z.looseObject({ turn: z.string().min(1).max(100).optional() });
+const moveBody = z.looseObject({ to: z.int().min(0).describe("The new position; 0 is the first") });
+const restoreBody = z.looseObject({
+  turn: z.string().min(1).max(100).optional().describe("The run; default: undo the last restore"),
+});
 const entriesQuery = z.object({
   after: z.coerce.number().int().min(0).default(0),
   limit: z.coerce.number().int().min(1).max(1_000).default(100),
@@ -55,11 +60,11 @@ const searchQuery = z.object({
 });
 
 const ACCEPTED = {
-  202: "It is durable",
-  400: "Something in it is wrong",
-  409: "The key was used for something else, or the run does not take it",
-  429: "Too much waits or runs already",
-  503: "About to restart",
+  202: "The message is stored",
+  400: "A field is wrong",
+  409: "The key was used for another message, or the run accepts no message",
+  429: "Too many messages wait, or too many runs are active",
+  503: "The server is shutting down or restarting",
 };
 
 export function mirrorRoutes(api: Api): Route[] {
@@ -84,6 +89,7 @@ export function mirrorRoutes(api: Api): Route[] {
     route("POST", path, {
       summary,
       body: messageBody,
+      example: { text: "Hello", mode: "queue" },
       answers: ACCEPTED,
       handle({ params: { id }, body, headers }) {
         const { text, mode, attended, unattended, images, model, task, instructions, into } = body;
@@ -106,13 +112,18 @@ export function mirrorRoutes(api: Api): Route[] {
     });
 
   return [
-    say("/api/messages", "Say something in a new session"),
-    say("/api/sessions/:id/messages", "Say something in a session; a new one begins with it"),
+    say("/api/messages", "Send a message to a new session"),
+    say("/api/sessions/:id/messages", "Send a message to a session; the session is created if it does not exist"),
 
     route("GET", "/api/sessions/:id/events", {
-      summary: "Watch a session without end: each entry and all live text, from the beginning or after Last-Event-ID",
-      query: { after: "Go on behind this event's id, as Last-Event-ID does" },
-      answers: { 200: "Server-sent events", 400: "Not the name of a session", 410: "That event is not one of it" },
+      summary: "Stream everything that happens in a session, from the beginning or after Last-Event-ID",
+      query: { after: "Only events after this event id; the same as the header Last-Event-ID" },
+      answers: {
+        200: "Server-sent events",
+        400: "The id is not valid",
+        410: "The event id does not belong to this session",
+      },
+      gives: "text/event-stream",
       async handle({ params: { id = "" }, query, headers, stream }) {
         const after = one(headers["last-event-id"]) ?? query.get("after") ?? "";
         await checkCursor(api, id, after);
@@ -124,18 +135,20 @@ export function mirrorRoutes(api: Api): Route[] {
     }),
 
     route("POST", "/api/sessions/:id/stop", {
-      summary: "Stop a turn, or with scope `tree` also what its session made",
+      summary: "Stop a turn; with scope `tree`, also the child sessions and background processes",
       body: stopBody,
-      answers: { 200: "What became of it: stopping, withdrawn, ending or over" },
+      example: { turn: "run_…", scope: "tree" },
+      answers: { 200: "The result: `stopping`, `withdrawn`, `ending` or `over`" },
       async handle({ params: { id = "" }, body: { turn, scope = "turn" } }) {
         return ok({ stopped: await runtime.stop({ session: id, turn, scope }) });
       },
     }),
 
     route("POST", "/api/sessions/:id/answer", {
-      summary: "Answer what a session asks; the first answer wins",
+      summary: "Answer an approval or a question of a session; the first answer wins",
       body: answerBody,
-      answers: { 200: "Whether this was the first answer" },
+      example: { call: "call_…", allow: true, text: "", scope: "once" },
+      answers: { 200: "Whether this answer was the first" },
       async handle({ params: { id = "" }, body, headers }) {
         const { call, allow, text, scope = "once" } = body;
         const who = body.by ?? sessionKeyOf(headers) ?? "api";
@@ -144,55 +157,60 @@ export function mirrorRoutes(api: Api): Route[] {
     }),
 
     route("GET", "/api/grants", {
-      summary: "The sessions in which something is allowed for the rest of the session",
-      answers: { 200: "A list" },
+      summary: "List the sessions that have grants",
+      answers: { 200: "The list" },
       handle: async () => list(await runtime.granted()),
     }),
 
     route("GET", "/api/sessions/:id/grants", {
-      summary: "What is allowed for the rest of a session",
-      answers: { 200: "A list" },
+      summary: "List the grants of a session: commands that are allowed for the rest of it",
+      answers: { 200: "The list" },
       handle: async ({ params: { id = "" } }) => list(await runtime.grants(id)),
     }),
 
     route("DELETE", "/api/sessions/:id/grants/:call", {
-      summary: "Take back what was allowed for the rest of a session",
-      answers: { 200: "Whether it was still allowed" },
+      summary: "Revoke a grant",
+      answers: { 200: "Whether the grant was still valid" },
       async handle({ params: { id = "", call = "" }, headers }) {
         return ok({ revoked: await runtime.revoke(id, call, sessionKeyOf(headers) ?? "api") });
       },
     }),
 
     route("DELETE", "/api/sessions/:id/inbox/:input", {
-      summary: "Take back a waiting input",
-      answers: { 200: "Whether it was still waiting" },
+      summary: "Withdraw a waiting message",
+      answers: { 200: "Whether the message was still waiting" },
       async handle({ params: { id = "", input = "" } }) {
         return ok({ withdrawn: await runtime.withdraw(id, input) });
       },
     }),
 
     route("POST", "/api/sessions/:id/inbox/:input", {
-      summary: "Move a waiting input to another place, 0 is the first",
+      summary: "Move a waiting message to another position",
       body: moveBody,
-      answers: { 200: "Whether it moved" },
+      example: { to: 0 },
+      answers: { 200: "Whether the message was moved" },
       async handle({ params: { id = "", input = "" }, body: { to } }) {
         return ok({ moved: await runtime.move(id, input, to) });
       },
     }),
 
     route("POST", "/api/sessions/:id/restore-files", {
-      summary: "Bring files back to before a run, or to before the last time that this was done here",
+      summary: "Restore files as they were before a run; without `turn`, undo the last restore",
       body: restoreBody,
-      answers: { 200: "What came of it, in words" },
+      example: { turn: "run_…" },
+      answers: { 200: "What was restored, as text" },
       async handle({ params: { id = "" }, body: { turn } }) {
         return ok({ text: await runtime.restoreFiles({ session: id, turn }) });
       },
     }),
 
     route("GET", "/api/sessions/:id/entries", {
-      summary: "The journal of a session as it is kept; an empty list is behind its end",
-      query: { after: "Only entries behind this number", limit: "1 to 1000 (100); fewer come where they are long" },
-      answers: { 200: "A list" },
+      summary: "Read the journal of a session; an empty list is the end",
+      query: {
+        after: "Only entries after this number",
+        limit: "The number of entries, 1 to 1000 (100); fewer if they are long",
+      },
+      answers: { 200: "The list" },
       async handle({ params: { id = "" }, query }) {
         const { after, limit } = parse(entriesQuery, Object.fromEntries(query));
         return list(await runtime.entries(id, after, limit));
@@ -200,9 +218,14 @@ export function mirrorRoutes(api: Api): Route[] {
     }),
 
     route("GET", "/api/search", {
-      summary: "Find what was said, best match first",
-      query: { q: "Words that were used", session: "Only there (a key, or its first parts)", limit: "1 to 200 (20)" },
-      answers: { 200: "A list", 400: "There is nothing to look for" },
+      summary: "Search messages, best match first",
+      exampleQuery: { q: "invoice" },
+      query: {
+        q: "The words to find",
+        session: "Only sessions whose id begins with this",
+        limit: "The number of results, 1 to 200 (20)",
+      },
+      answers: { 200: "The list", 400: "`q` is missing" },
       async handle({ query }) {
         const { q, session, limit } = parse(searchQuery, Object.fromEntries(query));
         return list(await runtime.search(q, { ...(session !== undefined && { session }), limit }));
@@ -210,22 +233,22 @@ export function mirrorRoutes(api: Api): Route[] {
     }),
 
     route("GET", "/api/runs/:id", {
-      summary: "A run as it is kept",
-      answers: { 200: "The run", 404: "There is no such run" },
+      summary: "Read a run as it is stored",
+      answers: { 200: "The run", 404: "No run has this id" },
       async handle({ params: { id = "" } }) {
         return ok(await foundRun(runtime, id));
       },
     }),
 
     route("GET", "/api/runs/:id/entries", {
-      summary: "The journal of a run as it is kept",
-      answers: { 200: "A list" },
+      summary: "Read the journal of a run",
+      answers: { 200: "The list" },
       handle: async ({ params: { id = "" } }) => list(await runtime.turn(id)),
     }),
 
     route("GET", "/api/inputs/:id", {
-      summary: "Where an accepted input is now",
-      answers: { 200: "queued, withdrawn, taken or answered", 404: "There is no such input" },
+      summary: "Find out what happened to a message",
+      answers: { 200: "`queued`, `withdrawn`, `taken` or `answered`", 404: "No input has this id" },
       async handle({ params: { id = "" } }) {
         const whereabouts = await runtime.whereabouts(id);
         if (!whereabouts)
@@ -235,8 +258,8 @@ export function mirrorRoutes(api: Api): Route[] {
     }),
 
     route("GET", "/api/load", {
-      summary: "Turns that run and inputs that wait, over all sessions",
-      answers: { 200: "Counted now" },
+      summary: "Count active turns and waiting messages in all sessions",
+      answers: { 200: "The current numbers" },
       handle: async () => ok(await runtime.load()),
     }),
   ];

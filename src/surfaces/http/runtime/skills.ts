@@ -7,8 +7,8 @@ const route = routeTagged("server");
 
 export const skillRoutes = (skills: Pick<Skills, "list" | "view">): Route[] => [
   route("GET", "/v1/skills", {
-    summary: "The skills that the agent has",
-    answers: { 200: "A list" },
+    summary: "List the skills of the agent",
+    answers: { 200: "The list" },
     async handle() {
       // Not where they lie on this machine.
       const data = (await skills.list()).skills.map(({ name, description, origin }) => ({

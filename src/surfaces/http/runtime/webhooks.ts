@@ -18,9 +18,9 @@ export function webhookRoutes({ runtime }: Pick<Api, "runtime">): Route[] {
 
   return [
     route("GET", "/api/webhooks/dead", {
-      summary: "Deliveries that were given up, oldest first",
-      query: { after: "Go on behind this id", limit: `How many, up to ${MOST}` },
-      answers: { 200: "A list", 400: "after or limit is not a number" },
+      summary: "List failed webhook deliveries, oldest first",
+      query: { after: "Only deliveries after this id", limit: `The number of deliveries, up to ${MOST}` },
+      answers: { 200: "The list", 400: "after or limit is not a number" },
       async handle({ query }) {
         const limit = Math.min(MOST, whole(query, "limit", USUAL));
         const after = whole(query, "after", 0);
@@ -29,8 +29,8 @@ export function webhookRoutes({ runtime }: Pick<Api, "runtime">): Route[] {
       },
     }),
     route("POST", "/api/webhooks/dead/:id/retry", {
-      summary: "Try a delivery again, from the beginning and under the same id",
-      answers: { 200: "It waits again, and is sent within seconds", 404: "There is no such delivery" },
+      summary: "Send a failed delivery again, with the same id",
+      answers: { 200: "Queued; it is sent within seconds", 404: "No delivery has this id" },
       async handle({ params: { id = "" } }) {
         const row = await dead(id);
         await runtime.announcements.update(row.id, { attempts: 0, due: 0, error: row.error, dead: false });
@@ -38,8 +38,8 @@ export function webhookRoutes({ runtime }: Pick<Api, "runtime">): Route[] {
       },
     }),
     route("DELETE", "/api/webhooks/dead/:id", {
-      summary: "Forget a delivery",
-      answers: { 200: "It is gone", 404: "There is no such delivery" },
+      summary: "Delete a failed delivery",
+      answers: { 200: "Deleted", 404: "No delivery has this id" },
       async handle({ params: { id = "" } }) {
         const row = await dead(id);
         await runtime.announcements.update(row.id, null);

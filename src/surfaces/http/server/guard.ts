@@ -141,7 +141,10 @@ const keyCheck = (key: string) => {
 
 const unauthorized = (missing: boolean, access: KeyAccess): Problem => {
   const wrong = missing ? "The API key is missing" : "The API key is wrong";
-  const advice = "Send it as a bearer token in the Authorization header; a key in the URL is not looked at.";
+  const advice =
+    access === "basic"
+      ? "Enter any user name, and the API key as the password. The key is in the file api_key of HERMES_HOME, unless you have configured one."
+      : "Send it as a bearer token in the Authorization header; a key in the URL is ignored.";
   const challenge = access === "basic" ? 'Basic realm="hermes", charset="UTF-8"' : 'Bearer realm="hermes"';
   return problem(401, "invalid_api_key", `${wrong}. ${advice}`, { headers: { "WWW-Authenticate": challenge } });
 };
@@ -185,10 +188,9 @@ const createFailures = (clock: Clock) => {
   return {
     /** Seconds to wait, when there were too many already. */
     add(address: string | undefined): number | null {
-      const now = clock.now();
+      const now = clock.monotonic();
       const place = placeOf(address);
-      // Nor any from the future: the clock may have been set back.
-      recent = recent.filter(({ at }) => Math.abs(now - at) < MINUTE);
+      recent = recent.filter(({ at }) => now - at < MINUTE);
       const same = recent.filter((failure) => failure.place === place);
       const oldest = (same.length >= FAILURES_EACH && same[0]) || (recent.length >= FAILURES_IN_ALL && recent[0]);
       if (oldest) return Math.min(60, Math.ceil((oldest.at + MINUTE - now) / 1000));
@@ -205,10 +207,10 @@ export const createRateLimit = ({ perMinute, clock }: { perMinute: number; clock
 
   return (address: string | undefined): number | null => {
     if (perMinute === 0) return null;
-    const now = clock.now();
+    const now = clock.monotonic();
     const place = placeOf(address);
     const { tokens, at } = buckets.get(place) ?? { tokens: perMinute, at: now };
-    const filled = Math.min(perMinute, tokens + Math.max(0, now - at) * perMs);
+    const filled = Math.min(perMinute, tokens + (now - at) * perMs);
     const allowed = filled > 1 - ROUNDING;
     buckets.delete(place);
     buckets.set(place, { tokens: allowed ? filled - 1 : filled, at: now });

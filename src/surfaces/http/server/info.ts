@@ -1,6 +1,7 @@
 // What the server is, can and does: health, models, capabilities, tools, and the description of its own routes.
-import { referencePage } from "./openapi.ts";
+import * as z from "zod";
 import { problem } from "./problem.ts";
+import { referencePage } from "./reference-page.ts";
 import { type Api, ok, type Route, routeTagged, SOON } from "./route.ts";
 
 const route = routeTagged("server");
@@ -16,28 +17,35 @@ export function infoRoutes(api: Api, vitals: Vitals, describe: () => Record<stri
     route("GET", path, {
       access: "open",
       summary,
-      answers: { 200: "Every route does", 503: "Not yet: it is starting" },
+      answers: { 200: "All routes work", 503: "The server is starting" },
+      gives: z.looseObject({
+        status: z.enum(["ok", "draining", "starting"]),
+        platform: z.string(),
+        version: z.string(),
+      }),
       handle: () => (api.open() ? ok(who()) : { status: 503, body: who(), ...SOON }),
     });
   return [
-    health("/health", "Whether the server answers"),
-    health("/v1/health", "As /health, where clients of OpenAI's protocol look for it"),
+    health("/health", "Check whether the server is up"),
+    health("/v1/health", "The same as /health, for clients of OpenAI's protocol"),
     route("GET", "/health/detailed", {
-      summary: "What it is doing: turns, queues, channels, memory",
-      answers: { 200: "Measured now" },
+      summary: "Show turns, queues, channels and memory",
+      answers: { 200: "The current values" },
       handle: async () => {
         const measured = await vitals();
         return ok({ ...who(), ...measured, ...inWordsOfHermes(measured, api) });
       },
     }),
     routeTagged("openai")("GET", "/v1/models", {
-      summary: "The models that can be asked for",
-      answers: { 200: "A list as OpenAI's" },
+      summary: "List the configured models",
+      answers: { 200: "The list, in OpenAI's format" },
+      gives: z.looseObject({ object: z.literal("list"), data: z.array(aModel) }),
       handle: () => ok({ object: "list", data: [settings.modelName, ...settings.models].map(modelRow) }),
     }),
     routeTagged("openai")("GET", "/v1/models/:id", {
-      summary: "One of them",
-      answers: { 200: "As OpenAI's", 404: "There is no such model" },
+      summary: "Read one of the configured models",
+      answers: { 200: "The model, in OpenAI's format", 404: "No model has this name" },
+      gives: aModel,
       handle: ({ params: { id = "" } }) => {
         if ([settings.modelName, ...settings.models].includes(id)) return ok(modelRow(id));
         const text = `There is no model ${JSON.stringify(id.slice(0, 100))}; see GET /v1/models.`;
@@ -45,13 +53,13 @@ export function infoRoutes(api: Api, vitals: Vitals, describe: () => Record<stri
       },
     }),
     route("GET", "/v1/capabilities", {
-      summary: "What this server can do, for clients that adapt to it",
-      answers: { 200: "Features and endpoints" },
+      summary: "List the features of this server",
+      answers: { 200: "Features and routes" },
       handle: () => ok(capabilities(api, Object.keys(describe()["paths"] ?? {}))),
     }),
     route("GET", "/v1/toolsets", {
-      summary: "The tools that the agent has",
-      answers: { 200: "A list" },
+      summary: "List the tools of the agent",
+      answers: { 200: "The list" },
       handle: () => {
         const tools = api.tools().map(({ name, description }) => ({ name, description: firstLine(description) }));
         const names = tools.map(({ name }) => name);
@@ -65,14 +73,15 @@ export function infoRoutes(api: Api, vitals: Vitals, describe: () => Record<stri
     }),
     route("GET", "/openapi.json", {
       access: "basic",
-      summary: "This API as OpenAPI 3.1",
-      answers: { 200: "The description" },
+      summary: "Describe this API as OpenAPI 3.1",
+      answers: { 200: "The OpenAPI document" },
       handle: () => ok(describe()),
     }),
     route("GET", "/docs", {
       access: "basic",
-      summary: "This API as a page (in a browser: any user name, the key as password)",
-      answers: { 200: "A page" },
+      summary: "Show this page; in a browser, log in with any user name and the API key as the password",
+      answers: { 200: "The page, as HTML" },
+      gives: "text/html",
       handle: () => ({
         status: 200,
         body: referencePage(describe()),
@@ -85,6 +94,7 @@ export function infoRoutes(api: Api, vitals: Vitals, describe: () => Record<stri
   ];
 }
 
+const aModel = z.looseObject({ id: z.string(), object: z.literal("model"), created: z.int(), owned_by: z.string() });
 const modelRow = (id: string) => ({ id, object: "model", created: 0, owned_by: "hermes" });
 
 const capabilities = ({ settings }: Api, endpoints: string[]) => ({

@@ -111,8 +111,9 @@ async function open({ runtime, clock, connections }: Options): Promise<LoadedReg
 
 export const metricsRoutes = ({ text, contentType }: Pick<Metrics, "text" | "contentType">): Route[] => [
   route("GET", "/metrics", {
-    summary: "Numbers for Prometheus",
-    answers: { 200: "In Prometheus' text format", 503: "The store cannot be read just now" },
+    summary: "Metrics for Prometheus",
+    answers: { 200: "The metrics, in Prometheus' text format", 503: "The database cannot be read now" },
+    gives: "text/plain",
     handle: async () => ({ status: 200, body: await text(), headers: { "Content-Type": contentType } }),
   }),
 ];

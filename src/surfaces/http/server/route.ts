@@ -75,6 +75,9 @@ export type RouteCall<Body> = {
 /** "streamed": the answer is written already. */
 export type RouteAnswer = { status: number; body?: unknown; headers?: Record<string, string> } | "streamed";
 
+/** JSON of that shape, server-sent events, or a text. */
+export type Gives = z.ZodType | "text/event-stream" | "text/html" | "text/plain";
+
 export type Route = {
   method: "GET" | "POST" | "PATCH" | "DELETE";
   /** As hono reads it: `/v1/runs/:id`. */
@@ -87,8 +90,17 @@ export type Route = {
   /** It begins a turn: refused at once while we are about to leave. */
   starts?: boolean;
   query?: Readonly<Record<string, string>>;
+  /** A body, and parameters, for the documentation. */
+  example?: unknown;
+  exampleQuery?: Readonly<Record<string, string>>;
+  /** The events that it streams, and the fields of each. */
+  events?: Readonly<Record<string, Readonly<Record<string, string>>>>;
   /** Status and what it means. */
   answers: Readonly<Record<number, string>>;
+  /** What a success answers with; if it is not given, JSON of any shape. */
+  gives?: Gives | readonly Gives[];
+  /** Headers that it reads. */
+  headers?: Readonly<Record<string, string>>;
   handle(call: RouteCall<unknown>): Promise<RouteAnswer> | RouteAnswer;
 };
 
@@ -112,10 +124,10 @@ export const routeTagged =
 
 /** What every route that starts a turn may answer. */
 export const STARTS = {
-  400: "Something in it is wrong; nothing was started",
-  409: "The idempotency key was used for something else",
-  429: "Too many runs at a time",
-  503: "About to restart",
+  400: "A field is wrong; nothing was started",
+  409: "The idempotency key was used for another request",
+  429: "Too many runs are active",
+  503: "The server is shutting down or restarting",
 };
 
 export const streamed: RouteAnswer = "streamed";

@@ -42,10 +42,10 @@ export async function stream(
   if (response.destroyed) leave();
   response.writeHead(200, { ...headers, ...HEADERS });
   response.flushHeaders();
-  let quietSince = clock.now();
+  let quietSince = clock.monotonic();
 
   const push = async (piece: string): Promise<void> => {
-    quietSince = clock.now();
+    quietSince = clock.monotonic();
     if (gone.signal.aborted || response.write(piece)) return;
     const taken = new AbortController();
     const drained = () => taken.abort("drained");
@@ -58,8 +58,8 @@ export async function stream(
   };
   const beat = async () => {
     while (!gone.signal.aborted) {
-      await clock.sleep(Math.max(0, quietSince + heartbeatMs - clock.now()), gone.signal);
-      if (!gone.signal.aborted && clock.now() - quietSince >= heartbeatMs) await push(": keepalive\n");
+      await clock.sleep(Math.max(0, quietSince + heartbeatMs - clock.monotonic()), gone.signal);
+      if (!gone.signal.aborted && clock.monotonic() - quietSince >= heartbeatMs) await push(": keepalive\n");
     }
   };
   const beating = beat();

@@ -29,30 +29,38 @@ const title = z
   .regex(/\S/, "must not be empty")
   .regex(plain, "must be one line without control characters");
 const modelName = z.string().min(1).max(200);
-const createBody = z.looseObject({ id: sessionId.nullish(), title: title.nullish(), model: modelName.nullish() });
-const flag = z.boolean().optional();
+const newId = sessionId.nullish().describe("The id of the new session; default: a random one");
+const newTitle = title.nullish().describe("Its title");
+const createBody = z.looseObject({
+  id: newId,
+  title: newTitle,
+  model: modelName.nullish().describe("The model that answers in it"),
+});
+const flag = (meaning: string) => z.boolean().optional().describe(meaning);
 const changeBody = z.looseObject({
-  title: z.union([title, z.literal("")]).optional(),
-  end_reason: z.string().max(200).nullable().optional(),
-  pinned: flag,
-  archived: flag,
-  hidden: flag,
-  unread: flag,
+  title: z
+    .union([title, z.literal("")])
+    .optional()
+    .describe("The new title; an empty one removes it"),
+  end_reason: z.string().max(200).nullable().optional().describe("Why a client ended it; null: it goes on"),
+  pinned: flag("For clients: shown first"),
+  archived: flag("For clients: put away"),
+  hidden: flag("For clients: not listed"),
+  unread: flag("For clients: has something new"),
 });
 const forkBody = z.looseObject({
-  through: z.string().min(1).max(512).nullish(),
-  id: sessionId.nullish(),
-  title: title.nullish(),
+  through: z.string().min(1).max(512).nullish().describe("The last run to copy; default: everything"),
+  id: newId,
+  title: newTitle,
 });
 const said = message.shape.content.unwrap().unwrap();
 const chatBody = z.looseObject({
-  message: said.nullish(),
-  input: said.nullish(),
-  mode: z.enum(MODES).nullish(),
-  model: z.string().max(200).nullish(),
-  instructions: z.string().max(1_000_000).nullish(),
-  /** Another name of it. */
-  system_message: z.string().max(1_000_000).nullish(),
+  message: said.nullish().describe("The message: text, or parts with pictures"),
+  input: said.nullish().describe("Another name for `message`"),
+  mode: z.enum(MODES).nullish().describe("What the message does while a turn is running"),
+  model: z.string().max(200).nullish().describe("The model to use"),
+  instructions: z.string().max(1_000_000).nullish().describe("Text for the system prompt of this turn"),
+  system_message: z.string().max(1_000_000).nullish().describe("Another name for `instructions`"),
 });
 
 /** The first of them in which something is. */
@@ -88,6 +96,17 @@ const saidQuery = z.object({
   order: z.enum(["oldest", "latest"]).optional(),
 });
 
+const aSession = z.looseObject({
+  id: z.string(),
+  object: z.literal("hermes.session"),
+  title: z.string(),
+  parent_id: z.string().nullable(),
+  created_at: z.number(),
+  updated_at: z.number(),
+  active: z.boolean(),
+  entries: z.int(),
+});
+
 export function sessionRoutes(api: Api): Route[] {
   const { runtime, settings } = api;
   const newSession = () => apiSession(api.newKey());
@@ -99,20 +118,21 @@ export function sessionRoutes(api: Api): Route[] {
 
   return [
     route("GET", "/api/sessions", {
-      summary: "List sessions, the one that changed last first, or find some",
+      summary: "List or search sessions, the last changed first",
       query: {
-        limit: "1 to 200 (50)",
-        after: "`next` of the page before",
-        q: "Find this: in titles first, then in what was said",
-        children: "true: also those that other sessions made",
-        active: "true: only those at work",
-        prefix: "Only those whose id begins like this",
-        offset: "Leave out so many",
-        source: "Only those from there: cli, telegram, api_server, …",
-        include_children: "As `children`",
-        counts: "false: without messages and tokens, which have to be counted",
+        limit: "The number of sessions, 1 to 200 (50)",
+        after: "The value of `next` in the previous page",
+        q: "Search for this text, first in titles, then in messages",
+        children: "`true`: also child sessions",
+        active: "`true`: only sessions with a running turn",
+        prefix: "Only sessions whose id begins with this",
+        offset: "The number of sessions to skip",
+        source: "Only sessions from this source: cli, telegram, api_server, …",
+        include_children: "Another name for `children`",
+        counts: "`false`: without the numbers of messages and tokens, which have to be counted",
       },
-      answers: { 200: "A page", 400: "Not a page of this list" },
+      answers: { 200: "A page of the list", 400: "A parameter is wrong" },
+      gives: z.looseObject({ object: z.literal("list"), data: z.array(aSession), next: z.string().nullable() }),
       async handle({ query }) {
         const asked = parse(listQuery, Object.fromEntries(query));
         const { after, q, limit, children, include_children, active, prefix, offset, source, counts } = asked;
@@ -130,9 +150,11 @@ export function sessionRoutes(api: Api): Route[] {
     }),
 
     route("POST", "/api/sessions", {
-      summary: "Make a session with nothing in it",
+      summary: "Create an empty session",
       body: createBody,
-      answers: { 201: "The session", 400: "Something in it is wrong", 409: "There is one with that id" },
+      example: { title: "My project" },
+      answers: { 201: "The session", 400: "A field is wrong", 409: "A session with this id exists already" },
+      gives: aSession,
       async handle({ body }) {
         const session = body.id ?? newSession();
         if ((await runtime.create({ session, title: body.title ?? "" })) === "taken") throw taken(session);
@@ -142,33 +164,28 @@ export function sessionRoutes(api: Api): Route[] {
     }),
 
     route("GET", "/api/sessions/:id", {
-      summary: "Read a session, and what it does now",
-      answers: { 200: "The session with its status", 404: "There is no such session" },
+      summary: "Read a session and its status",
+      answers: { 200: "The session with its status", 404: "No session has this id" },
+      gives: aSession,
       async handle({ params: { id = "" } }) {
         return ok({ ...(await whole(id)), status: await runtime.status(id) });
       },
     }),
 
     route("PATCH", "/api/sessions/:id", {
-      summary: "Rename a session (an empty title takes it away), or set what only clients look at: pinned, archived, …",
+      summary: "Rename a session, or set what only clients look at: pinned, archived, …",
       body: changeBody,
-      answers: {
-        200: "The session",
-        400: "Not a title, or not a field that can be set",
-        404: "There is no such session",
-      },
+      example: { title: "My project" },
+      answers: { 200: "The session", 400: "A field cannot be set", 404: "No session has this id" },
+      gives: aSession,
       async handle({ params: { id = "" }, body: { title: name, ...marks } }) {
         await found(id);
         const other = Object.keys(marks).find((field) => !(field in changeBody.shape));
-        if (other !== undefined || (name === undefined && !Object.keys(marks).length))
-          throw problem(
-            400,
-            "unsupported_session_field",
-            `${other ?? "title"}: only ${Object.keys(changeBody.shape).join(", ")} can be set`,
-            {
-              param: other ?? "title",
-            },
-          );
+        if (other !== undefined || (name === undefined && !Object.keys(marks).length)) {
+          const param = other ?? "title";
+          const text = `${param}: only ${Object.keys(changeBody.shape).join(", ")} can be set`;
+          throw problem(400, "unsupported_session_field", text, { param });
+        }
         if (name !== undefined) await runtime.retitle(id, name);
         const { end_reason: end, pinned, archived, hidden, unread } = marks;
         const ended = end === undefined ? {} : { end_reason: end, ended_at: end === null ? null : now() };
@@ -180,8 +197,8 @@ export function sessionRoutes(api: Api): Route[] {
     }),
 
     route("DELETE", "/api/sessions/:id", {
-      summary: "Delete a session with everything in it",
-      answers: { 200: "It is gone", 404: "There is no such session", 409: "It is at work" },
+      summary: "Delete a session with its messages and files",
+      answers: { 200: "Deleted", 404: "No session has this id", 409: "A turn of this session is running" },
       async handle({ params: { id = "" } }) {
         const became = await runtime.forget(id);
         if (became === "unknown") throw unknown(id);
@@ -195,15 +212,15 @@ export function sessionRoutes(api: Api): Route[] {
     }),
 
     route("GET", "/api/sessions/:id/messages", {
-      summary: "Read what was said, oldest first",
+      summary: "List the messages and tool calls of a session, oldest first",
       query: {
-        after: "`next` of the page before: only messages behind this id",
-        limit: "1 to 200 (100)",
-        full: "true: tools' results in full, not only their first 10,000 characters",
-        offset: "Leave out so many",
-        order: "latest: the last page, instead of the first",
+        after: "The value of `next` in the previous page",
+        limit: "The number of messages, 1 to 200 (100)",
+        full: "`true`: whole tool results, not only the first 10,000 characters",
+        offset: "The number of messages to skip",
+        order: "`latest`: the last page instead of the first",
       },
-      answers: { 200: "A page", 404: "There is no such session" },
+      answers: { 200: "A page of the list", 404: "No session has this id" },
       async handle({ params: { id = "" }, query }) {
         const asked = parse(saidQuery, Object.fromEntries(query));
         const { full, after, limit, offset = 0, order = "oldest" } = asked;
@@ -222,9 +239,15 @@ export function sessionRoutes(api: Api): Route[] {
     }),
 
     route("POST", "/api/sessions/:id/fork", {
-      summary: "Make a session that goes on from this one, or from one of its runs",
+      summary: "Copy a session, completely or up to one of its runs",
       body: forkBody,
-      answers: { 201: "The new session", 404: "There is no such session or run", 409: "There is one with that id" },
+      example: { through: "run_…" },
+      answers: {
+        201: "The new session",
+        404: "No session or run has this id",
+        409: "A session with this id exists already",
+      },
+      gives: aSession,
       async handle({ params: { id: from = "" }, body }) {
         const source = await found(from);
         const session = body.id ?? newSession();
@@ -238,9 +261,13 @@ export function sessionRoutes(api: Api): Route[] {
     }),
 
     route("POST", "/api/sessions/:id/model", {
-      summary: "The model that answers in a session from now on, over this API",
-      body: z.looseObject({ model: modelName.nullish(), provider: z.string().max(200).nullish() }),
-      answers: { 200: "It is chosen", 400: "No model was named", 404: "There is no such session" },
+      summary: "Choose the model that answers in a session over this API",
+      body: z.looseObject({
+        model: modelName.nullish().describe("The name of the model"),
+        provider: z.string().max(200).nullish().describe("Its provider"),
+      }),
+      example: { model: "claude-sonnet-5-5" },
+      answers: { 200: "It is chosen", 400: "No model was named", 404: "No session has this id" },
       async handle({ params: { id = "" }, body: { model, provider } }) {
         await found(id);
         if (!model) throw problem(400, "missing_model", "model: must be the name of a model", { param: "model" });
@@ -252,8 +279,9 @@ export function sessionRoutes(api: Api): Route[] {
     }),
 
     route("POST", "/api/sessions/:id/chat", {
-      summary: "Say something and wait for the answer; whoever leaves does not stop it",
+      summary: "Send a message and wait for the answer; disconnecting does not stop the run",
       body: chatBody,
+      example: { message: "What is in this directory?" },
       starts: true,
       answers: CHAT,
       async handle({ params: { id = "" }, body, headers, response }) {
@@ -266,10 +294,12 @@ export function sessionRoutes(api: Api): Route[] {
     }),
 
     route("POST", "/api/sessions/:id/chat/stream", {
-      summary: "Say something and watch its run; go on watching with GET /v1/runs/{id}/events",
+      summary: "Send a message and stream its run; resume with GET /v1/runs/{id}/events",
       body: chatBody,
+      example: { message: "What is in this directory?" },
       starts: true,
-      answers: { ...CHAT, 200: "Server-sent events: first the run's id, then its events, with names" },
+      answers: { ...CHAT, 200: "Server-sent events: first the id of the run, then its events, with names" },
+      gives: "text/event-stream",
       async handle({ params: { id = "" }, body, headers, stream }) {
         const { id: run, applied, replayed } = await chat(id, body, headers);
         const first = { event: "run.accepted", run_id: run, timestamp: now(), session_id: id, mode: applied, replayed };
@@ -358,7 +388,7 @@ export function sessionRoutes(api: Api): Route[] {
   }
 }
 
-const CHAT = { ...STARTS, 200: "The answer", 404: "There is no such session" };
+const CHAT = { ...STARTS, 200: "The answer", 404: "No session has this id" };
 
 type SessionItem = SessionSummary & { snippet?: string };
 

@@ -26,6 +26,8 @@ const FENCE = "\ue000";
 const BLANK = "\ue001";
 /** The second line of a table in which a column does not begin at the left. */
 const RULE = /^ {0,3}\|?(?=.*-:)(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?\s*)?$/;
+/** A box, or an aligned column. */
+const MAY_CHANGE = /\[[ xX]\]|-:/;
 /** A wider column may have to be wrapped. */
 const WIDEST_ALIGNED = 24;
 const COLOURS = /\x1b\[[\d;]*m/g;
@@ -72,6 +74,7 @@ export function drawn(look: TranscriptLook, text: string, width: number): string
 }
 
 function outsideCode(text: string, change: (prose: string) => string): string {
+  if (!MAY_CHANGE.test(text)) return text; // most text, and it is looked at for each frame
   let fence = "";
   const parts: { isCode: boolean; lines: string[] }[] = [];
   for (const line of text.split("\n")) {

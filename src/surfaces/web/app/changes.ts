@@ -26,7 +26,7 @@ export const trouble = signal("");
 const channel = "BroadcastChannel" in globalThis ? new BroadcastChannel("hermes") : null;
 
 export function followChanges(signal: AbortSignal): void {
-  channel?.addEventListener("message", () => void changed());
+  channel?.addEventListener("message", () => void changed(), { signal });
   const listen = () => listenUntil(signal);
   // Not there over plain HTTP from another machine: then each tab listens.
   if (navigator.locks) void navigator.locks.request("hermes.changes", { signal }, listen).catch(() => {});

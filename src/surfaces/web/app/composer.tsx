@@ -41,7 +41,8 @@ export function Composer({ conversation }: { conversation: ConversationView }) {
   useEffect(() => {
     takeUpUnsure(session);
     setDraft(draftOf(session));
-    area.current?.focus({ preventScroll: true });
+    // A phone would cover half of the conversation with its keyboard.
+    if (matchMedia("(pointer: fine)").matches) area.current?.focus({ preventScroll: true });
   }, [session, outside]);
   useLayoutEffect(() => {
     const box = area.current;
@@ -139,6 +140,11 @@ export function Composer({ conversation }: { conversation: ConversationView }) {
             if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
               event.preventDefault();
               send();
+            }
+            const [first] = offered;
+            if (event.key === "Tab" && !event.shiftKey && first) {
+              event.preventDefault();
+              change(`/${first.name} `);
             }
             if (event.key === "Escape" && turn) void stop(conversation, "turn");
           }}

@@ -54,8 +54,8 @@ export type ConversationView = {
   close(): void;
 };
 
-/** Entries that are read at once. */
-const PAGE = 400;
+/** Entries that are read at once: few, because all of them are drawn once, in one frame, while a person scrolls. */
+const PAGE = 150;
 const LONGEST_ANNOUNCED = 600;
 
 export function openConversation(session: string, mode: Mode): ConversationView {

@@ -32,7 +32,8 @@ export function HealthPage() {
   const health = useRoute<DetailedHealth>("/health/detailed", when);
   const dead = useRoute<{ data: DeadLetter[] }>("/api/webhooks/dead", when);
   const browsers = useRoute<{ data: SignedIn[] }>("/api/sign-ins");
-  const { endpoints = [] } = useRoute<{ endpoints: string[] }>("/v1/capabilities").value ?? {};
+  // Only a gateway can start itself again.
+  const canRestart = "/api/restart" in (useRoute<{ paths: object }>("/openapi.json").value?.paths ?? {});
   const { value } = health;
   return (
     <Page
@@ -48,7 +49,7 @@ export function HealthPage() {
             <Figure name="Messages that wait" value={String(value.inputs_waiting)} />
             <Figure name="Memory of the process" value={`${Math.round(value.memory_bytes / 1_000_000)} MB`} />
           </dl>
-          {endpoints.includes("/api/restart") && (
+          {canRestart && (
             <p class="links">
               <Act act={() => post("/api/restart")} asks label="Restart the server">
                 Restart the server

@@ -44,7 +44,7 @@ function Console() {
     if (nowState.value) notifyOf(nowState.value);
   }, [nowState.value]);
   return (
-    <div class={`console ${page} ${id ? "chosen" : ""}`}>
+    <div class={`console on-${page} ${id ? "chosen" : ""}`}>
       <a
         class="skip"
         href="#main"

@@ -134,13 +134,14 @@ export function NowPage() {
 }
 
 function Working({ row: { id, title, status } }: { row: WorkingSession }) {
-  const { turn, inbox, held, parked } = status;
+  const { turn, inbox, held, parked, asking } = status;
   const stop = (scope: "turn" | "tree") =>
     runtime.stop({ session: id, turn: turn?.id ?? "", scope }).finally(() => void changed());
-  const state = parked ? "Held after crashes" : turn ? (held ? "Waits for room" : PHASES[turn.phase]) : "Waits";
+  const running = asking.length ? "Waits for you" : held ? "Waits for room" : turn ? PHASES[turn.phase] : "Waits";
+  const state = parked ? "Held after crashes" : running;
   return (
     <article class="row">
-      <span class="dot" />
+      <span class={asking.length ? "dot asks" : "dot"} />
       <div class="what">
         <a href={linkTo("conversations", id)}>{nameOf(id, title)}</a>
         <p>

@@ -5,6 +5,7 @@ import type { AskedQuestion } from "../../../conversation/commands/command.ts";
 import { printable } from "../../../platform/logline.ts";
 import { questionName } from "./conversation.ts";
 import { clockOf } from "./format.ts";
+import { Markdown } from "./markdown.tsx";
 import { answer } from "./talk.ts";
 
 export function QuestionCard({ session, question }: { session: string; question: AskedQuestion }) {
@@ -31,9 +32,11 @@ export function QuestionCard({ session, question }: { session: string; question:
           in <code>{visible(about.cwd)}</code>
         </p>
       )}
-      <p class="why">
-        {visible(about && text.startsWith(about.command) ? text.slice(about.command.length).trim() : text)}
-      </p>
+      <div class="why">
+        <Markdown
+          text={visible(about && text.startsWith(about.command) ? text.slice(about.command.length).trim() : text)}
+        />
+      </div>
       {about?.hosts && <p class="where">It may reach {about.hosts.map(visible).join(", ")}.</p>}
       {outcome && <p class="error">{outcome}</p>}
       <form

@@ -240,7 +240,7 @@ function contextOf({ session, facts, model }: ConversationView): CommandContext 
     setModel: (name) => {
       model.value = name;
     },
-    models,
+    models: async () => ({ names: await models(), unread: "the console lists only the configured models" }),
     skills: async () => {
       const { data } = await get<{ data: { name: string; description: string }[] }>("/v1/skills");
       return (
@@ -248,6 +248,7 @@ function contextOf({ session, facts, model }: ConversationView): CommandContext 
       );
     },
     spent: () => spentIn(runtime, session),
+    costOf: (_model, { cost }) => cost ?? null, // prices of the configuration are not known here
     sessions: async () => [],
     findSession: async (words) => (await runtime.sessions({ titled: words, limit: 1 }))[0]?.session ?? null,
     newSession,
