@@ -16,6 +16,7 @@ import { addMan } from "./commands/man.ts";
 import { addMcp } from "./commands/mcp.ts";
 import { addMemory } from "./commands/memory.ts";
 import { addPolicy } from "./commands/policy.ts";
+import { addSend } from "./commands/send.ts";
 import { addSessions } from "./commands/sessions.ts";
 import { addSetup } from "./commands/setup.ts";
 import { EXIT } from "./commands/shared.ts";
@@ -66,6 +67,7 @@ addSessions(program);
 addGateway(program, fileURLToPath(new URL("../bin/hermes", import.meta.url)));
 addWeb(program);
 addCron(program);
+addSend(program);
 addMemory(program);
 addMcp(program);
 addSkills(program);
@@ -94,6 +96,8 @@ function commandLine(args: string[]): string[] {
   if (["-V", "version"].includes(first)) return ["--version"];
   if (first === "help") return isCommand(second) || args.length === 1 ? [...args.slice(1), "--help"] : args.slice(1);
   if (["-h", "--help", "-v", "--version"].includes(first)) return args;
+  // As in Hermes: only the answer, and nobody is asked.
+  if (first === "-z") return ["run", "--quiet", "--yolo", ...args.slice(2), "--", second];
   // A command has no spaces in its name, so this is a message.
   if (first.startsWith("-") || /\s/.test(first)) return ["chat", ...args];
   const usual = DEFAULTS.get(first);

@@ -11,6 +11,10 @@ type ChatFlags = {
   model?: string;
   plain: boolean;
   attach: boolean;
+  query?: string;
+  queryFile?: string;
+  quiet: boolean;
+  yolo: boolean;
 };
 type RunFlags = {
   image: string[];
@@ -39,10 +43,20 @@ export function addChat(program: Command): void {
       ),
     )
     .option("--session <name>", "continue the conversation with this name, or start it")
-    .option("--model <name>", "the model to use")
+    .option("-m, --model <name>", "the model to use")
+    .option("-q, --query <text>", "run one turn with this message, as `hermes run` does")
+    .option("--query-file <file>", "the same, with the message from a file")
+    .option("-Q, --quiet", "with -q: print only the answer, and the id of the conversation on stderr", false)
+    .option("--yolo", "with -q: never ask for approval; commands that are never allowed are still refused", false)
     .option("--plain", "print plain lines, for screen readers and simple terminals", false)
     .option("--attach", "talk through the running gateway, and fail if none runs", false)
-    .action(async (message: string | undefined, { attach, ...options }: ChatFlags) => {
+    .action(async (message: string | undefined, { attach, query, queryFile, quiet, yolo, ...options }: ChatFlags) => {
+      if (query !== undefined || queryFile !== undefined) {
+        const { readFileSync } = await import("node:fs");
+        const asked = query ?? readFileSync(queryFile ?? "", "utf8");
+        process.exitCode = await oneTurn(asked, { ...options, quiet, yolo });
+        return;
+      }
       await offerImport();
       const { modelFlag, openChat } = await import("../surfaces/terminal/open.ts");
       const { settingsFor } = await import("../compose/settings.ts");
@@ -68,7 +82,7 @@ export function addChat(program: Command): void {
     // Takes no name, unlike chat's -c: the name would be the first word of the prompt.
     .option("-c, --continue", "continue the newest conversation", false)
     .option("--session <name>", "continue the conversation with this name, or start it")
-    .option("--model <name>", "the model to use")
+    .option("-m, --model <name>", "the model to use")
     .option("--image <file>", "a picture to send with the message; give it again for more", append, [])
     .option("--yolo", "never ask for approval; commands that are never allowed are still refused", false)
     .action(async (prompt: string[], options: RunFlags) => {
@@ -78,6 +92,30 @@ export function addChat(program: Command): void {
       const settings = settingsFor(env, []);
       process.exitCode = await openRun({ ...options, settings, prompt: prompt.join(" "), open: openOrAttach, env });
     });
+}
+
+/** One turn in the conversation that the options of `chat` name. Standard input is not read. */
+async function oneTurn(query: string, options: Omit<ChatFlags, "attach" | "query" | "queryFile">): Promise<number> {
+  const { openRun } = await import("../surfaces/terminal/run.ts");
+  const { settingsFor } = await import("../compose/settings.ts");
+  const { openOrAttach } = await import("../compose/attach.ts");
+  const { session, model, quiet, yolo } = options;
+  const named = [options.continue, options.resume].find((one) => typeof one === "string");
+  return openRun({
+    prompt: "",
+    query,
+    ...(typeof named === "string" && { find: named }),
+    ...(session !== undefined && { session }),
+    ...(model !== undefined && { model }),
+    continue: options.continue === true || options.resume === true,
+    quiet,
+    yolo,
+    image: [],
+    json: false,
+    settings: settingsFor(env, []),
+    open: openOrAttach,
+    env,
+  });
 }
 
 /** One value for each time that the option is given: it never takes the prompt for a second one. */

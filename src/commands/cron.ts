@@ -24,6 +24,27 @@ export function addCron(program: Command): void {
     .option("--allow", "grant every approval that its turns ask for")
     .option("--skip-missed", "do not run a missed time later")
     .action((text: string, flags: AddFlags) => onJobs((cli, options) => cli.addJob(options, text, flags)));
+  cron
+    .command("create")
+    .description("add a job, with its time as Hermes writes it")
+    .argument("<schedule>", '30m (once), "every 2h", a cron expression, or a time')
+    .argument("[prompt]", "the message to send to the agent, in quotes", "")
+    .option("--name <name>", "a name for the job")
+    .option("--deliver <chat>", "deliver the answers to this chat, such as telegram:1001")
+    .option("--model <name>", "the model to use")
+    .action((schedule: string, prompt: string, flags: { name?: string; deliver?: string; model?: string }) =>
+      onJobs((cli, options) => cli.createJob(options, schedule, prompt, flags)),
+    );
+  cron
+    .command("edit")
+    .description("change a job; what is not given stays")
+    .argument("<id>", "an id from `hermes cron list`")
+    .option("--schedule <time>", "as for create")
+    .option("--prompt <text>", "the message to send to the agent")
+    .option("--name <name>", "a name for the job")
+    .option("--deliver <chat>", "deliver the answers to this chat, such as telegram:1001, or local")
+    .option("--model <name>", "the model to use")
+    .action((id: string, flags: EditFlags) => onJobs((cli, options) => cli.editJob(options, id, flags)));
   for (const verb of ["remove", "pause", "resume"] as const)
     cron
       .command(verb)
@@ -37,6 +58,7 @@ export function addCron(program: Command): void {
     .action((id: string) => onJobs((cli, options) => cli.runJob(options, id)));
 }
 
+type EditFlags = Parameters<CronCli["editJob"]>[2];
 type CronCli = typeof import("../surfaces/cli/cron.ts");
 
 async function onJobs(command: (cli: CronCli, options: CronOptions) => Promise<number>) {

@@ -33,7 +33,22 @@ export function addGateway(program: Command, launcher: string): void {
     });
 
   gateway
+    .command("start")
+    .description("start it in the background, if it does not run")
+    .action(async () => {
+      const { owner } = await somewhere();
+      const pid = owner();
+      if (pid !== null) return print(`The gateway runs already (PID ${pid}).\n`);
+      await longestDrain(); // a wrong configuration is said here, where somebody reads it
+      const { startAgain } = await import("../surfaces/gateway/lifecycle.ts");
+      startAgain(process.pid, [process.execPath, ...process.execArgv, process.argv[1] ?? "", "gateway", "run"], env);
+      await print("The gateway starts in the background. Look at it with: hermes gateway status, hermes logs -f\n");
+      process.exit(); // it waits until we are gone, and the pipe to it would keep us
+    });
+
+  gateway
     .command("status")
+    .alias("list")
     .description("show whether the gateway runs, and what it is doing")
     .option("--json", "print JSON", false)
     .action(async ({ json }: { json: boolean }) => {

@@ -1,13 +1,17 @@
 // The chat channels as configured: how they are opened, who may talk there, and which sessions they answer.
+import { randomUUID } from "node:crypto";
 import * as z from "zod";
 import { CHANNELS } from "../chats/channels.ts";
 import type { Config } from "../config/schema.ts";
 import type { Chat, InboundMessage } from "../core/chat.ts";
 import { ConfigError } from "../core/errors.ts";
+import { routeTo } from "../core/schedule-text.ts";
 import { MODES } from "../core/session.ts";
 import { parseKey } from "../core/session-key.ts";
+import type { Notes } from "../core/store.ts";
 import { clock } from "../platform/clock.ts";
 import { lockToken } from "../platform/token-lock.ts";
+import { splitMarkdown } from "../surfaces/gateway/split.ts";
 import type { Door } from "../surfaces/http/runtime/channels.ts";
 import type { Running } from "./runtime.ts";
 
@@ -30,6 +34,48 @@ export async function openChannels(running: Running, doors: Map<string, Door>): 
     chats.push(await channel.open(settings, { clock, log, random: Math.random, notes: engine.notes, listen }));
   }
   return chats;
+}
+
+/** The platforms that have their secret. */
+export const sendable = (config: Config): { platform: string; home: string | null }[] =>
+  [...CHANNELS]
+    .filter(([name, channel]) => channel.for === "people" && channel.secretOf(settingsOf(config, name)) !== undefined)
+    .map(([platform]) => ({ platform, home: homeChatOf(config, platform) ?? null }));
+
+const SEND_MS = 60_000;
+/** Whoever only sends has nothing to remember. */
+const NO_NOTES: Notes = {
+  get: async () => undefined,
+  set: async () => {},
+  list: async () => [],
+  swap: async () => true,
+};
+
+/** The names of the messages. No gateway is needed, and one that runs is not disturbed. */
+export async function sendTo(config: Config, to: string, text: string): Promise<string[]> {
+  const route = routeTo(to, (platform) => homeChatOf(config, platform));
+  const key = route ? parseKey(route) : null;
+  if (key?.of !== "chat") throw new Error("it is not a chat such as telegram:1001, and the platform has no home chat");
+  const channel = CHANNELS.get(key.platform);
+  const settings = settingsOf(config, key.platform);
+  if (channel?.for !== "people" || channel.secretOf(settings) === undefined)
+    throw new Error(`${key.platform} is not configured here`);
+  const chat = await channel.open(settings, {
+    clock,
+    log: () => {},
+    random: Math.random,
+    notes: NO_NOTES,
+    listen: () => {},
+  });
+  try {
+    const ids: string[] = [];
+    const once = randomUUID();
+    for (const [index, part] of splitMarkdown(text, chat.longest).entries())
+      ids.push(await chat.send(key.place, { text: part }, `send.${once}.${index}`, AbortSignal.timeout(SEND_MS)));
+    return ids;
+  } finally {
+    await chat.close();
+  }
 }
 
 export function listsOf(config: Config, platform: string) {

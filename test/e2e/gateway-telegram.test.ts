@@ -119,6 +119,19 @@ describe("a message on Telegram", () => {
     expect(llm.requests.slice(2).map(lastUser)).toEqual(["hi"]);
   });
 
+  it("can be sent by a script, also while no gateway runs", async () => {
+    const send = async (...args: string[]) => {
+      const hermes = place.start(["send", ...args]);
+      hermes.hangUp();
+      return [await hermes.exit, hermes.stdout() + hermes.stderr()];
+    };
+    say("hello"); // a bot writes only to those who have written to it
+    expect(await send("--to", `telegram:${ANNA.id}`, "the build is done")).toEqual([0, "Sent to telegram:999\n"]);
+    expect(texts()).toEqual(["the build is done"]);
+    expect((await send("--to", "slack:C1", "hello"))[0]).toBe(1);
+    expect((await send("hello"))[0]).toBe(2);
+  });
+
   it("of a stranger is refused once and reaches no model", async () => {
     await gateway();
     const eve = { id: 666, name: "Eve" };

@@ -1,7 +1,7 @@
 // hermes import as a person uses it: beside a home of Hermes that stays as it is, and then on with one of its conversations.
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { copyHermesHome } from "../fakes/hermes-home.ts";
 import { llm, place, useProgram } from "../fakes/program.ts";
 
@@ -47,4 +47,20 @@ it("brings a home over, goes on with a conversation, and leaves the old home alo
   } finally {
     rmSync(dirname(old), { recursive: true });
   }
+});
+
+describe("the command line of Hermes", () => {
+  it("works: -z, chat -q, cron create", async () => {
+    expect(await run(["-z", "hello there"])).toEqual({ code: 0, stdout: "Hello from the fake model.\n", stderr: "" });
+    const asked = await run(["chat", "-Q", "-q", "hello"]);
+    expect(asked).toMatchObject({ code: 0, stdout: "Hello from the fake model.\n" });
+    const session = /^session_id: (\S+)$/m.exec(asked.stderr)?.[1] ?? "";
+    expect((await run(["chat", "-Q", "-q", "and?", "--resume", session])).stderr).toContain(session);
+    expect(await run(["chat", "-q", "and?", "--resume", "none"])).toMatchObject({ code: 1, stdout: "" });
+    const made = await run(["cron", "create", "every 30m", "look", "--name", "looker"]);
+    expect(made.stdout).toMatch(/^Created job: [0-9a-f]{12}$/m);
+    const id = /[0-9a-f]{12}/.exec(made.stdout)?.[0] ?? "";
+    expect((await run(["cron", "edit", id, "--schedule", "0 9 * * *"])).stdout).toContain(`Changed ${id}: looker`);
+    expect((await run(["cron", "create", "often", "look"])).code).toBe(1);
+  });
 });

@@ -173,7 +173,7 @@ export type HandClock = Clock & {
   /** Lets so much time pass; who sleeps wakes in order and does what follows at once before it goes on. */
   pass(ms: number): Promise<void>;
   /** So much time has passed at once; nobody wakes from that. */
-  skip(ms: number): void;
+  leap(ms: number): void;
   /** Sets the wall clock; nobody wakes from that. */
   set(by: number): void;
 };
@@ -185,7 +185,7 @@ export function handClock(): HandClock {
   return {
     now: () => wall + passed,
     monotonic: () => passed,
-    skip: (ms) => {
+    leap: (ms) => {
       passed += ms;
     },
     set: (by) => {

@@ -294,6 +294,8 @@ const DOORS: Readonly<Record<string, string>> = {
   "src/memory/notebook.ts": "HERMES_HOME",
   "src/store/sqlite/backup.ts": "HERMES_HOME, and a file that the user names",
   "src/commands/import.ts": "HERMES_HOME",
+  "src/commands/chat.ts": "a file that the user named",
+  "src/commands/send.ts": "a file that the user named",
   "src/import/database.ts": "the home of another program, which the user named, and a copy in HERMES_HOME",
   "src/import/home.ts": "the home of another program, which the user named",
   "src/import/import.ts": "the home of another program, which the user named",

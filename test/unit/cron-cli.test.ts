@@ -9,6 +9,8 @@ import {
   addJob,
   type CronJobs,
   changeJob,
+  createJob,
+  editJob,
   listJobs,
   remoteJobs,
   runJob,
@@ -267,5 +269,25 @@ describe("/api/jobs", () => {
     const drained = api.engine.drain(0);
     expect((await api.json("POST", `/api/jobs/${body.id}/run`)).status).toBe(503);
     await drained;
+  });
+});
+
+describe("hermes cron in the words of Hermes", () => {
+  it("creates a job, and changes its time and chat", async () => {
+    const { notes } = asStore(createMemoryStore());
+    const jobs = openJobs({ notes, clock, log: () => {}, delivers });
+    const said: string[] = [];
+    const options = {
+      jobs,
+      print: (text: string) => void said.push(text),
+      complain: (line: string) => void said.push(line),
+    };
+    expect(await createJob(options, "every 2h", "look", { name: "looker" })).toBe(0);
+    const [made] = await jobs.list();
+    expect(made).toMatchObject({ name: "looker", when: { cron: "0 */2 * * *" }, route: null });
+    expect(await editJob(options, made?.id ?? "", { schedule: "0 9 * * *", deliver: "telegram:999" })).toBe(0);
+    expect((await jobs.list())[0]).toMatchObject({ text: "look", when: { cron: "0 9 * * *" }, route: CHAT });
+    expect(await editJob(options, made?.id ?? "", { schedule: "every 7m" })).toBe(1);
+    expect(said.at(-1)).toContain("is not a time");
   });
 });

@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { messageOf } from "../../core/errors.ts";
 import type { Job, JobRefused, Jobs, RunningJobs } from "../../core/jobs.ts";
+import { routeTo, wishedTime } from "../../core/schedule-text.ts";
 import { wholeKey } from "../../core/session-key.ts";
 import { printable } from "../../platform/logline.ts";
 
@@ -46,6 +47,50 @@ export async function addJob({ jobs, print, complain }: CronOptions, text: strin
   if ("refused" in job) return refuse(job, complain);
   await print(`Added ${job.id}: ${printable(job.name)}, next ${timeOf(job.nextAt)}\n`);
   return 0;
+}
+
+type CreateFlags = { name?: string; deliver?: string; model?: string };
+
+/** In the words of Hermes: `create "every 2h" "look" --deliver telegram:1001`. */
+export async function createJob(
+  { jobs, print, complain }: CronOptions,
+  schedule: string,
+  prompt: string,
+  { name, deliver = "local", model }: CreateFlags,
+): Promise<number> {
+  const given = timeAndPlace(schedule, deliver);
+  if (typeof given === "string") return refuse({ refused: "invalid", why: given }, complain);
+  const job = await jobs.add({ ...given, text: prompt || (name ?? ""), name, model: model ?? null, createdBy: "cli" });
+  if ("refused" in job) return refuse(job, complain);
+  await print(`Created job: ${job.id}\n${printable(job.name)}, next ${timeOf(job.nextAt)}\n`);
+  return 0;
+}
+
+export async function editJob(
+  { jobs, print, complain }: CronOptions,
+  id: string,
+  { schedule, prompt, name, deliver, model }: CreateFlags & { schedule?: string; prompt?: string },
+): Promise<number> {
+  const given = timeAndPlace(schedule, deliver);
+  if (typeof given === "string") return refuse({ refused: "invalid", why: given }, complain);
+  const change = { ...given, text: prompt, name, model };
+  const job = await jobs.edit(
+    id,
+    Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)),
+  );
+  if ("refused" in job) return refuse(job, complain);
+  await print(`Changed ${job.id}: ${printable(job.name)}, next ${timeOf(job.nextAt)}\n`);
+  return 0;
+}
+
+/** A string says what is wrong. */
+function timeAndPlace(schedule: string | undefined, deliver: string | undefined) {
+  const when = schedule === undefined ? {} : wishedTime(schedule);
+  if (!when)
+    return `${JSON.stringify(schedule)} is not a time such as 30m, "every 2h", "0 9 * * *" or 2026-11-20T09:00.`;
+  if (deliver === undefined) return when;
+  const route = routeTo(deliver, () => undefined);
+  return route === undefined ? `${JSON.stringify(deliver)} is not a chat such as telegram:1001.` : { ...when, route };
 }
 
 export async function changeJob(

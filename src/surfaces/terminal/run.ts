@@ -2,14 +2,19 @@
 import { randomUUID } from "node:crypto";
 import { fstatSync } from "node:fs";
 import { text as readAll } from "node:stream/consumers";
-import { fullName } from "../../core/session-key.ts";
+import { fullName, shortName } from "../../core/session-key.ts";
 import { uncaught } from "../../platform/uncaught.ts";
 import { readImage } from "./attachments.ts";
+import { findSession } from "./find.ts";
 import { type ChatOptions, leave, modelFlag, modelLine, newSession, rootsOf } from "./open.ts";
 import { runOnce } from "./run-turn.ts";
 
 type RunCommandOptions = Pick<ChatOptions, "settings" | "open" | "env" | "session" | "model"> & {
   prompt: string;
+  /** Instead of the prompt: all of it, whatever standard input is. Its conversation is named at the end. */
+  query?: string;
+  /** A name, title or part of a title of the conversation to go on with. */
+  find?: string;
   image: string[];
   json: boolean;
   quiet: boolean;
@@ -19,7 +24,7 @@ type RunCommandOptions = Pick<ChatOptions, "settings" | "open" | "env" | "sessio
 
 export async function openRun(options: RunCommandOptions): Promise<number> {
   const { stdout, stderr } = process;
-  const prompt = await promptOf(options.prompt);
+  const prompt = options.query ?? (await promptOf(options.prompt));
   if (!prompt.trim()) {
     stderr.write('hermes: the prompt is missing. Use: hermes run "what to do", or give it on stdin.\n');
     return 2;
@@ -47,7 +52,8 @@ export async function openRun(options: RunCommandOptions): Promise<number> {
   const broken = uncaught();
   let code = 1;
   try {
-    const session = named ?? ((options.continue && (await running.newest())) || newSession());
+    const found = options.find === undefined ? named : await findSession(running.engine, options.find);
+    const session = found ?? ((options.continue && (await running.newest())) || newSession());
     const turn = runOnce({
       runtime: running.engine,
       session,
@@ -64,6 +70,7 @@ export async function openRun(options: RunCommandOptions): Promise<number> {
       stop: stop.signal,
     });
     code = await Promise.race([turn, broken]);
+    if (options.query !== undefined) stderr.write(`session_id: ${shortName(session)}\n`);
   } finally {
     if (!(await leave(running))) process.exit(code);
   }
