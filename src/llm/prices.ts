@@ -1,6 +1,6 @@
-// What vendors charge for their own models at their own addresses, in US dollars for a million tokens. Read on 16 November 2026 at
-// platform.claude.com/docs/en/about-claude/pricing and developers.openai.com/api/docs/pricing. Prices that depend on more than
-// is known here (Claude Haiku 5.5: the length of the prompt) are left out: no price is better than a wrong one.
+// What vendors charge for their own models at their own addresses, in US dollars for a million tokens. As of 16 November 2026; the
+// vendors' own pages decide: platform.claude.com/docs/en/about-claude/pricing and developers.openai.com/api/docs/pricing. Prices that
+// depend on more than is known here (Claude Haiku 5.5: the length of the prompt) are left out: no price is better than a wrong one.
 import type { Offer } from "../core/ports.ts";
 import { type Endpoint, VENDORS } from "../core/providers.ts";
 

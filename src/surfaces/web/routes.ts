@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import * as z from "zod";
 import { problem } from "../http/server/problem.ts";
-import { list, ok, type Route, type RouteAnswer, routeTagged, streamed } from "../http/server/route.ts";
+import { type Gives, list, ok, type Route, type RouteAnswer, routeTagged, streamed } from "../http/server/route.ts";
 import { type ConsoleFile, readConsole } from "./files.ts";
 import { cookieName, type SignIn, type SignIns } from "./sign-ins.ts";
 
@@ -34,12 +34,12 @@ export function consoleRoutes(signIns: SignIns): Route[] {
   const page = files.get("index.html");
 
   /** The page names its files with their digests, so a copy of one never grows old. */
-  const file = (name: string) =>
+  const file = (name: string, gives: Gives) =>
     route("GET", `/console/${name}`, {
       access: "open",
       summary: `The web console: ${name}`,
       answers: { 200: "The file", 404: "The console is not built" },
-      gives: "text/plain",
+      gives,
       handle({ headers, response }) {
         const found = files.get(name);
         if (!found) throw problem(404, "console_not_built", "The console is not built: run `npm run build`.");
@@ -64,7 +64,9 @@ export function consoleRoutes(signIns: SignIns): Route[] {
       handle: ({ headers, response }) =>
         page ? send(page, headers, response, HTML) : { status: 200, body: UNBUILT, headers: HTML },
     }),
-    ...["app.js", "app.css", "icon.svg"].map(file),
+    file("app.js", "text/javascript"),
+    file("app.css", "text/css"),
+    file("icon.svg", "image/svg+xml"),
     route("POST", "/api/sign-ins", {
       summary:
         "Sign a browser in with the key: sets its cookie and gives the token that it must send as X-Hermes-Token",
@@ -74,7 +76,7 @@ export function consoleRoutes(signIns: SignIns): Route[] {
     route("POST", "/api/sign-ins/code", {
       access: "open",
       summary: "Sign a browser in with a one-time code",
-      body: z.strictObject({ code: z.string().max(200) }),
+      body: z.strictObject({ code: z.string().max(200).describe("The code of the link") }),
       answers: { 201: "The sign-in and its token", 403: "The code was used already, or is too old" },
       handle({ body: { code }, headers }) {
         if (!signIns.useCode(code))

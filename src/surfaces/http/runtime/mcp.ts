@@ -15,6 +15,8 @@ export const mcpRoutes = (answer: (request: Request) => Promise<Response>): Rout
       200: "A JSON-RPC answer, or a stream of them",
       202: "A notification was accepted",
       400: "The body is not a JSON-RPC message",
+      413: "The body is too large",
+      415: "The body is not JSON",
     },
     gives: [z.looseObject({}), "text/event-stream"],
     async handle({ request, response }) {

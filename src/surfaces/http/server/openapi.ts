@@ -79,7 +79,7 @@ function operation(row: Route, path: string) {
     summary: row.summary,
     ...(row.access === "open" && { security: [] }),
     parameters: [...inPath, ...inQuery, ...inHeader],
-    ...(row.body && { requestBody: { required: true, content: json(schemaOf(row.body), row.example) } }),
+    ...(row.body && { requestBody: { required: needsBody(row.body), content: json(schemaOf(row.body), row.example) } }),
     responses: Object.fromEntries(
       Object.entries({ ...refusalsOf(row), ...row.answers }).map(([status, description]) => [
         status,
@@ -138,7 +138,10 @@ function contentOf({ gives = ANYTHING, access, events }: Route, status: number):
 }
 
 const ANYTHING = z.looseObject({});
-const text = (type: string) => ({ [type]: { schema: { type: "string" } } });
+/** What a stream carries is no string: its events are read one by one. */
+const text = (type: string) => ({ [type]: type === "text/event-stream" ? {} : { schema: { type: "string" } } });
+/** A request without a body is read as `{}`. */
+const needsBody = (body: z.ZodType) => !body.safeParse({}).success;
 
 const parameter = (name: string, where: "path" | "query" | "header", required: boolean, description = "") => ({
   name,

@@ -109,8 +109,10 @@ function router(api: Api, routes: readonly Route[], redact: (text: string) => st
   for (const row of routes) app.on(row.method, row.path, (c) => answer(api, row, c, redact));
   app.all("*", (c) => {
     const { method, path } = c.req;
-    const others = routes.filter((row) => matches(row.path, path)).map((row) => row.method);
-    const allow = { headers: { Allow: [...new Set(others)].join(", ") } };
+    const rows = routes.filter((row) => matches(row.path, path));
+    const literal = rows.filter((row) => row.path === path); // /v1/responses/input_tokens is no response of that id
+    const others = [...new Set((literal.length ? literal : rows).map((row) => row.method))];
+    const allow = { headers: { Allow: others.join(", ") } };
     const wrong = others.length
       ? problem(405, "method_not_allowed", `${method} is not for ${path}; use ${others.join(" or ")}.`, allow)
       : problem(404, "unknown_url", `There is no ${method} ${path}; see /openapi.json.`);
