@@ -26,7 +26,7 @@ const provider = createServer((request, response) => {
 await new Promise<void>((resolve) => provider.listen(0, "127.0.0.1", resolve));
 const { port } = provider.address() as AddressInfo;
 const place = makePlace({ OPENAI_BASE_URL: `http://127.0.0.1:${port}/v1`, OPENAI_API_KEY: "k", LLM_MODEL: "m" });
-const kilobytes = (await buildConsole(root, `${root}dist/console/`)) / 1_000;
+const kilobytes = (await buildConsole(root, `${root}dist/console/`)).bytes / 1_000;
 await seedLong(place);
 const server = place.start(["gateway", "--port", "0"]);
 await server.prints(/^hermes gateway ready on http:\S+\n/m);

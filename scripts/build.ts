@@ -25,12 +25,15 @@ const THREADS = {
 /** Faster parts that libraries use where they find them. */
 const NOT_INSTALLED = ["zlib-sync", "pg-native"];
 
+/** Files that are in dist/. */
+const bundled = new Set<string>();
+
 const began = performance.now();
 try {
   rmSync(dir, { recursive: true, force: true });
   await buildProgram();
   await buildClient();
-
+  writeFileSync(`${dir}/LICENSES.txt`, (await import("./licenses.ts")).licensesOf(bundled));
   console.log(`build: dist/ in ${((performance.now() - began) / 1_000).toFixed(1)} s`);
 } catch (error) {
   rmSync(dir, { recursive: true, force: true });
@@ -54,7 +57,8 @@ async function buildProgram() {
   });
   cpSync(`${root}src/store/sqlite/migrations`, `${dir}/migrations`, { recursive: true });
   writeFileSync(`${dir}/hermes.1`, execFileSync(process.execPath, [`${dir}/main.js`, "man"]));
-  await (await import("./console.ts")).buildConsole(root, `${dir}/console/`);
+  const { modules } = await (await import("./console.ts")).buildConsole(root, `${dir}/console/`);
+  for (const id of modules) bundled.add(id);
 }
 
 /** For browsers and Node 20 too, so without anything of Node's. */
@@ -78,5 +82,6 @@ async function buildClient() {
 async function bundle({ output, ...input }: InputOptions & { output: OutputOptions }) {
   const { rolldown } = await import("rolldown");
   const made = await rolldown({ cwd: root, logLevel: "warn", ...input });
-  await made.write({ format: "esm", ...output });
+  const { output: written } = await made.write({ format: "esm", ...output });
+  for (const one of written) if (one.type === "chunk") for (const id of one.moduleIds) bundled.add(id);
 }

@@ -7,8 +7,8 @@ import { rolldown } from "rolldown";
 
 const SIDE = ["app.css", "icon.svg"];
 
-/** `root` and `dir` end with a slash. Returns the compressed bytes of a first load. */
-export async function buildConsole(root: string, dir: string): Promise<number> {
+/** `root` and `dir` end with a slash. `bytes`: compressed, of a first load. */
+export async function buildConsole(root: string, dir: string): Promise<{ bytes: number; modules: string[] }> {
   const app = `${root}src/surfaces/web/app/`;
   const bundle = await rolldown({
     cwd: root,
@@ -35,5 +35,5 @@ export async function buildConsole(root: string, dir: string): Promise<number> {
     writeFileSync(`${dir}${name}`, text);
     writeFileSync(`${dir}${name}.br`, packed);
   }
-  return size;
+  return { bytes: size, modules: output[0].moduleIds };
 }

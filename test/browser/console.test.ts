@@ -66,7 +66,7 @@ const api = (path: string, how: RequestInit = {}) =>
   fetch(`${url}${path}`, { ...how, headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" } });
 
 beforeAll(async () => {
-  size = await buildConsole(root, `${root}dist/console/`);
+  ({ bytes: size } = await buildConsole(root, `${root}dist/console/`));
   await seedLong(place);
   await startServer();
   key = readFileSync(join(place.home, "api_key"), "utf8").trim();

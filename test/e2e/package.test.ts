@@ -52,6 +52,12 @@ afterAll(async () => {
 });
 
 describe("the packed program", () => {
+  it("has the licenses of the packages that are bundled into it", () => {
+    const licenses = readFileSync(join(installed, "dist/LICENSES.txt"), "utf8");
+    for (const name of ["hono", "preact", "pg", "@ai-sdk/openai"])
+      expect(licenses).toMatch(new RegExp(`^${name} [0-9.]+: `, "m"));
+  });
+
   it("has neither sources nor tests in it", () => {
     const files = run("find", [installed, "-type", "f"]).split("\n");
     expect(files.filter((file) => /\/(?:src|test|scripts)\/|(?<!\.d)\.ts$/.test(file.slice(installed.length)))).toEqual(
