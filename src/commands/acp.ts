@@ -39,7 +39,7 @@ async function runAcp(): Promise<number> {
     const mine = (session: string) => resumes && isTerminal(session);
     const opening = openOrAttach({ env, flags, logToStderr: false, mine, serves: true });
     running = opening;
-    const { engine, config, endpoints, workspace, owner, models, skills } = await opening;
+    const { engine, config, endpoints, workspace, owner, models, skills, jobs } = await opening;
     return {
       runtime: engine,
       workspace,
@@ -51,6 +51,7 @@ async function runAcp(): Promise<number> {
       models,
       costOf: (name: string, usage: Usage) => costOf(config.prices, name, usage),
       skills,
+      jobs,
     };
   };
 

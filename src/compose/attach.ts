@@ -4,6 +4,7 @@
 import pkg from "../../package.json" with { type: "json" };
 import { createFailover, successorOf } from "../client/failover.ts";
 import { createRemoteRuntime } from "../client/remote.ts";
+import type { CommandJobs } from "../conversation/commands/command.ts";
 import { ConfigError, messageOf } from "../core/errors.ts";
 import type { ModelNames } from "../core/model-names.ts";
 import type { Runtime } from "../core/runtime.ts";
@@ -13,6 +14,7 @@ import { modelNames } from "../llm/model-list.ts";
 import { clock } from "../platform/clock.ts";
 import { homeOf } from "../platform/home.ts";
 import { StoreInUse } from "../store/in-use.ts";
+import { remoteJobs } from "../surfaces/cli/cron.ts";
 import { skillLines } from "../surfaces/cli/skills.ts";
 import { serve } from "./api.ts";
 import { gatewayOf } from "./gateway.ts";
@@ -30,6 +32,7 @@ type OpenedRuntime = Pick<Running, "config" | "home" | "endpoints" | "sandbox" |
   engine: Runtime;
   /** Where its tools work. */
   workspace: string;
+  jobs(): CommandJobs;
   skills(): Promise<string>;
   switched(from: string): void;
   /** The person's own commands, on this machine. */
@@ -71,6 +74,7 @@ function lasting(first: OpenedRuntime, options: AttachOptions): OpenedRuntime {
   return {
     ...first,
     engine,
+    jobs: () => current.jobs(),
     skills: () => current.skills(),
     switched: (from) => current.switched(from),
     async close(drainMs) {
@@ -100,12 +104,13 @@ async function successor(options: AttachOptions, signal: AbortSignal, mayTakeOve
 async function openFirst(options: AttachOptions, servedMs: number): Promise<OpenedRuntime> {
   try {
     const running = await openRuntime(options);
+    const jobs = () => running.scheduler;
     const skills = () => skillLines(running.skills);
     const switched = (session: string) => running.memory.sessionEnded({ session });
     const shell = shellOf(running, options.env);
     const workspace = workspaceOf(running);
     const models = () => modelNames(running.endpoints);
-    const opened = { skills, switched, shell, models, workspace, owner: "self" } as const;
+    const opened = { jobs, skills, switched, shell, models, workspace, owner: "self" } as const;
     return { ...(options.serves ? served(running) : running), ...opened };
   } catch (error) {
     if (!(error instanceof StoreInUse) || !(await gatewaySoon(options.env, servedMs))) throw error;
@@ -165,6 +170,7 @@ async function attach({ env, flags = [] }: Parameters<typeof openRuntime>[0]): P
     newest: async () => (await engine.sessions({ prefix: TERMINAL, top: true, limit: 1 }))[0]?.session ?? null,
     switched: () => {}, // the gateway's memories are its own business
     shell: shellOf(settings, env),
+    jobs: () => remoteJobs(gateway),
     skills: async () => "Run this on the machine of the gateway: hermes skills list\n",
     close: async () => ({ left: [] }),
   };

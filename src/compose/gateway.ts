@@ -104,6 +104,8 @@ async function assemble(running: Running, version: string) {
     unattended: (platform) => unattendedOf(config, platform),
     model: endpoints[0]?.model ?? "",
     models: () => modelNames(endpoints),
+    window: endpoints[0]?.context ?? 0,
+    jobs: () => running.scheduler,
     costOf: (model, usage) => costOf(config.prices, model, usage),
     skills: () => skillLines(running.skills),
     left: (session, by) => running.memory.sessionEnded({ session, by }),

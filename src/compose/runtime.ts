@@ -121,6 +121,7 @@ export async function openRuntime(options: {
     terminal: { ...terminal, timeoutMs: terminal.timeout * 1_000 },
     approvals: { ...approvals, timeoutMs: approvals.timeout * 1_000 },
     clarifyMs: config.agent.clarify_timeout * 1_000,
+    searchUrl: config.web.search.url,
     mcpServers: config.mcp_servers,
     ...store,
     runtime: () => runtime,

@@ -25,7 +25,7 @@ const IGNORED = new Set(
   mcp_single_query_discovery_timeout moa model_aliases model_catalog model_overrides models_dev monitoring network onboarding openrouter
   paste_collapse_char_threshold paste_collapse_threshold paste_collapse_threshold_fallback personalities platform_hints plugins privacy
   prompt_caching provider_routing proxy runtime secrets session sessions streaming stt tool_loop_guardrails tool_output tools tts updates
-  vertex voice wake_word web worktree x_search`.split(/\s+/),
+  vertex voice wake_word worktree x_search`.split(/\s+/),
 );
 /** Top-level keys whose loss changes what the agent does or may do. */
 const LOST = new Map(
@@ -65,6 +65,7 @@ const NESTED: Readonly<Record<string, string>> = {
   skills:
     "disabled platform_disabled template_vars inline_shell inline_shell_timeout guard_agent_created config write_approval",
   logging: "max_size_mb backup_count",
+  web: "backend search_backend extract_backend crawl_backend use_gateway",
   telemetry: "enabled local_metrics",
   gateway:
     "strict media_delivery_allow_dirs trust_recent_files trust_recent_files_seconds proxy_url platforms session_store_max_age_days",

@@ -182,6 +182,7 @@ export const schema = section({
   }),
   schedule: section({ zone: text().optional() }),
   skills: section({ external_dirs: texts() }),
+  web: section({ search: section({ url: webAddress().optional() }) }),
   /** Addresses that are called at the end of each turn. */
   webhooks: z
     .array(section({ url: webAddress(), secret: text().min(16, "must have at least 16 characters") }), "must be a list")
@@ -232,6 +233,7 @@ export const VARIABLES: Readonly<Record<string, { key: string; read?: (value: st
   TERMINAL_ENV: { key: "terminal.env_type" },
   TERMINAL_CWD: { key: "terminal.cwd", read: (value) => (value === "." ? undefined : value) },
   TERMINAL_TIMEOUT: { key: "terminal.timeout" },
+  SEARXNG_URL: { key: "web.search.url" },
   HERMES_TIMEZONE: { key: "schedule.zone" },
   OTEL_EXPORTER_OTLP_ENDPOINT: { key: "telemetry.endpoint" },
   HERMES_STORE_URL: { key: "store.url" },

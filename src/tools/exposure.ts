@@ -95,9 +95,9 @@ const NOT_PEOPLE = new Set(["process", "delegate"]);
 function follow(entries: readonly Entry[], trail: Trail, inside: (path: string) => boolean): void {
   const calls = new Map<string, { tool: string; args: unknown }>();
   const result = (tool: string, args: unknown, outcome: CallOutcome, text: string) => {
-    const read = outcome === "ok" || (outcome === "error" && !/^Not (?:run|fetched)/.test(text));
+    const read = outcome === "ok" || (outcome === "error" && !/^Not (?:run|fetched|searched)/.test(text));
     if (!read) return;
-    const foreign = tool === "web_fetch" || tool.startsWith("mcp_");
+    const foreign = tool === "web_fetch" || tool === "web_search" || tool.startsWith("mcp_");
     if (foreign) trail.pages.push(text);
     const host = tool === "web_fetch" ? URL.parse(String(fieldOf(args, "url")))?.hostname : undefined;
     if (host) trail.hosts.add(host);

@@ -34,6 +34,7 @@ import { createSkillView } from "./skill-view.ts";
 import { createSnapshots, type Snapshots } from "./snapshots/snapshots.ts";
 import { createTodo } from "./todo.ts";
 import { createWebTool } from "./web/fetch.ts";
+import { createSearchTool } from "./web/search.ts";
 
 export type ToolboxOptions = Ambient & {
   /** HERMES_HOME */
@@ -60,6 +61,8 @@ export type ToolboxOptions = Ambient & {
     unattended: Unattended;
   };
   clarifyMs: number;
+  /** Of a SearXNG server; without it there is no `web_search`. */
+  searchUrl?: string | undefined;
   mcpServers: McpOptions["servers"];
   journal: Pick<Journal, "entries">;
   catalog: Pick<Catalog, "summary">;
@@ -158,6 +161,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
       log,
     }),
     createWebTool(exposure && { judge: exposure.judgeFetch }),
+    ...(options.searchUrl ? [createSearchTool(options.searchUrl)] : []),
     createSessionSearch({ search, scopeOf }),
     createTodo(join(home, "todo")),
     createSkillView(options.skills),

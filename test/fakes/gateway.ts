@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import type { Channel, Tool } from "../../src/core/ports.ts";
 import type { Mode } from "../../src/core/session.ts";
 import type { Store } from "../../src/core/store.ts";
+import { openJobs } from "../../src/schedule/jobs.ts";
 import type { Lists } from "../../src/surfaces/gateway/access.ts";
 import { createGateway, type Gateway, type GatewayOptions } from "../../src/surfaces/gateway/gateway.ts";
 import { ANNA, BEN, createLocalChat, type LocalChat } from "./chat/local.ts";
@@ -110,6 +111,8 @@ export async function bootGateway(options: Options = {}): Promise<TestGateway> {
         model: "demo:one",
         models: async () => ({ names: ["demo:one", "demo:two"] }),
         costOf: () => null,
+        window: 1_000,
+        jobs: () => openJobs({ notes: engine.notes, clock, log: () => {} }),
         skills: async () => "brew-tea  How to make tea.",
         left: () => {},
         progress: () => progress,

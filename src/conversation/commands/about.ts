@@ -1,9 +1,9 @@
 // Commands about this conversation as a whole: its model, its cost, what the agent knows, and the way out.
 import { checkModel } from "../../core/model-names.ts";
-import { entriesOf } from "../../core/pages.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { Entry } from "../../core/session.ts";
 import type { Command, CommandContext, CommandResult } from "./command.ts";
+import { CRON_VERBS, cron } from "./cron.ts";
+import { history, lastEntries, windowText } from "./shown.ts";
 
 const LONGEST_MODEL = 200;
 /** Of an endpoint that has hundreds, a chat shows these. */
@@ -57,6 +57,19 @@ export const aboutCommands: readonly Command[] = [
     run: async (context) => ({ text: await usage(context) }),
   },
   {
+    name: "context",
+    on: "everywhere",
+    description: "show what fills the model's window",
+    run: async (context) => ({ text: await windowText(context) }),
+  },
+  {
+    name: "history",
+    on: "everywhere",
+    argument: "[n]",
+    description: "show the last messages in short",
+    run: async (context, rest) => ({ text: await history(context, rest) }),
+  },
+  {
     name: "export",
     on: "terminal",
     argument: "[md | json] [file]",
@@ -72,7 +85,9 @@ export const aboutCommands: readonly Command[] = [
     on: "terminal",
     description: "copy the last answer to the clipboard",
     async run({ runtime, session, copy }) {
-      const last = (await lastEntries(runtime, session)).findLast((entry) => entry.kind === "thought" && entry.text);
+      const last = (await lastEntries(runtime, session, LAST)).findLast(
+        (entry) => entry.kind === "thought" && entry.text,
+      );
       return last?.kind === "thought" ? { text: await copy(last.text) } : { refused: "There is no answer yet." };
     },
   },
@@ -87,6 +102,23 @@ export const aboutCommands: readonly Command[] = [
     on: "everywhere",
     description: "show notes recalled for your last message",
     run: async ({ runtime, session }) => ({ text: await recalled(runtime, session) }),
+  },
+  {
+    name: "cron",
+    on: "everywhere",
+    argument: `[${CRON_VERBS.join(" | ")} ID]`,
+    description: "list scheduled jobs; pause, resume or remove one",
+    complete: CRON_VERBS,
+    admin: true,
+    run: cron,
+  },
+  {
+    name: "whoami",
+    on: "everywhere",
+    description: "show who you are to me",
+    run: ({ by, isAdmin, session }) => ({
+      text: `You are ${by}${isAdmin ? ", an admin" : ""}. This conversation is \`${session}\`.`,
+    }),
   },
   {
     name: "restart",
@@ -131,13 +163,8 @@ async function setNamed({ model, setModel, models }: CommandContext, name: strin
 }
 
 async function recalled(runtime: Runtime, session: string): Promise<string> {
-  const thought = (await lastEntries(runtime, session)).findLast((entry) => entry.kind === "thought");
+  const thought = (await lastEntries(runtime, session, LAST)).findLast((entry) => entry.kind === "thought");
   return thought?.recalled || "Nothing was recalled for your last message.";
-}
-
-async function lastEntries(runtime: Runtime, session: string): Promise<Entry[]> {
-  const { entries = 0 } = (await runtime.summary(session)) ?? {};
-  return entriesOf(runtime, session, Math.max(0, entries - LAST));
 }
 
 const grouped = (count: number) => count.toLocaleString("en");

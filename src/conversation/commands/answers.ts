@@ -38,6 +38,20 @@ export const answerCommands: readonly Command[] = [
         : { text: "What is the answer? /answer your words" },
   },
   {
+    name: "yolo",
+    on: "everywhere",
+    argument: "[off]",
+    description: "approve everything in this conversation, without asking; off: ask again",
+    complete: ["off"],
+    admin: true,
+    async run({ setYolo }, rest) {
+      const wanted = rest.toLowerCase() || "on";
+      if (wanted !== "on" && wanted !== "off") return { refused: "Say /yolo, or /yolo off." };
+      await setYolo(wanted === "on");
+      return { text: wanted === "on" ? YOLO : "From the next message on I ask again." };
+    },
+  },
+  {
     name: "grants",
     on: "everywhere",
     argument: "[revoke <number> | all]",
@@ -84,6 +98,9 @@ export async function keptText(
   return `Saved to ${savedText(saves)}\nTo take it back: hermes policy rules, then hermes policy revoke ID.`;
 }
 
+const YOLO =
+  "⚠️ From the next message on I ask nothing in this conversation: what needs an approval is run, and questions are not asked. " +
+  "What the policy forbids stays forbidden. /yolo off ends this.";
 const NOTHING_ASKED = "Nothing is asked just now.";
 export const DECIDED = "This was decided already.";
 

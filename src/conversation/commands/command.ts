@@ -1,4 +1,5 @@
 // What a slash command is, what it works with, and what comes of it.
+import type { Job, JobRefused } from "../../core/jobs.ts";
 import type { ModelNames } from "../../core/model-names.ts";
 import type { Answer, Runtime, Status } from "../../core/runtime.ts";
 import type { Image, Mode, Task, Usage } from "../../core/session.ts";
@@ -9,6 +10,15 @@ export type OpenQuestion = { turn: string; question: AskedQuestion };
 export type PickerItem = { value: string; label: string; description?: string };
 /** `name`: what a person says to mean this session. */
 export type ListedSession = { session: string; name: string; title: string; updatedAt: number; active: boolean };
+
+type JobChange = (id: string) => Promise<{ id: string } | JobRefused>;
+/** Jobs as far as commands show and change them. */
+export type CommandJobs = {
+  list(): Promise<readonly Pick<Job, "id" | "name" | "text" | "enabled" | "nextAt">[]>;
+  pause: JobChange;
+  resume: JobChange;
+  remove: JobChange;
+};
 
 /** What every surface gives a command to work with. */
 export type CommandContext = {
@@ -29,6 +39,12 @@ export type CommandContext = {
   /** Undefined: the configured one. */
   setModel(name: string | undefined): void | Promise<void>;
   models(): Promise<ModelNames>;
+  /** Tokens that fit into the window of the configured model; 0 or not there: unknown. */
+  window?: number;
+  /** Whether the messages to come approve whatever would be asked. */
+  yolo(): boolean | Promise<boolean>;
+  setYolo(on: boolean): void | Promise<void>;
+  jobs(): CommandJobs;
   /** What the agent can look up. */
   skills(): Promise<string>;
   spent(): Promise<readonly Spent[]>;

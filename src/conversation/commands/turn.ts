@@ -2,6 +2,7 @@
 import { MODES } from "../../core/session.ts";
 import { MODE, modeNamed } from "../modes.ts";
 import type { Command, CommandContext } from "./command.ts";
+import { oneLine } from "./shown.ts";
 
 export const turnCommands: readonly Command[] = [
   {
@@ -82,7 +83,7 @@ export const turnCommands: readonly Command[] = [
   },
 ];
 
-async function describe({ runtime, session, name, tasks }: CommandContext): Promise<string> {
+async function describe({ runtime, session, name, tasks, yolo }: CommandContext): Promise<string> {
   const { turn, inbox, asking, parked, background, unsaved } = await runtime.status(session);
   const { title = "" } = (name && (await runtime.summary(session))) || {};
   const state = turn ? `Working (${turn.phase}, model call ${turn.thoughts + 1}).` : parked ? "Parked." : "Idle.";
@@ -90,11 +91,10 @@ async function describe({ runtime, session, name, tasks }: CommandContext): Prom
   return [
     `${state}${named} ${inbox.length} waiting.`,
     ...inbox.map(({ mode, text }, i) => `${i + 1}. [${mode}] ${oneLine(text, 80)}`),
+    ...((await yolo()) ? ["- ⚠️ Nothing is asked in this conversation: /yolo off ends that."] : []),
     ...asking.map(({ text }) => `- Asks: ${oneLine(text, 200)}`),
     ...(await tasks()).map((task) => `- Beside this: ${task}`),
     ...background.map(({ id, command }) => `- In the background: ${id} \`${oneLine(command, 80)}\``),
     ...(unsaved.length ? [`- Memory still to be written: ${unsaved.join(", ")}`] : []),
   ].join("\n");
 }
-
-const oneLine = (text: string, most: number) => text.slice(0, most).replaceAll(/\s+/g, " ");

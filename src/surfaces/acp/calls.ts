@@ -16,6 +16,7 @@ const KINDS: Readonly<Record<string, ToolKind>> = {
   terminal: "execute",
   process: "execute",
   web_fetch: "fetch",
+  web_search: "fetch",
   todo: "think",
 };
 const LONGEST = { title: 200, output: 50_000 };

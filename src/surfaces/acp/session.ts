@@ -42,6 +42,7 @@ export type AcpShared = {
   models(): Promise<ModelNames>;
   costOf: CommandContext["costOf"];
   mode: Mode;
+  jobs: CommandContext["jobs"];
   skills(): Promise<string>;
   newKey(): string;
   now(): number;
@@ -333,6 +334,10 @@ export function createAcpSession(options: AcpSessionOptions) {
       model: () => model ?? options.model,
       setModel,
       models: options.models,
+      window: options.window,
+      yolo: () => approvals === "allow",
+      setYolo,
+      jobs: options.jobs,
       skills: options.skills,
       spent: () => spentIn(runtime, session),
       costOf: options.costOf,
@@ -363,6 +368,11 @@ export function createAcpSession(options: AcpSessionOptions) {
   async function setModel(name: string | undefined): Promise<void> {
     model = name;
     await send({ sessionUpdate: "config_option_update", configOptions: settings().configOptions });
+  }
+
+  async function setYolo(on: boolean): Promise<void> {
+    approvals = on ? "allow" : "ask";
+    await send({ sessionUpdate: "current_mode_update", currentModeId: approvals });
   }
 
   function setMode(id: string): void {

@@ -5,7 +5,7 @@ import { CHAT_COMMANDS, findCommand, runCommand, type Typed } from "../../conver
 import { modeNamed } from "../../conversation/modes.ts";
 import { spentIn } from "../../conversation/spent.ts";
 import type { Person } from "../../core/chat.ts";
-import type { Mode } from "../../core/session.ts";
+import type { Mode, Unattended } from "../../core/session.ts";
 import { BACKGROUND, backgroundSession, generation, generationOf, laterGenerations } from "../../core/session-key.ts";
 import type { Notes } from "../../core/store.ts";
 import { type Access, asRecord, personOf } from "./access.ts";
@@ -32,6 +32,8 @@ export type Commands = {
   modeOf(key: string, platform: string): Promise<Mode>;
   /** Who answers there, if not the configured one. */
   modelOf(session: string): Promise<string | undefined>;
+  /** How approvals are decided there where nobody is asked. Undefined: whoever talks there is asked. */
+  unattendedIn(session: string, platform: string): Promise<Unattended | undefined>;
 };
 
 const MENU = CHAT_COMMANDS.map(({ name, description }) => ({ name, description }));
@@ -39,7 +41,18 @@ const MOST_LISTED = 20;
 const MOST_TASKS = 200;
 const LONGEST_DRAFT = 200;
 
-type Given = "runtime" | "clock" | "busyMode" | "unattended" | "model" | "models" | "costOf" | "skills" | "left";
+type Given =
+  | "runtime"
+  | "clock"
+  | "busyMode"
+  | "unattended"
+  | "model"
+  | "models"
+  | "window"
+  | "costOf"
+  | "jobs"
+  | "skills"
+  | "left";
 type Options = Pick<GatewayOptions, Given> & {
   notes: Notes;
   access: Access;
@@ -62,6 +75,9 @@ export function createCommands(options: Options): Commands {
     return typeof chosen === "string" ? chosen : undefined;
   }
 
+  const yoloName = (session: string) => `yolo/${session}`;
+  const isYolo = async (session: string) => (await notes.get(yoloName(session))) === true;
+
   function contextOf({ platform, from, key, session, message }: ChatCommand): ChatContext {
     const by = personOf(platform, from);
     return {
@@ -78,6 +94,10 @@ export function createCommands(options: Options): Commands {
       model: async () => (await modelOf(session)) ?? options.model,
       setModel: (name) => notes.set(modelName(session), name),
       models,
+      window: options.window,
+      yolo: () => isYolo(session),
+      setYolo: (on) => notes.set(yoloName(session), on || undefined),
+      jobs: options.jobs,
       skills,
       spent: () => spentIn(runtime, session),
       costOf,
@@ -149,6 +169,7 @@ export function createCommands(options: Options): Commands {
     menu: MENU,
     modeOf,
     modelOf,
+    unattendedIn: async (session, platform) => ((await isYolo(session)) ? "allow" : options.unattended(platform)),
     once: (name) => findCommand(CHAT_COMMANDS, name)?.once ?? null,
     async run(said) {
       const command = findCommand(CHAT_COMMANDS, said.name);

@@ -1,6 +1,7 @@
 // The gateway: chat platforms over one runtime. Everything here is a view or a door; what must survive is in the runtime's
 // sessions and notes.
 
+import type { CommandJobs } from "../../conversation/commands/command.ts";
 import type { Chat, InboundMessage } from "../../core/chat.ts";
 import { ConfigError, messageOf } from "../../core/errors.ts";
 import type { ModelNames } from "../../core/model-names.ts";
@@ -34,6 +35,9 @@ export type GatewayOptions = Ambient & {
   model: string;
   models(): Promise<ModelNames>;
   costOf(model: string, usage: Usage): number | null;
+  /** Tokens that fit into the window of the configured model; 0: unknown. */
+  window: number;
+  jobs(): CommandJobs;
   /** What can be looked up, for a person. */
   skills(): Promise<string>;
   /** Somebody leaves that conversation for a new one. */

@@ -22,7 +22,7 @@ import type { PlaceSessions } from "./sessions.ts";
 
 type Options = Pick<
   GatewayOptions,
-  "runtime" | "clock" | "newKey" | "files" | "sharedGroups" | "unattended" | "hears" | "strangers"
+  "runtime" | "clock" | "newKey" | "files" | "sharedGroups" | "hears" | "strangers"
 > & {
   access: Access;
   sessions: PlaceSessions;
@@ -50,7 +50,6 @@ export function createTalk(options: Options): (chat: Chat) => InboundHandler {
 
   return (chat) => {
     const { platform } = chat;
-    const unattended = options.unattended(platform);
     const say = (place: Place, text: string, key: string) => {
       if (text) void tell.say(chat, place, { text: fitting(text, chat.longest) }, key);
     };
@@ -144,6 +143,7 @@ export function createTalk(options: Options): (chat: Chat) => InboundHandler {
       const request = { session, source: platform, key, text, mode, by: personOf(platform, from) };
       const shown = [...(more.images ?? []), ...images];
       const model = await commands.modelOf(session);
+      const unattended = await commands.unattendedIn(session, platform);
       const { applied, replayed } = await runtime.accept({
         ...request,
         reply: "push",
@@ -188,6 +188,7 @@ export function createTalk(options: Options): (chat: Chat) => InboundHandler {
             sessionDir(options.files, session),
             newKey,
           );
+          const unattended = await commands.unattendedIn(session, platform);
           await runtime.accept({
             session,
             source: platform,

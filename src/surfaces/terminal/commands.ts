@@ -11,7 +11,7 @@ import { findSession } from "./find.ts";
 import type { TalkOptions } from "./talk.ts";
 
 type OpenTalk = Omit<TalkOptions, "mode" | "model" | "queuedAfterStop"> &
-  Pick<TerminalContext, "setMode" | "setModel" | "model"> & {
+  Pick<TerminalContext, "setMode" | "setModel" | "model" | "yolo" | "setYolo"> & {
     /** What the person saw when they typed the command. */
     facts: Facts;
     stop(scope: "turn" | "tree"): Promise<boolean>;
@@ -44,6 +44,10 @@ export function commandContext(desk: OpenTalk): TerminalContext {
     model: desk.model,
     setModel: desk.setModel,
     models,
+    window: desk.window,
+    yolo: desk.yolo,
+    setYolo: desk.setYolo,
+    jobs: desk.jobs,
     skills,
     spent: async () => spent,
     costOf,

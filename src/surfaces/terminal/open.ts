@@ -44,7 +44,7 @@ export type TerminalSettings = {
   endpoints: readonly { provider: string; model: string; because: string; context: number }[];
 };
 export type OpenedTalk = TerminalSettings &
-  Pick<TalkOptions, "shell" | "models" | "skills" | "switched"> & {
+  Pick<TalkOptions, "shell" | "models" | "skills" | "jobs" | "switched"> & {
     engine: Runtime;
     sandbox: string;
     newest(): Promise<string | null>;
@@ -144,6 +144,7 @@ export async function openChat(options: ChatOptions): Promise<number> {
       mode: config.display.busy_input_mode,
       queuedAfterStop: config.display.queued_after_stop,
       model: endpoints[0]?.model ?? "",
+      window: endpoints[0]?.context ?? 0,
       newSession,
       newKey: randomUUID,
       now: clock.now,

@@ -1,7 +1,8 @@
 // A person's talk with the agent: everything that can be entered, and what is shown of it. How it is typed and shown
 // is the view's business. Whatever is entered is durable, or done, when `enter` returns; when it throws, nothing was.
+
 import { keptText } from "../../conversation/commands/answers.ts";
-import type { AskedQuestion, CommandResult } from "../../conversation/commands/command.ts";
+import type { AskedQuestion, CommandJobs, CommandResult } from "../../conversation/commands/command.ts";
 import {
   commandIn,
   findCommand,
@@ -43,6 +44,9 @@ export type TalkOptions = {
   copy(text: string): Promise<string>;
   models(): Promise<ModelNames>;
   costOf(model: string, usage: Usage): number | null;
+  /** Tokens that fit into the window of the configured model; 0: unknown. */
+  window: number;
+  jobs(): CommandJobs;
   skills(): Promise<string>;
   /** That conversation is left for another one. */
   switched(from: string): void;
@@ -59,6 +63,8 @@ export function createTalk(options: TalkOptions) {
   let facts: Facts = nothingIn("", "", options.mode, options.model);
   let following = new AbortController();
   let chosenModel: string | undefined;
+  /** Of the conversation that is open, until it is left. */
+  let isYolo = false;
   /** A message that may or may not have arrived: sent again, it must be the same one. */
   let unsure: { text: string; key: string } | null = null;
   /** What the person's own commands said, for the next message. */
@@ -90,6 +96,7 @@ export function createTalk(options: TalkOptions) {
     const next = factsOf(empty, status, recent, options.now());
     chosenModel = recent.findLast((e) => e.kind === "accepted")?.input.model;
     next.model = chosenModel ?? next.model;
+    if (session !== facts.session) isYolo = false;
 
     view.enter(heading ?? (recent.length ? `▸ ${next.title || shortName(session)}` : ""));
     now(next);
@@ -170,6 +177,7 @@ export function createTalk(options: TalkOptions) {
       reply: "pull",
       attended: true,
       ...(chosenModel && { model: chosenModel }),
+      ...(isYolo && { unattended: "allow" }),
       ...(images.length && { images }),
       ...more,
     });
@@ -202,6 +210,10 @@ export function createTalk(options: TalkOptions) {
       setModel(model) {
         chosenModel = model;
         now({ ...facts, model: model ?? options.model });
+      },
+      yolo: () => isYolo,
+      setYolo(on) {
+        isYolo = on;
       },
       // Not `facts` again: the model may have been chosen by this very command.
       model: () => facts.model,

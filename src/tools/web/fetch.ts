@@ -56,25 +56,33 @@ export function createWebTool(options: WebOptions = {}): Tool {
     }),
     repeatable: true,
     ...(judge && { judge: ({ url }, session) => judge(url, session) }),
-    run: async ({ url, max_chars = CHARS.usual, raw = false }, { signal }) => {
-      const ms = options.timeoutMs ?? TIMEOUT_MS;
-      const limit = linked([signal], { clock, ms, reason: new Refused(`it took longer than ${ms / 1000} s`) });
-      try {
-        const page = await fetchPage(url, options, limit.signal);
-        return await shown(page, max_chars, raw);
-      } catch (error) {
-        const cut: unknown = signal.aborted ? new Refused("it was stopped") : limit.signal.reason;
-        return failed(`Not fetched: ${whyNot(cut ?? error)}`);
-      } finally {
-        limit.release();
-      }
-    },
+    run: ({ url, max_chars = CHARS.usual, raw = false }, { signal }) =>
+      withPage(url, options, signal, { show: (page) => shown(page, max_chars, raw), failure: "Not fetched" }),
   });
+}
+
+/** Fetches a page and shows it, within the time limit. */
+export async function withPage(
+  url: string,
+  options: WebOptions,
+  signal: AbortSignal,
+  { show, failure }: { show(page: WebPage): ToolResult | Promise<ToolResult>; failure: string },
+): Promise<ToolResult> {
+  const ms = options.timeoutMs ?? TIMEOUT_MS;
+  const limit = linked([signal], { clock, ms, reason: new Refused(`it took longer than ${ms / 1000} s`) });
+  try {
+    return await show(await fetchPage(url, options, limit.signal));
+  } catch (error) {
+    const cut: unknown = signal.aborted ? new Refused("it was stopped") : limit.signal.reason;
+    return failed(`${failure}: ${whyNot(cut ?? error)}`);
+  } finally {
+    limit.release();
+  }
 }
 
 // ── Fetching ──────────────────────────────────────────────────────────────────────────────────────────
 
-type WebPage = { url: URL; status: number; type: string; charset: string; bytes: Uint8Array; cut: boolean };
+export type WebPage = { url: URL; status: number; type: string; charset: string; bytes: Uint8Array; cut: boolean };
 
 async function fetchPage(start: string, options: WebOptions, signal: AbortSignal): Promise<WebPage> {
   let url = parsed(start, undefined);

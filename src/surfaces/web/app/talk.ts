@@ -11,7 +11,7 @@ import { type Image, MODES, type Mode } from "../../../core/session.ts";
 import { apiSession, shortName } from "../../../core/session-key.ts";
 import type { ConversationView } from "./conversation.ts";
 import { go } from "./route.ts";
-import { get, newId, runtime, wordsOf } from "./server.ts";
+import { get, newId, post, remove, runtime, wordsOf } from "./server.ts";
 
 const MODE = "hermes.mode";
 /** What a message does while a turn runs, in this browser. */
@@ -132,6 +132,7 @@ async function send(
     attended: true,
     by: "web",
     ...(model.value && { model: model.value }),
+    ...(yolo.value === session && { unattended: "allow" }),
     ...(images.length && { images: [...images] }),
     ...more,
   });
@@ -221,6 +222,10 @@ export async function exportTo(session: string, title: string, json: boolean): P
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
+type WebJob = { id: string; name: string; text: string; enabled: boolean };
+/** The conversation in which this page asks nothing. */
+const yolo = signal<string | null>(null);
+
 function contextOf({ session, facts, model }: ConversationView): CommandContext {
   return {
     surface: "web",
@@ -241,6 +246,22 @@ function contextOf({ session, facts, model }: ConversationView): CommandContext 
       model.value = name;
     },
     models: async () => ({ names: await models(), unread: "the console lists only the configured models" }),
+    yolo: () => yolo.value === session,
+    setYolo: (on) => {
+      yolo.value = on ? session : null;
+    },
+    jobs: () => ({
+      list: async () => {
+        const { data } = await get<{ data: (WebJob & { next_at: number | null })[] }>("/api/jobs");
+        return data.map((job) => ({ ...job, nextAt: job.next_at && job.next_at * 1_000 }));
+      },
+      pause: (id) => post(`/api/jobs/${id}/pause`),
+      resume: (id) => post(`/api/jobs/${id}/resume`),
+      remove: async (id) => {
+        await remove(`/api/jobs/${id}`);
+        return { id };
+      },
+    }),
     skills: async () => {
       const { data } = await get<{ data: { name: string; description: string }[] }>("/v1/skills");
       return (

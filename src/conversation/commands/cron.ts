@@ -1,0 +1,28 @@
+// `/cron`: lists, pauses, resumes and removes jobs.
+import type { CommandContext, CommandResult } from "./command.ts";
+import { oneLine } from "./shown.ts";
+
+export const CRON_VERBS = ["pause", "resume", "remove"] as const;
+const DONE = { pause: "Paused", resume: "Resumed", remove: "Removed" };
+
+/** `which` is an id, or as much of its beginning as no other one has. */
+export async function cron({ jobs }: CommandContext, rest: string): Promise<CommandResult> {
+  const [given = "", which = ""] = rest.toLowerCase().split(/\s+/);
+  const all = await jobs().list();
+  if (!given || given === "list") return { text: all.map(lineOf).join("\n") || "There are no jobs." };
+  const verb = CRON_VERBS.find((one) => one === given);
+  if (!verb) return { refused: `Say /cron, or /cron ${CRON_VERBS.join(" | ")} and the id of a job.` };
+  const [job, another] = all.filter(({ id }) => which && id.startsWith(which));
+  if (!job || another) return { refused: "Which job? /cron lists them with their ids." };
+  const changed = await jobs()[verb](job.id);
+  return "refused" in changed ? { refused: changed.why } : { text: `${DONE[verb]}: ${nameOf(job)}` };
+}
+
+type JobLine = Awaited<ReturnType<ReturnType<CommandContext["jobs"]>["list"]>>[number];
+
+const lineOf = (job: JobLine): string =>
+  `- \`${job.id}\` ${job.enabled ? timeOf(job.nextAt) : "paused"} · ${nameOf(job)}`;
+const nameOf = ({ name, text }: JobLine): string => oneLine(name || text, 80);
+/** In the time zone of this machine. */
+const timeOf = (at: number | null): string =>
+  at === null ? "never" : new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "short" }).format(at);
