@@ -121,6 +121,7 @@ describe("values of Hermes", () => {
     ["platforms: {slack: {token: xoxb-1, extra: {app_token: xapp-1}}}", "gateway.slack.app_token", "xapp-1"],
     ["discord: {allowed_channels: '12, 34'}", "gateway.discord.allowed_chats", ["12", "34"]],
     ["LLM_MODEL: from-the-top", "model.default", "from-the-top"],
+    ["web: {search_backend: searxng, search: {url: 'http://s:8888'}}", "web.search.url", "http://s:8888"],
     ["skills: {external_dirs: [/srv/skills]}", "skills.external_dirs", ["/srv/skills"]],
   ])("%s", (yaml, key, value) => {
     const { config } = load(yaml, { SOME_KEY: "from-env" });

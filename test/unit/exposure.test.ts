@@ -78,6 +78,7 @@ describe("an address that the model made up", () => {
       "a page of an error",
       uses("web_fetch", { url: "https://news.example/" }, "[web page … · HTTP 404]\nhello", "error"),
     ],
+    ["results of a search", uses("web_search", { query: "x" }, "[web search results …]\nhello")],
     ["what an MCP server said", uses("mcp_mail_read", {}, "[MCP server …]\nhello")],
     ["a file outside the workspace", uses("read_file", { path: "../notes.txt" }, "1\tx")],
     ["files outside the workspace", uses("search_files", { pattern: "x", path: "/etc" }, "x")],

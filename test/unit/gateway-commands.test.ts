@@ -1,8 +1,11 @@
 // Commands that are about the conversation itself.
 import { describe, expect, it } from "vitest";
 import { CHAT_COMMANDS } from "../../src/conversation/commands/commands.ts";
+import type { Gate } from "../../src/core/ports.ts";
+import { openJobs } from "../../src/schedule/jobs.ts";
+import { ANNA, BEN } from "../fakes/chat/local.ts";
 import { ANNAS, bootGateway, type TestGateway } from "../fakes/gateway.ts";
-import { calm } from "../fakes/scripted.ts";
+import { calm, scriptedTool } from "../fakes/scripted.ts";
 
 /** Says it and gets this answer from the model. */
 async function talk({ chat, model }: TestGateway, text: string, answer: string): Promise<string[]> {
@@ -61,6 +64,65 @@ describe("conversations of a chat", () => {
   });
 });
 
+describe("jobs", () => {
+  it("are listed, paused, resumed and removed by an admin, and by nobody else", async () => {
+    const running = await bootGateway({ lists: { admins: [ANNA.id] } });
+    const jobs = openJobs({ notes: running.engine.notes, clock: running.clock, log: () => {} });
+    expect(await ask(running, "/cron")).toBe("There are no jobs.");
+    const job = await jobs.add({ text: "look", name: "Morning", cron: "0 9 * * *", zone: "UTC", createdBy: "test" });
+    const id = "id" in job ? job.id : "";
+    expect(await ask(running, "/cron")).toMatch(
+      new RegExp(`^- \`${id}\` \\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d · Morning$`),
+    );
+    expect(await ask(running, `/cron pause ${id.slice(0, 6)}`)).toBe("Paused: Morning");
+    expect(await ask(running, "/cron")).toBe(`- \`${id}\` paused · Morning`);
+    expect(await ask(running, `/cron resume ${id}`)).toBe("Resumed: Morning");
+    expect(await ask(running, "/cron remove")).toBe("Which job? /cron lists them with their ids.");
+    expect(await ask(running, "/cron dance")).toContain("pause | resume | remove");
+    expect(await ask(running, `/cron remove ${id}`)).toBe("Removed: Morning");
+    expect(await jobs.list()).toEqual([]);
+    const others = await bootGateway({ lists: { admins: [BEN.id] } });
+    expect(await ask(others, "/cron")).toBe("Only an admin may do that.");
+  });
+});
+
+describe("/yolo", () => {
+  const gate: Gate = { gate: "ask", kind: "approval", text: "rm", choices: ["once", "deny"], timeoutMs: 60_000 };
+
+  async function acts(running: TestGateway): Promise<void> {
+    await running.chat.say("go");
+    (await running.model.next()).answer("", { tool: "do", args: {} });
+    await calm();
+  }
+
+  it("lets everything run that would be asked, also after a crash, in this conversation until it is off", async () => {
+    const tool = scriptedTool("do", { gate });
+    const first = await bootGateway({ tools: [tool], lists: { admins: [ANNA.id] } });
+    expect(await ask(first, "/yolo")).toContain("/yolo off ends this");
+    first.kill();
+    const running = await first.next({ tools: [tool], lists: { admins: [ANNA.id] } });
+    expect(await ask(running, "/status")).toContain("Nothing is asked in this conversation");
+    await acts(running);
+    expect((await running.engine.status(ANNAS)).asking).toEqual([]);
+    (await tool.next()).done("done");
+    (await running.model.next()).answer("ok");
+    await calm();
+    expect(await ask(running, "/yolo off")).toBe("From the next message on I ask again.");
+    await acts(running);
+    expect((await running.engine.status(ANNAS)).asking).toHaveLength(1);
+  });
+
+  it("is for admins, and not for another conversation", async () => {
+    const tool = scriptedTool("do", { gate });
+    const others = await bootGateway({ tools: [tool], lists: { admins: [BEN.id] } });
+    expect(await ask(others, "/yolo")).toBe("Only an admin may do that.");
+    const running = await bootGateway({ tools: [tool], lists: { admins: [ANNA.id] } });
+    await ask(running, "/yolo");
+    await ask(running, "/new");
+    expect(await ask(running, "/status")).not.toContain("Nothing is asked");
+  });
+});
+
 describe("what can be asked about a conversation", () => {
   it("is its model, which can be another one and the usual one again", async () => {
     const running = await bootGateway();
@@ -75,6 +137,22 @@ describe("what can be asked about a conversation", () => {
     const accepted = running.journal(ANNAS).find((entry) => entry.kind === "accepted");
     expect(accepted?.kind === "accepted" && accepted.input.model).toBe("demo:two");
     expect(await ask(running, "/model default")).toBe("This conversation now uses demo:one.");
+  });
+
+  it("is what was said, what fills the window, and who asks", async () => {
+    const running = await bootGateway();
+    expect(await ask(running, "/history")).toBe("Nothing was said yet.");
+    expect(await ask(running, "/context")).toBe("Nothing was said yet.");
+    await talk(running, "one\n  cat", "1");
+    await talk(running, "two", "2");
+    expect(await ask(running, "/history")).toBe("- **you** one cat\n- **hermes** 1\n- **you** two\n- **hermes** 2");
+    expect(await ask(running, "/history 2")).toBe("- **you** two\n- **hermes** 2");
+    expect(await ask(running, "/history all")).toBe("Say /history and a number from 1 to 50.");
+    expect(await ask(running, "/context")).toBe(
+      "The model is shown about 22 tokens of 1,000 (2 %). /compress makes it less.\n" +
+        "- messages to the model (2): 12\n- its answers and calls (2): 10",
+    );
+    expect(await ask(running, "/whoami")).toBe(`You are telegram:999, an admin. This conversation is \`${ANNAS}\`.`);
   });
 
   it("is what it cost, what was recalled, what can be looked up, and what commands there are", async () => {
