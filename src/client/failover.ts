@@ -79,6 +79,7 @@ export function createFailover(first: Runtime, next: () => Promise<Runtime>): Ru
     create: (begun) => call((runtime) => runtime.create(begun)),
     fork: (fork) => call((runtime) => runtime.fork(fork)),
     restoreFiles: (what) => call((runtime) => runtime.restoreFiles(what)),
+    fileChanges: (what) => call((runtime) => runtime.fileChanges(what)),
     forget: (session) => call((runtime) => runtime.forget(session)),
     announcements: first.announcements,
     notes: first.notes,

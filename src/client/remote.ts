@@ -51,10 +51,12 @@ export function createRemoteRuntime({ log = () => {}, ...server }: Options): Run
   async function accept(request: AcceptRequest): Promise<Receipt> {
     const { session, source, key: name, text, mode, by, attended, unattended, images, model, task } = request;
     const { instructions, into } = request;
-    for (const field of ["parent", "history", "options", "admit"] as const)
+    for (const field of ["parent", "history", "admit"] as const)
       if (request[field] !== undefined) throw notOverHttp(`An input with ${field}`);
     if (request.reply === "push") throw notOverHttp("An input whose reply is pushed");
-    const given = { by, attended, unattended, images, model, task, instructions, into };
+    const { effort, ...others } = request.options ?? {};
+    if (Object.keys(others).length) throw notOverHttp("An input with options");
+    const given = { by, attended, unattended, images, model, effort, task, instructions, into };
     const body = { text, mode, key: `${source}:${name}`, ...given };
     const path = session === undefined ? "/api/messages" : `${pathOf(session)}/messages`;
     return post(path, body, true); // its key makes a second copy the same input
@@ -172,6 +174,7 @@ export function createRemoteRuntime({ log = () => {}, ...server }: Options): Run
       ),
     restoreFiles: async ({ session, turn }) =>
       (await post<{ text: string }>(`${pathOf(session)}/restore-files`, { turn })).text,
+    fileChanges: ({ session, all }) => ask("GET", `${pathOf(session)}/file-changes${all ? "?all=true" : ""}`),
     forget: async (session) =>
       instead<"forgotten" | "busy" | "unknown">(
         ask("DELETE", pathOf(session)).then(() => "forgotten"),

@@ -85,6 +85,9 @@ export type Stopped = "stopping" | "withdrawn" | "ending" | "over";
 /** `text` is for the model where it is a no, and the answer itself to a question. */
 export type Answer = { allow: boolean; text: string; scope?: Scope };
 
+/** `summary`: for people, which files and how many lines, or why that is not known. `patch`: how; empty where there is none. */
+export type FileChanges = { summary: string; patch: string };
+
 export interface Runtime {
   accept(request: AcceptRequest): Promise<Receipt>;
   /** `tree`: also every session that this one made, and what waits in them. */
@@ -128,6 +131,8 @@ export interface Runtime {
   /** Brings the files of the workspace back to before that turn, or (without one) to before the last time that this was done in
    *  the session; those that were changed since are left alone. What came of it, for people. */
   restoreFiles(what: { session: string; turn?: string | undefined }): Promise<string>;
+  /** What the last turn that changed files of the workspace did to them; `all`: what is different since before the first one. */
+  fileChanges(what: { session: string; all: boolean }): Promise<FileChanges>;
   /** Forgets it with everything in it, unless it is at work. */
   forget(session: string): Promise<"forgotten" | "busy" | "unknown">;
   readonly announcements: Announcements;

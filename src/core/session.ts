@@ -51,12 +51,15 @@ export type Input = {
 };
 /** As a model is told of it. `strict`: its arguments must fit the schema. */
 export type ClientTool = { name: string; description: string; schema: Record<string, unknown>; strict?: boolean };
+/** How much a model reasons before it answers. */
+export const EFFORTS = ["minimal", "low", "medium", "high"] as const;
+export type Effort = (typeof EFFORTS)[number];
 /** What one who calls us by API may set for a model. */
 export type ModelOptions = {
   temperature?: number;
   topP?: number;
   maxTokens?: number;
-  effort?: "minimal" | "low" | "medium" | "high";
+  effort?: Effort;
   stop?: string[];
   seed?: number;
   presencePenalty?: number;

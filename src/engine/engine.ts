@@ -377,6 +377,7 @@ export function createEngine(given: World): Engine {
     create,
     fork,
     restoreFiles: () => Promise.resolve("Files were not brought back: there are no tools that change any."),
+    fileChanges: () => Promise.resolve({ summary: "Not known: there are no tools that change files.", patch: "" }),
     forget,
     announcements,
     load,

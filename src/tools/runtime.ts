@@ -6,7 +6,7 @@ import type { Journal } from "../core/store.ts";
 import type { Toolbox } from "./toolbox.ts";
 
 type Options = {
-  toolbox: Pick<Toolbox, "background" | "endBackground" | "restoreFiles">;
+  toolbox: Pick<Toolbox, "background" | "endBackground" | "restoreFiles" | "fileChanges">;
   journal: Pick<Journal, "children">;
   /** Removes all files of a session's own. */
   removeFiles(session: string): Promise<unknown>;
@@ -19,7 +19,7 @@ export function withTools<R extends Runtime>(runtime: R, { toolbox, journal, rem
     return [session, ...(await Promise.all(children.map(familyOf))).flat()];
   }
 
-  const over: Pick<Runtime, "stop" | "restoreFiles" | "forget" | "status"> = {
+  const over: Pick<Runtime, "stop" | "restoreFiles" | "fileChanges" | "forget" | "status"> = {
     async stop(stop) {
       const stopped = await runtime.stop(stop);
       if (stop.scope !== "tree") return stopped;
@@ -35,6 +35,7 @@ export function withTools<R extends Runtime>(runtime: R, { toolbox, journal, rem
       const { turn } = await runtime.status(what.session);
       return turn ? "Files were not brought back: stop the turn first." : toolbox.restoreFiles(what);
     },
+    fileChanges: (what) => toolbox.fileChanges(what),
     /** With the files of its own and of the sessions that it made. */
     async forget(session) {
       const family = await familyOf(session);

@@ -88,6 +88,7 @@ export type Toolbox = {
   endBackground(session: string): Promise<void>;
   /** Brings files back to before a turn. */
   restoreFiles: Snapshots["restore"];
+  fileChanges: Snapshots["changes"];
   forget: TerminalTool["forget"];
   sweep: TerminalTool["sweep"];
   callMcp: Mcp["call"];
@@ -211,6 +212,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     processes: runningProcesses(shell.running),
     endBackground: shell.endAll,
     restoreFiles: snapshots.restore,
+    fileChanges: snapshots.changes,
     async forget(session) {
       await Promise.all([shell.forget(session), snapshots.forget(session)]);
     },

@@ -257,6 +257,9 @@ describe.each<[string, (api: TestApi) => Runtime]>([
     expect(await runtime.entries("fork", 0, 10)).toMatchObject([{ kind: "forked", from: "b" }]);
 
     expect(await runtime.restoreFiles({ session: "b" })).toBe(await api.engine.restoreFiles({ session: "b" }));
+    expect(await runtime.fileChanges({ session: "b", all: true })).toEqual(
+      await api.engine.fileChanges({ session: "b", all: true }),
+    );
     expect(await runtime.forget("child")).toBe("busy");
     expect(await runtime.forget("fork")).toBe("forgotten");
     expect(await runtime.forget("fork")).toBe("unknown");

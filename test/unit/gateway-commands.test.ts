@@ -139,6 +139,21 @@ describe("what can be asked about a conversation", () => {
     expect(await ask(running, "/model default")).toBe("This conversation now uses demo:one.");
   });
 
+  it("is how much its model reasons, and can be chosen", async () => {
+    const running = await bootGateway();
+    expect(await ask(running, "/reasoning")).toBe("Reasoning in this conversation: default, as the model decides.");
+    expect(await ask(running, "/reasoning a lot")).toBe("Say one of: minimal, low, medium, high, default.");
+    expect(await ask(running, "/reasoning high")).toBe("Reasoning in this conversation: high.");
+    await running.chat.say("hello there");
+    const call = await running.model.next();
+    expect(call.request.options?.effort).toBe("high");
+    call.answer("hi");
+    await calm();
+    expect(await ask(running, "/reasoning default")).toContain("as the model decides");
+    await running.chat.say("and now?");
+    expect((await running.model.next()).request.options?.effort).toBeUndefined();
+  });
+
   it("is what was said, what fills the window, and who asks", async () => {
     const running = await bootGateway();
     expect(await ask(running, "/history")).toBe("Nothing was said yet.");
@@ -152,6 +167,7 @@ describe("what can be asked about a conversation", () => {
       "The model is shown about 22 tokens of 1,000 (2 %). /compress makes it less.\n" +
         "- messages to the model (2): 12\n- its answers and calls (2): 10",
     );
+    expect(await ask(running, "/diff")).toBe("Not known: there are no tools that change files.");
     expect(await ask(running, "/whoami")).toBe(`You are telegram:999, an admin. This conversation is \`${ANNAS}\`.`);
   });
 

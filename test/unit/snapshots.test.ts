@@ -117,6 +117,41 @@ function repository(): void {
   git("commit", "-qm", "first");
 }
 
+boxed.describe("/diff", () => {
+  beforeEach(repository);
+
+  it("shows what the last turn changed, or what is different since before the first one", async () => {
+    const { sh, changes, close, undo } = start();
+    expect(await changes({ session: "s", all: false })).toEqual({
+      summary: "There is no snapshot: no tool changed files in this conversation.",
+      patch: "",
+    });
+    await sh("echo more >> edited; printf 'a\\033[31mred' > made", "t1");
+    await sh("rm deleted", "t2");
+    await close();
+    write("kept", "mine\n");
+    const last = await changes({ session: "s", all: false });
+    expect(last.summary).toMatch(/^ deleted \| 1 -\n 1 file changed, 1 deletion/);
+    expect(last.patch).toContain("-deleted as it was");
+    const all = await changes({ session: "s", all: true });
+    expect(all.summary).toContain("4 files changed");
+    expect(all.patch).toContain("+more");
+    expect(all.patch).toContain("+ared"); // no control sequence reaches a screen
+    expect(all.patch).toContain("+mine");
+    await undo("t2");
+    expect((await changes({ session: "s", all: false })).summary).toContain("deleted | 1 -"); // of the turn, not of the restore
+    expect((await changes({ session: "another", all: true })).patch).toBe("");
+  });
+
+  it("shows the beginning of what is long, and says so", async () => {
+    const { sh, changes } = start();
+    await sh("seq 100000 > made");
+    const { patch } = await changes({ session: "s", all: true });
+    expect(patch).toMatch(/\[… it is longer …\]$/);
+    expect(patch.length).toBeLessThan(40_000);
+  });
+});
+
 boxed.describe("/undo", () => {
   beforeEach(repository);
 

@@ -1,6 +1,7 @@
 // Commands about this conversation as a whole: its model, its cost, what the agent knows, and the way out.
 import { checkModel } from "../../core/model-names.ts";
 import type { Runtime } from "../../core/runtime.ts";
+import { EFFORTS } from "../../core/session.ts";
 import type { Command, CommandContext, CommandResult } from "./command.ts";
 import { CRON_VERBS, cron } from "./cron.ts";
 import { history, lastEntries, windowText } from "./shown.ts";
@@ -48,6 +49,21 @@ export const aboutCommands: readonly Command[] = [
         ...(unread ? [`The endpoint's list of models is not available: ${unread}`] : []),
       ];
       return { text: lines.join("\n") };
+    },
+  },
+  {
+    name: "reasoning",
+    on: "everywhere",
+    argument: `[${EFFORTS.join(" | ")} | default]`,
+    description: "show or choose how much the model reasons in this conversation",
+    complete: [...EFFORTS, "default"],
+    async run({ effort, setEffort }, rest) {
+      const words = rest.toLowerCase();
+      const wanted = EFFORTS.find((one) => one === words);
+      if (words && !wanted && words !== "default") return { refused: `Say one of: ${EFFORTS.join(", ")}, default.` };
+      if (words) await setEffort(wanted);
+      const now = await effort();
+      return { text: `Reasoning in this conversation: ${now ?? "default, as the model decides"}.` };
     },
   },
   {

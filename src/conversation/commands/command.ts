@@ -2,7 +2,7 @@
 import type { Job, JobRefused } from "../../core/jobs.ts";
 import type { ModelNames } from "../../core/model-names.ts";
 import type { Answer, Runtime, Status } from "../../core/runtime.ts";
-import type { Image, Mode, Task, Usage } from "../../core/session.ts";
+import type { Effort, Image, Mode, Task, Usage } from "../../core/session.ts";
 import type { Spent } from "../spent.ts";
 
 export type AskedQuestion = Status["asking"][number];
@@ -41,6 +41,9 @@ export type CommandContext = {
   models(): Promise<ModelNames>;
   /** Tokens that fit into the window of the configured model; 0 or not there: unknown. */
   window?: number;
+  /** How much the model reasons; undefined: as much as it does by itself. */
+  effort(): Effort | undefined | Promise<Effort | undefined>;
+  setEffort(effort: Effort | undefined): void | Promise<void>;
   /** Whether the messages to come approve whatever would be asked. */
   yolo(): boolean | Promise<boolean>;
   setYolo(on: boolean): void | Promise<void>;

@@ -1,5 +1,6 @@
 // Commands that lead from one conversation to another. Nothing is deleted: each goes on in a session of its own.
 import { shortName } from "../../core/session-key.ts";
+import { fenced } from "../export.ts";
 import { rewind, undo } from "../rewind.ts";
 import type { Command, ListedSession, PickerItem } from "./command.ts";
 
@@ -90,6 +91,18 @@ export const sessionCommands: readonly Command[] = [
       if (!back) return { text: "There is nothing to undo." };
       const heading = `Back to before your last message. All of it stays as ${shortName(session)}.`;
       return { open: { session: back.session, heading }, draft: back.undone.text, text: back.files };
+    },
+  },
+  {
+    name: "diff",
+    on: "everywhere",
+    argument: "[all]",
+    description: "show what the last turn changed in files; all: what is different since the first one",
+    complete: ["all"],
+    async run({ runtime, session, surface }, rest) {
+      const { summary, patch } = await runtime.fileChanges({ session, all: rest.toLowerCase() === "all" });
+      // A chat gets the names only: what is in files has not passed the redaction of what tools say.
+      return { text: patch ? fenced("diff", surface === "chat" ? summary : `${summary}\n\n${patch}`) : summary };
     },
   },
   {

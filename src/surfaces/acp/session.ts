@@ -20,7 +20,7 @@ import { spentIn } from "../../conversation/spent.ts";
 import type { ModelNames } from "../../core/model-names.ts";
 import { pagesOf } from "../../core/pages.ts";
 import type { AcceptRequest, Runtime, Update } from "../../core/runtime.ts";
-import type { Ask, EndedBy, Entry, Mode, Outcome } from "../../core/session.ts";
+import type { Ask, Effort, EndedBy, Entry, Mode, Outcome } from "../../core/session.ts";
 import { shortName } from "../../core/session-key.ts";
 import { onAbort } from "../../core/wait.ts";
 import { clock } from "../../platform/clock.ts";
@@ -82,6 +82,7 @@ export function createAcpSession(options: AcpSessionOptions) {
   const release = onAbort(closed, () => gone.abort());
   let approvals: EditorMode = "ask";
   let { mode } = options;
+  let effort: Effort | undefined;
   let model: string | undefined;
   let models: readonly string[] = [options.model];
   let title = "";
@@ -253,6 +254,7 @@ export function createAcpSession(options: AcpSessionOptions) {
         attended: true,
         ...(approvals !== "ask" && { unattended: approvals }),
         ...(model && { model }),
+        ...(effort && { options: { effort } }),
         ...(instructions && { instructions }),
         ...more,
       })
@@ -335,6 +337,10 @@ export function createAcpSession(options: AcpSessionOptions) {
       setModel,
       models: options.models,
       window: options.window,
+      effort: () => effort,
+      setEffort: (next) => {
+        effort = next;
+      },
       yolo: () => approvals === "allow",
       setYolo,
       jobs: options.jobs,

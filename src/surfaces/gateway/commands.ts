@@ -5,7 +5,7 @@ import { CHAT_COMMANDS, findCommand, runCommand, type Typed } from "../../conver
 import { modeNamed } from "../../conversation/modes.ts";
 import { spentIn } from "../../conversation/spent.ts";
 import type { Person } from "../../core/chat.ts";
-import type { Mode, Unattended } from "../../core/session.ts";
+import { EFFORTS, type Effort, type Input, type Mode } from "../../core/session.ts";
 import { BACKGROUND, backgroundSession, generation, generationOf, laterGenerations } from "../../core/session-key.ts";
 import type { Notes } from "../../core/store.ts";
 import { type Access, asRecord, personOf } from "./access.ts";
@@ -30,10 +30,8 @@ export type Commands = {
   once(name: string): "look" | "done" | null;
   /** What a message does while its session is busy. */
   modeOf(key: string, platform: string): Promise<Mode>;
-  /** Who answers there, if not the configured one. */
-  modelOf(session: string): Promise<string | undefined>;
-  /** How approvals are decided there where nobody is asked. Undefined: whoever talks there is asked. */
-  unattendedIn(session: string, platform: string): Promise<Unattended | undefined>;
+  /** What holds for messages of that session: who answers, how much it reasons, and how approvals are decided if nobody is asked. */
+  chosenIn(session: string, platform: string): Promise<Pick<Input, "model" | "options" | "unattended">>;
 };
 
 const MENU = CHAT_COMMANDS.map(({ name, description }) => ({ name, description }));
@@ -75,6 +73,12 @@ export function createCommands(options: Options): Commands {
     return typeof chosen === "string" ? chosen : undefined;
   }
 
+  const effortName = (session: string) => `effort/${session}`;
+  async function effortOf(session: string): Promise<Effort | undefined> {
+    const chosen = await notes.get(effortName(session));
+    return EFFORTS.find((one) => one === chosen);
+  }
+
   const yoloName = (session: string) => `yolo/${session}`;
   const isYolo = async (session: string) => (await notes.get(yoloName(session))) === true;
 
@@ -95,6 +99,8 @@ export function createCommands(options: Options): Commands {
       setModel: (name) => notes.set(modelName(session), name),
       models,
       window: options.window,
+      effort: () => effortOf(session),
+      setEffort: (effort) => notes.set(effortName(session), effort),
       yolo: () => isYolo(session),
       setYolo: (on) => notes.set(yoloName(session), on || undefined),
       jobs: options.jobs,
@@ -168,8 +174,11 @@ export function createCommands(options: Options): Commands {
   return {
     menu: MENU,
     modeOf,
-    modelOf,
-    unattendedIn: async (session, platform) => ((await isYolo(session)) ? "allow" : options.unattended(platform)),
+    async chosenIn(session, platform) {
+      const [model, effort, yolo] = await Promise.all([modelOf(session), effortOf(session), isYolo(session)]);
+      const unattended = yolo ? "allow" : options.unattended(platform);
+      return { ...(model && { model }), ...(effort && { options: { effort } }), ...(unattended && { unattended }) };
+    },
     once: (name) => findCommand(CHAT_COMMANDS, name)?.once ?? null,
     async run(said) {
       const command = findCommand(CHAT_COMMANDS, said.name);

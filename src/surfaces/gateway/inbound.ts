@@ -142,13 +142,10 @@ export function createTalk(options: Options): (chat: Chat) => InboundHandler {
       if (!text.trim()) return;
       const request = { session, source: platform, key, text, mode, by: personOf(platform, from) };
       const shown = [...(more.images ?? []), ...images];
-      const model = await commands.modelOf(session);
-      const unattended = await commands.unattendedIn(session, platform);
       const { applied, replayed } = await runtime.accept({
         ...request,
         reply: "push",
-        ...(unattended && { unattended }),
-        ...(model && { model }),
+        ...(await commands.chosenIn(session, platform)),
         ...(more.task && { task: more.task }),
         ...(shown.length && { images: shown }),
       });
@@ -188,7 +185,6 @@ export function createTalk(options: Options): (chat: Chat) => InboundHandler {
             sessionDir(options.files, session),
             newKey,
           );
-          const unattended = await commands.unattendedIn(session, platform);
           await runtime.accept({
             session,
             source: platform,
@@ -197,7 +193,7 @@ export function createTalk(options: Options): (chat: Chat) => InboundHandler {
             mode: waits.mode === "interrupt" ? "queue" : waits.mode,
             reply: "push",
             by: personOf(platform, from),
-            ...(unattended && { unattended }),
+            ...(await commands.chosenIn(session, platform)),
             ...(images.length && { images }),
           });
         }

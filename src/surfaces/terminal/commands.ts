@@ -11,7 +11,7 @@ import { findSession } from "./find.ts";
 import type { TalkOptions } from "./talk.ts";
 
 type OpenTalk = Omit<TalkOptions, "mode" | "model" | "queuedAfterStop"> &
-  Pick<TerminalContext, "setMode" | "setModel" | "model" | "yolo" | "setYolo"> & {
+  Pick<TerminalContext, "setMode" | "setModel" | "model" | "yolo" | "setYolo" | "effort" | "setEffort"> & {
     /** What the person saw when they typed the command. */
     facts: Facts;
     stop(scope: "turn" | "tree"): Promise<boolean>;
@@ -45,6 +45,8 @@ export function commandContext(desk: OpenTalk): TerminalContext {
     setModel: desk.setModel,
     models,
     window: desk.window,
+    effort: desk.effort,
+    setEffort: desk.setEffort,
     yolo: desk.yolo,
     setYolo: desk.setYolo,
     jobs: desk.jobs,

@@ -19,7 +19,7 @@ import { messageOf } from "../../core/errors.ts";
 import type { ModelNames } from "../../core/model-names.ts";
 import { entriesOf, pagesOf } from "../../core/pages.ts";
 import type { AcceptRequest, Answer, Receipt, Runtime } from "../../core/runtime.ts";
-import type { Image, Input, Mode, Usage } from "../../core/session.ts";
+import type { Effort, Image, Input, Mode, Usage } from "../../core/session.ts";
 import { shortName } from "../../core/session-key.ts";
 import { commandContext } from "./commands.ts";
 import type { View } from "./view.ts";
@@ -63,6 +63,7 @@ export function createTalk(options: TalkOptions) {
   let facts: Facts = nothingIn("", "", options.mode, options.model);
   let following = new AbortController();
   let chosenModel: string | undefined;
+  let chosenEffort: Effort | undefined;
   /** Of the conversation that is open, until it is left. */
   let isYolo = false;
   /** A message that may or may not have arrived: sent again, it must be the same one. */
@@ -94,7 +95,9 @@ export function createTalk(options: TalkOptions) {
 
     const empty = nothingIn(session, summary?.title ?? "", facts.mode, options.model);
     const next = factsOf(empty, status, recent, options.now());
-    chosenModel = recent.findLast((e) => e.kind === "accepted")?.input.model;
+    const said = recent.findLast((e) => e.kind === "accepted")?.input;
+    chosenModel = said?.model;
+    chosenEffort = said?.options?.effort;
     next.model = chosenModel ?? next.model;
     if (session !== facts.session) isYolo = false;
 
@@ -177,6 +180,7 @@ export function createTalk(options: TalkOptions) {
       reply: "pull",
       attended: true,
       ...(chosenModel && { model: chosenModel }),
+      ...(chosenEffort && { options: { effort: chosenEffort } }),
       ...(isYolo && { unattended: "allow" }),
       ...(images.length && { images }),
       ...more,
@@ -210,6 +214,10 @@ export function createTalk(options: TalkOptions) {
       setModel(model) {
         chosenModel = model;
         now({ ...facts, model: model ?? options.model });
+      },
+      effort: () => chosenEffort,
+      setEffort(effort) {
+        chosenEffort = effort;
       },
       yolo: () => isYolo,
       setYolo(on) {

@@ -5,6 +5,7 @@ import * as z from "zod";
 import { createBounded } from "../../core/bounded.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log, Tool, ToolCall } from "../../core/ports.ts";
+import type { FileChanges, Runtime } from "../../core/runtime.ts";
 import type { Notes } from "../../core/store.ts";
 import { createSweep, sessionDir } from "../../platform/session-dirs.ts";
 import { createLocks } from "../files/locks.ts";
@@ -18,6 +19,8 @@ export type Snapshots = {
   /** Restores the files as they were before that turn. Without a turn, undoes the last restore of the session. Files
    *  that changed since are left alone. Returns a text for people. Never rejects. */
   restore(what: { session: string; turn?: string | undefined }): Promise<string>;
+  /** See Runtime. Never rejects. */
+  changes: Runtime["fileChanges"];
   forget(session: string): Promise<void>;
   /** Deletes snapshots that are too old or too many. */
   sweep(now: number): Promise<void>;
@@ -172,6 +175,21 @@ export function createSnapshots(options: {
       .join(" ");
   }
 
+  async function changes({ session, all }: Parameters<Snapshots["changes"]>[0]): Promise<FileChanges> {
+    const turns = (await list()).filter(
+      ({ key, kept }) => kept.session === session && key !== prefix + undoOf(session),
+    );
+    const [last] = turns;
+    const from = all ? turns.at(-1) : last;
+    if (!last || !from)
+      return { summary: "There is no snapshot: no tool changed files in this conversation.", patch: "" };
+    // The last call may still run, or hermes was killed before it saw its end.
+    const now = all || !last.kept.after ? await tree.take() : { tree: last.kept.after };
+    if ("why" in now) throw new Error(now.why);
+    const { summary, patch } = await tree.diff(from.kept.before, now.tree);
+    return { summary: summary || "No files are different.", patch };
+  }
+
   const sweepOthers = createSweep(root);
   return {
     around: (tool) =>
@@ -194,6 +212,11 @@ export function createSnapshots(options: {
       inOrder(() => restore(what)).catch((error: unknown) => {
         log("warn", "snapshot.unrestored", { ...what, error: messageOf(error) });
         return `Files were not brought back: ${display(messageOf(error))}`;
+      }),
+    changes: (what) =>
+      inOrder(() => changes(what)).catch((error: unknown) => {
+        log("warn", "snapshot.uncompared", { ...what, error: messageOf(error) });
+        return { summary: `Not known: ${display(messageOf(error))}.`, patch: "" };
       }),
     async forget(session) {
       for (const { key, value } of await notes.list("snapshot/"))
@@ -233,6 +256,7 @@ const names = (all: string[]): string =>
 const none = (why: string): Snapshots => ({
   around: (tool) => tool,
   restore: () => Promise.resolve(`Files were not brought back: snapshots need a sandbox, and ${why}.`),
+  changes: () => Promise.resolve({ summary: `Not known: snapshots need a sandbox, and ${why}.`, patch: "" }),
   forget: () => Promise.resolve(),
   sweep: () => Promise.resolve(),
   close: () => Promise.resolve(),

@@ -5,6 +5,8 @@
 import { randomBytes } from "node:crypto";
 import { mkdirSync, realpathSync } from "node:fs";
 import { messageOf } from "../../core/errors.ts";
+import type { FileChanges } from "../../core/runtime.ts";
+import { plain } from "../../platform/fence.ts";
 import { findProgram, pathWithout } from "../../platform/programs.ts";
 import { linkedRepo } from "../sandbox/repos.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
@@ -16,6 +18,8 @@ export type WorkTree = {
   take(signal?: AbortSignal): Promise<Taken>;
   /** The changes from `from` to `to`. */
   compare(from: string, to: string): Promise<TreeChange[]>;
+  /** For people: which files differ, and how. */
+  diff(from: string, to: string): Promise<FileChanges>;
   /** The tree that was taken last, with these changes applied. */
   change(changes: readonly TreeChange[]): Promise<string>;
   /** Changes the files of the workspace from `from`, the tree that was taken last, to `to`. */
@@ -29,6 +33,7 @@ type Taken = { tree: string } | { why: string; passing: boolean };
 export type TreeChange = { path: string; before: string; after: string };
 
 const TAKE_MS = 5_000;
+const MOST_DIFF = 30_000;
 const GIT_MS = 30_000;
 /** Characters of names: about 100,000 files. */
 const MOST_CHANGES = 16_000_000;
@@ -93,6 +98,13 @@ export function createWorkTree(options: {
         capBytes: MOST_CHANGES,
       });
       return told.split("\n").flatMap(changeIn);
+    },
+    async diff(from, to) {
+      const { code, output, truncated } = await git(DIFF, [from, to], { capBytes: MOST_DIFF });
+      if (code !== 0 && !truncated) throw new Error(output.trim() || `git ended with code ${code}`);
+      const [summary = "", ...patch] = plain(output).split(/\n(?=diff --git )/);
+      const cut = truncated ? "\n[… it is longer …]" : "";
+      return { summary: summary.trimEnd(), patch: `${patch.join("\n").trimEnd()}${cut}` };
     },
     async change(changes) {
       // Deletions first: a file may have replaced a directory.
@@ -193,6 +205,8 @@ if [ -f "$exclude" ] && [ "$exclude" -nt "$1/info/exclude" ]; then head -c 10000
 look "$1"
 git write-tree || { rm -f "$1/index"; look "$1"; git write-tree; }
 `;
+
+const DIFF = 'git diff-tree -r --stat=100 -p --no-renames --no-color --no-ext-diff --no-textconv "$2" "$3"';
 
 const CHANGE = `
 cp "$1/index" "$1/changed"

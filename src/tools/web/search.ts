@@ -2,6 +2,7 @@
 // the person's own network; where it redirects to must be public. The result does not repeat the query: an address that the
 // model wrote into a query must not count as one that stood in a page (exposure.ts).
 import * as z from "zod";
+import { ConfigError } from "../../core/errors.ts";
 import type { Tool, ToolResult } from "../../core/ports.ts";
 import { asData } from "../../platform/fence.ts";
 import { defineTool, failed, ok } from "../define.ts";
@@ -29,7 +30,8 @@ const Found = z.object({
 
 /** `url`: of the server, with or without its path `/search`. */
 export function createSearchTool(url: string, options: WebOptions = {}): Tool {
-  const server = new URL(url);
+  const server = URL.parse(url);
+  if (!server) throw new ConfigError(`web.search.url must be an address such as http://127.0.0.1:8888, not ${url}`);
   const port = server.port || (server.protocol === "https:" ? "443" : "80");
   server.pathname = `${server.pathname.replace(/\/(?:search\/?)?$/, "")}/search`;
   const how = { ...LIMITS, ...options, allowHosts: [`${server.hostname}:${port}`] };

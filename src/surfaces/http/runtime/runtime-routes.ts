@@ -4,7 +4,7 @@
 import * as z from "zod";
 import { placeOf } from "../../../core/cursor.ts";
 import type { AcceptRequest } from "../../../core/runtime.ts";
-import { MODES } from "../../../core/session.ts";
+import { EFFORTS, MODES } from "../../../core/session.ts";
 import { LARGEST_IMAGE, MOST_IMAGES } from "../openai/messages.ts";
 import { foundRun, idempotencyKeyOf, one, sessionId, sessionKeyOf } from "../runs/start.ts";
 import { parse } from "../server/body.ts";
@@ -30,6 +30,7 @@ const messageBody = z.looseObject({
   unattended: z.enum(["deny", "allow"]).optional().describe("Nobody can be asked; this is the answer to approvals"),
   images: z.array(image).max(MOST_IMAGES).optional().describe("Pictures: `mime` and base64 `data`"),
   model: z.string().min(1).max(200).optional().describe("The model to use"),
+  effort: z.enum(EFFORTS).optional().describe("How much the model reasons"),
   task: z.enum(["compress"]).optional().describe("`compress`: summarise the conversation instead of answering"),
   instructions: z.string().max(1_000_000).optional().describe("Text for the system prompt of this turn"),
   into: z.string().max(512).optional().describe("Only add the message to this turn, while it is running"),
@@ -92,7 +93,7 @@ export function mirrorRoutes(api: Api): Route[] {
       example: { text: "Hello", mode: "queue" },
       answers: ACCEPTED,
       handle({ params: { id }, body, headers }) {
-        const { text, mode, attended, unattended, images, model, task, instructions, into } = body;
+        const { text, mode, attended, unattended, images, model, effort, task, instructions, into } = body;
         const said = body.by ?? sessionKeyOf(headers);
         return accept({
           ...(id !== undefined && { session: id }),
@@ -104,6 +105,7 @@ export function mirrorRoutes(api: Api): Route[] {
           ...(unattended && { unattended }),
           ...(images?.length && { images: images.map(({ mime, data }) => ({ mime, data })) }),
           ...(model && { model }),
+          ...(effort && { options: { effort } }),
           ...(task && { task }),
           ...(instructions && { instructions }),
           ...(into && { into }),
@@ -201,6 +203,15 @@ export function mirrorRoutes(api: Api): Route[] {
       answers: { 200: "What was restored, as text" },
       async handle({ params: { id = "" }, body: { turn } }) {
         return ok({ text: await runtime.restoreFiles({ session: id, turn }) });
+      },
+    }),
+
+    route("GET", "/api/sessions/:id/file-changes", {
+      summary: "Show what the last run that changed files of the workspace did to them",
+      query: { all: "`true`: what is different since before the first such run of the session" },
+      answers: { 200: "`summary`: which files, or why that is not known; `patch`: the difference, or empty" },
+      async handle({ params: { id = "" }, query }) {
+        return ok(await runtime.fileChanges({ session: id, all: query.get("all") === "true" }));
       },
     }),
 

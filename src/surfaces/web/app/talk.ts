@@ -7,7 +7,7 @@ import { takenText } from "../../../conversation/modes.ts";
 import { spentIn } from "../../../conversation/spent.ts";
 import { entriesOf } from "../../../core/pages.ts";
 import type { Answer } from "../../../core/runtime.ts";
-import { type Image, MODES, type Mode } from "../../../core/session.ts";
+import { type Effort, type Image, MODES, type Mode } from "../../../core/session.ts";
 import { apiSession, shortName } from "../../../core/session-key.ts";
 import type { ConversationView } from "./conversation.ts";
 import { go } from "./route.ts";
@@ -122,6 +122,7 @@ async function send(
   mode: Mode,
   more: { task?: "compress" } = {},
 ): Promise<void> {
+  const { effort, isYolo } = chosen.get(session) ?? {};
   const { applied } = await runtime.accept({
     session,
     source: "web",
@@ -132,7 +133,8 @@ async function send(
     attended: true,
     by: "web",
     ...(model.value && { model: model.value }),
-    ...(yolo.value === session && { unattended: "allow" }),
+    ...(effort && { options: { effort } }),
+    ...(isYolo && { unattended: "allow" }),
     ...(images.length && { images: [...images] }),
     ...more,
   });
@@ -223,8 +225,8 @@ export async function exportTo(session: string, title: string, json: boolean): P
 }
 
 type WebJob = { id: string; name: string; text: string; enabled: boolean };
-/** The conversation in which this page asks nothing. */
-const yolo = signal<string | null>(null);
+/** What was chosen on this page, by conversation. */
+const chosen = new Map<string, { isYolo?: boolean; effort?: Effort | undefined }>();
 
 function contextOf({ session, facts, model }: ConversationView): CommandContext {
   return {
@@ -246,10 +248,10 @@ function contextOf({ session, facts, model }: ConversationView): CommandContext 
       model.value = name;
     },
     models: async () => ({ names: await models(), unread: "the console lists only the configured models" }),
-    yolo: () => yolo.value === session,
-    setYolo: (on) => {
-      yolo.value = on ? session : null;
-    },
+    effort: () => chosen.get(session)?.effort,
+    setEffort: (effort) => void chosen.set(session, { ...chosen.get(session), effort }),
+    yolo: () => chosen.get(session)?.isYolo ?? false,
+    setYolo: (isYolo) => void chosen.set(session, { ...chosen.get(session), isYolo }),
     jobs: () => ({
       list: async () => {
         const { data } = await get<{ data: (WebJob & { next_at: number | null })[] }>("/api/jobs");
