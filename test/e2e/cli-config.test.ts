@@ -207,7 +207,7 @@ describe("hermes completion", () => {
       return execFileSync("bash", ["-c", script, "bash", "hermes", ...words], { encoding: "utf8" }).trim();
     };
     expect(completed("ga")).toBe("gateway");
-    expect(completed("gateway", "st")).toBe("status stop");
+    expect(completed("gateway", "st")).toBe("start status stop");
     expect(completed("completion", "z")).toBe("zsh");
     expect(completed("gateway", "run", "--p")).toBe("--port");
     expect(completed("run", "--model", "x", "--qu")).toBe("--quiet");

@@ -104,7 +104,7 @@ describe("hermes", () => {
     [["logs", "-n", "many"], "argument 'many' is invalid", "whole number"],
     [["logs", "--level", "loud"], "argument 'loud' is invalid", "debug, info, warn, error"],
     [["doctor", "now"], "too many arguments", "hermes --help"],
-    [["--model"], "option '--model <name>' argument missing", "hermes --help"],
+    [["--model"], "option '-m, --model <name>' argument missing", "hermes --help"],
     [["--model", "x", "run"], '"run" is a command', "before the options"],
     [["-c", "--session", "tea"], "cannot be used with option '--session <name>'", "'-c, --continue [name]'"],
     [["-c", "--resume"], "cannot be used with option '--resume [id]'", "'-c, --continue [name]'"],

@@ -77,7 +77,7 @@ export function SessionList() {
       </search>
       <label class="check">
         <input type="checkbox" checked={children} onChange={(event) => setChildren(event.currentTarget.checked)} />
-        Also those that others made
+        Include child conversations
       </label>
       {error && <p class="error">{error}</p>}
       <ul>
