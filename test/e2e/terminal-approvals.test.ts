@@ -55,6 +55,19 @@ it("shows one reason on one line", async () => {
   expect(screen.lines().join("")).toContain(`in ${place.dir}: \`touch\` can change files, so approval is needed.`);
 });
 
+it("/yolo lets it run without asking until /yolo off, and says so", async () => {
+  const screen = await chat();
+  screen.type("/yolo\r");
+  await screen.shows("/yolo off ends this");
+  llm.script([{ calls: [{ name: "terminal", args: { command: "touch made" } }] }, { text: "Very well." }]);
+  screen.type("go\r");
+  await screen.shows("Very well.");
+  expect(made()).toBe(true);
+  screen.type("/yolo off\r");
+  await screen.shows("I ask again");
+  await asking(screen, "terminal", { command: "touch made" });
+});
+
 it("a no with its reason is told to the model", async () => {
   const screen = await chat();
   await asking(screen, "terminal", { command: "touch made" });

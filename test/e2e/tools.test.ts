@@ -7,6 +7,7 @@ import { openRuntime } from "../../src/compose/runtime.ts";
 import { sessionDir } from "../../src/platform/session-dirs.ts";
 import { type LlmRequest } from "../fakes/llm/server.ts";
 import { configure, llm, place, useProgram } from "../fakes/program.ts";
+import { startSearxng } from "../fakes/searxng.ts";
 
 useProgram({ config: "approvals: {mode: off}\nterminal: {sandbox: off}\n" });
 
@@ -89,6 +90,20 @@ describe("tools", () => {
     expect(readFileSync(join(place.dir, ".env"), "utf8")).toBe(
       `A=${keys.OPENAI_API_KEY}\nB=${keys.SOME_SERVICE_TOKEN}\nC=d\n`,
     );
+  });
+
+  it("the web is searched through the configured server; without one there is no such tool", async () => {
+    const results = [{ url: "https://tea.example/", title: "Tea", content: "Hot." }];
+    await using server = await startSearxng({ results });
+    llm.script([call("web_search", { query: "tea" }), { text: "done" }, { text: "done" }]);
+    const hermes = place.start(["run", "search"], { SEARXNG_URL: server.url });
+    hermes.hangUp();
+    expect(await hermes.exit).toBe(0);
+    expect(said(llm.requests[1])).toContain("1. Tea\\n   https://tea.example/\\n   Hot.");
+    const without = place.start(["run", "search"]);
+    without.hangUp();
+    expect(await without.exit).toBe(0);
+    expect(said(llm.requests[2])).not.toContain("web_search");
   });
 
   it("an address that the model makes up after it saw a secret is not fetched while nobody is there to ask", async () => {
