@@ -1,5 +1,5 @@
 // `/cron`: lists, pauses, resumes and removes jobs.
-import type { CommandContext, CommandResult } from "./command.ts";
+import type { CommandContext, CommandJobs, CommandResult } from "./command.ts";
 import { oneLine } from "./shown.ts";
 
 export const CRON_VERBS = ["pause", "resume", "remove"] as const;
@@ -18,7 +18,7 @@ export async function cron({ jobs }: CommandContext, rest: string): Promise<Comm
   return "refused" in changed ? { refused: changed.why } : { text: `${DONE[verb]}: ${nameOf(job)}` };
 }
 
-type JobLine = Awaited<ReturnType<ReturnType<CommandContext["jobs"]>["list"]>>[number];
+type JobLine = Awaited<ReturnType<CommandJobs["list"]>>[number];
 
 const lineOf = (job: JobLine): string =>
   `- \`${job.id}\` ${job.enabled ? timeOf(job.nextAt) : "paused"} · ${nameOf(job)}`;
