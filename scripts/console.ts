@@ -1,11 +1,9 @@
-// The web console as static files: a script, a style sheet, an icon and the page that names them by their digests. Each has a
+// The web console as static files: a script, a style sheet, and the page that names them by their digests. Each has a
 // compressed copy beside it, so that the server compresses nothing.
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { brotliCompressSync } from "node:zlib";
 import { rolldown } from "rolldown";
-
-const SIDE = ["app.css", "icon.svg"];
 
 /** `root` and `dir` end with a slash. `bytes`: compressed, of a first load. */
 export async function buildConsole(root: string, dir: string): Promise<{ bytes: number; modules: string[] }> {
@@ -19,10 +17,11 @@ export async function buildConsole(root: string, dir: string): Promise<{ bytes: 
   });
   const { output } = await bundle.generate({ format: "esm", minify: true, codeSplitting: false });
   const files = new Map<string, string>([["app.js", output[0].code]]);
-  for (const name of SIDE) files.set(name, readFileSync(`${app}${name}`, "utf8"));
+  files.set("app.css", readFileSync(`${app}app.css`, "utf8"));
   const digest = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 12);
   const versions = [...files].map(([name, text]) => [`/console/${name}`, digest(text)] as const);
-  let page = readFileSync(`${app}index.html`, "utf8");
+  const icon = encodeURIComponent(readFileSync(`${app}icon.svg`, "utf8"));
+  let page = readFileSync(`${app}index.html`, "utf8").replace("icon.svg", `data:image/svg+xml,${icon}`);
   for (const [path, version] of versions) page = page.replaceAll(`"${path}"`, `"${path}?v=${version}"`);
   files.set("index.html", page);
 

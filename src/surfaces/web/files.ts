@@ -9,7 +9,6 @@ const TYPES: Record<string, string> = {
   ".html": "text/html; charset=utf-8",
   ".js": "text/javascript; charset=utf-8",
   ".css": "text/css; charset=utf-8",
-  ".svg": "image/svg+xml",
 };
 /** Beside the bundle; seen from the sources, in the folder of the bundle. */
 const PLACES = ["./console", "../../../dist/console"].map((place) => fileURLToPath(new URL(place, import.meta.url)));

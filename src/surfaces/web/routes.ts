@@ -66,7 +66,6 @@ export function consoleRoutes(signIns: SignIns): Route[] {
     }),
     file("app.js", "text/javascript"),
     file("app.css", "text/css"),
-    file("icon.svg", "image/svg+xml"),
     route("POST", "/api/sign-ins", {
       summary:
         "Sign a browser in with the key: sets its cookie and gives the token that it must send as X-Hermes-Token",

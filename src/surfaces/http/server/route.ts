@@ -76,7 +76,7 @@ export type RouteCall<Body> = {
 export type RouteAnswer = { status: number; body?: unknown; headers?: Record<string, string> } | "streamed";
 
 /** JSON of that shape, server-sent events, or a text. */
-export type Gives = z.ZodType | `text/${"event-stream" | "html" | "plain" | "css" | "javascript"}` | "image/svg+xml";
+export type Gives = z.ZodType | `text/${"event-stream" | "html" | "plain" | "css" | "javascript"}`;
 
 export type Route = {
   method: "GET" | "POST" | "PATCH" | "DELETE";
