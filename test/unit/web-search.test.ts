@@ -44,7 +44,7 @@ describe("a search", () => {
       { ...TEA, url: "javascript:alert(1)" },
       { title: "none" },
       "text",
-      ...Array<unknown>(50).fill(long),
+      ...Array.from({ length: 50 }, () => long),
     ];
     await using server = await startSearxng({ results });
     const { text } = await search(server.url, { query: "tea", max_results: 3 });

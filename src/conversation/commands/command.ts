@@ -11,13 +11,13 @@ export type PickerItem = { value: string; label: string; description?: string };
 /** `name`: what a person says to mean this session. */
 export type ListedSession = { session: string; name: string; title: string; updatedAt: number; active: boolean };
 
-type JobChange = (id: string) => Promise<{ id: string } | JobRefused>;
+type ChangeJob = (id: string) => Promise<{ id: string } | JobRefused>;
 /** Jobs as far as commands show and change them. */
 export type CommandJobs = {
   list(): Promise<readonly Pick<Job, "id" | "name" | "text" | "enabled" | "nextAt">[]>;
-  pause: JobChange;
-  resume: JobChange;
-  remove: JobChange;
+  pause: ChangeJob;
+  resume: ChangeJob;
+  remove: ChangeJob;
 };
 
 /** What every surface gives a command to work with. */
