@@ -54,6 +54,9 @@ const addBody = z.looseObject({
   skills: z.unknown().optional().describe("Names of skills to use, as in Hermes"),
 });
 
+/** As Hermes has them. */
+const errors = z.looseObject({ error: z.string() });
+
 export function jobRoutes(
   jobs: RunningJobs,
   homeChat: (platform: string) => string | undefined = () => undefined,
@@ -98,6 +101,7 @@ export function jobRoutes(
     route("GET", "/api/jobs/:id", {
       summary: "Read a job",
       answers: { 200: "The job", 404: "No job has this id" },
+      errors,
       async handle({ params: { id = "" } }) {
         const job = (await jobs.list()).find((one) => one.id === id);
         return job ? ok(both(job)) : failed(404, "Job not found");
@@ -108,6 +112,7 @@ export function jobRoutes(
       body: editBody,
       example: { cron: "0 8 * * 1-5" },
       answers: { 200: "The job", 400: "A field is wrong", 404: "No job has this id" },
+      errors,
       async handle({ params: { id = "" }, body: given }) {
         const {
           schedule,
@@ -147,6 +152,7 @@ export function jobRoutes(
         400: "A field is wrong",
         409: "There are too many jobs already",
       },
+      errors,
       async handle({ body: wished, headers }) {
         if ("schedule" in wished || "prompt" in wished) return addInWordsOfHermes(wished);
         const given = parse(body, wished);

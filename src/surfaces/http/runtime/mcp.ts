@@ -19,6 +19,7 @@ export const mcpRoutes = (answer: (request: Request) => Promise<Response>): Rout
       415: "The body is not JSON",
     },
     gives: [z.looseObject({}), "text/event-stream"],
+    errors: z.looseObject({ jsonrpc: z.literal("2.0") }),
     async handle({ request, response }) {
       const body = JSON.stringify(await readJson(request));
       const gone = new AbortController();

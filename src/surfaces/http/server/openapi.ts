@@ -129,9 +129,10 @@ const START_HEADERS = {
   "X-Hermes-Session-Key": "Names the user of the run; at most 256 characters",
 };
 
-function contentOf({ gives = ANYTHING, access, events }: Route, status: number): Record<string, unknown> {
+function contentOf({ gives = ANYTHING, access, errors, events }: Route, status: number): Record<string, unknown> {
   // Whoever asks an open route is not refused, only told.
-  if (status >= 400 && access !== "open") return json({ $ref: "#/components/schemas/Error" });
+  const ours = { $ref: "#/components/schemas/Error" };
+  if (status >= 400 && access !== "open") return json(errors ? { anyOf: [ours, schemaOf(errors, "output")] } : ours);
   const all: readonly Gives[] = Array.isArray(gives) ? gives : [gives];
   const content = all.map((one) => (typeof one === "string" ? text(one) : json(schemaOf(one, "output"))));
   return Object.assign({}, ...content, events && eventStream(events));

@@ -99,6 +99,8 @@ export type Route = {
   answers: Readonly<Record<number, string>>;
   /** What a success answers with; if it is not given, JSON of any shape. */
   gives?: Gives | readonly Gives[];
+  /** Its errors, where clients of another program or protocol read them in another shape than ours. */
+  errors?: z.ZodType;
   /** Headers that it reads. */
   headers?: Readonly<Record<string, string>>;
   handle(call: RouteCall<unknown>): Promise<RouteAnswer> | RouteAnswer;
