@@ -265,12 +265,13 @@ describe("with the key", () => {
       // A path with a name in it may stand where another one has a parameter.
       const also = rows.filter((row) => new RegExp(`^${row.path.replaceAll(/:[a-z]+/g, "[^/]+")}$`).test(pathOf(path)));
       const allowed = new Set([...own, ...also.map(({ method }) => method)]);
+      const said = new Set(path.includes(":") ? allowed : own);
       for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE"]) {
         if (allowed.has(method)) continue;
         const response = await api.call(method, pathOf(path));
         expect([method, path, response.status]).toEqual([method, path, 405]);
         const allow = (response.headers.get("Allow") ?? "").split(", ");
-        expect(allow.toSorted()).toEqual([...allowed].toSorted());
+        expect(allow.toSorted()).toEqual([...said].toSorted());
         expect(await response.json()).toMatchObject({ error: { code: "method_not_allowed" } });
       }
     }
