@@ -9,7 +9,7 @@ export function licensesOf(modules: Iterable<string>): string {
     if (name) packages.set(name, dir);
   }
   return [...packages]
-    .toSorted()
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, dir]) => {
       const { version, license } = JSON.parse(readFileSync(`${dir}/package.json`, "utf8"));
       const texts = globSync("{LICEN[CS]E,licen[cs]e}*", { cwd: dir }).map((file) =>
