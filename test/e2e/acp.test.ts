@@ -125,6 +125,11 @@ it("cancels, asks nothing in the mode that denies, runs commands, and takes the 
   await expect(editor.prompt(sessionId, " ")).rejects.toMatchObject({ message: /empty|say/i });
   expect(await editor.prompt(sessionId, "/usage")).toEqual({ stopReason: "end_turn" });
   expect(editor.text()).toMatch(/fake-model: \d+ calls/);
+  await editor.prompt(sessionId, "/yolo");
+  llm.script([{ calls: [{ name: "terminal", args: { command: "touch made" } }] }, { text: "Done." }]);
+  await editor.prompt(sessionId, "touch it");
+  expect([existsSync(join(place.dir, "made")), editor.asked]).toEqual([true, []]);
+  expect(editor.updates).toContainEqual({ sessionUpdate: "current_mode_update", currentModeId: "allow" });
   await expect(editor.prompt(sessionId, "/undo")).rejects.toMatchObject({ message: /Unknown command/ });
   llm.script({ fault: { status: 401 } });
   await expect(editor.prompt(sessionId, "hello")).rejects.toMatchObject({ message: /HTTP 401/ });

@@ -82,7 +82,7 @@ describe.each<[string, (api: TestApi) => Runtime]>([
     expect(session).toBe(id);
   });
 
-  it("keeps who said it, that nobody can be asked, pictures, model and instructions", async () => {
+  it("keeps who said it, that nobody can be asked, pictures, model, reasoning and instructions", async () => {
     const { api, runtime } = await open();
     const given = {
       by: "ann",
@@ -91,6 +91,7 @@ describe.each<[string, (api: TestApi) => Runtime]>([
       images: [{ mime: "image/png", data: "AAAA" }],
       model: "m",
       instructions: "be brief",
+      options: { effort: "high" as const },
     };
     await runtime.accept(input("s", "look", given));
     expect((await api.entry("s", "accepted")).input).toMatchObject({ text: "look", ...given });

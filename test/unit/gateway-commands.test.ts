@@ -162,10 +162,22 @@ describe("what can be asked about a conversation", () => {
     await talk(running, "two", "2");
     expect(await ask(running, "/history")).toBe("- **you** one cat\n- **hermes** 1\n- **you** two\n- **hermes** 2");
     expect(await ask(running, "/history 2")).toBe("- **you** two\n- **hermes** 2");
+    await running.engine.accept({
+      session: ANNAS,
+      source: "x",
+      key: "1",
+      by: "x:2",
+      text: "three",
+      mode: "queue",
+      reply: "pull",
+    });
+    (await running.model.next()).answer("3");
+    await calm();
+    expect(await ask(running, "/history 2")).toBe("- **x:2** three\n- **hermes** 3");
     expect(await ask(running, "/history all")).toBe("Say /history and a number from 1 to 50.");
     expect(await ask(running, "/context")).toBe(
-      "The model is shown about 22 tokens of 1,000 (2 %). /compress makes it less.\n" +
-        "- messages to the model (2): 12\n- its answers and calls (2): 10",
+      "The model is shown about 33 tokens of 1,000 (3 %). /compress makes it less.\n" +
+        "- messages to the model (3): 18\n- its answers and calls (3): 15",
     );
     expect(await ask(running, "/diff")).toBe("Not known: there are no tools that change files.");
     expect(await ask(running, "/whoami")).toBe(`You are telegram:999, an admin. This conversation is \`${ANNAS}\`.`);

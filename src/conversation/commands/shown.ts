@@ -1,7 +1,7 @@
 // What a conversation holds, in short: the last messages, and what fills the window of the model.
 import { entriesOf, pagesOf } from "../../core/pages.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { Entry } from "../../core/session.ts";
+import type { Entry, Input } from "../../core/session.ts";
 import { emptyTranscript, extend, type Message, tokensOf } from "../../core/transcript.ts";
 import type { CommandContext } from "./command.ts";
 
@@ -13,7 +13,7 @@ export async function lastEntries(runtime: Runtime, session: string, count: numb
 }
 
 /** `/history`, `/history 30` */
-export async function history({ runtime, session }: CommandContext, rest: string): Promise<string> {
+export async function history({ runtime, session, by: me }: CommandContext, rest: string): Promise<string> {
   const count = rest === "" ? HISTORY.usual : Number(rest);
   if (!Number.isInteger(count) || count < 1 || count > HISTORY.most)
     return `Say /history and a number from 1 to ${HISTORY.most}.`;
@@ -21,11 +21,16 @@ export async function history({ runtime, session }: CommandContext, rest: string
   const withdrawn = new Set(entries.flatMap((entry) => (entry.kind === "withdrawn" ? [entry.input] : [])));
   const lines = entries.flatMap((entry) => {
     if (entry.kind === "accepted" && !entry.input.task && !withdrawn.has(entry.input.id))
-      return [`- **you** ${oneLine(entry.input.text, HISTORY.chars)}`];
+      return [`- **${whoSaid(entry.input, me)}** ${oneLine(entry.input.text, HISTORY.chars)}`];
     return entry.kind === "thought" && entry.text ? [`- **hermes** ${oneLine(entry.text, HISTORY.chars)}`] : [];
   });
   return lines.slice(-count).join("\n") || "Nothing was said yet.";
 }
+
+const whoSaid = ({ source, by }: Pick<Input, "source" | "by">, me: string): string => {
+  if (source === "process") return "a process"; // one in the background has ended
+  return !by || by === me ? "you" : by;
+};
 
 /** Messages are estimated. What else a request holds is the rest of what the provider counted for the last model call. */
 export async function windowText({ runtime, session, window = 0 }: CommandContext): Promise<string> {

@@ -379,6 +379,7 @@ export function createAcpSession(options: AcpSessionOptions) {
   async function setYolo(on: boolean): Promise<void> {
     approvals = on ? "allow" : "ask";
     await send({ sessionUpdate: "current_mode_update", currentModeId: approvals });
+    await send({ sessionUpdate: "config_option_update", configOptions: settings().configOptions });
   }
 
   function setMode(id: string): void {
