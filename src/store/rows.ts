@@ -1,7 +1,7 @@
 // What every database keeps, as rows: states, entries and notes are JSON, made and read here.
 import { ConfigError, StoreFault } from "../core/errors.ts";
 import { type Entry, type Fact, fresh, upgraded } from "../core/session.ts";
-import type { Commit, SessionRow } from "../core/store.ts";
+import type { Commit, InputRow, SessionRow } from "../core/store.ts";
 
 export type EntryRow = { seq: number; turn: string; at: number; fact: string };
 /** A Commit with its JSON already made, so that only strings and numbers leave this thread. */
@@ -53,3 +53,30 @@ export const entriesOf = (rows: readonly EntryRow[], where: string): Entry[] =>
     at,
     ...undamaged(`entry ${seq} of turn ${turn} in ${where}`, (): Fact => JSON.parse(fact)),
   }));
+
+/** As a database gives it. */
+type JournalRow = Readonly<Record<string, unknown>>;
+const textOrNull = (value: unknown) => (typeof value === "string" ? value : null);
+
+export const stateRowOf = (row: JournalRow): StateRow => ({
+  session: String(row["session"]),
+  epoch: Number(row["epoch"]),
+  version: Number(row["version"]),
+  state: String(row["state"]),
+  parent: textOrNull(row["parent"]),
+  createdAt: Number(row["createdAt"]),
+  updatedAt: Number(row["updatedAt"]),
+});
+
+export const entryRowOf = ({ seq, turn, at, fact }: JournalRow): EntryRow => {
+  return { seq: Number(seq), turn: String(turn), at: Number(at), fact: String(fact) };
+};
+
+export const inputRowOf = ({ id, session, digest, at, status, turn }: JournalRow): InputRow => ({
+  id: String(id),
+  session: String(session),
+  digest: String(digest),
+  at: Number(at),
+  status: status === "taken" || status === "withdrawn" ? status : "waiting",
+  turn: textOrNull(turn),
+});

@@ -1,15 +1,15 @@
 // The journal in PostgreSQL: states, entries and inputs.
-import { type InputRow, type Journal, PAGE_CHARS } from "../../core/store.ts";
+import { type Journal, PAGE_CHARS } from "../../core/store.ts";
 import { hasWork } from "../../core/turn.ts";
-import { type CommitRow, type EntryRow, entriesOf, rowOf, type StateRow, sessionOf } from "../rows.ts";
+import { type CommitRow, entriesOf, entryRowOf, inputRowOf, rowOf, sessionOf, stateRowOf } from "../rows.ts";
 import { saidIn } from "../search-text.ts";
 import type { Connections } from "./connections.ts";
-import type { PgRow, Query } from "./link.ts";
+import type { Query } from "./link.ts";
 
 /** A commit, with what lists need of its state. */
 export type PgCommit = CommitRow & { works: boolean; granted: boolean; length: number };
 
-const LOAD = `SELECT key, epoch, version, state, parent, created_at, updated_at FROM session WHERE key = $1`;
+const LOAD = `SELECT key session, epoch, version, state, parent, created_at "createdAt", updated_at "updatedAt" FROM session WHERE key = $1`;
 /** Counted before they are read: 1,000 entries of 10 MB each would not fit into memory. */
 const PAGE = `SELECT seq, turn, at, fact FROM entry WHERE session = $1 AND seq > $2 AND seq <= (
   SELECT coalesce(max(seq) FILTER (WHERE chars <= $4), min(seq)) FROM (
@@ -89,28 +89,3 @@ const TYPES =
 const COMMIT = `SELECT commit_group(${TYPES.split(", ")
   .map((type, i) => `$${i + 1}::${type}`)
   .join(", ")}) verdict`;
-
-const textOrNull = (value: unknown) => (typeof value === "string" ? value : null);
-
-const stateRowOf = (row: PgRow): StateRow => ({
-  session: String(row["key"]),
-  epoch: Number(row["epoch"]),
-  version: Number(row["version"]),
-  state: String(row["state"]),
-  parent: textOrNull(row["parent"]),
-  createdAt: Number(row["created_at"]),
-  updatedAt: Number(row["updated_at"]),
-});
-
-const entryRowOf = ({ seq, turn, at, fact }: PgRow): EntryRow => {
-  return { seq: Number(seq), turn: String(turn), at: Number(at), fact: String(fact) };
-};
-
-const inputRowOf = ({ id, session, digest, at, status, turn }: PgRow): InputRow => ({
-  id: String(id),
-  session: String(session),
-  digest: String(digest),
-  at: Number(at),
-  status: status === "taken" || status === "withdrawn" ? status : "waiting",
-  turn: textOrNull(turn),
-});

@@ -1,7 +1,17 @@
 // The journal in SQLite: states, entries and inputs.
 import type { DatabaseSync } from "node:sqlite";
 import { type CommitVerdict, type InputRow, type Journal, PAGE_CHARS } from "../../core/store.ts";
-import { type CommitRow, type EntryRow, entriesOf, rowOf, type StateRow, sessionOf } from "../rows.ts";
+import {
+  type CommitRow,
+  type EntryRow,
+  entriesOf,
+  entryRowOf,
+  inputRowOf,
+  rowOf,
+  type StateRow,
+  sessionOf,
+  stateRowOf,
+} from "../rows.ts";
 import type { Thread } from "./thread.ts";
 
 // ── In the thread ─────────────────────────────────────────────────────────────────────────────────────
@@ -91,32 +101,6 @@ export function journalTables(db: DatabaseSync) {
     children: (parent: string): string[] => sql.children.all(parent).map(({ key }) => String(key)),
   };
 }
-
-type JournalRow = Record<string, unknown>;
-const textOrNull = (value: unknown) => (typeof value === "string" ? value : null);
-
-const stateRowOf = (row: JournalRow): StateRow => ({
-  session: String(row["session"]),
-  epoch: Number(row["epoch"]),
-  version: Number(row["version"]),
-  state: String(row["state"]),
-  parent: textOrNull(row["parent"]),
-  createdAt: Number(row["createdAt"]),
-  updatedAt: Number(row["updatedAt"]),
-});
-
-const entryRowOf = ({ seq, turn, at, fact }: JournalRow): EntryRow => {
-  return { seq: Number(seq), turn: String(turn), at: Number(at), fact: String(fact) };
-};
-
-const inputRowOf = ({ id, session, digest, at, status, turn }: JournalRow): InputRow => ({
-  id: String(id),
-  session: String(session),
-  digest: String(digest),
-  at: Number(at),
-  status: status === "taken" || status === "withdrawn" ? status : "waiting",
-  turn: textOrNull(turn),
-});
 
 // ── In the process ────────────────────────────────────────────────────────────────────────────────────
 

@@ -17,7 +17,7 @@ type UpdatesOptions = {
   isMine(input: string): boolean;
 };
 
-const TODO = { pending: "pending", in_progress: "in_progress", done: "completed" } as const;
+const PLAN_STATUS = { pending: "pending", in_progress: "in_progress", done: "completed" } as const;
 
 export function createUpdates({ workspace, window, isMine }: UpdatesOptions) {
   const inputs = new Map<string, Input>();
@@ -154,7 +154,7 @@ function planIn(call: ProposedTool | undefined, outcome: CallOutcome): SessionUp
   if (call?.tool !== "todo" || outcome !== "ok" || !Array.isArray(items)) return [];
   const entries = items.flatMap((item) => {
     const { text, status } = recordOf(item);
-    const known = status === "pending" || status === "in_progress" || status === "done" ? TODO[status] : null;
+    const known = status === "pending" || status === "in_progress" || status === "done" ? PLAN_STATUS[status] : null;
     return typeof text === "string" && known ? [{ content: text, priority: "medium" as const, status: known }] : [];
   });
   return [{ sessionUpdate: "plan", entries }];
