@@ -13,7 +13,7 @@ import type { Endpoint } from "../core/providers.ts";
 import { replyRoute } from "../core/reply-route.ts";
 import { RUN } from "../core/session-key.ts";
 import type { Skills } from "../core/skills.ts";
-import type { Observe } from "../engine/dispatch.ts";
+import type { Observe, World } from "../engine/dispatch.ts";
 import { createEngine, type Engine } from "../engine/engine.ts";
 import { chooseEndpoints } from "../llm/endpoint.ts";
 import { openModels } from "../llm/models.ts";
@@ -80,6 +80,8 @@ export async function openRuntime(options: {
   channel?: Channel;
   /** Before the engine starts: whoever cannot go on says so here. */
   prepare?(running: Running): Promise<void>;
+  /** See World. */
+  barred?: NonNullable<World["barred"]>;
   /** The sessions whose unfinished turns this process takes up. */
   mine(session: string): boolean;
 }): Promise<Running> {
@@ -151,6 +153,7 @@ export async function openRuntime(options: {
   const fenced = Promise.withResolvers<void>();
   const engine = createEngine({
     fenced: fenced.resolve,
+    ...(options.barred && { barred: options.barred }),
     store,
     clock,
     log,
