@@ -35,7 +35,7 @@ const GROUPS = [
     name: "runtime",
     test: /src\/(compose\/runtime|tools\/toolbox|skills\/open|memory\/open|surfaces\/webhooks\/webhooks|schedule\/scheduler)\.ts$/,
   },
-  { name: "gateway", test: /src\/(compose\/gateway|surfaces\/http\/server\/api)\.ts$/ },
+  { name: "gateway", test: /src\/(compose\/(?:gateway|api))\.ts$/ },
 ];
 
 const threads: Plugin = {
