@@ -330,8 +330,8 @@ describe("every page", () => {
   it("shows and changes what it is about: memory, schedules, the course of a turn, usage", async () => {
     const page = await converse("run sleep 0.1");
     await page.locator(".turn footer a").click();
-    await page.getByRole("button", { name: /^Model call 2/ }).waitFor();
-    await page.getByRole("button", { name: /^terminal .* ok/ }).click();
+    await page.locator(".step", { hasText: /Model call 2.*first word after/ }).waitFor();
+    await page.locator(".step", { hasText: /terminal.*ok · sleep/ }).click();
     await page.getByText('"kind": "acted"').waitFor();
 
     await page.goto(`${url}/#/memory`);
