@@ -353,6 +353,19 @@ describe("every page", () => {
     await page.getByRole("button", { name: "Pause: Say good morning" }).click();
     await page.getByText("paused").waitFor();
 
+    await page.goto(`${url}/#/skills`);
+    await page.getByLabel("Name", { exact: true }).fill("tea");
+    await page.getByLabel("Text", { exact: true }).fill("How tea is made.");
+    await page.getByRole("button", { name: "Add" }).click();
+    await page.locator(".skill summary").click();
+    await page.getByRole("button", { name: "Edit" }).click();
+    await page.getByLabel("Text of tea").fill("How *green* tea is made.");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.locator(".skill em", { hasText: "green" }).waitFor();
+    await page.getByRole("button", { name: "Remove tea" }).click();
+    await page.getByRole("button", { name: "Really? Remove tea" }).click();
+    await page.getByText("There are no skills yet.").waitFor();
+
     await page.goto(`${url}/#/health`);
     await page.getByRole("button", { name: "Check the installation" }).click();
     await page.getByText("✓ home").first().waitFor();
