@@ -198,8 +198,9 @@ export type Event =
   | { type: "settled"; key: string; abandoned: boolean }
   /** A new session begins with what another one holds. */
   | { type: "forked"; from: string; upTo: number; messages: Message[] }
-  /** A new process owns the session: whatever the old one had in flight is dead. */
-  | { type: "restarted"; resume: boolean };
+  /** A new process owns the session: whatever the old one had in flight is dead. `barred`: the turn and the inputs of those who may
+   *  not talk any more. */
+  | { type: "restarted"; resume: boolean; barred?: readonly string[] };
 
 /** What a model call gave. */
 type Thought = {

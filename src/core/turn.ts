@@ -236,8 +236,12 @@ function reduce(s: Session, e: Event, cx: TransitionContext): Session {
       if (s.seq) return s; // only a session that has nothing yet can begin like this
       cx.note("", { kind: "forked", from: e.from, upTo: e.upTo, messages: e.messages });
       return { ...s }; // an entry is a change, though nothing else is
-    case "restarted":
-      return turn ? recover(s, turn, e.resume, cx) : begin(s, cx);
+    case "restarted": {
+      const { resume, barred = [] } = e;
+      const allowed = barred.reduce((state, input) => withdraw(state, input, cx), s);
+      if (turn && barred.includes(turn.id)) return bar(allowed, turn, cx);
+      return turn ? recover(allowed, turn, resume, cx) : begin(allowed, cx);
+    }
   }
 }
 
@@ -273,6 +277,13 @@ function recover(s: Session, turn: Turn, resume: boolean, cx: TransitionContext)
       return resume ? act(again, counted, calls, cx) : end(again, turn, "interrupted", cx);
     }
   }
+}
+
+/** Nobody is sent the answer: who asked for it may not talk any more. */
+function bar(s: Session, turn: Turn, cx: TransitionContext): Session {
+  const { phase } = turn;
+  if (phase.at === "acting") lose(turn.id, phase.calls, cx);
+  return end(s, turn, "outcome" in phase ? phase.outcome : "interrupted", cx);
 }
 
 const busy = (phase: Phase) => phase.at !== "replying" && phase.at !== "stopping";
