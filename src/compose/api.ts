@@ -4,6 +4,8 @@ import { rmSync, writeFileSync } from "node:fs";
 import { openNotebook } from "../memory/notebook.ts";
 import { notesIn } from "../memory/open.ts";
 import { clock } from "../platform/clock.ts";
+import { openOwnSkills } from "../skills/own.ts";
+import { openTrust } from "../skills/trust.ts";
 import { doctorRoutes } from "../surfaces/http/runtime/doctor.ts";
 import { jobRoutes } from "../surfaces/http/runtime/jobs.ts";
 import { mcpRoutes } from "../surfaces/http/runtime/mcp.ts";
@@ -43,7 +45,7 @@ export async function serve(
   const { key, file: keyFile } = apiKey({ configured: server.key, file: home.apiKey });
   running.hide(key);
   const signIns = await openSignIns({ notes: engine.notes, clock });
-  const began = clock.monotonic();
+  const workspace = config.terminal.cwd ?? process.cwd();
   let served: ServedApi | null = null;
   const metrics = createMetrics({ runtime: engine, clock, connections: async () => served?.connections() ?? 0 });
   observers.add(metrics.observe);
@@ -73,26 +75,17 @@ export async function serve(
       ...usageRoutes(engine, { prices: config.prices, clock }),
       ...processRoutes(running.processes, redact),
       ...pairingRoutes(pairingDesk(engine.notes)),
-      ...skillRoutes(running.skills),
+      ...skillRoutes({
+        skills: running.skills,
+        own: openOwnSkills(home.dir),
+        trust: openTrust(home.dir),
+        workspace,
+      }),
       ...metricsRoutes(metrics),
       ...mcpRoutes(mcpHandler({ runtime: engine, version, newKey: randomUUID })),
       ...more,
     ],
-    vitals: async () => {
-      const { turns, held, waiting, oldestWaitingAt } = await engine.load();
-      const now = clock.now();
-      return {
-        draining: engine.draining(),
-        uptime_seconds: (clock.monotonic() - began) / 1_000,
-        turns_running: turns,
-        turns_held: held,
-        inputs_waiting: waiting,
-        oldest_input_seconds: oldestWaitingAt === null ? null : (now - oldestWaitingAt) / 1_000,
-        memory_bytes: process.memoryUsage.rss(),
-        memory: running.memory.health(),
-        ...health(),
-      };
-    },
+    health: () => ({ memory: running.memory.health(), ...health() }),
     settings: {
       modelName: server.model_name ?? "hermes-agent",
       models: endpoints.map(({ provider, model }) => `${provider}:${model}`),
@@ -115,7 +108,6 @@ export async function serve(
   running.defer(() => close(CLOSE_MS));
   observers.add(api.observe);
   // So that another shell finds us.
-  const workspace = config.terminal.cwd ?? process.cwd();
   const place = { pid: process.pid, url: api.url, version, workspace, owner: anyPort ? "terminal" : "gateway" };
   writeFileSync(home.served, JSON.stringify(place), { mode: 0o600 });
   return { ...api, keyFile, close };
