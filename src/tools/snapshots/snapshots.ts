@@ -30,6 +30,7 @@ const MOST_KEPT = 50;
 /** If the disk has more than this, only the newest few are kept. */
 const MOST_KB = 1_000_000;
 const FEW = 5;
+const MOST_AGE_MS = 30 * 86_400_000;
 /** After a snapshot that took too long or was too large, the next attempt waits this long: each attempt costs
  *  seconds. */
 const PAUSE_MS = 3_600_000;
@@ -250,6 +251,8 @@ export function createSnapshots(options: {
     },
     sweep: (now) =>
       inOrder(async () => {
+        for (const { key, kept } of await list())
+          if (now - kept.at > MOST_AGE_MS) await notes.set(key, undefined);
         const treesLeft = async () => (await list()).flatMap(({ kept }) => [kept.before, kept.after ?? []].flat());
         const trees = await treesLeft();
         await sweepOthers(now, trees.length > 0 ? [workspace] : []);
