@@ -47,7 +47,6 @@ export async function serve(
   const { key, file: keyFile } = apiKey({ configured: server.key, file: home.apiKey });
   running.hide(key);
   const signIns = await openSignIns({ notes: engine.notes, clock });
-  const began = clock.monotonic();
   let served: ServedApi | null = null;
   const metrics = createMetrics({ runtime: engine, clock, connections: async () => served?.connections() ?? 0 });
   observers.add(metrics.observe);
@@ -82,21 +81,7 @@ export async function serve(
       ...mcpRoutes(mcpHandler({ runtime: engine, version, newKey: randomUUID })),
       ...more,
     ],
-    vitals: async () => {
-      const { turns, held, waiting, oldestWaitingAt } = await engine.load();
-      const now = clock.now();
-      return {
-        draining: engine.draining(),
-        uptime_seconds: (clock.monotonic() - began) / 1_000,
-        turns_running: turns,
-        turns_held: held,
-        inputs_waiting: waiting,
-        oldest_input_seconds: oldestWaitingAt === null ? null : (now - oldestWaitingAt) / 1_000,
-        memory_bytes: process.memoryUsage.rss(),
-        memory: running.memory.health(),
-        ...health(),
-      };
-    },
+    health: () => ({ memory: running.memory.health(), ...health() }),
     settings: {
       modelName: server.model_name ?? "hermes-agent",
       models: endpoints.map(({ provider, model }) => `${provider}:${model}`),

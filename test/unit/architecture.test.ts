@@ -402,6 +402,7 @@ const WALL_TIMES: Readonly<Record<string, string>> = {
   "src/surfaces/gateway/gateway.ts": "the age of notes",
   "src/surfaces/http/runs/retries.ts": "the last change of a stored run",
   "src/surfaces/http/runtime/usage.ts": "the age of stored turns",
+  "src/surfaces/http/server/info.ts": "the age of stored inputs",
   "src/surfaces/http/server/metrics.ts": "the age of stored inputs",
   "src/surfaces/webhooks/webhooks.ts": "when a stored announcement is due",
 };

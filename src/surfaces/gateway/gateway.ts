@@ -6,9 +6,10 @@ import type { Chat, InboundMessage } from "../../core/chat.ts";
 import { ConfigError, messageOf } from "../../core/errors.ts";
 import type { ModelNames } from "../../core/model-names.ts";
 import type { Ambient, Channel } from "../../core/ports.ts";
+import { BACKGROUND_ROUTES } from "../../core/reply-route.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Entry, Mode, Unattended, Usage } from "../../core/session.ts";
-import { BACKGROUND, parseKey, rootOf } from "../../core/session-key.ts";
+import { parseKey, rootOf } from "../../core/session-key.ts";
 import { within } from "../../core/wait.ts";
 import { type Access, createAccess, type Lists } from "./access.ts";
 import { createCommands } from "./commands.ts";
@@ -201,7 +202,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   }
 
   async function tidy() {
-    for (const prefix of ["did/", "out/", "edit/", "live/", "tries/", "refused/", `route/${BACKGROUND}`]) {
+    for (const prefix of ["did/", "out/", "edit/", "live/", "tries/", "refused/", BACKGROUND_ROUTES]) {
       const old = (await notes.list(prefix)).filter(({ at }) => at > 0 && clock.now() - at > FORGET_MS);
       for (const { key } of old.slice(0, MOST_FORGOTTEN)) await notes.set(key, undefined);
     }
