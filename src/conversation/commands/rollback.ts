@@ -9,7 +9,7 @@ import { oneLine } from "./shown.ts";
 const LISTED = 10;
 const MOST = 50;
 const LONGEST = 80;
-export const NOTHING_TO_UNDO = "There is nothing to undo.";
+const NOTHING_TO_UNDO = "There is nothing to undo.";
 
 export async function rollbackCommand(context: CommandContext, rest: string): Promise<CommandResult> {
   const [, number = "", now] = /^(\d{0,4})\s*(now)?$/i.exec(rest) ?? [];

@@ -251,8 +251,7 @@ export function createSnapshots(options: {
     },
     sweep: (now) =>
       inOrder(async () => {
-        for (const { key, kept } of await list())
-          if (now - kept.at > MOST_AGE_MS) await notes.set(key, undefined);
+        for (const { key, kept } of await list()) if (now - kept.at > MOST_AGE_MS) await notes.set(key, undefined);
         const treesLeft = async () => (await list()).flatMap(({ kept }) => [kept.before, kept.after ?? []].flat());
         const trees = await treesLeft();
         await sweepOthers(now, trees.length > 0 ? [workspace] : []);
