@@ -43,10 +43,13 @@ export async function serve(
   const { usageRoutes } = await import("../surfaces/http/runtime/usage.ts");
   const { processRoutes } = await import("../surfaces/http/runtime/processes.ts");
   const { skillRoutes } = await import("../surfaces/http/runtime/skills.ts");
+  const { openOwnSkills } = await import("../skills/own.ts");
+  const { openTrust } = await import("../skills/trust.ts");
   requireStrongKey({ host: server.host, configured: server.key });
   const { key, file: keyFile } = apiKey({ configured: server.key, file: home.apiKey });
   running.hide(key);
   const signIns = await openSignIns({ notes: engine.notes, clock });
+  const workspace = config.terminal.cwd ?? process.cwd();
   let served: ServedApi | null = null;
   const metrics = createMetrics({ runtime: engine, clock, connections: async () => served?.connections() ?? 0 });
   observers.add(metrics.observe);
@@ -76,7 +79,12 @@ export async function serve(
       ...usageRoutes(engine, { prices: config.prices, clock }),
       ...processRoutes(running.processes, redact),
       ...pairingRoutes(pairingDesk(engine.notes)),
-      ...skillRoutes(running.skills),
+      ...skillRoutes({
+        skills: running.skills,
+        own: openOwnSkills(home.dir),
+        trust: openTrust(home.dir),
+        workspace,
+      }),
       ...metricsRoutes(metrics),
       ...mcpRoutes(mcpHandler({ runtime: engine, version, newKey: randomUUID })),
       ...more,
@@ -104,7 +112,6 @@ export async function serve(
   running.defer(() => close(CLOSE_MS));
   observers.add(api.observe);
   // So that another shell finds us.
-  const workspace = config.terminal.cwd ?? process.cwd();
   const place = { pid: process.pid, url: api.url, version, workspace, owner: anyPort ? "terminal" : "gateway" };
   writeFileSync(home.served, JSON.stringify(place), { mode: 0o600 });
   return { ...api, keyFile, close };

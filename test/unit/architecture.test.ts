@@ -282,6 +282,7 @@ const DOORS: Readonly<Record<string, string>> = {
   "src/tools/files/confine.ts": "looks at paths without opening anything",
   // HERMES_HOME and other places of the user's that the agent can never write.
   "src/skills/trust.ts": "HERMES_HOME",
+  "src/skills/own.ts": "HERMES_HOME",
   "src/tools/mcp/auth.ts": "HERMES_HOME",
   "src/config/config.ts": "HERMES_HOME",
   "src/platform/home.ts": "HERMES_HOME",
