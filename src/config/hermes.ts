@@ -345,12 +345,13 @@ export function fromHermes(
   }
 
   function speech(): void {
-    const name = take(["stt", "provider"]);
-    const own = take(["stt", String(name)]);
+    const given = take(["stt", "provider"]);
+    const name = typeof given === "string" ? given : "";
+    const own = take(["stt", name]);
     const settings = isTree(own) ? own : {};
     const commands = take(["stt", "providers"]);
-    const command = isTree(commands) ? at(commands, [String(name), "command"]) : undefined;
-    const server = SPEECH.get(String(name));
+    const command = isTree(commands) ? at(commands, [name, "command"]) : undefined;
+    const server = SPEECH.get(name);
     const from = ["stt", "provider"];
     if (server) {
       set(from, "stt.base_url", settings["base_url"] || variable("STT_OPENAI_BASE_URL") || server.url);
@@ -359,8 +360,8 @@ export function fromHermes(
     }
     set(from, "stt.command", command);
     set(from, "stt.language", settings["language"] || undefined);
-    if (name !== undefined && !server && command === undefined && !variable("HERMES_LOCAL_STT_COMMAND"))
-      lost.push(`stt.provider: ${String(name)} (voice messages are not transcribed; set stt.base_url or stt.command)`);
+    if (name && !server && command === undefined && !variable("HERMES_LOCAL_STT_COMMAND"))
+      lost.push(`stt.provider: ${name} (voice messages are not transcribed; set stt.base_url or stt.command)`);
     drop(["stt"], "local openai groq mistral xai elevenlabs local_command echo_transcripts", isTheirs);
   }
 

@@ -50,7 +50,7 @@ export async function startTranscription(key = "speech-key"): Promise<FakeTransc
       if (!ENDINGS.test(file.name)) return refuse(400, "Invalid file format");
       if (file.size > MOST_BYTES) return refuse(413, "Maximum content size limit exceeded");
       if (typeof model !== "string" || !model) return refuse(400, "you must provide a model parameter");
-      if (format !== "json") return refuse(400, `this fake does not speak ${String(format)}`);
+      if (format !== "json") return refuse(400, "This fake speaks JSON only");
       if (language !== null && !(typeof language === "string" && /^[a-z]{2}$/.test(language)))
         return refuse(400, "Invalid language");
       const heard = await file.text();
