@@ -62,7 +62,11 @@ export function createTalk(options: Options): { handlerOf(chat: Chat): InboundHa
   const voices =
     transcribe &&
     createVoices({
-      ...{ notes, access, clock, log, transcribe },
+      notes,
+      access,
+      clock,
+      log,
+      transcribe,
       say: ({ platform, place, key }, text) => sayIn(platform, place, text, `voice.${key}`),
       async accept({ said, lines, pictures, ...spoken }, words) {
         const text = [said, words, ...lines].filter(Boolean).join("\n");
