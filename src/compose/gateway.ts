@@ -26,6 +26,8 @@ import { createLifecycle, leaveTo } from "../surfaces/gateway/lifecycle.ts";
 import { notifyService } from "../surfaces/gateway/service.ts";
 import { channelRoutes, type Door } from "../surfaces/http/runtime/channels.ts";
 import { restartRoutes } from "../surfaces/http/runtime/restart.ts";
+import { ownerHere } from "../tools/shell/exec.ts";
+import { openTranscribe } from "../tools/voice/transcribe.ts";
 import {
   busyModeOf,
   deliversBy,
@@ -120,6 +122,7 @@ async function assemble(running: Running, version: string) {
     progress: (platform) => progressOf(config, platform),
     hears: (platform, message) => hearsIn(config, platform, message),
     files: home.attachments,
+    transcribe: openTranscribe(config.stt, ownerHere(home.dir)),
     sharedGroups: config.gateway.shared_groups,
     strangers: config.gateway.strangers,
     requestRestart: lifecycle.requestRestart,
