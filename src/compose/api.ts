@@ -3,6 +3,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { rmSync, writeFileSync } from "node:fs";
 import type { PairingDesk } from "../core/chat.ts";
 import type { Notes } from "../core/store.ts";
+import { modelNames } from "../llm/model-list.ts";
 import { openNotebook } from "../memory/notebook.ts";
 import { notesIn } from "../memory/open.ts";
 import { clock } from "../platform/clock.ts";
@@ -40,6 +41,7 @@ export async function serve(
   const { openSignIns } = await import("../surfaces/web/sign-ins.ts");
   const { doctorRoutes } = await import("../surfaces/http/runtime/doctor.ts");
   const { memoryRoutes } = await import("../surfaces/http/runtime/memory.ts");
+  const { modelRoutes } = await import("../surfaces/http/runtime/models.ts");
   const { usageRoutes } = await import("../surfaces/http/runtime/usage.ts");
   const { processRoutes } = await import("../surfaces/http/runtime/processes.ts");
   const { skillRoutes } = await import("../surfaces/http/runtime/skills.ts");
@@ -76,6 +78,7 @@ export async function serve(
       ...jobRoutes(running.scheduler, (platform) => homeChatOf(config, platform)),
       ...doctorRoutes(() => diagnosis(process.env)),
       ...memoryRoutes(openNotebook(notesIn(home.dir))),
+      ...modelRoutes(() => modelNames(endpoints), config.prices),
       ...usageRoutes(engine, { prices: config.prices, clock }),
       ...processRoutes(running.processes, redact),
       ...pairingRoutes(pairingDesk(engine.notes)),
