@@ -11,7 +11,7 @@ import { createLane, type LaneHealth } from "./lane.ts";
 import { createMember } from "./member.ts";
 import type { MemoryProvider, MemoryWrite, Whose } from "./provider.ts";
 import { createRecall, type RecallScope } from "./recall.ts";
-import { parentTurnOf, scopeOf } from "./scope.ts";
+import { parentTurnOf, scopeOf, worksForAnother } from "./scope.ts";
 import { createTools } from "./tools.ts";
 import { isTrivial } from "./trivial.ts";
 
@@ -81,7 +81,7 @@ export function createMemory(options: Options): LongTermMemory {
     const parent = parentTurnOf(session);
     const who = parent ? await byOf?.(parent) : by;
     const scope = scopeOf({ session, by: who });
-    const origin = scope.startsWith("session:") ? await originOf?.(rootOf(session)) : null;
+    const origin = worksForAnother(session) ? await originOf?.(rootOf(session)) : null;
     return origin
       ? { scope: scopeOf({ session: origin }), session: rootOf(origin) }
       : { scope, session: rootOf(session) };
