@@ -8,7 +8,16 @@
 //     refused by name, and nothing of it stays.                                                      (I1, I23)
 import { messageOf, Refusal, StoreFault } from "../core/errors.ts";
 import type { Ambient, EffectContext, Perform } from "../core/ports.ts";
-import { type Effect, type Entry, type Event, fresh, type Printed, type Rules, type Session } from "../core/session.ts";
+import {
+  type Effect,
+  type Entry,
+  type Event,
+  fresh,
+  type Input,
+  type Printed,
+  type Rules,
+  type Session,
+} from "../core/session.ts";
 import type { Commit, CommitVerdict, Store } from "../core/store.ts";
 import { emptyTranscript, extend, type Transcript } from "../core/transcript.ts";
 import { hasWork, transition, unsaved, work } from "../core/turn.ts";
@@ -42,6 +51,8 @@ export type World = Ambient & {
   rules: Rules;
   /** Who is told, durably, when a turn of its own (not a child's) has ended. */
   announce?: readonly string[];
+  /** Told before the commit of an input that begins a turn at once: what its model call needs can be looked for meanwhile. */
+  begins?(turn: Pick<Input, "text" | "by"> & { session: string; turn: string }): void;
   /** They see what was committed, once it is. For counting only: a crash may lose a look. */
   observers?: Iterable<Observe>;
   /** Told when another process has taken over: nothing more can be done here. */

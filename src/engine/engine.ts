@@ -98,6 +98,7 @@ export function createEngine(given: World): Engine {
         ...(bare && { bare }),
         ...(wire && { wire }),
       };
+      if (!state.turn && !state.inbox.length && !bare) world.begins?.({ session, turn: id, text, ...(by && { by }) });
       return { type: "arrived", input: { id, text, mode, reply, ...given }, said, printed };
     };
     let refusal: Refusal | null = null;

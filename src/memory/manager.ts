@@ -33,6 +33,8 @@ export type LongTermMemory = Memory & {
   syncAll(turn: Remembered): void;
   /** Lets all providers prepare for the next turn, and returns at once. */
   queuePrefetchAll(query: string, about: RecallScope): void;
+  /** Asks for what `recall` will be asked for in a moment, and returns at once. */
+  recallAhead(about: RecallScope & { turn: string; text: string }): void;
   /** Text for the system prompt, or empty. Never rejects. */
   systemBlock(about: RecallScope): Promise<string>;
   /** A new array only if the tools changed. */
@@ -70,7 +72,14 @@ export function createMemory(options: Options): LongTermMemory {
       createMember(provider, createLane({ name: provider.name, clock, log, redact, limitMs, changed })),
     );
   const writers = members.filter(({ provider }) => provider.syncTurn).map(({ provider }) => provider.name);
-  const { recall, systemBlock, written, atMost } = createRecall({ members, whoseOf, clock, log, redact, recallMs });
+  const { recall, recallAhead, systemBlock, written, atMost } = createRecall({
+    members,
+    whoseOf,
+    clock,
+    log,
+    redact,
+    recallMs,
+  });
   const tools = createTools({ members, whoseOf, byOf, redact, wrote });
   /** For each session, the last turn after which the providers prepared for the next. */
   const prefetched = createBounded<string>(MOST_SESSIONS);
@@ -183,6 +192,7 @@ export function createMemory(options: Options): LongTermMemory {
     writers,
     remember,
     recall,
+    recallAhead,
     systemBlock,
     tools,
     queuePrefetchAll,
