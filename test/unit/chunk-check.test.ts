@@ -1,6 +1,6 @@
 // What passes our quick check of a chunk would pass the library's.
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { isPlainChunk } from "../../src/llm/chunk-check.ts";
 
