@@ -33,7 +33,11 @@ const VIEWED = 64;
 /** What memory gets at the end of a drain. */
 const MEMORY_MS = 400;
 
-export function createEngine(given: World): Engine {
+/** `begins`: told before the commit of an input that begins a turn at once, so that what its model call needs can be looked for
+ *  meanwhile. */
+type Begins = { begins?(turn: { session: string; turn: string; text: string; by?: string }): void };
+
+export function createEngine({ begins, ...given }: World & Begins): Engine {
   const { journal, catalog } = sharingReads(given.store);
   const world: World = { ...given, store: { ...given.store, journal, catalog } };
   const { clock, log, limits } = world;
@@ -98,6 +102,7 @@ export function createEngine(given: World): Engine {
         ...(bare && { bare }),
         ...(wire && { wire }),
       };
+      if (!state.turn && !state.inbox.length && !bare) begins?.({ session, turn: id, text, ...(by && { by }) });
       return { type: "arrived", input: { id, text, mode, reply, ...given }, said, printed };
     };
     let refusal: Refusal | null = null;

@@ -399,6 +399,7 @@ const WALL_TIMES: Readonly<Record<string, string>> = {
   "src/chats/webhook/webhook.ts": "the time that a sender has signed",
   "src/compose/runtime.ts": "the age of stored runs",
   "src/engine/dispatch.ts": "the last change of a stored session",
+  "src/memory/sessions.ts": "the age of a stored session",
   "src/schedule/scheduler.ts": "times of jobs",
   "src/surfaces/gateway/access.ts": "times in notes",
   "src/surfaces/gateway/gateway.ts": "the age of notes",

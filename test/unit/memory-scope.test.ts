@@ -149,7 +149,7 @@ it("what was said in one scope is never recalled in another", async () => {
           await store.journal.commit(
             commitOf(session, 0, { entries: [entryOf(1, `t${i}`, `the teapot of ${i} is blue`)] }),
           );
-        const { prefetch } = createSessionsMemory({ search: store.search, clock: { now: () => 1e12 } });
+        const { prefetch } = createSessionsMemory({ ...store, clock: { now: () => 1e12 } });
         for (const talk of talks) {
           const whose = { scope: scopeOf(talk), session: talk.session.split("/child/", 1)[0] ?? "" };
           const text = (await prefetch?.("where is the teapot", whose, new AbortController().signal)) ?? "";
@@ -170,7 +170,7 @@ it("what was said before a chat was begun anew is found, also in the threads of 
     await store.journal.commit(
       commitOf(`agent:main:${key}`, 0, { entries: [entryOf(1, `t${i}`, `teapot number ${i}`)] }),
     );
-  const { prefetch } = createSessionsMemory({ search: store.search, clock: { now: () => 2_000 } });
+  const { prefetch } = createSessionsMemory({ ...store, clock: { now: () => 2_000 } });
   const found = async (key: string) => {
     const session = `agent:main:${key}`;
     const text = await prefetch?.(

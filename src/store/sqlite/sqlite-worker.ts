@@ -90,7 +90,20 @@ function serve(group: Request[]): WorkerReply[] {
   const writes = group.filter(({ op }) => WRITES.has(op) && op !== "index");
   const indexing = group.filter(({ op }) => op === "index"); // each by itself: no commit fails with it
   const reads = group.filter(({ op }) => !WRITES.has(op));
-  return [...write(writes), ...indexing.flatMap((request) => write([request])), ...reads.map(read)];
+  return [...write(writes), ...index(indexing), ...reads.map(read)];
+}
+
+/** What is lost of the index in a power cut is indexed again, so it does not wait for the disk: the next commit's fsync is of
+ *  the whole log. */
+function index(requests: Request[]): WorkerReply[] {
+  if (!requests.length) return [];
+  const { db } = opened();
+  db.exec("PRAGMA synchronous = NORMAL");
+  try {
+    return requests.flatMap((request) => write([request]));
+  } finally {
+    db.exec("PRAGMA synchronous = FULL");
+  }
 }
 
 /** One transaction for all of them (W1). */
