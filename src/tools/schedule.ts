@@ -4,6 +4,7 @@
 import * as z from "zod";
 import type { Job, RunningJobs } from "../core/jobs.ts";
 import type { Clock, Gate, Tool, ToolCall, ToolResult } from "../core/ports.ts";
+import { timeText } from "../core/schedule-text.ts";
 import { firstGeneration, isTerminal, jobSession, parseKey, rootOf } from "../core/session-key.ts";
 import { defineTool, failed, ok } from "./define.ts";
 
@@ -119,17 +120,19 @@ const DONE: Record<JobChange, string> = {
 /** The conversation: children belong to it, and so does what was said before it was begun anew. */
 const talkOf = (session: string) => firstGeneration(rootOf(session));
 
-function isOf(session: string, { id, createdBy }: Job): boolean {
+function isOf(session: string, { id, createdBy, session: bound }: Job): boolean {
   const talk = talkOf(session);
-  return talk === createdBy || talk === jobSession(id) || isTerminal(talk);
+  return talk === createdBy || talk === firstGeneration(bound ?? jobSession(id)) || isTerminal(talk);
 }
 
-function line({ id, name, when, route, enabled, lastSlot, nextAt }: Job): string {
+function line(job: Job): string {
+  const { id, name, when, session, route, enabled, lastSlot, nextAt } = job;
   const zone = "cron" in when ? when.zone : localZone();
   const next = enabled && nextAt !== null ? `next ${timeIn(zone, nextAt)}` : "paused";
   const last = lastSlot === null ? "" : `, last ${timeIn(zone, lastSlot)}`;
-  const what = "cron" in when ? when.cron : "once";
-  return `${id}: ${name} (${what}; ${next}${last}; ${route === null ? "not delivered" : "delivered to the chat"})`;
+  const what = "cron" in when ? when.cron : timeText(job);
+  const where = session !== null ? "in this conversation" : route === null ? "not delivered" : "delivered to the chat";
+  return `${id}: ${name} (${what}; ${next}${last}; ${where})`;
 }
 
 const localZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;

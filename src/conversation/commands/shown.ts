@@ -7,7 +7,8 @@ import type { CommandContext } from "./command.ts";
 
 const HISTORY = { usual: 10, most: 50, entries: 2_000, chars: 200 };
 
-export async function lastEntries(runtime: Runtime, session: string, count: number): Promise<Entry[]> {
+export async function lastEntries(
+  runtime: Pick<Runtime, "summary" | "entries">, session: string, count: number): Promise<Entry[]> {
   const { entries = 0 } = (await runtime.summary(session)) ?? {};
   return entriesOf(runtime, session, Math.max(0, entries - count));
 }

@@ -1,9 +1,9 @@
 // hermes cron: manages jobs, through the running gateway or directly in the store.
 import * as z from "zod";
 import { messageOf } from "../../core/errors.ts";
-import type { Job, JobRefused, Jobs, RunningJobs } from "../../core/jobs.ts";
-import { routeTo, wishedTime } from "../../core/schedule-text.ts";
-import { wholeKey } from "../../core/session-key.ts";
+import type { Goal, Job, JobRefused, Jobs, RunningJobs } from "../../core/jobs.ts";
+import { routeTo, timeText, wishedTime } from "../../core/schedule-text.ts";
+import { jobSession, wholeKey } from "../../core/session-key.ts";
 import { printable } from "../../platform/logline.ts";
 
 /** `runNow` is missing if no gateway runs. */
@@ -18,6 +18,7 @@ export type AddFlags = {
   cron?: string;
   at?: string;
   in?: string;
+  every?: string;
   zone?: string;
   /** A chat's session: `telegram:dm:999`. */
   to?: string;
@@ -127,7 +128,7 @@ function tableOf(jobs: readonly Job[]): string {
   const rows = jobs.map((job) => [
     job.id,
     job.enabled ? timeOf(job.nextAt) : "paused",
-    "cron" in job.when ? `${job.when.cron} ${job.when.zone}` : "once",
+    timeText(job),
     printable(job.name),
   ]);
   const widths = [0, 1, 2].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
@@ -150,9 +151,13 @@ const jobShape = z
     cron: z.string().nullable(),
     zone: z.string().nullable(),
     at: seconds.nullable(),
+    every: seconds.nullable(),
+    session_id: z.string(),
+    heartbeat: z.boolean(),
+    goal: z.custom<Goal>((value) => typeof value === "object" && value !== null).nullable(),
     deliver_to: z.string().nullable(),
     model: z.string().nullable(),
-    unattended: z.enum(["deny", "allow"]),
+    unattended: z.enum(["deny", "allow"]).nullable(),
     catch_up: z.enum(["once", "skip"]),
     enabled: z.boolean(),
     created_by: z.string(),
@@ -165,7 +170,15 @@ const jobShape = z
       id: given.id,
       name: given.name,
       text: given.text,
-      when: given.cron === null ? { at: given.at ?? 0 } : { cron: given.cron, zone: given.zone ?? "UTC" },
+      when:
+        given.cron !== null
+          ? { cron: given.cron, zone: given.zone ?? "UTC" }
+          : given.every !== null
+            ? { every: given.every, from: given.created_at }
+            : { at: given.at ?? 0 },
+      session: given.session_id === jobSession(given.id) ? null : given.session_id,
+      heartbeat: given.heartbeat,
+      goal: given.goal,
       route: given.deliver_to,
       model: given.model,
       unattended: given.unattended,
@@ -213,13 +226,15 @@ export function remoteJobs({ url, key }: { url: string; key: string }): Required
       if ("refused" in all) throw new Error(all.why);
       return all.data;
     },
-    add({ text, name, cron, at: time, in: wait, zone, route, model, unattended, catchUp }) {
-      const when = { cron, at: time, in: wait, zone };
-      const body = { text, name, ...when, deliver_to: route, model, unattended, catch_up: catchUp };
+    add({ text, name, cron, at: time, in: wait, every, zone, route, model, unattended, catchUp, ...bound }) {
+      const when = { cron, at: time, in: wait, every, zone };
+      const { session: session_id, heartbeat, goal } = bound;
+      const more = { session_id, heartbeat, goal, unattended: unattended ?? undefined, catch_up: catchUp };
+      const body = { text, name, ...when, deliver_to: route, model, ...more };
       return ask(jobShape, "POST", "", body);
     },
-    edit: (id, { text, name, cron, at: time, in: wait, zone, route, model }) => {
-      const body = { text, name, cron, at: time, in: wait, zone, deliver_to: route, model };
+    edit: (id, { text, name, cron, at: time, in: wait, every, zone, route, model }) => {
+      const body = { text, name, cron, at: time, in: wait, every, zone, deliver_to: route, model };
       return ask(jobShape, "PATCH", at(id), body);
     },
     remove: (id) => ask(jobShape, "DELETE", at(id)),
