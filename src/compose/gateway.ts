@@ -27,6 +27,7 @@ import { restartRoutes } from "../surfaces/http/runtime/restart.ts";
 import { pairingDesk, serve } from "./api.ts";
 import { busyModeOf, deliversBy, hearsIn, listsOf, openChannels, progressOf, unattendedOf } from "./channels.ts";
 import { abandon, openRuntime, type Running } from "./runtime.ts";
+import { goalLimitsOf } from "./settings.ts";
 import { openStore } from "./store.ts";
 
 /** Returns the exit code. `again`: the command that starts the same gateway. */
@@ -143,6 +144,7 @@ export async function withJobs<T>(env: NodeJS.ProcessEnv, use: (jobs: CronJobs) 
     unattended: config.approvals.unattended,
     zone: config.schedule.zone,
     delivers: deliversBy(config),
+    goalLimits: goalLimitsOf(config),
   };
   return withStore(env, ({ notes }) => use(openJobs({ notes, ...settings })));
 }

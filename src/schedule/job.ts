@@ -17,7 +17,11 @@ export const jobShape: z.ZodType<Job> = z.object({
   id: z.string(),
   name: z.string(),
   text: z.string(),
-  when: z.union([z.object({ cron: z.string(), zone: z.string() }), z.object({ at: z.number() }), z.object({ every: z.number(), from: z.number() })]),
+  when: z.union([
+    z.object({ cron: z.string(), zone: z.string() }),
+    z.object({ at: z.number() }),
+    z.object({ every: z.number(), from: z.number() }),
+  ]),
   session: z.string().nullable().default(null),
   heartbeat: z.boolean().default(false),
   goal: goalShape.nullable().default(null),

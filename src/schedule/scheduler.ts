@@ -3,8 +3,8 @@
 // steps of a goal (goals.ts).
 
 import { randomUUID } from "node:crypto";
-import { messageOf, Refusal, type RefusalCode } from "../core/errors.ts";
 import { lastEntries } from "../conversation/commands/shown.ts";
+import { messageOf, Refusal, type RefusalCode } from "../core/errors.ts";
 import type { Job, RunningJobs } from "../core/jobs.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { type Entry, HEARTBEAT_SOURCE, type Unattended } from "../core/session.ts";

@@ -30,7 +30,9 @@ const body = z.strictObject({
   heartbeat: z.boolean().optional().describe("The message is what `HEARTBEAT.md` says; only with `session_id`"),
   goal: goalLimits
     .optional()
-    .describe("Instead of a time: turns follow each other until the goal is reached, at most these; only with `session_id`"),
+    .describe(
+      "Instead of a time: turns follow each other until the goal is reached, at most these; only with `session_id`",
+    ),
   zone: short.describe("The time zone: `Europe/Berlin`; default: that of the server"),
   deliver_to: sessionId.nullish().describe("The chat session that gets the answers"),
   model: z.string().min(1).max(200).nullish().describe("The model to use"),
@@ -154,7 +156,8 @@ export function jobRoutes(
       },
     }),
     route("POST", "/api/jobs", {
-      summary: "Add a job: give one of `cron`, `at`, `in`, `every` and `goal`, or `schedule` with the other fields of Hermes",
+      summary:
+        "Add a job: give one of `cron`, `at`, `in`, `every` and `goal`, or `schedule` with the other fields of Hermes",
       body: addBody,
       example: { text: "Summarise yesterday's commits.", cron: "0 9 * * 1-5" },
       answers: {

@@ -1,6 +1,6 @@
 // What a person does in a conversation: send, command, stop, answer. Everything goes through the runtime, as from a terminal.
 import { signal } from "@preact/signals";
-import type { CommandContext, CommandResult } from "../../../conversation/commands/command.ts";
+import type { CommandContext, CommandJob, CommandResult } from "../../../conversation/commands/command.ts";
 import { commandIn, findCommand, runCommand, WEB_COMMANDS } from "../../../conversation/commands/commands.ts";
 import { exportFile } from "../../../conversation/export.ts";
 import { takenText } from "../../../conversation/modes.ts";
@@ -224,7 +224,12 @@ export async function exportTo(session: string, title: string, json: boolean): P
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-type WebJob = { id: string; name: string; text: string; enabled: boolean };
+type WebJob = Omit<CommandJob, "session" | "nextAt"> & { session_id: string; next_at: number | null };
+const jobOf = ({ session_id: session, next_at, ...job }: WebJob): CommandJob => ({
+  ...job,
+  session,
+  nextAt: next_at && next_at * 1_000,
+});
 /** What was chosen on this page, by conversation. */
 const chosen = new Map<string, { isYolo?: boolean; effort?: Effort | undefined }>();
 
@@ -254,9 +259,11 @@ function contextOf({ session, facts, model }: ConversationView): CommandContext 
     setYolo: (isYolo) => void chosen.set(session, { ...chosen.get(session), isYolo }),
     jobs: () => ({
       list: async () => {
-        const { data } = await get<{ data: (WebJob & { next_at: number | null })[] }>("/api/jobs");
-        return data.map((job) => ({ ...job, nextAt: job.next_at && job.next_at * 1_000 }));
+        const { data } = await get<{ data: WebJob[] }>("/api/jobs");
+        return data.map(jobOf);
       },
+      add: async ({ text, name, every, session: session_id, heartbeat, goal, unattended }) =>
+        jobOf(await post("/api/jobs", { text, name, every, session_id, heartbeat, goal, unattended })),
       pause: (id) => post(`/api/jobs/${id}/pause`),
       resume: (id) => post(`/api/jobs/${id}/resume`),
       remove: async (id) => {
