@@ -26,6 +26,11 @@ const args = z
       .describe("For add, again and again: minute, hour, day, month, weekday; 0 9 * * 1-5 is 9:00 on workdays."),
     at: z.string().max(40).optional().describe("For add, once: the time there, as 2026-11-20T09:00."),
     in: z.string().max(20).optional().describe("For add, once: so long from now, as 20m, 3h or 2d."),
+    every: z
+      .string()
+      .max(20)
+      .optional()
+      .describe("For add, again and again: so long after each other, as 45m, 3h or 2d."),
     zone: z
       .string()
       .max(64)
@@ -54,7 +59,7 @@ type Options = {
 
 export function createSchedule({ jobs, clock, judge }: Options): Tool {
   async function add(given: Args, { session, turn, call }: ToolCall): Promise<ToolResult> {
-    const { text = "", name, cron, at, in: wait, zone, deliver, missed } = given;
+    const { text = "", name, cron, at, in: wait, every, zone, deliver, missed } = given;
     const talk = talkOf(session);
     const here = jobs().delivers(talk);
     if (deliver === "here" && !here) return failed("Not added: this is not a chat that answers can be delivered to.");
@@ -64,6 +69,7 @@ export function createSchedule({ jobs, clock, judge }: Options): Tool {
       cron,
       at,
       in: wait,
+      every,
       zone,
       catchUp: missed,
       route: here && deliver !== "nowhere" ? talk : null,

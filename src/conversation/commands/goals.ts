@@ -2,7 +2,7 @@
 import type { GoalLimits, JobRefused } from "../../core/jobs.ts";
 import { durationOf, durationText } from "../../core/schedule-text.ts";
 import { firstGeneration } from "../../core/session-key.ts";
-import type { Command, CommandContext, CommandJob, CommandResult } from "./command.ts";
+import type { Command, CommandContext, CommandJob, CommandJobs, CommandResult } from "./command.ts";
 import { lineOf, timeOf } from "./cron.ts";
 import { oneLine } from "./shown.ts";
 
@@ -51,7 +51,7 @@ async function jobsHere({ jobs, session }: CommandContext): Promise<CommandJob[]
 
 async function goal(context: CommandContext, rest: string): Promise<CommandResult> {
   const { jobs, session, by, isAdmin } = context;
-  const found = (await jobsHere(context)).find((job) => job.goal !== null && job.session === session);
+  const found = await goalIn(jobs(), session, true);
   const verb = GOAL_VERBS.find((one) => one === rest.toLowerCase());
   if (!rest || verb) {
     if (!found) return { text: "There is no goal. /goal and what is to be reached sets one." };
@@ -68,6 +68,14 @@ async function goal(context: CommandContext, rest: string): Promise<CommandResul
   return resultOf(added, "🎯 I work on it until it is reached. /goal shows how far it is, /stop pauses it.");
 }
 
+/** Without those that were reached, if not `all`. */
+export async function goalIn(jobs: CommandJobs, session: string, all = false): Promise<CommandJob | null> {
+  const found = (await jobs.list()).find(
+    ({ goal: of, session: bound }) => of && bound === session && (all || !of.reached),
+  );
+  return found ?? null;
+}
+
 const GOAL_DONE = {
   pause: "The goal is paused: the running turn is the last one. /goal resume goes on.",
   resume: "🎯 The goal goes on.",
@@ -78,10 +86,12 @@ function goalText({ text, enabled, goal: progress }: CommandJob): string {
   if (!progress) return "";
   const { limits, used, step, reached, why } = progress;
   const parts = [
-    part(used.turns, limits.turns, (turns) => `${turns} turns`),
-    part(used.tokens, limits.tokens, (tokens) => `${tokens.toLocaleString("en")} tokens`),
+    `${part(used.turns, limits.turns)} turns`,
+    `${part(used.tokens, limits.tokens)} tokens`,
     ...(used.cost ? [part(used.cost, limits.cost, (cost) => `$${Number(cost.toFixed(4))}`)] : []),
-    part(used.seconds, limits.seconds, (seconds) => durationText(seconds * 1_000)),
+    part(used.seconds, limits.seconds, (seconds) =>
+      seconds < 60 ? `${Math.round(seconds)}s` : durationText(seconds * 1_000),
+    ),
   ];
   const state = reached ? "✅ Reached" : enabled ? `Step ${step} is under way` : "⏸ Paused";
   return [
@@ -94,7 +104,7 @@ function goalText({ text, enabled, goal: progress }: CommandJob): string {
     .join("\n");
 }
 
-const part = (used: number, limit: number, show: (value: number) => string) =>
+const part = (used: number, limit: number, show = (value: number) => value.toLocaleString("en")) =>
   limit ? `${show(used)} of ${show(limit)}` : show(used);
 
 const COUNTS: Readonly<Record<string, number>> = { k: 1_000, m: 1_000_000 };

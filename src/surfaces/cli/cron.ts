@@ -125,15 +125,15 @@ function refuse({ why }: JobRefused, complain: CronOptions["complain"]): number 
 }
 
 function tableOf(jobs: readonly Job[]): string {
-  const rows = jobs.map((job) => [
-    job.id,
-    job.enabled ? timeOf(job.nextAt) : "paused",
-    timeText(job),
-    printable(job.name),
-  ]);
+  const rows = jobs.map((job) => [job.id, stateOf(job), timeText(job), printable(job.name)]);
   const widths = [0, 1, 2].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   return rows.map((row) => `${row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join("  ")}\n`).join("");
 }
+
+const stateOf = ({ enabled, goal, nextAt }: Job): string => {
+  if (!enabled) return goal?.reached ? "reached" : "paused";
+  return goal ? `step ${goal.step}` : timeOf(nextAt);
+};
 
 /** In the time zone of the reader. */
 const timeOf = (at: number | null): string =>
@@ -230,7 +230,7 @@ export function remoteJobs({ url, key }: { url: string; key: string }): Required
       const when = { cron, at: time, in: wait, every, zone };
       const { session: session_id, heartbeat, goal } = bound;
       const more = { session_id, heartbeat, goal, unattended: unattended ?? undefined, catch_up: catchUp };
-      const body = { text, name, ...when, deliver_to: route, model, ...more };
+      const body = { text: text || undefined, name, ...when, deliver_to: route, model, ...more };
       return ask(jobShape, "POST", "", body);
     },
     edit: (id, { text, name, cron, at: time, in: wait, every, zone, route, model }) => {

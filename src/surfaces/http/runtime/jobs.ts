@@ -20,7 +20,7 @@ const goalLimits = z
   .strictObject({ turns: limit, tokens: limit, cost: limit, seconds: limit })
   .transform((given) => Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)));
 const body = z.strictObject({
-  text: z.string().max(10_000).describe("The message that starts each turn; the goal itself"),
+  text: z.string().min(1).max(10_000).optional().describe("The message that starts each turn; the goal itself"),
   name: short.describe("A name for lists"),
   cron: short.describe("A cron expression: `0 9 * * 1-5`"),
   at: short.describe("One time: `2026-11-20T09:00`"),
@@ -170,10 +170,11 @@ export function jobRoutes(
       async handle({ body: wished, headers }) {
         if ("schedule" in wished || "prompt" in wished) return addInWordsOfHermes(wished);
         const given = parse(body, wished);
-        const { deliver_to, model, catch_up: catchUp, session_id: session, ...wish } = given;
+        const { deliver_to, model, catch_up: catchUp, session_id: session, text = "", ...wish } = given;
         const key = idempotencyKeyOf(headers);
         const job = await jobs.add({
           ...wish,
+          text,
           session,
           catchUp,
           key: key && `api:${key}`,

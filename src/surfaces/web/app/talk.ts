@@ -263,7 +263,9 @@ function contextOf({ session, facts, model }: ConversationView): CommandContext 
         return data.map(jobOf);
       },
       add: async ({ text, name, every, session: session_id, heartbeat, goal, unattended }) =>
-        jobOf(await post("/api/jobs", { text, name, every, session_id, heartbeat, goal, unattended })),
+        jobOf(
+          await post("/api/jobs", { text: text || undefined, name, every, session_id, heartbeat, goal, unattended }),
+        ),
       pause: (id) => post(`/api/jobs/${id}/pause`),
       resume: (id) => post(`/api/jobs/${id}/resume`),
       remove: async (id) => {
