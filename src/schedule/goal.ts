@@ -20,6 +20,9 @@ together, and check what you did. Two last lines of an answer end that, and only
 GOAL: DONE <what shows it> (once the goal is reached and you have checked it)
 GOAL: BLOCKED <what is missing> (if you cannot go on without a person)`;
 
+/** The same step is the same input. */
+export const stepKey = ({ id }: Job, step: number): string => `${id}@step/${step}`;
+
 export function stepText({ text }: Job, goal: Goal): string {
   if (goal.step === 1) return text;
   const limit = limitReached(goal);

@@ -7,7 +7,7 @@ import type { Ambient } from "../core/ports.ts";
 import { foldRun } from "../core/run.ts";
 import type { Runtime, Whereabouts } from "../core/runtime.ts";
 import type { Entry, Usage } from "../core/session.ts";
-import { afterStep, goalInstructions, STOPPED, type StepEnd, stepText } from "./goal.ts";
+import { afterStep, goalInstructions, STOPPED, type StepEnd, stepKey, stepText } from "./goal.ts";
 import type { KeptJobs } from "./jobs.ts";
 
 export type GoalOptions = Ambient & {
@@ -32,7 +32,7 @@ export function createGoals(options: GoalOptions) {
   const watched = new Set<string>();
   const stopping = new Set<string>();
 
-  const turnOf = ({ id, goal }: Job) => runtime.idOf(SOURCE, `${id}@step/${goal?.step ?? 0}`);
+  const turnOf = (job: Job) => runtime.idOf(SOURCE, stepKey(job, job.goal?.step ?? 0));
 
   /** Counts the step that has ended, and begins the next one. */
   async function advance(job: Job): Promise<void> {
@@ -72,7 +72,7 @@ export function createGoals(options: GoalOptions) {
     if (!goal || !session || leaving() || stopping.has(session)) return null;
     watched.add(session);
     steps.set(turnOf(job), id); // it may end before `say` returns
-    const begun = await say(job, `${id}@step/${goal.step}`, stepText(job, goal), goalInstructions(job));
+    const begun = await say(job, stepKey(job, goal.step), stepText(job, goal), goalInstructions(job));
     if ("why" in begun) await pause(id, begun.why);
     return null;
   }

@@ -9,6 +9,7 @@ import type { Job, RunningJobs } from "../core/jobs.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { type Entry, HEARTBEAT_SOURCE, type Unattended } from "../core/session.ts";
 import { jobSession, parseKey } from "../core/session-key.ts";
+import { stepKey } from "./goal.ts";
 import { createGoals, type GoalOptions } from "./goals.ts";
 import { refused } from "./job.ts";
 import { isLive, type JobsOptions, openJobs, unknown } from "./jobs.ts";
@@ -22,6 +23,8 @@ type Options = JobsOptions &
     mine?(session: string): boolean;
     /** How approvals are decided in that conversation, if nobody can be asked there. */
     unattendedIn?(session: string): Unattended | undefined;
+    /** Those of the inputs whose sender may not talk there any more. */
+    barred?(session: string, inputs: readonly string[]): Promise<string[]>;
     /** What HEARTBEAT.md says now; empty: there is none. */
     standingText?(): Promise<string>;
   };
@@ -169,6 +172,9 @@ export function createScheduler(options: Options): Scheduler {
     instructions: string,
   ): Promise<{ turn: string } | { why: string }> {
     const session = sessionOf(job);
+    const before = job.session === null ? null : lastTurn(job);
+    if (before && (await options.barred?.(session, [before]))?.length)
+      return { why: "Whoever asked for this may not talk here any more." };
     await jobs.route(job);
     const { model = job.model, options: chosen } = (job.session !== null && (await lastInput(session))) || {};
     const unattended = job.unattended ?? unattendedIn(session);
@@ -200,6 +206,11 @@ export function createScheduler(options: Options): Scheduler {
   async function lastInput(session: string) {
     const last = (await lastEntries(runtime, session, LAST)).findLast(({ kind }) => kind === "accepted");
     return last?.kind === "accepted" ? last.input : null;
+  }
+
+  function lastTurn(job: Job): string | null {
+    if (job.goal) return job.goal.counted ? runtime.idOf(SOURCE, stepKey(job, job.goal.counted)) : null;
+    return job.lastSlot === null ? null : slotTurn(job, job.lastSlot);
   }
 
   const slotTurn = (job: Job, slot: number) => runtime.idOf(sourceOf(job), slotKey(job.id, slot));

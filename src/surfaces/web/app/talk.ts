@@ -1,6 +1,7 @@
 // What a person does in a conversation: send, command, stop, answer. Everything goes through the runtime, as from a terminal.
 import { signal } from "@preact/signals";
-import type { CommandContext, CommandJob, CommandResult } from "../../../conversation/commands/command.ts";
+import { createRemoteJobs } from "../../../client/jobs.ts";
+import type { CommandContext, CommandResult } from "../../../conversation/commands/command.ts";
 import { commandIn, findCommand, runCommand, WEB_COMMANDS } from "../../../conversation/commands/commands.ts";
 import { exportFile } from "../../../conversation/export.ts";
 import { takenText } from "../../../conversation/modes.ts";
@@ -11,7 +12,7 @@ import { type Effort, type Image, MODES, type Mode } from "../../../core/session
 import { apiSession, shortName } from "../../../core/session-key.ts";
 import type { ConversationView } from "./conversation.ts";
 import { go } from "./route.ts";
-import { get, newId, post, remove, runtime, wordsOf } from "./server.ts";
+import { get, newId, runtime, wire, wordsOf } from "./server.ts";
 
 const MODE = "hermes.mode";
 /** What a message does while a turn runs, in this browser. */
@@ -224,12 +225,6 @@ export async function exportTo(session: string, title: string, json: boolean): P
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-type WebJob = Omit<CommandJob, "session" | "nextAt"> & { session_id: string; next_at: number | null };
-const jobOf = ({ session_id: session, next_at, ...job }: WebJob): CommandJob => ({
-  ...job,
-  session,
-  nextAt: next_at && next_at * 1_000,
-});
 /** What was chosen on this page, by conversation. */
 const chosen = new Map<string, { isYolo?: boolean; effort?: Effort | undefined }>();
 
@@ -257,22 +252,7 @@ function contextOf({ session, facts, model }: ConversationView): CommandContext 
     setEffort: (effort) => void chosen.set(session, { ...chosen.get(session), effort }),
     yolo: () => chosen.get(session)?.isYolo ?? false,
     setYolo: (isYolo) => void chosen.set(session, { ...chosen.get(session), isYolo }),
-    jobs: () => ({
-      list: async () => {
-        const { data } = await get<{ data: WebJob[] }>("/api/jobs");
-        return data.map(jobOf);
-      },
-      add: async ({ text, name, every, session: session_id, heartbeat, goal, unattended }) =>
-        jobOf(
-          await post("/api/jobs", { text: text || undefined, name, every, session_id, heartbeat, goal, unattended }),
-        ),
-      pause: (id) => post(`/api/jobs/${id}/pause`),
-      resume: (id) => post(`/api/jobs/${id}/resume`),
-      remove: async (id) => {
-        await remove(`/api/jobs/${id}`);
-        return { id };
-      },
-    }),
+    jobs: () => createRemoteJobs(wire),
     skills: async () => {
       const { data } = await get<{ data: { name: string; description: string }[] }>("/v1/skills");
       return (
