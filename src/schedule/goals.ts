@@ -79,15 +79,15 @@ export function createGoals(options: GoalOptions) {
 
   function stepEnd(where: Whereabouts, entries: Entry[]): StepEnd {
     const run = foldRun(entries);
-    let used: GoalLimits = { turns: 1, tokens: 0, cost: 0, seconds: 0 };
+    const seconds = ((entries.at(-1)?.at ?? 0) - (entries[0]?.at ?? 0)) / 1_000;
+    const used: GoalLimits = { turns: 1, tokens: 0, cost: 0, seconds };
     for (const entry of entries) {
       if (entry.kind !== "thought") continue;
-      const tokens = used.tokens + entry.usage.input + entry.usage.output;
-      used = { ...used, tokens, cost: used.cost + (costOf(entry.model, entry.usage) ?? 0) };
+      used.tokens += entry.usage.input + entry.usage.output;
+      used.cost += costOf(entry.model, entry.usage) ?? 0;
     }
-    const seconds = ((entries.at(-1)?.at ?? 0) - (entries[0]?.at ?? 0)) / 1_000;
     const outcome = where.at === "answered" ? where.outcome : "withdrawn";
-    return { outcome, output: run?.output ?? "", error: run?.error ?? "", used: { ...used, seconds } };
+    return { outcome, output: run?.output ?? "", error: run?.error ?? "", used };
   }
 
   async function change(id: string, make: (goal: NonNullable<Job["goal"]>) => object): Promise<Job | null> {

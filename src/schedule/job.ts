@@ -92,7 +92,7 @@ export function jobFrom(id: string, wish: Wish, context: JobContext): Job | JobR
   };
 }
 
-export const newGoal = (limits: GoalLimits): Goal => ({
+const newGoal = (limits: GoalLimits): Goal => ({
   limits,
   used: NOTHING,
   step: 0,

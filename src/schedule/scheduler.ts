@@ -24,7 +24,7 @@ type Options = JobsOptions &
     /** How approvals are decided in that conversation, if nobody can be asked there. */
     unattendedIn?(session: string): Unattended | undefined;
     /** Those of the inputs whose sender may not talk there any more. */
-    barred?(session: string, inputs: readonly string[]): Promise<string[]>;
+    barred?(session: string, inputs: readonly string[]): Promise<readonly string[]>;
     /** What HEARTBEAT.md says now; empty: there is none. */
     standingText?(): Promise<string>;
   };

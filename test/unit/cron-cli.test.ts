@@ -158,7 +158,11 @@ describe.each([
 
   it("says what is wrong and exits with 1", async () => {
     const { add, change, list } = shell(await open());
-    expect(await add("x", {})).toEqual({ code: 1, out: "", err: "Say when with exactly one of cron, at, in and every.\n" });
+    expect(await add("x", {})).toEqual({
+      code: 1,
+      out: "",
+      err: "Say when with exactly one of cron, at, in and every.\n",
+    });
     expect((await add("x", { cron: "9 o'clock" })).err).toMatch(/is not a cron expression.*minute, hour, day/);
     expect((await add("x", { in: "1h", to: "irc:dm:1" })).err).toMatch(/agent:main:irc:dm:1.*not a chat/);
     expect((await add("x".repeat(10_001), { in: "1h" })).code).toBe(1);
