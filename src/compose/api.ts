@@ -43,11 +43,13 @@ export async function serve(
   const { usageRoutes } = await import("../surfaces/http/runtime/usage.ts");
   const { processRoutes } = await import("../surfaces/http/runtime/processes.ts");
   const { skillRoutes } = await import("../surfaces/http/runtime/skills.ts");
+  const { openOwnSkills } = await import("../skills/own.ts");
+  const { openTrust } = await import("../skills/trust.ts");
   requireStrongKey({ host: server.host, configured: server.key });
   const { key, file: keyFile } = apiKey({ configured: server.key, file: home.apiKey });
   running.hide(key);
   const signIns = await openSignIns({ notes: engine.notes, clock });
-  const began = clock.monotonic();
+  const workspace = config.terminal.cwd ?? process.cwd();
   let served: ServedApi | null = null;
   const metrics = createMetrics({ runtime: engine, clock, connections: async () => served?.connections() ?? 0 });
   observers.add(metrics.observe);
@@ -77,26 +79,17 @@ export async function serve(
       ...usageRoutes(engine, { prices: config.prices, clock }),
       ...processRoutes(running.processes, redact),
       ...pairingRoutes(pairingDesk(engine.notes)),
-      ...skillRoutes(running.skills),
+      ...skillRoutes({
+        skills: running.skills,
+        own: openOwnSkills(home.dir),
+        trust: openTrust(home.dir),
+        workspace,
+      }),
       ...metricsRoutes(metrics),
       ...mcpRoutes(mcpHandler({ runtime: engine, version, newKey: randomUUID })),
       ...more,
     ],
-    vitals: async () => {
-      const { turns, held, waiting, oldestWaitingAt } = await engine.load();
-      const now = clock.now();
-      return {
-        draining: engine.draining(),
-        uptime_seconds: (clock.monotonic() - began) / 1_000,
-        turns_running: turns,
-        turns_held: held,
-        inputs_waiting: waiting,
-        oldest_input_seconds: oldestWaitingAt === null ? null : (now - oldestWaitingAt) / 1_000,
-        memory_bytes: process.memoryUsage.rss(),
-        memory: running.memory.health(),
-        ...health(),
-      };
-    },
+    health: () => ({ memory: running.memory.health(), ...health() }),
     settings: {
       modelName: server.model_name ?? "hermes-agent",
       models: endpoints.map(({ provider, model }) => `${provider}:${model}`),
@@ -119,7 +112,6 @@ export async function serve(
   running.defer(() => close(CLOSE_MS));
   observers.add(api.observe);
   // So that another shell finds us.
-  const workspace = config.terminal.cwd ?? process.cwd();
   const place = { pid: process.pid, url: api.url, version, workspace, owner: anyPort ? "terminal" : "gateway" };
   writeFileSync(home.served, JSON.stringify(place), { mode: 0o600 });
   return { ...api, keyFile, close };

@@ -10,9 +10,10 @@ import type { Config } from "../config/schema.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Channel, Log, RunningProcesses, Tool } from "../core/ports.ts";
 import type { Endpoint } from "../core/providers.ts";
-import { RUN, TERMINAL } from "../core/session-key.ts";
+import { replyRoute } from "../core/reply-route.ts";
+import { RUN } from "../core/session-key.ts";
 import type { Skills } from "../core/skills.ts";
-import type { Observe } from "../engine/dispatch.ts";
+import type { Observe, World } from "../engine/dispatch.ts";
 import { createEngine, type Engine } from "../engine/engine.ts";
 import { chooseEndpoints } from "../llm/endpoint.ts";
 import { openModels } from "../llm/models.ts";
@@ -56,8 +57,6 @@ export type Running = {
   observers: Set<Observe>;
   /** Resolves when another process has taken over the store. */
   fenced: Promise<void>;
-  /** The conversation of a terminal that was last talked in. */
-  newest(): Promise<string | null>;
   /** What was opened over this runtime is closed with it, the last one first, also when the engine cannot start. */
   defer(close: () => Promise<unknown> | void): void;
   /** Lets running turns (but that one) finish for so long, then lets go. What is left goes on at the next start. */
@@ -81,6 +80,8 @@ export async function openRuntime(options: {
   channel?: Channel;
   /** Before the engine starts: whoever cannot go on says so here. */
   prepare?(running: Running): Promise<void>;
+  /** See World. */
+  barred?: NonNullable<World["barred"]>;
   /** The sessions whose unfinished turns this process takes up. */
   mine(session: string): boolean;
 }): Promise<Running> {
@@ -137,11 +138,7 @@ export async function openRuntime(options: {
     journal: store.journal,
     search: store.search,
     callMcp: toolbox.callMcp,
-    originOf: async (session) => {
-      const route = await store.notes.get(`route/${session}`);
-      const to = typeof route === "object" && route !== null && "to" in route ? route.to : null;
-      return typeof to === "string" ? to : null;
-    },
+    originOf: (session) => replyRoute(store.notes, session),
     clock,
     log,
     redact: redactor.text,
@@ -156,6 +153,7 @@ export async function openRuntime(options: {
   const fenced = Promise.withResolvers<void>();
   const engine = createEngine({
     fenced: fenced.resolve,
+    ...(options.barred && { barred: options.barred }),
     store,
     clock,
     log,
@@ -245,7 +243,6 @@ export async function openRuntime(options: {
     observers,
     fenced: fenced.promise,
     scheduler,
-    newest: async () => (await store.catalog.sessions({ prefix: TERMINAL, top: true, limit: 1 }))[0]?.session ?? null,
     defer: (close) =>
       parts.defer(async () => {
         await close();

@@ -44,6 +44,8 @@ export type World = Ambient & {
   announce?: readonly string[];
   /** They see what was committed, once it is. For counting only: a crash may lose a look. */
   observers?: Iterable<Observe>;
+  /** Which of these inputs, left by a process that is gone, must not be worked on: who said them may not talk any more. */
+  barred?(session: string, inputs: readonly string[]): Promise<readonly string[]>;
   /** Told when another process has taken over: nothing more can be done here. */
   fenced?(): void;
 };
@@ -156,7 +158,7 @@ export function createDispatch(world: World) {
         const row = slot.row ?? (await load(slot));
         const orphan = isOrphan(row) && !options.look;
         const said = slot.view.live ? wholeOf(slot.view.live.text) : "";
-        const event = orphan ? takenUp(row) : make(row.state, said, printedIn(slot));
+        const event = orphan ? await takenUp(slot.key, row) : make(row.state, said, printedIn(slot));
         if (!event) return [];
         const [state, facts] = transition(row.state, event, { ...rules, leaving });
         if (state === row.state) return [];
@@ -204,9 +206,12 @@ export function createDispatch(world: World) {
   const isOrphan = (row: StoredRow) => row.writer !== node && hasWork(row.state);
   const isActive = (state: Session) => hasWork(state) || unsaved(state, rules).length > 0;
 
-  function takenUp(row: StoredRow): Event {
+  async function takenUp(session: string, { state, updatedAt }: StoredRow): Promise<Event> {
     const { resumeWithinMs: window } = limits;
-    return { type: "restarted", resume: window > 0 && clock.now() - row.updatedAt < window };
+    const resume = window > 0 && clock.now() - updatedAt < window;
+    const inputs = [...(state.turn ? [state.turn.id] : []), ...state.inbox.map(({ id }) => id)];
+    const barred = (await world.barred?.(session, inputs)) ?? [];
+    return { type: "restarted", resume, ...(barred.length && { barred }) };
   }
 
   async function commit(

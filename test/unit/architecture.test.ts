@@ -282,6 +282,7 @@ const DOORS: Readonly<Record<string, string>> = {
   "src/tools/files/confine.ts": "looks at paths without opening anything",
   // HERMES_HOME and other places of the user's that the agent can never write.
   "src/skills/trust.ts": "HERMES_HOME",
+  "src/skills/own.ts": "HERMES_HOME",
   "src/tools/mcp/auth.ts": "HERMES_HOME",
   "src/config/config.ts": "HERMES_HOME",
   "src/platform/home.ts": "HERMES_HOME",
@@ -402,6 +403,7 @@ const WALL_TIMES: Readonly<Record<string, string>> = {
   "src/surfaces/gateway/gateway.ts": "the age of notes",
   "src/surfaces/http/runs/retries.ts": "the last change of a stored run",
   "src/surfaces/http/runtime/usage.ts": "the age of stored turns",
+  "src/surfaces/http/server/info.ts": "the age of stored inputs",
   "src/surfaces/http/server/metrics.ts": "the age of stored inputs",
   "src/surfaces/webhooks/webhooks.ts": "when a stored announcement is due",
 };

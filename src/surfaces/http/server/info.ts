@@ -6,14 +6,28 @@ import { type Api, ok, type Route, routeTagged, SOON } from "./route.ts";
 
 const route = routeTagged("server");
 
-/** Looks at what goes on now, for `/health/detailed`. */
-export type Vitals = () => Promise<Record<string, unknown>>;
+/** What other parts add to `/health/detailed`: memory, channels. */
+export type Health = () => Record<string, unknown>;
 
-export function infoRoutes(api: Api, vitals: Vitals, describe: () => Record<string, unknown>): Route[] {
-  const { runtime, settings } = api;
+export function infoRoutes(api: Api, health: Health, describe: () => Record<string, unknown>): Route[] {
+  const { runtime, clock, settings } = api;
+  const began = clock.monotonic();
   const status = () => (api.open() ? (runtime.draining() ? "draining" : "ok") : "starting");
   const who = () => ({ status: status(), platform: "hermes-agent", version: settings.version });
-  const health = (path: string, summary: string) =>
+  async function measure() {
+    const { turns, held, waiting, oldestWaitingAt } = await runtime.load();
+    return {
+      draining: runtime.draining(),
+      uptime_seconds: (clock.monotonic() - began) / 1_000,
+      turns_running: turns,
+      turns_held: held,
+      inputs_waiting: waiting,
+      oldest_input_seconds: oldestWaitingAt === null ? null : (clock.now() - oldestWaitingAt) / 1_000,
+      memory_bytes: process.memoryUsage.rss(),
+      ...health(),
+    };
+  }
+  const simple = (path: string, summary: string) =>
     route("GET", path, {
       access: "open",
       summary,
@@ -26,13 +40,13 @@ export function infoRoutes(api: Api, vitals: Vitals, describe: () => Record<stri
       handle: () => (api.open() ? ok(who()) : { status: 503, body: who(), ...SOON }),
     });
   return [
-    health("/health", "Check whether the server is up"),
-    health("/v1/health", "The same as /health, for clients of OpenAI's protocol"),
+    simple("/health", "Check whether the server is up"),
+    simple("/v1/health", "The same as /health, for clients of OpenAI's protocol"),
     route("GET", "/health/detailed", {
       summary: "Show turns, queues, channels and memory",
       answers: { 200: "The current values" },
       handle: async () => {
-        const measured = await vitals();
+        const measured = await measure();
         return ok({ ...who(), ...measured, ...inWordsOfHermes(measured, api) });
       },
     }),
