@@ -26,8 +26,16 @@ import { createLifecycle, leaveTo } from "../surfaces/gateway/lifecycle.ts";
 import { notifyService } from "../surfaces/gateway/service.ts";
 import { channelRoutes, type Door } from "../surfaces/http/runtime/channels.ts";
 import { restartRoutes } from "../surfaces/http/runtime/restart.ts";
-import { pairingDesk, serve } from "./api.ts";
-import { busyModeOf, deliversBy, hearsIn, listsOf, openChannels, progressOf, unattendedOf } from "./channels.ts";
+import {
+  busyModeOf,
+  deliversBy,
+  hearsIn,
+  listsOf,
+  openChannels,
+  pairingDesk,
+  progressOf,
+  unattendedOf,
+} from "./channels.ts";
 import { abandon, openRuntime, type Running } from "./runtime.ts";
 import { openStore } from "./store.ts";
 
@@ -122,6 +130,7 @@ async function assemble(running: Running, version: string) {
   running.chores.add(gateway.tidy);
   const more = [...channelRoutes(doors), ...restartRoutes(lifecycle.requestRestart)];
   const health = () => ({ channels: gateway.health() });
+  const { serve } = await import("./api.ts");
   const api = config.gateway.api_server.enabled ? await serve(running, version, { health, more }) : null;
   return { lifecycle, chats, gateway, api };
 }
