@@ -16,6 +16,9 @@ export type Outcome = "completed" | "failed" | "cancelled" | "interrupted";
  *  in its own protocol; a question is declined. */
 export type Unattended = "deny" | "allow" | "client";
 
+/** The source of an input that only looks whether something is to be done. */
+export const HEARTBEAT_SOURCE = "heartbeat";
+
 /** Something a person, a schedule or an API client said. The id is its idempotency key, and its turn's id. */
 export type Input = {
   id: string;
@@ -192,7 +195,7 @@ export type Event =
   /** Up to that entry, the model is shown this instead. `upTo` 0: there was nothing to shorten. */
   | { type: "compacted"; step: number; summary: string; upTo: number }
   | { type: "acted"; step: number; call: string; outcome: CallOutcome; text: string; images?: Image[] }
-  | { type: "failed"; step: number; reason: string; said: string }
+  | { type: "failed"; step: number; reason: string; said: string; tries?: FailedTry[] }
   | { type: "delivered"; step: number; how: Delivery }
   | { type: "remembered"; by: string; after: number; upTo: number }
   | { type: "settled"; key: string; abandoned: boolean }
@@ -212,7 +215,13 @@ type Thought = {
   endedBy?: EndedBy;
   /** What memory had to say to the message that began the turn. */
   recalled?: string;
+  timing?: ThoughtTiming;
 };
+/** How the model call went, in milliseconds since it was begun: when memory had answered, when the first word of the answer (or of its
+ *  reasoning) was there, and the tries before it that came to nothing. */
+export type ThoughtTiming = { recalled?: number; firstWord?: number; tries?: FailedTry[] };
+/** `ms`: when it had failed. */
+export type FailedTry = { model: string; reason: string; ms: number };
 /** What ended an answer before its model did: the limit of output tokens, the provider's filter, or the limit of model calls in
  *  a turn (`Rules.iterations`): after it the model may only answer. */
 export type EndedBy = "length" | "filter" | "iterations";
@@ -244,7 +253,7 @@ export type Fact =
   | { kind: "acted"; call: string; outcome: CallOutcome; text: string; images?: Image[] }
   /** What the model had said when its turn was stopped or its call failed. */
   | { kind: "cut"; text: string }
-  | { kind: "failed"; reason: string }
+  | { kind: "failed"; reason: string; tries?: FailedTry[] }
   /** What the model had said of this answer was taken back: it is begun again. */
   | { kind: "retracted"; reason: string }
   | { kind: "stopping"; outcome: Outcome; by: string }

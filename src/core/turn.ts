@@ -165,6 +165,7 @@ function reduce(s: Session, e: Event, cx: TransitionContext): Session {
         ...(e.refused && { refused: e.refused }),
         ...(endedBy && { endedBy }),
         ...(e.recalled && { recalled: e.recalled }),
+        ...(e.timing && { timing: e.timing }),
       });
       e.calls.forEach((proposal, i) => {
         const call = calls[i]?.id ?? "";
@@ -221,7 +222,7 @@ function reduce(s: Session, e: Event, cx: TransitionContext): Session {
     case "failed": {
       if (!turn || (phase?.at !== "thinking" && phase?.at !== "compacting")) return s;
       if (e.said) cx.note(turn.id, { kind: "cut", text: e.said });
-      const from = cx.note(turn.id, { kind: "failed", reason: e.reason });
+      const from = cx.note(turn.id, { kind: "failed", reason: e.reason, ...(e.tries && { tries: e.tries }) });
       return conclude(s, turn, "failed", from, cx);
     }
     case "delivered":
