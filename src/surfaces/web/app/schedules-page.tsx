@@ -82,9 +82,11 @@ function JobRow({ job, again }: { job: ShownJob; again(): void }) {
       <Act act={() => change(enabled ? "pause" : "resume")} label={enabled ? `Pause: ${title}` : `Resume: ${title}`}>
         {enabled ? "Pause" : "Resume"}
       </Act>
-      <button type="button" aria-label={`Edit: ${title}`} onClick={() => setEditing(true)}>
-        Edit
-      </button>
+      {every === null && !goal && (
+        <button type="button" aria-label={`Edit: ${title}`} onClick={() => setEditing(true)}>
+          Edit
+        </button>
+      )}
       <Act act={() => remove(`/api/jobs/${id}`).finally(again)} kind="danger" asks label={`Remove: ${title}`}>
         Remove
       </Act>
