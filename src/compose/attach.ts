@@ -15,7 +15,6 @@ import { clock } from "../platform/clock.ts";
 import { homeOf } from "../platform/home.ts";
 import { StoreInUse } from "../store/in-use.ts";
 import { skillLines } from "../surfaces/cli/skills.ts";
-import { serve } from "./api.ts";
 import { gatewayOf } from "./gateway.ts";
 import { openRuntime, type Running } from "./runtime.ts";
 import { settingsFor } from "./settings.ts";
@@ -147,6 +146,7 @@ async function gatewaySoon(env: NodeJS.ProcessEnv, ms: number): Promise<boolean>
 
 async function serveOpened(running: Running) {
   // Another shell finds the address in the home, so a busy port does not matter.
+  const { serve } = await import("./api.ts");
   const api = await serve(running, pkg.version, { anyPort: true });
   await api.opened();
   return api;

@@ -107,16 +107,17 @@ export async function openRuntime(options: {
   const cwd = config.terminal.cwd ?? process.cwd();
   const contextFiles = createContextFiles({ cwd, home: home.dir, now: clock.now, log });
 
-  const [store, { openToolbox }] = await Promise.all([
-    openStore(config.store, home),
-    import("../tools/toolbox.ts"), // while the store's thread starts
-  ]);
-  opened.defer(() => store.close());
   const { approvals, terminal } = config;
+  const opening = openStore(config.store, home);
+  opened.defer(() => opening.then((store) => store.close()).catch(() => {}));
+  // While the store's thread starts.
+  const { openToolbox, pickSandbox } = await import("../tools/toolbox.ts");
+  const [store, sandbox] = await Promise.all([opening, pickSandbox({ home: home.dir, workspace: cwd, terminal })]);
   const { openSkills } = await import("../skills/open.ts");
   const skills = openSkills({ home: home.dir, workspace: cwd, external: externalSkills(config), clock, log });
   const toolbox = await openToolbox({
     skills,
+    sandbox,
     home: home.dir,
     workspace: cwd,
     terminal: { ...terminal, timeoutMs: terminal.timeout * 1_000 },

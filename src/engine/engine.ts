@@ -376,7 +376,8 @@ export function createEngine(given: World): Engine {
     retitle: (session, title) => catalog.retitle(session, title),
     create,
     fork,
-    restoreFiles: () => Promise.resolve("Files were not brought back: there are no tools that change any."),
+    restoreFiles: () =>
+      Promise.resolve({ summary: "Files were not brought back: there are no tools that change any.", patch: "" }),
     fileChanges: () => Promise.resolve({ summary: "Not known: there are no tools that change files.", patch: "" }),
     forget,
     announcements,

@@ -310,6 +310,7 @@ const DOORS: Readonly<Record<string, string>> = {
   "src/surfaces/cli/gateway.ts": "the user's own systemd units",
   "src/surfaces/http/server/key.ts": "HERMES_HOME",
   "src/surfaces/gateway/attachments.ts": "HERMES_HOME",
+  "src/tools/voice/transcribe.ts": "HERMES_HOME, where attachments are",
   "src/surfaces/terminal/history.ts": "HERMES_HOME",
   "src/surfaces/terminal/draft-file.ts": "HERMES_HOME",
   "src/surfaces/terminal/clipboard.ts": "HERMES_HOME, and the desktop's own programs for its clipboard",

@@ -84,6 +84,8 @@ export type TerminalContext = CommandContext & {
 export type ChatContext = CommandContext & {
   /** Begins a task beside this session. */
   background(text: string): Promise<void>;
+  /** Tries again to transcribe what failed here. Returns what will happen. */
+  transcribe(): Promise<string>;
   /** Restarts the gateway. Returns what will happen. */
   restart(): Promise<string>;
 };

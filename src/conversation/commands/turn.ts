@@ -71,6 +71,12 @@ export const turnCommands: readonly Command[] = [
     },
   },
   {
+    name: "transcribe",
+    on: "chat",
+    description: "try again to transcribe your voice messages that failed",
+    run: async ({ transcribe }) => ({ text: await transcribe() }),
+  },
+  {
     name: "background",
     on: "chat",
     argument: "WORDS",

@@ -188,6 +188,7 @@ function Menu({ conversation, title }: { conversation: ConversationView; title: 
         <ul>
           {item("Retry the last message", () => order(conversation, "/retry"))}
           {item("Undo the last message", () => order(conversation, "/undo"))}
+          {item("Roll back further…", () => order(conversation, "/rollback"))}
           {item("Branch from here", () => order(conversation, "/branch"))}
           {item("Summarise for the model", () => order(conversation, "/compress"))}
           {item("Export as Markdown", () => void exportTo(session, title, false))}
