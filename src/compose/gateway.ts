@@ -39,6 +39,7 @@ import {
   unattendedOf,
 } from "./channels.ts";
 import { abandon, openRuntime, type Running } from "./runtime.ts";
+import { goalLimitsOf } from "./settings.ts";
 import { openStore } from "./store.ts";
 
 /** Returns the exit code. `again`: the command that starts the same gateway. */
@@ -156,6 +157,7 @@ async function storedJobs(config: Config, notes: Notes) {
     unattended,
     zone: config.schedule.zone,
     delivers: deliversBy(config),
+    goalLimits: goalLimitsOf(config),
   });
 }
 

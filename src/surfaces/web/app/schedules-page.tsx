@@ -1,5 +1,6 @@
 // What the scheduler does and when.
 import { useState } from "preact/hooks";
+import { durationText } from "../../../core/schedule-text.ts";
 import { changeCount } from "./changes.ts";
 import { timeOf } from "./format.ts";
 import { Act, Empty, Page, useRoute } from "./page.tsx";
@@ -13,6 +14,8 @@ type ShownJob = {
   cron: string | null;
   zone: string | null;
   at: number | null;
+  every: number | null;
+  goal: { step: number } | null;
   deliver_to: string | null;
   session_id: string;
   enabled: boolean;
@@ -39,7 +42,7 @@ export function SchedulesPage() {
 }
 
 function JobRow({ job, again }: { job: ShownJob; again(): void }) {
-  const { id, name, text, cron, zone, at, enabled, next_at, session_id, deliver_to } = job;
+  const { id, name, text, cron, zone, at, every, goal, enabled, next_at, session_id, deliver_to } = job;
   const [editing, setEditing] = useState(false);
   const title = name || text.slice(0, 80);
   const change = (verb: string) => post(`/api/jobs/${id}/${verb}`).finally(again);
@@ -62,8 +65,10 @@ function JobRow({ job, again }: { job: ShownJob; again(): void }) {
         <a href={linkTo("conversations", session_id)}>{title}</a>
         <p>
           {[
-            cron ? `${cron} (${zone})` : at !== null && `once, ${timeOf(at * 1_000)}`,
-            enabled ? next_at !== null && `next ${timeOf(next_at * 1_000)}` : "paused",
+            cron ? `${cron} (${zone})` : at !== null && !goal && `once, ${timeOf(at * 1_000)}`,
+            every !== null && `every ${durationText(every * 1_000)}`,
+            goal && `goal, step ${goal.step}`,
+            enabled ? !goal && next_at !== null && `next ${timeOf(next_at * 1_000)}` : "paused",
             deliver_to && `answers to ${deliver_to}`,
           ]
             .filter(Boolean)
@@ -77,9 +82,11 @@ function JobRow({ job, again }: { job: ShownJob; again(): void }) {
       <Act act={() => change(enabled ? "pause" : "resume")} label={enabled ? `Pause: ${title}` : `Resume: ${title}`}>
         {enabled ? "Pause" : "Resume"}
       </Act>
-      <button type="button" aria-label={`Edit: ${title}`} onClick={() => setEditing(true)}>
-        Edit
-      </button>
+      {every === null && !goal && (
+        <button type="button" aria-label={`Edit: ${title}`} onClick={() => setEditing(true)}>
+          Edit
+        </button>
+      )}
       <Act act={() => remove(`/api/jobs/${id}`).finally(again)} kind="danger" asks label={`Remove: ${title}`}>
         Remove
       </Act>

@@ -1,5 +1,6 @@
 // What a person does in a conversation: send, command, stop, answer. Everything goes through the runtime, as from a terminal.
 import { signal } from "@preact/signals";
+import { createRemoteJobs } from "../../../client/jobs.ts";
 import type { CommandContext, CommandResult } from "../../../conversation/commands/command.ts";
 import { commandIn, findCommand, runCommand, WEB_COMMANDS } from "../../../conversation/commands/commands.ts";
 import { costOf, type Prices } from "../../../conversation/cost.ts";
@@ -14,7 +15,7 @@ import { apiSession, shortName } from "../../../core/session-key.ts";
 import type { ConversationView } from "./conversation.ts";
 import { WEB } from "./format.ts";
 import { go } from "./route.ts";
-import { get, newId, post, remove, runtime, wordsOf } from "./server.ts";
+import { get, newId, runtime, wire, wordsOf } from "./server.ts";
 
 const MODE = "hermes.mode";
 /** What a message does while a turn runs, in this browser. */
@@ -234,7 +235,6 @@ export async function exportTo(session: string, title: string, json: boolean): P
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-type WebJob = { id: string; name: string; text: string; enabled: boolean };
 /** What was chosen on this page, by conversation. */
 const chosen = new Map<string, { isYolo?: boolean; effort?: Effort | undefined }>();
 
@@ -262,18 +262,7 @@ function contextOf({ session, facts, model }: ConversationView, prices: Prices):
     setEffort: (effort) => void chosen.set(session, { ...chosen.get(session), effort }),
     yolo: () => chosen.get(session)?.isYolo ?? false,
     setYolo: (isYolo) => void chosen.set(session, { ...chosen.get(session), isYolo }),
-    jobs: () => ({
-      list: async () => {
-        const { data } = await get<{ data: (WebJob & { next_at: number | null })[] }>("/api/jobs");
-        return data.map((job) => ({ ...job, nextAt: job.next_at && job.next_at * 1_000 }));
-      },
-      pause: (id) => post(`/api/jobs/${id}/pause`),
-      resume: (id) => post(`/api/jobs/${id}/resume`),
-      remove: async (id) => {
-        await remove(`/api/jobs/${id}`);
-        return { id };
-      },
-    }),
+    jobs: () => createRemoteJobs(wire),
     skills: async () => {
       const { data } = await get<{ data: { name: string; description: string }[] }>("/v1/skills");
       return (
