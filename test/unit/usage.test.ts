@@ -19,7 +19,10 @@ it("counts for a moment in each request and goes on in the next, counts nothing 
   const slow = { ...clock, monotonic: () => (time += 140) }; // the third look is beyond the moment
   const prices = { m: { input: 1_000_000, output: 0 } };
   const [route] = usageRoutes(engine, { prices, clock: slow });
-  const ask = async () => ((await route?.handle({ query: new URLSearchParams() } as never)) as Answer).body;
+  const ask = async () => {
+    const answered = await route?.handle({ query: new URLSearchParams() } as never);
+    return (answered as Answer).body;
+  };
   const lefts: number[] = [];
   do {
     const [{ left }] = await Promise.all([ask(), ask()]);
@@ -27,9 +30,7 @@ it("counts for a moment in each request and goes on in the next, counts nothing 
   } while (lefts.at(-1));
   expect(lefts.length).toBeGreaterThan(1);
   const { data } = await ask();
-  expect(data.map(({ session_id, calls, cost }) => [session_id, calls, cost]).toSorted()).toEqual([
-    ["a", 2, 4],
-    ["b", 2, 4],
-    ["c", 2, 4],
-  ]);
+  const rows = data.map(({ session_id, calls, cost }) => `${session_id} ${calls} ${cost}`);
+  expect(new Set(rows)).toEqual(new Set(["a 2 4", "b 2 4", "c 2 4"]));
+  expect(rows).toHaveLength(3);
 });
