@@ -162,6 +162,7 @@ export async function openRuntime(options: {
     log,
     announce: config.webhooks.map(({ url }) => url),
     observers,
+    begins: memory.recallAhead,
     rules: { iterations: config.agent.max_iterations, recoveries: 3, parallel: 8, memory: told.writers },
     limits: {
       ...LIMITS,
