@@ -9,8 +9,8 @@ import type { Runtime } from "../core/runtime.ts";
 import type { Unattended } from "../core/session.ts";
 import { childSession, isChild } from "../core/session-key.ts";
 import { after, onAbort } from "../core/wait.ts";
+import { type BackgroundChildren, MOST_IN_BACKGROUND } from "./background-children.ts";
 import { defineTool, failed, ok } from "./define.ts";
-import { type Delegated, MOST_IN_BACKGROUND } from "./delegated.ts";
 
 const MOST_CHILDREN = 10;
 const args = z.strictObject({
@@ -42,7 +42,7 @@ type Options = {
    *  in that turn. */
   unattended: Unattended;
   /** Children that nobody waits for. */
-  delegated: Delegated;
+  delegated: BackgroundChildren;
 };
 type Report = { goal: string; status: string; text: string; seconds: number };
 

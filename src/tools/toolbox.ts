@@ -14,9 +14,9 @@ import { backoff } from "../core/wait.ts";
 import { distrustPrograms } from "../platform/programs.ts";
 import { escapeForDisplay } from "../policy/display.ts";
 import { openHomePolicy } from "../policy/home-policy.ts";
+import { type BackgroundChildren, createBackgroundChildren } from "./background-children.ts";
 import { createClarify } from "./clarify.ts";
 import { createDelegate } from "./delegate.ts";
-import { createDelegated, type Delegated } from "./delegated.ts";
 import { createExposure } from "./exposure.ts";
 import { bundledRipgrep } from "./files/ripgrep.ts";
 import { createFileTools } from "./files/tools.ts";
@@ -88,7 +88,7 @@ export type Toolbox = {
   /** What runs in the background of any session. */
   processes: RunningProcesses;
   /** The part of it that are child agents. */
-  delegated: Pick<Delegated, "observe" | "takeUp" | "end">;
+  delegated: Pick<BackgroundChildren, "observe" | "takeUp" | "end">;
   /** Ends the other part: processes. */
   endBackground(session: string): Promise<void>;
   /** Brings files back to before a turn. */
@@ -154,7 +154,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     approvals.mode === "off"
       ? undefined
       : createExposure({ journal, catalog, roots, home, display: escapeForDisplay, timeoutMs: approvals.timeoutMs });
-  const delegated = createDelegated({
+  const delegated = createBackgroundChildren({
     notes,
     runtime,
     clock,

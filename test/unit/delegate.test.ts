@@ -3,9 +3,9 @@ import { describe, expect, it } from "vitest";
 import type { Tool } from "../../src/core/ports.ts";
 import type { Unattended } from "../../src/core/session.ts";
 import type { Engine } from "../../src/engine/engine.ts";
+import { createBackgroundChildren } from "../../src/tools/background-children.ts";
 import { createClarify } from "../../src/tools/clarify.ts";
 import { createDelegate } from "../../src/tools/delegate.ts";
-import { createDelegated } from "../../src/tools/delegated.ts";
 import { asStore, createMemoryStore } from "../fakes/memory-store.ts";
 import { type BootOptions, bootEngine, calm, handClock, scriptedModel, scriptedTool } from "../fakes/scripted.ts";
 
@@ -20,7 +20,7 @@ async function boot(options: Omit<BootOptions, "clock"> = {}, { usual = "deny", 
     if (!engine) throw new Error("not started");
     return engine;
   };
-  const delegated = createDelegated({
+  const delegated = createBackgroundChildren({
     notes: asStore(disk).notes,
     runtime,
     clock,

@@ -33,9 +33,9 @@ const FORGET_MS = 86_400_000;
 const LONGEST_REPORT = 20_000;
 const LONGEST_GOAL = 120;
 
-export type Delegated = ReturnType<typeof createDelegated>;
+export type BackgroundChildren = ReturnType<typeof createBackgroundChildren>;
 
-export function createDelegated({ notes, runtime, tell, clock, log }: Options) {
+export function createBackgroundChildren({ notes, runtime, tell, clock, log }: Options) {
   /** Those whose end is still to be told, by session. */
   const children = new Map<string, Child & { cancelTimeout(): void }>();
 
