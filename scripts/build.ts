@@ -31,11 +31,13 @@ const NOT_INSTALLED = ["zlib-sync", "pg-native"];
 const GROUPS = [
   { name: "base", tags: ["$initial" as const], test: (id: string) => !id.endsWith("/src/main.ts") }, // main.ts awaits what needs these
   { name: "config", test: /src\/config\/config\.ts$/ },
+  { name: "runtime", test: /src\/compose\/(?:runtime|gateway)\.ts$/ },
+  // Both are loaded while the store's thread starts.
   {
-    name: "runtime",
-    test: /src\/(compose\/runtime|tools\/toolbox|skills\/open|memory\/open|surfaces\/webhooks\/webhooks|schedule\/scheduler)\.ts$/,
+    name: "tools",
+    test: /src\/(?:tools\/toolbox|skills\/open|memory\/open|surfaces\/webhooks\/webhooks|schedule\/scheduler)\.ts$/,
   },
-  { name: "gateway", test: /src\/(compose\/(?:gateway|api))\.ts$/ },
+  { name: "api", test: /src\/compose\/api\.ts$/ },
 ];
 
 const threads: Plugin = {
