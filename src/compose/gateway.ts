@@ -26,6 +26,8 @@ import { createLifecycle, leaveTo } from "../surfaces/gateway/lifecycle.ts";
 import { notifyService } from "../surfaces/gateway/service.ts";
 import { channelRoutes, type Door } from "../surfaces/http/runtime/channels.ts";
 import { restartRoutes } from "../surfaces/http/runtime/restart.ts";
+import { ownerHere } from "../tools/shell/exec.ts";
+import { openTranscribe } from "../tools/voice/transcribe.ts";
 import {
   busyModeOf,
   deliversBy,
@@ -37,6 +39,7 @@ import {
   unattendedOf,
 } from "./channels.ts";
 import { abandon, openRuntime, type Running } from "./runtime.ts";
+import { goalLimitsOf } from "./settings.ts";
 import { openStore } from "./store.ts";
 
 /** Returns the exit code. `again`: the command that starts the same gateway. */
@@ -121,6 +124,7 @@ async function assemble(running: Running, version: string) {
     progress: (platform) => progressOf(config, platform),
     hears: (platform, message) => hearsIn(config, platform, message),
     files: home.attachments,
+    transcribe: openTranscribe(config.stt, ownerHere(home.dir)),
     sharedGroups: config.gateway.shared_groups,
     strangers: config.gateway.strangers,
     requestRestart: lifecycle.requestRestart,
@@ -154,6 +158,7 @@ async function storedJobs(config: Config, notes: Notes) {
     unattended,
     zone: config.schedule.zone,
     delivers: deliversBy(config),
+    goalLimits: goalLimitsOf(config),
   });
 }
 

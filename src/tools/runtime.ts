@@ -33,7 +33,9 @@ export function withTools<R extends Runtime>(runtime: R, { toolbox, journal, rem
     },
     async restoreFiles(what) {
       const { turn } = await runtime.status(what.session);
-      return turn ? "Files were not brought back: stop the turn first." : toolbox.restoreFiles(what);
+      return turn
+        ? { summary: "Files were not brought back: stop the turn first.", patch: "" }
+        : toolbox.restoreFiles(what);
     },
     fileChanges: (what) => toolbox.fileChanges(what),
     /** With the files of its own and of the sessions that it made. */
