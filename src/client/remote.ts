@@ -175,7 +175,7 @@ export function createRemoteRuntime({ log = () => {}, ...server }: Options): Run
     restoreFiles: ({ session, turns, preview }) => post(`${pathOf(session)}/restore-files`, { turns, preview }),
     fileChanges: ({ session, turn, all }) => {
       const query = new URLSearchParams({ ...(turn && { turn }), ...(all && { all: "true" }) });
-      return ask("GET", `${pathOf(session)}/file-changes?${query}`);
+      return ask("GET", `${pathOf(session)}/file-changes?${query.toString()}`);
     },
     forget: async (session) =>
       instead<"forgotten" | "busy" | "unknown">(

@@ -1,5 +1,7 @@
 // hermes web: the console in a browser.
+import { join } from "node:path";
 import type { Command } from "commander";
+import { homeOf } from "../platform/home.ts";
 import { complain, env, print } from "./shared.ts";
 
 export function addWeb(program: Command): void {
@@ -15,6 +17,7 @@ export function addWeb(program: Command): void {
         url: gateway.url,
         newCode: async () => (await gateway.wire.json<{ code: string }>("POST", "/api/sign-ins/codes")).code,
       };
-      process.exitCode = await openConsole({ server, opens: open, print, complain });
+      const file = join(homeOf(env).dir, "open-console.html");
+      process.exitCode = await openConsole({ server, opens: open, file, print, complain });
     });
 }

@@ -29,9 +29,18 @@ import { channelRoutes, type Door } from "../surfaces/http/runtime/channels.ts";
 import { restartRoutes } from "../surfaces/http/runtime/restart.ts";
 import { ownerHere } from "../tools/shell/exec.ts";
 import { openTranscribe } from "../tools/voice/transcribe.ts";
-import { pairingDesk, serve } from "./api.ts";
-import { busyModeOf, deliversBy, hearsIn, listsOf, openChannels, progressOf, unattendedOf } from "./channels.ts";
+import {
+  busyModeOf,
+  deliversBy,
+  hearsIn,
+  listsOf,
+  openChannels,
+  pairingDesk,
+  progressOf,
+  unattendedOf,
+} from "./channels.ts";
 import { abandon, openRuntime, type Running } from "./runtime.ts";
+import { goalLimitsOf } from "./settings.ts";
 import { openStore } from "./store.ts";
 
 /** Returns the exit code. `again`: the command that starts the same gateway. */
@@ -126,6 +135,7 @@ async function assemble(running: Running, version: string) {
   running.chores.add(gateway.tidy);
   const more = [...channelRoutes(doors), ...restartRoutes(lifecycle.requestRestart)];
   const health = () => ({ channels: gateway.health() });
+  const { serve } = await import("./api.ts");
   const api = config.gateway.api_server.enabled ? await serve(running, version, { health, more }) : null;
   return { lifecycle, chats, gateway, api };
 }
@@ -180,6 +190,7 @@ async function storedJobs(config: Config, notes: Notes) {
     unattended,
     zone: config.schedule.zone,
     delivers: deliversBy(config),
+    goalLimits: goalLimitsOf(config),
   });
 }
 

@@ -20,7 +20,7 @@ type Translation = {
 /** Top-level keys without a counterpart. */
 const IGNORED = new Set(
   `_config_version agent_core attachments auxiliary bedrock browser checkpoints code_execution compression computer_use context
-  context_file_max_chars credential_pool_strategies cron curator dashboard database delegation desktop doctor file_read_max_chars goals
+  context_file_max_chars credential_pool_strategies cron curator dashboard database delegation desktop doctor file_read_max_chars
   honcho human_delay image_gen kanban loops lsp max_concurrent_sessions max_live_sessions mcp mcp_discovery_timeout
   mcp_single_query_discovery_timeout moa model_aliases model_catalog model_overrides models_dev monitoring network onboarding openrouter
   paste_collapse_char_threshold paste_collapse_threshold paste_collapse_threshold_fallback personalities platform_hints plugins privacy
@@ -65,6 +65,7 @@ const NESTED: Readonly<Record<string, string>> = {
   skills:
     "disabled platform_disabled template_vars inline_shell inline_shell_timeout guard_agent_created config write_approval",
   logging: "max_size_mb backup_count",
+  goals: "judge_model judge_timeout",
   web: "backend search_backend extract_backend crawl_backend use_gateway",
   telemetry: "enabled local_metrics",
   gateway:

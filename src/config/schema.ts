@@ -181,6 +181,13 @@ export const schema = section({
     shared_groups: yesNo().default(false),
   }),
   schedule: section({ zone: text().optional() }),
+  /** What one goal may use before it is paused; 0: no limit. */
+  goals: section({
+    max_turns: whole(0).default(20),
+    max_tokens: whole(0).default(2_000_000),
+    max_cost: price().default(5),
+    max_time: seconds(0).default(14_400),
+  }),
   skills: section({ external_dirs: texts() }),
   /** Voice messages: by a server with OpenAI's API, or by a command. */
   stt: section({

@@ -11,7 +11,8 @@ import { RUN } from "../core/session-key.ts";
 import { titleOf } from "../core/title.ts";
 import { emptyTranscript, extend } from "../core/transcript.ts";
 import { unsaved } from "../core/turn.ts";
-import { createDispatch, type EngineLimits, type Make, unavailable, type World } from "./dispatch.ts";
+import { createDispatch, type EngineLimits, type Make, type World } from "./dispatch.ts";
+import { unavailable } from "./line.ts";
 import { lengthOf } from "./live-text.ts";
 import { sharingReads } from "./shared-reads.ts";
 import type { Slot } from "./slots.ts";
@@ -33,7 +34,11 @@ const VIEWED = 64;
 /** What memory gets at the end of a drain. */
 const MEMORY_MS = 400;
 
-export function createEngine(given: World): Engine {
+/** `begins`: told before the commit of an input that begins a turn at once, so that what its model call needs can be looked for
+ *  meanwhile. */
+type Begins = { begins?(turn: { session: string; turn: string; text: string; by?: string }): void };
+
+export function createEngine({ begins, ...given }: World & Begins): Engine {
   const { journal, catalog } = sharingReads(given.store);
   const world: World = { ...given, store: { ...given.store, journal, catalog } };
   const { clock, log, limits } = world;
@@ -98,6 +103,7 @@ export function createEngine(given: World): Engine {
         ...(bare && { bare }),
         ...(wire && { wire }),
       };
+      if (!state.turn && !state.inbox.length && !bare) begins?.({ session, turn: id, text, ...(by && { by }) });
       return { type: "arrived", input: { id, text, mode, reply, ...given }, said, printed };
     };
     let refusal: Refusal | null = null;
@@ -311,10 +317,9 @@ export function createEngine(given: World): Engine {
   }
 
   async function start(mine: (session: string) => boolean = () => true): Promise<void> {
-    const epoch = await sessions.claim();
-    const found = (await journal.active()).filter(({ session }) => mine(session));
+    const found = (await sessions.join()).filter(mine);
     await Promise.all(
-      found.map(async ({ session }) => {
+      found.map(async (session) => {
         try {
           await change(session, () => null, { insist: true });
           reconcile(slotOf(session));
@@ -323,7 +328,7 @@ export function createEngine(given: World): Engine {
         }
       }),
     );
-    log("info", "engine.started", { epoch, recovered: found.length });
+    log("info", "engine.started", { recovered: found.length });
   }
 
   async function drain(ms: number, except?: string): Promise<{ left: string[] }> {

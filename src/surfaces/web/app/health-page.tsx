@@ -139,7 +139,7 @@ function Installation() {
           Check the installation
         </Act>
         <span class="aside">
-          As <code>hermes doctor</code> does.
+          The same as <code>hermes doctor</code>.
         </span>
       </p>
       <ul class="findings" aria-label="Findings">

@@ -17,7 +17,7 @@ type ShownProcess = {
   started_at: number;
   output: string;
 };
-type ShownHealth = {
+export type ShownHealth = {
   turns_running: number;
   turns_held: number;
   inputs_waiting: number;
