@@ -55,12 +55,7 @@ export function addCron(program: Command): void {
   cron
     .command("status")
     .description("show whether jobs run, and which one is next")
-    .action(() =>
-      onJobs(async (cli, options) => {
-        const { gatewayOf } = await import("../compose/gateway.ts");
-        return cli.jobStatus(options, (await gatewayOf(env)) !== null);
-      }),
-    );
+    .action(() => onJobs((cli, options) => cli.jobStatus(options)));
   cron
     .command("tick")
     .description("run the jobs that are due, and leave; a gateway does this by itself")

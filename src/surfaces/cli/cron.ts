@@ -33,11 +33,13 @@ export async function listJobs({ jobs, print }: CronOptions, json: boolean): Pro
   return 0;
 }
 
-export async function jobStatus({ jobs, print }: CronOptions, runs: boolean): Promise<number> {
+export async function jobStatus({ jobs, print }: CronOptions): Promise<number> {
   const enabled = (await jobs.list()).filter((job) => job.enabled);
   const [next] = enabled;
   const about = next ? `The next is ${next.id}: ${printable(next.name)}, ${timeOf(next.nextAt)}.\n` : "";
-  const how = runs ? "The gateway runs them." : "No gateway runs, so none will run. Start it with: hermes gateway";
+  const how = jobs.runNow
+    ? "The gateway runs them."
+    : "No gateway runs, so none will run. Start it with: hermes gateway";
   await print(`${enabled.length} job(s) are active. ${how}\n${about}`);
   return 0;
 }
