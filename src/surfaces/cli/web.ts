@@ -1,13 +1,12 @@
 // hermes web: opens the console of the server that runs, signed in by a link that works once.
 import { spawn } from "node:child_process";
 import { rmSync, writeFileSync } from "node:fs";
-import { findProgram } from "../../platform/programs.ts";
 
 type ServedConsole = { url: string; newCode(): Promise<string> };
 type Options = {
   server: ServedConsole | null;
-  /** False: only print the address. */
-  opens: boolean;
+  /** Opens files in a browser; null: the link is only printed. */
+  program: string | null;
   /** A file in HERMES_HOME that leads to the link: every user of this machine can read the arguments of a program. */
   file: string;
   print(text: string): Promise<void>;
@@ -18,14 +17,13 @@ type Options = {
 const reachable = (url: string): string => url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
 
 /** The exit code. */
-export async function openConsole({ server, opens, file, print, complain }: Options): Promise<number> {
+export async function openConsole({ server, program, file, print, complain }: Options): Promise<number> {
   if (!server) {
     complain("No server runs in this HERMES_HOME. Start one with: hermes gateway");
     return 1;
   }
   // Behind #: a browser sends that part to nobody, so no log has it.
   const link = `${reachable(server.url)}/#sign-in=${await server.newCode()}`;
-  const program = opens ? (findProgram("xdg-open") ?? findProgram("open")) : null;
   if (program) {
     rmSync(file, { force: true });
     writeFileSync(file, pageTo(link), { flag: "wx", mode: 0o600 });
