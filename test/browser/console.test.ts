@@ -198,8 +198,9 @@ describe("a conversation", () => {
     const card = (one: Page) => one.getByRole("region", { name: "Approval needed" });
     await card(page).getByText("rm -r ./hermes-demo-scratch").waitFor();
     // The card takes room from the transcript, whose end stays in view.
-    const below = (box: Element) => box.scrollHeight - box.scrollTop - box.clientHeight;
-    await expect.poll(() => page.locator(".transcript").evaluate(below)).toBeLessThan(5);
+    const below = () =>
+      page.locator(".transcript").evaluate((box) => box.scrollHeight - box.scrollTop - box.clientHeight);
+    await expect.poll(below).toBeLessThan(5);
     const second = await newPage(signedIn, new URL(page.url()).hash);
     await card(second).waitFor();
     // Both press before either has heard of the other.
