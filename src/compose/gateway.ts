@@ -62,6 +62,7 @@ export async function runGateway(options: {
     assembled.resolve(parts);
   };
   const barred = async (...left: Parameters<Gateway["barred"]>) => (await assembled.promise).gateway.barred(...left);
+  setImmediate(() => void import("./api.ts").catch(() => {})); // while the store's thread starts
   const running = await openRuntime({ env, flags, logToStderr: true, channel, prepare, barred, mine: () => true });
   const { gateway, api, chats, lifecycle } = await assembled.promise;
   const { config, log } = running;

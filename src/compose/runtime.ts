@@ -25,6 +25,7 @@ import { createContextFiles, standingText } from "../platform/context-files.ts";
 import { setDeadline } from "../platform/deadline.ts";
 import { type Home, homeOf, makeHome } from "../platform/home.ts";
 import { everyHour } from "../platform/hourly.ts";
+import { collectWhenIdle } from "../platform/idle-gc.ts";
 import { openLog } from "../platform/log.ts";
 import { createRedactor } from "../platform/redact.ts";
 import { createSweep, removeSessionDir } from "../platform/session-dirs.ts";
@@ -205,6 +206,7 @@ export async function openRuntime(options: {
   const { createWebhooks } = await import("../surfaces/webhooks/webhooks.ts");
   const webhooks = createWebhooks({ runtime, targets: config.webhooks, clock, random: Math.random, log });
   observers.add(webhooks.observe);
+  observers.add(toolbox.delegated.observe);
   const telemetry = await openTelemetry();
   if (telemetry) observers.add(telemetry.observe);
   opened.defer(async () => {
@@ -272,7 +274,14 @@ export async function openRuntime(options: {
     await abandon(running);
     throw error;
   }
+  const resting = collectWhenIdle(async () => (await engine.load()).turns === 0);
+  resting.active();
+  observers.add(resting.active);
+  parts.defer(resting.close);
   webhooks.start();
+  toolbox.delegated
+    .takeUp(options.mine)
+    .catch((error: unknown) => log("warn", "delegate.untold", { error: messageOf(error) }));
   parts.defer(everyHour(chores, { clock, log })); // off the path of whatever is waiting to start
   return running;
 
