@@ -21,7 +21,7 @@ export async function startSearxng({
   formats = ["html", "json"],
   raw = undefined as string | undefined,
   path = "/search",
-  hold = Promise.resolve() as Promise<unknown>,
+  hold = Promise.resolve(),
 } = {}): Promise<FakeSearxng> {
   const asked: URLSearchParams[] = [];
   const server = createServer((request, response) => {
