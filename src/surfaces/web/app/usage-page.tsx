@@ -68,7 +68,7 @@ export function UsagePage() {
       {usage.error && <p class="error">{usage.error}</p>}
       {left > 0 && (
         <p class="aside" role="status">
-          Counting: {counted(left, "conversation")} left.
+          Counting: {counted(left, "entry", "entries")} of the journal left.
         </p>
       )}
       {usage.value && left === 0 && rows.length === 0 && <Empty>No model was called in this time.</Empty>}
