@@ -206,6 +206,7 @@ export async function openRuntime(options: {
   const { createWebhooks } = await import("../surfaces/webhooks/webhooks.ts");
   const webhooks = createWebhooks({ runtime, targets: config.webhooks, clock, random: Math.random, log });
   observers.add(webhooks.observe);
+  observers.add(toolbox.delegated.observe);
   const telemetry = await openTelemetry();
   if (telemetry) observers.add(telemetry.observe);
   opened.defer(async () => {
@@ -278,6 +279,9 @@ export async function openRuntime(options: {
   observers.add(resting.active);
   parts.defer(resting.close);
   webhooks.start();
+  toolbox.delegated
+    .takeUp(options.mine)
+    .catch((error: unknown) => log("warn", "delegate.untold", { error: messageOf(error) }));
   parts.defer(everyHour(chores, { clock, log })); // off the path of whatever is waiting to start
   return running;
 

@@ -1,4 +1,4 @@
-// What goes on by itself, as real processes that are killed in the middle of it: a goal, a loop.
+// What goes on by itself, as real processes that are killed in the middle of it: a goal, a loop, a child in the background.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
@@ -76,4 +76,28 @@ it("a loop whose message was cut by a kill is answered once, is not sent twice, 
   expect(llm.requests.map(lastSaid)).toEqual(["look", "look"]);
   await second.ask("DELETE", `/api/jobs/${id}`);
   expect(await second.ask("GET", "/api/jobs")).toMatchObject({ data: [] });
+});
+
+it("a child in the background goes on after a kill, and its end wakes the conversation that it belongs to", async () => {
+  const isChild = (request: LlmRequest) => lastSaid(request) === "count the files";
+  const args = { tasks: [{ goal: "count the files" }], background: true };
+  llm.script((request) => {
+    if (isChild(request)) return { text: "…", hold: new Promise(() => {}) };
+    return lastSaid(request) === "go" && request.messages.at(-1)?.role === "user"
+      ? { calls: [{ name: "delegate_task", args }] }
+      : { text: "It works on it." };
+  });
+  const first = await gateway();
+  await first.ask("POST", "/api/sessions/home/messages", { text: "go", mode: "queue" });
+  await expect.poll(async () => (await first.runtime.status("home")).turn, POLL).toBeNull();
+  expect((await first.runtime.status("home")).background).toMatchObject([{ command: "count the files" }]);
+  await expect.poll(() => llm.requests.some(isChild), POLL).toBe(true);
+  await first.killed();
+
+  llm.script((request) => ({ text: isChild(request) ? "There are seven." : "Seven files." }));
+  const second = await gateway();
+  await expect.poll(async () => (await said(second, "home")).length, POLL).toBe(2);
+  await expect.poll(async () => (await second.runtime.status("home")).turn, POLL).toBeNull();
+  expect((await said(second, "home"))[1]).toContain("There are seven.");
+  expect((await second.runtime.status("home")).background).toEqual([]);
 });

@@ -402,6 +402,7 @@ const WALL_TIMES: Readonly<Record<string, string>> = {
   "src/memory/sessions.ts": "the age of a stored session",
   "src/schedule/scheduler.ts": "times of jobs",
   "src/schedule/goals.ts": "the age of a goal that was reached",
+  "src/tools/background-children.ts": "when a child is to end, in its note",
   "src/surfaces/gateway/access.ts": "times in notes",
   "src/surfaces/gateway/gateway.ts": "the age of notes",
   "src/surfaces/http/runs/retries.ts": "the last change of a stored run",
