@@ -160,10 +160,10 @@ export function createTalk(options: TalkOptions) {
       ({ id, applied }) => (applied === "began" ? id : ""),
       () => "",
     );
-    const { applied } = await accepting;
+    const words = takenText(await accepting);
     unsure = null;
     if (!more.task) carried = "";
-    if (applied !== "began") view.acknowledge(takenText(applied));
+    if (words) view.acknowledge(words);
   }
 
   async function accept(text: string, more: Partial<AcceptRequest>): Promise<Receipt> {
