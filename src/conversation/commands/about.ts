@@ -140,7 +140,7 @@ export const aboutCommands: readonly Command[] = [
     name: "pause",
     on: "everywhere",
     argument: "[off]",
-    description: "begin no new work in any conversation; off: go on",
+    description: "begin no new work anywhere; off: go on",
     complete: ["off"],
     admin: true,
     async run({ runtime, by }, rest) {
