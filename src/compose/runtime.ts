@@ -25,6 +25,7 @@ import { createContextFiles, standingText } from "../platform/context-files.ts";
 import { setDeadline } from "../platform/deadline.ts";
 import { type Home, homeOf, makeHome } from "../platform/home.ts";
 import { everyHour } from "../platform/hourly.ts";
+import { collectWhenIdle } from "../platform/idle-gc.ts";
 import { openLog } from "../platform/log.ts";
 import { createRedactor } from "../platform/redact.ts";
 import { createSweep, removeSessionDir } from "../platform/session-dirs.ts";
@@ -273,6 +274,10 @@ export async function openRuntime(options: {
     await abandon(running);
     throw error;
   }
+  const resting = collectWhenIdle(async () => (await engine.load()).turns === 0);
+  resting.active();
+  observers.add(resting.active);
+  parts.defer(resting.close);
   webhooks.start();
   toolbox.delegated
     .takeUp(options.mine)

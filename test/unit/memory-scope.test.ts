@@ -113,7 +113,7 @@ it("two conversations have one scope exactly when they are with the same one", (
     fc.property(withChild, withChild, (a, b) => {
       expect(scopeOf(a) === scopeOf(b)).toBe(a.who === b.who);
     }),
-    { numRuns: 20_000, seed: 1 },
+    { numRuns: 4_000, seed: 1 },
   );
 });
 
@@ -134,7 +134,7 @@ it("two scopes never have one directory, also where the file system does not tel
       expect(one).toMatch(/^[a-z0-9_.%~-]{1,200}$/);
       expect([".", "..", "memory.md", "user.md"]).not.toContain(one);
     }),
-    { numRuns: 20_000, seed: 2 },
+    { numRuns: 4_000, seed: 2 },
   );
 });
 
@@ -158,7 +158,7 @@ it("what was said in one scope is never recalled in another", async () => {
         }
       },
     ),
-    { numRuns: 300, seed: 3 },
+    { numRuns: 100, seed: 3 },
   );
 });
 

@@ -11,6 +11,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { parentPort, receiveMessageOnPort } from "node:worker_threads";
+import { collectWhenIdle } from "../../platform/idle-gc.ts";
 import { announcementTable } from "./announcements.ts";
 import { catalogTable } from "./catalog.ts";
 import { findDamage } from "./damage.ts";
@@ -72,7 +73,14 @@ let ended = false;
 /** For messages; known before it is open. */
 let file = "the store";
 
+/** Gives its pages and heap back. */
+const resting = collectWhenIdle(() => {
+  store?.db.exec("PRAGMA shrink_memory");
+  return true;
+});
+
 port.on("message", (first: Request) => {
+  resting.active();
   if (ended) return; // one that was under way when the port was closed; its asker hears that the thread has ended
   const group = [first];
   for (let next = received(); next && group.push(next) < GROUP; ) next = received();
