@@ -95,9 +95,10 @@ export const turnCommands: readonly Command[] = [
 
 async function describe({ runtime, session, name, tasks, yolo }: CommandContext): Promise<string> {
   const paused = await runtime.paused();
-  const { turn, inbox, asking, parked, background, unsaved } = await runtime.status(session);
+  const { turn, held, inbox, asking, parked, background, unsaved } = await runtime.status(session);
   const { title = "" } = (name && (await runtime.summary(session))) || {};
-  const state = turn ? `Working (${turn.phase}, model call ${turn.thoughts + 1}).` : parked ? "Parked." : "Idle.";
+  const working = turn && (held ? "Waiting to begin." : `Working (${turn.phase}, model call ${turn.thoughts + 1}).`);
+  const state = working ?? (parked ? "Parked." : "Idle.");
   const named = name ? ` Conversation ${name}${title && ` “${title}”`}.` : "";
   return [
     `${state}${named} ${inbox.length} waiting.`,
