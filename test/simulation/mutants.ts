@@ -153,8 +153,8 @@ export const MUTANTS: Mutant[] = [
   ]),
   bug("a drain starts new turns", "engine/engine.ts", ["    sessions.admitNoMore();\n", ""]),
   bug("a drain interrupts", "engine/engine.ts", [
-    `const mode = draining ? "queue" : request.mode;`,
-    "const mode = request.mode;",
+    'const waits = draining || (isPaused && request.mode === "interrupt");',
+    'const waits = isPaused && request.mode === "interrupt";',
   ]),
   bug("an inbox without end", "engine/engine.ts", [
     "if (state.inbox.length >= limits.inbox +",
