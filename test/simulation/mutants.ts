@@ -156,6 +156,12 @@ export const MUTANTS: Mutant[] = [
     'const waits = draining || (isPaused && request.mode === "interrupt");',
     'const waits = isPaused && request.mode === "interrupt";',
   ]),
+  bug("a pause starts new turns", "engine/gate.ts", ["open && !paused", "open"]),
+  bug("a pause does not survive", "engine/engine.ts", [
+    "    await paused();\n    await Promise.all(",
+    "    await Promise.all(",
+  ]),
+  bug("a resume leaves turns in line", "engine/gate.ts", ["      if (!on) next();\n", ""]),
   bug("an inbox without end", "engine/engine.ts", [
     "if (state.inbox.length >= limits.inbox +",
     "if (state.inbox.length > 1e9 +",
