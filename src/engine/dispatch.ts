@@ -455,6 +455,7 @@ export function createDispatch(world: World) {
     /** Called whenever some piece of work is over. */
     quiet,
     waitsInLine: gate.holds,
+    pause: gate.pause,
     /** Turns that have not worked yet do not begin to. */
     admitNoMore(): void {
       leaving = true;

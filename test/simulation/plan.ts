@@ -48,6 +48,7 @@ export type Action = {
     | "kill"
     | "replace"
     | "drain"
+    | "pause"
     | "jump";
   session: number;
   mode: "interrupt" | "queue" | "steer";
@@ -78,6 +79,7 @@ const WEIGHTS: Record<Action["do"], number> = {
   kill: 2,
   replace: 1,
   drain: 1,
+  pause: 1,
   jump: 0.5,
 };
 const KINDS = (Object.entries(WEIGHTS) as [Action["do"], number][]).flatMap(([kind, n]) =>

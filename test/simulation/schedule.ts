@@ -55,6 +55,8 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
   /** How long a session has been held up in all. */
   const starved = new Map<string, number>();
   let process = boot();
+  let holding = false;
+  let pauses = 0;
   let kills = 0;
   let steps = 0;
 
@@ -113,6 +115,8 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
         const gone = self.replaced || !world.stopped.has(effect.turn);
         must(gone, "I11", () => `${effect.key} of ${effect.turn} starts after its stop`);
         must(!self.draining || self.worked.has(effect.turn), "I18", () => `${effect.turn} starts while draining`);
+        const holds = holding && self === process;
+        must(!holds || self.worked.has(effect.turn), "I18", () => `${effect.turn} starts while all is paused`);
         self.worked.add(effect.turn);
         starved.delete(cx.session);
         const waitWithoutPlace = async (ms: number) => {
@@ -274,6 +278,8 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
           if (process !== old) old.paused = false;
         });
       }
+      case "pause":
+        return pause(action.pick < 0.5);
       case "drain": {
         if (process.draining || !process.started) return;
         process.draining = true;
@@ -287,6 +293,19 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
         });
       }
     }
+  }
+
+  /** What is known of it: nothing, while it is being changed. */
+  function pause(on: boolean) {
+    const self = process;
+    const change = ++pauses;
+    holding = false;
+    void (on ? self.engine.pause("a") : self.engine.resume()).then(
+      () => {
+        holding = on && self === process && change === pauses;
+      },
+      () => {}, // the store is in trouble
+    );
   }
 
   function answer(session: string, pick: number) {
@@ -336,7 +355,7 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
   /** Sessions that cannot begin to work, while another waits without its place and there would be room for them. */
   function heldUp(): string[] {
     const placeless = new Set(process.flying.values().flatMap((f) => (f.placeless ? [f.session] : [])));
-    if (!placeless.size || !process.started || process.draining) return [];
+    if (!placeless.size || !process.started || process.draining || pauses) return [];
     const begun = (session: string) => process.worked.has(checker.live(session) ?? "");
     if (keys.filter((session) => begun(session) && !placeless.has(session)).length >= plan.room) return [];
     return keys.filter((session) => {
@@ -368,6 +387,7 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
         if (!asked) for (const record of said) if (!record.id) say(record.request); // a client that never heard asks again
         asked = true;
         answer(session, 0);
+        if (pauses) pause(false);
         if (!checker.live(session) && checker.waiting(session)) act({ ...NUDGE, session: keys.indexOf(session) }); // parked
       }
       if (!world.deleted.size) scheduler.add(client, "nudge", 1_000, nudge);
