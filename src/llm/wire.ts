@@ -25,48 +25,59 @@ export const providerFetch: typeof fetch = async (input, init) => {
 /** Called for every chunk of an answer, with the signal of its call: a ping, or a comment, is a sign of life too. */
 export type Alive = (signal: AbortSignal) => void;
 
-/** For answers that stream. */
+/** For answers that stream, as a library reads them. The end lets the last event out also where the blank line behind it is
+ *  missing. */
 export const streamFetch =
   (alive: Alive): typeof fetch =>
   async (input, init) => {
     const response = await providerFetch(input, init);
     if (!response.ok) return response;
     const { body, status, statusText, headers } = response;
-    const heard = () => init?.signal && alive(init.signal);
-    return new Response(body?.pipeThrough(wellFormed(heard)) ?? null, { status, statusText, headers });
+    const { see, end } = guardStream(() => init?.signal && alive(init.signal));
+    const guarded = new TransformStream<Uint8Array, Uint8Array>({
+      transform(chunk, controller) {
+        see(chunk);
+        controller.enqueue(chunk);
+      },
+      flush(controller) {
+        end();
+        controller.enqueue(new TextEncoder().encode("\n\n"));
+      },
+    });
+    return new Response(body?.pipeThrough(guarded) ?? null, { status, statusText, headers });
   };
 
-/** Bounded events, an end that lets the last one out also where the blank line behind it is missing, and an error where
- *  there was none at all: a body in JSON behind HTTP 200, or nothing. */
-function wellFormed(alive: () => void): TransformStream<Uint8Array, Uint8Array> {
+/** Both throw what is wrong with the stream. */
+export type StreamGuard = { see(chunk: Uint8Array): void; end(): void };
+
+/** Bounded events, and an error where there was none at all: a body in JSON behind HTTP 200, or nothing. */
+export function guardStream(alive: () => void): StreamGuard {
   const decoder = new TextDecoder();
   let size = 0; // of the event that is not over yet
   let lineOver = true;
   let events = false;
   let head = "";
-  return new TransformStream({
-    transform(chunk, controller) {
+  return {
+    see(chunk) {
       alive();
       const blank = lastBlankLine(chunk, lineOver);
       size = blank < 0 ? size + chunk.length : chunk.length - blank;
       lineOver = endsLine(chunk, chunk.length, lineOver);
-      if (size > LONGEST_EVENT)
-        return controller.error(new Error(`an event of the answer is over ${LONGEST_EVENT} bytes`));
+      if (size > LONGEST_EVENT) throw new Error(`an event of the answer is over ${LONGEST_EVENT} bytes`);
       if (!events && head.length < LONGEST_ERROR) {
         head = (head + decoder.decode(chunk, { stream: true })).replaceAll(NO_DATA, "");
         events = /^data:/m.test(head);
       }
-      controller.enqueue(chunk);
     },
-    flush(controller) {
-      if (events || head.length >= LONGEST_ERROR) return controller.enqueue(new TextEncoder().encode("\n\n"));
+    end() {
+      if (events || head.length >= LONGEST_ERROR) return;
       // llama.cpp had lines of its own for errors.
       const responseBody = head.replace(/^error:/, "").trim();
       const said = responseBody ? "it answered with something else than a stream" : "it answered with an empty stream";
       const code = responseBody ? "NO_STREAM" : "EMPTY_STREAM";
-      controller.error(Object.assign(new Error(said), { code, responseBody }));
+      throw Object.assign(new Error(said), { code, responseBody });
     },
-  });
+  };
 }
 /** Whole lines of a stream that carry nothing. */
 const NO_DATA = /^(?::.*|event:.*|id:.*|retry:.*)?\r?\n/gm;
