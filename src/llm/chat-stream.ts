@@ -66,6 +66,7 @@ async function* chatParts(
     yield* parts;
     parts = [];
   }
+  yield { type: "stream-start", warnings: [] }; // the headers are a sign of life
   for await (const bytes of body) {
     guard.see(bytes);
     yield* take(bytes);
