@@ -64,17 +64,25 @@ export function createTalk(options: Options): (chat: Chat) => InboundHandler {
       await access.noteAdmin(platform, place, from);
       const user = (place.kind === "group" || place.kind === "channel") && !options.sharedGroups ? from.id : undefined;
       const key = chatSession({ platform, place, ...(user !== undefined && { user }), generation: 1 });
-      const session = await sessions.current(key);
-      const before = await notes.get(onceOf(message));
+      // Side by side: each is a question to the store's thread, and the person waits for all of them.
+      const [session, before, taken] = await Promise.all([
+        sessions.current(key),
+        notes.get(onceOf(message)),
+        isTaken(message),
+      ]);
       if (before === "done") return;
       try {
         const command = commandIn(message.text.trim());
         if (command) return await obey(message, command, key, session, before !== undefined);
-        if (await isTaken(message)) return; // an "ok" that began a turn is no answer to what that turn asks
-        if (await answer(message, session, answerOf(before))) return;
-        const mode = await commands.modeOf(key, platform);
+        if (taken) return; // an "ok" that began a turn is no answer to what that turn asks
+        const [answered, mode, chosen] = await Promise.all([
+          answer(message, session, answerOf(before)),
+          commands.modeOf(key, platform),
+          commands.chosenIn(session, platform),
+        ]);
+        if (answered) return;
         const { asking } = await runtime.status(session);
-        await accept(message, session, message.text, asking.length ? modeWhileAsked(mode) : mode);
+        await accept(message, session, message.text, asking.length ? modeWhileAsked(mode) : mode, chosen);
       } catch (error) {
         const words = error instanceof Refusal ? refusalText(error) : null;
         if (words === null) throw error; // the store's trouble: it must be brought again
@@ -102,7 +110,9 @@ export function createTalk(options: Options): (chat: Chat) => InboundHandler {
         say(place, done.say, `did.${keyOf(message)}`);
         if (done.send) {
           const { text, mode, ...more } = done.send;
-          await accept(message, await sessions.current(key), text, mode, more);
+          const now = await sessions.current(key);
+          const chosen = await commands.chosenIn(now, platform);
+          if (!(await isTaken(message))) await accept(message, now, text, mode, { ...chosen, ...more });
         }
       } catch (error) {
         await notes.set(once, undefined); // it failed as a whole: brought again it is done anew
@@ -132,11 +142,10 @@ export function createTalk(options: Options): (chat: Chat) => InboundHandler {
       session: string,
       said: string,
       mode: Mode,
-      more: { images?: Image[]; task?: Task } = {},
+      more: Awaited<ReturnType<Commands["chosenIn"]>> & { images?: Image[]; task?: Task },
     ): Promise<void> {
       const { place, from } = message;
       const key = keyOf(message);
-      if (await isTaken(message)) return; // its files are here already
       const { images, lines } = await keepAttachments(message.attachments, sessionDir(options.files, session), newKey);
       const text = [said, ...lines].filter(Boolean).join("\n");
       if (!text.trim()) return;
@@ -145,8 +154,7 @@ export function createTalk(options: Options): (chat: Chat) => InboundHandler {
       const { applied, replayed } = await runtime.accept({
         ...request,
         reply: "push",
-        ...(await commands.chosenIn(session, platform)),
-        ...(more.task && { task: more.task }),
+        ...more,
         ...(shown.length && { images: shown }),
       });
       if (!replayed) acknowledge(place, session, applied, key);
