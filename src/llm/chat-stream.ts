@@ -5,7 +5,7 @@ import type { JSONObject, LanguageModelV4CallOptions, LanguageModelV4StreamPart 
 import { StreamingToolCallTracker } from "@ai-sdk/provider-utils";
 import { createSseParser } from "../core/sse.ts";
 import { isObject, noteExtras, toList, toObject } from "./replay.ts";
-import { type Alive, guardStream, providerFetch, type StreamGuard } from "./wire.ts";
+import { type Alive, guardStream, providerPost, type StreamGuard } from "./wire.ts";
 
 type ToolDelta = NonNullable<Parameters<StreamingToolCallTracker["processDelta"]>[0]> & { extra_content?: unknown };
 type StreamedUsage = Extract<LanguageModelV4StreamPart, { type: "finish" }>["usage"];
@@ -16,27 +16,10 @@ export async function openChat(
   { url, apiKey, body, alive }: ChatCall,
   { tools, abortSignal }: LanguageModelV4CallOptions,
 ): Promise<AsyncIterable<LanguageModelV4StreamPart>> {
-  const response = await providerFetch(url, {
-    method: "POST",
-    headers: {
-      "content-type": "application/json",
-      "user-agent": "hermes-ts",
-      ...(apiKey && { authorization: `Bearer ${apiKey}` }),
-    },
-    body: jsonOf(body, tools),
-    ...(abortSignal && { signal: abortSignal }),
-  });
-  if (!response.ok) {
-    const { status, statusText, headers } = response;
-    const said = {
-      statusCode: status,
-      responseHeaders: Object.fromEntries(headers),
-      responseBody: await response.text(),
-    };
-    throw Object.assign(new Error(statusText), said);
-  }
+  const headers = { "content-type": "application/json", ...(apiKey && { authorization: `Bearer ${apiKey}` }) };
+  const answer = await providerPost(url, { headers, body: jsonOf(body, tools), signal: abortSignal });
   return chatParts(
-    response.body ?? [],
+    answer,
     guardStream(() => abortSignal && alive(abortSignal)),
   );
 }
@@ -55,7 +38,7 @@ function jsonOf({ tools: sent, ...rest }: Record<string, unknown>, tools: Langua
 const END = new TextEncoder().encode("\n\n");
 
 async function* chatParts(
-  body: AsyncIterable<Uint8Array> | readonly Uint8Array[],
+  body: AsyncIterable<Uint8Array>,
   guard: StreamGuard,
 ): AsyncGenerator<LanguageModelV4StreamPart> {
   let parts: LanguageModelV4StreamPart[] = [];
