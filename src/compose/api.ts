@@ -1,23 +1,37 @@
 // The HTTP API over a running engine.
-import { randomBytes, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { rmSync, writeFileSync } from "node:fs";
-import type { PairingDesk } from "../core/chat.ts";
-import type { Notes } from "../core/store.ts";
+import { modelNames } from "../llm/model-list.ts";
 import { openNotebook } from "../memory/notebook.ts";
 import { notesIn } from "../memory/open.ts";
 import { clock } from "../platform/clock.ts";
-import { createAccess } from "../surfaces/gateway/access.ts";
-import type { ServedApi } from "../surfaces/http/server/api.ts";
+import { openOwnSkills } from "../skills/own.ts";
+import { openTrust } from "../skills/trust.ts";
+import { doctorRoutes } from "../surfaces/http/runtime/doctor.ts";
+import { jobRoutes } from "../surfaces/http/runtime/jobs.ts";
+import { mcpRoutes } from "../surfaces/http/runtime/mcp.ts";
+import { memoryRoutes } from "../surfaces/http/runtime/memory.ts";
+import { modelRoutes } from "../surfaces/http/runtime/models.ts";
+import { createChanges, nowRoutes } from "../surfaces/http/runtime/now.ts";
+import { pairingRoutes } from "../surfaces/http/runtime/pairing.ts";
+import { processRoutes } from "../surfaces/http/runtime/processes.ts";
+import { skillRoutes } from "../surfaces/http/runtime/skills.ts";
+import { usageRoutes } from "../surfaces/http/runtime/usage.ts";
+import { type ServedApi, serveApi } from "../surfaces/http/server/api.ts";
+import { apiKey, requireStrongKey } from "../surfaces/http/server/key.ts";
+import { createMetrics, metricsRoutes } from "../surfaces/http/server/metrics.ts";
 import type { Route } from "../surfaces/http/server/route.ts";
 import type { McpServeOptions } from "../surfaces/mcp/server.ts";
-import { homeChatOf } from "./channels.ts";
+import { consoleRoutes } from "../surfaces/web/routes.ts";
+import { openSignIns } from "../surfaces/web/sign-ins.ts";
+import { homeChatOf, pairingDesk } from "./channels.ts";
 import { diagnosis } from "./doctor.ts";
 import type { Running } from "./runtime.ts";
 
 /** What answers that are under way when we leave may take. */
 const CLOSE_MS = 1_000;
 
-/** The API over a runtime. Loaded here, so that a command that does not serve does not pay for it. */
+/** The API over a runtime. Whoever serves it loads this file then: a command that does not serve does not pay for it. */
 export async function serve(
   running: Running,
   version: string,
@@ -29,22 +43,6 @@ export async function serve(
 ): Promise<ServedApi & { keyFile: string | null }> {
   const { engine, config, home, endpoints, log, tools, redact, observers } = running;
   const { api_server: server } = config.gateway;
-  const { apiKey, requireStrongKey } = await import("../surfaces/http/server/key.ts");
-  const { serveApi } = await import("../surfaces/http/server/api.ts");
-  const { jobRoutes } = await import("../surfaces/http/runtime/jobs.ts");
-  const { createMetrics, metricsRoutes } = await import("../surfaces/http/server/metrics.ts");
-  const { mcpRoutes } = await import("../surfaces/http/runtime/mcp.ts");
-  const { createChanges, nowRoutes } = await import("../surfaces/http/runtime/now.ts");
-  const { pairingRoutes } = await import("../surfaces/http/runtime/pairing.ts");
-  const { consoleRoutes } = await import("../surfaces/web/routes.ts");
-  const { openSignIns } = await import("../surfaces/web/sign-ins.ts");
-  const { doctorRoutes } = await import("../surfaces/http/runtime/doctor.ts");
-  const { memoryRoutes } = await import("../surfaces/http/runtime/memory.ts");
-  const { usageRoutes } = await import("../surfaces/http/runtime/usage.ts");
-  const { processRoutes } = await import("../surfaces/http/runtime/processes.ts");
-  const { skillRoutes } = await import("../surfaces/http/runtime/skills.ts");
-  const { openOwnSkills } = await import("../skills/own.ts");
-  const { openTrust } = await import("../skills/trust.ts");
   requireStrongKey({ host: server.host, configured: server.key });
   const { key, file: keyFile } = apiKey({ configured: server.key, file: home.apiKey });
   running.hide(key);
@@ -76,6 +74,7 @@ export async function serve(
       ...jobRoutes(running.scheduler, (platform) => homeChatOf(config, platform)),
       ...doctorRoutes(() => diagnosis(process.env)),
       ...memoryRoutes(openNotebook(notesIn(home.dir))),
+      ...modelRoutes(() => modelNames(endpoints), config.prices),
       ...usageRoutes(engine, { prices: config.prices, clock }),
       ...processRoutes(running.processes, redact),
       ...pairingRoutes(pairingDesk(engine.notes)),
@@ -127,7 +126,3 @@ function mcpHandler(options: McpServeOptions): (request: Request) => Promise<Res
   };
   return async (request) => (await (loading ??= load()))(request);
 }
-
-/** Who is paired stands in the notes: no gateway need run for it. */
-export const pairingDesk = (notes: Notes): PairingDesk =>
-  createAccess({ lists: () => ({ allowed: [], admins: [] }), notes, clock, randomBytes });

@@ -15,7 +15,6 @@ import { clock } from "../platform/clock.ts";
 import { homeOf } from "../platform/home.ts";
 import { StoreInUse } from "../store/in-use.ts";
 import { skillLines } from "../surfaces/cli/skills.ts";
-import { serve } from "./api.ts";
 import { gatewayOf } from "./gateway.ts";
 import { openRuntime, type Running } from "./runtime.ts";
 import { settingsFor } from "./settings.ts";
@@ -109,6 +108,7 @@ async function openFirst(options: AttachOptions, servedMs: number): Promise<Open
     const shell = shellOf(running, options.env);
     const workspace = workspaceOf(running);
     const models = () => modelNames(running.endpoints);
+    if (options.serves) running.scheduler.start(); // loops and goals of the conversations that are worked in here
     const opened = { jobs, skills, switched, shell, models, workspace, owner: "self" } as const;
     return { ...(options.serves ? served(running) : running), ...opened };
   } catch (error) {
@@ -147,6 +147,7 @@ async function gatewaySoon(env: NodeJS.ProcessEnv, ms: number): Promise<boolean>
 
 async function serveOpened(running: Running) {
   // Another shell finds the address in the home, so a busy port does not matter.
+  const { serve } = await import("./api.ts");
   const api = await serve(running, pkg.version, { anyPort: true });
   await api.opened();
   return api;

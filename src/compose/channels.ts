@@ -1,9 +1,9 @@
 // The chat channels as configured: how they are opened, who may talk there, and which sessions they answer.
-import { randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import * as z from "zod";
 import { CHANNELS } from "../chats/channels.ts";
 import type { Config } from "../config/schema.ts";
-import type { Chat, InboundMessage } from "../core/chat.ts";
+import type { Chat, InboundMessage, PairingDesk } from "../core/chat.ts";
 import { ConfigError } from "../core/errors.ts";
 import { routeTo } from "../core/schedule-text.ts";
 import { MODES } from "../core/session.ts";
@@ -11,6 +11,7 @@ import { parseKey } from "../core/session-key.ts";
 import type { Notes } from "../core/store.ts";
 import { clock } from "../platform/clock.ts";
 import { lockToken } from "../platform/token-lock.ts";
+import { createAccess } from "../surfaces/gateway/access.ts";
 import { splitMarkdown } from "../surfaces/gateway/split.ts";
 import type { Door } from "../surfaces/http/runtime/channels.ts";
 import type { Running } from "./runtime.ts";
@@ -104,6 +105,13 @@ export function hearsIn(config: Config, platform: string, { place, addressed }: 
 export const unattendedOf = (config: Config, platform: string) =>
   CHANNELS.get(platform)?.for === "program" ? config.approvals.unattended : undefined;
 
+/** How approvals of a job that speaks in this conversation are decided; undefined: whoever talks there is asked. */
+export function unattendedIn(config: Config, session: string) {
+  const key = parseKey(session);
+  if (key.of === "chat") return unattendedOf(config, key.platform);
+  return key.of === "terminal" ? undefined : config.approvals.unattended;
+}
+
 /** Whether answers can be delivered to that session. */
 export const deliversBy =
   (config: Config) =>
@@ -111,6 +119,10 @@ export const deliversBy =
     const key = parseKey(session);
     return key.of === "chat" && CHANNELS.get(key.platform)?.secretOf(settingsOf(config, key.platform)) !== undefined;
   };
+
+/** Who is paired stands in the notes: no gateway need run for it. */
+export const pairingDesk = (notes: Notes): PairingDesk =>
+  createAccess({ lists: () => ({ allowed: [], admins: [] }), notes, clock, randomBytes });
 
 const settingsOf = ({ gateway }: Config, name: string): unknown => Reflect.get(gateway, name);
 

@@ -26,9 +26,20 @@ import { createLifecycle, leaveTo } from "../surfaces/gateway/lifecycle.ts";
 import { notifyService } from "../surfaces/gateway/service.ts";
 import { channelRoutes, type Door } from "../surfaces/http/runtime/channels.ts";
 import { restartRoutes } from "../surfaces/http/runtime/restart.ts";
-import { pairingDesk, serve } from "./api.ts";
-import { busyModeOf, deliversBy, hearsIn, listsOf, openChannels, progressOf, unattendedOf } from "./channels.ts";
+import { ownerHere } from "../tools/shell/exec.ts";
+import { openTranscribe } from "../tools/voice/transcribe.ts";
+import {
+  busyModeOf,
+  deliversBy,
+  hearsIn,
+  listsOf,
+  openChannels,
+  pairingDesk,
+  progressOf,
+  unattendedOf,
+} from "./channels.ts";
 import { abandon, openRuntime, type Running } from "./runtime.ts";
+import { goalLimitsOf } from "./settings.ts";
 import { openStore } from "./store.ts";
 
 /** Returns the exit code. `again`: the command that starts the same gateway. */
@@ -50,6 +61,7 @@ export async function runGateway(options: {
     assembled.resolve(parts);
   };
   const barred = async (...left: Parameters<Gateway["barred"]>) => (await assembled.promise).gateway.barred(...left);
+  setImmediate(() => void import("./api.ts").catch(() => {})); // while the store's thread starts
   const running = await openRuntime({ env, flags, logToStderr: true, channel, prepare, barred, mine: () => true });
   const { gateway, api, chats, lifecycle } = await assembled.promise;
   const { config, log } = running;
@@ -112,6 +124,7 @@ async function assemble(running: Running, version: string) {
     progress: (platform) => progressOf(config, platform),
     hears: (platform, message) => hearsIn(config, platform, message),
     files: home.attachments,
+    transcribe: openTranscribe(config.stt, ownerHere(home.dir)),
     sharedGroups: config.gateway.shared_groups,
     strangers: config.gateway.strangers,
     requestRestart: lifecycle.requestRestart,
@@ -122,6 +135,7 @@ async function assemble(running: Running, version: string) {
   running.chores.add(gateway.tidy);
   const more = [...channelRoutes(doors), ...restartRoutes(lifecycle.requestRestart)];
   const health = () => ({ channels: gateway.health() });
+  const { serve } = await import("./api.ts");
   const api = config.gateway.api_server.enabled ? await serve(running, version, { health, more }) : null;
   return { lifecycle, chats, gateway, api };
 }
@@ -144,6 +158,7 @@ async function storedJobs(config: Config, notes: Notes) {
     unattended,
     zone: config.schedule.zone,
     delivers: deliversBy(config),
+    goalLimits: goalLimitsOf(config),
   });
 }
 

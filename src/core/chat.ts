@@ -15,6 +15,11 @@ export type Attachment = {
   load(most: number, signal: AbortSignal): Promise<Uint8Array>;
 };
 
+/** Spoken words that came with a message, in a file of ours. */
+export type Recording = { path: string; name: string; mime: string };
+/** The words. Rejects with a reason for people, and in time. */
+export type Transcribe = (recording: Recording) => Promise<string>;
+
 export type InboundMessage = {
   /** The message's name in its place: the same when it is delivered again, or edited. */
   message: string;

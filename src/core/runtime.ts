@@ -128,11 +128,17 @@ export interface Runtime {
     session: string;
     title: string;
   }): Promise<"forked" | "unknown" | "taken">;
-  /** Brings the files of the workspace back to before that turn, or (without one) to before the last time that this was done in
-   *  the session; those that were changed since are left alone. What came of it, for people. */
-  restoreFiles(what: { session: string; turn?: string | undefined }): Promise<string>;
-  /** What the last turn that changed files of the workspace did to them; `all`: what is different since before the first one. */
-  fileChanges(what: { session: string; all: boolean }): Promise<FileChanges>;
+  /** Brings the files of the workspace back to before these turns, the newest of them first, or (without any) to before the last time
+   *  that this was done in the session; those that were changed since are left alone. What came of it, for people; with `preview`
+   *  only what would, and the difference. */
+  restoreFiles(what: {
+    session: string;
+    turns?: readonly string[] | undefined;
+    preview?: boolean | undefined;
+  }): Promise<FileChanges>;
+  /** What that turn, or the last one that changed files of the workspace, did to them; `all`: what is different since before the first
+   *  one. */
+  fileChanges(what: { session: string; turn?: string | undefined; all?: boolean | undefined }): Promise<FileChanges>;
   /** Forgets it with everything in it, unless it is at work. */
   forget(session: string): Promise<"forgotten" | "busy" | "unknown">;
   readonly announcements: Announcements;

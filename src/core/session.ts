@@ -16,6 +16,9 @@ export type Outcome = "completed" | "failed" | "cancelled" | "interrupted";
  *  in its own protocol; a question is declined. */
 export type Unattended = "deny" | "allow" | "client";
 
+/** The source of an input that only looks whether something is to be done. */
+export const HEARTBEAT_SOURCE = "heartbeat";
+
 /** Something a person, a schedule or an API client said. The id is its idempotency key, and its turn's id. */
 export type Input = {
   id: string;

@@ -11,7 +11,8 @@ import { RUN } from "../core/session-key.ts";
 import { titleOf } from "../core/title.ts";
 import { emptyTranscript, extend } from "../core/transcript.ts";
 import { unsaved } from "../core/turn.ts";
-import { createDispatch, type EngineLimits, type Make, unavailable, type World } from "./dispatch.ts";
+import { createDispatch, type EngineLimits, type Make, type World } from "./dispatch.ts";
+import { unavailable } from "./line.ts";
 import { lengthOf } from "./live-text.ts";
 import { sharingReads } from "./shared-reads.ts";
 import type { Slot } from "./slots.ts";
@@ -317,10 +318,9 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
   }
 
   async function start(mine: (session: string) => boolean = () => true): Promise<void> {
-    const epoch = await sessions.claim();
-    const found = (await journal.active()).filter(({ session }) => mine(session));
+    const found = (await sessions.join()).filter(mine);
     await Promise.all(
-      found.map(async ({ session }) => {
+      found.map(async (session) => {
         try {
           await change(session, () => null, { insist: true });
           reconcile(slotOf(session));
@@ -329,7 +329,7 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
         }
       }),
     );
-    log("info", "engine.started", { epoch, recovered: found.length });
+    log("info", "engine.started", { recovered: found.length });
   }
 
   async function drain(ms: number, except?: string): Promise<{ left: string[] }> {
@@ -382,7 +382,8 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
     retitle: (session, title) => catalog.retitle(session, title),
     create,
     fork,
-    restoreFiles: () => Promise.resolve("Files were not brought back: there are no tools that change any."),
+    restoreFiles: () =>
+      Promise.resolve({ summary: "Files were not brought back: there are no tools that change any.", patch: "" }),
     fileChanges: () => Promise.resolve({ summary: "Not known: there are no tools that change files.", patch: "" }),
     forget,
     announcements,

@@ -11,7 +11,7 @@ import type { Live, Prints } from "./live.ts";
 export type Slot = {
   key: string;
   /** Null until loaded, and again when what is known may not be what is stored. */
-  row: Pick<SessionRow, "epoch" | "version" | "state" | "parent" | "updatedAt"> | null;
+  row: Pick<SessionRow, "owner" | "writer" | "version" | "state" | "parent" | "updatedAt"> | null;
   /** The last entry when it was first loaded here. */
   since: number;
   /** Null: to be read again when it is wanted. */
@@ -49,7 +49,7 @@ type SlotView = {
 /** Looks at once for one to let go of: each new session and each piece of work that ends comes by. */
 const LOOKS = 16;
 /** Characters of the conversations that are kept of sessions at rest: 60 runs with a picture of 2 MB held 130 MB. */
-const MOST_TEXT = 32_000_000;
+const MOST_TEXT = 16_000_000;
 
 /** `warm`: how many are kept, besides those in use. */
 export function createSlots(warm: number, inflightOf: (slot: () => Slot) => Inflight) {

@@ -14,6 +14,7 @@ import { backoff } from "../core/wait.ts";
 import { distrustPrograms } from "../platform/programs.ts";
 import { escapeForDisplay } from "../policy/display.ts";
 import { openHomePolicy } from "../policy/home-policy.ts";
+import { type BackgroundChildren, createBackgroundChildren } from "./background-children.ts";
 import { createClarify } from "./clarify.ts";
 import { createDelegate } from "./delegate.ts";
 import { createExposure } from "./exposure.ts";
@@ -73,6 +74,8 @@ export type ToolboxOptions = Ambient & {
   /** Likewise. */
   jobs(): RunningJobs;
   skills: Parameters<typeof createSkillView>[0];
+  /** What `pickSandbox` gave. */
+  sandbox: SandboxChoice;
 };
 
 export type Toolbox = {
@@ -84,7 +87,9 @@ export type Toolbox = {
   background(session: string): { id: string; command: string }[];
   /** What runs in the background of any session. */
   processes: RunningProcesses;
-  /** Ends it. */
+  /** The part of it that are child agents. */
+  delegated: Pick<BackgroundChildren, "observe" | "takeUp" | "end">;
+  /** Ends the other part: processes. */
   endBackground(session: string): Promise<void>;
   /** Brings files back to before a turn. */
   restoreFiles: Snapshots["restore"];
@@ -102,8 +107,8 @@ const PASSING: ReadonlySet<RefusalCode> = new Set(["store_unavailable", "inbox_f
 
 export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
   const { home, workspace, approvals, terminal, clock, log, runtime, journal, catalog, notes, search } = options;
-  distrustPrograms([workspace, ...terminal.writable]);
-  const [swept, choice, rg] = await Promise.all([sweepOrphans(home), pickSandbox(options), bundledRipgrep()]);
+  const { sandbox: choice } = options;
+  const [swept, rg] = await Promise.all([sweepOrphans(home), bundledRipgrep()]);
   log("info", "orphans.swept", { ...swept });
   const policy = await openHomePolicy({
     file: join(home, "policy.yaml"),
@@ -122,7 +127,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     policy,
     ...(approvals.mode === "off" && { judgeInput: () => ({ verdict: "allow" as const, reason: "asking is off" }) }),
     display: escapeForDisplay,
-    onComplete: (process, text) => void tell(process, text),
+    onComplete: (process, text) => void tell(process, text, { source: "process", key: randomUUID() }),
     log,
     timeoutMs: terminal.timeoutMs,
     approvalMs: approvals.timeoutMs,
@@ -149,6 +154,13 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     approvals.mode === "off"
       ? undefined
       : createExposure({ journal, catalog, roots, home, display: escapeForDisplay, timeoutMs: approvals.timeoutMs });
+  const delegated = createBackgroundChildren({
+    notes,
+    runtime,
+    clock,
+    log,
+    tell: (about, text, key) => tell(about, text, { source: "delegate", key: `end/${key}` }),
+  });
   const own: Tool[] = [
     ...shell.tools,
     ...createFileTools({
@@ -167,7 +179,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     createTodo(join(home, "todo")),
     createSkillView(options.skills),
     createClarify(options.clarifyMs),
-    createDelegate({ runtime, clock, unattended: approvals.unattended }),
+    createDelegate({ runtime, clock, unattended: approvals.unattended, delegated }),
     createSchedule({ jobs: options.jobs, clock, ...(exposure && { judge: exposure.judgeJob }) }),
   ].map(snapshots.around);
   let all = own;
@@ -186,29 +198,39 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
   await mcp.ready;
   all = [...own, ...mcp.tools()];
 
-  /** Said like anything else: durable, in order, and not in the middle of something. Tried until it is taken. Never rejects. */
-  async function tell({ session, unattended }: Pick<ToolCall, "session" | "unattended">, text: string): Promise<void> {
+  /** Said like anything else: durable, in order, and not in the middle of something. Tried until it is taken; false: it was not. Never
+   *  rejects. */
+  async function tell(
+    { session, unattended }: Pick<ToolCall, "session" | "unattended">,
+    text: string,
+    from: { source: string; key: string },
+  ): Promise<boolean> {
     const { of } = parseKey(rootOf(session));
     const reply = of === "terminal" || of === "run" || of === "named" ? "pull" : "push"; // a chat must be told of it
-    const said = { session, source: "process", key: randomUUID(), text, mode: "queue", reply } as const;
+    const said = { session, ...from, text, mode: "queue", reply, same: from.key } as const;
     const request = { ...said, ...(unattended && { unattended }) };
     for (let tries = 0; !closing.signal.aborted; tries++) {
       try {
         await runtime().accept(request);
-        return;
+        return true;
       } catch (error) {
         const again = error instanceof Refusal && PASSING.has(error.code);
         log("warn", again ? "notice.delayed" : "notice.lost", { session, tries, error: messageOf(error) });
-        if (!again) return;
+        if (!again) return false;
         await clock.sleep(backoff(tries, WAIT_MS), closing.signal);
       }
     }
+    return false;
   }
 
   return {
     tools: () => all,
     sandbox: sandboxLine(choice),
-    background: (session) => shell.processes(session).map(({ id, command }) => ({ id, command })),
+    background: (session) => [
+      ...shell.processes(session).map(({ id, command }) => ({ id, command })),
+      ...delegated.list(session),
+    ],
+    delegated,
     processes: runningProcesses(shell.running),
     endBackground: shell.endAll,
     restoreFiles: snapshots.restore,
@@ -222,6 +244,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     callMcp: mcp.call,
     async close() {
       closing.abort("closed");
+      delegated.close();
       await snapshots.close();
       await Promise.all([shell.close(), mcp.close(), policy.close()]);
     },
@@ -258,8 +281,9 @@ const networkMode = (
   mode: ToolboxOptions["approvals"]["mode"],
 ): ToolboxOptions["terminal"]["network"] => (network === "ask" && mode === "off" ? "on" : network);
 
-/** Which sandbox is in force here, if any. */
+/** Which sandbox is in force here, if any. From then on no program is taken from where commands write. */
 export async function pickSandbox({ home, workspace, terminal }: ToolDirs): Promise<SandboxChoice> {
+  distrustPrograms([workspace, ...terminal.writable]);
   return chooseSandbox({
     mode: terminal.sandbox,
     probe: terminal.sandbox === "off" ? { usable: false, why: "it is off" } : await probeSandbox(),

@@ -1,6 +1,6 @@
 // The web console in a real browser, over a real server with the demo model. One browser and one server for all cases; each case has
 // conversations of its own.
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -9,6 +9,7 @@ import axe from "axe-core";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { buildConsole } from "../../scripts/console.ts";
+import { openConsole } from "../../src/surfaces/cli/web.ts";
 import { makePlace } from "../fakes/hermes.ts";
 import { openBrowser } from "./chromium.ts";
 import { LONG, seedLong, TURNS } from "./long.ts";
@@ -118,6 +119,17 @@ describe("signing in", () => {
     expect(page.url()).not.toContain("sign-in");
     const late = await newPage(second, `#${link}`);
     await late.getByText("This link was used already").waitFor();
+    // For a browser on this machine: through a file that only its user can read, not as an argument of a program.
+    const file = join(place.home, "open-console.html");
+    const newCode = async () => {
+      const { code } = (await (await api("/api/sign-ins/codes", { method: "POST" })).json()) as { code: string };
+      return code;
+    };
+    const printing = { print: async () => {}, complain: () => {} };
+    expect(await openConsole({ server: { url, newCode }, program: "/bin/true", file, ...printing })).toBe(0);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    await late.goto(`file://${file}`);
+    await late.getByRole("heading", { name: "Conversations" }).waitFor();
     await first.close();
     await second.close();
   });

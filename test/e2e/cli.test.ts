@@ -1,4 +1,5 @@
 // The program as a person starts it: bin/hermes, a real process, a fresh HERMES_HOME.
+
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import {
@@ -19,6 +20,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import pkg from "../../package.json" with { type: "json" };
+import { ALONE } from "../../src/core/store.ts";
 import { openLog } from "../../src/platform/log.ts";
 import { createRedactor } from "../../src/platform/redact.ts";
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
@@ -409,15 +411,13 @@ describe("hermes doctor", () => {
     expect(await held("network: false")).toMatch(/network .*no host can be reached/);
   });
 
-  boxed.it("says whether /undo brings files back, and what mends it", async () => {
+  boxed.it("says which files /undo brings back", async () => {
     const work = join(dir, "work");
     mkdirSync(work);
     makeHome({ "config.yaml": `terminal: { cwd: ${work} }` });
-    expect((await run(["doctor"])).stdout).toMatch(
-      /! undo .*is not in a git repository that commands can see → run git init/,
-    );
+    expect((await run(["doctor"])).stdout).toMatch(/✓ undo .*restore the files .*that no \.gitignore names/);
     execFileSync("git", ["init", "-q"], { cwd: work });
-    expect((await run(["doctor"])).stdout).toMatch(/✓ undo .*restores the files/);
+    expect((await run(["doctor"])).stdout).toMatch(/✓ undo .*restore the files .*that git does not ignore/);
   });
 
   it("shows where each value came from, and no secret", async () => {
@@ -474,7 +474,7 @@ describe("hermes doctor", () => {
     makeHome();
     const store = await openSqlite({ file: join(home, "hermes.db") });
     try {
-      await store.journal.claim();
+      await store.nodes.join(ALONE);
       expect((await run(["doctor"])).stdout).toMatch(/^✓ database .*hermes\.db has no errors$/m);
     } finally {
       await store.close();

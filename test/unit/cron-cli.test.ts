@@ -93,6 +93,9 @@ describe.each([
       name: "News",
       text: "Look at the news",
       when: { cron: "0 9 * * 1-5", zone: "Europe/Berlin" },
+      session: null,
+      heartbeat: false,
+      goal: null,
       route: CHAT,
       model: "big",
       unattended: "allow",
@@ -155,7 +158,11 @@ describe.each([
 
   it("says what is wrong and exits with 1", async () => {
     const { add, change, list } = shell(await open());
-    expect(await add("x", {})).toEqual({ code: 1, out: "", err: "Say when with exactly one of cron, at and in.\n" });
+    expect(await add("x", {})).toEqual({
+      code: 1,
+      out: "",
+      err: "Say when with exactly one of cron, at, in and every.\n",
+    });
     expect((await add("x", { cron: "9 o'clock" })).err).toMatch(/is not a cron expression.*minute, hour, day/);
     expect((await add("x", { in: "1h", to: "irc:dm:1" })).err).toMatch(/agent:main:irc:dm:1.*not a chat/);
     expect((await add("x".repeat(10_001), { in: "1h" })).code).toBe(1);
@@ -288,7 +295,7 @@ describe("hermes cron in the words of Hermes", () => {
     expect(made).toMatchObject({ name: "looker", when: { cron: "0 */2 * * *" }, route: null });
     expect(await editJob(options, made?.id ?? "", { schedule: "0 9 * * *", deliver: "telegram:999" })).toBe(0);
     expect((await jobs.list())[0]).toMatchObject({ text: "look", when: { cron: "0 9 * * *" }, route: CHAT });
-    expect(await editJob(options, made?.id ?? "", { schedule: "every 7m" })).toBe(1);
+    expect(await editJob(options, made?.id ?? "", { schedule: "every 7 moons" })).toBe(1);
     expect(said.at(-1)).toContain("is not a time");
   });
 });

@@ -11,10 +11,12 @@ import { readdirSync, readFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { parentPort, receiveMessageOnPort } from "node:worker_threads";
+import { collectWhenIdle } from "../../platform/idle-gc.ts";
 import { announcementTable } from "./announcements.ts";
 import { catalogTable } from "./catalog.ts";
 import { findDamage } from "./damage.ts";
 import { journalTables } from "./journal.ts";
+import { nodeTable } from "./nodes.ts";
 import { noteTable } from "./notes.ts";
 import { searchIndex } from "./search.ts";
 
@@ -24,6 +26,7 @@ export type Operations = ReturnType<typeof journalTables> &
   ReturnType<typeof catalogTable> &
   ReturnType<typeof noteTable> &
   ReturnType<typeof announcementTable> &
+  ReturnType<typeof nodeTable> &
   Pick<ReturnType<typeof searchIndex>, "index" | "search"> & {
     open(place: DatabasePlace): void;
     check(): string[];
@@ -37,7 +40,7 @@ export type Failure = { landed: "no" | "unknown"; message: string; config: boole
 export type WorkerReply = { id: number; value: unknown } | { id: number; failure: Failure };
 
 const WRITES = new Set<keyof Operations>([
-  "claim",
+  "join",
   "commit",
   "retitle",
   "forget",
@@ -70,7 +73,14 @@ let ended = false;
 /** For messages; known before it is open. */
 let file = "the store";
 
+/** Gives its pages and heap back. */
+const resting = collectWhenIdle(() => {
+  store?.db.exec("PRAGMA shrink_memory");
+  return true;
+});
+
 port.on("message", (first: Request) => {
+  resting.active();
   if (ended) return; // one that was under way when the port was closed; its asker hears that the thread has ended
   const group = [first];
   for (let next = received(); next && group.push(next) < GROUP; ) next = received();
@@ -203,10 +213,11 @@ function schemaVersion(db: DatabaseSync, { file, readOnly }: DatabasePlace, know
 
 function storeIn(db: DatabaseSync, place: DatabasePlace) {
   const search = searchIndex(db);
-  const journal = journalTables(db);
+  const nodes = nodeTable(db);
   const operations: Omit<Operations, "open"> = {
-    ...journal,
-    ...catalogTable(db, { epoch: journal.epoch, unindex: search.unindex }),
+    ...nodes,
+    ...journalTables(db, nodes.newest),
+    ...catalogTable(db, { newest: nodes.newest, unindex: search.unindex }),
     ...noteTable(db),
     ...announcementTable(db),
     index: search.index,
