@@ -125,7 +125,7 @@ function createAnswer(enqueue: (part: LanguageModelV4StreamPart) => void) {
         return fail({ message: "the answer has something in it that is not JSON", text: data, cause });
       }
       const { choices, error, usage: told } = toObject(chunk);
-      if (error) return fail(isObject(error) ? error : { message: String(error), value: chunk });
+      if (error) return fail(isObject(error) ? error : { value: chunk });
       if (!Array.isArray(choices))
         return fail({ message: "the answer has a chunk in it without choices", value: chunk });
       if (isObject(told)) usage = told;

@@ -22,7 +22,7 @@ export const providerFetch: typeof fetch = async (input, init) => {
   return response;
 };
 
-type Post = { headers: Record<string, string>; body: string; signal?: AbortSignal | undefined };
+type ProviderPost = { headers: Record<string, string>; body: string; signal?: AbortSignal | undefined };
 
 /** `fetch` copies a body three times, and keeps a record of each call. Throws what the server says instead of an answer. */
 export async function providerPost(
