@@ -27,7 +27,7 @@ type ProviderPost = { headers: Record<string, string>; body: string; signal?: Ab
 /** `fetch` copies a body three times, and keeps a record of each call. Throws what the server says instead of an answer. */
 export async function providerPost(
   url: string,
-  { headers, body: sent, signal }: Post,
+  { headers, body: sent, signal }: ProviderPost,
 ): Promise<AsyncIterable<Uint8Array>> {
   const all = { accept: "*/*", "accept-encoding": "identity", "user-agent": "hermes-ts", ...headers };
   const options = { method: "POST", headers: all, body: sent, dispatcher, ...(signal && { signal }) } as const;
