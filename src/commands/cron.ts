@@ -53,6 +53,17 @@ export function addCron(program: Command): void {
       .argument("<id>", "an id from `hermes cron list`")
       .action((id: string) => onJobs((cli, options) => cli.changeJob(options, verb, id)));
   cron
+    .command("status")
+    .description("show whether jobs run, and which one is next")
+    .action(() => onJobs((cli, options) => cli.jobStatus(options)));
+  cron
+    .command("tick")
+    .description("run the jobs that are due, and leave; a gateway does this by itself")
+    .action(async () => {
+      const { runDueJobs } = await import("../compose/gateway.ts");
+      await print(`${await runDueJobs(env)}\n`);
+    });
+  cron
     .command("run")
     .description("run a job now, in addition to its times")
     .argument("<id>", "an id from `hermes cron list`")

@@ -10,6 +10,7 @@ import type { Config } from "../config/schema.ts";
 import { costOf } from "../conversation/cost.ts";
 import type { PairingDesk } from "../core/chat.ts";
 import type { Channel } from "../core/ports.ts";
+import { parseKey, rootOf } from "../core/session-key.ts";
 import type { Notes, Store } from "../core/store.ts";
 import type { ImportWorld } from "../import/import.ts";
 import { modelNames } from "../llm/model-list.ts";
@@ -146,6 +147,38 @@ export async function withJobs<T>(env: NodeJS.ProcessEnv, use: (jobs: CronJobs) 
   if (remote) return use(createRemoteJobs(remote.wire));
   const { config } = loadConfig({ env });
   return withStore(env, async ({ notes }) => use(await storedJobs(config, notes)));
+}
+
+const LOOK_MS = 100;
+
+/** Runs what is due and sends its answers, without listening to anybody. What came of it, for people. */
+export async function runDueJobs(env: NodeJS.ProcessEnv): Promise<string> {
+  if (await gatewayOf(env)) return "The gateway runs jobs that are due by itself.";
+  const { createOutbox } = await import("../surfaces/gateway/outbox.ts");
+  const opened = Promise.withResolvers<Channel>();
+  const running = await openRuntime({
+    env,
+    logToStderr: false,
+    channel: { send: async (reply, signal) => (await opened.promise).send(reply, signal) },
+    mine: (session) => parseKey(rootOf(session)).of === "job",
+    async prepare(parts) {
+      const chats = await openChannels(parts, new Map());
+      const { notes } = parts.engine;
+      const byName = new Map(chats.map((chat) => [chat.platform, chat]));
+      opened.resolve(createOutbox({ chats: byName, notes, clock, log: parts.log }));
+      parts.defer(() => Promise.allSettled(chats.map((chat) => chat.close())));
+    },
+  });
+  try {
+    const began = await running.scheduler.tick();
+    for (let left = 1; left > 0; await clock.sleep(LOOK_MS)) {
+      const { turns, waiting } = await running.engine.load();
+      left = turns + waiting;
+    }
+    return began ? `Ran ${began} job(s).` : "No job is due.";
+  } finally {
+    await running.close(0);
+  }
 }
 
 async function storedJobs(config: Config, notes: Notes) {

@@ -361,7 +361,9 @@ export function fromHermes(
     }
     set(from, "stt.command", command);
     set(from, "stt.language", settings["language"] || undefined);
-    if (name && !server && command === undefined && !variable("HERMES_LOCAL_STT_COMMAND"))
+    const elsewhere = ["HERMES_LOCAL_STT_COMMAND", "STT_OPENAI_BASE_URL", "VOICE_TOOLS_OPENAI_KEY"].some(variable);
+    const ours = ["command", "base_url", "api_key"].some((key) => at(tree, ["stt", key]) !== undefined);
+    if (name && !server && !ours && !elsewhere)
       lost.push(`stt.provider: ${name} (voice messages are not transcribed; set stt.base_url or stt.command)`);
     drop(["stt"], "local openai groq mistral xai elevenlabs local_command echo_transcripts", isTheirs);
   }

@@ -83,6 +83,8 @@ export interface Chat {
 /** Who may talk though they are on no list. */
 export type PairingDesk = {
   newCode(platform: string): Promise<{ code: string; expiresAt: number }>;
+  /** Pairs the stranger whom we have given that code. Null: nobody waits with it. */
+  approve(platform: string, code: string): Promise<{ id: string; name: string } | null>;
   paired(): Promise<{ platform: string; id: string; name: string; at: number }[]>;
   unpair(platform: string, id: string): Promise<boolean>;
 };

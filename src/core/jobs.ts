@@ -43,7 +43,7 @@ export type Job = {
   createdAt: number;
   /** The last slot that became a turn. */
   lastSlot: number | null;
-  /** The first slot that was not looked at yet. Null: it is over with this job, and it goes once its turn has ended. */
+  /** The first slot that was not looked at yet. Null: the job is over, and is deleted once its turn has ended. */
   nextAt: number | null;
 };
 
@@ -60,14 +60,14 @@ export type Wish = {
   goal?: Partial<GoalLimits> | undefined;
   session?: string | null | undefined;
   heartbeat?: boolean | undefined;
-  /** An IANA name; not given: where this machine is. */
+  /** An IANA name; if not given, the zone of this machine. */
   zone?: string | undefined;
   route?: string | null;
   model?: string | null;
   unattended?: Job["unattended"] | undefined;
   catchUp?: Job["catchUp"] | undefined;
   createdBy: string;
-  /** The same one again is the same job. */
+  /** The same key again is the same job. */
   key?: string | undefined;
 };
 type JobEdit = Partial<Pick<Wish, "text" | "name" | "cron" | "at" | "in" | "every" | "zone" | "route" | "model">>;
@@ -75,19 +75,19 @@ export type JobRefused = { refused: "invalid" | "unknown" | "full" | "busy"; why
 
 export interface Jobs {
   add(wish: Wish): Promise<Job | JobRefused>;
-  /** What is next first. */
+  /** The job that runs next comes first. */
   list(): Promise<Job[]>;
   /** What is not given stays. */
   edit(id: string, change: JobEdit): Promise<Job | JobRefused>;
-  /** It goes once nothing of it is at work. */
+  /** The job is deleted once no turn of it runs. */
   remove(id: string): Promise<Job | JobRefused>;
   pause(id: string): Promise<Job | JobRefused>;
-  /** From the next slot on: what was missed meanwhile stays missed. */
+  /** The job runs again from its next slot on; slots that it missed while it was paused stay missed. */
   resume(id: string): Promise<Job | JobRefused>;
 }
-/** For where something runs them. */
+/** The jobs of a process that runs them. */
 export interface RunningJobs extends Jobs {
-  /** Besides its slots. `key`: the same one again is the same run. */
+  /** Runs it now, in addition to its slots. The same `key` again is the same run. */
   runNow(id: string, key?: string): Promise<{ turn: string } | JobRefused>;
   /** Whether answers can be delivered to this session. */
   delivers(session: string): boolean;

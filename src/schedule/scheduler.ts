@@ -31,6 +31,8 @@ type Options = JobsOptions &
 /** Its `remove` lets a running turn go on to its end, and takes back a slot that waits behind it. */
 export type Scheduler = RunningJobs & {
   start(): void;
+  /** Begins what is due now, once. Returns how many turns that began. */
+  tick(): Promise<number>;
   /** No slot begins after this. Turns that run go on. */
   close(): Promise<void>;
   observe(session: string, entries: readonly Entry[]): void;
@@ -62,6 +64,7 @@ export function createScheduler(options: Options): Scheduler {
   const leaving = new AbortController();
   let alarm = new AbortController();
   let working = Promise.resolve();
+  let began = 0;
 
   async function work(): Promise<void> {
     await jobs.inLine(takeUp).catch((error: unknown) => log("warn", "schedule.untidy", { error: messageOf(error) }));
@@ -137,7 +140,10 @@ export function createScheduler(options: Options): Scheduler {
     }
     const begun = await begin(job, key);
     if ("why" in begun) log("warn", "schedule.skipped", { ...about, why: begun.why });
-    else log("info", "schedule.began", { ...about, turn: begun.turn });
+    else {
+      began++;
+      log("info", "schedule.began", { ...about, turn: begun.turn });
+    }
     return "turn" in begun;
   }
 
@@ -233,6 +239,11 @@ export function createScheduler(options: Options): Scheduler {
   return {
     start() {
       working = work();
+    },
+    async tick() {
+      const before = began;
+      await jobs.inLine(advance);
+      return began - before;
     },
     async close() {
       leaving.abort();

@@ -13,6 +13,7 @@ import {
   changeJob,
   createJob,
   editJob,
+  jobStatus,
   listJobs,
   runJob,
 } from "../../src/surfaces/cli/cron.ts";
@@ -68,6 +69,7 @@ function shell(jobs: CronJobs) {
   return {
     add: (text: string, flags: AddFlags) => ran(() => addJob(options, text, flags)),
     list: (json = false) => ran(() => listJobs(options, json)),
+    status: () => ran(() => jobStatus(options)),
     change: (verb: "remove" | "pause" | "resume", id: string) => ran(() => changeJob(options, verb, id)),
     run: (id: string) => ran(() => runJob(options, id)),
     ids: async () => (await jobs.list()).map(({ id }) => id) as [string, string],
@@ -132,6 +134,17 @@ describe.each([
         .split("\n")
         .map((line) => JSON.parse(line) as unknown),
     ).toEqual(await jobs.list());
+  });
+
+  it("says whether jobs run, and which one is next", async () => {
+    const { add, status } = shell(await open());
+    expect((await status()).out).toMatch(
+      /^0 job\(s\) are active\. (The gateway runs them\.|No gateway runs, so none will run\.)/,
+    );
+    await add("water the plants", { in: "2h" });
+    expect((await status()).out).toMatch(
+      /^1 job\(s\) are active\. [^\n]*\nThe next is [0-9a-f]{12}: water the plants, \d{4}-/,
+    );
   });
 
   it("shows nothing that a terminal would obey", async () => {

@@ -192,8 +192,8 @@ describe("the cost", () => {
 
   it.each(KINDS)("of twice as much is twice as much: %s", (name, unit) => {
     const begin = name.startsWith("code") ? "```\n" : "";
-    const once = work(begin + unit.repeat(30_000 / unit.length));
-    const twice = work(begin + unit.repeat(60_000 / unit.length));
+    const once = work(begin + unit.repeat(15_000 / unit.length));
+    const twice = work(begin + unit.repeat(30_000 / unit.length));
     expect(twice / once).toBeGreaterThan(1.8);
     expect(twice / once).toBeLessThan(2.3);
   });

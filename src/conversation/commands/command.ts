@@ -46,6 +46,8 @@ export type CommandContext = {
   /** How much the model reasons; undefined: as much as it does by itself. */
   effort(): Effort | undefined | Promise<Effort | undefined>;
   setEffort(effort: Effort | undefined): void | Promise<void>;
+  /** Shows what the model thinks, or hides it. Not there: the surface shows none. */
+  showReasoning?: ((on: boolean) => void) | undefined;
   /** Whether the messages to come approve whatever would be asked. */
   yolo(): boolean | Promise<boolean>;
   setYolo(on: boolean): void | Promise<void>;

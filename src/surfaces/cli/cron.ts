@@ -33,6 +33,17 @@ export async function listJobs({ jobs, print }: CronOptions, json: boolean): Pro
   return 0;
 }
 
+export async function jobStatus({ jobs, print }: CronOptions): Promise<number> {
+  const enabled = (await jobs.list()).filter((job) => job.enabled);
+  const [next] = enabled;
+  const about = next ? `The next is ${next.id}: ${printable(next.name)}, ${timeOf(next.nextAt)}.\n` : "";
+  const how = jobs.runNow
+    ? "The gateway runs them."
+    : "No gateway runs, so none will run. Start it with: hermes gateway";
+  await print(`${enabled.length} job(s) are active. ${how}\n${about}`);
+  return 0;
+}
+
 export async function addJob({ jobs, print, complain }: CronOptions, text: string, flags: AddFlags): Promise<number> {
   const { to, allow, skipMissed, ...when } = flags;
   const job = await jobs.add({

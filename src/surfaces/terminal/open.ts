@@ -47,6 +47,8 @@ export type OpenedTalk = TerminalSettings &
   Pick<TalkOptions, "shell" | "models" | "skills" | "jobs" | "switched"> & {
     engine: Runtime;
     sandbox: string;
+    /** Whose process runs the turns. */
+    owner: "self" | "terminal" | "gateway";
     close(drainMs: number): Promise<{ left: string[] }>;
   };
 export type OpenRuntime = (options: {

@@ -76,8 +76,8 @@ export function NowPage() {
         {asking.length === 0 && <Empty>Nothing waits for a person.</Empty>}
       </section>
 
-      <section aria-label="Works">
-        <h2>Works</h2>
+      <section aria-label="At work">
+        <h2>At work</h2>
         {working.map((row) => (
           <Working key={row.id} row={row} />
         ))}
