@@ -36,6 +36,7 @@ export function boot(
     paused: false,
     replaced: false,
     draining: false,
+    drainUntil: 0,
     address,
     ids: new Set(),
     beatAt: 0,

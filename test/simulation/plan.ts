@@ -29,7 +29,8 @@ const FAULTS = [
   "observer.throws",
   "crash.commit", // killed just before or just after a commit
 ] as const;
-export type Fault = (typeof FAULTS)[number];
+/** "store.slow": what nodes ask takes seconds. For several nodes only, so that the other plans stay as they are. */
+export type Fault = (typeof FAULTS)[number] | "store.slow";
 
 export type Action = {
   /** Simulated milliseconds after the beginning. */
@@ -95,7 +96,7 @@ export function makePlan(seed: number): Plan {
   const random = createRandom(seed);
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
   const sessions = 1 + Math.floor(random() * 3);
-  const faults = FAULTS.filter(() => random() < 0.25);
+  const faults: Fault[] = FAULTS.filter(() => random() < 0.25);
   const span = pick([200, 1_000, 5_000, 20_000]);
   const actionsOf = (kinds: readonly Action["do"][], length: number) =>
     Array.from(
@@ -112,7 +113,9 @@ export function makePlan(seed: number): Plan {
   const byTime = (a: Action, b: Action) => a.at - b.at;
   const actions = actionsOf(KINDS, 4 + Math.floor(random() * 14)).sort(byTime);
   const plan = { seed, sessions, room: pick([1, 2, 8]), resume: random() < 0.85, faults, actions };
-  if (random() > 0.3) return plan;
-  const troubles = actionsOf(["pause", "cut", "kill", "drain", "watch", "watch"], Math.floor(random() * 8));
-  return { ...plan, nodes: 2 + Math.floor(random() * 2), actions: [...actions, ...troubles].sort(byTime) };
+  if (random() > 0.2) return plan;
+  const troubles = actionsOf(["pause", "cut", "kill", "drain", "watch", "jump"], Math.floor(random() * 8));
+  const nodes = 2 + Math.floor(random() * 2);
+  if (random() < 0.4) faults.push("store.slow");
+  return { ...plan, nodes, actions: [...actions, ...troubles].sort(byTime) };
 }

@@ -148,6 +148,8 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
             const over = checker.outcome.has(turn) || checker.withdrawn.has(turn);
             if (how === "stopping" && !over)
               must(checker.stopping(session) !== null, "I2", () => `${turn} is not stopping`);
+            const live = checker.live(session) === turn && !checker.stopping(session);
+            if (how === "over") must(!live, "I8", () => `${turn} is said to be over, but is at work`);
             if (how === "over")
               must(over || checker.taken.has(turn), "I8", () => `${turn} is said to be over, but waits`);
             if (how === "stopping" || how === "withdrawn") world.stopped.add(turn);
@@ -198,6 +200,7 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
       case "drain": {
         if (process.draining || !process.started) return;
         process.draining = true;
+        process.drainUntil = scheduler.now() + DRAIN_MS;
         const began = scheduler.now();
         const self = process;
         return void self.engine.drain(DRAIN_MS).then(() => {

@@ -27,6 +27,8 @@ export type Process = Owner & {
   /** Another one has claimed the store. */
   replaced: boolean;
   draining: boolean;
+  /** Until then a drain waits for what cannot be repeated. */
+  drainUntil: number;
   /** Where other nodes reach it; empty: it has the store to itself. */
   address: string;
   /** The nodes that it has been. */
@@ -154,9 +156,9 @@ export function clockOf(world: World, process: Process): Clock {
 export function storeOf(world: World, process: Process): Store {
   const { disk, scheduler, checker, random, trace } = world;
 
-  function io<T>(label: string, work: () => T): Promise<T> {
+  function io<T>(label: string, work: () => T, slow = 0): Promise<T> {
     return new Promise((resolve, reject) => {
-      scheduler.add(process, label, delay(random, 3), () => {
+      scheduler.add(process, label, delay(random, 3) + slow, () => {
         if (process.address) trace?.(`  ${label} at ${process.address}`);
         if (world.chance("store.unreadable")) return reject(new StoreFault("no", "unreadable"));
         const away = process.cutUntil - scheduler.now();
@@ -217,6 +219,7 @@ export function storeOf(world: World, process: Process): Store {
         claim: (id, most) => io("active", () => disk.nodes.claim(id, most)),
       };
   function member(): Nodes {
+    const slowly = () => (world.chance("store.slow") && random() < 0.3 ? delay(random, 8_000) : 0);
     const promised = (id: string) => world.leases.set(id, scheduler.now() + LEASE_MS);
     return {
       ...ports.nodes,
@@ -230,11 +233,15 @@ export function storeOf(world: World, process: Process): Store {
       },
       beat: async (id) => {
         const sent = scheduler.now();
-        const heard = await io("beat", () => {
-          const heard = disk.nodes.beat(id);
-          if (heard !== "gone") promised(id);
-          return heard;
-        });
+        const heard = await io(
+          "beat",
+          () => {
+            const heard = disk.nodes.beat(id);
+            if (heard !== "gone") promised(id);
+            return heard;
+          },
+          slowly(),
+        );
         if (heard !== "gone") process.beatAt = sent;
         return heard;
       },
@@ -246,7 +253,7 @@ export function storeOf(world: World, process: Process): Store {
           return dead;
         }),
       claim: async (id, most) => {
-        const given = await io("claim", () => disk.nodes.claim(id, most));
+        const given = await io("claim", () => disk.nodes.claim(id, most), slowly());
         if (world.chance("store.unknown")) throw new StoreFault("unknown", "the answer was lost");
         return given;
       },
@@ -294,11 +301,11 @@ function mustOwn(world: World, process: Process, session: string, what: string) 
 }
 
 /** Nothing is aborted but what belongs to a turn that is being stopped, or to a process that goes. */
-export function mayAbort(world: World, process: Process, session: string, turn: string) {
-  const { checker } = world;
+export function mayAbort(world: World, process: Process, session: string, turn: string, once = false) {
+  const { checker, scheduler } = world;
   const may =
     isPast(world, process, session) ||
-    process.draining ||
+    (process.draining && !(once && scheduler.now() < process.drainUntil)) ||
     checker.live(session) !== turn ||
     checker.stopping(session) !== null ||
     checker.stopAsked.has(turn); // the store may not have taken it yet: it stops all the same
@@ -438,7 +445,7 @@ export function toolsOf(world: World, process: Process, ran: Map<string, number>
         return new Promise((resolve, reject) => {
           const abort = () => {
             scheduler.remove(task);
-            mayAbort(world, process, session, turn);
+            mayAbort(world, process, session, turn, !repeatable);
             const death = world.chance("tool.deaf") ? deaf(random) : delay(random, 50);
             scheduler.add(process, "tool died", death, () => {
               over();
