@@ -40,7 +40,11 @@ const MEMORY_MS = 400;
 /** What the store gets to note that this node has left. */
 const LEAVE_MS = 1_000;
 
-export function createEngine(given: World): Engine {
+/** `begins`: told before the commit of an input that begins a turn at once, so that what its model call needs can be looked for
+ *  meanwhile. */
+type Begins = { begins?(turn: { session: string; turn: string; text: string; by?: string }): void };
+
+export function createEngine({ begins, ...given }: World & Begins): Engine {
   const { journal, catalog } = sharingReads(given.store);
   const world: World = { ...given, store: { ...given.store, journal, catalog } };
   const { clock, log, limits } = world;
@@ -105,6 +109,7 @@ export function createEngine(given: World): Engine {
         ...(bare && { bare }),
         ...(wire && { wire }),
       };
+      if (!state.turn && !state.inbox.length && !bare) begins?.({ session, turn: id, text, ...(by && { by }) });
       return { type: "arrived", input: { id, text, mode, reply, ...given }, said, printed };
     };
     let refusal: Refusal | null = null;
@@ -387,7 +392,8 @@ export function createEngine(given: World): Engine {
     retitle: (session, title) => catalog.retitle(session, title),
     create,
     fork,
-    restoreFiles: () => Promise.resolve("Files were not brought back: there are no tools that change any."),
+    restoreFiles: () =>
+      Promise.resolve({ summary: "Files were not brought back: there are no tools that change any.", patch: "" }),
     fileChanges: () => Promise.resolve({ summary: "Not known: there are no tools that change files.", patch: "" }),
     forget,
     announcements,

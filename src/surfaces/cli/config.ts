@@ -28,7 +28,7 @@ type ConfigDesk = {
 
 const EMPTY = "# Settings of hermes; all keys are in docs/configuration.md.\n";
 
-/** Those that are not the default. */
+/** Prints the settings that are not the default. */
 export async function listSettings({ look, print }: ConfigDesk): Promise<number> {
   const { settings } = look();
   await print(settings.map(settingLine).join("") || "All settings have their defaults.\n");
@@ -88,6 +88,22 @@ export async function setSetting(desk: ConfigDesk, key: string, text: string): P
       return false;
     }
   }
+}
+
+export async function unsetSetting(desk: ConfigDesk, key: string): Promise<number> {
+  const { home, look, print, complain } = desk;
+  const path = desk.pathOfKey(key);
+  if (!path) return unknown(desk, key);
+  const before = readText(home.config);
+  const draft = editPath(before, path, undefined);
+  if (draft === before) {
+    complain(`${key} is not set in ${home.config}.`);
+    return 1;
+  }
+  look(new Map([[home.config, draft]]));
+  writePrivate(home.config, draft);
+  await print(`Removed ${key} from ${home.config}\n`);
+  return 0;
 }
 
 /** Only a file that loads is kept, unless the person says so. */

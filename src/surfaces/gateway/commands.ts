@@ -17,10 +17,10 @@ import type { PlaceSessions } from "./sessions.ts";
 type ChatCommand = Typed & {
   platform: string;
   from: Person;
-  /** Of the place, and of the session it talks in now. */
+  /** The key of the place, and the session that the place talks in now. */
   key: string;
   session: string;
-  /** Of the message: the same when it is brought again. */
+  /** The id of the message: the same when the platform delivers it again. */
   message: string;
 };
 export type Commands = {
@@ -57,8 +57,9 @@ type Options = Pick<GatewayOptions, Given> & {
   access: Access;
   sessions: PlaceSessions;
   questions: Questions;
-  /** Says what will happen. */
-  /** `key`: of the place that hears when we are back. */
+  /** Voice messages of that place which failed. */
+  transcribeAgain(platform: string, key: string): Promise<string>;
+  /** Says what will happen. `key`: of the place that hears when we are back. */
   restart(key: string): Promise<string>;
 };
 
@@ -136,6 +137,7 @@ export function createCommands(options: Options): Commands {
         const unattended = options.unattended(platform);
         await runtime.accept({ ...request, mode: "queue", reply: "push", ...(unattended && { unattended }) });
       },
+      transcribe: () => options.transcribeAgain(platform, key),
       restart: () => restart(key),
     };
   }

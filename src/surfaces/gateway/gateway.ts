@@ -2,7 +2,7 @@
 // sessions and notes.
 
 import type { CommandJobs } from "../../conversation/commands/command.ts";
-import type { Chat, InboundMessage } from "../../core/chat.ts";
+import type { Chat, InboundMessage, Transcribe } from "../../core/chat.ts";
 import { ConfigError, messageOf } from "../../core/errors.ts";
 import type { ModelNames } from "../../core/model-names.ts";
 import type { Ambient, Channel } from "../../core/ports.ts";
@@ -19,6 +19,7 @@ import { createOutbox, routeFor } from "./outbox.ts";
 import { createShow } from "./progress.ts";
 import { createQuestions } from "./questions.ts";
 import { createSessions } from "./sessions.ts";
+import { VOICES } from "./voices.ts";
 
 export type GatewayOptions = Ambient & {
   runtime: Runtime;
@@ -49,6 +50,8 @@ export type GatewayOptions = Ambient & {
   hears(platform: string, message: InboundMessage): boolean;
   /** Where attachments are kept. */
   files: string;
+  /** Null: nothing is set up that could. */
+  transcribe: Transcribe | null;
   /** Groups where all share one session. */
   sharedGroups: boolean;
   /** What somebody hears who is on no list: how to pair, or nothing. */
@@ -64,9 +67,9 @@ export type Gateway = {
   start(): Promise<void>;
   /** One notice for each chat with a running turn. Never rejects. */
   announceLeaving(why: "shutdown" | "restart"): Promise<void>;
-  /** Those of a session's inputs whose sender may not talk to us any more. */
+  /** The inputs of a session whose sender may not talk to the agent any more. */
   barred(session: string, inputs: readonly string[]): Promise<string[]>;
-  /** Hears nothing more; answers still go out. */
+  /** Takes no more messages; answers still go out. */
   stopHearing(): Promise<void>;
   health(): ReturnType<Chat["health"]>[];
   /** Forgets notes of messages that nobody brings again, a part of them each time. */
@@ -81,7 +84,7 @@ const NOTICE = {
 };
 /** What was noted of messages that nobody brings again after so long. */
 const FORGET_MS = 2 * 86_400_000;
-/** Of each kind in one go: what is left goes in an hour. */
+/** Notes of each kind that are deleted at once; the next hour deletes more. */
 const MOST_FORGOTTEN = 1_000;
 const NOTICE_MS = 5_000;
 /** The place where somebody asked for a restart. */
@@ -103,6 +106,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     access,
     sessions,
     questions,
+    transcribeAgain: async (platform, key) => talk.voices?.again(platform, key) ?? "Nothing is set up to transcribe.",
     restart: async (key) => {
       const { turns } = await runtime.load();
       if ((await notes.get(ASKED)) === undefined) await notes.set(ASKED, key);
@@ -110,7 +114,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       return turns ? `⏳ Draining ${turns} active agent(s) before restart...` : "♻️ Restarting gateway...";
     },
   });
-  const talk = createTalk({ ...options, notes, access, sessions, questions, commands, tell });
+  const talk = createTalk({ ...options, chats, notes, access, sessions, questions, commands, tell });
 
   return {
     access,
@@ -127,7 +131,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         tidied,
         ...options.chats.map(async (chat) => {
           try {
-            await chat.start(talk(chat));
+            await chat.start(talk.handlerOf(chat));
             await chat.offer(commands.menu);
           } catch (error) {
             if (error instanceof ConfigError) throw error;
@@ -135,7 +139,7 @@ export function createGateway(options: GatewayOptions): Gateway {
           }
         }),
       ]);
-      await sayBack();
+      await Promise.all([sayBack(), talk.voices?.resume()]);
     },
     async announceLeaving(why) {
       const rows = await runtime.sessions({ limit: 1_000, active: true });
@@ -163,6 +167,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       return barred;
     },
     async stopHearing() {
+      talk.voices?.close();
       await Promise.allSettled(options.chats.map((chat) => chat.stop()));
     },
     health: () => options.chats.map((chat) => chat.health()),
@@ -202,7 +207,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   }
 
   async function tidy() {
-    for (const prefix of ["did/", "out/", "edit/", "live/", "tries/", "refused/", BACKGROUND_ROUTES]) {
+    for (const prefix of [VOICES, "did/", "out/", "edit/", "live/", "tries/", "refused/", BACKGROUND_ROUTES]) {
       const old = (await notes.list(prefix)).filter(({ at }) => at > 0 && clock.now() - at > FORGET_MS);
       for (const { key } of old.slice(0, MOST_FORGOTTEN)) await notes.set(key, undefined);
     }

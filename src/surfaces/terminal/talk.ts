@@ -64,7 +64,7 @@ export function createTalk(options: TalkOptions) {
   let following = new AbortController();
   let chosenModel: string | undefined;
   let chosenEffort: Effort | undefined;
-  /** Of the conversation that is open, until it is left. */
+  /** Whether approvals are granted in the open conversation (/yolo). */
   let isYolo = false;
   /** A message that may or may not have arrived: sent again, it must be the same one. */
   let unsure: { text: string; key: string } | null = null;
@@ -90,7 +90,8 @@ export function createTalk(options: TalkOptions) {
     if (signal.aborted) return; // another one was opened meanwhile
     const inputs = new Map(recent.flatMap((e) => (e.kind === "accepted" ? [[e.input.id, e.input]] : [])));
     const start = recent.filter(({ kind }) => kind === "began").at(-SHOWN) ?? recent[0];
-    const earlier = start && !inputs.has(start.turn) ? await inputOf(start.turn) : null;
+    // What a fork begins with is of no turn.
+    const earlier = start?.turn && !inputs.has(start.turn) ? await inputOf(start.turn) : null;
     if (earlier) inputs.set(earlier.id, earlier);
 
     const empty = nothingIn(session, summary?.title ?? "", facts.mode, options.model);
@@ -259,7 +260,7 @@ export function createTalk(options: TalkOptions) {
     return shown !== null || background || stopped !== "over";
   }
 
-  /** They come back to be edited, as far as no turn has taken them up. */
+  /** Puts waiting messages back into the editor, unless a turn has taken them up. */
   async function takeBack(waiting: Facts["waiting"]): Promise<void> {
     const withdrawn = await Promise.all(waiting.map(({ id }) => runtime.withdraw(facts.session, id)));
     const taken = waiting.filter((_, i) => withdrawn[i]).map(({ text }) => text);
