@@ -30,11 +30,12 @@ export function createMembership(
     /** After each look: what is known of others may have changed. */
     looked(): void;
     /** Somebody wants this node to leave. */
-    askedToLeave(): void;
+    leaving(): void;
   },
 ) {
   const { nodes, about, clock, log } = world;
-  const shared = about.address !== "";
+  /** Not before the start: the port that others reach it at is known late. */
+  const shared = () => about.address !== "";
   const over = new AbortController();
   let id = "";
   let validUntil = 0;
@@ -52,9 +53,9 @@ export function createMembership(
 
   async function start(): Promise<void> {
     await join();
-    if (shared) await nodes.reap();
-    const found = await nodes.claim(id, shared ? world.room() : Number.POSITIVE_INFINITY);
-    if (shared) {
+    if (shared()) await nodes.reap();
+    const found = await nodes.claim(id, shared() ? world.room() : Number.POSITIVE_INFINITY);
+    if (shared()) {
       const stopHints = nodes.onHint(() => look.abort("hint"));
       onAbort(over.signal, stopHints);
       void keepLooking();
@@ -85,7 +86,7 @@ export function createMembership(
     if (self !== id) return; // the answer is for a life that is over
     if (heard === "gone") return lose();
     validUntil = sent + VALID_MS;
-    if (heard === "leaving" && !leaving) world.askedToLeave();
+    if (heard === "leaving" && !leaving) world.leaving();
     const reaped = await nodes.reap();
     if (reaped.length > 0) log("warn", "node.reaped", { nodes: reaped });
     if (leaving || self !== id) return;
@@ -127,7 +128,9 @@ export function createMembership(
   }
 
   return {
-    shared,
+    get shared() {
+      return shared();
+    },
     start,
     lose,
     /** Empty between two lives. */
@@ -145,7 +148,7 @@ export function createMembership(
     /** From now on it is given nothing more. */
     async drain(): Promise<void> {
       leaving = true;
-      if (shared && id !== "") await nodes.drain(id);
+      if (shared() && id !== "") await nodes.drain(id);
     },
     /** What it still owns is anybody's. */
     async leave(): Promise<void> {
@@ -153,7 +156,7 @@ export function createMembership(
       look.abort();
       const before = id;
       id = "";
-      if (shared && before !== "") await nodes.leave(before);
+      if (shared() && before !== "") await nodes.leave(before);
     },
   };
 }

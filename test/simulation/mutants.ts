@@ -230,12 +230,6 @@ export const MUTANTS: Mutant[] = [
     "kept.active && (!kept.owner || (kept.owner === id && kept.writer !== id))",
     "kept.active && kept.writer !== id",
   ]),
-  bug(
-    "a commit ignores who owns the session and what was written since",
-    "test/fakes/memory-store/journal.ts",
-    [`if (kept?.owner && kept.owner !== node) return "elsewhere";`, ""],
-    [`if (version !== (kept?.version ?? 0)) return "stale";`, ""],
-  ),
   bug("a node is reaped by another one's clock", "test/fakes/memory-store/nodes.ts", [
     "leaseUntil < now() ?",
     "leaseUntil < now() + 3_000 ?",
