@@ -479,15 +479,16 @@ export function createDispatch(world: World) {
     handOverAll,
     member,
     waitsInLine: gate.holds,
+    pause: gate.pause,
     /** Turns that have not worked yet do not begin to. */
     admitNoMore(): void {
       leaving = true;
       gate.close();
     },
     /** Takes up what a dead process has left, if it is `mine`. */
-    start(which: (session: string) => boolean): Promise<void> {
+    start(which: (session: string) => boolean, refresh: () => Promise<void>): Promise<void> {
       mine = which;
-      return member.start();
+      return member.start(refresh);
     },
     /** Nothing is written any more, and whatever still runs is let go of. */
     close(): void {

@@ -51,27 +51,29 @@ export function createMembership(
     id = joined;
   }
 
-  async function start(): Promise<void> {
+  /** `refresh`: reads what other nodes may have changed for all of them; before anything is taken up, and at each look. */
+  async function start(refresh: () => Promise<void>): Promise<void> {
     await join();
     if (shared()) await nodes.reap();
     const found = await nodes.claim(id, shared() ? world.room() : Number.POSITIVE_INFINITY);
     if (shared()) {
       const stopHints = nodes.onHint(() => look.abort("hint"));
       onAbort(over.signal, stopHints);
-      void keepLooking();
+      void keepLooking(refresh);
       void keepLease();
     }
+    await refresh();
     await world.takeUp(found);
   }
 
-  async function keepLooking(): Promise<void> {
+  async function keepLooking(refresh: () => Promise<void>): Promise<void> {
     while (!over.signal.aborted) {
       look = new AbortController();
       await clock.sleep(LOOK_MS, look.signal);
       if (over.signal.aborted) return;
       if (losing) await losing;
       else
-        await lookAround().catch((error: unknown) => {
+        await lookAround(refresh).catch((error: unknown) => {
           if (!(error instanceof StoreFault)) throw error;
           log("warn", "node.store_fault", { node: id, error: messageOf(error) });
         });
@@ -79,7 +81,7 @@ export function createMembership(
     }
   }
 
-  async function lookAround(): Promise<void> {
+  async function lookAround(refresh: () => Promise<void>): Promise<void> {
     const self = id;
     const sent = clock.monotonic();
     const heard = await nodes.beat(self);
@@ -87,6 +89,7 @@ export function createMembership(
     if (heard === "gone") return lose();
     validUntil = sent + VALID_MS;
     if (heard === "leaving" && !leaving) world.leaving();
+    await refresh();
     const reaped = await nodes.reap();
     if (reaped.length > 0) log("warn", "node.reaped", { nodes: reaped });
     if (leaving || self !== id) return;

@@ -15,9 +15,10 @@ export function infoRoutes(api: Api, health: Health, describe: () => Record<stri
   const status = () => (api.open() ? (runtime.draining() ? "draining" : "ok") : "starting");
   const who = () => ({ status: status(), platform: "hermes-agent", version: settings.version });
   async function measure() {
-    const { turns, held, waiting, oldestWaitingAt } = await runtime.load();
+    const [{ turns, held, waiting, oldestWaitingAt }, paused] = await Promise.all([runtime.load(), runtime.paused()]);
     return {
       draining: runtime.draining(),
+      paused: paused && { by: paused.by, since: paused.at / 1_000 },
       uptime_seconds: (clock.monotonic() - began) / 1_000,
       turns_running: turns,
       turns_held: held,
