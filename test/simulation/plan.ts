@@ -94,7 +94,8 @@ const KINDS = (Object.entries(WEIGHTS) as [keyof typeof WEIGHTS, number][]).flat
   Array.from({ length: n * 2 }, () => kind),
 );
 
-export function makePlan(seed: number): Plan {
+/** `several`: only plans for several nodes. */
+export function makePlan(seed: number, several = false): Plan {
   const random = createRandom(seed);
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
   const sessions = 1 + Math.floor(random() * 3);
@@ -115,7 +116,7 @@ export function makePlan(seed: number): Plan {
   const byTime = (a: Action, b: Action) => a.at - b.at;
   const actions = actionsOf(KINDS, 4 + Math.floor(random() * 14)).sort(byTime);
   const plan = { seed, sessions, room: pick([1, 2, 8]), resume: random() < 0.85, faults, actions };
-  if (random() > 0.2) return plan;
+  if (random() > 0.2 && !several) return plan;
   const troubles = actionsOf(["freeze", "cut", "kill", "drain", "watch", "jump"], Math.floor(random() * 8));
   const nodes = 2 + Math.floor(random() * 2);
   if (random() < 0.4) faults.push("store.slow");

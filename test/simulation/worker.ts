@@ -23,6 +23,7 @@ const { runMicrotasks } = internalBinding("task_queue");
 
 const planted = process.argv[2] ?? "";
 if (planted) plant(planted);
+const several = MUTANTS.some(({ name, nodes }) => name === planted && nodes);
 const { runSchedule } = await import("./schedule.ts");
 const { makePlan } = await import("./plan.ts");
 
@@ -55,7 +56,7 @@ function carryOut(order: Order): Report {
   if (order.do === "plans") order.plans.forEach(run);
   else
     for (let seed = order.from; seed < order.from + order.count; seed++) {
-      run(makePlan(seed));
+      run(makePlan(seed, several));
       if (order.stopAtFirst && report.failures.length) break;
     }
   return report;
