@@ -447,12 +447,14 @@ export function toolsOf(world: World, process: Process, ran: Map<string, number>
         const times = (ran.get(id) ?? 0) + 1;
         ran.set(id, times);
         must(repeatable || times === 1, "I14", () => `${id} ran ${times} times`);
-        const here = inTurn.get(turn) ?? [];
+        // One that was given up on in an earlier life of this node may still be dying.
+        const place = `${[...process.ids].at(-1) ?? ""} ${turn}`;
+        const here = inTurn.get(place) ?? [];
         const lonely = here.length === 0 || !(alone || here.includes("solo"));
         must(lonely, "§8", () => `${name} runs beside ${here.join()}`);
-        inTurn.set(turn, [...here, name]);
+        inTurn.set(place, [...here, name]);
         const over = () =>
-          inTurn.set(turn, (inTurn.get(turn) ?? []).toSpliced((inTurn.get(turn) ?? []).indexOf(name), 1));
+          inTurn.set(place, (inTurn.get(place) ?? []).toSpliced((inTurn.get(place) ?? []).indexOf(name), 1));
         return new Promise((resolve, reject) => {
           const abort = () => {
             scheduler.remove(task);
