@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { createBounded } from "../core/bounded.ts";
-import { messageOf, Refusal, StoreFault } from "../core/errors.ts";
+import { Elsewhere, Refusal, StoreFault } from "../core/errors.ts";
 import { pagesOf } from "../core/pages.ts";
 import { foldRun, type Run } from "../core/run.ts";
 import type {
@@ -21,20 +21,26 @@ import { RUN } from "../core/session-key.ts";
 import { titleOf } from "../core/title.ts";
 import { emptyTranscript, extend } from "../core/transcript.ts";
 import { unsaved } from "../core/turn.ts";
-import { createDispatch, type EngineLimits, type Make, type World } from "./dispatch.ts";
+import { within } from "../core/wait.ts";
+import { createDispatch, type Make } from "./dispatch.ts";
 import { unavailable } from "./line.ts";
 import { lengthOf } from "./live-text.ts";
 import { sharingReads } from "./shared-reads.ts";
 import type { Slot } from "./slots.ts";
 import { follow } from "./stream.ts";
+import type { EngineLimits, World } from "./world.ts";
 
 export interface Engine extends Runtime {
-  /** Claims the store and takes up what a dead process left. Before anything else. Sessions that are not `mine` (a
+  /** Joins the store and takes up what a dead process left. Before anything else. Sessions that are not `mine` (a
    *  terminal cannot reply to a chat) wait for a process that serves them, or for somebody who talks to them. */
   start(mine?: (session: string) => boolean): Promise<void>;
   /** Starts no new turn, waits for the running ones up to `ms`, then lets go of everything. What is left looks
    *  to the next process like a crash, which is why recovery needs no second path. Returns what was left. */
   drain(ms: number, except?: string): Promise<{ left: string[] }>;
+  /** The id of this process among those that share the store. It changes when its lease was lost. */
+  node(): string;
+  /** False: another node may have taken over what is at work here. */
+  leased(): boolean;
 }
 
 /** Turns of which we know where they are. */
@@ -43,6 +49,8 @@ const HOMES = 10_000;
 const VIEWED = 64;
 /** What memory gets at the end of a drain. */
 const MEMORY_MS = 400;
+/** What the store gets to note that this node has left. */
+const LEAVE_MS = 1_000;
 
 /** `begins`: told before the commit of an input that begins a turn at once, so that what its model call needs can be looked for
  *  meanwhile. */
@@ -54,7 +62,7 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
   const { clock, log, limits } = world;
   const { notes, announcements, search } = world.store;
   const sessions = createDispatch(world);
-  const { slots, slotOf, change, reconcile, history, read, quiet } = sessions;
+  const { slots, slotOf, change, history, read, calm, member } = sessions;
   let draining = false;
   let isPaused = false;
   /** Where the turns are that were begun here, newest last. */
@@ -176,10 +184,22 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
 
   /** A session that another one made: its turn, what waits in it, and whatever it made in its turn. */
   async function stopAll(session: string): Promise<void> {
-    const { turn, inbox } = await status(session);
+    const found = await ours(status(session));
+    if (!found) return;
+    const { turn, inbox } = found;
     for (const { id } of inbox) await withdraw(session, id);
     if (turn) await stop({ session, turn: turn.id });
     for (const child of await journal.children(session)) await stopAll(child);
+  }
+
+  /** Null: it is at work on another node, where whoever asked reaches it. */
+  async function ours<T>(asked: Promise<T>): Promise<T | null> {
+    try {
+      return await asked;
+    } catch (error) {
+      if (error instanceof Elsewhere) return null;
+      throw error;
+    }
   }
 
   async function changed(session: string, make: Make, halt?: string): Promise<Entry[]> {
@@ -243,9 +263,11 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
   /** What is known of a turn without asking the store, which is busy writing for others. */
   function here(id: string) {
     const session = homes.get(id) ?? "";
-    const recent = slots.get(session)?.view.recent;
+    const { row = null, view } = slots.get(session) ?? {};
+    const recent = view?.recent;
     const entries = recent?.turn(id);
-    return entries ? { entries, session, joined: recent?.joined(id) ?? null } : null;
+    const whole = sessions.isOurs(row) || entries?.some(({ kind }) => kind === "ended");
+    return entries && whole ? { entries, session, joined: recent?.joined(id) ?? null } : null;
   }
 
   async function there(id: string) {
@@ -278,18 +300,19 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
 
   async function forget(session: string): Promise<"forgotten" | "busy" | "unknown"> {
     const became = await sessions.forget(session);
-    if (became === "forgotten") for (const child of await journal.children(session)) await forget(child);
+    if (became === "forgotten") for (const child of await journal.children(session)) await ours(forget(child));
     return became;
   }
 
   async function* watch(session: string, cursor: string, signal: AbortSignal): AsyncGenerator<Update> {
     const slot = slotOf(session);
     slot.view.viewers++;
+    if (!sessions.isOurs(slot.row)) slot.row = null;
     try {
       yield* follow(
         {
           open: () => !sessions.closed(),
-          ready: () => read(slot, true),
+          ready: () => sessions.readCached(slot),
           seq: () => slot.row?.state.seq ?? 0,
           live: () => slot.view.live,
           prints: () => slot.view.prints,
@@ -338,19 +361,8 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
   }
 
   async function start(mine: (session: string) => boolean = () => true): Promise<void> {
-    const found = (await sessions.join()).filter(mine);
-    await paused();
-    await Promise.all(
-      found.map(async (session) => {
-        try {
-          await change(session, () => null, { insist: true });
-          reconcile(slotOf(session));
-        } catch (error) {
-          log("error", "session.unrecoverable", { session, error: messageOf(error) }); // the others go on
-        }
-      }),
-    );
-    log("info", "engine.started", { recovered: found.length });
+    await sessions.start(mine, async () => void (await paused()));
+    log("info", "engine.started", { node: member.id() });
   }
 
   /** Another process with the same store may have changed it. */
@@ -372,28 +384,28 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
     sessions.admitNoMore();
     const turns = (slot: Slot) =>
       slot.row?.state.turn?.id !== except && flying(slot, (e) => e.do !== "remember" && e.do !== "ask");
-    await calm((slot) => !turns(slot), ms);
-    await calm((slot) => !flying(slot, (e) => e.do === "remember"), Math.min(ms, MEMORY_MS));
+    if (member.shared) {
+      void told(member.drain());
+      await sessions.handOverAll(ms);
+    } else {
+      await calm((slot) => !turns(slot), ms);
+      await calm((slot) => !flying(slot, (e) => e.do === "remember"), Math.min(ms, MEMORY_MS));
+    }
     const left = [...slots.values()].flatMap((slot) => (slot.row?.state.turn ? [slot.row.state.turn.id] : []));
     sessions.close();
     await calm((slot) => slot.inflight.flights.size === 0, limits.graceMs);
+    await within(clock, LEAVE_MS, told(member.leave()));
     return { left };
   }
 
+  /** The store may be away: others find out by themselves, when the lease of this node is over. */
+  const told = (telling: Promise<void>) =>
+    telling.catch((error: unknown) => {
+      if (!(error instanceof StoreFault)) throw error;
+    });
+
   const flying = (slot: Slot, which: (effect: Effect) => boolean) =>
     slot.inflight.flights.values().some((flight) => which(flight.effect));
-
-  /** Waits until it holds for every session, at most so long. */
-  async function calm(holds: (slot: Slot) => boolean, ms: number): Promise<void> {
-    const over = new AbortController();
-    const check = () => {
-      if (slots.values().every(holds)) over.abort();
-    };
-    quiet.add(check);
-    check();
-    if (!over.signal.aborted) await clock.sleep(ms, over.signal);
-    quiet.delete(check);
-  }
 
   return {
     accept,
@@ -426,6 +438,8 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
     notes,
     start,
     drain,
+    node: () => member.id(),
+    leased: () => !member.shared || member.isValid(),
     draining: () => draining,
     paused,
     pause: (by) => pause(by),

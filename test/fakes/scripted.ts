@@ -19,8 +19,8 @@ import type {
 import type { AcceptRequest, Receipt } from "../../src/core/runtime.ts";
 import type { Delivery, Entry, Outcome, Rules } from "../../src/core/session.ts";
 import type { Store } from "../../src/core/store.ts";
-import type { EngineLimits } from "../../src/engine/dispatch.ts";
 import { createEngine, type Engine } from "../../src/engine/engine.ts";
+import type { EngineLimits } from "../../src/engine/world.ts";
 import { asStore, createMemoryStore, type MemoryStore } from "./memory-store.ts";
 
 /** Everything that can happen without time passing has happened. */

@@ -1,11 +1,81 @@
 // Planted bugs. A simulator is only as good as what it catches: each of these is put into the source as it is loaded,
 // and must be found. An edit's text stands in its file exactly once, so a bug that the code has outgrown is noticed.
-export type Mutant = { name: string; edits: { file: string; find: string; plant: string }[] };
+/** `nodes`: only several nodes can meet it. */
+export type Mutant = { name: string; nodes?: boolean; edits: { file: string; find: string; plant: string }[] };
 
 const bug = (name: string, file: string, ...edits: [string, string, string?][]): Mutant => ({
   name,
   edits: edits.map(([find, plant, other]) => ({ file: other ?? file, find, plant })),
 });
+
+/** Looked for where several nodes share a store. */
+const OF_SEVERAL_NODES: Mutant[] = [
+  bug("a node that was reaped claims", "test/fakes/memory-store/nodes.ts", [
+    "if (!node || node.leaving) return [];",
+    "if (node?.leaving) return [];",
+  ]),
+  bug("a claim gives what another node has taken meanwhile", "test/fakes/memory-store/nodes.ts", [
+    "kept.active && (!kept.owner || (kept.owner === id && kept.writer !== id))",
+    "kept.active && kept.writer !== id",
+  ]),
+  bug("a node is reaped by another one's clock", "test/fakes/memory-store/nodes.ts", [
+    "leaseUntil < now() ?",
+    "leaseUntil < now() + 3_000 ?",
+  ]),
+  bug("a lease counts from its answer, and is not shorter than the store's", "engine/membership.ts", [
+    "const VALID_MS = 4_000;",
+    "const VALID_MS = 6_000;",
+  ]),
+  bug(
+    "a lease by the node's wall clock",
+    "engine/membership.ts",
+    ["const sent = clock.monotonic();\n    const joined", "const sent = clock.now();\n    const joined"],
+    ["const sent = clock.monotonic();\n    const heard", "const sent = clock.now();\n    const heard"],
+    ["validUntil - clock.monotonic()", "validUntil - clock.now()"],
+    ["clock.monotonic() < validUntil", "clock.now() < validUntil"],
+  ),
+  bug("a lease that is over aborts nothing", "engine/moves.ts", ["    slot.inflight.reconcile([]);\n", ""]),
+  bug("a node that joins again keeps what it knew", "engine/moves.ts", [
+    "for (const slot of slots.values()) drop(slot);",
+    "for (const slot of slots.values()) slot.inflight.reconcile([]);",
+  ]),
+  bug("a hint that is lost is never looked for", "engine/membership.ts", [
+    "const found = await nodes.claim(self, world.room());",
+    "if (!look.signal.aborted) return;\n    const found = await nodes.claim(self, world.room());",
+  ]),
+  bug("a beat that is not answered keeps the lease", "engine/membership.ts", [
+    "      else await lose();\n",
+    "      else await clock.sleep(LOOK_MS, over.signal);\n",
+  ]),
+  bug("a delivery does not look at the lease", "agent/deliver.ts", [
+    "if (!(await cx.owned()) || cx.signal.aborted)",
+    "if (cx.signal.aborted)",
+  ]),
+  bug("an unknown commit is judged by its version alone", "engine/dispatch.ts", [
+    "row?.version === version + 1 && row.writer === node",
+    "row?.version === version + 1",
+  ]),
+  bug("a session that was handed over keeps its step", "core/turn.ts", [
+    "const again = { ...s, step: s.step + 1 }; // what the dead process had in flight is void",
+    "const again = s;",
+  ]),
+  bug("a session is handed over in the middle of a tool that cannot be repeated", "engine/moves.ts", [
+    `if (effect.do !== "act") return effect.do === "deliver";`,
+    "if (effect) return false;",
+  ]),
+  bug("a session at rest is free before its memory is told", "engine/dispatch.ts", [
+    "hasWork(state) || unsaved(state, rules).length > 0;",
+    "hasWork(state);",
+  ]),
+  bug("a no is said from what was known long ago", "engine/dispatch.ts", [
+    `const certain = !slot.row || isOurs(slot.row) || options.look === "cached";`,
+    "const certain = true;",
+  ]),
+  bug("what a look found is not taken up", "engine/moves.ts", [
+    "          if (!isOurs(slot.row)) slot.row = null;\n          await open(session);\n",
+    "          if (isOurs(slot.row)) return;\n          await open(session);\n",
+  ]),
+].map((mutant) => ({ ...mutant, nodes: true }));
 
 export const MUTANTS: Mutant[] = [
   // The machine
@@ -127,24 +197,24 @@ export const MUTANTS: Mutant[] = [
 
   // The engine
   bug("acknowledged before the commit", "engine/dispatch.ts", [
-    "const verdict = await commit(slot, row.version, { state, entries, parent, at }, orphan ? {} : options);",
-    `const verdict = "done" as Verdict; commit(slot, row.version, { state, entries, parent, at }, orphan ? {} : options).catch(() => {});`,
+    "const verdict = await commit(slot, made, orphan ? {} : options);",
+    `const verdict = "done" as Verdict; commit(slot, made, orphan ? {} : options).catch(() => {});`,
   ]),
   bug("started before the commit", "engine/dispatch.ts", [
     "const at = clock.now();",
     "const at = clock.now(); slot.inflight.reconcile(work(state, rules));",
   ]),
   bug("a dead process's turn is taken up uncounted", "engine/dispatch.ts", [
-    "const isOrphan = (row: StoredRow) => row.writer !== node && hasWork(row.state);",
+    "const isOrphan = (row: StoredRow) => row.writer !== member.id() && hasWork(row.state);",
     "const isOrphan = (row: StoredRow) => row.writer === null && hasWork(row.state);",
   ]),
   bug("no dedupe", "engine/dispatch.ts", ["accepted: accepted ? [accepted] : [],", "accepted: [],"]),
   bug("no fencing", "engine/dispatch.ts", [
-    "        node,\n        version,",
-    "        node: (await nodes.list())[0]?.id ?? node,\n        version,",
+    "        session,\n        active: isActive(made.state),\n        ...made,",
+    "        session,\n        active: isActive(made.state),\n        ...made,\n        node: (await nodes.list())[0]?.id ?? made.node,",
   ]),
   bug("an unknown commit is taken for done", "engine/dispatch.ts", [
-    "return await look(slot, version, error);",
+    "return await look(slot, made, error);",
     `return "done";`,
   ]),
   bug("text after a stop", "engine/dispatch.ts", [
@@ -158,8 +228,8 @@ export const MUTANTS: Mutant[] = [
   ]),
   bug("a pause starts new turns", "engine/gate.ts", ["open && !paused", "open"]),
   bug("a pause does not survive", "engine/engine.ts", [
-    "    await paused();\n    await Promise.all(",
-    "    await Promise.all(",
+    "await sessions.start(mine, async () => void (await paused()));",
+    "await sessions.start(mine, async () => {});",
   ]),
   bug("a resume leaves turns in line", "engine/gate.ts", ["      if (!on) next();\n", ""]),
   bug("an inbox without end", "engine/engine.ts", [
@@ -190,7 +260,7 @@ export const MUTANTS: Mutant[] = [
     "HEAVY[effect.do] && withoutPlace.get(effect.key) !== null)",
     "HEAVY[effect.do])",
   ]),
-  bug("a turn takes its place again without asking", "engine/dispatch.ts", [
+  bug("a turn takes its place again without asking", "engine/place-wait.ts", [
     "    if (!signal.aborted) await placeAgain(slot, effect, signal);\n",
     "",
   ]),
@@ -226,6 +296,8 @@ export const MUTANTS: Mutant[] = [
     ` || entry.kind === "retracted") && chars`,
     ") && chars",
   ]),
+
+  ...OF_SEVERAL_NODES,
 
   // The effects
   bug(
@@ -280,13 +352,16 @@ export const MUTANTS: Mutant[] = [
   ]),
 ];
 
+/** From the root of the project. The stores are fakes here: what holds of them is shown for the databases by their contract suites. */
+export const pathOf = (file: string): string => (file.startsWith("test/") ? file : `src/${file}`);
+
 /** The source of a file with the bug in it. */
 export function planted({ name, edits }: Mutant, file: string, source: string): string {
   return edits
     .filter((edit) => edit.file === file)
     .reduce((text, { find, plant }) => {
       if (text.split(find).length !== 2)
-        throw new Error(`"${name}": this must be in src/${file} exactly once:\n${find}`);
+        throw new Error(`"${name}": this must be in ${pathOf(file)} exactly once:\n${find}`);
       return text.replace(find, () => plant);
     }, source);
 }

@@ -1,7 +1,7 @@
 // Runs schedules for scripts/simulate.ts. Needs `--expose-internals`: microtasks are drained synchronously between
 // tasks, an order of magnitude faster than going through setImmediate.
 import { createRequire, registerHooks } from "node:module";
-import { MUTANTS, planted as plantedIn } from "./mutants.ts";
+import { MUTANTS, pathOf, planted as plantedIn } from "./mutants.ts";
 import type { Plan } from "./plan.ts";
 import type { Result } from "./schedule.ts";
 
@@ -23,6 +23,7 @@ const { runMicrotasks } = internalBinding("task_queue");
 
 const planted = process.argv[2] ?? "";
 if (planted) plant(planted);
+const several = MUTANTS.some(({ name, nodes }) => name === planted && nodes);
 const { runSchedule } = await import("./schedule.ts");
 const { makePlan } = await import("./plan.ts");
 
@@ -55,7 +56,7 @@ function carryOut(order: Order): Report {
   if (order.do === "plans") order.plans.forEach(run);
   else
     for (let seed = order.from; seed < order.from + order.count; seed++) {
-      run(makePlan(seed));
+      run(makePlan(seed, several));
       if (order.stopAtFirst && report.failures.length) break;
     }
   return report;
@@ -77,7 +78,7 @@ function plant(name: string) {
   registerHooks({
     load(url, context, nextLoad) {
       const loaded = nextLoad(url, context);
-      const file = mutant.edits.find((edit) => url.endsWith(`/src/${edit.file}`))?.file;
+      const file = mutant.edits.find((edit) => url.endsWith(`/${pathOf(edit.file)}`))?.file;
       if (!file) return loaded;
       const source = Buffer.from((loaded.source ?? "") as Uint8Array).toString();
       return { ...loaded, source: plantedIn(mutant, file, source) };

@@ -100,7 +100,7 @@ it("/pause holds what is said in any conversation, and says so, until /pause off
 
 it("/goal, /loop and /heartbeat are set, shown and ended in the conversation they are for", async () => {
   const running = await bootGateway({ lists: { admins: [BEN.id] } });
-  expect(await ask(running, "/goal --turns 5 --time 2h --tokens 200k Ship it")).toContain("until it is reached");
+  expect(await ask(running, "/goal --turns 5 --time 2h Ship it --tokens 200k")).toContain("until it is reached");
   expect(await ask(running, "/goal")).toContain("0 of 5 turns, 0 of 200,000 tokens, 0s of 2h.");
   expect(await ask(running, "/goal Another")).toContain("has a goal already");
   expect(await ask(running, "/goal pause")).toContain("The goal is paused");

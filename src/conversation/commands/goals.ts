@@ -59,7 +59,7 @@ async function goal(context: CommandContext, rest: string): Promise<CommandResul
     const changed = await jobs()[verb === "stop" ? "remove" : verb](found.id);
     return resultOf(changed, GOAL_DONE[verb]);
   }
-  const { flags, text } = flagsIn(rest);
+  const { flags, text } = flagsIn(rest, [BEFORE, BEHIND]);
   const limits = limitsIn(flags);
   if (typeof limits === "string") return { refused: limits };
   if (flags.has("allow") && !isAdmin) return { refused: ONLY_ADMIN };
@@ -176,17 +176,21 @@ function intervalIn(said: string): { every: string; text: string } {
 
 // ── Both ──────────────────────────────────────────────────────────────────────────────────────────────
 
-/** `--name value` before the text. */
-function flagsIn(rest: string): { flags: Map<string, string>; text: string } {
+const BEFORE = /^--(?:(allow)|([a-z]+)[\s=]+(\S+))(?:\s+|$)/i;
+/** Behind the text only limits: a text may well end with the option of a program. */
+const BEHIND = /\s--(turns|time|tokens|cost)[\s=]+(\S+)\s*$/i;
+
+/** `--name value` beside the text. */
+function flagsIn(rest: string, where: readonly RegExp[] = [BEFORE]): { flags: Map<string, string>; text: string } {
   const flags = new Map<string, string>();
   let text = rest;
-  for (;;) {
-    const [whole = "", name = "", value = ""] =
-      /^--(?:(allow)|([a-z]+)[\s=]+(\S+))(?:\s+|$)/i.exec(text)?.filter(Boolean) ?? [];
-    if (!whole) return { flags, text };
-    flags.set(name.toLowerCase(), value);
-    text = text.slice(whole.length);
-  }
+  for (const flag of where)
+    for (let found = flag.exec(text); found; found = flag.exec(text)) {
+      const [whole = "", name = "", value = ""] = found.filter(Boolean);
+      flags.set(name.toLowerCase(), value);
+      text = text.slice(0, found.index) + text.slice(found.index + whole.length);
+    }
+  return { flags, text };
 }
 
 /** Without it whoever talks here is asked, as always. */

@@ -49,7 +49,7 @@ async function list(context: CommandContext): Promise<CommandResult> {
 
 /** The last line of a diffstat, or why there is none. */
 const countOf = async (changes: Promise<{ summary: string }>) =>
-  (await changes).summary.trim().split("\n").at(-1) ?? "";
+  (await changes).summary.trim().split("\n").at(-1)?.trim() ?? "";
 
 async function preview({ runtime, session, surface }: CommandContext, count: number): Promise<CommandResult> {
   const turns = await pastTurns(runtime, session, count);

@@ -41,6 +41,7 @@ export async function stream(
   response.once("close", leave);
   if (response.destroyed) leave();
   response.writeHead(200, { ...headers, ...HEADERS });
+  if (response.req.method === "HEAD") response.flushHeaders(); // no write of a body that is not sent takes them along
   let quietSince = clock.monotonic();
   let held = "";
   let holding = true;
