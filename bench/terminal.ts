@@ -90,8 +90,9 @@ const provider = createServer((request, response) => {
   });
   request.on("end", () => {
     const { messages } = JSON.parse(body) as { messages: { content: unknown }[] };
-    const asked = /^(?:"|.*?"text":")(stream|lines|letters|turn) (\d+)/.exec(
-      JSON.stringify(messages.at(-1)?.content ?? ""),
+    // What was typed comes last: after a stop, a note on the stopped turn stands before it.
+    const asked = [...JSON.stringify(messages.at(-1)?.content ?? "").matchAll(/(stream|lines|letters|turn) (\d+)/g)].at(
+      -1,
     );
     const [, how = "", count = ""] = asked ?? [];
     response.writeHead(200, { "content-type": "text/event-stream" }).flushHeaders();
