@@ -11,6 +11,7 @@ import type { ServedApi } from "../surfaces/http/server/api.ts";
 import type { Route } from "../surfaces/http/server/route.ts";
 import type { McpServeOptions } from "../surfaces/mcp/server.ts";
 import { homeChatOf } from "./channels.ts";
+import { reachableAt } from "./cluster.ts";
 import { diagnosis } from "./doctor.ts";
 import type { Running } from "./runtime.ts";
 
@@ -27,7 +28,7 @@ export async function serve(
     anyPort = false,
   }: { health?: () => Record<string, unknown>; more?: readonly Route[]; anyPort?: boolean } = {},
 ): Promise<ServedApi & { keyFile: string | null }> {
-  const { engine, config, home, endpoints, log, tools, redact, observers } = running;
+  const { engine, config, home, endpoints, log, tools, redact, observers, cluster, nodes } = running;
   const { api_server: server } = config.gateway;
   const { apiKey, requireStrongKey } = await import("../surfaces/http/server/key.ts");
   const { serveApi } = await import("../surfaces/http/server/api.ts");
@@ -42,6 +43,8 @@ export async function serve(
   const { memoryRoutes } = await import("../surfaces/http/runtime/memory.ts");
   const { usageRoutes } = await import("../surfaces/http/runtime/usage.ts");
   const { processRoutes } = await import("../surfaces/http/runtime/processes.ts");
+  const { nodeRoutes } = await import("../surfaces/http/runtime/nodes.ts");
+  const { peerRoutes } = await import("../surfaces/http/runtime/peers.ts");
   const { skillRoutes } = await import("../surfaces/http/runtime/skills.ts");
   requireStrongKey({ host: server.host, configured: server.key });
   const { key, file: keyFile } = apiKey({ configured: server.key, file: home.apiKey });
@@ -49,7 +52,13 @@ export async function serve(
   const signIns = await openSignIns({ notes: engine.notes, clock });
   const began = clock.monotonic();
   let served: ServedApi | null = null;
-  const metrics = createMetrics({ runtime: engine, clock, connections: async () => served?.connections() ?? 0 });
+  const node = cluster && (() => ({ node: engine.node(), peers_unreachable: cluster.unreachable().length }));
+  const metrics = createMetrics({
+    runtime: engine,
+    clock,
+    connections: async () => served?.connections() ?? 0,
+    ...(node && { node }),
+  });
   observers.add(metrics.observe);
   const changes = createChanges(clock);
   observers.add(changes.observe);
@@ -65,7 +74,9 @@ export async function serve(
     anyPort,
     key,
     origins: server.cors_origins,
-    names: server.allowed_hosts,
+    secret: cluster?.secret,
+    ...(node && { node }),
+    names: [...server.allowed_hosts, ...(cluster?.about.address ? [new URL(cluster.about.address).host] : [])],
     rateLimit: server.rate_limit,
     signedIn: signIns.admits,
     more: [
@@ -78,6 +89,8 @@ export async function serve(
       ...processRoutes(running.processes, redact),
       ...pairingRoutes(pairingDesk(engine.notes)),
       ...skillRoutes(running.skills),
+      ...nodeRoutes(nodes, { self: engine.node, unreachable: () => cluster?.unreachable() ?? [] }),
+      ...(cluster ? peerRoutes(running.local) : []),
       ...metricsRoutes(metrics),
       ...mcpRoutes(mcpHandler({ runtime: engine, version, newKey: randomUUID })),
       ...more,
@@ -94,6 +107,7 @@ export async function serve(
         oldest_input_seconds: oldestWaitingAt === null ? null : (now - oldestWaitingAt) / 1_000,
         memory_bytes: process.memoryUsage.rss(),
         memory: running.memory.health(),
+        ...(cluster && { peers_unreachable: cluster.unreachable() }),
         ...health(),
       };
     },
@@ -111,6 +125,7 @@ export async function serve(
     },
   });
   served = api;
+  if (cluster) reachableAt(cluster, api.url);
   const close = async (ms: number) => {
     rmSync(home.served, { force: true });
     await api.close(ms);

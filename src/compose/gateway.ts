@@ -8,6 +8,7 @@ import type { PairingDesk } from "../core/chat.ts";
 import type { Channel } from "../core/ports.ts";
 import { rootOf } from "../core/session-key.ts";
 import type { Store } from "../core/store.ts";
+import type { HeldLease } from "../engine/lease.ts";
 import type { ImportWorld } from "../import/import.ts";
 import { modelNames } from "../llm/model-list.ts";
 import { textWithin } from "../platform/capped.ts";
@@ -18,6 +19,7 @@ import { findProgram } from "../platform/programs.ts";
 import { uncaught } from "../platform/uncaught.ts";
 import { ownerPid } from "../store/sqlite/file.ts";
 import { type CronJobs, remoteJobs } from "../surfaces/cli/cron.ts";
+import type { NodeDesk } from "../surfaces/cli/nodes.ts";
 import { skillLines } from "../surfaces/cli/skills.ts";
 import { createGateway } from "../surfaces/gateway/gateway.ts";
 import { createLifecycle, leaveTo } from "../surfaces/gateway/lifecycle.ts";
@@ -44,7 +46,8 @@ export async function runGateway(options: {
   const assembled = Promise.withResolvers<Awaited<ReturnType<typeof assemble>>>();
   const prepare = async (running: Running) => {
     const parts = await assemble(running, version);
-    for (const session of await parts.gateway.barred()) barred.add(session);
+    // Of several nodes each takes up what has no owner; nobody looks at all sessions.
+    if (!running.cluster) for (const session of await parts.gateway.barred()) barred.add(session);
     opened.resolve(parts.gateway.channel);
     assembled.resolve(parts);
   };
@@ -53,11 +56,16 @@ export async function runGateway(options: {
   const running = await openRuntime({ env, flags, logToStderr: true, channel, prepare, mine });
   const { gateway, api, chats, lifecycle } = await assembled.promise;
   const { config, log } = running;
+  let scheduling: HeldLease;
   const { restart_drain_timeout: drain, exit_watchdog: watchdog } = config.agent;
   try {
     // The doors of the chats are open before the API says that every route answers; their connections may take longer.
     await Promise.all([gateway.start(), api?.opened()]);
-    running.scheduler.start();
+    const { scheduler } = running;
+    scheduling = await running.onOneNode("scheduler", async () => {
+      scheduler.start();
+      return scheduler.close;
+    });
   } catch (error) {
     await abandon(running);
     throw error;
@@ -72,9 +80,11 @@ export async function runGateway(options: {
   const drainMs = drain * 1_000;
   const cancelDeadline = setDeadline(drainMs + watchdog * 1_000);
   log("info", "gateway.leaving", { why, drainMs });
-  await running.scheduler.close();
+  await scheduling.release();
+  if (running.cluster) await gateway.stopHearing(); // from now on another node hears
   const drained = running.engine.drain(drainMs, turn ?? undefined);
-  await gateway.announceLeaving(why === "restart" ? why : "shutdown").catch(() => {});
+  // Of several nodes another one goes on with what is left, and nobody notices.
+  if (!running.cluster) await gateway.announceLeaving(why === "restart" ? why : "shutdown").catch(() => {});
   const { left } = await drained;
   await running.close(0);
   if (left.length) console.error(`hermes: ${left.length} unfinished turn(s) continue after the next start`);
@@ -87,11 +97,13 @@ async function assemble(running: Running, version: string) {
   const { engine, config, home, log, endpoints, observers } = running;
   const lifecycle = createLifecycle(log);
   uncaught().catch(lifecycle.fail);
+  void running.drained.then(lifecycle.stop);
   void running.fenced.then(lifecycle.fail); // it would refuse everything, and take messages from whoever has taken over
   const doors = new Map<string, Door>();
   const chats = await openChannels(running, doors);
   const gateway = createGateway({
     runtime: engine,
+    ...(running.cluster && { local: running.local }),
     chats,
     clock,
     log,
@@ -162,6 +174,33 @@ export async function withPairing<T>(env: NodeJS.ProcessEnv, use: (desk: Pairing
   return withStore(env, ({ notes }) => use(pairingDesk(notes)));
 }
 
+const nodeList = z.object({
+  data: z.array(
+    z.object({
+      id: z.string(),
+      address: z.string(),
+      version: z.string(),
+      leaving: z.boolean(),
+      lease_until: z.number(),
+      sessions: z.number(),
+    }),
+  ),
+});
+
+/** The nodes as the gateway of this home sees them, or as they stand in its store. */
+export async function withNodes<T>(env: NodeJS.ProcessEnv, use: (desk: NodeDesk) => Promise<T>): Promise<T> {
+  const remote = await gatewayOf(env);
+  if (!remote) return withStore(env, ({ nodes }) => use(nodes));
+  const { ask } = remote;
+  return use({
+    list: async () =>
+      nodeList
+        .parse(await ask("GET", "/api/nodes"))
+        .data.map(({ lease_until, ...node }) => ({ ...node, leaseUntil: lease_until * 1_000 })),
+    drain: async (id) => (await ask("POST", `/api/nodes/${encodeURIComponent(id)}/drain`)) !== null,
+  });
+}
+
 /** What an import writes to. Only while nothing else owns this home. */
 export async function withImportWorld<T>(env: NodeJS.ProcessEnv, use: (world: ImportWorld) => Promise<T>): Promise<T> {
   const { openJobs } = await import("../schedule/jobs.ts");
@@ -182,7 +221,7 @@ export async function withImportWorld<T>(env: NodeJS.ProcessEnv, use: (world: Im
 }
 
 export async function withStore<T>(env: NodeJS.ProcessEnv, use: (store: Store) => Promise<T>): Promise<T> {
-  const store = await openStore(loadConfig({ env }).config.store, homeOf(env));
+  const store = await openStore(loadConfig({ env }).config, homeOf(env));
   try {
     return await use(store);
   } finally {

@@ -25,6 +25,17 @@ export type RefusalCode =
   | "not_owner"
   | "closed";
 
+/** Another node owns the session: whoever asks must ask there. */
+export class Elsewhere extends Refusal {
+  readonly node: string;
+  readonly address: string;
+  constructor({ node, address }: { node: string; address: string }) {
+    super("not_owner", `The session is at work on the node ${node}.`);
+    this.node = node;
+    this.address = address;
+  }
+}
+
 /** The store could not do it. `landed: "unknown"`: it may have been done; look before doing it again. */
 export class StoreFault extends Error {
   readonly landed: "no" | "unknown";

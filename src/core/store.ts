@@ -158,6 +158,44 @@ export interface Announcements {
   update(id: number, next: NextAttempt | null): Promise<void>;
 }
 
+// ── Nodes: the processes that share a store ───────────────────────────────────────────────────────────
+
+export type NodeRow = {
+  id: string;
+  /** Where its peers reach it; empty: it has none. */
+  address: string;
+  version: string;
+  /** It takes up nothing more. */
+  leaving: boolean;
+  /** Milliseconds of the store's clock. */
+  leaseUntil: number;
+  /** How many it owns. */
+  sessions: number;
+};
+export interface Nodes {
+  /** Becomes a writer of this store, under a new random id. In a store for one process whoever was one before is fenced. */
+  join(about: { address: string; version: string }): Promise<string>;
+  /** Extends the lease. `gone`: it was reaped, nothing it commits is taken. `leaving`: somebody asked it to drain. */
+  beat(id: string): Promise<"ok" | "leaving" | "gone">;
+  /** Marks a node as leaving. False: no such node. */
+  drain(id: string): Promise<boolean>;
+  /** Removes the row; what it owned is free. */
+  leave(id: string): Promise<void>;
+  /** Removes members that are dead and frees their sessions. Returns their ids. */
+  reap(): Promise<string[]>;
+  /** Makes `id` the owner of sessions that have work and no owner, oldest change first. Returns their keys. */
+  claim(id: string, most: number): Promise<string[]>;
+  /** Gives up sessions that `id` owns, whatever they have to do: somebody else may claim them. */
+  handOver(id: string, sessions: readonly string[]): Promise<void>;
+  list(): Promise<NodeRow[]>;
+  ownerOf(session: string): Promise<{ node: string; address: string } | null>;
+  /** For what only one node may do: true while `id` holds it (takes it if it is free, or its holder is gone). */
+  lease(name: string, id: string): Promise<boolean>;
+  release(name: string, id: string): Promise<void>;
+  /** Hints, never the truth: something about nodes or owners may have changed. Returns how to stop. */
+  onHint(listener: () => void): () => void;
+}
+
 // ── Search ────────────────────────────────────────────────────────────────────────────────────────────
 
 /** One entry; `text` is the part of it that fits. */

@@ -13,9 +13,12 @@ import { latestSlot, nextSlot } from "./slots.ts";
 
 type Options = JobsOptions & {
   runtime: Pick<Runtime, "accept" | "withdraw" | "status" | "idOf" | "whereabouts" | "draining">;
+  /** At least so often all jobs are looked at. */
+  longestMs?: number;
 };
 /** Its `remove` lets a running turn go on to its end, and takes back a slot that waits behind it. */
 export type Scheduler = RunningJobs & {
+  /** Also again, after `close`. */
   start(): void;
   /** No slot begins after this. Turns that run go on. */
   close(): Promise<void>;
@@ -34,9 +37,9 @@ const INSTRUCTIONS =
   "This message comes from a schedule. Nobody is there: do not ask, do what can be done. Your answer is delivered as it is.";
 
 export function createScheduler(options: Options): Scheduler {
-  const { runtime, clock, log } = options;
+  const { runtime, clock, log, longestMs = LONGEST_MS } = options;
   const jobs = openJobs(options);
-  const leaving = new AbortController();
+  let leaving = new AbortController();
   let alarm = new AbortController();
   let working = Promise.resolve();
 
@@ -57,7 +60,7 @@ export function createScheduler(options: Options): Scheduler {
   /** Begins what is due. Returns how long there is nothing else to do. */
   async function advance(): Promise<number> {
     try {
-      let wait = LONGEST_MS;
+      let wait = longestMs;
       for (const job of await jobs.all()) wait = Math.min(wait, await look(job));
       return Math.max(0, wait);
     } catch (error) {
@@ -66,10 +69,10 @@ export function createScheduler(options: Options): Scheduler {
   }
 
   async function look(job: Job): Promise<number> {
-    if (leaving.signal.aborted || runtime.draining()) return LONGEST_MS;
+    if (leaving.signal.aborted || runtime.draining()) return longestMs;
     try {
       const nextAt = await take(job);
-      return nextAt === null ? LONGEST_MS : nextAt - clock.now();
+      return nextAt === null ? longestMs : nextAt - clock.now();
     } catch (error) {
       return later(job.id, error);
     }
@@ -161,6 +164,7 @@ export function createScheduler(options: Options): Scheduler {
 
   return {
     start() {
+      leaving = new AbortController();
       working = work();
     },
     async close() {

@@ -21,6 +21,8 @@ import { createSessions } from "./sessions.ts";
 
 export type GatewayOptions = Ambient & {
   runtime: Runtime;
+  /** Of this node alone, where there are others: what runs on another one is shown by that. */
+  local?: Runtime | undefined;
   chats: readonly Chat[];
   newKey(): string;
   /** Bytes that nobody can guess. */
@@ -91,10 +93,10 @@ export function createGateway(options: GatewayOptions): Gateway {
   const { notes } = runtime;
   const chats = new Map(options.chats.map((chat) => [chat.platform, chat]));
   const access = createAccess({ ...options, notes });
-  const sessions = createSessions(notes);
+  const sessions = createSessions(notes, options.local !== undefined);
   const tell = createTell(options);
   const questions = createQuestions({ ...options, notes, access, tell });
-  const show = createShow({ ...options, chats, notes, questions, tell });
+  const show = createShow({ ...options, runtime: options.local ?? runtime, chats, notes, questions, tell });
   const outbox = createOutbox({ chats, notes, clock, log });
   const commands = createCommands({
     ...options,

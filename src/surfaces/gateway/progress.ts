@@ -3,7 +3,7 @@
 
 import { followTurn } from "../../conversation/follow-turn.ts";
 import type { Chat, Place } from "../../core/chat.ts";
-import { messageOf } from "../../core/errors.ts";
+import { Elsewhere, messageOf } from "../../core/errors.ts";
 import type { Entry, InputKind, RecoveryKind } from "../../core/session.ts";
 import type { Notes } from "../../core/store.ts";
 import { asRecord } from "./access.ts";
@@ -82,6 +82,7 @@ export function createShow(options: Options): Show {
       try {
         return await watch(session, turn, seen, signal);
       } catch (error) {
+        if (error instanceof Elsewhere) return; // it is shown from there
         log("warn", "view.failed", { session, turn, tries, error: messageOf(error) });
         if (ended.has(turn)) return;
         await clock.sleep(Math.min(LONGEST_WAIT_MS, 1_000 * 2 ** tries), signal);

@@ -12,18 +12,20 @@ export type Vitals = () => Promise<Record<string, unknown>>;
 export function infoRoutes(api: Api, vitals: Vitals, describe: () => Record<string, unknown>): Route[] {
   const { runtime, settings } = api;
   const status = () => (api.open() ? (runtime.draining() ? "draining" : "ok") : "starting");
-  const who = () => ({ status: status(), platform: "hermes-agent", version: settings.version });
+  const who = () => ({ status: status(), platform: "hermes-agent", version: settings.version, ...api.node?.() });
+  /** A load balancer must not send new work to a node that leaves: its peers take it. */
+  const isUp = () => api.open() && !(api.node && runtime.draining());
   const health = (path: string, summary: string) =>
     route("GET", path, {
       access: "open",
       summary,
-      answers: { 200: "All routes work", 503: "The server is starting" },
+      answers: { 200: "All routes work", 503: "The server is starting, or is a node of a cluster that is leaving" },
       gives: z.looseObject({
         status: z.enum(["ok", "draining", "starting"]),
         platform: z.string(),
         version: z.string(),
       }),
-      handle: () => (api.open() ? ok(who()) : { status: 503, body: who(), ...SOON }),
+      handle: () => (isUp() ? ok(who()) : { status: 503, body: who(), ...SOON }),
     });
   return [
     health("/health", "Check whether the server is up"),

@@ -6,7 +6,7 @@ import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { type Context, Hono } from "hono";
 import { ConfigError, messageOf } from "../../../core/errors.ts";
-import { parse, readJson } from "./body.ts";
+import { BODY_LIMIT, PEER_BODY_LIMIT, parse, readJson } from "./body.ts";
 import { createGuard, createRateLimit, securityHeaders } from "./guard.ts";
 import { envelope, Problem, problem } from "./problem.ts";
 import { type Api, draining, problemOf, type Route, starting, streamer } from "./route.ts";
@@ -15,6 +15,8 @@ export type ServeOptions = {
   host: string;
   port: number;
   key: string;
+  /** Of the cluster: opens the rows for nodes. */
+  secret?: string | undefined;
   origins: readonly string[];
   /** Names besides our own addresses. */
   names: readonly string[];
@@ -43,12 +45,13 @@ const BODY_MS = 60_000;
 
 export async function serve(api: Api, routes: readonly Route[], options: ServeOptions): Promise<Server> {
   const { clock, log } = api;
-  const { host, port, key, names, rateLimit, redact } = options;
+  const { host, port, key, secret, names, rateLimit, redact } = options;
   let hosts: ReadonlySet<string> = new Set();
   const guard = createGuard({
     hosts: () => hosts,
     origins: new Set(options.origins),
     key,
+    secret,
     ...(options.signedIn && { signedIn: options.signedIn }),
     open: (method, path) => routes.find((row) => row.method === method && row.path === path)?.access ?? "key",
     clock,
@@ -65,7 +68,7 @@ export async function serve(api: Api, routes: readonly Route[], options: ServeOp
     if ("deny" in verdict) return refuse(response, verdict.deny, redact);
     for (const [name, value] of Object.entries({ ...securityHeaders, ...verdict.headers }))
       response.setHeader(name, value);
-    const wait = limit(request.socket.remoteAddress);
+    const wait = verdict.peer ? null : limit(request.socket.remoteAddress);
     if (wait !== null) return refuse(response, tooMany(wait), redact);
     void listener(request, response);
   });
@@ -115,7 +118,7 @@ function router(api: Api, routes: readonly Route[], redact: (text: string) => st
     const allow = { headers: { Allow: others.join(", ") } };
     const wrong = others.length
       ? problem(405, "method_not_allowed", `${method} is not for ${path}; use ${others.join(" or ")}.`, allow)
-      : problem(404, "unknown_url", `There is no ${method} ${path}; see /openapi.json.`);
+      : unknownUrl(c.req);
     refuse(c.env.outgoing, wrong, redact);
     return RESPONSE_ALREADY_SENT;
   });
@@ -125,9 +128,12 @@ function router(api: Api, routes: readonly Route[], redact: (text: string) => st
 async function answer(api: Api, row: Route, c: Context<Env>, redact: (text: string) => string): Promise<Response> {
   const { incoming: request, outgoing: response } = c.env;
   try {
+    // The guard asks for the secret at this very path; by any other spelling of it a client would come with its key.
+    if (row.access === "node" && request.url?.split("?", 1)[0] !== row.path) throw unknownUrl(c.req);
     if (!api.open() && row.access !== "open") throw starting();
     if (row.starts && api.runtime.draining()) throw draining();
-    const body = row.body ? parse(row.body, (await readJson(request)) ?? {}) : undefined;
+    const limit = row.access === "node" ? PEER_BODY_LIMIT : BODY_LIMIT;
+    const body = row.body ? parse(row.body, (await readJson(request, limit)) ?? {}) : undefined;
     const answered = await row.handle({
       params: c.req.param(),
       query: new URL(c.req.url).searchParams,
@@ -165,6 +171,9 @@ function send(response: ServerResponse, status: number, body: unknown, headers: 
   const type = isText ? {} : { "Content-Type": "application/json; charset=utf-8" };
   response.writeHead(status, { ...type, ...headers, "Content-Length": Buffer.byteLength(text) }).end(text);
 }
+
+const unknownUrl = ({ method, path }: { method: string; path: string }) =>
+  problem(404, "unknown_url", `There is no ${method} ${path}; see /openapi.json.`);
 
 const tooMany = (seconds: number) =>
   problem(429, "rate_limit_exceeded", `Too many requests; try again in ${seconds} s.`, {
