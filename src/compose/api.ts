@@ -2,14 +2,17 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { rmSync, writeFileSync } from "node:fs";
 import type { PairingDesk } from "../core/chat.ts";
+import { messageOf } from "../core/errors.ts";
 import type { Notes } from "../core/store.ts";
 import { openNotebook } from "../memory/notebook.ts";
 import { notesIn } from "../memory/open.ts";
 import { clock } from "../platform/clock.ts";
 import { createAccess } from "../surfaces/gateway/access.ts";
+import type { SessionChanges } from "../surfaces/http/runtime/now.ts";
 import type { ServedApi } from "../surfaces/http/server/api.ts";
 import type { Route } from "../surfaces/http/server/route.ts";
 import type { McpServeOptions } from "../surfaces/mcp/server.ts";
+import type { SignIns } from "../surfaces/web/sign-ins.ts";
 import { homeChatOf } from "./channels.ts";
 import { reachableAt } from "./cluster.ts";
 import { diagnosis } from "./doctor.ts";
@@ -17,6 +20,9 @@ import type { Running } from "./runtime.ts";
 
 /** What answers that are under way when we leave may take. */
 const CLOSE_MS = 1_000;
+/** How often we look at what other nodes have done, and how many sessions that is at a time. */
+const OTHERS_MS = 1_000;
+const MOST_CHANGED = 50;
 
 /** The API over a runtime. Loaded here, so that a command that does not serve does not pay for it. */
 export async function serve(
@@ -132,12 +138,34 @@ export async function serve(
     metrics.close();
   };
   running.defer(() => close(CLOSE_MS));
+  if (cluster) running.defer(watchOthers(running, { signIns, changes }));
   observers.add(api.observe);
   // So that another shell finds us.
   const workspace = config.terminal.cwd ?? process.cwd();
   const place = { pid: process.pid, url: api.url, version, workspace, owner: anyPort ? "terminal" : "gateway" };
   writeFileSync(home.served, JSON.stringify(place), { mode: 0o600 });
   return { ...api, keyFile, close };
+}
+
+/** What other nodes have done, for whoever looks at this one. Returns how to stop. */
+function watchOthers(
+  { engine, log }: Running,
+  { signIns, changes }: { signIns: Pick<SignIns, "read">; changes: Pick<SessionChanges, "observe"> },
+): () => void {
+  const over = new AbortController();
+  let known = new Map<string, number>();
+  const look = async () => {
+    await signIns.read();
+    const newest = await engine.sessions({ limit: MOST_CHANGED });
+    for (const { session, updatedAt } of newest) if (known.get(session) !== updatedAt) changes.observe(session, []);
+    known = new Map(newest.map(({ session, updatedAt }) => [session, updatedAt]));
+  };
+  const work = async () => {
+    for (; !over.signal.aborted; await clock.sleep(OTHERS_MS, over.signal))
+      await look().catch((error: unknown) => log("debug", "cluster.unread", { error: messageOf(error) }));
+  };
+  void work();
+  return () => over.abort("over");
 }
 
 /** Loaded when the first agent calls. */

@@ -1,4 +1,5 @@
 // One of several nodes on a PostgreSQL: who we are, how we reach the others, and whether they answer.
+import { networkInterfaces } from "node:os";
 import { createPeer } from "../client/peer.ts";
 import type { Config } from "../config/schema.ts";
 import { ConfigError, messageOf } from "../core/errors.ts";
@@ -20,8 +21,6 @@ export type Cluster = {
 
 const LOOK_MS = 5_000;
 const ANSWER_MS = 2_000;
-/** What listens everywhere cannot be told to a peer. */
-const EVERYWHERE = /^\/\/(?:0\.0\.0\.0|\[::\])(?::|\/|$)/;
 
 /** Null: this process has its store for itself. */
 export function clusterOf(config: Config, version: string, log: Log): Cluster | null {
@@ -29,8 +28,13 @@ export function clusterOf(config: Config, version: string, log: Log): Cluster | 
   if (secret === undefined) return null;
   const { enabled, key } = config.gateway.api_server;
   if (config.store.url === undefined)
-    throw new ConfigError("cluster.secret makes this a node of a cluster, which needs store.url: one PostgreSQL for all nodes.");
-  if (!enabled) throw new ConfigError("The nodes of a cluster reach each other by their API: set gateway.api_server.enabled to true.");
+    throw new ConfigError(
+      "cluster.secret makes this a node of a cluster, which needs store.url: one PostgreSQL for all nodes.",
+    );
+  if (!enabled)
+    throw new ConfigError(
+      "The nodes of a cluster reach each other by their API: set gateway.api_server.enabled to true.",
+    );
   if (key === undefined)
     throw new ConfigError(
       "All nodes of a cluster must have the same API key, so none is made up: set gateway.api_server.key (API_SERVER_KEY). `openssl rand -hex 32` makes one.",
@@ -64,7 +68,9 @@ export function clusterOf(config: Config, version: string, log: Log): Cluster | 
       const work = async () => {
         while (!over.signal.aborted) {
           try {
-            const others = (await nodes.list()).map(({ address }) => address).filter((one) => one && one !== about.address);
+            const others = (await nodes.list())
+              .map(({ address }) => address)
+              .filter((one) => one && one !== about.address);
             const asked = await Promise.all(others.map(async (address) => ((await answers(address)) ? [] : [address])));
             silent = asked.flat();
             for (const known of peers.keys()) if (!others.includes(known)) peers.delete(known);
@@ -80,11 +86,22 @@ export function clusterOf(config: Config, version: string, log: Log): Cluster | 
   };
 }
 
-/** Once the API listens at `url`. */
+/** Once the API listens at `url`: what the others are told, unless it is configured. */
 export function reachableAt(cluster: Cluster, url: string): void {
-  cluster.about.address ||= url;
-  if (EVERYWHERE.test(cluster.about.address.replace(/^\w+:/, "")))
-    throw new ConfigError(
-      `The API listens on all addresses (${url}), so the other nodes must be told which one is ours: set cluster.address (HERMES_CLUSTER_ADDRESS), such as http://10.0.0.1:8642.`,
-    );
+  if (cluster.about.address) return;
+  const { protocol, hostname, port } = new URL(url);
+  if (hostname !== "0.0.0.0" && hostname !== "[::]") cluster.about.address = url;
+  else cluster.about.address = `${protocol}//${onlyAddress(url)}:${port}`;
+}
+
+function onlyAddress(url: string): string {
+  const outside = Object.values(networkInterfaces()).flatMap((all = []) =>
+    all.flatMap(({ address, family, internal }) => (family === "IPv4" && !internal ? [address] : [])),
+  );
+  const [address, ...more] = outside;
+  if (address !== undefined && !more.length) return address;
+  throw new ConfigError(
+    `The API listens on all addresses (${url}), and this machine has ${outside.length || "no"} that the other nodes could use` +
+      `${outside.length ? `: ${outside.join(", ")}` : ""}. Set cluster.address (HERMES_CLUSTER_ADDRESS), such as http://10.0.0.1:8642.`,
+  );
 }

@@ -122,7 +122,9 @@ export async function openRuntime(options: {
 
   const cluster = clusterOf(config, pkg.version, log);
   if (cluster && !options.prepare)
-    throw new ConfigError("This home is a node of a cluster. Start it with `hermes gateway`, then this command uses it.");
+    throw new ConfigError(
+      "This home is a node of a cluster. Start it with `hermes gateway`, then this command uses it.",
+    );
   const endpoints = chooseEndpoints(config);
   const { models, modelNamed } = openModels({ settings: config, endpoints, clock, redact: redactor.text });
   const cwd = config.terminal.cwd ?? process.cwd();
@@ -235,10 +237,17 @@ export async function openRuntime(options: {
   const targets = config.webhooks;
   let telling: HeldLease | null = null;
   const tellEnds: Begin = async () => {
-    const webhooks = createWebhooks({ runtime, targets, clock, random: Math.random, log, ...(cluster && ENDS_ELSEWHERE) });
+    const webhooks = createWebhooks({
+      runtime,
+      targets,
+      clock,
+      random: Math.random,
+      log,
+      ...(cluster && ENDS_ELSEWHERE),
+    });
     observers.add(webhooks.observe);
     telling = await onOneNode("webhooks", tellEnds);
-  if (cluster) parts.defer(cluster.watch(nodes));
+    if (cluster) parts.defer(cluster.watch(nodes));
     return async () => {
       await webhooks.close(TELL_MS);
       observers.delete(webhooks.observe);

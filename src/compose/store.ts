@@ -15,7 +15,7 @@ export async function openStore({ store: { url }, cluster }: Config, { database 
   refuseCutOff(database);
   const unlock = lockFile(database); // what else is in the home has one owner too
   try {
-    const store = await openPostgres({ url, shared: cluster.secret !== undefined });
+    const store = await openPostgres({ url, member: cluster.secret !== undefined });
     return { ...store, close: () => store.close().finally(unlock) };
   } catch (error) {
     unlock();

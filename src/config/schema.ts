@@ -247,6 +247,7 @@ export const VARIABLES: Readonly<Record<string, { key: string; read?: (value: st
   HERMES_STORE_URL: { key: "store.url" },
   HERMES_CLUSTER_SECRET: { key: "cluster.secret" },
   HERMES_CLUSTER_ADDRESS: { key: "cluster.address" },
+  HERMES_CLUSTER_WORKSPACE: { key: "cluster.workspace" },
   ...channelVariables,
 };
 

@@ -9,7 +9,12 @@ import { type Counted, createTally, type Sample, type Timed } from "./samples.ts
 
 const route = routeTagged("server");
 
-type Options = { runtime: Pick<Runtime, "load">; clock: Clock; connections(): Promise<number>; node?: Api["node"] | undefined };
+type Options = {
+  runtime: Pick<Runtime, "load">;
+  clock: Clock;
+  connections(): Promise<number>;
+  node?: Api["node"] | undefined;
+};
 export type Metrics = {
   observe(session: string, entries: readonly Entry[]): void;
   text(): Promise<string>;

@@ -19,7 +19,9 @@ export function openApi(routes: readonly Route[], server: { url: string; version
     },
     servers: [{ url: server.url }],
     security: [{ key: [] }],
-    tags: [...new Set([...Object.keys(TAGS), ...routes.filter(({ access }) => access !== "node").map(({ tag }) => tag)])].map((name) => ({
+    tags: [
+      ...new Set([...Object.keys(TAGS), ...routes.filter(({ access }) => access !== "node").map(({ tag }) => tag)]),
+    ].map((name) => ({
       name,
       description: TAGS[name] ?? "",
     })),
