@@ -1,6 +1,6 @@
 // A runtime over several nodes. A session that has work lives on one of them, and everybody else is a door to it: a call is tried
 // here first, and goes to the node that the engine names. Nothing else knows that there are nodes.
-import { Elsewhere, messageOf, Refusal } from "../core/errors.ts";
+import { Elsewhere, messageOf, Refusal, type RefusalCode } from "../core/errors.ts";
 import type { Ambient } from "../core/ports.ts";
 import type { Peer, Runtime } from "../core/runtime.ts";
 import type { Journal, Nodes } from "../core/store.ts";
@@ -11,7 +11,7 @@ type Options = Ambient & {
   engine: Runtime;
   nodes: Pick<Nodes, "list" | "onHint">;
   journal: Pick<Journal, "children">;
-  /** The engine of another node. It answers for itself only: what it does not own it refuses with Elsewhere. */
+  /** The engine of another node. It answers for itself only: what it does not own it refuses. */
   peerOf(address: string): Peer;
 };
 
@@ -20,6 +20,10 @@ const HOLD_MS = 8_000;
 const AGAIN_MS = { first: 50, most: 500 };
 /** How often we look whether the nodes that we are waiting for still exist: one that hangs keeps its connections. */
 const LOOK_MS = 1_000;
+/** Our own engine is not the owner and does not know who is: the session, or this node, is changing hands just now. */
+const CHANGING: ReadonlySet<RefusalCode> = new Set(["not_owner"]);
+/** Another node is gone, or leaves, or does not own the session any more: somebody else will. */
+const PASSING: ReadonlySet<RefusalCode> = new Set(["not_owner", "store_unavailable", "draining", "closed"]);
 
 export function createRouter({ engine, nodes, journal, peerOf, clock, log }: Options): Runtime {
   /** The nodes that something here waits for. */
@@ -30,37 +34,25 @@ export function createRouter({ engine, nodes, journal, peerOf, clock, log }: Opt
   async function at<T>(call: (node: Peer) => Promise<T>): Promise<T> {
     const until = clock.monotonic() + HOLD_MS;
     for (let tries = 0; ; tries++) {
-      const owner = await here(call);
-      if ("done" in owner) return owner.done;
-      const left = until - clock.monotonic();
-      const why = await there(owner.elsewhere, left, call);
-      if ("done" in why) return why.done;
-      log("debug", "cluster.again", { node: owner.elsewhere.node, tries, why: why.passing });
-      await pause(tries, until, owner.elsewhere, why.passing);
+      try {
+        return await call(engine);
+      } catch (error) {
+        const owner = error instanceof Elsewhere ? error : null;
+        if (!owner && !isOf(error, CHANGING)) throw error;
+        const why = owner ? await there(owner, until, call) : { passing: messageOf(error) };
+        if ("done" in why) return why.done;
+        await pause(tries, until, why.passing);
+      }
     }
   }
 
-  async function here<T>(call: (node: Peer) => Promise<T>): Promise<{ done: T } | { elsewhere: Elsewhere }> {
-    try {
-      return { done: await call(engine) };
-    } catch (error) {
-      if (error instanceof Elsewhere) return { elsewhere: error };
-      throw error;
-    }
-  }
-
-  /** `passing`: why it may be answered by somebody else in a moment. */
-  async function there<T>(
-    { node, address }: Elsewhere,
-    ms: number,
-    call: (node: Peer) => Promise<T>,
-  ): Promise<{ done: T } | { passing: string }> {
+  async function there<T>({ node, address }: Elsewhere, until: number, call: (node: Peer) => Promise<T>) {
     const gone = goneOf(node);
-    const late = linked([gone.signal], { clock, ms: Math.max(0, ms), reason: silent(node) });
+    const late = linked([gone.signal], { clock, ms: until - clock.monotonic(), reason: silent(node) });
     try {
       return { done: await unlessAborted(call(peerOf(address)), late.signal) };
     } catch (error) {
-      if (!mayPass(error)) throw error;
+      if (!isOf(error, PASSING)) throw error;
       return { passing: messageOf(error) };
     } finally {
       late.release();
@@ -68,12 +60,10 @@ export function createRouter({ engine, nodes, journal, peerOf, clock, log }: Opt
     }
   }
 
-  async function pause(tries: number, until: number, { node }: Elsewhere, why: string): Promise<void> {
+  async function pause(tries: number, until: number, why: string): Promise<void> {
     if (clock.monotonic() >= until)
-      throw new Refusal(
-        "store_unavailable",
-        `The session is at work on the node ${node}, which cannot be asked now (${why.replace(/\.$/, "")}). Try again.`,
-      );
+      throw new Refusal("store_unavailable", `${why.replace(/\.?$/, ".")} Nobody else has taken over yet; try again.`);
+    log("debug", "cluster.again", { tries, why });
     await clock.sleep(backoff(tries, AGAIN_MS));
   }
 
@@ -118,7 +108,7 @@ export function createRouter({ engine, nodes, journal, peerOf, clock, log }: Opt
     let place = cursor;
     let until = Number.POSITIVE_INFINITY;
     for (let tries = 0; !signal.aborted; tries++) {
-      let owner: Elsewhere;
+      let why = "The session is changing its node.";
       try {
         for await (const update of engine.follow(session, place, signal)) {
           place = update.cursor;
@@ -126,30 +116,29 @@ export function createRouter({ engine, nodes, journal, peerOf, clock, log }: Opt
         }
         return;
       } catch (error) {
-        if (!(error instanceof Elsewhere)) throw error;
-        owner = error;
-      }
-      const gone = goneOf(owner.node);
-      const over = linked([signal, gone.signal]);
-      let why = "It ended the stream";
-      try {
-        for await (const update of peerOf(owner.address).follow(session, place, over.signal)) {
-          place = update.cursor;
-          tries = 0;
-          until = Number.POSITIVE_INFINITY;
-          yield update;
-        }
-      } catch (error) {
-        if (!mayPass(error)) throw error;
-        why = messageOf(error);
-      } finally {
-        over.release();
-        over.abort("over");
-        gone.release();
+        if (error instanceof Elsewhere) {
+          const gone = goneOf(error.node);
+          const over = linked([signal, gone.signal]);
+          try {
+            for await (const update of peerOf(error.address).follow(session, place, over.signal)) {
+              place = update.cursor;
+              tries = 0;
+              until = Number.POSITIVE_INFINITY;
+              yield update;
+            }
+          } catch (broken) {
+            if (!isOf(broken, PASSING)) throw broken;
+            why = messageOf(broken);
+          } finally {
+            over.release();
+            over.abort("over");
+            gone.release();
+          }
+        } else if (!isOf(error, CHANGING)) throw error;
       }
       if (signal.aborted) return;
       until = Math.min(until, clock.monotonic() + HOLD_MS);
-      await pause(tries, until, owner, why);
+      await pause(tries, until, why);
     }
   };
 
@@ -159,7 +148,7 @@ export function createRouter({ engine, nodes, journal, peerOf, clock, log }: Opt
     return stopped;
   };
 
-  /** What a node cannot reach by itself: children of a session that live on other nodes. */
+  /** What the session's node cannot reach by itself: its children that live on other nodes. */
   async function stopAll(session: string): Promise<void> {
     const { turn, inbox } = await runtime.status(session);
     for (const { id } of inbox) await runtime.withdraw(session, id);
@@ -191,10 +180,5 @@ export function createRouter({ engine, nodes, journal, peerOf, clock, log }: Opt
 
 const silent = (node: string) => new Refusal("store_unavailable", `The node ${node} does not answer`);
 
-/** The node is gone, or leaves, or does not own the session any more: somebody else will. */
-const mayPass = (error: unknown): boolean =>
-  error instanceof Refusal &&
-  (error.code === "not_owner" ||
-    error.code === "store_unavailable" ||
-    error.code === "draining" ||
-    error.code === "closed");
+const isOf = (error: unknown, codes: ReadonlySet<RefusalCode>): boolean =>
+  error instanceof Refusal && codes.has(error.code);
