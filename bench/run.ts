@@ -5,7 +5,20 @@ import { parseArgs } from "node:util";
 import { messageOf } from "../src/core/errors.ts";
 import { type Figure, met } from "./figure.ts";
 
-const PARTS = ["turns", "growth", "idle", "start", "models", "exec", "http", "gateway", "memory", "terminal", "web"];
+const PARTS = [
+  "turns",
+  "growth",
+  "idle",
+  "start",
+  "models",
+  "exec",
+  "http",
+  "gateway",
+  "memory",
+  "terminal",
+  "web",
+  "cluster",
+];
 const { values } = read();
 if (values.help) {
   console.log(`npm run bench -- [options]
