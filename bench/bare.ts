@@ -45,10 +45,10 @@ export async function openBare(dir: string, synchronous: "FULL" | "OFF" = "FULL"
   const accept = db.prepare("INSERT INTO input (id, session, digest, at, status) VALUES (?, ?, ?, ?, 'waiting')");
   const take = db.prepare("UPDATE input SET status = ?, turn = ? WHERE id = ?");
 
-  function one({ session, epoch, version, parent, at, state, ...row }: Row) {
+  function one({ session, node, version, parent, at, state, ...row }: Row) {
     const active = Number(row.active);
-    if (version === 0) create.run(session, epoch, 1, active, parent, at, at, state);
-    else change.run(epoch, version + 1, active, parent, at, state, session);
+    if (version === 0) create.run(session, Number(node), 1, active, parent, at, at, state);
+    else change.run(Number(node), version + 1, active, parent, at, state, session);
     for (const { seq, turn, at, fact } of row.entries) append.run(session, seq, turn, at, fact);
     for (const { id, digest } of row.accepted) accept.run(id, session, digest, at);
     for (const { id, turn } of row.taken) take.run(turn === null ? "withdrawn" : "taken", turn, id);

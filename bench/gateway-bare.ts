@@ -66,7 +66,7 @@ function rowOf(session: string, version: number, text: string): Row {
   const isNew = version === 0;
   return {
     session,
-    epoch: 1,
+    node: "1",
     version,
     active: isNew,
     parent: null,

@@ -138,7 +138,7 @@ function rowOf(session: string, version: number, text: string): Row {
   });
   return {
     session,
-    epoch: 1,
+    node: "1",
     version,
     active: version === 0,
     parent: null,

@@ -6,7 +6,7 @@ import { createPerform } from "../src/agent/agent.ts";
 import { createBreaker } from "../src/agent/breaker.ts";
 import type { Model } from "../src/core/ports.ts";
 import { fresh } from "../src/core/session.ts";
-import type { Store } from "../src/core/store.ts";
+import { ALONE, type Store } from "../src/core/store.ts";
 import { createEngine, turnId } from "../src/engine/engine.ts";
 import { createMemory } from "../src/memory/manager.ts";
 import type { MemoryProvider } from "../src/memory/provider.ts";
@@ -189,7 +189,7 @@ async function recallFigures(): Promise<Figure[]> {
 }
 
 async function fill(store: Store): Promise<void> {
-  const epoch = await store.journal.claim();
+  const node = await store.nodes.join(ALONE);
   const EACH = 100;
   const commits = Array.from({ length: ENTRIES / EACH }, (_, s) => {
     const entries = Array.from({ length: EACH }, (_, i) => {
@@ -197,7 +197,7 @@ async function fill(store: Store): Promise<void> {
     });
     const state = { ...fresh, seq: EACH };
     const session = `agent:main:terminal:dm:${s}`;
-    return { session, epoch, version: 0, state, active: false, parent: null, at: 0, entries, accepted: [], taken: [] };
+    return { session, node, version: 0, state, active: false, parent: null, at: 0, entries, accepted: [], taken: [] };
   });
   for (const commit of commits) await store.journal.commit(commit);
 }

@@ -42,7 +42,7 @@ export function talkOf(session: string, turns: number, open = false): ReturnType
   }
   return {
     session,
-    epoch: 0,
+    node: "1",
     version: 0,
     active: state.turn !== null,
     parent: null,

@@ -8,6 +8,7 @@ export type Store = {
   readonly notes: Notes;
   readonly announcements: Announcements;
   readonly search: Search;
+  readonly nodes: Nodes;
   /** What is wrong with what is stored; empty: nothing. */
   check(): Promise<string[]>;
   close(): Promise<void>;
@@ -18,12 +19,13 @@ export type Store = {
 /** One change: state, entries and inputs together, or nothing of it. */
 export type Commit = {
   session: string;
-  /** The writer's claim. Older than the store's: "fenced", nothing is written (I21). */
-  epoch: number;
+  /** The writer. Not a member of this store any more: "fenced", nothing is written (I21). Another one owns the session: "elsewhere".
+   *  The commit that leaves the session active makes its writer the owner, the one that leaves it at rest frees it. */
+  node: string;
   /** The version this change was made from; 0: the session is new. Not the stored one: "stale". */
   version: number;
   state: Session;
-  /** Whether a process that starts must look at this session. */
+  /** Whether somebody must look at this session, also if its writer dies. */
   active: boolean;
   parent: string | null;
   at: number;
@@ -37,10 +39,12 @@ export type Commit = {
   /** Ends of turns that somebody outside wants to hear of. */
   announced?: { to: string; turn: string }[];
 };
-export type CommitVerdict = "done" | "stale" | "duplicate" | "fenced";
+export type CommitVerdict = "done" | "stale" | "duplicate" | "fenced" | "elsewhere";
 
-/** `epoch`: the claim under which it was last written. */
-export type SessionRow = Pick<Commit, "session" | "epoch" | "version" | "state" | "parent"> & {
+/** `writer`: the node that wrote this version. */
+export type SessionRow = Pick<Commit, "session" | "version" | "state" | "parent"> & {
+  owner: string | null;
+  writer: string;
   createdAt: number;
   updatedAt: number;
 };
@@ -58,10 +62,6 @@ export type InputRow = {
 export const PAGE_CHARS = 4_000_000;
 
 export interface Journal {
-  /** Become the owner: returns a higher epoch than ever before; nobody with a lower one can commit again. */
-  claim(): Promise<number>;
-  /** The epoch of the newest claim. */
-  epoch(): Promise<number>;
   load(session: string): Promise<SessionRow | null>;
   /** Returns when the change is durable: on the disk, not on its way there (I2). */
   commit(commit: Commit): Promise<CommitVerdict>;
@@ -73,8 +73,6 @@ export interface Journal {
   input(id: string): Promise<InputRow | null>;
   /** All that were ever accepted in a session, in no order. */
   inputs(session: string): Promise<InputRow[]>;
-  /** Sessions that were committed with `active`, oldest change first. */
-  active(): Promise<{ session: string; updatedAt: number }[]>;
   children(parent: string): Promise<string[]>;
 }
 
@@ -114,7 +112,7 @@ export interface Catalog {
   /** Those in which a yes holds for the rest of the session. */
   granted(): Promise<string[]>;
   /** Forgets it with everything in it, if this is still its version. */
-  forget(which: Pick<Commit, "session" | "epoch" | "version">): Promise<Exclude<CommitVerdict, "duplicate">>;
+  forget(which: Pick<Commit, "session" | "node" | "version">): Promise<Exclude<CommitVerdict, "duplicate">>;
   /** Forgets what has no work and was last changed before `before`, with everything in it, if its key starts with `prefix`. Returns how many. */
   prune(prefix: string, before: number): Promise<number>;
 }
@@ -172,6 +170,8 @@ export type NodeRow = {
   /** How many it owns. */
   sessions: number;
 };
+/** A process that shares the store with nobody. */
+export const ALONE = { address: "", version: "" };
 export interface Nodes {
   /** Becomes a writer of this store, under a new random id. In a store for one process whoever was one before is fenced. */
   join(about: { address: string; version: string }): Promise<string>;
@@ -183,7 +183,8 @@ export interface Nodes {
   leave(id: string): Promise<void>;
   /** Removes members that are dead and frees their sessions. Returns their ids. */
   reap(): Promise<string[]>;
-  /** Makes `id` the owner of sessions that have work and no owner, oldest change first. Returns their keys. */
+  /** Makes `id` the owner of sessions that have work and no owner, oldest change first. Returns their keys; behind them those that it was
+   *  given before and has not written yet, because the answer may have been lost. None for a node that is leaving or gone. */
   claim(id: string, most: number): Promise<string[]>;
   /** Gives up sessions that `id` owns, whatever they have to do: somebody else may claim them. */
   handOver(id: string, sessions: readonly string[]): Promise<void>;

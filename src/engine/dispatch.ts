@@ -6,10 +6,10 @@
 // E3  An executor's only way to speak is one event; live text is a view that the entry replaces.     (I6, I20)
 // E4  A result is never dropped because the store is in trouble; an input that cannot be stored is
 //     refused by name, and nothing of it stays.                                                      (I1, I23)
-import { messageOf, Refusal, StoreFault } from "../core/errors.ts";
+import { Elsewhere, messageOf, Refusal, StoreFault } from "../core/errors.ts";
 import type { Ambient, EffectContext, Perform } from "../core/ports.ts";
 import { type Effect, type Entry, type Event, fresh, type Printed, type Rules, type Session } from "../core/session.ts";
-import type { Commit, CommitVerdict, Store } from "../core/store.ts";
+import { ALONE, type Commit, type CommitVerdict, type Store } from "../core/store.ts";
 import { emptyTranscript, extend, type Transcript } from "../core/transcript.ts";
 import { hasWork, transition, unsaved, work } from "../core/turn.ts";
 import { createGate } from "./gate.ts";
@@ -72,7 +72,7 @@ const TRIES = 5;
 /** Looks at an accept whose fate is unknown before its sender is told so. */
 const LOOKS = 3;
 
-const NEW: StoredRow = { epoch: 0, version: 0, state: fresh, parent: null, updatedAt: 0 };
+const NEW: StoredRow = { owner: null, writer: "", version: 0, state: fresh, parent: null, updatedAt: 0 };
 /** Work that takes one of the places for turns in flight. */
 const HEAVY: Record<Effect["do"], boolean> = {
   think: true,
@@ -86,7 +86,7 @@ const NO_PLACE = "Waiting for a place among the turns in flight.";
 
 export function createDispatch(world: World) {
   const { clock, log, limits, rules } = world;
-  const { journal, catalog } = world.store;
+  const { journal, catalog, nodes } = world.store;
   const {
     all: slots,
     of: slotOf,
@@ -112,7 +112,7 @@ export function createDispatch(world: World) {
     if (slot) reconcile(slot);
   });
   const quiet = new Set<() => void>();
-  let epoch = 0;
+  let node = "";
   let leaving = false;
   let closed: Refusal | null = null;
 
@@ -166,9 +166,11 @@ export function createDispatch(world: World) {
         const parent = row.parent ?? options.parent ?? null;
         const verdict = await commit(slot, row.version, { state, entries, parent, at }, orphan ? {} : options);
         if (verdict === "fenced") throw fenced();
+        if (verdict === "elsewhere") throw await elsewhere(slot);
         if (verdict === "duplicate") return "duplicate";
         if (verdict === "done") {
-          adopt(slot, { epoch, version: row.version + 1, state, parent, updatedAt: at }, entries);
+          const owner = isActive(state) ? node : null;
+          adopt(slot, { owner, writer: node, version: row.version + 1, state, parent, updatedAt: at }, entries);
           if (!orphan) return entries;
         } else slot.row = null; // stale
       } catch (error) {
@@ -194,12 +196,13 @@ export function createDispatch(world: World) {
     if (row === NEW) slot.transcript = emptyTranscript(); // nothing to read: saves a question to the store's thread
     if (slot.since < 0 || row === NEW) slot.since = row.state.seq;
     slot.view.recent.clear();
-    if (row.epoch === epoch || row === NEW) adopt(slot, row, []);
+    if (row.writer === node || row === NEW) adopt(slot, row, []);
     slot.row = row;
   }
 
   /** What it has to do was left by a process that is gone; nothing of it may run before that is counted (T9). */
-  const isOrphan = (row: StoredRow) => row.epoch !== epoch && hasWork(row.state);
+  const isOrphan = (row: StoredRow) => row.writer !== node && hasWork(row.state);
+  const isActive = (state: Session) => hasWork(state) || unsaved(state, rules).length > 0;
 
   function takenUp(row: StoredRow): Event {
     const { resumeWithinMs: window } = limits;
@@ -219,14 +222,13 @@ export function createDispatch(world: World) {
     const announced = (made.parent === null && world.announce ? world.announce : []).flatMap((to) =>
       made.entries.flatMap((e) => (e.kind === "ended" || e.kind === "withdrawn" ? [{ to, turn: e.turn }] : [])),
     );
-    const active = hasWork(made.state) || unsaved(made.state, rules).length > 0;
     const session = slot.key;
     try {
       return await journal.commit({
         session,
-        epoch,
+        node,
         version,
-        active,
+        active: isActive(made.state),
         ...made,
         accepted: accepted ? [accepted] : [],
         taken,
@@ -239,13 +241,12 @@ export function createDispatch(world: World) {
     }
   }
 
-  /** A commit that may have landed: nobody else writes under our epoch, so the next version is it. */
+  /** A commit that may have landed: if the next version is ours, it is this one. */
   async function look(slot: Slot, version: number, fault: StoreFault): Promise<CommitVerdict> {
     for (let attempt = 0; attempt < LOOKS; attempt++) {
       try {
         const row = await journal.load(slot.key);
-        if (row && row.epoch > epoch) return "fenced";
-        if (row?.version === version + 1) return "done";
+        if (row?.version === version + 1 && row.writer === node) return "done";
         if ((row?.version ?? 0) === version) throw new StoreFault("no", fault.message, { cause: fault });
         return "stale";
       } catch (error) {
@@ -411,8 +412,9 @@ export function createDispatch(world: World) {
           const { version, state } = slot.row ?? (await load(slot));
           if (version === 0) return "unknown";
           if (hasWork(state)) return "busy";
-          const verdict = await catalog.forget({ session: key, epoch, version });
+          const verdict = await catalog.forget({ session: key, node, version });
           if (verdict === "fenced") throw fenced();
+          if (verdict === "elsewhere") throw await elsewhere(slot);
           if (verdict === "done") {
             know(slot, NEW);
             return "forgotten";
@@ -428,11 +430,19 @@ export function createDispatch(world: World) {
     });
   }
 
+  async function elsewhere(slot: Slot): Promise<Refusal> {
+    slot.row = null;
+    const owner = await nodes.ownerOf(slot.key);
+    return owner
+      ? new Elsewhere(owner)
+      : new Refusal("store_unavailable", "Not accepted, try again: it is changing its node.");
+  }
+
   async function owned(signal: AbortSignal): Promise<boolean> {
     if (closed) return false;
     // Patiently: one who has sent something must not lose count because the store could not be read.
-    const newest = await patiently(() => journal.epoch(), signal);
-    if (newest !== epoch && !signal.aborted) fenced();
+    const still = await patiently(() => nodes.beat(node), signal);
+    if (still === "gone" && !signal.aborted) fenced();
     return !closed && !signal.aborted;
   }
 
@@ -455,7 +465,7 @@ export function createDispatch(world: World) {
 
   function fenced(): Refusal {
     closed = new Refusal("not_owner", "Another process has taken over this store; this one has stopped working.");
-    log("error", "engine.fenced", { epoch });
+    log("error", "engine.fenced", { node });
     for (const slot of slots.values()) letGo(slot);
     world.fenced?.();
     return closed;
@@ -478,9 +488,10 @@ export function createDispatch(world: World) {
       leaving = true;
       gate.close();
     },
-    async claim(): Promise<number> {
-      epoch = await journal.claim();
-      return epoch;
+    /** Returns what a dead process has left. */
+    async join(): Promise<string[]> {
+      node = await nodes.join(ALONE);
+      return nodes.claim(node, Number.POSITIVE_INFINITY);
     },
     /** Nothing is written any more, and whatever still runs is let go of. */
     close(): void {

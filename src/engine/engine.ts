@@ -311,10 +311,9 @@ export function createEngine(given: World): Engine {
   }
 
   async function start(mine: (session: string) => boolean = () => true): Promise<void> {
-    const epoch = await sessions.claim();
-    const found = (await journal.active()).filter(({ session }) => mine(session));
+    const found = (await sessions.join()).filter(mine);
     await Promise.all(
-      found.map(async ({ session }) => {
+      found.map(async (session) => {
         try {
           await change(session, () => null, { insist: true });
           reconcile(slotOf(session));
@@ -323,7 +322,7 @@ export function createEngine(given: World): Engine {
         }
       }),
     );
-    log("info", "engine.started", { epoch, recovered: found.length });
+    log("info", "engine.started", { recovered: found.length });
   }
 
   async function drain(ms: number, except?: string): Promise<{ left: string[] }> {

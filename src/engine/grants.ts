@@ -3,7 +3,7 @@ import { pagesOf } from "../core/pages.ts";
 import type { Clock } from "../core/ports.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Entry } from "../core/session.ts";
-import type { Store } from "../core/store.ts";
+import { ALONE, type Store } from "../core/store.ts";
 import { emptyTranscript, extend } from "../core/transcript.ts";
 import { transition } from "../core/turn.ts";
 
@@ -11,7 +11,7 @@ const RULES = { iterations: 0, recoveries: 0, parallel: 0, memory: [] };
 
 /** For a store that no engine has open. */
 export const storedGrants = (
-  { journal, catalog }: Pick<Store, "journal" | "catalog">,
+  { journal, catalog, nodes }: Pick<Store, "journal" | "catalog" | "nodes">,
   clock: Pick<Clock, "now">,
 ): Pick<Runtime, "granted" | "grants" | "revoke"> => ({
   granted: () => catalog.granted(),
@@ -29,7 +29,7 @@ export const storedGrants = (
     const at = clock.now();
     const verdict = await journal.commit({
       session,
-      epoch: await journal.claim(),
+      node: await nodes.join(ALONE),
       version: row.version,
       state,
       active: summary.active,

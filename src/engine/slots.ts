@@ -11,7 +11,7 @@ import type { Live, Prints } from "./live.ts";
 export type Slot = {
   key: string;
   /** Null until loaded, and again when what is known may not be what is stored. */
-  row: Pick<SessionRow, "epoch" | "version" | "state" | "parent" | "updatedAt"> | null;
+  row: Pick<SessionRow, "owner" | "writer" | "version" | "state" | "parent" | "updatedAt"> | null;
   /** The last entry when it was first loaded here. */
   since: number;
   /** Null: to be read again when it is wanted. */

@@ -2,7 +2,7 @@
 // parents, and each chat where it was last. A conversation that is here already is left alone, unless it grew there and not here.
 import { StoreFault } from "../core/errors.ts";
 import { chatSession, childSession, generation, parseKey, RUN, TERMINAL } from "../core/session-key.ts";
-import type { Store } from "../core/store.ts";
+import { ALONE, type Store } from "../core/store.ts";
 import { titleOf } from "../core/title.ts";
 import type { OldDatabase, OldRoute, OldRow, OldSession } from "./database.ts";
 import { digest, entriesOf, type Imported, isSummary, wordsOf } from "./entries.ts";
@@ -28,13 +28,13 @@ const BATCH = 500;
 export async function importSessions(options: {
   db: OldDatabase;
   routes: readonly OldRoute[];
-  store: Pick<Store, "journal" | "catalog" | "notes">;
+  store: Pick<Store, "journal" | "catalog" | "notes" | "nodes">;
   progress(done: number, all: number): void;
 }): Promise<SessionsImported> {
   const { db, routes, store, progress } = options;
-  const { journal, catalog, notes } = store;
+  const { journal, catalog, notes, nodes } = store;
   const all = conversationsIn(db.sessions());
-  const epoch = await journal.claim();
+  const node = await nodes.join(ALONE);
   const left: string[] = [];
   const counted = new Map<string, number>();
   /** By the id there: our key, and what its rows became. */
@@ -86,7 +86,7 @@ export async function importSessions(options: {
       left.push(`"${row.session}" has new messages there and here; ours stays as it is`);
       return;
     }
-    if (row && mark) await must(catalog.forget({ session, epoch, version: row.version }));
+    if (row && mark) await must(catalog.forget({ session, node, version: row.version }));
     else if (row) {
       left.push(`${first.id}: there is another conversation with this name here`);
       return;
@@ -119,7 +119,7 @@ export async function importSessions(options: {
     const words = entries.find((entry) => entry.kind === "accepted" && entry.input.text);
     const said = words?.kind === "accepted" ? words.input.text : "";
     const title = last.title || first.title || titleOf(said);
-    const common = { session, epoch, active: false, parent, title };
+    const common = { session, node, active: false, parent, title };
     let version = 0;
     let seq = 0;
     for (let from = 0; from === 0 || from < entries.length; from += BATCH) {

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { pagesOf } from "../core/pages.ts";
 import type { Entry } from "../core/session.ts";
-import type { Announcement, Commit, InputRow, Store } from "../core/store.ts";
+import { ALONE, type Announcement, type Commit, type InputRow, type Store } from "../core/store.ts";
 
 /** Sessions at the same time: their commits share a sync. */
 const AT_ONCE = 32;
@@ -14,7 +14,7 @@ type Counts = { sessions: number; entries: number; notes: number };
 export async function copyStore(from: Store, to: Store, progress: (done: Counts) => void): Promise<Counts> {
   if ((await to.catalog.sessions({ limit: 1 })).length > 0 || (await to.notes.list("")).length > 0)
     throw new Error("The target is not empty. Name an empty one: nothing is ever overwritten.");
-  const epoch = await to.journal.claim();
+  const node = await to.nodes.join(ALONE);
   const done: Counts = { sessions: 0, entries: 0, notes: 0 };
   const announced = Map.groupBy(await announcementsOf(from), ({ session }) => session);
   const keys = await keysOf(from);
@@ -22,7 +22,7 @@ export async function copyStore(from: Store, to: Store, progress: (done: Counts)
   await Promise.all(
     Array.from({ length: AT_ONCE }, async () => {
       for (const key of next) {
-        done.entries += await copySession({ from, to, epoch, key, announced: announced.get(key) ?? [] });
+        done.entries += await copySession({ from, to, node, key, announced: announced.get(key) ?? [] });
         if ((await wholeOf(from, key)) !== (await wholeOf(to, key))) throw differs(`Session ${key}`);
         done.sessions++;
         progress(done);
@@ -63,8 +63,8 @@ async function announcementsOf({ announcements }: Store): Promise<Announcement[]
   return all.sort((a, b) => a.id - b.id);
 }
 
-async function copySession(job: { from: Store; to: Store; epoch: number; key: string; announced: Announcement[] }) {
-  const { from, to, epoch, key } = job;
+async function copySession(job: { from: Store; to: Store; node: string; key: string; announced: Announcement[] }) {
+  const { from, to, node, key } = job;
   const [row, summary, inputs] = await Promise.all([
     from.journal.load(key),
     from.catalog.summary(key),
@@ -82,7 +82,7 @@ async function copySession(job: { from: Store; to: Store; epoch: number; key: st
       taken: [],
       entries: [],
     };
-    const verdict = await to.journal.commit({ session: key, epoch, version, state: row.state, at, ...rest, ...change });
+    const verdict = await to.journal.commit({ session: key, node, version, state: row.state, at, ...rest, ...change });
     if (verdict !== "done") throw new Error(`Session ${key} cannot be written: ${verdict}.`);
     version++;
   };

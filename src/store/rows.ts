@@ -60,7 +60,8 @@ const textOrNull = (value: unknown) => (typeof value === "string" ? value : null
 
 export const stateRowOf = (row: JournalRow): StateRow => ({
   session: String(row["session"]),
-  epoch: Number(row["epoch"]),
+  owner: row["owner"] === null ? null : String(row["owner"]),
+  writer: String(row["writer"]),
   version: Number(row["version"]),
   state: String(row["state"]),
   parent: textOrNull(row["parent"]),

@@ -1,7 +1,9 @@
 // A conversation of 10,000 entries in a home that no server has used yet.
+
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { type Entry, fresh } from "../../src/core/session.ts";
+import { ALONE } from "../../src/core/store.ts";
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import type { Place } from "../fakes/hermes.ts";
 
@@ -35,9 +37,9 @@ export async function seedLong({ home }: Pick<Place, "home">): Promise<void> {
       { seq: seq + 5, turn: id, at: at + 901, kind: "ended", outcome: "completed" },
     );
   }
-  const epoch = await store.journal.claim();
+  const node = await store.nodes.join(ALONE);
   const state = { ...fresh, seq: entries.length, ended: entries.length };
-  const commit = { session: LONG, epoch, state, active: false, parent: null, at: 1, accepted: [], taken: [] };
+  const commit = { session: LONG, node, state, active: false, parent: null, at: 1, accepted: [], taken: [] };
   for (let from = 0, version = 0; from < entries.length; from += 1_000, version++)
     await store.journal.commit({ ...commit, version, entries: entries.slice(from, from + 1_000), title: "A long one" });
   await store.close();

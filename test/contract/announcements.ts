@@ -1,13 +1,13 @@
 // What every Announcements must do, over a journal that makes them.
 import { beforeEach, describe, expect, test } from "vitest";
-import { commitOf, opened, type Place } from "./store.ts";
+import { commitOf, joined, opened, type Place } from "./store.ts";
 
-export function announcementsContract(place: Place<"announcements" | "journal">) {
+export function announcementsContract(place: Place<"nodes" | "announcements" | "journal">) {
   describe("announcements", () => {
     const { store, reopen } = opened(place);
     const announcements = () => store().announcements;
     const journal = () => store().journal;
-    beforeEach(async () => expect(await journal().claim()).toBe(1));
+    beforeEach(() => joined(store()));
 
     describe("an announcement", () => {
       const turns = async (dead: boolean) =>

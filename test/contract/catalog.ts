@@ -2,14 +2,14 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Turn } from "../../src/core/session.ts";
 import type { SessionPage, SessionSummary } from "../../src/core/store.ts";
-import { commitOf, entriesOf, entryOf, opened, type Place, stateOf, waiting } from "./store.ts";
+import { commitOf, entriesOf, entryOf, joined, opened, type Place, stateOf, waiting } from "./store.ts";
 
-export function catalogContract(place: Place<"catalog" | "journal">) {
+export function catalogContract(place: Place<"nodes" | "catalog" | "journal">) {
   describe("catalog", () => {
     const { store, reopen } = opened(place);
     const catalog = () => store().catalog;
     const journal = () => store().journal;
-    beforeEach(async () => expect(await journal().claim()).toBe(1));
+    beforeEach(() => joined(store()));
 
     describe("lists", () => {
       test("sessions in which a yes still holds", async () => {
@@ -92,7 +92,7 @@ export function catalogContract(place: Place<"catalog" | "journal">) {
       test("takes a session with its entries and inputs, if nobody has changed it meanwhile", async () => {
         const full = { entries: [entryOf(1, "t")], accepted: [{ id: "in", digest: "d" }] };
         await journal().commit(commitOf("a", 0, { ...full, taken: [{ id: "in", turn: "t" }], active: true }));
-        const which = { session: "a", epoch: 1, version: 1 };
+        const which = { session: "a", node: commitOf("a", 0).node, version: 1 };
         expect(await catalog().forget({ ...which, version: 0 })).toBe("stale");
         expect(await catalog().forget({ ...which, version: 2 })).toBe("stale");
         expect((await journal().turn("t")).length).toBe(1);
@@ -106,10 +106,11 @@ export function catalogContract(place: Place<"catalog" | "journal">) {
         expect(await journal().commit(commitOf("a", 0, full))).toBe("done");
       });
 
-      test("is for the newest claim only", async () => {
+      test("is for the newest node only", async () => {
         await journal().commit(commitOf("a", 0));
-        await journal().claim();
-        expect(await catalog().forget({ session: "a", epoch: 1, version: 1 })).toBe("fenced");
+        const { node } = commitOf("a", 0);
+        await joined(store());
+        expect(await catalog().forget({ session: "a", node, version: 1 })).toBe("fenced");
         expect(await journal().load("a")).not.toBeNull();
       });
     });

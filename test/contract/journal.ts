@@ -2,15 +2,15 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { entriesOf as wholeJournal } from "../../src/core/pages.ts";
 import type { Entry } from "../../src/core/session.ts";
-import { commitOf, entriesOf, entryOf, opened, type Place, stateOf, waiting } from "./store.ts";
+import { commitOf, entriesOf, entryOf, joined, opened, type Place, stateOf, waiting } from "./store.ts";
 
 const seqs = (entries: Entry[]) => entries.map((entry) => entry.seq);
 
-export function journalContract(place: Place<"journal">) {
+export function journalContract(place: Place<"nodes" | "journal">) {
   describe("journal", () => {
     const { store, reopen } = opened(place);
     const journal = () => store().journal;
-    beforeEach(async () => expect(await journal().claim()).toBe(1));
+    beforeEach(() => joined(store()));
 
     describe("a commit", () => {
       test("is what load returns, with the next version", async () => {
@@ -21,7 +21,8 @@ export function journalContract(place: Place<"journal">) {
         );
         expect(await journal().load("a")).toEqual({
           session: "a",
-          epoch: 1,
+          owner: null,
+          writer: expect.any(String),
           version: 1,
           state,
           parent: "p",
@@ -48,7 +49,7 @@ export function journalContract(place: Place<"journal">) {
         expect(await journal().load("a")).toEqual(before);
         expect(await journal().entries("a", 0, 10)).toEqual([]);
         expect(await journal().input("in")).toBeNull();
-        expect(await journal().active()).toEqual([]);
+        expect((await journal().load("a"))?.owner).toBeNull();
       });
 
       test("of a session that is not there, made from a later version, is stale", async () => {
@@ -81,15 +82,16 @@ export function journalContract(place: Place<"journal">) {
         expect(await journal().input("in")).toBeNull();
       });
 
-      test("under an older claim is fenced, whatever its version, and writes nothing", async () => {
+      test("of a node that was replaced is fenced, whatever its version, and writes nothing", async () => {
         await journal().commit(commitOf("a", 0));
-        expect(await journal().claim()).toBe(2);
-        expect(await journal().commit(commitOf("a", 1, { epoch: 1, entries: [entryOf(1, "t")] }))).toBe("fenced");
-        expect(await journal().commit(commitOf("a", 7, { epoch: 1 }))).toBe("fenced");
-        expect(await journal().load("a")).toMatchObject({ version: 1, epoch: 1 });
+        const { node: old } = commitOf("a", 1);
+        const now = await joined(store());
+        expect(await journal().commit(commitOf("a", 1, { node: old, entries: [entryOf(1, "t")] }))).toBe("fenced");
+        expect(await journal().commit(commitOf("a", 7, { node: old }))).toBe("fenced");
+        expect(await journal().load("a")).toMatchObject({ version: 1, writer: old });
         expect(await journal().entries("a", 0, 10)).toEqual([]);
-        expect(await journal().commit(commitOf("a", 1, { epoch: 2 }))).toBe("done");
-        expect(await journal().load("a")).toMatchObject({ version: 2, epoch: 2 });
+        expect(await journal().commit(commitOf("a", 1))).toBe("done");
+        expect(await journal().load("a")).toMatchObject({ version: 2, writer: now });
       });
 
       test("that uses an entry's number again fails, writes nothing and harms no other", async () => {
@@ -156,7 +158,7 @@ export function journalContract(place: Place<"journal">) {
           journal().commit(commitOf("a", 0)),
           journal().commit(commitOf("old", 0)),
           journal().commit(commitOf("b", 0, { accepted: [{ id: "in", digest: "d" }] })),
-          journal().commit(commitOf("c", 0, { epoch: 0 })),
+          journal().commit(commitOf("c", 0, { node: "0" })),
           journal().commit(commitOf("d", 0)),
         ]);
         expect(verdicts).toEqual(["done", "stale", "duplicate", "fenced", "done"]);
@@ -167,13 +169,6 @@ export function journalContract(place: Place<"journal">) {
         void journal().commit(commitOf("a", 0));
         void journal().commit(commitOf("a", 1));
         expect(await journal().load("a")).toMatchObject({ version: 2 });
-      });
-
-      test("a claim fences what is asked after it, not what was asked before", async () => {
-        const before = journal().commit(commitOf("a", 0, { epoch: 1 }));
-        const claim = journal().claim();
-        const after = journal().commit(commitOf("b", 0, { epoch: 1 }));
-        expect(await Promise.all([before, claim, after])).toEqual(["done", 2, "fenced"]);
       });
     });
 
@@ -241,22 +236,6 @@ export function journalContract(place: Place<"journal">) {
     });
 
     describe("lists", () => {
-      test("active sessions, oldest change first", async () => {
-        await journal().commit(commitOf("a", 0, { active: true, at: 30 }));
-        await journal().commit(commitOf("b", 0, { active: true, at: 10 }));
-        await journal().commit(commitOf("c", 0, { active: false, at: 5 }));
-        await journal().commit(commitOf("d", 0, { active: true, at: 20 }));
-        expect(await journal().active()).toEqual([
-          { session: "b", updatedAt: 10 },
-          { session: "d", updatedAt: 20 },
-          { session: "a", updatedAt: 30 },
-        ]);
-        await journal().commit(commitOf("b", 1, { active: true, at: 40 }));
-        await journal().commit(commitOf("d", 1, { active: false, at: 50 }));
-        await journal().commit(commitOf("c", 1, { active: true, at: 35 }));
-        expect((await journal().active()).map(({ session }) => session)).toEqual(["a", "c", "b"]);
-      });
-
       test("the children of a session", async () => {
         await journal().commit(commitOf("mother", 0));
         await journal().commit(commitOf("b", 0, { parent: "mother" }));
@@ -265,17 +244,6 @@ export function journalContract(place: Place<"journal">) {
         await journal().commit(commitOf("b", 1, { parent: "mother" }));
         expect(await journal().children("mother")).toEqual(["b", "a"]);
         expect(await journal().children("c")).toEqual([]);
-      });
-    });
-
-    describe("a claim", () => {
-      test("rises every time, also after the store was opened again", async () => {
-        expect(await journal().epoch()).toBe(1);
-        expect(await journal().claim()).toBe(2);
-        await reopen();
-        expect(await journal().epoch()).toBe(2);
-        expect(await Promise.all([journal().claim(), journal().claim()])).toEqual([3, 4]);
-        expect(await journal().epoch()).toBe(4);
       });
     });
   });

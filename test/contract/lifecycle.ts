@@ -1,14 +1,14 @@
 // What every Store must do as a whole: be checked, and be closed.
 import { beforeEach, describe, expect, test } from "vitest";
 import { StoreFault } from "../../src/core/errors.ts";
-import { commitOf, entryOf, opened, type Place, stateOf, waiting } from "./store.ts";
+import { commitOf, entryOf, joined, opened, type Place, stateOf, waiting } from "./store.ts";
 
-export function lifecycleContract(place: Place<"journal" | "catalog" | "search" | "check">) {
+export function lifecycleContract(place: Place<"nodes" | "journal" | "catalog" | "search" | "check">) {
   describe("lifecycle", () => {
     const { store, reopen } = opened(place);
     const journal = () => store().journal;
     const catalog = () => store().catalog;
-    beforeEach(async () => expect(await journal().claim()).toBe(1));
+    beforeEach(() => joined(store()));
 
     describe("check", () => {
       test("finds nothing in what is right, nor in what was forgotten", async () => {

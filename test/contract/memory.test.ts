@@ -20,7 +20,7 @@ import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { createMcp, namesFor } from "../../src/tools/mcp/tools.ts";
 import { ownerHere } from "../../src/tools/shell/exec.ts";
 import { memoryContract } from "./memory.ts";
-import { commitOf, entryOf } from "./store.ts";
+import { commitOf, entryOf, joined } from "./store.ts";
 
 const dir = mkdtempSync(join(tmpdir(), "hermes-memory-"));
 const newDir = () => mkdtempSync(join(dir, "place-"));
@@ -48,7 +48,7 @@ memoryContract("files", async () => {
 
 memoryContract("sessions", async () => {
   const store = await openSqlite({ file: join(newDir(), "store.db") });
-  const epoch = await store.journal.claim();
+  await joined(store);
   const told = new Set<string>();
   return {
     open: () => Promise.resolve(createSessionsMemory({ search: store.search, clock: Date })),
@@ -57,7 +57,7 @@ memoryContract("sessions", async () => {
       if (told.has(key)) return;
       told.add(key);
       const { state, version } = (await store.journal.load(session)) ?? { state: { seq: 0 }, version: 0 };
-      await store.journal.commit(commitOf(session, version, { epoch, entries: [entryOf(state.seq + 1, key, fact)] }));
+      await store.journal.commit(commitOf(session, version, { entries: [entryOf(state.seq + 1, key, fact)] }));
     },
     ask: prefetch,
     close: () => store.close(),

@@ -1,14 +1,14 @@
 // What every Search must do, over a journal that fills it and a catalog that forgets.
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Entry } from "../../src/core/session.ts";
-import { commitOf, entryOf, opened, type Place } from "./store.ts";
+import { commitOf, entryOf, joined, opened, type Place } from "./store.ts";
 
-export function searchContract(place: Place<"search" | "journal" | "catalog">) {
+export function searchContract(place: Place<"nodes" | "search" | "journal" | "catalog">) {
   describe("search", () => {
     const { store, reopen } = opened(place);
     const journal = () => store().journal;
     const catalog = () => store().catalog;
-    beforeEach(async () => expect(await journal().claim()).toBe(1));
+    beforeEach(() => joined(store()));
 
     const say = (session: string, version: number, entries: Entry[], at = 1_000) =>
       journal().commit(commitOf(session, version, { entries, at }));

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Store } from "../../src/core/store.ts";
+import { ALONE, type Store } from "../../src/core/store.ts";
 import { openPostgres } from "../../src/store/postgres/postgres.ts";
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { asStore, createMemoryStore } from "../fakes/memory-store.ts";
@@ -12,6 +12,7 @@ import { announcementsContract } from "./announcements.ts";
 import { catalogContract } from "./catalog.ts";
 import { journalContract } from "./journal.ts";
 import { lifecycleContract } from "./lifecycle.ts";
+import { clusterContract, nodesContract } from "./nodes.ts";
 import { notesContract } from "./notes.ts";
 import { searchContract } from "./search.ts";
 import { commitOf, entryOf, stateOf } from "./store.ts";
@@ -56,9 +57,34 @@ describe.each(Object.entries(PLACES))("%s", (_, place) => {
   journalContract(place);
   catalogContract(place);
   notesContract(place);
+  nodesContract(place);
   announcementsContract(place);
   searchContract(place);
   lifecycleContract(place);
+});
+
+describe("memory, shared", () => {
+  let disk = createMemoryStore();
+  let now = 0;
+  const place = () => {
+    disk = createMemoryStore({ shared: true, now: () => now });
+    return async () => asStore(disk);
+  };
+  // The others beat meanwhile.
+  clusterContract(place, async (id) => {
+    now += 6_000;
+    for (const { id: other } of disk.nodes.list()) if (other !== id) disk.nodes.beat(other);
+  });
+});
+
+describe("PostgreSQL, shared", () => {
+  const place = () => {
+    const url = emptyPlace();
+    return async () => openPostgres({ url: await url, member: true });
+  };
+  clusterContract(place, async (id) => {
+    await server.sql(`UPDATE node SET lease_until = now() - interval '1 second' WHERE id = '${id}'`, used ?? "");
+  });
 });
 
 // What the simulator shows on the memory store counts for a database only if nobody can tell them apart.
@@ -90,10 +116,11 @@ test.each([
   });
   type Calls = typeof calls extends fc.Arbitrary<infer T> ? T : never;
 
-  async function answers(store: Store, calls: Calls): Promise<unknown[]> {
+  async function answers(store: Store, calls: Calls): Promise<unknown> {
     const said: unknown[] = [];
+    const joins = [await store.nodes.join(ALONE)];
     for (const call of calls) {
-      if (call.do === "claim") said.push(await store.journal.claim());
+      if (call.do === "claim") joins.push(await store.nodes.join(ALONE));
       else if (call.do === "prune") said.push(await store.catalog.prune(call.prefix, call.before));
       else {
         const { key, off, older, active, parent, at, accepted, taken } = call;
@@ -101,8 +128,8 @@ test.each([
         const from = row?.state.seq ?? 0;
         const entries = call.entries.map((turn, i) => entryOf(from + i + 1, key + turn));
         const state = stateOf({ seq: from + entries.length });
-        const epoch = (await store.journal.epoch()) - older;
-        const change = { epoch, state, entries, active, parent, at, accepted, taken };
+        const node = joins.at(-1 - older) ?? "0";
+        const change = { node, state, entries, active, parent, at, accepted, taken };
         said.push(row, await store.journal.commit(commitOf(key, (row?.version ?? 0) + off, change)));
       }
     }
@@ -115,11 +142,13 @@ test.each([
     for (const key of KEYS) for (const turn of ["t1", "t2", "t3"]) said.push(await store.journal.turn(key + turn));
     for (const id of IDS) said.push(await store.journal.input(id));
     said.push(
-      await store.journal.active(),
+      await store.nodes.claim(joins.at(-1) ?? "", 2),
+      await store.nodes.claim(joins.at(-1) ?? "", 9),
       await store.catalog.sessions({ limit: 2 }),
       await store.catalog.sessions({ limit: 9, after: { updatedAt: 10, session: "b" } }),
     );
-    return said;
+    // Who they are is random in some: only the order counts.
+    return JSON.parse(joins.reduce((text, id, n) => text.replaceAll(`"${id}"`, `"node ${n}"`), JSON.stringify(said)));
   }
 
   await fc.assert(

@@ -2,7 +2,7 @@
 // the ports that it needs to fill it; store.test.ts runs all of them on each implementation.
 import { afterEach, beforeEach } from "vitest";
 import { type Entry, fresh, type Session, type Waiting } from "../../src/core/session.ts";
-import type { Commit, Store } from "../../src/core/store.ts";
+import { ALONE, type Commit, type Store } from "../../src/core/store.ts";
 
 /** Makes an empty place; each call of what it returns opens that same place. */
 export type Place<Port extends keyof Store> = () => () => Promise<Pick<Store, Port | "close">>;
@@ -25,12 +25,19 @@ export function opened<Port extends keyof Store>(place: Place<Port>) {
   };
 }
 
+/** Who writes what `commitOf` makes. */
+let writer = "1";
+export async function joined({ nodes }: Pick<Store, "nodes">): Promise<string> {
+  writer = await nodes.join(ALONE);
+  return writer;
+}
+
 /** A commit that is right in itself; `change` says what this test is about. */
 export function commitOf(session: string, version: number, change: Partial<Commit> = {}): Commit {
   const entries = change.entries ?? [];
   return {
     session,
-    epoch: 1,
+    node: writer,
     version,
     state: stateOf({ seq: entries.at(-1)?.seq ?? 0 }),
     active: false,

@@ -1,4 +1,5 @@
 // The program as a person starts it: bin/hermes, a real process, a fresh HERMES_HOME.
+
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import {
@@ -19,6 +20,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import pkg from "../../package.json" with { type: "json" };
+import { ALONE } from "../../src/core/store.ts";
 import { openLog } from "../../src/platform/log.ts";
 import { createRedactor } from "../../src/platform/redact.ts";
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
@@ -474,7 +476,7 @@ describe("hermes doctor", () => {
     makeHome();
     const store = await openSqlite({ file: join(home, "hermes.db") });
     try {
-      await store.journal.claim();
+      await store.nodes.join(ALONE);
       expect((await run(["doctor"])).stdout).toMatch(/^✓ database .*hermes\.db has no errors$/m);
     } finally {
       await store.close();

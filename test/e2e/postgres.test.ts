@@ -97,7 +97,7 @@ it("while PostgreSQL is away inputs are refused by name, and the turn that runs 
 
 it("a gateway whose store was taken over accepts nothing more, and ends so that its service manager starts it again", async () => {
   const { hermes, ask } = await gateway();
-  await server.sql("UPDATE owner SET epoch = epoch + 1", HERMES_STORE_URL);
+  await server.sql("DELETE FROM node", HERMES_STORE_URL);
   expect(await ask("POST", "/v1/runs", { input: "x" })).toMatchObject({ http: 503, error: { code: "not_owner" } });
   expect(await hermes.exit).toBe(1);
   expect(await server.sql("SELECT 1 FROM session", HERMES_STORE_URL)).toEqual([]);

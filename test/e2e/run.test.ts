@@ -1,7 +1,9 @@
 // hermes run against a provider on this machine: streaming, stopping, failing, dying.
+
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { ALONE } from "../../src/core/store.ts";
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { llm, place, useProgram } from "../fakes/program.ts";
 
@@ -96,10 +98,10 @@ describe("hermes run", () => {
     const store = await openSqlite({ file: join(place.home, "hermes.db") });
     const { state } = (await store.journal.load("agent:main:terminal:dm:talk")) ?? {};
     if (!state) throw new Error("The first conversation was not kept.");
-    const epoch = await store.journal.claim();
+    const node = await store.nodes.join(ALONE);
     for (let n = 0; n < 60; n++) {
       const at = Date.now() + 1_000;
-      const change = { session: `run_${n}`, epoch, version: 0, state, active: false, parent: null, at };
+      const change = { session: `run_${n}`, node, version: 0, state, active: false, parent: null, at };
       await store.journal.commit({ ...change, entries: [], accepted: [], taken: [] });
     }
     await store.close();

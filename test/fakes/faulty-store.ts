@@ -1,9 +1,9 @@
 // A store whose commits and reads fail, or wait, when a test says so.
 import { StoreFault } from "../../src/core/errors.ts";
-import type { Catalog, Commit, Journal, Store } from "../../src/core/store.ts";
+import type { Catalog, Commit, Journal, Nodes, Store } from "../../src/core/store.ts";
 
 export type Trouble = "no" | "unknown, landed" | "unknown, lost";
-type Method = keyof Journal | keyof Catalog;
+type Method = keyof Journal | keyof Catalog | keyof Nodes;
 
 /** Commits fail as told, and reads too if told so, until it is up again. */
 export function faulty() {
@@ -15,7 +15,7 @@ export function faulty() {
     if (trouble === "unknown, landed") await journal.commit(change);
     throw new StoreFault(trouble === "no" ? "no" : "unknown", "the disk is in trouble");
   };
-  const between = <Port extends Journal | Catalog>(port: Port): Port =>
+  const between = <Port extends Journal | Catalog | Nodes>(port: Port): Port =>
     new Proxy(port, {
       get: (target, name: Method) => {
         const method = Reflect.get(target, name) as (...args: unknown[]) => Promise<unknown>;
@@ -31,6 +31,7 @@ export function faulty() {
       ...store,
       journal: between({ ...store.journal, commit: (change) => commit(store.journal, change) }),
       catalog: between(store.catalog),
+      nodes: between(store.nodes),
     }),
     down: (how: Trouble | null, read: Method | null = null) => {
       trouble = how;

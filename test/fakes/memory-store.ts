@@ -7,6 +7,7 @@ import { memoryAnnouncements } from "./memory-store/announcements.ts";
 import { memoryCatalog } from "./memory-store/catalog.ts";
 import { createDisk, type Disk, type Sync } from "./memory-store/disk.ts";
 import { memoryJournal } from "./memory-store/journal.ts";
+import { memoryNodes } from "./memory-store/nodes.ts";
 import { memoryNotes } from "./memory-store/notes.ts";
 import { memorySearch } from "./memory-store/search.ts";
 
@@ -15,7 +16,8 @@ export type MemoryStore = Sync<Omit<Store, "close">> & {
   all(session: string): Entry[];
 };
 
-export function createMemoryStore(): MemoryStore {
+/** `shared`: for several nodes at once. `now`: milliseconds of the store's own clock. */
+export function createMemoryStore({ shared = false, now = () => performance.now() } = {}): MemoryStore {
   const disk = createDisk();
   return {
     journal: memoryJournal(disk),
@@ -23,6 +25,7 @@ export function createMemoryStore(): MemoryStore {
     notes: memoryNotes(disk),
     announcements: memoryAnnouncements(disk),
     search: memorySearch(disk),
+    nodes: memoryNodes(disk, { shared, now }),
     check: () => check(disk),
     all: (session) => [...(disk.sessions.get(session)?.entries ?? [])],
   };
@@ -62,20 +65,17 @@ export function asStore(disk: MemoryStore): Store {
 
 /** Every access is an `io`, by its name. */
 export function throughIo(
-  { journal, catalog, notes, announcements, search, check }: MemoryStore,
+  { journal, catalog, notes, announcements, search, nodes, check }: MemoryStore,
   io: <T>(name: string, work: () => T) => Promise<T>,
 ): Omit<Store, "close"> {
   return {
     journal: {
-      claim: () => io("claim", () => journal.claim()),
-      epoch: () => io("epoch", () => journal.epoch()),
       load: (session) => io("load", () => journal.load(session)),
       commit: (change) => io("commit", () => journal.commit(change)),
       entries: (session, after, limit) => io("entries", () => journal.entries(session, after, limit)),
       turn: (id) => io("turn", () => journal.turn(id)),
       input: (id) => io("input", () => journal.input(id)),
       inputs: (session) => io("inputs", () => journal.inputs(session)),
-      active: () => io("active", () => journal.active()),
       children: (parent) => io("children", () => journal.children(parent)),
     },
     catalog: {
@@ -97,6 +97,20 @@ export function throughIo(
       update: (id, next) => io("announced", () => announcements.update(id, next)),
     },
     search: (query, within) => io("search", () => search(query, within)),
+    nodes: {
+      join: (about) => io("join", () => nodes.join(about)),
+      beat: (id) => io("beat", () => nodes.beat(id)),
+      drain: (id) => io("drain", () => nodes.drain(id)),
+      leave: (id) => io("leave", () => nodes.leave(id)),
+      reap: () => io("reap", () => nodes.reap()),
+      claim: (id, most) => io("claim", () => nodes.claim(id, most)),
+      handOver: (id, sessions) => io("handOver", () => nodes.handOver(id, sessions)),
+      list: () => io("list", () => nodes.list()),
+      ownerOf: (session) => io("ownerOf", () => nodes.ownerOf(session)),
+      lease: (name, id) => io("lease", () => nodes.lease(name, id)),
+      release: (name, id) => io("release", () => nodes.release(name, id)),
+      onHint: (listener) => nodes.onHint(listener),
+    },
     check: () => io("check", () => check()),
   };
 }

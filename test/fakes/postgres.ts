@@ -61,7 +61,7 @@ export async function startPostgres(): Promise<TestServer> {
     async empty(place) {
       await sql(
         `DELETE FROM session; DELETE FROM entry; DELETE FROM input; DELETE FROM announcement; DELETE FROM note;
-         DELETE FROM said; DELETE FROM said_queue; UPDATE owner SET epoch = 0`,
+         DELETE FROM said; DELETE FROM said_queue; DELETE FROM node; DELETE FROM lease`,
         place,
       );
     },

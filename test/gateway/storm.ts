@@ -219,7 +219,7 @@ async function atRest(database: string, telegram: FakeTelegram): Promise<boolean
   const store = await openSqlite({ file: database, readOnly: true });
   try {
     for (let look = 0; look < REST_MS / 200; look++) {
-      if (!telegram.pending().length && !(await store.journal.active()).length) return true;
+      if (!telegram.pending().length && !(await store.catalog.sessions({ active: true, limit: 1 })).length) return true;
       await sleep(200);
     }
     return false;

@@ -57,9 +57,9 @@ function mortal(store: Store): Store {
   }
   return {
     ...store,
+    nodes: { ...store.nodes, join: (about) => write(() => store.nodes.join(about)) },
     journal: {
       ...store.journal,
-      claim: () => write(() => store.journal.claim()),
       commit: async (commit) => {
         const verdict = await write(() => store.journal.commit(commit));
         if (verdict === "done") see(commit.session, commit.active, commit.state);
@@ -166,7 +166,7 @@ const engine = createEngine({
 });
 
 // Before the start nobody writes, so nothing newer can be overtaken by this.
-for (const { session } of await store.journal.active()) {
+for (const { session } of await store.catalog.sessions({ active: true, limit: 1_000 })) {
   const row = await store.journal.load(session);
   if (row) see(session, true, row.state);
 }

@@ -43,8 +43,8 @@ async function replay(store: Store, sessions: string[], checker: Checker): Promi
     const row = await store.journal.load(session);
     const entries = await entriesOf(store.journal, session);
     if (!row) continue;
-    const { epoch, version, state, parent, updatedAt: at } = row;
-    checker.landing({ session, epoch, version, state, active: false, parent, at, entries, accepted: [], taken: [] });
+    const { writer: node, version, state, parent, updatedAt: at } = row;
+    checker.landing({ session, node, version, state, active: false, parent, at, entries, accepted: [], taken: [] });
     must(!checker.live(session) && !checker.waiting(session), "I24", () => `${session} is not at rest`);
     for (const entry of entries) all.push({ ...entry, session });
   }

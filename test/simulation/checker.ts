@@ -80,7 +80,6 @@ export function createChecker(inboxLimit: number, recoveries: number) {
   /** Filled by the client before it asks. */
   const stopAsked = new Set<string>();
   const withdrawAsked = new Set<string>();
-  let epoch = 0;
 
   function seen(session: string): SessionSeen {
     const known = sessions.get(session);
@@ -104,7 +103,6 @@ export function createChecker(inboxLimit: number, recoveries: number) {
 
   /** A commit is about to land. */
   function landing(commit: Commit) {
-    must(commit.epoch >= epoch, "I21", () => `epoch ${commit.epoch} commits after ${epoch} was claimed`);
     must(commit.state.inbox.length <= inboxLimit + 1, "I23", () => `${commit.state.inbox.length} inputs wait`);
     const s = seen(commit.session);
     for (const entry of commit.entries) take(commit.session, s, entry);
@@ -315,10 +313,6 @@ export function createChecker(inboxLimit: number, recoveries: number) {
   return {
     landing,
     shown,
-    claimed: (to: number) => {
-      must(to > epoch, "I21", () => `claim ${to} after ${epoch}`);
-      epoch = to;
-    },
     stopAsked,
     withdrawAsked,
     accepted,

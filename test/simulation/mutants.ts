@@ -135,13 +135,13 @@ export const MUTANTS: Mutant[] = [
     "const at = clock.now(); slot.inflight.reconcile(work(state, rules));",
   ]),
   bug("a dead process's turn is taken up uncounted", "engine/dispatch.ts", [
-    "const isOrphan = (row: StoredRow) => row.epoch !== epoch && hasWork(row.state);",
-    "const isOrphan = (row: StoredRow) => row.epoch > epoch && hasWork(row.state);",
+    "const isOrphan = (row: StoredRow) => row.writer !== node && hasWork(row.state);",
+    "const isOrphan = (row: StoredRow) => row.writer === null && hasWork(row.state);",
   ]),
   bug("no dedupe", "engine/dispatch.ts", ["accepted: accepted ? [accepted] : [],", "accepted: [],"]),
   bug("no fencing", "engine/dispatch.ts", [
-    "        epoch,\n        version,",
-    "        epoch: 1e9,\n        version,",
+    "        node,\n        version,",
+    "        node: (await nodes.list())[0]?.id ?? node,\n        version,",
   ]),
   bug("an unknown commit is taken for done", "engine/dispatch.ts", [
     "return await look(slot, version, error);",

@@ -2,7 +2,7 @@
 // with its faults, each with a journal that the invariants are checked against.
 import { StoreFault } from "../../src/core/errors.ts";
 import type { Channel, Clock, FaultKind, Memory, Model, ModelResult, Tool } from "../../src/core/ports.ts";
-import type { Catalog, Journal, Store } from "../../src/core/store.ts";
+import type { Catalog, Journal, Nodes, Store } from "../../src/core/store.ts";
 import { hasWork } from "../../src/core/turn.ts";
 import { createMemoryStore, throughIo } from "../fakes/memory-store.ts";
 import { type Checker, createChecker, must, NO_ROUTE, validate } from "./checker.ts";
@@ -150,14 +150,6 @@ export function storeOf(world: World, process: Process): Store {
   const ports = throughIo(disk, io);
   const journal: Journal = {
     ...ports.journal,
-    claim: () =>
-      io("claim", () => {
-        const epoch = disk.journal.claim();
-        checker.claimed(epoch);
-        if (world.owner) world.owner.replaced = true;
-        world.owner = process;
-        return epoch;
-      }),
     commit: (commit) =>
       new Promise((resolve, reject) => {
         // It lands in one task and its answer comes in another: a kill between the two is "landed but unknown".
@@ -181,6 +173,17 @@ export function storeOf(world: World, process: Process): Store {
         });
       }),
   };
+  const nodes: Nodes = {
+    ...ports.nodes,
+    join: (about) =>
+      io("claim", () => {
+        if (world.owner) world.owner.replaced = true;
+        world.owner = process;
+        return disk.nodes.join(about);
+      }),
+    beat: (id) => io("epoch", () => disk.nodes.beat(id)),
+    claim: (id, most) => io("active", () => disk.nodes.claim(id, most)),
+  };
   const catalog: Catalog = {
     ...ports.catalog,
     forget: (which) =>
@@ -194,7 +197,7 @@ export function storeOf(world: World, process: Process): Store {
         return verdict;
       }),
   };
-  return { ...ports, journal, catalog, close: () => Promise.resolve() };
+  return { ...ports, journal, catalog, nodes, close: () => Promise.resolve() };
 }
 
 const delay = (random: Random, most: number) => Math.floor(random() * most);

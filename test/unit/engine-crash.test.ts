@@ -167,7 +167,7 @@ describe("a second process on the same store", () => {
     const old = await bootEngine({ model, tools: [tool], between: store.between });
     await old.send("s", "hi");
     const call = await model.next();
-    const go = store.hold("epoch");
+    const go = store.hold("beat");
     call.answer("", use("pay"));
     await old.entry("s", "started");
     await bootEngine({ disk: old.disk, tools: [tool] });
@@ -323,11 +323,11 @@ describe("a store in trouble", () => {
     const clock = handClock();
     const model = scriptedModel();
     const { send, ended } = await bootEngine({ model, clock, between: store.between });
-    store.down("no", "epoch");
+    store.down("no", "beat");
     await refused(send("s", "hi"), "store_unavailable");
     store.up();
     const { id } = await send("s", "hi");
-    store.down("no", "epoch");
+    store.down("no", "beat");
     await clock.pass(1_000);
     store.up();
     await clock.pass(10_000);

@@ -87,7 +87,7 @@ describe("a session that a memory has not been told of", () => {
     memory.all.at(-1)?.fail("down");
     await clock.pass(600_000);
     expect(memory.all).toHaveLength(asked);
-    expect(disk.journal.active()).toEqual([]);
+    expect(disk.catalog.sessions({ active: true, limit: 9 })).toEqual([]);
   });
 
   it("can be deleted, and is deleted by age, when the memory is gone from the settings", async () => {
@@ -141,7 +141,7 @@ describe("what is kept in memory of idle sessions", () => {
     const rules = { iterations: 5, recoveries: 3, parallel: 4, memory: [] };
     const perform = () => Promise.resolve(null);
     const made = createDispatch({ store, clock: handClock(), log: () => {}, perform, limits, rules });
-    await made.claim();
+    await made.join();
     const begin = { type: "forked", from: "", upTo: 0, messages: [] } satisfies Event;
     return { ...made, create: (key: string) => made.change(key, () => begin, { insist: false }) };
   };
@@ -254,7 +254,7 @@ describe("work that throws", () => {
     (await model.next()).answer("hello");
     await clock.pass(MANY_MS);
     expect(await engine.status("s")).toMatchObject({ unsaved: [] });
-    expect(disk.journal.active()).toEqual([]);
+    expect(disk.catalog.sessions({ active: true, limit: 9 })).toEqual([]);
     expect(logs.at(-1)).toMatchObject({
       level: "error",
       event: "effect.given_up",

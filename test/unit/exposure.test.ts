@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Fact, fresh } from "../../src/core/session.ts";
-import type { Store } from "../../src/core/store.ts";
+import { ALONE, type Store } from "../../src/core/store.ts";
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { createExposure } from "../../src/tools/exposure.ts";
 
@@ -29,7 +29,7 @@ async function happened(facts: Fact[], session = CHAT, parent: string | null = n
   const state = { ...fresh, seq: seq + facts.length };
   const common = {
     session,
-    epoch: await store.journal.claim(),
+    node: await store.nodes.join(ALONE),
     version: row?.version ?? 0,
     state,
     active: false,

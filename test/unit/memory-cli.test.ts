@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Store } from "../../src/core/store.ts";
 import { type Notebook, openNotebook } from "../../src/memory/notebook.ts";
 import { exportMemory, forgetMemory, listMemory, searchMemory } from "../../src/surfaces/cli/memory.ts";
-import { commitOf, entryOf } from "../contract/store.ts";
+import { commitOf, entryOf, joined } from "../contract/store.ts";
 import { asStore, createMemoryStore } from "../fakes/memory-store.ts";
 
 let dir: string;
@@ -72,7 +72,7 @@ describe("search", () => {
   let store: Store;
   beforeEach(async () => {
     store = asStore(createMemoryStore());
-    await store.journal.claim();
+    await joined(store);
     await store.journal.commit(
       commitOf("agent:main:terminal:dm:a", 0, { entries: [entryOf(1, "t", "where is the teapot?")] }),
     );

@@ -7,7 +7,7 @@ import { ConfigError } from "../../src/core/errors.ts";
 import type { Entry } from "../../src/core/session.ts";
 import type { Store } from "../../src/core/store.ts";
 import { type MemorySettings, openMemory } from "../../src/memory/open.ts";
-import { commitOf } from "../contract/store.ts";
+import { commitOf, joined } from "../contract/store.ts";
 import { asStore, createMemoryStore } from "../fakes/memory-store.ts";
 import { handClock } from "../fakes/scripted.ts";
 
@@ -16,7 +16,7 @@ let store: Store;
 beforeEach(async () => {
   home = mkdtempSync(join(tmpdir(), "hermes-open-"));
   store = asStore(createMemoryStore());
-  await store.journal.claim();
+  await joined(store);
 });
 afterEach(() => rmSync(home, { recursive: true }));
 

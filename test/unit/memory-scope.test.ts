@@ -8,7 +8,7 @@ import { createFilesMemory } from "../../src/memory/files.ts";
 import { nameOf, openNotebook } from "../../src/memory/notebook.ts";
 import { parentTurnOf, scopeOf } from "../../src/memory/scope.ts";
 import { createSessionsMemory } from "../../src/memory/sessions.ts";
-import { commitOf, entryOf } from "../contract/store.ts";
+import { commitOf, entryOf, joined } from "../contract/store.ts";
 import { asStore, createMemoryStore } from "../fakes/memory-store.ts";
 
 describe("the scope", () => {
@@ -144,7 +144,7 @@ it("what was said in one scope is never recalled in another", async () => {
       fc.uniqueArray(withChild, { minLength: 2, maxLength: 12, selector: ({ session }) => session }),
       async (talks) => {
         const store = asStore(createMemoryStore());
-        await store.journal.claim();
+        await joined(store);
         for (const [i, { session }] of talks.entries())
           await store.journal.commit(
             commitOf(session, 0, { entries: [entryOf(1, `t${i}`, `the teapot of ${i} is blue`)] }),
@@ -164,7 +164,7 @@ it("what was said in one scope is never recalled in another", async () => {
 
 it("what was said before a chat was begun anew is found, also in the threads of a direct chat", async () => {
   const store = asStore(createMemoryStore());
-  await store.journal.claim();
+  await joined(store);
   const sessions = ["telegram:dm:7", "telegram:dm:7#2", "telegram:dm:7#5", "telegram:dm:7:topic", "telegram:group:1:7"];
   for (const [i, key] of sessions.entries())
     await store.journal.commit(

@@ -6,7 +6,7 @@ import { Client } from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Store } from "../../src/core/store.ts";
 import { openPostgres } from "../../src/store/postgres/postgres.ts";
-import { commitOf, entryOf } from "../contract/store.ts";
+import { commitOf, entryOf, joined } from "../contract/store.ts";
 import { startPostgres, type TestServer } from "../fakes/postgres.ts";
 
 let server: TestServer;
@@ -26,7 +26,7 @@ afterEach(async () => {
 
 async function open(at = url): Promise<Store> {
   store = await openPostgres({ url: at });
-  await store.journal.claim();
+  await joined(store);
   return store;
 }
 

@@ -1,13 +1,13 @@
 import { beforeEach, expect, test } from "vitest";
 import type { Store } from "../../src/core/store.ts";
 import { createSessionSearch } from "../../src/tools/session-search.ts";
-import { commitOf, entryOf } from "../contract/store.ts";
+import { commitOf, entryOf, joined } from "../contract/store.ts";
 import { asStore, createMemoryStore } from "../fakes/memory-store.ts";
 
 let store: Store;
 beforeEach(async () => {
   store = asStore(createMemoryStore());
-  await store.journal.claim();
+  await joined(store);
   const say = (session: string, turn: string, text: string) =>
     store.journal.commit(commitOf(session, 0, { entries: [entryOf(1, turn, text)] }));
   await say("chat:dm:1:a", "t1", "the teapot of user one");

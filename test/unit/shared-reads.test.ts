@@ -18,7 +18,7 @@ function slow() {
   const commit = (entry: Entry, version: number) =>
     shared.commit({
       session: "s",
-      epoch: 0,
+      node: "",
       version,
       state: { ...fresh, seq: entry.seq },
       active: false,

@@ -21,7 +21,7 @@ import { Worker } from "node:worker_threads";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ConfigError, StoreFault } from "../../src/core/errors.ts";
 import { fresh } from "../../src/core/session.ts";
-import type { Store } from "../../src/core/store.ts";
+import { ALONE, type Store } from "../../src/core/store.ts";
 import { StoreInUse } from "../../src/store/in-use.ts";
 import { openSqlite, type SqliteOptions } from "../../src/store/sqlite/sqlite.ts";
 import { commitOf, entryOf, stateOf } from "../contract/store.ts";
@@ -57,7 +57,7 @@ function run(code: string, shell = "exec") {
     import { openSqlite } from ${JSON.stringify(STORE)};
     const say = (line) => writeSync(1, line + "\\n");
     const fresh = ${JSON.stringify(stateOf({}))};
-    const commitOf = (session, version, change) => ({ session, epoch: 9, version, state: fresh, active: false,
+    const commitOf = (session, version, change) => ({ session, node: "9", version, state: fresh, active: false,
       parent: null, at: 1, entries: [], accepted: [], taken: [], ...change });
     try {
       const store = await openSqlite({ file: ${JSON.stringify(file)} });
@@ -109,14 +109,14 @@ describe("durability", () => {
     const second = await open();
     expect(await second.journal.load("a")).toMatchObject({ version: 1, state });
     expect(await second.journal.entries("a", 0, 10)).toEqual([entryOf(1, "t")]);
-    expect(await second.journal.active()).toEqual([{ session: "a", updatedAt: 1_000 }]);
+    expect(await second.nodes.claim(await second.nodes.join(ALONE), 9)).toEqual(["a"]);
   });
 
   test("a process killed while it writes loses nothing it has acknowledged and tears nothing", async () => {
     const acknowledged = new Map<string, number>();
     for (let round = 0; round < 5; round++) {
       const { child, lines } = run(`
-        const epoch = await store.journal.claim();
+        const node = await store.nodes.join({});
         const lane = async (session) => {
           const row = await store.journal.load(session);
           let version = row?.version ?? 0, seq = row?.state.seq ?? 0, inbox = row?.state.inbox ?? [];
@@ -127,7 +127,7 @@ describe("durability", () => {
             }));
             const taken = inbox.map((waiting) => ({ id: waiting.id, turn: id }));
             inbox = [{ id, mode: "queue", reply: "pull", seq }];
-            const change = { epoch, state: { ...fresh, seq, inbox }, entries, accepted: [{ id, digest: "d" }], taken };
+            const change = { node, state: { ...fresh, seq, inbox }, entries, accepted: [{ id, digest: "d" }], taken };
             const verdict = await store.journal.commit(commitOf(session, version, change));
             if (verdict !== "done") throw new Error(verdict);
             say(session + " " + ++version);
@@ -176,11 +176,11 @@ describe("the lock", () => {
     symlinkSync(file, join(dir, "other.db"));
     await expect(openSqlite({ file })).rejects.toMatchObject({ name: "StoreInUse", pid: process.pid });
     await expect(openSqlite({ file: join(dir, "other.db") })).rejects.toThrow(StoreInUse);
-    expect(await first.journal.claim()).toBe(1); // the refused ones took nothing from it
+    expect(await first.nodes.join(ALONE)).toBe("1"); // the refused ones took nothing from it
     const other = run("say('opened');");
     expect(await other.next()).toContain("StoreInUse");
     await first.close();
-    expect(await (await open({ file: join(dir, "other.db") })).journal.claim()).toBe(2);
+    expect(await (await open({ file: join(dir, "other.db") })).nodes.join(ALONE)).toBe("2");
   });
 
   test("of many that open the file together exactly one gets it", async () => {
@@ -193,7 +193,7 @@ describe("the lock", () => {
 describe("opening", () => {
   test("makes the directories that are missing", async () => {
     file = join(dir, "a", "b", "store.db");
-    expect(await (await open()).journal.claim()).toBe(1);
+    expect(await (await open()).nodes.join(ALONE)).toBe("1");
   });
 
   test.each([
@@ -229,7 +229,7 @@ describe("opening", () => {
     }
     expect(readFileSync(file)).toEqual(before);
     edit(`PRAGMA user_version = ${readdirSync(MIGRATIONS).length}`);
-    expect(await (await open()).journal.claim()).toBe(1); // a refusal leaves no lock behind
+    expect(await (await open()).nodes.join(ALONE)).toBe("1"); // a refusal leaves no lock behind
   });
 
   test("refuses to load a session whose state is newer, and names it; the others go on", async () => {
@@ -415,10 +415,10 @@ describe("the thread", () => {
     const started = nextThread();
     const store = await open();
     const thread = await started;
-    const epoch = await store.journal.claim();
+    const node = await store.nodes.join(ALONE);
     const keys = Array.from({ length: 300 }, (_, i) => `s${i}`);
     const asked = Promise.allSettled(
-      keys.map((key) => store.journal.commit(commitOf(key, 0, { epoch, entries: [entryOf(1, key)] }))),
+      keys.map((key) => store.journal.commit(commitOf(key, 0, { node, entries: [entryOf(1, key)] }))),
     );
     await thread.terminate();
     const results = await asked;
@@ -429,7 +429,7 @@ describe("the thread", () => {
       else expect(result.reason).toMatchObject({ name: "StoreFault", landed: "unknown" });
     }
     expect(await store.check()).toEqual([]);
-    expect(await store.journal.commit(commitOf("after", 0, { epoch }))).toBe("done");
+    expect(await store.journal.commit(commitOf("after", 0, { node }))).toBe("done");
     await expect(openSqlite({ file })).rejects.toThrow(StoreInUse); // it was never given up
   });
 
@@ -462,9 +462,7 @@ describe("the thread", () => {
   });
 
   test("keeps no process alive once it is closed", async () => {
-    const { child, next } = run(
-      `await store.journal.claim(); await store.check(); await store.close(); say("closed");`,
-    );
+    const { child, next } = run(`await store.nodes.join({}); await store.check(); await store.close(); say("closed");`);
     const exited = once(child, "exit");
     expect(await next()).toBe("closed");
     expect(await exited).toEqual([0, null]);
@@ -504,7 +502,7 @@ describe("files", () => {
     for (const name of readdirSync(dir)) chmodSync(join(dir, name), 0o644);
     chmodSync(dir, 0o755);
     const store = await open();
-    await store.journal.claim();
+    await store.nodes.join(ALONE);
     expect(new Set(Object.values(modes(dir)))).toEqual(new Set(["600"]));
     expect((statSync(dir).mode & 0o777).toString(8)).toBe("755"); // a directory that was there is not ours to change
   });
@@ -521,7 +519,7 @@ describe("files", () => {
 describe("read only", () => {
   test("reads beside the owner, sees what it commits, and cannot write", async () => {
     const owner = run(`
-      await store.journal.claim();
+      await store.nodes.join({});
       await store.journal.commit(commitOf("a", 0, {}));
       say("one");
       process.stdin.once("data", async () => {
@@ -532,7 +530,7 @@ describe("read only", () => {
     const reader = await open({ readOnly: true });
     expect(await reader.journal.load("a")).toMatchObject({ version: 1 });
     for (const write of [
-      reader.journal.claim(),
+      reader.nodes.join(ALONE),
       reader.journal.commit(commitOf("b", 0)),
       reader.catalog.prune("", 9_999),
     ])
@@ -540,7 +538,6 @@ describe("read only", () => {
     owner.child.stdin.write("go");
     expect(await owner.next()).toBe("two");
     expect(await reader.journal.load("a")).toMatchObject({ version: 2 });
-    expect(await reader.journal.epoch()).toBe(1);
     expect(await reader.check()).toEqual([]);
   });
 

@@ -27,11 +27,11 @@ export const catalogPort = ({ read, lanes }: Connections): Catalog => ({
   },
   granted: async () =>
     (await read({ text: "SELECT key FROM session WHERE granted ORDER BY key" })).map(({ key }) => String(key)),
-  forget: async ({ session, epoch, version }) => {
-    const text = "SELECT forget_session($1, $2, $3) verdict";
-    const [row] = await lanes.query(session, { text, values: [epoch, session, version] });
+  forget: async ({ session, node, version }) => {
+    const text = "SELECT forget_session($1::text, $2, $3) verdict";
+    const [row] = await lanes.query(session, { text, values: [node, session, version] });
     const verdict = row?.["verdict"];
-    return verdict === "done" || verdict === "stale" ? verdict : "fenced";
+    return verdict === "done" || verdict === "stale" || verdict === "elsewhere" ? verdict : "fenced";
   },
   prune: async (prefix, before) => {
     const text = "SELECT prune_sessions($1, $2, $3, $4) gone";

@@ -8,6 +8,8 @@ export type Connections = {
   where: string;
   readOnly: boolean;
   read(query: Query): Promise<PgRow[]>;
+  /** Beside the lanes, on any connection. If its answer is lost it may be done all the same: only for what may be done twice. */
+  write(query: Query): Promise<PgRow[]>;
   /** On a connection of its own, however long it takes. */
   slow(query: Query): Promise<PgRow[]>;
   lanes: Omit<WriteLanes, "close">;
@@ -45,11 +47,11 @@ export function openConnections(link: Link, readOnly: boolean): Connections {
     where,
     readOnly,
     read: guarded(link.read),
+    write: guarded(link.read, true),
     slow: guarded(slow),
     lanes: {
       commit: guarded(lanes.commit, true),
       query: guarded(lanes.query, true),
-      alone: guarded(lanes.alone, true),
       isBusy: lanes.isBusy,
     },
     close: () => {

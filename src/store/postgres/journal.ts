@@ -9,7 +9,7 @@ import type { Query } from "./link.ts";
 /** A commit, with what lists need of its state. */
 export type PgCommit = CommitRow & { works: boolean; granted: boolean; length: number };
 
-const LOAD = `SELECT key session, epoch, version, state, parent, created_at "createdAt", updated_at "updatedAt" FROM session WHERE key = $1`;
+const LOAD = `SELECT key session, owner, writer, version, state, parent, created_at "createdAt", updated_at "updatedAt" FROM session WHERE key = $1`;
 /** Counted before they are read: 1,000 entries of 10 MB each would not fit into memory. */
 const PAGE = `SELECT seq, turn, at, fact FROM entry WHERE session = $1 AND seq > $2 AND seq <= (
   SELECT coalesce(max(seq) FILTER (WHERE chars <= $4), min(seq)) FROM (
@@ -18,19 +18,10 @@ const PAGE = `SELECT seq, turn, at, fact FROM entry WHERE session = $1 AND seq >
   ORDER BY seq`;
 const TURN = "SELECT seq, turn, at, fact FROM entry WHERE turn = $1 ORDER BY seq";
 const INPUT = "SELECT id, session, digest, at, status, turn FROM input";
-const ACTIVE = "SELECT key, updated_at FROM session WHERE active ORDER BY updated_at, number";
 const CHILDREN = "SELECT key FROM session WHERE parent = $1 ORDER BY number";
 
 export function journalPort({ where, read, lanes }: Connections): Journal {
   return {
-    claim: async () => {
-      const [row] = await lanes.alone({ text: "UPDATE owner SET epoch = epoch + 1 RETURNING epoch" });
-      return Number(row?.["epoch"]);
-    },
-    epoch: async () => {
-      const [row] = await read({ name: "epoch", text: "SELECT epoch FROM owner" });
-      return Number(row?.["epoch"]);
-    },
     load: async (session) => {
       const query = { name: "load", text: LOAD, values: [session] };
       const [row] = lanes.isBusy(session) ? await lanes.query(session, query) : await read(query);
@@ -51,11 +42,6 @@ export function journalPort({ where, read, lanes }: Connections): Journal {
       return row ? inputRowOf(row) : null;
     },
     inputs: async (session) => (await read({ text: `${INPUT} WHERE session = $1`, values: [session] })).map(inputRowOf),
-    active: async () =>
-      (await read({ text: ACTIVE })).map((row) => ({
-        session: String(row["key"]),
-        updatedAt: Number(row["updated_at"]),
-      })),
     children: async (parent) => (await read({ text: CHILDREN, values: [parent] })).map(({ key }) => String(key)),
   };
 }
@@ -68,7 +54,7 @@ export function groupQuery(group: readonly PgCommit[]): Query {
   const taken = group.flatMap(({ taken }) => taken);
   const told = group.flatMap(({ session, at, announced }) => announced.map((one) => ({ session, at, ...one })));
   const values = [
-    group[0]?.epoch ?? 0,
+    group[0]?.node ?? "",
     ...columns(group, "session", "version", "active", "works", "granted", "parent", "at", "length", "title", "state"),
     ...columns(entries, "session", "seq", "turn", "at", "fact"),
     ...columns(said, "session", "seq"),
@@ -83,7 +69,7 @@ const columns = <Of extends object>(rows: readonly Of[], ...names: (keyof Of)[])
   names.map((name) => rows.map((row) => row[name]));
 
 const TYPES =
-  "bigint, text[], bigint[], boolean[], boolean[], boolean[], text[], bigint[], bigint[], text[], text[], " +
+  "text, text[], bigint[], boolean[], boolean[], boolean[], text[], bigint[], bigint[], text[], text[], " +
   "text[], bigint[], text[], bigint[], text[], text[], bigint[], text[], text[], text[], bigint[], text[], text[], " +
   "text[], text[], text[], bigint[]";
 const COMMIT = `SELECT commit_group(${TYPES.split(", ")

@@ -28,16 +28,6 @@ export function createLanes(link: Link) {
     query: (key: string, query: Query): Promise<PgRow[]> =>
       new Promise((resolve, reject) => laneOf(key).push({ query, resolve, reject })),
     isBusy: (key: string): boolean => laneOf(key).isBusy(),
-    /** After everything that was asked before, and before everything that is asked later. */
-    async alone(query: Query): Promise<PgRow[]> {
-      const { promise: over, resolve: release } = Promise.withResolvers<void>();
-      const free = Promise.all(others.map((lane) => lane.hold(over)));
-      try {
-        return await new Promise((resolve, reject) => first.push({ query, resolve, reject }, free));
-      } finally {
-        release();
-      }
-    },
     async close(): Promise<void> {
       await Promise.all([first, ...others].map((lane) => lane.close()));
     },
@@ -52,7 +42,7 @@ function placeOf(key: string): number {
 }
 
 function createLane(link: Link) {
-  let waiting: (LaneTask | { before: Promise<unknown>; reached(): void })[] = [];
+  let waiting: LaneTask[] = [];
   let working: Promise<void> | null = null;
   let connection: Connection | null = null;
 
@@ -65,10 +55,7 @@ function createLane(link: Link) {
 
   async function work() {
     for (let next = waiting.shift(); next; next = waiting.shift()) {
-      if ("before" in next) {
-        next.reached();
-        await next.before;
-      } else if ("query" in next) await answer(next, () => send(next.query));
+      if ("query" in next) await answer(next, () => send(next.query));
       else await commit([next, ...others(next)]);
     }
   }
@@ -82,7 +69,7 @@ function createLane(link: Link) {
     for (const task of waiting) {
       if (!("commit" in task) || taken.length >= GROUP - 1) break;
       looked++;
-      const alone = sessions.has(task.commit.session) || task.commit.epoch !== commit.epoch;
+      const alone = sessions.has(task.commit.session) || task.commit.node !== commit.node;
       (alone ? left : taken).push(task);
       sessions.add(task.commit.session);
     }
@@ -144,17 +131,10 @@ function createLane(link: Link) {
   }
 
   return {
-    push(task: LaneTask, before?: Promise<unknown>) {
-      if (before) waiting.push({ before, reached() {} });
+    push(task: LaneTask) {
       waiting.push(task);
       wake();
     },
-    /** Resolves when everything before is done; nothing behind begins until `over`. */
-    hold: (over: Promise<void>) =>
-      new Promise<void>((resolve) => {
-        waiting.push({ before: over, reached: resolve });
-        wake();
-      }),
     isBusy: () => working !== null,
     async close() {
       for (let rest = working; rest; rest = working) await rest;
@@ -163,5 +143,5 @@ function createLane(link: Link) {
   };
 }
 
-const verdict = (value: unknown): CommitVerdict =>
-  value === "done" || value === "stale" || value === "duplicate" ? value : "fenced";
+const VERDICTS: readonly CommitVerdict[] = ["done", "stale", "duplicate", "elsewhere"];
+const verdict = (value: unknown): CommitVerdict => VERDICTS.find((one) => one === value) ?? "fenced";

@@ -30,6 +30,7 @@ export type Connection = {
   query(query: Query): Promise<PgRow[]>;
   backend: Backend;
   lost: Promise<void>;
+  onNotification(listener: () => void): void;
   end(): Promise<void>;
 };
 
@@ -101,7 +102,8 @@ export function openLink(url: string) {
         });
         return Array.isArray(answer) ? [] : answer.rows; // several statements, several answers
       };
-      return { query, backend: row, lost, end };
+      const onNotification = (listener: () => void) => void client.on("notification", listener);
+      return { query, backend: row, lost, onNotification, end };
     } catch (error) {
       void end();
       throw faultOf(error, "no", where);

@@ -174,4 +174,154 @@ CREATE FUNCTION prune_sessions(first text, last text, before bigint, most bigint
     ORDER BY key LIMIT most FOR UPDATE SKIP LOCKED))
 $$;
 `,
+  `
+CREATE TABLE node (
+  id text COLLATE "C" PRIMARY KEY,
+  address text NOT NULL,
+  version text NOT NULL,
+  leaving boolean NOT NULL DEFAULT false,
+  lease_until timestamptz NOT NULL
+);
+-- What only one node may do, by name.
+CREATE TABLE lease (
+  name text COLLATE "C" PRIMARY KEY,
+  node text COLLATE "C" NOT NULL
+);
+-- Only a session that is active has an owner. The number that was everybody's before is of no more use.
+ALTER TABLE session ADD owner text COLLATE "C", ADD writer text COLLATE "C" NOT NULL DEFAULT '', ALTER epoch SET DEFAULT 0;
+
+-- As before, but each session has an owner. Removing a node waits for everybody who holds its row, and whoever comes later does not
+-- find it any more. Rows are always locked in this order: nodes by id, then sessions by key.
+CREATE FUNCTION commit_group(
+  node_id text,
+  keys text[], versions bigint[], actives boolean[], working boolean[], grants boolean[], parents text[], ats bigint[],
+  lengths bigint[], titles text[], states text[],
+  entry_sessions text[], entry_seqs bigint[], entry_turns text[], entry_ats bigint[], entry_facts text[],
+  said_sessions text[], said_seqs bigint[],
+  input_sessions text[], input_ids text[], input_digests text[], input_ats bigint[],
+  taken_ids text[], taken_turns text[],
+  told_sessions text[], told_recipients text[], told_turns text[], told_ats bigint[]
+) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM 1 FROM node WHERE id = node_id FOR KEY SHARE;
+  IF NOT FOUND THEN RETURN 'fenced'; END IF;
+  PERFORM 1 FROM session s WHERE s.key = ANY (keys) ORDER BY s.key FOR NO KEY UPDATE;
+  IF EXISTS (SELECT 1 FROM session s WHERE s.key = ANY (keys) AND s.owner <> node_id) THEN RETURN 'elsewhere'; END IF;
+  IF EXISTS (
+    SELECT 1 FROM unnest(keys, versions) c (key, version) LEFT JOIN session s ON s.key = c.key
+    WHERE c.version <> coalesce(s.version, 0)
+  ) THEN RETURN 'stale'; END IF;
+  IF EXISTS (SELECT 1 FROM input i WHERE i.id = ANY (input_ids)) THEN RETURN 'duplicate'; END IF;
+
+  UPDATE session s SET owner = CASE WHEN c.active THEN node_id END, writer = node_id, version = c.version + 1, active = c.active, works = c.works, granted = c.granted,
+    parent = c.parent, updated_at = c.at, entries = c.length, state = c.state,
+    title = CASE s.title WHEN '' THEN c.title ELSE s.title END
+  FROM unnest(keys, versions, actives, working, grants, parents, ats, lengths, titles, states)
+    c (key, version, active, works, granted, parent, at, length, title, state)
+  WHERE s.key = c.key;
+  IF 0 = ANY (versions) THEN
+    INSERT INTO session (key, owner, writer, version, active, works, granted, parent, created_at, updated_at, entries, title, state)
+    SELECT c.key, CASE WHEN c.active THEN node_id END, node_id, 1, c.active, c.works, c.granted, c.parent, c.at, c.at, c.length, c.title, c.state
+    FROM unnest(keys, versions, actives, working, grants, parents, ats, lengths, titles, states)
+      WITH ORDINALITY c (key, version, active, works, granted, parent, at, length, title, state, place)
+    WHERE c.version = 0 ORDER BY c.place;
+  END IF;
+  INSERT INTO entry (session, seq, turn, at, fact)
+  SELECT * FROM unnest(entry_sessions, entry_seqs, entry_turns, entry_ats, entry_facts);
+  IF cardinality(said_seqs) > 0 THEN
+    INSERT INTO said_queue (session, seq) SELECT * FROM unnest(said_sessions, said_seqs);
+  END IF;
+  IF cardinality(input_ids) > 0 THEN
+    INSERT INTO input (session, id, digest, at, status)
+    SELECT i.session, i.id, i.digest, i.at, 'waiting'
+    FROM unnest(input_sessions, input_ids, input_digests, input_ats) i (session, id, digest, at) ORDER BY i.id;
+  END IF;
+  IF cardinality(taken_ids) > 0 THEN
+    UPDATE input i SET turn = t.turn, status = CASE WHEN t.turn IS NULL THEN 'withdrawn' ELSE 'taken' END
+    FROM (SELECT DISTINCT ON (id) id, turn FROM unnest(taken_ids, taken_turns) WITH ORDINALITY u (id, turn, place)
+      ORDER BY id, place DESC) t
+    WHERE i.id = t.id;
+  END IF;
+  IF cardinality(told_turns) > 0 THEN
+    INSERT INTO announcement (session, recipient, turn, at)
+    SELECT t.session, t.recipient, t.turn, t.at
+    FROM unnest(told_sessions, told_recipients, told_turns, told_ats) WITH ORDINALITY t (session, recipient, turn, at, place)
+    ORDER BY t.place;
+  END IF;
+  RETURN 'done';
+END $$;
+
+
+CREATE FUNCTION forget_session(node_id text, which text, from_version bigint) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM 1 FROM node WHERE id = node_id FOR KEY SHARE;
+  IF NOT FOUND THEN RETURN 'fenced'; END IF;
+  PERFORM 1 FROM session WHERE key = which FOR UPDATE;
+  IF EXISTS (SELECT 1 FROM session WHERE key = which AND owner <> node_id) THEN RETURN 'elsewhere'; END IF;
+  IF NOT EXISTS (SELECT 1 FROM session WHERE key = which AND version = from_version) THEN RETURN 'stale'; END IF;
+  PERFORM drop_sessions(ARRAY[which]);
+  RETURN 'done';
+END $$;
+
+-- Channels belong to a database, not to a schema.
+CREATE FUNCTION node_channel() RETURNS text LANGUAGE sql STABLE AS $$ SELECT 'hermes_' || to_hex(hashtext(current_schema())) $$;
+
+-- The second half of the name of the advisory lock that a node holds as long as it lives.
+CREATE FUNCTION node_lock(node_id text) RETURNS integer LANGUAGE sql STABLE AS $$ SELECT hashtext(current_schema() || '/node/' || node_id) $$;
+
+CREATE FUNCTION free_sessions(node_ids text[], keys text[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM 1 FROM session WHERE active AND owner = ANY (node_ids) AND (keys IS NULL OR key = ANY (keys)) ORDER BY key FOR NO KEY UPDATE;
+  UPDATE session SET owner = NULL WHERE active AND owner = ANY (node_ids) AND (keys IS NULL OR key = ANY (keys));
+  PERFORM pg_notify(node_channel(), '');
+END $$;
+
+CREATE FUNCTION remove_nodes(node_ids text[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM 1 FROM node WHERE id = ANY (node_ids) ORDER BY id FOR UPDATE;
+  DELETE FROM node WHERE id = ANY (node_ids);
+  PERFORM free_sessions(node_ids, NULL);
+END $$;
+
+-- Whoever wrote under the number of the schema before is fenced too.
+CREATE FUNCTION join_node(node_id text, its_address text, its_version text, alone boolean, lease interval) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE owner SET epoch = epoch + 1;
+  IF alone THEN PERFORM remove_nodes(ARRAY(SELECT id FROM node)); END IF;
+  INSERT INTO node (id, address, version, lease_until) VALUES (node_id, its_address, its_version, clock_timestamp() + lease);
+  PERFORM pg_notify(node_channel(), '');
+END $$;
+
+-- Its lease is over by the clock of this server; or it is one of the suspects, whose lock was free a moment ago, and still is.
+CREATE FUNCTION reap_nodes(suspects text[], locks integer) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE gone text[];
+BEGIN
+  gone := ARRAY(
+    SELECT id FROM node WHERE lease_until < clock_timestamp() OR (id = ANY (suspects) AND NOT is_locked(locks, id))
+    ORDER BY id FOR UPDATE);
+  IF cardinality(gone) > 0 THEN PERFORM remove_nodes(gone); END IF;
+  RETURN QUERY SELECT unnest(gone);
+END $$;
+
+CREATE FUNCTION is_locked(locks integer, node_id text) RETURNS boolean LANGUAGE sql VOLATILE AS $$
+  SELECT EXISTS (SELECT 1 FROM pg_locks l WHERE l.locktype = 'advisory' AND l.granted AND l.classid = locks::oid
+    AND l.objid = (node_lock(node_id)::bigint & 4294967295)::oid
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()))
+$$;
+
+-- In two statements: what one statement returns is what it saw before it waited for a lock. What this node was given before and has not
+-- written yet comes again: an answer may be lost.
+CREATE FUNCTION claim_sessions(node_id text, most bigint) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE found_keys text[];
+BEGIN
+  PERFORM 1 FROM node WHERE id = node_id AND NOT leaving FOR SHARE;
+  IF NOT FOUND THEN RETURN; END IF;
+  found_keys := ARRAY(SELECT key FROM session WHERE active AND (owner IS NULL OR (owner = node_id AND writer <> node_id))
+    ORDER BY owner NULLS FIRST, updated_at, number LIMIT most FOR NO KEY UPDATE SKIP LOCKED);
+  RETURN QUERY WITH claimed AS (
+      UPDATE session SET owner = node_id WHERE key = ANY (found_keys) AND active AND coalesce(owner, node_id) = node_id
+      RETURNING key, updated_at, number)
+    SELECT key FROM claimed ORDER BY updated_at, number;
+END $$;
+`,
 ];

@@ -13,7 +13,7 @@ const PRUNE_AT_ONCE = 100;
 /** `unindex` comes before a session's entries go. */
 export function catalogTable(
   db: DatabaseSync,
-  { epoch, unindex }: { epoch(): number; unindex(session: string): void },
+  { newest, unindex }: { newest(): number; unindex(session: string): void },
 ) {
   const columns = `key session, title, parent, active, state ->> '$.seq' entries, created_at createdAt,
     updated_at updatedAt`;
@@ -57,8 +57,8 @@ export function catalogTable(
     },
     retitle: (session: string, title: string): boolean => sql.retitle.run(title, session).changes === 1,
     granted: (): string[] => sql.granted.all().map(({ key }) => String(key)),
-    forget(which: Pick<Commit, "session" | "epoch" | "version">): Forgotten {
-      if (which.epoch < epoch()) return "fenced";
+    forget(which: Pick<Commit, "session" | "node" | "version">): Forgotten {
+      if (!(Number(which.node) >= newest())) return "fenced";
       if (which.version !== sql.version.get(which.session)?.["version"]) return "stale";
       drop(which.session);
       return "done";
@@ -87,7 +87,7 @@ export const catalogPort = ({ ask, write, long }: Thread): Catalog => ({
   summary: (session) => ask("summary", session),
   retitle: (session, title) => write("retitle", session, title),
   granted: () => ask("granted"),
-  forget: ({ session, epoch, version }) => write("forget", { session, epoch, version }),
+  forget: ({ session, node, version }) => write("forget", { session, node, version }),
   prune: (prefix, before) =>
     long(async (write) => {
       for (let gone = 0; ; ) {

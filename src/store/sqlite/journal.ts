@@ -16,13 +16,9 @@ import type { Thread } from "./thread.ts";
 
 // ── In the thread ─────────────────────────────────────────────────────────────────────────────────────
 
-export function journalTables(db: DatabaseSync) {
+/** `newest`: the number of the newest node. */
+export function journalTables(db: DatabaseSync, newest: () => number) {
   const sql = {
-    epoch: db.prepare("SELECT epoch FROM owner WHERE id = 1"),
-    claim: db.prepare(
-      "INSERT INTO owner VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET epoch = epoch + 1 RETURNING epoch",
-    ),
-
     version: db.prepare("SELECT version FROM session WHERE key = ?"),
     isKnown: db.prepare("SELECT 1 FROM input WHERE id = ?"),
     create: db.prepare(
@@ -39,31 +35,27 @@ export function journalTables(db: DatabaseSync) {
     announce: db.prepare("INSERT INTO announcement (recipient, session, turn, at) VALUES (?, ?, ?, ?)"),
 
     load: db.prepare(
-      `SELECT key session, epoch, version, state, parent, created_at createdAt, updated_at updatedAt
-       FROM session WHERE key = ?`,
+      `SELECT key session, CASE WHEN active THEN epoch END owner, epoch writer, version, state, parent, created_at createdAt,
+         updated_at updatedAt FROM session WHERE key = ?`,
     ),
     entries: db.prepare("SELECT seq, turn, at, fact FROM entry WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?"),
     turn: db.prepare("SELECT seq, turn, at, fact FROM entry WHERE turn = ? ORDER BY seq"),
     input: db.prepare("SELECT id, session, digest, at, status, turn FROM input WHERE id = ?"),
     inputs: db.prepare("SELECT id, session, digest, at, status, turn FROM input WHERE session = ?"),
-    active: db.prepare(
-      "SELECT key session, updated_at updatedAt FROM session WHERE active = 1 ORDER BY updated_at, rowid",
-    ),
     children: db.prepare("SELECT key FROM session WHERE parent = ? ORDER BY rowid"),
   };
-  const epoch = (): number => Number(sql.epoch.get()?.["epoch"] ?? 0);
-
   function commit(change: CommitRow): CommitVerdict {
     const { session, version, at, parent, state } = change;
     const active = change.active ? 1 : 0;
-    if (change.epoch < epoch()) return "fenced";
+    const epoch = Number(change.node);
+    if (!(epoch >= newest())) return "fenced";
     if (version !== (sql.version.get(session)?.["version"] ?? 0)) return "stale";
     const ids = new Set(change.accepted.map(({ id }) => id));
     if (ids.size < change.accepted.length) return "duplicate";
     for (const id of ids) if (sql.isKnown.get(id)) return "duplicate";
 
-    if (version === 0) sql.create.run(session, change.epoch, 1, active, parent, at, at, state, change.title);
-    else sql.change.run(change.epoch, version + 1, active, parent, at, state, change.title, session);
+    if (version === 0) sql.create.run(session, epoch, 1, active, parent, at, at, state, change.title);
+    else sql.change.run(epoch, version + 1, active, parent, at, state, change.title, session);
     for (const entry of change.entries) sql.append.run(session, entry.seq, entry.turn, entry.at, entry.fact);
     for (const { id, digest } of change.accepted) sql.accept.run(id, session, digest, at);
     for (const { id, turn } of change.taken) sql.take.run(turn === null ? "withdrawn" : "taken", turn, id);
@@ -72,8 +64,6 @@ export function journalTables(db: DatabaseSync) {
   }
 
   return {
-    claim: (): number => Number(sql.claim.get()?.["epoch"]),
-    epoch,
     commit,
     load(session: string): StateRow | null {
       const row = sql.load.get(session);
@@ -96,33 +86,25 @@ export function journalTables(db: DatabaseSync) {
       return row ? inputRowOf(row) : null;
     },
     inputs: (session: string): InputRow[] => sql.inputs.all(session).map(inputRowOf),
-    active: (): { session: string; updatedAt: number }[] =>
-      sql.active.all().map(({ session, updatedAt }) => ({ session: String(session), updatedAt: Number(updatedAt) })),
     children: (parent: string): string[] => sql.children.all(parent).map(({ key }) => String(key)),
   };
 }
 
 // ── In the process ────────────────────────────────────────────────────────────────────────────────────
 
-export function journalPort({ file, ask, write }: Thread): Journal {
-  let mine: number | null = null;
-  return {
-    claim: async () => {
-      mine = await write("claim");
-      return mine;
-    },
-    // While we hold the lock nobody else can claim: no need to ask the thread, behind whatever it writes.
-    epoch: () => (mine === null ? ask("epoch") : Promise.resolve(mine)),
-    load: async (session) => {
-      const row = await ask("load", session);
-      return row && sessionOf(row, file);
-    },
-    commit: async (change) => write("commit", rowOf(change)),
-    entries: async (session, after, limit) => entriesOf(await ask("entries", session, after, limit), file),
-    turn: async (id) => entriesOf(await ask("turn", id), file),
-    input: (id) => ask("input", id),
-    inputs: (session) => ask("inputs", session),
-    active: () => ask("active"),
-    children: (parent) => ask("children", parent),
-  };
-}
+/** `ownerOf`: of a session that is not at rest. */
+export const journalPort = (
+  { file, ask, write }: Thread,
+  ownerOf: (session: string, writer: string) => string | null,
+): Journal => ({
+  load: async (session) => {
+    const row = await ask("load", session);
+    return row && sessionOf({ ...row, owner: row.owner && ownerOf(session, row.writer) }, file);
+  },
+  commit: async (change) => write("commit", rowOf(change)),
+  entries: async (session, after, limit) => entriesOf(await ask("entries", session, after, limit), file),
+  turn: async (id) => entriesOf(await ask("turn", id), file),
+  input: (id) => ask("input", id),
+  inputs: (session) => ask("inputs", session),
+  children: (parent) => ask("children", parent),
+});

@@ -15,6 +15,7 @@ import { announcementTable } from "./announcements.ts";
 import { catalogTable } from "./catalog.ts";
 import { findDamage } from "./damage.ts";
 import { journalTables } from "./journal.ts";
+import { nodeTable } from "./nodes.ts";
 import { noteTable } from "./notes.ts";
 import { searchIndex } from "./search.ts";
 
@@ -24,6 +25,7 @@ export type Operations = ReturnType<typeof journalTables> &
   ReturnType<typeof catalogTable> &
   ReturnType<typeof noteTable> &
   ReturnType<typeof announcementTable> &
+  ReturnType<typeof nodeTable> &
   Pick<ReturnType<typeof searchIndex>, "index" | "search"> & {
     open(place: DatabasePlace): void;
     check(): string[];
@@ -37,7 +39,7 @@ export type Failure = { landed: "no" | "unknown"; message: string; config: boole
 export type WorkerReply = { id: number; value: unknown } | { id: number; failure: Failure };
 
 const WRITES = new Set<keyof Operations>([
-  "claim",
+  "join",
   "commit",
   "retitle",
   "forget",
@@ -190,10 +192,11 @@ function schemaVersion(db: DatabaseSync, { file, readOnly }: DatabasePlace, know
 
 function storeIn(db: DatabaseSync, place: DatabasePlace) {
   const search = searchIndex(db);
-  const journal = journalTables(db);
+  const nodes = nodeTable(db);
   const operations: Omit<Operations, "open"> = {
-    ...journal,
-    ...catalogTable(db, { epoch: journal.epoch, unindex: search.unindex }),
+    ...nodes,
+    ...journalTables(db, nodes.newest),
+    ...catalogTable(db, { newest: nodes.newest, unindex: search.unindex }),
     ...noteTable(db),
     ...announcementTable(db),
     index: search.index,

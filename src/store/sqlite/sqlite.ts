@@ -5,6 +5,7 @@ import { announcementsPort } from "./announcements.ts";
 import { catalogPort } from "./catalog.ts";
 import { createFile, existingFile, lockFile } from "./file.ts";
 import { journalPort } from "./journal.ts";
+import { nodesPort } from "./nodes.ts";
 import { notesPort } from "./notes.ts";
 import { searchPort } from "./search.ts";
 import { openThread } from "./thread.ts";
@@ -25,9 +26,11 @@ export async function openSqlite({ file, readOnly = false, maxPages }: SqliteOpt
     unlock();
     throw error;
   });
+  const { nodes, ownerOf } = nodesPort(thread);
   let closed: Promise<void> | null = null;
   return {
-    journal: journalPort(thread),
+    nodes,
+    journal: journalPort(thread, ownerOf),
     catalog: catalogPort(thread),
     notes: notesPort(thread),
     announcements: announcementsPort(thread),

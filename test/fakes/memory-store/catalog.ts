@@ -34,9 +34,10 @@ export function memoryCatalog(disk: Disk): SyncPort<"catalog"> {
     },
     granted: () =>
       [...sessions.values()].flatMap(({ session, state }) => (state.grants.length ? [session] : [])).toSorted(),
-    forget: ({ session, epoch, version }) => {
+    forget: ({ session, node, version }) => {
       const kept = sessions.get(session);
-      if (epoch < disk.epoch) return "fenced";
+      if (!disk.nodes.has(node)) return "fenced";
+      if (kept?.owner && kept.owner !== node) return "elsewhere";
       if (!kept || kept.version !== version) return "stale";
       drop(kept);
       return "done";

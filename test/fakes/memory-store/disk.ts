@@ -1,17 +1,23 @@
 // What the ports of the memory store share: the tables.
 import type { Entry } from "../../../src/core/session.ts";
-import type { Announcement, InputRow, Note, SessionRow, Store } from "../../../src/core/store.ts";
+import type { Announcement, InputRow, NodeRow, Note, SessionRow, Store } from "../../../src/core/store.ts";
 
 /** A port whose methods return at once. */
 export type Sync<T> = T extends (...args: infer A) => Promise<infer R>
   ? (...args: A) => R
-  : { [K in keyof T]: Sync<T[K]> };
+  : T extends (...args: never[]) => unknown
+    ? T
+    : { [K in keyof T]: Sync<T[K]> };
 export type SyncPort<K extends keyof Store> = Sync<Store[K]>;
 
 export type Kept = SessionRow & { title: string; active: boolean; entries: Entry[] };
 
 export const createDisk = () => ({
-  epoch: 0,
+  joined: 0,
+  /** Those who may write, in the order in which they joined. */
+  nodes: new Map<string, Omit<NodeRow, "sessions">>(),
+  /** Who holds it, by name. */
+  leases: new Map<string, string>(),
   /** In order of creation, which decides between equal times. */
   sessions: new Map<string, Kept>(),
   turns: new Map<string, Entry[]>(),

@@ -9,7 +9,9 @@ export function memoryJournal(disk: Disk): SyncPort<"journal"> {
   function commit(change: Commit): CommitVerdict {
     const { session, version, at, parent, active, state } = change;
     const kept = sessions.get(session);
-    if (change.epoch < disk.epoch) return "fenced";
+    const { node } = change;
+    if (!disk.nodes.has(node)) return "fenced";
+    if (kept?.owner && kept.owner !== node) return "elsewhere";
     if (version !== (kept?.version ?? 0)) return "stale";
     const ids = new Set(change.accepted.map(({ id }) => id));
     if (ids.size < change.accepted.length || change.accepted.some(({ id }) => inputs.has(id))) return "duplicate";
@@ -21,7 +23,8 @@ export function memoryJournal(disk: Disk): SyncPort<"journal"> {
     const createdAt = kept?.createdAt ?? at;
     sessions.set(session, {
       session,
-      epoch: change.epoch,
+      owner: active ? node : null,
+      writer: node,
       version: version + 1,
       state,
       parent,
@@ -71,19 +74,12 @@ export function memoryJournal(disk: Disk): SyncPort<"journal"> {
   }
 
   return {
-    claim: () => ++disk.epoch,
-    epoch: () => disk.epoch,
     load,
     commit,
     entries,
     turn: (id) => [...(turns.get(id) ?? [])],
     input: (id) => inputs.get(id) ?? null,
     inputs: (session) => [...inputs.values()].filter((input) => input.session === session),
-    active: () =>
-      [...sessions.values()]
-        .filter((kept) => kept.active)
-        .sort((a, b) => a.updatedAt - b.updatedAt)
-        .map(({ session, updatedAt }) => ({ session, updatedAt })),
     children: (parent) => [...sessions.values()].filter((kept) => kept.parent === parent).map((kept) => kept.session),
   };
 }

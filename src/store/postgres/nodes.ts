@@ -1,0 +1,88 @@
+// Nodes in PostgreSQL.
+//
+// * A lease is over by the clock of the server, never by that of a node.
+// * A node that died is seen sooner: the lock that it held is free, in two looks. Right after the server itself has started nobody
+//   holds a lock yet, and nobody is dead for that.
+import { randomUUID } from "node:crypto";
+import type { NodeRow, Nodes } from "../../core/store.ts";
+import { clock } from "../../platform/clock.ts";
+import type { Connections } from "./connections.ts";
+import type { PgRow } from "./link.ts";
+import { LOCKS } from "./migrate.ts";
+import type { Presence } from "./presence.ts";
+
+const LEASE = "interval '5 seconds'";
+const BETWEEN_LOOKS_MS = 150;
+
+const BEAT = `UPDATE node SET lease_until = clock_timestamp() + ${LEASE} WHERE id = $1 RETURNING leaving`;
+const DEAD = `SELECT id, lease_until < clock_timestamp() expired FROM node WHERE lease_until < clock_timestamp()
+  OR (clock_timestamp() > pg_postmaster_start_time() + interval '3 seconds' AND NOT is_locked(${LOCKS}, id))`;
+const LIST = `SELECT id, address, version, leaving, (extract(epoch FROM lease_until) * 1000)::bigint lease_until,
+  (SELECT count(*) FROM session WHERE active AND owner = node.id) sessions FROM node ORDER BY id`;
+const OWNER = "SELECT n.id, n.address FROM session s JOIN node n ON n.id = s.owner WHERE s.key = $1";
+const TAKE_LEASE = `INSERT INTO lease (name, node) SELECT $1, id FROM node WHERE id = $2
+  ON CONFLICT (name) DO UPDATE SET node = excluded.node
+  WHERE lease.node = excluded.node OR NOT EXISTS (SELECT 1 FROM node WHERE id = lease.node) RETURNING 1`;
+
+/** `presence`: none for a process that only looks. */
+export function nodesPort({ read, write }: Connections, presence: Presence | null): Nodes {
+  const ids = (rows: PgRow[]) => rows.map(({ id }) => String(id));
+
+  return {
+    join: async ({ address, version }) => {
+      const id = randomUUID();
+      await presence?.become(id); // before anybody can look for its lock
+      const values = [id, address, version, !presence?.member];
+      await write({ text: `SELECT join_node($1, $2, $3, $4, ${LEASE})`, values });
+      return id;
+    },
+    beat: async (id) => {
+      const [row] = await write({ name: "beat", text: BEAT, values: [id] });
+      if (!row) return "gone";
+      return row["leaving"] === true ? "leaving" : "ok";
+    },
+    drain: async (id) => {
+      const rows = await write({ text: "UPDATE node SET leaving = true WHERE id = $1 RETURNING 1", values: [id] });
+      if (rows.length === 1) await write({ text: "SELECT pg_notify(node_channel(), '')" });
+      return rows.length === 1;
+    },
+    leave: async (id) => {
+      await write({ text: "SELECT remove_nodes(ARRAY[$1])", values: [id] });
+      await presence?.cease(id);
+    },
+    reap: async () => {
+      const dead = await read({ name: "dead", text: DEAD });
+      if (dead.length === 0) return [];
+      if (dead.some((row) => row["expired"] === false)) await clock.sleep(BETWEEN_LOOKS_MS);
+      return ids(await write({ text: `SELECT reap_nodes($1, ${LOCKS}) id`, values: [ids(dead)] }));
+    },
+    claim: async (id, most) => {
+      const values = [id, Math.min(most, Number.MAX_SAFE_INTEGER)];
+      return (await write({ name: "claim", text: "SELECT claim_sessions($1, $2) key", values })).map(({ key }) =>
+        String(key),
+      );
+    },
+    handOver: async (id, sessions) => {
+      await write({ text: "SELECT free_sessions(ARRAY[$1], $2)", values: [id, sessions] });
+    },
+    list: async () => (await read({ text: LIST })).map(nodeOf),
+    ownerOf: async (session) => {
+      const [row] = await read({ name: "owner", text: OWNER, values: [session] });
+      return row ? { node: String(row["id"]), address: String(row["address"]) } : null;
+    },
+    lease: async (name, id) => (await write({ name: "lease", text: TAKE_LEASE, values: [name, id] })).length === 1,
+    release: async (name, id) => {
+      await write({ text: "DELETE FROM lease WHERE name = $1 AND node = $2", values: [name, id] });
+    },
+    onHint: (listener) => presence?.onHint(listener) ?? (() => {}),
+  };
+}
+
+const nodeOf = (row: PgRow): NodeRow => ({
+  id: String(row["id"]),
+  address: String(row["address"]),
+  version: String(row["version"]),
+  leaving: row["leaving"] === true,
+  leaseUntil: Number(row["lease_until"]),
+  sessions: Number(row["sessions"]),
+});
