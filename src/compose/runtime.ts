@@ -246,8 +246,7 @@ export async function openRuntime(options: {
       ...(cluster && ENDS_ELSEWHERE),
     });
     observers.add(webhooks.observe);
-    telling = await onOneNode("webhooks", tellEnds);
-    if (cluster) parts.defer(cluster.watch(nodes));
+    webhooks.start();
     return async () => {
       await webhooks.close(TELL_MS);
       observers.delete(webhooks.observe);
@@ -321,7 +320,8 @@ export async function openRuntime(options: {
     await abandon(running);
     throw error;
   }
-  webhooks.start();
+  telling = await onOneNode("webhooks", tellEnds);
+  if (cluster) parts.defer(cluster.watch(nodes));
   parts.defer(everyHour(chores, { clock, log })); // off the path of whatever is waiting to start
   return running;
 
