@@ -84,4 +84,8 @@ function valuesOf(rows: readonly Row[]): unknown[][] {
   ];
 }
 
-const hash = (text: string) => [...text].reduce((sum, letter) => (sum * 31 + (letter.codePointAt(0) ?? 0)) >>> 0, 7);
+function hash(text: string): number {
+  let sum = 7;
+  for (let at = 0; at < text.length; at++) sum = (sum * 31 + text.charCodeAt(at)) >>> 0;
+  return sum;
+}

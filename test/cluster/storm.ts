@@ -191,7 +191,12 @@ async function askOne(client: Client, one: Asked, random: Random): Promise<void>
   for await (const event of client.events(run, { signal: over })) {
     one.events.push(event);
     if (event.event === "approval.request")
-      answering ??= patiently(() => client.approve(run, "once", { request_id: event.request_id, answer: "blue" }));
+      answering ??= patiently(() =>
+        client.approve(run, "once", { request_id: event.request_id }).catch((error: unknown) => {
+          // A second copy of an answer that was taken finds nothing that waits.
+          if (!(error instanceof HermesError) || !/^approval_not_/.test(error.code ?? "")) throw error;
+        }),
+      );
   }
   await Promise.all([stopping, answering]);
   one.status = await patiently(() => client.status(run));
@@ -206,8 +211,6 @@ async function patiently<T>(work: () => Promise<T>): Promise<T> {
     } catch (error) {
       const passing =
         error instanceof HermesError && (error.status === 0 || error.status === 429 || error.status >= 500);
-      // A second copy of an answer that was taken finds nothing that waits.
-      if (error instanceof HermesError && /^approval_not_/.test(error.code ?? "")) return undefined as T;
       if (!passing || performance.now() > until) throw error;
       await sleep(200);
     }
@@ -224,8 +227,8 @@ function answerer(random: Random): (request: LlmRequest) => Reply {
     if (!token) return chat(request);
     const called = messages.at(-1)?.role !== "user";
     const delayMs = random() * 100;
-    const words = { text: [`Answer `, `to `, `${token}`, `.`], chunkDelayMs: 10, delayMs };
-    if (kind === "stop") return { text: [`Answer `, `to `, `${token}.`], chunkDelayMs: 700, delayMs };
+    const words = { text: ["Answer ", "to ", token, "."], chunkDelayMs: 10, delayMs };
+    if (kind === "stop") return { text: ["Answer ", "to ", `${token}.`], chunkDelayMs: 700, delayMs };
     if (kind === "tool" && !called)
       return { calls: [{ name: "terminal", args: { command: `sleep 1; echo ran ${token}` } }], delayMs };
     if (kind === "question" && !called)

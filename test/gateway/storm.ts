@@ -66,7 +66,8 @@ export async function storm({ messages, chats, seconds, seed, say }: StormOption
     signal(running, "SIGTERM");
     await running.gone;
     const store = await openSqlite({ file: database, readOnly: true });
-    const judged = await judge({ store, talks, telegram }).finally(() => store.close());
+    const judged = await judge({ store, talks, telegram });
+    await store.close();
     problems.push(...judged.problems, ...llm.violations, ...telegram.violations);
     const { answered, interrupted, givenUp, copies, refused } = judged;
     say(

@@ -30,7 +30,7 @@ type GuardVerdict =
   | { deny: Problem }
   | { preflight: RequestHeaders }
   /** `peer`: another node of ours asks. */
-  | { headers: RequestHeaders; peer: boolean };
+  | { headers: RequestHeaders; peer?: true };
 
 export const securityHeaders: Readonly<RequestHeaders> = {
   "X-Content-Type-Options": "nosniff",
@@ -70,7 +70,7 @@ export const createGuard = ({ hosts, origins, key, secret, open, signedIn = () =
     const access = accessTo(request, open);
     const peer = access === "node";
     const denied = wrongKey(request, access) ?? wrongBody(request, peer ? PEER_BODY_LIMIT : BODY_LIMIT);
-    return denied ? { deny: withHeaders(denied, headers) } : { headers, peer };
+    return denied ? { deny: withHeaders(denied, headers) } : { headers, ...(peer && { peer }) };
   };
 
   function wrongKey(request: IncomingMessage, access: KeyAccess): Problem | null {
