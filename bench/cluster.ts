@@ -7,7 +7,7 @@ import type { Commit } from "../src/core/store.ts";
 import { openPostgres } from "../src/store/postgres/postgres.ts";
 import { KEY, startCluster, type TestCluster, type TestNode } from "../test/cluster/nodes.ts";
 import { type FakeLlm, startFakeLlm } from "../test/fakes/llm/server.ts";
-import { startPostgres } from "../test/fakes/postgres.ts";
+import { startPostgres, type TestServer } from "../test/fakes/postgres.ts";
 import { rowOf } from "./bare.ts";
 import { type Bench, openBench } from "./engine.ts";
 import { type Figure, median, percentile, report } from "./figure.ts";
@@ -40,13 +40,18 @@ async function storeFigures(): Promise<Figure[]> {
       const place = join(dir, String(sessions));
       mkdirSync(place);
       const commits: Commit[] = [];
-      const store = await openPostgres({ url: await server.place() });
+      const url = await server.place();
+      const store = await openPostgres({ url });
       const ours = await openBench(place, { store, onCommit: (commit) => commits.push(commit) });
       const sqlite = await openBench(place);
       const bare = await openBarePg(await server.place());
+      const used = { before: await usage(server, url), turns: 0, wal: 0 };
       const rates = { ours: [] as number[], sqlite: [] as number[], bare: [] as number[] };
       for (let slice = 0; slice <= SLICES; slice++) {
+        const { wal } = await usage(server, url);
         const engine = await rateOf(ours, sessions, turns, slice);
+        used.wal += (await usage(server, url)).wal - wal;
+        used.turns += turns;
         const file = await rateOf(sqlite, sessions, turns, slice);
         const rows = Map.groupBy(commits.splice(0).map(rowOf), ({ session }) => session);
         const began = performance.now();
@@ -68,6 +73,11 @@ async function storeFigures(): Promise<Figure[]> {
       };
       found.push({ name, value, unit: "/s", against: [against.bare], goal: { ratio: 1.5 } });
       found.push({ name, value, unit: "/s", against: [against.sqlite], goal: { ratio: goal } });
+      if (sessions > 1) {
+        const stored = (await usage(server, url)).stored - used.before.stored;
+        found.push({ name: "stored for a turn, with indices", value: stored / used.turns / 1_000, unit: "kB" });
+        found.push({ name: "write-ahead log for a turn", value: used.wal / used.turns / 1_000, unit: "kB" });
+      }
       await ours.close();
       await sqlite.close();
       await bare.close();
@@ -76,6 +86,16 @@ async function storeFigures(): Promise<Figure[]> {
   } finally {
     await server.stop();
   }
+}
+
+/** Bytes. */
+async function usage(server: TestServer, url: string): Promise<{ stored: number; wal: number }> {
+  const [row] = await server.sql(
+    `SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') wal,
+       (SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace) stored`,
+    url,
+  );
+  return { stored: Number(row?.["stored"]), wal: Number(row?.["wal"]) };
 }
 
 async function rateOf(bench: Bench, sessions: number, turns: number, slice: number): Promise<number> {

@@ -154,6 +154,11 @@ export async function openRuntime(options: {
     log,
   });
   opened.defer(() => toolbox.close());
+  if (cluster) {
+    const { ownerHere } = await import("../tools/shell/exec.ts");
+    const { watchOver } = await import("../tools/shell/watcher.ts");
+    opened.defer(watchOver(ownerHere(home.dir)));
+  }
   const { openMemory } = await import("../memory/open.ts");
   const memory = openMemory({
     settings: config.memory,
