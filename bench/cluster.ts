@@ -20,6 +20,9 @@ const DOORS = quick ? 60 : 300;
 const STOPS = quick ? 20 : 100;
 const DEATHS = quick ? 2 : 6;
 
+const clientOf = ({ url }: TestNode) => createClient({ url, key: KEY });
+const silent = { text: "so far", fault: { silence: "text" } } as const;
+
 const dir = mkdtempSync(join(tmpdir(), "hermes-bench-"));
 try {
   report([...(await storeFigures()), ...(await nodeFigures())]);
@@ -134,9 +137,6 @@ async function nodeFigures(): Promise<Figure[]> {
     await cluster.close();
   }
 }
-
-const clientOf = ({ url }: TestNode) => createClient({ url, key: KEY });
-const silent = { text: "so far", fault: { silence: "text" } } as const;
 
 /** To the acknowledgement of a message that waits, at the owner and at the other node in turn. Each session takes a few. */
 async function throughDoors(llm: FakeLlm, a: TestNode, b: TestNode): Promise<number> {
