@@ -23,9 +23,11 @@ export function talkOf(session: string, turns: number, open = false): ReturnType
     happen({ type: "arrived", input: { id, text: TEXT, mode: "queue", reply: "pull" }, said: "" });
     if (open && n === turns - 1) break;
     for (let round = 0; round < 2; round++) {
-      const call = `call_${state.step}_0`;
       think(TEXT, [{ tool: "read", args: { path: "/tmp/a" }, repeatable: true, gate: "run" }]);
-      happen({ type: "acted", step: state.step, call, outcome: "ok", text: TEXT.repeat(4) });
+      const phase = state.turn?.phase;
+      if (phase?.at !== "acting") throw new Error("the call is not running");
+      for (const { id: call } of phase.calls)
+        happen({ type: "acted", step: state.step, call, outcome: "ok", text: TEXT.repeat(4) });
     }
     think(TEXT.repeat(3), []);
   }

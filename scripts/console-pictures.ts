@@ -43,7 +43,7 @@ export async function drawConsole(images: string): Promise<string[]> {
     await page.getByRole("link", { name: /run ls -la/ }).click();
     await page.locator(".turn footer").nth(1).waitFor();
     await page.locator(".turn footer a").last().click();
-    await page.getByRole("button", { name: /^Approval/ }).click();
+    await page.locator(".step", { hasText: "Approval" }).waitFor();
     await picture("console-turn");
     return names;
   } finally {

@@ -1,7 +1,7 @@
 // One step of thought: a model call with its retries and fallbacks, and the judgement of what it wants to do.
 import { explained, messageOf } from "../core/errors.ts";
 import type { EffectContext, Fault, Gate, ModelRequest, ModelResult, ProposedCall, Tool } from "../core/ports.ts";
-import type { ClientTool, Event, Grant, ModelOptions, Proposal } from "../core/session.ts";
+import type { ClientTool, Event, Grant, ModelOptions, Proposal, ThoughtTiming } from "../core/session.ts";
 import { messagesOfTurn, type Transcript } from "../core/transcript.ts";
 import type { Agent, EffectOf } from "./agent.ts";
 import { attempt, modelsFor, nextOf } from "./attempts.ts";
@@ -12,16 +12,24 @@ import { staleMs, watchedCall } from "./watchdog.ts";
 
 /** Calls of one answer that are looked at; a model that wants more has lost its way. */
 const MOST_CALLS = 64;
+/** Of the tries that failed, so many are written down, the last ones, each with so many characters of its reason. */
+const MOST_TRIES = 20;
+const LONGEST_REASON = 200;
 const TOO_LONG: Fault = { end: "fault", kind: "too_long", reason: "the conversation is too long for this model" };
 
 export async function think(agent: Agent, effect: EffectOf<"think">, cx: EffectContext): Promise<Event | null> {
   const { step, final, turn, tight, breaks } = effect;
+  const { clock } = agent;
+  const began = clock.monotonic();
+  const sinceBegan = () => Math.round(clock.monotonic() - began);
+  const timing: ThoughtTiming = {};
   const history = await cx.history();
   const { text, by, attended = false, bare = false, tools: clients = [], instructions = "" } = history.begun;
   const options = optionsOf(history);
   const tools = bare ? [] : toolsWith(agent.tools, clients);
   const about = { session: cx.session, turn, text, ...(by && { by }) };
   const recalled = bare ? "" : ((await agent.memory?.recall(about, cx.signal)) ?? "");
+  if (recalled) timing.recalled = sinceBegan();
   const system = bare ? instructions : await agent.system(cx.session, history.begun);
   const models = modelsFor(agent, effect.model);
   const first = nextOf(agent, models);
@@ -42,10 +50,12 @@ export async function think(agent: Agent, effect: EffectOf<"think">, cx: EffectC
     text: (text: string) => {
       if (cx.signal.aborted) return;
       if (!said) cx.notice("");
+      timing.firstWord ??= sinceBegan();
       said += text;
       cx.emitText(text);
     },
     reasoning: (text: string) => {
+      timing.firstWord ??= sinceBegan();
       reasoning += text;
       cx.emitReasoning(text);
     },
@@ -59,12 +69,17 @@ export async function think(agent: Agent, effect: EffectOf<"think">, cx: EffectC
     spoke: () => said !== "",
     ask: async (model, limit) => {
       reasoning = "";
+      delete timing.firstWord;
       // A fallback with a smaller window: the conversation is made to fit it first.
       if (!tight && fixed + fit.tokens > model.context * CROWDED && canShorten(history, model)) return TOO_LONG;
       const larger = limit === undefined ? request : { ...request, options: { ...options, maxTokens: limit } };
       const stale = agent.staleMs ?? staleMs(fixed + fit.tokens, model.local);
-      const call = { clock: agent.clock, model, request: larger, staleMs: stale };
-      return ownLimit(await watchedCall(call, hear, cx.signal), options);
+      const call = { clock, model, request: larger, staleMs: stale };
+      const end = ownLimit(await watchedCall(call, hear, cx.signal), options);
+      if (end.end !== "fault") return end;
+      const failed = { model: model.name, reason: end.reason.slice(0, LONGEST_REASON), ms: sinceBegan() };
+      timing.tries = [...(timing.tries ?? []), failed].slice(-MOST_TRIES);
+      return end;
     },
   });
   if (!ended) return null;
@@ -75,7 +90,7 @@ export async function think(agent: Agent, effect: EffectOf<"think">, cx: EffectC
       result.calls.map((call, i) => propose({ ...agent, tools }, call, i, cx.session, grants)),
     );
     const { usage, endedBy, replay, refused } = result;
-    const thought = { step, text: said, reasoning, calls, usage, model: model.name };
+    const thought = { step, text: said, reasoning, calls, usage, model: model.name, timing };
     const kept = { ...(endedBy && { endedBy }), ...(replay && { replay }), ...(refused && { refused }) };
     return { type: "thought", ...thought, ...kept, ...(recalled && { recalled }) };
   }
@@ -86,7 +101,9 @@ export async function think(agent: Agent, effect: EffectOf<"think">, cx: EffectC
   if (crowded && !tight) return { type: "crowded", step, ...retract };
   const same = FAULTS[kind].attended === null; // by the same endpoint it would end like this again
   const again = !same || (FAULTS[kind].fallback && models.length > 1);
-  if (!said || !again || breaks >= MOST_BREAKS) return { type: "failed", step, reason: explained(result), said };
+  const { tries } = timing;
+  if (!said || !again || breaks >= MOST_BREAKS)
+    return { type: "failed", step, reason: explained(result), said, ...(tries && { tries }) };
   // No tool has run, so nothing is done twice: the words are taken back, and it is begun again.
   if ((same || breaks > 0) && models.length > 1) agent.breaker.rest(model);
   return { type: "broke", step, reason };

@@ -13,6 +13,8 @@ export type ServerConnection = {
   fetch?: typeof fetch;
   /** Silence after which a stream counts as broken; the server says something every 15 s. */
   silenceMs?: number;
+  /** How long a request that is no stream may take. */
+  answerMs?: number;
   /** False: nothing is tried again, and a stream that breaks throws. For who looks for another server then. */
   patient?: boolean;
 };
@@ -55,7 +57,7 @@ const LONGEST_ANSWER = 256_000_000;
 const LONGEST_ERROR = 65_536;
 
 export function createWire(connection: ServerConnection): Wire {
-  const { url, key, fetch: given, silenceMs = SILENCE_MS, patient = true } = connection;
+  const { url, key, fetch: given, silenceMs = SILENCE_MS, patient = true, answerMs } = connection;
   const base = url.replace(/\/+$/, "");
   const send = given ?? fetch;
 
@@ -83,7 +85,12 @@ export function createWire(connection: ServerConnection): Wire {
     const { again = method === "GET" } = more;
     for (const wait of [...AGAIN_MS, null]) {
       try {
-        const response = await call(method, path, more);
+        const response = await call(
+          method,
+          path,
+          more,
+          answerMs === undefined ? undefined : AbortSignal.timeout(answerMs),
+        );
         if (!response.ok) throw await errorOf(response);
         return parse(await textOf(failAfter(LONGEST_ANSWER, response)), response.status);
       } catch (error) {

@@ -54,10 +54,8 @@ export function addGateway(program: Command, launcher: string): void {
     .action(async ({ json }: { json: boolean }) => {
       const { gatewayStatus } = await import("../surfaces/cli/gateway.ts");
       const { gatewayOf } = await import("../compose/gateway.ts");
-      const health = async () => {
-        const found = await (await gatewayOf(env))?.ask("GET", "/health/detailed");
-        return typeof found === "object" && found !== null ? { ...found } : null;
-      };
+      const health = async () =>
+        (await gatewayOf(env))?.wire.json<Record<string, unknown>>("GET", "/health/detailed") ?? null;
       process.exitCode = await gatewayStatus(await somewhere(), health, json);
     });
 

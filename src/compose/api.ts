@@ -1,19 +1,31 @@
 // The HTTP API over a running engine.
-import { randomBytes, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { rmSync, writeFileSync } from "node:fs";
-import type { PairingDesk } from "../core/chat.ts";
 import { messageOf } from "../core/errors.ts";
-import type { Notes } from "../core/store.ts";
 import { openNotebook } from "../memory/notebook.ts";
 import { notesIn } from "../memory/open.ts";
 import { clock } from "../platform/clock.ts";
-import { createAccess } from "../surfaces/gateway/access.ts";
-import type { SessionChanges } from "../surfaces/http/runtime/now.ts";
-import type { ServedApi } from "../surfaces/http/server/api.ts";
+import { openOwnSkills } from "../skills/own.ts";
+import { openTrust } from "../skills/trust.ts";
+import { doctorRoutes } from "../surfaces/http/runtime/doctor.ts";
+import { jobRoutes } from "../surfaces/http/runtime/jobs.ts";
+import { mcpRoutes } from "../surfaces/http/runtime/mcp.ts";
+import { memoryRoutes } from "../surfaces/http/runtime/memory.ts";
+import { nodeRoutes } from "../surfaces/http/runtime/nodes.ts";
+import { createChanges, nowRoutes, type SessionChanges } from "../surfaces/http/runtime/now.ts";
+import { pairingRoutes } from "../surfaces/http/runtime/pairing.ts";
+import { peerRoutes } from "../surfaces/http/runtime/peers.ts";
+import { processRoutes } from "../surfaces/http/runtime/processes.ts";
+import { skillRoutes } from "../surfaces/http/runtime/skills.ts";
+import { usageRoutes } from "../surfaces/http/runtime/usage.ts";
+import { type ServedApi, serveApi } from "../surfaces/http/server/api.ts";
+import { apiKey, requireStrongKey } from "../surfaces/http/server/key.ts";
+import { createMetrics, metricsRoutes } from "../surfaces/http/server/metrics.ts";
 import type { Route } from "../surfaces/http/server/route.ts";
 import type { McpServeOptions } from "../surfaces/mcp/server.ts";
-import type { SignIns } from "../surfaces/web/sign-ins.ts";
-import { homeChatOf } from "./channels.ts";
+import { consoleRoutes } from "../surfaces/web/routes.ts";
+import { openSignIns, type SignIns } from "../surfaces/web/sign-ins.ts";
+import { homeChatOf, pairingDesk } from "./channels.ts";
 import { reachableAt } from "./cluster.ts";
 import { diagnosis } from "./doctor.ts";
 import type { Running } from "./runtime.ts";
@@ -24,7 +36,7 @@ const CLOSE_MS = 1_000;
 const OTHERS_MS = 1_000;
 const MOST_CHANGED = 50;
 
-/** The API over a runtime. Loaded here, so that a command that does not serve does not pay for it. */
+/** The API over a runtime. Whoever serves it loads this file then: a command that does not serve does not pay for it. */
 export async function serve(
   running: Running,
   version: string,
@@ -36,27 +48,11 @@ export async function serve(
 ): Promise<ServedApi & { keyFile: string | null }> {
   const { engine, config, home, endpoints, log, tools, redact, observers, cluster, nodes } = running;
   const { api_server: server } = config.gateway;
-  const { apiKey, requireStrongKey } = await import("../surfaces/http/server/key.ts");
-  const { serveApi } = await import("../surfaces/http/server/api.ts");
-  const { jobRoutes } = await import("../surfaces/http/runtime/jobs.ts");
-  const { createMetrics, metricsRoutes } = await import("../surfaces/http/server/metrics.ts");
-  const { mcpRoutes } = await import("../surfaces/http/runtime/mcp.ts");
-  const { createChanges, nowRoutes } = await import("../surfaces/http/runtime/now.ts");
-  const { pairingRoutes } = await import("../surfaces/http/runtime/pairing.ts");
-  const { consoleRoutes } = await import("../surfaces/web/routes.ts");
-  const { openSignIns } = await import("../surfaces/web/sign-ins.ts");
-  const { doctorRoutes } = await import("../surfaces/http/runtime/doctor.ts");
-  const { memoryRoutes } = await import("../surfaces/http/runtime/memory.ts");
-  const { usageRoutes } = await import("../surfaces/http/runtime/usage.ts");
-  const { processRoutes } = await import("../surfaces/http/runtime/processes.ts");
-  const { nodeRoutes } = await import("../surfaces/http/runtime/nodes.ts");
-  const { peerRoutes } = await import("../surfaces/http/runtime/peers.ts");
-  const { skillRoutes } = await import("../surfaces/http/runtime/skills.ts");
   requireStrongKey({ host: server.host, configured: server.key });
   const { key, file: keyFile } = apiKey({ configured: server.key, file: home.apiKey });
   running.hide(key);
   const signIns = await openSignIns({ notes: engine.notes, clock });
-  const began = clock.monotonic();
+  const workspace = config.terminal.cwd ?? process.cwd();
   let served: ServedApi | null = null;
   const node = cluster && (() => ({ node: engine.node(), peers_unreachable: cluster.unreachable().length }));
   const metrics = createMetrics({
@@ -94,29 +90,23 @@ export async function serve(
       ...usageRoutes(engine, { prices: config.prices, clock }),
       ...processRoutes(running.processes, redact),
       ...pairingRoutes(pairingDesk(engine.notes)),
-      ...skillRoutes(running.skills),
+      ...skillRoutes({
+        skills: running.skills,
+        own: openOwnSkills(home.dir),
+        trust: openTrust(home.dir),
+        workspace,
+      }),
       ...nodeRoutes(nodes, { self: engine.node, unreachable: () => cluster?.unreachable() ?? [] }),
       ...(cluster ? peerRoutes(running.local) : []),
       ...metricsRoutes(metrics),
       ...mcpRoutes(mcpHandler({ runtime: engine, version, newKey: randomUUID })),
       ...more,
     ],
-    vitals: async () => {
-      const { turns, held, waiting, oldestWaitingAt } = await engine.load();
-      const now = clock.now();
-      return {
-        draining: engine.draining(),
-        uptime_seconds: (clock.monotonic() - began) / 1_000,
-        turns_running: turns,
-        turns_held: held,
-        inputs_waiting: waiting,
-        oldest_input_seconds: oldestWaitingAt === null ? null : (now - oldestWaitingAt) / 1_000,
-        memory_bytes: process.memoryUsage.rss(),
-        memory: running.memory.health(),
-        ...(cluster && { peers_unreachable: cluster.unreachable() }),
-        ...health(),
-      };
-    },
+    health: () => ({
+      memory: running.memory.health(),
+      ...(cluster && { peers_unreachable: cluster.unreachable() }),
+      ...health(),
+    }),
     settings: {
       modelName: server.model_name ?? "hermes-agent",
       models: endpoints.map(({ provider, model }) => `${provider}:${model}`),
@@ -141,7 +131,6 @@ export async function serve(
   if (cluster) running.defer(watchOthers(running, { signIns, changes }));
   observers.add(api.observe);
   // So that another shell finds us.
-  const workspace = config.terminal.cwd ?? process.cwd();
   const place = { pid: process.pid, url: api.url, version, workspace, owner: anyPort ? "terminal" : "gateway" };
   writeFileSync(home.served, JSON.stringify(place), { mode: 0o600 });
   return { ...api, keyFile, close };
@@ -178,7 +167,3 @@ function mcpHandler(options: McpServeOptions): (request: Request) => Promise<Res
   };
   return async (request) => (await (loading ??= load()))(request);
 }
-
-/** Who is paired stands in the notes: no gateway need run for it. */
-export const pairingDesk = (notes: Notes): PairingDesk =>
-  createAccess({ lists: () => ({ allowed: [], admins: [] }), notes, clock, randomBytes });

@@ -3,20 +3,18 @@
 
 import pkg from "../../package.json" with { type: "json" };
 import { createFailover, successorOf } from "../client/failover.ts";
+import { createRemoteJobs } from "../client/jobs.ts";
 import { createRemoteRuntime } from "../client/remote.ts";
 import type { CommandJobs } from "../conversation/commands/command.ts";
 import { ConfigError, messageOf } from "../core/errors.ts";
 import type { ModelNames } from "../core/model-names.ts";
 import type { Runtime } from "../core/runtime.ts";
-import { TERMINAL } from "../core/session-key.ts";
 import { backoff } from "../core/wait.ts";
 import { modelNames } from "../llm/model-list.ts";
 import { clock } from "../platform/clock.ts";
 import { homeOf } from "../platform/home.ts";
 import { StoreInUse } from "../store/in-use.ts";
-import { remoteJobs } from "../surfaces/cli/cron.ts";
 import { skillLines } from "../surfaces/cli/skills.ts";
-import { serve } from "./api.ts";
 import { gatewayOf } from "./gateway.ts";
 import { openRuntime, type Running } from "./runtime.ts";
 import { settingsFor } from "./settings.ts";
@@ -28,7 +26,7 @@ const SERVED_MS = 3_000;
 const LOOK_MS = 100;
 const LATEST_LOOK_MS = 2_000;
 
-type OpenedRuntime = Pick<Running, "config" | "home" | "endpoints" | "sandbox" | "newest" | "close"> & {
+type OpenedRuntime = Pick<Running, "config" | "home" | "endpoints" | "sandbox" | "close"> & {
   engine: Runtime;
   /** Where its tools work. */
   workspace: string;
@@ -148,6 +146,7 @@ async function gatewaySoon(env: NodeJS.ProcessEnv, ms: number): Promise<boolean>
 
 async function serveOpened(running: Running) {
   // Another shell finds the address in the home, so a busy port does not matter.
+  const { serve } = await import("./api.ts");
   const api = await serve(running, pkg.version, { anyPort: true });
   await api.opened();
   return api;
@@ -167,10 +166,9 @@ async function attach({ env, flags = [] }: Parameters<typeof openRuntime>[0]): P
     workspace: gateway.workspace ?? workspaceOf(settings),
     models: () => modelNames(settings.endpoints),
     sandbox: `Attached to the ${owner} at ${url}: turns continue when you leave.`,
-    newest: async () => (await engine.sessions({ prefix: TERMINAL, top: true, limit: 1 }))[0]?.session ?? null,
     switched: () => {}, // the gateway's memories are its own business
     shell: shellOf(settings, env),
-    jobs: () => remoteJobs(gateway),
+    jobs: () => createRemoteJobs(gateway.wire),
     skills: async () => "Run this on the machine of the gateway: hermes skills list\n",
     close: async () => ({ left: [] }),
   };

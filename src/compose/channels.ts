@@ -1,9 +1,9 @@
 // The chat channels as configured: how they are opened, who may talk there, and which sessions they answer.
-import { randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import * as z from "zod";
 import { CHANNELS } from "../chats/channels.ts";
 import type { Config } from "../config/schema.ts";
-import type { Chat, InboundMessage } from "../core/chat.ts";
+import type { Chat, InboundMessage, PairingDesk } from "../core/chat.ts";
 import { ConfigError } from "../core/errors.ts";
 import { routeTo } from "../core/schedule-text.ts";
 import { MODES } from "../core/session.ts";
@@ -12,6 +12,7 @@ import type { Notes } from "../core/store.ts";
 import type { HeldLease } from "../engine/lease.ts";
 import { clock } from "../platform/clock.ts";
 import { lockToken } from "../platform/token-lock.ts";
+import { createAccess } from "../surfaces/gateway/access.ts";
 import { splitMarkdown } from "../surfaces/gateway/split.ts";
 import type { Door } from "../surfaces/http/runtime/channels.ts";
 import type { Running } from "./runtime.ts";
@@ -151,6 +152,10 @@ export const deliversBy =
     const key = parseKey(session);
     return key.of === "chat" && CHANNELS.get(key.platform)?.secretOf(settingsOf(config, key.platform)) !== undefined;
   };
+
+/** Who is paired stands in the notes: no gateway need run for it. */
+export const pairingDesk = (notes: Notes): PairingDesk =>
+  createAccess({ lists: () => ({ allowed: [], admins: [] }), notes, clock, randomBytes });
 
 const settingsOf = ({ gateway }: Config, name: string): unknown => Reflect.get(gateway, name);
 

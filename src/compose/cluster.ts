@@ -21,6 +21,8 @@ export type Cluster = {
 
 const LOOK_MS = 5_000;
 const ANSWER_MS = 2_000;
+/** Until the API listens. */
+const UNKNOWN = "http://unknown";
 
 /** Null: this process has its store for itself. */
 export function clusterOf(config: Config, version: string, log: Log): Cluster | null {
@@ -41,7 +43,7 @@ export function clusterOf(config: Config, version: string, log: Log): Cluster | 
     );
   const peers = new Map<string, Peer>();
   let silent: string[] = [];
-  const about = { address: config.cluster.address ?? "", version };
+  const about = { address: config.cluster.address ?? UNKNOWN, version };
 
   async function answers(address: string): Promise<boolean> {
     try {
@@ -88,7 +90,7 @@ export function clusterOf(config: Config, version: string, log: Log): Cluster | 
 
 /** Once the API listens at `url`: what the others are told, unless it is configured. */
 export function reachableAt(cluster: Cluster, url: string): void {
-  if (cluster.about.address) return;
+  if (cluster.about.address !== UNKNOWN) return;
   const { protocol, hostname, port } = new URL(url);
   if (hostname !== "0.0.0.0" && hostname !== "[::]") cluster.about.address = url;
   else cluster.about.address = `${protocol}//${onlyAddress(url)}:${port}`;

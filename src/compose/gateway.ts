@@ -2,32 +2,42 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import * as z from "zod";
+import { createRemoteJobs } from "../client/jobs.ts";
+import { createRemotePairing } from "../client/pairing.ts";
+import { createWire } from "../client/wire.ts";
 import { type Flag, loadConfig } from "../config/config.ts";
+import type { Config } from "../config/schema.ts";
 import { costOf } from "../conversation/cost.ts";
 import type { PairingDesk } from "../core/chat.ts";
 import type { Channel } from "../core/ports.ts";
-import { rootOf } from "../core/session-key.ts";
-import type { Store } from "../core/store.ts";
+import type { Notes, Store } from "../core/store.ts";
 import type { HeldLease } from "../engine/lease.ts";
 import type { ImportWorld } from "../import/import.ts";
 import { modelNames } from "../llm/model-list.ts";
-import { textWithin } from "../platform/capped.ts";
 import { clock } from "../platform/clock.ts";
 import { setDeadline } from "../platform/deadline.ts";
 import { homeOf } from "../platform/home.ts";
 import { findProgram } from "../platform/programs.ts";
 import { uncaught } from "../platform/uncaught.ts";
 import { ownerPid } from "../store/sqlite/file.ts";
-import { type CronJobs, remoteJobs } from "../surfaces/cli/cron.ts";
+import type { CronJobs } from "../surfaces/cli/cron.ts";
 import type { NodeDesk } from "../surfaces/cli/nodes.ts";
 import { skillLines } from "../surfaces/cli/skills.ts";
-import { createGateway } from "../surfaces/gateway/gateway.ts";
+import { createGateway, type Gateway } from "../surfaces/gateway/gateway.ts";
 import { createLifecycle, leaveTo } from "../surfaces/gateway/lifecycle.ts";
 import { notifyService } from "../surfaces/gateway/service.ts";
 import { channelRoutes, type Door } from "../surfaces/http/runtime/channels.ts";
 import { restartRoutes } from "../surfaces/http/runtime/restart.ts";
-import { pairingDesk, serve } from "./api.ts";
-import { busyModeOf, deliversBy, hearsIn, listsOf, openChannels, progressOf, unattendedOf } from "./channels.ts";
+import {
+  busyModeOf,
+  deliversBy,
+  hearsIn,
+  listsOf,
+  openChannels,
+  pairingDesk,
+  progressOf,
+  unattendedOf,
+} from "./channels.ts";
 import { abandon, openRuntime, type Running } from "./runtime.ts";
 import { openStore } from "./store.ts";
 
@@ -46,14 +56,11 @@ export async function runGateway(options: {
   const assembled = Promise.withResolvers<Awaited<ReturnType<typeof assemble>>>();
   const prepare = async (running: Running) => {
     const parts = await assemble(running, version);
-    // Of several nodes each takes up what has no owner; nobody looks at all sessions.
-    if (!running.cluster) for (const session of await parts.gateway.barred()) barred.add(session);
     opened.resolve(parts.gateway.channel);
     assembled.resolve(parts);
   };
-  const barred = new Set<string>();
-  const mine = (session: string) => !barred.has(rootOf(session));
-  const running = await openRuntime({ env, flags, logToStderr: true, channel, prepare, mine });
+  const barred = async (...left: Parameters<Gateway["barred"]>) => (await assembled.promise).gateway.barred(...left);
+  const running = await openRuntime({ env, flags, logToStderr: true, channel, prepare, barred, mine: () => true });
   const { gateway, api, chats, lifecycle } = await assembled.promise;
   const { config, log } = running;
   let scheduling: HeldLease;
@@ -134,43 +141,36 @@ async function assemble(running: Running, version: string) {
   running.chores.add(gateway.tidy);
   const more = [...channelRoutes(doors), ...restartRoutes(lifecycle.requestRestart)];
   const health = () => ({ channels: gateway.health() });
+  const { serve } = await import("./api.ts");
   const api = config.gateway.api_server.enabled ? await serve(running, version, { health, more }) : null;
   return { lifecycle, chats, gateway, api };
 }
 
-const code = z.object({ code: z.string(), expiresAt: z.number() });
-const pairedList = z.object({
-  data: z.array(z.object({ platform: z.string(), id: z.string(), name: z.string(), at: z.number() })),
-});
-
 /** The jobs of the gateway that runs, or of its files while none does. */
 export async function withJobs<T>(env: NodeJS.ProcessEnv, use: (jobs: CronJobs) => Promise<T>): Promise<T> {
   const remote = await gatewayOf(env);
-  if (remote) return use(remoteJobs(remote));
-  const { openJobs } = await import("../schedule/jobs.ts");
+  if (remote) return use(createRemoteJobs(remote.wire));
   const { config } = loadConfig({ env });
-  const settings = {
+  return withStore(env, async ({ notes }) => use(await storedJobs(config, notes)));
+}
+
+async function storedJobs(config: Config, notes: Notes) {
+  const { openJobs } = await import("../schedule/jobs.ts");
+  const { unattended } = config.approvals;
+  return openJobs({
+    notes,
     clock,
     log: () => {},
-    unattended: config.approvals.unattended,
+    unattended,
     zone: config.schedule.zone,
     delivers: deliversBy(config),
-  };
-  return withStore(env, ({ notes }) => use(openJobs({ notes, ...settings })));
+  });
 }
 
 /** The pairing desk of the gateway that runs, or of its files while none does. */
 export async function withPairing<T>(env: NodeJS.ProcessEnv, use: (desk: PairingDesk) => Promise<T>): Promise<T> {
   const remote = await gatewayOf(env);
-  if (remote) {
-    const { ask } = remote;
-    return use({
-      newCode: async (platform) => code.parse(await ask("POST", "/api/pairing", { platform })),
-      paired: async () => pairedList.parse(await ask("GET", "/api/pairing")).data,
-      unpair: async (platform, id) =>
-        (await ask("DELETE", `/api/pairing/${platform}/${encodeURIComponent(id)}`)) !== null,
-    });
-  }
+  if (remote) return use(createRemotePairing(remote.wire));
   return withStore(env, ({ notes }) => use(pairingDesk(notes)));
 }
 
@@ -203,21 +203,11 @@ export async function withNodes<T>(env: NodeJS.ProcessEnv, use: (desk: NodeDesk)
 
 /** What an import writes to. Only while nothing else owns this home. */
 export async function withImportWorld<T>(env: NodeJS.ProcessEnv, use: (world: ImportWorld) => Promise<T>): Promise<T> {
-  const { openJobs } = await import("../schedule/jobs.ts");
   const { config } = loadConfig({ env });
   const { zone } = config.schedule;
   const { telegram, discord, slack } = config.gateway;
   const homeChats = { telegram: telegram.home_chat, discord: discord.home_chat, slack: slack.home_chat };
-  const settings = {
-    clock,
-    log: () => {},
-    unattended: config.approvals.unattended,
-    zone,
-    delivers: deliversBy(config),
-  };
-  return withStore(env, (store) =>
-    use({ store, jobs: openJobs({ notes: store.notes, ...settings }), zone, homeChats }),
-  );
+  return withStore(env, async (store) => use({ store, jobs: await storedJobs(config, store.notes), zone, homeChats }));
 }
 
 export async function withStore<T>(env: NodeJS.ProcessEnv, use: (store: Store) => Promise<T>): Promise<T> {
@@ -230,7 +220,6 @@ export async function withStore<T>(env: NodeJS.ProcessEnv, use: (store: Store) =
 }
 
 const ANSWER_MS = 5_000;
-const LONGEST_ANSWER = 32_000_000;
 const placeOfGateway = z.object({
   pid: z.number(),
   url: z.string(),
@@ -248,21 +237,8 @@ export async function gatewayOf(env: NodeJS.ProcessEnv) {
     const { pid, url, workspace, owner: kind } = placeOfGateway.parse(JSON.parse(readFileSync(home.served, "utf8")));
     if (pid !== owner) return null; // left by a process that was killed
     const key = config.gateway.api_server.key ?? readFileSync(home.apiKey, "utf8").trim();
-    return { url, key, workspace, isTerminal: kind === "terminal", ask };
-
-    /** Null: there is no such thing. */
-    async function ask(method: string, path: string, body?: unknown): Promise<unknown> {
-      const answer = await fetch(`${url}${path}`, {
-        method,
-        headers: { Authorization: `Bearer ${key}`, ...(body !== undefined && { "Content-Type": "application/json" }) },
-        ...(body !== undefined && { body: JSON.stringify(body) }),
-        signal: AbortSignal.timeout(ANSWER_MS),
-      });
-      const given: unknown = JSON.parse(await textWithin(answer.body, LONGEST_ANSWER));
-      if (answer.status === 404) return null;
-      if (!answer.ok) throw new Error(`The gateway answers ${answer.status}: ${JSON.stringify(given).slice(0, 300)}`);
-      return given;
-    }
+    const wire = createWire({ url, key, patient: false, answerMs: ANSWER_MS });
+    return { url, key, workspace, isTerminal: kind === "terminal", wire };
   } catch {
     return null;
   }

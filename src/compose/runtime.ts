@@ -10,11 +10,12 @@ import type { Config } from "../config/schema.ts";
 import { ConfigError, messageOf } from "../core/errors.ts";
 import type { Channel, Log, RunningProcesses, Tool } from "../core/ports.ts";
 import type { Endpoint } from "../core/providers.ts";
+import { replyRoute } from "../core/reply-route.ts";
 import type { Runtime } from "../core/runtime.ts";
-import { RUN, TERMINAL } from "../core/session-key.ts";
+import { RUN } from "../core/session-key.ts";
 import type { Skills } from "../core/skills.ts";
 import type { Nodes } from "../core/store.ts";
-import type { Observe } from "../engine/dispatch.ts";
+import type { Observe, World } from "../engine/dispatch.ts";
 import { createEngine, type Engine } from "../engine/engine.ts";
 import { type Begin, type HeldLease, holdLease } from "../engine/lease.ts";
 import { createRouter } from "../engine/router.ts";
@@ -71,8 +72,6 @@ export type Running = {
   fenced: Promise<void>;
   /** Resolves when somebody wants this node to leave. */
   drained: Promise<void>;
-  /** The conversation of a terminal that was last talked in. */
-  newest(): Promise<string | null>;
   /** What was opened over this runtime is closed with it, the last one first, also when the engine cannot start. */
   defer(close: () => Promise<unknown> | void): void;
   /** Lets running turns (but that one) finish for so long, then lets go. What is left goes on at the next start. */
@@ -100,6 +99,8 @@ export async function openRuntime(options: {
   channel?: Channel;
   /** Before the engine starts: whoever cannot go on says so here. */
   prepare?(running: Running): Promise<void>;
+  /** See World. */
+  barred?: NonNullable<World["barred"]>;
   /** The sessions whose unfinished turns this process takes up. */
   mine(session: string): boolean;
 }): Promise<Running> {
@@ -130,16 +131,17 @@ export async function openRuntime(options: {
   const cwd = config.terminal.cwd ?? process.cwd();
   const contextFiles = createContextFiles({ cwd, home: home.dir, now: clock.now, log });
 
-  const [store, { openToolbox }] = await Promise.all([
-    openStore(config, home),
-    import("../tools/toolbox.ts"), // while the store's thread starts
-  ]);
-  opened.defer(() => store.close());
   const { approvals, terminal } = config;
+  const opening = openStore(config, home);
+  opened.defer(() => opening.then((store) => store.close()).catch(() => {}));
+  // While the store's thread starts.
+  const { openToolbox, pickSandbox } = await import("../tools/toolbox.ts");
+  const [store, sandbox] = await Promise.all([opening, pickSandbox({ home: home.dir, workspace: cwd, terminal })]);
   const { openSkills } = await import("../skills/open.ts");
   const skills = openSkills({ home: home.dir, workspace: cwd, external: externalSkills(config), clock, log });
   const toolbox = await openToolbox({
     skills,
+    sandbox,
     home: home.dir,
     workspace: cwd,
     terminal: { ...terminal, timeoutMs: terminal.timeout * 1_000 },
@@ -166,11 +168,7 @@ export async function openRuntime(options: {
     journal: store.journal,
     search: store.search,
     callMcp: toolbox.callMcp,
-    originOf: async (session) => {
-      const route = await store.notes.get(`route/${session}`);
-      const to = typeof route === "object" && route !== null && "to" in route ? route.to : null;
-      return typeof to === "string" ? to : null;
-    },
+    originOf: (session) => replyRoute(store.notes, session),
     clock,
     log,
     redact: redactor.text,
@@ -187,6 +185,7 @@ export async function openRuntime(options: {
   const engine = createEngine({
     fenced: fenced.resolve,
     ...(cluster && { node: cluster.about, leaving: leaving.resolve }),
+    ...(options.barred && { barred: options.barred }),
     store,
     clock,
     log,
@@ -305,7 +304,6 @@ export async function openRuntime(options: {
     fenced: fenced.promise,
     drained: leaving.promise,
     scheduler,
-    newest: async () => (await store.catalog.sessions({ prefix: TERMINAL, top: true, limit: 1 }))[0]?.session ?? null,
     defer: (close) =>
       parts.defer(async () => {
         await close();

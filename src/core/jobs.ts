@@ -1,5 +1,6 @@
 // Jobs: what is to be said at certain times, as those see them who make, list and change them.
 import type { Unattended } from "./session.ts";
+import { jobSession } from "./session-key.ts";
 
 export type When = { cron: string; zone: string } | { at: number };
 export type Job = {
@@ -62,3 +63,42 @@ export interface RunningJobs extends Jobs {
   /** Whether answers can be delivered to this session. */
   delivers(session: string): boolean;
 }
+
+/** A job in the JSON of the API: times are seconds. */
+export type JobJson = ReturnType<typeof jobToJson>;
+export const jobToJson = ({ when, ...job }: Job) => ({
+  id: job.id,
+  object: "hermes.job",
+  name: job.name,
+  text: job.text,
+  cron: "cron" in when ? when.cron : null,
+  zone: "cron" in when ? when.zone : null,
+  at: "at" in when ? when.at / 1_000 : null,
+  deliver_to: job.route,
+  session_id: jobSession(job.id),
+  model: job.model,
+  unattended: job.unattended,
+  catch_up: job.catchUp,
+  enabled: job.enabled,
+  created_by: job.createdBy,
+  created_at: job.createdAt / 1_000,
+  last_slot: job.lastSlot === null ? null : job.lastSlot / 1_000,
+  next_at: job.nextAt === null ? null : job.nextAt / 1_000,
+});
+
+export const jobFromJson = (json: JobJson): Job => ({
+  id: json.id,
+  name: json.name,
+  text: json.text,
+  when: json.cron === null ? { at: msOf(json.at ?? 0) } : { cron: json.cron, zone: json.zone ?? "UTC" },
+  route: json.deliver_to,
+  model: json.model,
+  unattended: json.unattended,
+  catchUp: json.catch_up,
+  enabled: json.enabled,
+  createdBy: json.created_by,
+  createdAt: msOf(json.created_at),
+  lastSlot: json.last_slot === null ? null : msOf(json.last_slot),
+  nextAt: json.next_at === null ? null : msOf(json.next_at),
+});
+const msOf = (seconds: number) => Math.round(seconds * 1_000);

@@ -192,14 +192,15 @@ export type Event =
   /** Up to that entry, the model is shown this instead. `upTo` 0: there was nothing to shorten. */
   | { type: "compacted"; step: number; summary: string; upTo: number }
   | { type: "acted"; step: number; call: string; outcome: CallOutcome; text: string; images?: Image[] }
-  | { type: "failed"; step: number; reason: string; said: string }
+  | { type: "failed"; step: number; reason: string; said: string; tries?: FailedTry[] }
   | { type: "delivered"; step: number; how: Delivery }
   | { type: "remembered"; by: string; after: number; upTo: number }
   | { type: "settled"; key: string; abandoned: boolean }
   /** A new session begins with what another one holds. */
   | { type: "forked"; from: string; upTo: number; messages: Message[] }
-  /** A new process owns the session: whatever the old one had in flight is dead. */
-  | { type: "restarted"; resume: boolean };
+  /** A new process owns the session: whatever the old one had in flight is dead. `barred`: the turn and the inputs of those who may
+   *  not talk any more. */
+  | { type: "restarted"; resume: boolean; barred?: readonly string[] };
 
 /** What a model call gave. */
 type Thought = {
@@ -211,7 +212,13 @@ type Thought = {
   endedBy?: EndedBy;
   /** What memory had to say to the message that began the turn. */
   recalled?: string;
+  timing?: ThoughtTiming;
 };
+/** How the model call went, in milliseconds since it was begun: when memory had answered, when the first word of the answer (or of its
+ *  reasoning) was there, and the tries before it that came to nothing. */
+export type ThoughtTiming = { recalled?: number; firstWord?: number; tries?: FailedTry[] };
+/** `ms`: when it had failed. */
+export type FailedTry = { model: string; reason: string; ms: number };
 /** What ended an answer before its model did: the limit of output tokens, the provider's filter, or the limit of model calls in
  *  a turn (`Rules.iterations`): after it the model may only answer. */
 export type EndedBy = "length" | "filter" | "iterations";
@@ -243,7 +250,7 @@ export type Fact =
   | { kind: "acted"; call: string; outcome: CallOutcome; text: string; images?: Image[] }
   /** What the model had said when its turn was stopped or its call failed. */
   | { kind: "cut"; text: string }
-  | { kind: "failed"; reason: string }
+  | { kind: "failed"; reason: string; tries?: FailedTry[] }
   /** What the model had said of this answer was taken back: it is begun again. */
   | { kind: "retracted"; reason: string }
   | { kind: "stopping"; outcome: Outcome; by: string }

@@ -165,6 +165,7 @@ function reduce(s: Session, e: Event, cx: TransitionContext): Session {
         ...(e.refused && { refused: e.refused }),
         ...(endedBy && { endedBy }),
         ...(e.recalled && { recalled: e.recalled }),
+        ...(e.timing && { timing: e.timing }),
       });
       e.calls.forEach((proposal, i) => {
         const call = calls[i]?.id ?? "";
@@ -221,7 +222,7 @@ function reduce(s: Session, e: Event, cx: TransitionContext): Session {
     case "failed": {
       if (!turn || (phase?.at !== "thinking" && phase?.at !== "compacting")) return s;
       if (e.said) cx.note(turn.id, { kind: "cut", text: e.said });
-      const from = cx.note(turn.id, { kind: "failed", reason: e.reason });
+      const from = cx.note(turn.id, { kind: "failed", reason: e.reason, ...(e.tries && { tries: e.tries }) });
       return conclude(s, turn, "failed", from, cx);
     }
     case "delivered":
@@ -235,8 +236,12 @@ function reduce(s: Session, e: Event, cx: TransitionContext): Session {
       if (s.seq) return s; // only a session that has nothing yet can begin like this
       cx.note("", { kind: "forked", from: e.from, upTo: e.upTo, messages: e.messages });
       return { ...s }; // an entry is a change, though nothing else is
-    case "restarted":
-      return turn ? recover(s, turn, e.resume, cx) : begin(s, cx);
+    case "restarted": {
+      const { resume, barred = [] } = e;
+      const allowed = barred.reduce((state, input) => withdraw(state, input, cx), s);
+      if (turn && barred.includes(turn.id)) return bar(allowed, turn, cx);
+      return turn ? recover(allowed, turn, resume, cx) : begin(allowed, cx);
+    }
   }
 }
 
@@ -272,6 +277,13 @@ function recover(s: Session, turn: Turn, resume: boolean, cx: TransitionContext)
       return resume ? act(again, counted, calls, cx) : end(again, turn, "interrupted", cx);
     }
   }
+}
+
+/** Nobody is sent the answer: who asked for it may not talk any more. */
+function bar(s: Session, turn: Turn, cx: TransitionContext): Session {
+  const { phase } = turn;
+  if (phase.at === "acting") lose(turn.id, phase.calls, cx);
+  return end(s, turn, "outcome" in phase ? phase.outcome : "interrupted", cx);
 }
 
 const busy = (phase: Phase) => phase.at !== "replying" && phase.at !== "stopping";

@@ -15,6 +15,7 @@ import { hasWork, transition, unsaved, work } from "../core/turn.ts";
 import { createGate } from "./gate.ts";
 import { givenUp } from "./give-up.ts";
 import { createInflight } from "./inflight.ts";
+import { createLine, unavailable } from "./line.ts";
 import { addReasoning, addText, dropPrinted, hold, notice, printedIn, release, showPrinted, wake } from "./live.ts";
 import { wholeOf } from "./live-text.ts";
 import { createSlots, type Slot } from "./slots.ts";
@@ -44,6 +45,8 @@ export type World = Ambient & {
   announce?: readonly string[];
   /** They see what was committed, once it is. For counting only: a crash may lose a look. */
   observers?: Iterable<Observe>;
+  /** Which of these inputs, left by a process that is gone, must not be worked on: who said them may not talk any more. */
+  barred?(session: string, inputs: readonly string[]): Promise<readonly string[]>;
   /** Told when another process has taken over: nothing more can be done here. */
   fenced?(): void;
 };
@@ -111,6 +114,7 @@ export function createDispatch(world: World) {
     const slot = slots.get(key);
     if (slot) reconcile(slot);
   });
+  const { inLine, trouble } = createLine(reconcile);
   const quiet = new Set<() => void>();
   let node = "";
   let leaving = false;
@@ -123,32 +127,6 @@ export function createDispatch(world: World) {
     return inLine(slot, options.insist, () => dispatch(slot, make, options));
   }
 
-  /** One at a time for a session. */
-  function inLine<T>(slot: Slot, insist: boolean, work: () => Promise<T>): Promise<T> {
-    if (slot.line.trouble && !insist) return Promise.reject(unavailable(slot.line.trouble));
-    slot.line.pending++;
-    const refused = Promise.withResolvers<never>();
-    let waits = true;
-    const refuse = (fault: StoreFault) => {
-      waits = false;
-      refused.reject(unavailable(fault));
-    };
-    if (!insist) slot.line.hasty.add(refuse);
-    const result = slot.line.tail.then(() => {
-      slot.line.hasty.delete(refuse);
-      return waits ? work() : refused.promise;
-    });
-    const over = () => {
-      slot.line.pending--;
-      slot.line.trouble = null; // it was this one's: whoever comes next finds out for itself (I26)
-      if (slot.line.halted === null) return;
-      slot.line.halted = null;
-      reconcile(slot);
-    };
-    slot.line.tail = result.then(over, over);
-    return insist ? result : Promise.race([result, refused.promise]);
-  }
-
   async function dispatch(slot: Slot, make: Make, options: ChangeOptions): Promise<Entry[] | "duplicate"> {
     for (let attempt = 0; ; attempt++) {
       if (closed) throw closed;
@@ -156,7 +134,7 @@ export function createDispatch(world: World) {
         const row = slot.row ?? (await load(slot));
         const orphan = isOrphan(row) && !options.look;
         const said = slot.view.live ? wholeOf(slot.view.live.text) : "";
-        const event = orphan ? takenUp(row) : make(row.state, said, printedIn(slot));
+        const event = orphan ? await takenUp(slot.key, row) : make(row.state, said, printedIn(slot));
         if (!event) return [];
         const [state, facts] = transition(row.state, event, { ...rules, leaving });
         if (state === row.state) return [];
@@ -204,9 +182,12 @@ export function createDispatch(world: World) {
   const isOrphan = (row: StoredRow) => row.writer !== node && hasWork(row.state);
   const isActive = (state: Session) => hasWork(state) || unsaved(state, rules).length > 0;
 
-  function takenUp(row: StoredRow): Event {
+  async function takenUp(session: string, { state, updatedAt }: StoredRow): Promise<Event> {
     const { resumeWithinMs: window } = limits;
-    return { type: "restarted", resume: window > 0 && clock.now() - row.updatedAt < window };
+    const resume = window > 0 && clock.now() - updatedAt < window;
+    const inputs = [...(state.turn ? [state.turn.id] : []), ...state.inbox.map(({ id }) => id)];
+    const barred = (await world.barred?.(session, inputs)) ?? [];
+    return { type: "restarted", resume, ...(barred.length && { barred }) };
   }
 
   async function commit(
@@ -262,15 +243,6 @@ export function createDispatch(world: World) {
 
   const pause = (attempt: number, signal?: AbortSignal) =>
     clock.sleep(RETRY_MS[Math.min(attempt, RETRY_MS.length - 1)] ?? 0, signal);
-
-  function trouble(slot: Slot, fault: StoreFault, halt: string | undefined) {
-    slot.line.trouble = fault;
-    for (const refuse of slot.line.hasty) refuse(fault);
-    slot.line.hasty.clear();
-    if (!halt) return;
-    slot.line.halted = halt;
-    reconcile(slot);
-  }
 
   function adopt(slot: Slot, row: StoredRow, entries: Entry[]) {
     if (slot.view.live && slot.view.live.step !== row.state.step) slot.view.live = null;
@@ -501,6 +473,3 @@ export function createDispatch(world: World) {
     closed: () => closed !== null,
   };
 }
-
-export const unavailable = (cause: StoreFault) =>
-  new Refusal("store_unavailable", `Not accepted, try again: ${cause.message}`);

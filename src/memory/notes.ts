@@ -24,8 +24,9 @@ export const entriesOf = (source: string): string[] =>
     .filter(Boolean);
 
 /** Counts as a person would: a letter with accents is one character, and so is a family emoji. */
-export const lengthOf = (text: string): number => [...segmenter.segment(text)].length;
-const segmenter = new Intl.Segmenter("en", { granularity: "grapheme" });
+export const lengthOf = (text: string): number =>
+  [...(segmenter ??= new Intl.Segmenter("en", { granularity: "grapheme" })).segment(text)].length;
+let segmenter: Intl.Segmenter | null = null; // some milliseconds of a start
 
 /** `most`: limit of the whole text, in characters. */
 export function changed(source: string, change: NotesChange, most: number): Changed {

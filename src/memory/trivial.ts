@@ -20,7 +20,11 @@ export function isTrivial(text: string): boolean {
   return words.length < LEAST.words || words.every((word) => SMALL_TALK.has(word));
 }
 
-const segmenter = new Intl.Segmenter("en", { granularity: "word" });
+let segmenter: Intl.Segmenter | null = null; // some milliseconds of a start
 
-const wordsOf = (text: string): string[] =>
-  [...segmenter.segment(text.toLowerCase())].filter(({ isWordLike }) => isWordLike).map(({ segment }) => segment);
+function wordsOf(text: string): string[] {
+  segmenter ??= new Intl.Segmenter("en", { granularity: "word" });
+  return [...segmenter.segment(text.toLowerCase())]
+    .filter(({ isWordLike }) => isWordLike)
+    .map(({ segment }) => segment);
+}

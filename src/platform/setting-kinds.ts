@@ -1,6 +1,9 @@
 // The types of settings. Variables are always text and YAML values are often quoted, so every type also reads its text form.
 import * as z from "zod";
 
+// Most schemas read one value in the life of a process. Compiling each of them would take 10 ms of a start.
+z.config({ jitless: true });
+
 const asNumber = (value: unknown) =>
   typeof value === "string" && /^\s*-?\d+(\.\d+)?\s*$/.test(value) ? Number(value) : value;
 export const asBoolean = (value: unknown) => {

@@ -5,6 +5,7 @@ import * as z from "zod";
 import type { Job, JobRefused, Jobs } from "../core/jobs.ts";
 import { changeNote } from "../core/notes.ts";
 import type { Ambient } from "../core/ports.ts";
+import { setReplyRoute } from "../core/reply-route.ts";
 import { jobSession } from "../core/session-key.ts";
 import type { Notes } from "../core/store.ts";
 import { type JobContext, jobFrom, jobShape, refused } from "./job.ts";
@@ -75,10 +76,10 @@ export function openJobs(options: JobsOptions): KeptJobs {
     inLine,
     delivers,
     async route({ id, route }) {
-      if (route !== null) await notes.set(routeName(id), { to: route });
+      if (route !== null) await setReplyRoute(notes, jobSession(id), route);
     },
     async forget(id) {
-      await notes.set(routeName(id), undefined);
+      await setReplyRoute(notes, jobSession(id), null);
       await notes.set(nameOf(id), undefined);
     },
     add: (wish) =>
@@ -123,7 +124,6 @@ export function openJobs(options: JobsOptions): KeptJobs {
 }
 
 const nameOf = (id: string) => `job/${id}`;
-const routeName = (id: string) => `route/${jobSession(id)}`;
 const idOf = (key: string = randomUUID()) => createHash("sha256").update(key).digest("hex").slice(0, 12);
 export const isLive = ({ nextAt }: Job): boolean => nextAt !== null;
 const order = ({ enabled, nextAt }: Job) => (enabled ? (nextAt ?? 0) : Number.MAX_SAFE_INTEGER);

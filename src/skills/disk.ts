@@ -21,7 +21,7 @@ export type DiskLook = {
 export type Links = "hard links" | "no links";
 
 export const MOST_SKILLS = 200;
-const MOST_BYTES = 100_000;
+export const MOST_BYTES = 100_000;
 /** `skills/tea/SKILL.md` and `skills/kitchen/tea/SKILL.md`. */
 const DEPTH = 2;
 const MOST_FOLDERS = 2_000;

@@ -4,7 +4,7 @@ import { isMap, isScalar, parseDocument } from "yaml";
 export type Header = { name: string; description: string };
 
 export const NAME = "1 to 64 of a-z, 0-9 and -";
-const isName = (text: string) => /^[a-z0-9-]{1,64}$/.test(text);
+export const isName = (text: string) => /^[a-z0-9-]{1,64}$/.test(text);
 const LONGEST = 300;
 /** Front matter is a few lines. The YAML parser gets no more than this. */
 const MOST_YAML = 8_000;

@@ -3,11 +3,11 @@
 import { join } from "node:path";
 import { messageOf } from "../core/errors.ts";
 import type { Clock, Log } from "../core/ports.ts";
-import type { Skills } from "../core/skills.ts";
+import type { Skills, SkillTrust } from "../core/skills.ts";
 import { kindAt, realInside } from "../platform/confined.ts";
 import { createLook, type DiskLook, orMissing } from "./disk.ts";
 import { createSkills, type SkillSource } from "./skills.ts";
-import { openTrust, type Trust } from "./trust.ts";
+import { openTrust } from "./trust.ts";
 
 /** `home`: HERMES_HOME. */
 type Options = {
@@ -33,7 +33,7 @@ export function openSkills({ home, workspace, external = [], clock, log }: Optio
   return createSkills({ sources, clock, log });
 }
 
-function inWorkspace(workspace: string, own: string, trust: Trust): () => Promise<DiskLook> {
+function inWorkspace(workspace: string, own: string, trust: SkillTrust): () => Promise<DiskLook> {
   const places = IN_WORKSPACE.map((below) => ({ below, look: createLook("no links") }));
   return async () => {
     const look: DiskLook = { skills: [], notes: [] };
@@ -58,7 +58,7 @@ function inWorkspace(workspace: string, own: string, trust: Trust): () => Promis
   };
 }
 
-async function isTrusted(trust: Trust, root: string, notes: string[]): Promise<boolean> {
+async function isTrusted(trust: SkillTrust, root: string, notes: string[]): Promise<boolean> {
   try {
     if ((await trust.list()).includes(root)) return true;
     notes.push(`${root} has skills that are not used. If you know what is in them: hermes skills trust ${root}`);

@@ -35,6 +35,9 @@ export function createSkills({ sources, clock, log }: Options): Skills {
 
   return {
     list,
+    lookAgain: () => {
+      for (const shelf of shelves) shelf.forget();
+    },
     index: async () => indexOf((await list()).skills),
     async view(name, file) {
       const { skills } = await list();
@@ -102,7 +105,10 @@ function createShelf({ origin, look }: SkillSource, clock: Clock) {
     return waited ? { ...known, notes: [...known.notes, `${WHOSE[origin]} do not answer; ${LATE}`] } : known;
   }
 
-  return { origin, latest, inTurn };
+  const forget = () => {
+    lookedAt = Number.NEGATIVE_INFINITY;
+  };
+  return { origin, latest, inTurn, forget };
 }
 
 const WHOSE = { user: "Your skills", workspace: "The workspace's skills" };

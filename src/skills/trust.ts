@@ -5,16 +5,8 @@ import { constants } from "node:fs";
 import { mkdir, open, realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import * as z from "zod";
+import type { SkillTrust } from "../core/skills.ts";
 import { orMissing } from "./disk.ts";
-
-export type Trust = {
-  /** Throws an error that says what to do if the file cannot be trusted. */
-  list(): Promise<string[]>;
-  /** Returns the real path that is now trusted. */
-  add(dir: string): Promise<string>;
-  /** Returns false if the directory was not trusted. */
-  remove(dir: string): Promise<boolean>;
-};
 
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
 const MOST_BYTES = 1_000_000;
@@ -22,7 +14,7 @@ const MOST = 1_000;
 const shape = z.strictObject({ trusted: z.array(z.string().startsWith("/")).max(MOST) });
 
 /** `home`: HERMES_HOME. */
-export function openTrust(home: string): Trust {
+export function openTrust(home: string): SkillTrust {
   const file = join(home, "skills-trust.json");
 
   async function list(): Promise<string[]> {
@@ -45,7 +37,7 @@ export function openTrust(home: string): Trust {
         throw new Error(`${resolve(dir)} is not a directory. Nothing was changed.`);
       const trusted = await list();
       if (trusted.length >= MOST) throw new Error(`${MOST} workspaces are trusted already. Untrust some first.`);
-      if (!trusted.includes(real)) await write(file, [...trusted, real]);
+      if (!trusted.includes(real)) await writeWhole(file, linesOf([...trusted, real]));
       return real;
     },
     async remove(dir) {
@@ -53,7 +45,7 @@ export function openTrust(home: string): Trust {
       const names = new Set([resolve(dir), await realpath(dir).catch(() => null)]);
       const trusted = await list();
       const left = trusted.filter((path) => !names.has(path));
-      if (left.length < trusted.length) await write(file, left);
+      if (left.length < trusted.length) await writeWhole(file, linesOf(left));
       return left.length < trusted.length;
     },
   };
@@ -74,13 +66,15 @@ async function read(file: string): Promise<string> {
 const unsafe = (file: string, why: string) =>
   new Error(`${file} ${why}, so no workspace is trusted. Delete it and trust your workspaces again.`);
 
+const linesOf = (trusted: readonly string[]) => `${JSON.stringify({ trusted }, null, 2)}\n`;
+
 /** Atomic, and for the owner only. */
-async function write(file: string, trusted: readonly string[]): Promise<void> {
+export async function writeWhole(file: string, text: string): Promise<void> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   const draft = `${file}.${randomBytes(6).toString("hex")}`;
   try {
     await using handle = await open(draft, "wx", 0o600);
-    await handle.writeFile(`${JSON.stringify({ trusted }, null, 2)}\n`);
+    await handle.writeFile(text);
     await handle.sync();
     await rename(draft, file);
   } finally {

@@ -60,7 +60,7 @@ const textOrNull = (value: unknown) => (typeof value === "string" ? value : null
 
 export const stateRowOf = (row: JournalRow): StateRow => ({
   session: String(row["session"]),
-  owner: row["owner"] === null ? null : String(row["owner"]),
+  owner: textOrNull(row["owner"]),
   writer: String(row["writer"]),
   version: Number(row["version"]),
   state: String(row["state"]),

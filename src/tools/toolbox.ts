@@ -73,6 +73,8 @@ export type ToolboxOptions = Ambient & {
   /** Likewise. */
   jobs(): RunningJobs;
   skills: Parameters<typeof createSkillView>[0];
+  /** What `pickSandbox` gave. */
+  sandbox: SandboxChoice;
 };
 
 export type Toolbox = {
@@ -102,8 +104,8 @@ const PASSING: ReadonlySet<RefusalCode> = new Set(["store_unavailable", "inbox_f
 
 export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
   const { home, workspace, approvals, terminal, clock, log, runtime, journal, catalog, notes, search } = options;
-  distrustPrograms([workspace, ...terminal.writable]);
-  const [swept, choice, rg] = await Promise.all([sweepOrphans(home), pickSandbox(options), bundledRipgrep()]);
+  const { sandbox: choice } = options;
+  const [swept, rg] = await Promise.all([sweepOrphans(home), bundledRipgrep()]);
   log("info", "orphans.swept", { ...swept });
   const policy = await openHomePolicy({
     file: join(home, "policy.yaml"),
@@ -258,8 +260,9 @@ const networkMode = (
   mode: ToolboxOptions["approvals"]["mode"],
 ): ToolboxOptions["terminal"]["network"] => (network === "ask" && mode === "off" ? "on" : network);
 
-/** Which sandbox is in force here, if any. */
+/** Which sandbox is in force here, if any. From then on no program is taken from where commands write. */
 export async function pickSandbox({ home, workspace, terminal }: ToolDirs): Promise<SandboxChoice> {
+  distrustPrograms([workspace, ...terminal.writable]);
   return chooseSandbox({
     mode: terminal.sandbox,
     probe: terminal.sandbox === "off" ? { usable: false, why: "it is off" } : await probeSandbox(),

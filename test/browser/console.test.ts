@@ -330,8 +330,8 @@ describe("every page", () => {
   it("shows and changes what it is about: memory, schedules, the course of a turn, usage", async () => {
     const page = await converse("run sleep 0.1");
     await page.locator(".turn footer a").click();
-    await page.getByRole("button", { name: /^Model call 2/ }).waitFor();
-    await page.getByRole("button", { name: /^terminal .* ok/ }).click();
+    await page.locator(".step", { hasText: /Model call 2.*first word after/ }).waitFor();
+    await page.locator(".step", { hasText: /terminal.*ok · sleep/ }).click();
     await page.getByText('"kind": "acted"').waitFor();
 
     await page.goto(`${url}/#/memory`);
@@ -352,6 +352,19 @@ describe("every page", () => {
     await page.getByRole("button", { name: "Add" }).click();
     await page.getByRole("button", { name: "Pause: Say good morning" }).click();
     await page.getByText("paused").waitFor();
+
+    await page.goto(`${url}/#/skills`);
+    await page.getByLabel("Name", { exact: true }).fill("tea");
+    await page.getByLabel("Text", { exact: true }).fill("How tea is made.");
+    await page.getByRole("button", { name: "Add" }).click();
+    await page.locator(".skill summary").click();
+    await page.getByRole("button", { name: "Edit" }).click();
+    await page.getByLabel("Text of tea").fill("How *green* tea is made.");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.locator(".skill em", { hasText: "green" }).waitFor();
+    await page.getByRole("button", { name: "Remove tea" }).click();
+    await page.getByRole("button", { name: "Really? Remove tea" }).click();
+    await page.getByText("There are no skills yet.").waitFor();
 
     await page.goto(`${url}/#/health`);
     await page.getByRole("button", { name: "Check the installation" }).click();

@@ -119,6 +119,33 @@ describe("a message on Telegram", () => {
     expect(llm.requests.slice(2).map(lastUser)).toEqual(["hi"]);
   });
 
+  it("in a group that shares a conversation is worked on after a crash only if its own sender is still on the list", async () => {
+    configure(
+      "approvals: {mode: off}\nterminal: {sandbox: off}\ngateway: {shared_groups: true, telegram: {require_mention: false}}\n",
+    );
+    const chat = -7;
+    const { reply, release } = held("for Anna");
+    llm.script(reply);
+    const first = await gateway();
+    telegram.say({ from: ANNA, chat, text: "hello" });
+    await llm.nextRequest();
+    for (const [from, text] of [
+      [ANNA, "/queue and this"],
+      [BEN, "/queue from Ben"],
+      [ANNA, "/queue and that"],
+    ] as const)
+      telegram.say({ from, chat, text });
+    await telegram.until(() => telegram.pending().length === 0);
+    await killed(first);
+    release();
+    llm.script((request) => ({ text: `You said ${lastUser(request)}.` }));
+    await gateway({ TELEGRAM_ALLOWED_USERS: String(BEN.id) });
+    await shown("You said from Ben.", chat);
+    telegram.say({ from: BEN, chat, text: "more" });
+    await shown("You said more.", chat);
+    expect(llm.requests.slice(1).map(lastUser)).toEqual(["from Ben", "more"]);
+  });
+
   it("can be sent by a script, also while no gateway runs", async () => {
     const send = async (...args: string[]) => {
       const hermes = place.start(["send", ...args]);

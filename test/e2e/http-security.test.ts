@@ -52,11 +52,8 @@ function tableOf({ engine }: TestApi): Route[] {
     open: () => true,
     leaving: new AbortController().signal,
   };
-  return routesOf(
-    api,
-    async () => ({}),
-    () => ({}),
-  );
+  const nothing = () => ({});
+  return routesOf(api, nothing, nothing);
 }
 
 type Row = { method: string; path: string; access: Route["access"]; takesBody: boolean };

@@ -64,7 +64,7 @@ export async function startApi(options: StartOptions = {}): Promise<TestApi> {
     log: () => {},
     newKey: randomUUID,
     tools: () => boot.tools ?? [],
-    vitals: async () => ({ ...(await engine.load()) }),
+    health: () => ({}),
     host: "127.0.0.1",
     port: 0,
     key: KEY,

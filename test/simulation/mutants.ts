@@ -164,7 +164,7 @@ export const MUTANTS: Mutant[] = [
     "if (!slot.inflight.flights.has(key)) settle(slot, key, false);",
     "{}",
   ]),
-  bug("one failed read refuses a session for ever", "engine/dispatch.ts", [
+  bug("one failed read refuses a session for ever", "engine/line.ts", [
     "slot.line.trouble = null; // it was this one's",
     "// it was this one's",
   ]),

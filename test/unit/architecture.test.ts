@@ -282,6 +282,7 @@ const DOORS: Readonly<Record<string, string>> = {
   "src/tools/files/confine.ts": "looks at paths without opening anything",
   // HERMES_HOME and other places of the user's that the agent can never write.
   "src/skills/trust.ts": "HERMES_HOME",
+  "src/skills/own.ts": "HERMES_HOME",
   "src/tools/mcp/auth.ts": "HERMES_HOME",
   "src/config/config.ts": "HERMES_HOME",
   "src/platform/home.ts": "HERMES_HOME",
@@ -403,6 +404,7 @@ const WALL_TIMES: Readonly<Record<string, string>> = {
   "src/surfaces/gateway/gateway.ts": "the age of notes",
   "src/surfaces/http/runs/retries.ts": "the last change of a stored run",
   "src/surfaces/http/runtime/usage.ts": "the age of stored turns",
+  "src/surfaces/http/server/info.ts": "the age of stored inputs",
   "src/surfaces/http/server/metrics.ts": "the age of stored inputs",
   "src/surfaces/webhooks/webhooks.ts": "when a stored announcement is due",
 };
@@ -419,7 +421,8 @@ function leakySignals(path: string, source: string): string[] {
  *  rejection is left behind. */
 const WAITS: Readonly<Record<string, string>> = {
   "src/core/wait.ts": "the one place",
-  "src/engine/dispatch.ts": "a change, or its refusal while the store is away",
+  "src/engine/dispatch.ts": "the place of a turn, or the end of the work that waits for it",
+  "src/engine/line.ts": "a change, or its refusal while the store is away",
   "src/agent/watchdog.ts": "a model call, or its silence",
   "src/tools/shell/exec.ts": "the exit of a process, or that nothing of it is alive",
   "src/tools/sandbox/netns.ts": "the first line of a process, or its end",

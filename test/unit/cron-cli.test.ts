@@ -1,5 +1,7 @@
 // hermes cron: over the notes of a home where nothing runs, and over HTTP where a gateway does.
 import { afterEach, describe, expect, it } from "vitest";
+import { createRemoteJobs } from "../../src/client/jobs.ts";
+import { createWire } from "../../src/client/wire.ts";
 import type { Runtime } from "../../src/core/runtime.ts";
 import { clock } from "../../src/platform/clock.ts";
 import { openJobs } from "../../src/schedule/jobs.ts";
@@ -12,7 +14,6 @@ import {
   createJob,
   editJob,
   listJobs,
-  remoteJobs,
   runJob,
 } from "../../src/surfaces/cli/cron.ts";
 import { jobRoutes } from "../../src/surfaces/http/runtime/jobs.ts";
@@ -45,7 +46,8 @@ async function gateway(): Promise<TestApi & { scheduler: Scheduler }> {
 
 const overNotes = (): Promise<CronJobs> =>
   Promise.resolve(openJobs({ notes: asStore(createMemoryStore()).notes, clock, log: () => {}, delivers }));
-const overHttp = async (): Promise<CronJobs> => remoteJobs({ url: (await gateway()).url, key: KEY });
+const remoteJobs = ({ url }: { url: string }, key = KEY) => createRemoteJobs(createWire({ url, key, patient: false }));
+const overHttp = async (): Promise<CronJobs> => remoteJobs(await gateway());
 
 /** A shell: what was printed, what was complained about, and the exit code. */
 function shell(jobs: CronJobs) {
@@ -165,7 +167,7 @@ describe.each([
 describe("hermes cron run", () => {
   it("begins a turn at the gateway, and no third one while two are not done", async () => {
     const api = await gateway();
-    const { add, run, ids } = shell(remoteJobs({ url: api.url, key: KEY }));
+    const { add, run, ids } = shell(remoteJobs(api));
     await add("Look at the news", { cron: "0 9 29 2 *" });
     const [id] = await ids();
     const { code, out } = await run(id);
@@ -189,10 +191,9 @@ describe("hermes cron run", () => {
 
   it("says so where the gateway does not answer, or not as it should", async () => {
     const api = await gateway();
-    const wrongKey = remoteJobs({ url: api.url, key: "wrong" });
-    await expect(wrongKey.list()).rejects.toThrow(/The gateway answers 401/);
+    await expect(remoteJobs(api, "wrong").list()).rejects.toMatchObject({ status: 401 });
     await api.close();
-    await expect(remoteJobs({ url: api.url, key: KEY }).list()).rejects.toThrow(/does not answer/);
+    await expect(remoteJobs(api).list()).rejects.toThrow(/Cannot reach/);
   });
 });
 

@@ -1,13 +1,15 @@
 import { expect, it } from "vitest";
 import { StoreFault } from "../../src/core/errors.ts";
 import { type Entry, fresh } from "../../src/core/session.ts";
-import type { Journal } from "../../src/core/store.ts";
+import { ALONE, type Journal } from "../../src/core/store.ts";
 import { sharingReads } from "../../src/engine/shared-reads.ts";
 import { asStore, createMemoryStore } from "../fakes/memory-store.ts";
 
 /** A store whose reads wait until they are let go, and see what was there when they began. */
 function slow() {
-  const store = asStore(createMemoryStore());
+  const disk = createMemoryStore();
+  const node = disk.nodes.join(ALONE);
+  const store = asStore(disk);
   const reads: (() => void)[] = [];
   const turn: Journal["turn"] = async (id) => {
     const seen = await store.journal.turn(id);
@@ -18,7 +20,7 @@ function slow() {
   const commit = (entry: Entry, version: number) =>
     shared.commit({
       session: "s",
-      node: "",
+      node,
       version,
       state: { ...fresh, seq: entry.seq },
       active: false,

@@ -19,13 +19,14 @@ import { dirname, join } from "node:path";
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Clock } from "../../src/core/ports.ts";
-import type { Skills } from "../../src/core/skills.ts";
+import type { Skills, SkillTrust } from "../../src/core/skills.ts";
 import { clock as realClock } from "../../src/platform/clock.ts";
 import type { DiskLook } from "../../src/skills/disk.ts";
 import { headerOf } from "../../src/skills/header.ts";
 import { openSkills } from "../../src/skills/open.ts";
+import { openOwnSkills } from "../../src/skills/own.ts";
 import { createSkills, type SkillSource } from "../../src/skills/skills.ts";
-import { openTrust, type Trust } from "../../src/skills/trust.ts";
+import { openTrust } from "../../src/skills/trust.ts";
 import { listSkills, showSkill, skillLines, trustSkills, untrustSkills } from "../../src/surfaces/cli/skills.ts";
 import { skillRoutes } from "../../src/surfaces/http/runtime/skills.ts";
 import { createSkillView } from "../../src/tools/skill-view.ts";
@@ -34,7 +35,7 @@ import { makePipes } from "../fakes/pipe.ts";
 let root: string;
 let home: string;
 let workspace: string;
-let trust: Trust;
+let trust: SkillTrust;
 let skills: Skills;
 let time = 0;
 beforeEach(() => {
@@ -645,11 +646,40 @@ describe("hermes skills", () => {
 
   it("are listed over HTTP without where they lie", async () => {
     own("tea", skillText("tea", "How tea is made."));
-    const [route] = skillRoutes(skills);
+    const [route] = skillRoutes({ skills, own: openOwnSkills(home), trust, workspace });
     expect(route).toMatchObject({ method: "GET", path: "/v1/skills", access: "key" });
     expect(await route?.handle({} as never)).toMatchObject({
       status: 200,
-      body: { object: "list", data: [{ name: "tea", description: "How tea is made.", source: "user" }] },
+      body: { object: "list", data: [{ name: "tea", description: "How tea is made.", source: "user", own: true }] },
     });
+  });
+
+  it("in the home are added, changed and removed over HTTP; others, and what somebody else has changed, are not", async () => {
+    const routes = skillRoutes({ skills, own: openOwnSkills(home), trust, workspace });
+    const call = async (method: string, path: string, body: unknown, params = {}) => {
+      const found = routes.find((one) => one.method === method && one.path === path);
+      return found?.handle({ body, params } as never);
+    };
+    const names = async () => (await skills.list()).skills.map(({ name }) => name);
+    await call("POST", "/v1/skills", { name: "tea", text: "Green tea." });
+    expect(await names()).toEqual(["tea"]); // at once
+    await expect(call("POST", "/v1/skills", { name: "tea", text: "x" })).rejects.toThrow("is there already");
+    await expect(call("POST", "/v1/skills", { name: "../tea", text: "x" })).rejects.toThrow("The name of a skill");
+    const tea = { name: "tea" };
+    await call("PATCH", "/v1/skills/:name", { text: "Black tea.", was: "Green tea." }, tea);
+    await expect(call("PATCH", "/v1/skills/:name", { text: "x", was: "Green tea." }, tea)).rejects.toThrow("meanwhile");
+    expect(await skills.view("tea")).toMatchObject({ text: "Black tea." });
+
+    mkdirSync(join(workspace, "skills/deploy"), { recursive: true });
+    writeFileSync(join(workspace, "skills/deploy/SKILL.md"), "How to deploy.");
+    expect(await call("GET", "/api/skill-trust", {})).toMatchObject({ body: { trusted: [], workspace } });
+    await call("POST", "/api/skill-trust", { dir: workspace, trusted: true });
+    expect(await names()).toEqual(["tea", "deploy"]);
+    const deploy = { name: "deploy" };
+    await expect(call("PATCH", "/v1/skills/:name", { text: "x" }, deploy)).rejects.toThrow("is not in");
+    await expect(call("DELETE", "/v1/skills/:name", {}, deploy)).rejects.toThrow("is not in");
+    await call("POST", "/api/skill-trust", { dir: workspace, trusted: false });
+    await call("DELETE", "/v1/skills/:name", {}, tea);
+    expect(await names()).toEqual([]);
   });
 });

@@ -103,6 +103,7 @@ function edit(...statements: string[]) {
 describe("durability", () => {
   test("what was committed is there when the file is opened again", async () => {
     const first = await open();
+    await first.nodes.join(ALONE);
     const state = stateOf({ seq: 1, step: 7 });
     await first.journal.commit(commitOf("a", 0, { state, entries: [entryOf(1, "t")], active: true }));
     await first.close();

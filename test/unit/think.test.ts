@@ -75,17 +75,23 @@ describe("fallbacks", () => {
     (await third.next()).answer("here");
     expect(await booted.ended("s", id)).toBe("completed");
     expect([second, third].map((one) => one.all.length)).toEqual([1, 1]);
-    expect(await booted.entry("s", "thought")).toMatchObject({ text: "here", model: "third" });
+    const thought = await booted.entry("s", "thought");
+    expect(thought).toMatchObject({ text: "here", model: "third" });
+    const { firstWord = 0, tries = [] } = thought?.kind === "thought" ? (thought.timing ?? {}) : {};
+    expect(tries).toHaveLength(first.all.length + 1);
+    expect(tries.at(-1)).toEqual({ model: "second", reason: "wrong key", ms: clock.now() - began });
+    expect(firstWord).toBe(clock.now() - began);
   });
 
   it("that all fail: the turn fails with what the last of them said", async () => {
     const [first, second] = [model("first"), model("second")];
-    const { engine, send } = await bootEngine({ model: first, fallbacks: [second] });
+    const { engine, send, entry } = await bootEngine({ model: first, fallbacks: [second] });
     const { id } = await send("s", "hi");
     (await first.next()).fault("no credit", "quota");
     (await second.next()).fault("wrong key", "auth");
     await calm();
     expect(await engine.run(id)).toMatchObject({ status: "failed", error: "wrong key" });
+    expect(await entry("s", "failed")).toMatchObject({ tries: [{ reason: "no credit" }, { reason: "wrong key" }] });
   });
 
   it("get the same request", async () => {

@@ -40,6 +40,7 @@ it("a background process that ends while the store fails is told of once the sto
     workspace,
     terminal: { timeoutMs: 10_000, sandbox: "off", network: "on", network_allow: [], writable: [], readable: [] },
     approvals: { mode: "off", timeoutMs: 10_000, allow: [], deny: [], unattended: "deny" },
+    sandbox: { sandbox: null, why: "", refuse: false },
     clarifyMs: 10_000,
     mcpServers: {},
     journal: engine,

@@ -340,6 +340,24 @@ describe("a restart", () => {
     expect(keys(after(replying, restarted(false)))).toEqual(["deliver:a"]);
   });
 
+  it.each<[string, Session, string[]]>([
+    ["while thinking", thinking, ["ended a interrupted"]],
+    ["in a call", crashed([repeatable]), ["acted call_a_1_0 unknown", "ended a interrupted"]],
+    ["while replying", replying, ["ended a completed"]],
+  ])("%s, of somebody who may not talk any more: the turn ends, and nobody is sent an answer", (_, before, journal) => {
+    const barred: Event = { type: "restarted", resume: true, barred: ["a", "c"] };
+    const queued = after(before, arrived("b"), arrived("c"), arrived("d", "steer"));
+    const [s, entries] = tell(queued, [barred]);
+    expect(entries.map(brief)).toEqual(["withdrawn c", ...journal, "began b"]);
+    expect([s.turn?.id, waiting(s)]).toEqual(["b", ["d queue"]]);
+  });
+
+  it("with waiting messages of somebody who may not talk any more: the turn goes on without them", () => {
+    const queued = after(thinking, arrived("b"), arrived("c"));
+    const s = after(queued, { type: "restarted", resume: true, barred: ["b"] });
+    expect([s.turn?.id, keys(s), waiting(s)]).toEqual(["a", ["think:2"], ["c queue"]]);
+  });
+
   it.each([true, false])("while stopping: the dead are dead, the turn ends as it was to (resume %s)", (resume) => {
     expect(facts(stopping, restarted(resume))).toEqual(["ended a cancelled"]);
     expect(facts(thinking, arrived("m", "interrupt"), restarted(resume))).toEqual([

@@ -25,15 +25,16 @@ const TAKE_LEASE = `INSERT INTO lease (name, node) SELECT $1, id FROM node WHERE
   WHERE lease.node = excluded.node OR NOT EXISTS (SELECT 1 FROM node WHERE id = lease.node) RETURNING 1`;
 
 /** `presence`: none for a process that only looks. */
-export function nodesPort({ read, write }: Connections, presence: Presence | null): Nodes {
+export function nodesPort({ read, write, lanes }: Connections, presence: Presence | null): Nodes {
   const ids = (rows: PgRow[]) => rows.map(({ id }) => String(id));
 
   return {
     join: async ({ address, version }) => {
       const id = randomUUID();
-      await presence?.become(id); // before anybody can look for its lock
-      const values = [id, address, version, !presence?.member];
-      await write({ text: `SELECT join_node($1, $2, $3, $4, ${LEASE})`, values });
+      const member = presence?.member ?? false;
+      if (member) await presence?.become(id); // before anybody can look for its lock
+      const values = [id, address, version, !member];
+      await lanes.query(id, { text: `SELECT join_node($1, $2, $3, $4, ${LEASE})`, values });
       return id;
     },
     beat: async (id) => {

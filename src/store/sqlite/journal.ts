@@ -35,7 +35,7 @@ export function journalTables(db: DatabaseSync, newest: () => number) {
     announce: db.prepare("INSERT INTO announcement (recipient, session, turn, at) VALUES (?, ?, ?, ?)"),
 
     load: db.prepare(
-      `SELECT key session, CASE WHEN active THEN epoch END owner, epoch writer, version, state, parent, created_at createdAt,
+      `SELECT key session, CASE WHEN active THEN CAST(epoch AS TEXT) END owner, epoch writer, version, state, parent, created_at createdAt,
          updated_at updatedAt FROM session WHERE key = ?`,
     ),
     entries: db.prepare("SELECT seq, turn, at, fact FROM entry WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?"),

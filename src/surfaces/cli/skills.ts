@@ -1,11 +1,9 @@
 // hermes skills: lists and shows skills, and changes which workspaces are trusted.
 
 import { messageOf } from "../../core/errors.ts";
-import type { Skills } from "../../core/skills.ts";
+import type { Skills, SkillTrust } from "../../core/skills.ts";
 import { printable } from "../../platform/logline.ts";
 
-/** `openTrust` */
-type TrustedDirs = { add(dir: string): Promise<string>; remove(dir: string): Promise<boolean> };
 type PrintSkills = (text: string) => Promise<void>;
 
 export async function listSkills(looking: { skills: Skills; json: boolean; print: PrintSkills }): Promise<void> {
@@ -49,7 +47,7 @@ export async function trustSkills({
   dir,
   print,
 }: {
-  trust: TrustedDirs;
+  trust: SkillTrust;
   dir: string;
   print: PrintSkills;
 }): Promise<number> {
@@ -66,7 +64,7 @@ export async function trustSkills({
 }
 
 /** The exit code: 1 if the directory was not trusted, or the list cannot be read. */
-export async function untrustSkills(given: { trust: TrustedDirs; dir: string; print: PrintSkills }): Promise<number> {
+export async function untrustSkills(given: { trust: SkillTrust; dir: string; print: PrintSkills }): Promise<number> {
   const { trust, dir, print } = given;
   try {
     const was = await trust.remove(dir);

@@ -5,10 +5,11 @@ import { CHAT_COMMANDS, findCommand, runCommand, type Typed } from "../../conver
 import { modeNamed } from "../../conversation/modes.ts";
 import { spentIn } from "../../conversation/spent.ts";
 import type { Person } from "../../core/chat.ts";
+import { replyRoute, setReplyRoute } from "../../core/reply-route.ts";
 import { EFFORTS, type Effort, type Input, type Mode } from "../../core/session.ts";
 import { BACKGROUND, backgroundSession, generation, generationOf, laterGenerations } from "../../core/session-key.ts";
 import type { Notes } from "../../core/store.ts";
-import { type Access, asRecord, personOf } from "./access.ts";
+import { type Access, personOf } from "./access.ts";
 import type { GatewayOptions } from "./gateway.ts";
 import type { Questions } from "./questions.ts";
 import type { PlaceSessions } from "./sessions.ts";
@@ -130,7 +131,7 @@ export function createCommands(options: Options): Commands {
       tasks: async () => (await tasksOf(key)).map(({ title }) => title),
       async background(text) {
         const task = backgroundSession(runtime.idOf(platform, message));
-        await notes.set(`route/${task}`, { to: key });
+        await setReplyRoute(notes, task, key);
         const request = { session: task, source: "background", key: `${platform} ${message}`, text, by } as const;
         const unattended = options.unattended(platform);
         await runtime.accept({ ...request, mode: "queue", reply: "push", ...(unattended && { unattended }) });
@@ -154,7 +155,7 @@ export function createCommands(options: Options): Commands {
     const tasks = await runtime.sessions({ prefix: BACKGROUND, active: true, limit: MOST_TASKS });
     const found = await Promise.all(
       tasks.map(async ({ session, title }) => {
-        const mine = asRecord(await notes.get(`route/${session}`))?.["to"] === key;
+        const mine = (await replyRoute(notes, session)) === key;
         const { turn } = await runtime.status(session);
         return mine && turn ? [{ session, turn: turn.id, title }] : [];
       }),

@@ -6,9 +6,10 @@ import type { Chat, InboundMessage } from "../../core/chat.ts";
 import { ConfigError, messageOf } from "../../core/errors.ts";
 import type { ModelNames } from "../../core/model-names.ts";
 import type { Ambient, Channel } from "../../core/ports.ts";
+import { BACKGROUND_ROUTES } from "../../core/reply-route.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Entry, Mode, Unattended, Usage } from "../../core/session.ts";
-import { BACKGROUND, parseKey } from "../../core/session-key.ts";
+import { parseKey, rootOf } from "../../core/session-key.ts";
 import { within } from "../../core/wait.ts";
 import { type Access, createAccess, type Lists } from "./access.ts";
 import { createCommands } from "./commands.ts";
@@ -65,8 +66,8 @@ export type Gateway = {
   start(): Promise<void>;
   /** One notice for each chat with a running turn. Never rejects. */
   announceLeaving(why: "shutdown" | "restart"): Promise<void>;
-  /** Sessions with work of somebody who may not talk to us any more: it is not taken up again. */
-  barred(): Promise<string[]>;
+  /** Those of a session's inputs whose sender may not talk to us any more. */
+  barred(session: string, inputs: readonly string[]): Promise<string[]>;
   /** Hears nothing more; answers still go out. */
   stopHearing(): Promise<void>;
   health(): ReturnType<Chat["health"]>[];
@@ -153,11 +154,15 @@ export function createGateway(options: GatewayOptions): Gateway {
       });
       await within(clock, NOTICE_MS, Promise.allSettled(sending));
     },
-    async barred() {
-      const rows = await runtime.sessions({ limit: 1_000, active: true });
-      const found = await Promise.all(rows.map(async ({ session }) => ((await mayGoOn(session)) ? [] : [session])));
-      for (const session of found.flat()) log("warn", "gateway.barred", { session });
-      return found.flat();
+    async barred(session, inputs) {
+      const key = parseKey(session);
+      const found = await Promise.all(
+        // What a child does, it does for whoever began its parent's turn.
+        inputs.map(async (id) => ((await mayTalk(session, key.of === "child" ? key.turn : id)) ? [] : [id])),
+      );
+      const barred = found.flat();
+      if (barred.length) log("warn", "gateway.barred", { session, inputs: barred });
+      return barred;
     },
     async stopHearing() {
       await Promise.allSettled(options.chats.map((chat) => chat.stop()));
@@ -181,16 +186,15 @@ export function createGateway(options: GatewayOptions): Gateway {
     if (chat) void tell.say(chat, route.place, { text: "♻️ Gateway is back." }, `back.${newKey()}`);
   }
 
-  /** Who asked for what the session has to do next may still talk there. */
-  async function mayGoOn(session: string): Promise<boolean> {
-    const key = parseKey(session);
-    if (key.of !== "chat" || !chats.has(key.platform)) return true;
-    const { turn, inbox } = await runtime.status(session);
-    const [first] = await runtime.turn(turn?.id ?? inbox[0]?.id ?? "");
+  /** Whether who said that may still talk where the session's answers go. */
+  async function mayTalk(session: string, input: string): Promise<boolean> {
+    const route = await routeFor(rootOf(session), notes);
+    if (!route || !chats.has(route.platform)) return true;
+    const [first] = await runtime.turn(input);
     const by = first?.kind === "accepted" ? first.input.by : undefined;
     const [platform, ...id] = by?.split(":") ?? [];
-    if (platform !== key.platform) return true; // a terminal or a client of the API, which has the key
-    return access.mayTalk(platform, key.place, { id: id.join(":"), name: "" });
+    if (platform !== route.platform) return true; // a terminal or a client of the API, which has the key
+    return access.mayTalk(platform, route.place, { id: id.join(":"), name: "" });
   }
 
   /** A turn that waits for room among the others has not started. */
@@ -200,7 +204,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   }
 
   async function tidy() {
-    for (const prefix of ["did/", "out/", "edit/", "live/", "tries/", "refused/", `route/${BACKGROUND}`]) {
+    for (const prefix of ["did/", "out/", "edit/", "live/", "tries/", "refused/", BACKGROUND_ROUTES]) {
       const old = (await notes.list(prefix)).filter(({ at }) => at > 0 && clock.now() - at > FORGET_MS);
       for (const { key } of old.slice(0, MOST_FORGOTTEN)) await notes.set(key, undefined);
     }

@@ -4,6 +4,7 @@
 import { type Chat, type Place, SendFault } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Ambient, Channel } from "../../core/ports.ts";
+import { replyRoute } from "../../core/reply-route.ts";
 import { type ChatKey, parseKey } from "../../core/session-key.ts";
 import type { Notes } from "../../core/store.ts";
 import { backoff } from "../../core/wait.ts";
@@ -99,8 +100,8 @@ export const faultOf = (error: unknown): SendFault =>
 export async function routeFor(session: string, notes: Notes): Promise<Pick<ChatKey, "platform" | "place"> | null> {
   const key = parseKey(session);
   if (key.of !== "job" && key.of !== "background") return key.of === "chat" ? key : null;
-  const { to } = asRecord(await notes.get(`route/${session}`)) ?? {};
-  const chat = typeof to === "string" ? parseKey(to) : null;
+  const to = await replyRoute(notes, session);
+  const chat = to === null ? null : parseKey(to);
   return chat?.of === "chat" ? chat : null;
 }
 

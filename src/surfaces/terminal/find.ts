@@ -1,7 +1,7 @@
 // Which conversation a person means: by its name, its key, its title, or a part of its title.
 
 import type { Runtime } from "../../core/runtime.ts";
-import { fullName, shortName } from "../../core/session-key.ts";
+import { fullName, shortName, TERMINAL } from "../../core/session-key.ts";
 import type { SessionSummary } from "../../core/store.ts";
 import { printable } from "../../platform/logline.ts";
 
@@ -20,6 +20,12 @@ export async function findSession(runtime: SessionFinder, wanted: string): Promi
   if (!found) throw new Error(`There is no conversation ${quoted(words)}. List them with: hermes sessions`);
   if (fitting.length > 1) throw new Error(`Several conversations fit ${quoted(words)}. Say which:${listed(fitting)}`);
   return found.session;
+}
+
+/** The conversation of a terminal that was last talked in. */
+export async function newestSession(runtime: Pick<Runtime, "sessions">): Promise<string | null> {
+  const [newest] = await runtime.sessions({ prefix: TERMINAL, top: true, limit: 1 });
+  return newest?.session ?? null;
 }
 
 async function thoseThatFit(runtime: SessionFinder, words: string): Promise<SessionSummary[]> {

@@ -16,7 +16,7 @@ import { attachmentsIn } from "./attachments.ts";
 import { copyText, pasteImage } from "./clipboard.ts";
 import { sessionsToResume } from "./commands.ts";
 import { editDraft } from "./draft-file.ts";
-import { findSession } from "./find.ts";
+import { findSession, newestSession } from "./find.ts";
 import { openPlain } from "./plain.ts";
 import { suggestionsIn } from "./suggestions.ts";
 import { createTalk, type Talk, type TalkOptions } from "./talk.ts";
@@ -47,7 +47,6 @@ export type OpenedTalk = TerminalSettings &
   Pick<TalkOptions, "shell" | "models" | "skills" | "jobs" | "switched"> & {
     engine: Runtime;
     sandbox: string;
-    newest(): Promise<string | null>;
     close(drainMs: number): Promise<{ left: string[] }>;
   };
 export type OpenRuntime = (options: {
@@ -214,7 +213,7 @@ async function sessionOf(options: ChatOptions, running: OpenedTalk, view: View):
   const rows = options.resume ? await sessionsToResume(engine) : [];
   if (options.resume && !rows.length) view.say(NO_SESSIONS);
   const picked = rows.length > 0 && (await pickSession(rows, view.choose, clock.now()));
-  return picked || (options.continue && (await running.newest())) || newSession();
+  return picked || (options.continue && (await newestSession(engine))) || newSession();
 }
 
 export const newSession = () => fullName(randomBytes(4).toString("hex"));

@@ -5,7 +5,7 @@ import { text as readAll } from "node:stream/consumers";
 import { fullName, shortName } from "../../core/session-key.ts";
 import { uncaught } from "../../platform/uncaught.ts";
 import { readImage } from "./attachments.ts";
-import { findSession } from "./find.ts";
+import { findSession, newestSession } from "./find.ts";
 import { type ChatOptions, leave, modelFlag, modelLine, newSession, rootsOf } from "./open.ts";
 import { runOnce } from "./run-turn.ts";
 
@@ -53,7 +53,7 @@ export async function openRun(options: RunCommandOptions): Promise<number> {
   let code = 1;
   try {
     const found = options.find === undefined ? named : await findSession(running.engine, options.find);
-    const session = found ?? ((options.continue && (await running.newest())) || newSession());
+    const session = found ?? ((options.continue && (await newestSession(running.engine))) || newSession());
     const turn = runOnce({
       runtime: running.engine,
       session,

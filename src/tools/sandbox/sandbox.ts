@@ -2,7 +2,7 @@
 // places, its own PID namespace (the end of its first process ends all), not our network, and no way to more
 // privileges.
 import { existsSync, realpathSync, statSync } from "node:fs";
-import { basename, dirname, isAbsolute, join, relative } from "node:path";
+import { basename, dirname, isAbsolute, join, relative, resolve } from "node:path";
 import { secretPlaces } from "../../platform/secret-places.ts";
 import { asOneself, type Netns } from "./netns.ts";
 import type { Guard } from "./repos.ts";
@@ -144,12 +144,12 @@ export function chooseSandbox(options: {
   if (mode === "off") return { sandbox: null, why: "terminal.sandbox is off", refuse: false };
   const why = probe.usable ? tooMuch(writable, Object.values(homes)) : probe.why;
   if (why) return { sandbox: null, why, refuse: mode === "required" };
-  const secret = [...secretPlaces(homes.user), homes.hermes];
+  const secret = [...secretPlaces(homes.user), homes.hermes].map((place) => resolve(place));
   const hidden = [...ALL_HOMES, homes.user, ...secret].filter((place) => place !== "/");
   // A path that is secret as a whole stays hidden even if it is in PATH.
-  const tools = toolchains(homes.user, path).filter(
-    (tool) => !secret.some((place) => place === tool || isIn(place)(tool)),
-  );
+  const tools = toolchains(homes.user, path)
+    .map((tool) => resolve(tool))
+    .filter((tool) => !secret.some((place) => `${tool}/`.startsWith(`${place}/`)));
   return { sandbox: { writable, readable: [...tools, ...SHARED, ...readable], hidden }, why: null };
 }
 

@@ -70,28 +70,36 @@ function kill(table: Table, tree: ProcessTree, known: Map<number, ProcessRow>): 
 async function members(table: Table, tree: ProcessTree, known: Map<number, ProcessRow>): Promise<ProcessRow[]> {
   for (let tries = 1; ; tries++) {
     const { rows, unclear } = look(table, tree, known);
-    if (rows.length > 0 || !unclear || tries === 4) return rows;
-    await clock.sleep(1);
+    if (rows.length > 0 || !(await clears(unclear, 4 - tries))) return rows;
   }
+}
+
+/** Whether one of them has an environment now. Only they are read again: the whole table takes some milliseconds. */
+async function clears(unclear: readonly ProcessRow[], tries: number): Promise<boolean> {
+  for (let left = unclear.length ? tries : 0; left > 0; left--) {
+    await clock.sleep(1);
+    if (unclear.some((row) => row.environ() !== "")) return true;
+  }
+  return false;
 }
 
 function look(
   table: Table,
   tree: ProcessTree,
   known: Map<number, ProcessRow>,
-): { rows: ProcessRow[]; unclear: boolean } {
+): { rows: ProcessRow[]; unclear: ProcessRow[] } {
   const { since = 0, spare } = tree;
   const group = tree.group?.() ?? null;
   const rows: ProcessRow[] = [];
   const children = new Map<number, ProcessRow[]>();
   const found = new Set<ProcessRow>();
-  let unclear = false;
+  const unclear: ProcessRow[] = [];
   for (const row of table()) {
     if (row.dead || row.start < since || row.pid === process.pid || spare?.has(row.pid)) continue;
     rows.push(row);
     children.set(row.parent, [...(children.get(row.parent) ?? []), row]);
     const environ = known.get(row.pid)?.start === row.start || row.group === group ? undefined : row.environ();
-    if (environ === "") unclear = true;
+    if (environ === "") unclear.push(row);
     if (environ === undefined || (environ && tree.mine(environ))) found.add(row);
   }
   // A set that grows while it is walked: children of children.

@@ -1,7 +1,7 @@
 // /api/jobs: what the scheduler does and when, for `hermes cron` and for programs.
 
 import * as z from "zod";
-import type { Job, JobRefused, RunningJobs } from "../../../core/jobs.ts";
+import { type Job, type JobRefused, jobToJson, type RunningJobs } from "../../../core/jobs.ts";
 import { deliverOf, routeTo, wishedTime } from "../../../core/schedule-text.ts";
 import { jobSession } from "../../../core/session-key.ts";
 import { idempotencyKeyOf, sessionId } from "../runs/start.ts";
@@ -95,7 +95,7 @@ export function jobRoutes(
         const shownToHermes = all.filter(({ enabled }) => enabled || query.get("include_disabled") === "true");
         const latest_execution = null;
         const theirs = shownToHermes.map((job) => ({ ...inWordsOfHermes(job), latest_execution }));
-        return ok({ object: "list", data: all.map(shown), jobs: theirs });
+        return ok({ object: "list", data: all.map(jobToJson), jobs: theirs });
       },
     }),
     route("GET", "/api/jobs/:id", {
@@ -173,7 +173,7 @@ export function jobRoutes(
       summary: "Delete a job; a turn of it that is running continues",
       answers: { 200: "The deleted job", 404: "No job has this id" },
       handle: async ({ params: { id = "" } }) =>
-        ok({ ...shown(allowed(await jobs.remove(id))), deleted: true, ok: true }),
+        ok({ ...jobToJson(allowed(await jobs.remove(id))), deleted: true, ok: true }),
     }),
     change("pause", "Pause a job"),
     change("resume", "Resume a paused job at its next time"),
@@ -203,7 +203,7 @@ function allowed<T extends object>(result: T | JobRefused): T {
 
 const failed = (status: number, error: string): RouteAnswer => ({ status, body: { error } });
 
-const both = (job: Job) => ({ ...shown(job), job: inWordsOfHermes(job) });
+const both = (job: Job) => ({ ...jobToJson(job), job: inWordsOfHermes(job) });
 
 const isoOrNull = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString());
 
@@ -245,23 +245,3 @@ function inWordsOfHermes(job: Job): Record<string, unknown> {
     deliver: deliverOf(job.route),
   };
 }
-
-const shown = ({ when, ...job }: Job) => ({
-  id: job.id,
-  object: "hermes.job",
-  name: job.name,
-  text: job.text,
-  cron: "cron" in when ? when.cron : null,
-  zone: "cron" in when ? when.zone : null,
-  at: "at" in when ? when.at / 1_000 : null,
-  deliver_to: job.route,
-  session_id: jobSession(job.id),
-  model: job.model,
-  unattended: job.unattended,
-  catch_up: job.catchUp,
-  enabled: job.enabled,
-  created_by: job.createdBy,
-  created_at: job.createdAt / 1_000,
-  last_slot: job.lastSlot === null ? null : job.lastSlot / 1_000,
-  next_at: job.nextAt === null ? null : job.nextAt / 1_000,
-});

@@ -9,7 +9,7 @@ import { countRuns } from "../runs/run-limit.ts";
 import { runRoutes } from "../runs/runs.ts";
 import { webhookRoutes } from "../runtime/webhooks.ts";
 import { sessionRoutes } from "../sessions/sessions.ts";
-import { infoRoutes, type Vitals } from "./info.ts";
+import { type Health, infoRoutes } from "./info.ts";
 import { openApi } from "./openapi.ts";
 import type { Api, Route } from "./route.ts";
 import { type ServeOptions, serve } from "./server.ts";
@@ -18,7 +18,7 @@ const COUNT_MS = 2_000;
 
 export type ApiOptions = Omit<Api, "runs" | "retries" | "leaving" | "open"> &
   ServeOptions & {
-    vitals: Vitals;
+    health: Health;
     /** Routes of others that are served beside ours. */
     more?: readonly Route[];
   };
@@ -33,7 +33,7 @@ export type ServedApi = {
 };
 
 export async function serveApi(options: ApiOptions): Promise<ServedApi> {
-  const { runtime, clock, log, newKey, tools, settings, vitals, node, more = [] } = options;
+  const { runtime, clock, log, newKey, tools, settings, health, node, more = [] } = options;
   const leaving = new AbortController();
   const runs = countRuns(settings.maxRuns);
   let open = false;
@@ -60,7 +60,7 @@ export async function serveApi(options: ApiOptions): Promise<ServedApi> {
   }
   let url = "";
   const describe = () => openApi(routes, { url, version: settings.version });
-  const routes: Route[] = [...routesOf(api, vitals, describe), ...more];
+  const routes: Route[] = [...routesOf(api, health, describe), ...more];
   const server = await serve(api, routes, options);
   ({ url } = server);
   return {
@@ -88,12 +88,12 @@ async function isOurs(runtime: Runtime, id: string): Promise<boolean> {
 }
 
 /** The table itself, for those who look at all rows. */
-export const routesOf = (api: Api, vitals: Vitals, describe: () => Record<string, unknown>): Route[] => [
+export const routesOf = (api: Api, health: Health, describe: () => Record<string, unknown>): Route[] => [
   ...runRoutes(api),
   ...completionRoutes(api),
   ...responseRoutes(api),
   ...conversationRoutes(api),
   ...sessionRoutes(api),
   ...webhookRoutes(api),
-  ...infoRoutes(api, vitals, describe),
+  ...infoRoutes(api, health, describe),
 ];

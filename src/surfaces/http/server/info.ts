@@ -6,16 +6,30 @@ import { type Api, ok, type Route, routeTagged, SOON } from "./route.ts";
 
 const route = routeTagged("server");
 
-/** Looks at what goes on now, for `/health/detailed`. */
-export type Vitals = () => Promise<Record<string, unknown>>;
+/** What other parts add to `/health/detailed`: memory, channels. */
+export type Health = () => Record<string, unknown>;
 
-export function infoRoutes(api: Api, vitals: Vitals, describe: () => Record<string, unknown>): Route[] {
-  const { runtime, settings } = api;
+export function infoRoutes(api: Api, health: Health, describe: () => Record<string, unknown>): Route[] {
+  const { runtime, clock, settings } = api;
+  const began = clock.monotonic();
   const status = () => (api.open() ? (runtime.draining() ? "draining" : "ok") : "starting");
   const who = () => ({ status: status(), platform: "hermes-agent", version: settings.version, ...api.node?.() });
-  /** A load balancer must not send new work to a node that leaves: its peers take it. */
-  const isUp = () => api.open() && !(api.node && runtime.draining());
-  const health = (path: string, summary: string) =>
+  /** A load balancer must not send anything to a node that leaves, or that has lost its membership: its peers take it. */
+  const isUp = () => api.open() && !(api.node && (runtime.draining() || api.node().node === ""));
+  async function measure() {
+    const { turns, held, waiting, oldestWaitingAt } = await runtime.load();
+    return {
+      draining: runtime.draining(),
+      uptime_seconds: (clock.monotonic() - began) / 1_000,
+      turns_running: turns,
+      turns_held: held,
+      inputs_waiting: waiting,
+      oldest_input_seconds: oldestWaitingAt === null ? null : (clock.now() - oldestWaitingAt) / 1_000,
+      memory_bytes: process.memoryUsage.rss(),
+      ...health(),
+    };
+  }
+  const simple = (path: string, summary: string) =>
     route("GET", path, {
       access: "open",
       summary,
@@ -28,13 +42,13 @@ export function infoRoutes(api: Api, vitals: Vitals, describe: () => Record<stri
       handle: () => (isUp() ? ok(who()) : { status: 503, body: who(), ...SOON }),
     });
   return [
-    health("/health", "Check whether the server is up"),
-    health("/v1/health", "The same as /health, for clients of OpenAI's protocol"),
+    simple("/health", "Check whether the server is up"),
+    simple("/v1/health", "The same as /health, for clients of OpenAI's protocol"),
     route("GET", "/health/detailed", {
       summary: "Show turns, queues, channels and memory",
       answers: { 200: "The current values" },
       handle: async () => {
-        const measured = await vitals();
+        const measured = await measure();
         return ok({ ...who(), ...measured, ...inWordsOfHermes(measured, api) });
       },
     }),

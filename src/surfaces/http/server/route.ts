@@ -84,7 +84,7 @@ export type Gives = z.ZodType | `text/${"event-stream" | "html" | "plain" | "css
 
 export type Route = {
   method: "GET" | "POST" | "PATCH" | "DELETE";
-  /** As hono reads it: `/v1/runs/:id`. */
+  /** `/v1/runs/:id`: a part with a colon stands for any text. */
   path: string;
   /** Who may call it: everybody, whoever has the key, or (for a browser) the key as a password too; or only nodes that share
    *  our store, with the secret of the cluster. The path of such a row has no parameters. */

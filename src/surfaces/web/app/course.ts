@@ -1,7 +1,10 @@
 // The course of a turn, from its journal: what lasted from when to when, and what happened at one moment.
-import type { Entry } from "../../../core/session.ts";
+import { headOf } from "../../../conversation/calls.ts";
+import { lasting } from "../../../conversation/updates.ts";
+import type { Entry, FailedTry } from "../../../core/session.ts";
+import { counted, short } from "./format.ts";
 
-type CourseStepKind = "wait" | "model" | "tool" | "question" | "summary" | "stop" | "delivery";
+type CourseStepKind = "wait" | "memory" | "model" | "tool" | "question" | "summary" | "stop" | "delivery";
 export type CourseStep = {
   kind: CourseStepKind;
   name: string;
@@ -12,6 +15,10 @@ export type CourseStep = {
   /** It had not ended when the journal was read. */
   open: boolean;
   ok: boolean;
+  /** When the first word of a model call was there. */
+  firstWord: number | null;
+  /** Tries of a model call that came to nothing. */
+  failed: { at: number; name: string }[];
   entries: Entry[];
 };
 type Moment = { at: number; name: string; entry: Entry };
@@ -34,37 +41,49 @@ export function courseOf(entries: readonly Entry[], now: number): Course {
       to: now,
       open: true,
       ok: true,
+      firstWord: null,
+      failed: [],
       entries: [entry],
     };
     open.set(key, span);
     spans.push(span);
   };
-  const end = (key: string, entry: Entry, more: Partial<CourseStep> = {}) => {
+  const end = (key: string, entry: Entry, more: Partial<CourseStep> = {}): CourseStep | undefined => {
     const span = open.get(key);
-    if (!span) return;
+    if (!span) return undefined;
     open.delete(key);
     span.entries.push(entry);
-    Object.assign(span, { to: entry.at, open: false, ...more });
+    return Object.assign(span, { to: entry.at, open: false, ...more });
   };
   const moment = (name: string, entry: Entry) => void moments.push({ at: entry.at, name, entry });
   const think = (entry: Entry) => begin("model", "model", `Model call ${++models}`, entry);
-  const tools = new Map<string, { tool: string; entry: Entry }>();
+  const tools = new Map<string, { tool: string; about: string }>();
   const pending = new Set<string>();
+  let isPushed = false;
 
   for (const entry of entries)
     switch (entry.kind) {
       case "accepted":
         begin("wait", "wait", "Waits for its turn", entry);
+        isPushed = entry.input.reply === "push";
         break;
       case "began":
         end("wait", entry);
         think(entry);
         break;
       case "thought": {
-        const { model, usage, calls } = entry;
-        end("model", entry, { detail: `${model} · ${usage.input} in, ${usage.output} out` });
-        for (const { id, tool } of calls) {
-          tools.set(id, { tool, entry });
+        const { calls, recalled, timing = {} } = entry;
+        const { from = 0 } = open.get("model") ?? {};
+        const firstWord = timing.firstWord === undefined ? null : from + timing.firstWord;
+        if (recalled) {
+          begin("memory", "memory", "Memory", entry);
+          const detail = `${short(recalled.length)} characters recalled`;
+          end("memory", entry, { from, to: from + (timing.recalled ?? 0), detail, entries: [entry] });
+        }
+        end("model", entry, { detail: thoughtText(entry), firstWord, failed: triesOf(from, timing.tries) });
+        if (isPushed && !calls.length) begin("delivery", "delivery", "Delivery", entry);
+        for (const { id, tool, args } of calls) {
+          tools.set(id, { tool, about: headOf({ tool, args }).about });
           pending.add(id);
         }
         break;
@@ -83,7 +102,10 @@ export function courseOf(entries: readonly Entry[], now: number): Course {
         break;
       case "acted":
         begin(`call ${entry.call}`, "tool", tools.get(entry.call)?.tool ?? "tool", entry);
-        end(`call ${entry.call}`, entry, { detail: entry.outcome, ok: entry.outcome === "ok" });
+        end(`call ${entry.call}`, entry, {
+          detail: [entry.outcome, tools.get(entry.call)?.about].filter(Boolean).join(" · "),
+          ok: entry.outcome === "ok",
+        });
         end(`ask ${entry.call}`, entry, { detail: "not answered", ok: false });
         pending.delete(entry.call);
         if (pending.size === 0 && !open.has("stop")) think(entry);
@@ -99,7 +121,11 @@ export function courseOf(entries: readonly Entry[], now: number): Course {
         end("model", entry, { detail: "cut off", ok: false });
         break;
       case "failed":
-        end("model", entry, { detail: entry.reason, ok: false });
+        end("model", entry, {
+          detail: entry.reason,
+          ok: false,
+          failed: triesOf(open.get("model")?.from ?? 0, entry.tries),
+        });
         moment(`Failed: ${entry.reason}`, entry);
         break;
       case "retracted":
@@ -107,12 +133,13 @@ export function courseOf(entries: readonly Entry[], now: number): Course {
         think(entry);
         break;
       case "stopping":
-        moment(entry.outcome === "cancelled" ? "Stopped by a person" : "Interrupted by a newer message", entry);
+        moment(entry.outcome === "cancelled" ? `Stopped by ${entry.by}` : "Interrupted by a newer message", entry);
         end("model", entry, { detail: "stopped", ok: false });
         begin("stop", "stop", "Stops", entry);
         break;
       case "restarted":
-        moment(`The process died; taken up again (attempt ${entry.attempt})`, entry);
+        moment(`The process had died; the turn was taken up again (attempt ${entry.attempt})`, entry);
+        if (end("model", entry, { detail: "the process died", ok: false })) think(entry);
         break;
       case "parked":
         moment("Held after too many crashes", entry);
@@ -121,8 +148,7 @@ export function courseOf(entries: readonly Entry[], now: number): Course {
         moment(`Gave up waiting for ${entry.key}`, entry);
         break;
       case "delivered":
-        end("model", entry);
-        moment(`Delivered: ${entry.how}`, entry);
+        end("delivery", entry, { detail: DELIVERIES[entry.how], ok: entry.how === "sent" });
         break;
       case "withdrawn":
         end("wait", entry, { detail: "withdrawn", ok: false });
@@ -137,8 +163,29 @@ export function courseOf(entries: readonly Entry[], now: number): Course {
       default:
         entry satisfies never;
     }
+  // Memory is asked before the model.
+  spans.sort((a, b) => a.from - b.from || Number(b.kind === "memory") - Number(a.kind === "memory"));
   const from = entries[0]?.at ?? now;
   const last = entries.at(-1);
   const to = last?.kind === "ended" || last?.kind === "withdrawn" ? last.at : now;
   return { from, to: Math.max(to, from + 1), spans, moments };
+}
+
+const DELIVERIES = { sent: "sent", maybe: "perhaps sent twice", undelivered: "could not be sent" };
+
+const triesOf = (from: number, tries: readonly FailedTry[] = []): CourseStep["failed"] =>
+  tries.map(({ model, reason, ms }) => ({ at: from + ms, name: `${model}: ${reason}` }));
+
+function thoughtText({ model, usage, timing = {} }: Extract<Entry, { kind: "thought" }>): string {
+  const { firstWord, tries = [] } = timing;
+  const [first] = tries;
+  return [
+    model,
+    first && first.model !== model && `instead of ${first.model}`,
+    tries.length > 0 && `after ${counted(tries.length, "try that failed", "tries that failed")}`,
+    firstWord !== undefined && `first word after ${lasting(firstWord)}`,
+    `${short(usage.input)} in, ${short(usage.output)} out`,
+  ]
+    .filter(Boolean)
+    .join(" · ");
 }

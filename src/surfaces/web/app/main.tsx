@@ -54,7 +54,11 @@ function Console() {
       </a>
       <nav class="rail" aria-label="Pages">
         {RAIL.map(({ page: one, name }) => (
-          <a key={one} href={linkTo(one)} aria-current={page === one ? "page" : undefined}>
+          <a
+            key={one}
+            href={linkTo(one)}
+            aria-current={one === (page === "turn" ? "conversations" : page) ? "page" : undefined}
+          >
             <Icon name={one} />
             <span>{name}</span>
             {one === "now" && asks > 0 && <b class="badge">{asks}</b>}

@@ -41,8 +41,9 @@ export function Act(props: {
   kind?: string;
   label?: string;
   asks?: boolean;
+  disabled?: boolean;
 }) {
-  const { act, kind = "", label, asks = false, children } = props;
+  const { act, kind = "", label, asks = false, disabled = false, children } = props;
   const [state, setState] = useState<"" | "sure" | "busy">("");
   const [error, setError] = useState("");
   const press = async () => {
@@ -62,7 +63,7 @@ export function Act(props: {
         type="button"
         class={state === "sure" ? `${kind} danger` : kind}
         aria-label={state === "sure" ? `Really? ${label ?? ""}` : label}
-        disabled={state === "busy"}
+        disabled={disabled || state === "busy"}
         onBlur={() => state === "sure" && setState("")}
         onClick={() => void press()}
       >

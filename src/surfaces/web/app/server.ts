@@ -21,6 +21,7 @@ export const runtime = createRemoteRuntime(connection);
 
 export const get = <T>(path: string) => wire.json<T>("GET", path);
 export const post = <T = unknown>(path: string, body: unknown = {}) => wire.json<T>("POST", path, { body });
+export const patch = (path: string, body: unknown) => wire.json<unknown>("PATCH", path, { body });
 export const remove = (path: string) => wire.json<unknown>("DELETE", path);
 
 /** With the key, or with the code of a one-time link. */

@@ -1,12 +1,21 @@
-// What the agent can look up: folders with a description of how to do something.
+// What the agent can look up: folders with a description of how to do something. Those in HERMES_HOME can be changed here.
 import { useState } from "preact/hooks";
 import { Markdown } from "./markdown.tsx";
-import { Empty, Page, useRoute } from "./page.tsx";
+import { Act, Empty, Page, useRoute } from "./page.tsx";
+import { patch, post, remove } from "./server.ts";
 
-type ShownSkill = { name: string; description: string; source: "user" | "workspace" };
+type ShownSkill = { name: string; description: string; source: "user" | "workspace"; own: boolean };
+type TrustedWorkspaces = { trusted: string[]; workspace: string; notes: string[] };
+
+const pathOf = (name: string) => `/v1/skills/${encodeURIComponent(name)}`;
 
 export function SkillsPage() {
   const skills = useRoute<{ data: ShownSkill[] }>("/v1/skills");
+  const trust = useRoute<TrustedWorkspaces>("/api/skill-trust");
+  const again = () => {
+    skills.again();
+    trust.again();
+  };
   return (
     <Page
       title="Skills"
@@ -15,34 +24,152 @@ export function SkillsPage() {
       <section aria-label="Skills">
         {skills.error && <p class="error">{skills.error}</p>}
         {skills.value?.data.map((skill) => (
-          <SkillRow key={skill.name} skill={skill} />
+          <SkillRow key={skill.name} skill={skill} again={again} />
         ))}
-        {skills.value?.data.length === 0 && <Empty>There are no skills yet.</Empty>}
+        {skills.value?.data.length === 0 && <Empty>There are no skills yet. Write the first one below.</Empty>}
+        {trust.value?.notes.map((note) => (
+          <p key={note} class="aside">
+            {note}
+          </p>
+        ))}
       </section>
+      <NewSkill again={again} />
+      {trust.value && <Workspaces trust={trust.value} again={again} />}
     </Page>
   );
 }
 
-function SkillRow({ skill: { name, description, source } }: { skill: ShownSkill }) {
+type AgainProps = { again(): void };
+
+function SkillRow({ skill, again }: { skill: ShownSkill } & AgainProps) {
   const [open, setOpen] = useState(false);
   return (
     <details class="row skill" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>
-        <b>{name}</b> <span class="tag">{source}</span>
-        <p>{description}</p>
+        <b>{skill.name}</b> <span class="tag">{skill.source === "user" ? "yours" : "workspace"}</span>
+        <p>{skill.description}</p>
       </summary>
-      {open && <SkillText name={name} />}
+      {open && <SkillText skill={skill} again={again} />}
     </details>
   );
 }
 
-function SkillText({ name }: { name: string }) {
-  const { value, error } = useRoute<{ text: string; files: string[] }>(`/v1/skills/${encodeURIComponent(name)}`);
-  if (error) return <p class="error">{error}</p>;
-  return value ? (
+function SkillText({ skill: { name, own }, again }: { skill: ShownSkill } & AgainProps) {
+  const read = useRoute<{ text: string; files: string[] }>(pathOf(name));
+  const [edited, setEdited] = useState<string | null>(null);
+  if (!read.value) return read.error ? <p class="error">{read.error}</p> : null;
+  const { text, files } = read.value;
+  const save = async () => {
+    await patch(pathOf(name), { text: edited, was: text });
+    setEdited(null);
+    read.again();
+    again();
+  };
+  return (
     <>
-      <Markdown text={value.text} />
-      {value.files.length > 0 && <p class="aside">With {value.files.join(", ")}</p>}
+      {edited === null ? (
+        <Markdown text={text.replace(FRONT_MATTER, "")} />
+      ) : (
+        <textarea
+          class="source"
+          rows={16}
+          aria-label={`Text of ${name}`}
+          value={edited}
+          onInput={(event) => setEdited(event.currentTarget.value)}
+        />
+      )}
+      {files.length > 0 && <p class="aside">Other files of its folder: {files.join(", ")}</p>}
+      {own && (
+        <p class="links">
+          {edited === null ? (
+            <button type="button" onClick={() => setEdited(text)}>
+              Edit
+            </button>
+          ) : (
+            <>
+              <Act kind="primary" act={save}>
+                Save
+              </Act>
+              <button type="button" onClick={() => setEdited(null)}>
+                Cancel
+              </button>
+            </>
+          )}
+          <Act kind="danger" asks label={`Remove ${name}`} act={() => remove(pathOf(name)).finally(again)}>
+            {files.length ? "Remove with its files" : "Remove"}
+          </Act>
+        </p>
+      )}
     </>
-  ) : null;
+  );
+}
+
+/** Its name and description are in the list already. */
+const FRONT_MATTER = /^\ufeff?---[ \t]*\r?\n[^]*?\r?\n---[ \t]*(?:\r?\n|$)/;
+
+function NewSkill({ again }: AgainProps) {
+  const [name, setName] = useState("");
+  const [text, setText] = useState("");
+  const add = async () => {
+    await post("/v1/skills", { name, text });
+    setName("");
+    setText("");
+    again();
+  };
+  return (
+    <section aria-label="New skill">
+      <h2>New skill</h2>
+      <div class="form">
+        <input
+          aria-label="Name"
+          placeholder="name-of-the-skill"
+          value={name}
+          onInput={(event) => setName(event.currentTarget.value.trim().toLowerCase())}
+        />
+        <textarea
+          class="source"
+          rows={5}
+          aria-label="Text"
+          placeholder="When to use it, in the first paragraph. Then how to do it."
+          value={text}
+          onInput={(event) => setText(event.currentTarget.value)}
+        />
+        <Act kind="primary" act={add} disabled={!name || !text.trim()}>
+          Add
+        </Act>
+      </div>
+    </section>
+  );
+}
+
+function Workspaces({ trust: { trusted, workspace }, again }: { trust: TrustedWorkspaces } & AgainProps) {
+  const change = (dir: string, isTrusted: boolean) =>
+    post("/api/skill-trust", { dir, trusted: isTrusted }).finally(again);
+  const all = trusted.includes(workspace) ? trusted : [workspace, ...trusted];
+  return (
+    <section aria-label="Workspaces">
+      <h2>Workspaces</h2>
+      {all.map((dir) => (
+        <article key={dir} class="row">
+          <div class="what">
+            <b>{dir}</b>
+            <p>
+              {trusted.includes(dir)
+                ? "Its skills are used, including those added later."
+                : "The workspace of this server. Its skills are not used: whoever can write there could change them."}
+            </p>
+          </div>
+          {trusted.includes(dir) ? (
+            <Act act={() => change(dir, false)} label={`No longer trust ${dir}`}>
+              No longer trust
+            </Act>
+          ) : (
+            <Act asks act={() => change(dir, true)} label={`Trust ${dir}`}>
+              Trust
+            </Act>
+          )}
+        </article>
+      ))}
+    </section>
+  );
 }

@@ -1,52 +1,43 @@
 // The course of one turn as a picture: a line for each thing that took time, and marks for what happened at one moment. It is drawn
 // from the journal, so it exists for every turn that was ever made.
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { lasting } from "../../../conversation/updates.ts";
 import type { RunStatus } from "../../../core/run.ts";
+import type { Status } from "../../../core/runtime.ts";
 import type { Entry } from "../../../core/session.ts";
 import { changeCount } from "./changes.ts";
 import { Code } from "./code.tsx";
 import { type Course, type CourseStep, courseOf } from "./course.ts";
-import { clockOf, short, timeOf } from "./format.ts";
+import { clockOf, nameOf, short, timeOf } from "./format.ts";
 import { Empty, Page, useRoute } from "./page.tsx";
 import { linkTo } from "./route.ts";
+import { runtime } from "./server.ts";
 
 type ShownRun = { session: string; status: RunStatus; model: string | null; usage: { input: number; output: number } };
-
-const WIDTH = 1_000;
-const LABEL = 190;
-const LINE = 30;
-const TOP = 30;
-const LONGEST_WORDS = 70;
 
 export function TurnPage({ id }: { id: string }) {
   const path = `/api/runs/${encodeURIComponent(id)}`;
   const entries = useRoute<{ data: Entry[] }>(`${path}/entries`, changeCount.value);
   const run = useRoute<ShownRun>(path, changeCount.value);
-  const isOver = entries.value?.data.some(({ kind }) => kind === "ended" || kind === "withdrawn") ?? true;
+  const data = entries.value?.data ?? [];
+  const isOver = data.some(({ kind }) => kind === "ended" || kind === "withdrawn");
   const [now, setNow] = useState(Date.now());
   useEffect(() => {
     if (isOver) return;
     const timer = setInterval(() => setNow(Date.now()), 1_000);
     return () => clearInterval(timer);
   }, [isOver]);
-  const [chosen, setChosen] = useState<Entry[]>([]);
-  if (entries.error && !entries.value)
-    return (
-      <Page title="Turn">
-        <p class="error">{entries.error}</p>
-      </Page>
-    );
-  if (!entries.value) return <Page title="Turn">{null}</Page>;
-  const { data } = entries.value;
+  const { status, model, usage, session } = run.value ?? {};
+  const of = useConversation(session, changeCount.value);
   if (!data.length)
     return (
-      <Page title="Turn">
-        <Empty>There is no such turn.</Empty>
+      <Page title="Course of a turn">
+        {entries.error && <p class="error">{entries.error}</p>}
+        {entries.value && <Empty>There is no such turn. Its conversation may have been deleted.</Empty>}
       </Page>
     );
   const course = courseOf(data, Math.max(now, data.at(-1)?.at ?? 0));
-  const { status, model, usage, session } = run.value ?? {};
   return (
     <Page
       title="Course of a turn"
@@ -60,114 +51,116 @@ export function TurnPage({ id }: { id: string }) {
         .filter(Boolean)
         .join(" · ")}
     >
-      <p class="links">
-        {session && <a href={linkTo("conversations", session)}>Open the conversation</a>}
-        <button type="button" class="quiet" onClick={() => setChosen(data)}>
-          All {data.length} entries
-        </button>
-      </p>
-      <Picture course={course} choose={setChosen} chosen={chosen} />
-      <Moments course={course} choose={setChosen} />
-      {chosen.length > 0 && (
-        <section aria-label="Entries">
-          <h2>Entries</h2>
-          {chosen.map((entry) => (
-            <Code key={entry.seq} text={JSON.stringify(entry, null, 2)} language="json" />
-          ))}
-        </section>
+      {session && (
+        <p class="links">
+          <a href={linkTo("conversations", session)}>Open the conversation{of?.name && ` “${of.name}”`}</a>
+        </p>
       )}
+      <Picture course={course} />
+      {of && isOver && of.unsaved.length > 0 && (
+        <p class="aside">Long-term memory ({of.unsaved.join(", ")}) has still to be told of this conversation.</p>
+      )}
+      <Folded name={`All ${data.length} entries of the journal`} entries={data} />
     </Page>
   );
 }
 
-type PictureProps = { course: Course; chosen: readonly Entry[]; choose(entries: Entry[]): void };
+/** Its name, and whoever has still to be told of its turns. */
+function useConversation(session: string | undefined, when: number) {
+  const [of, setOf] = useState<({ name: string } & Pick<Status, "unsaved">) | null>(null);
+  useEffect(() => {
+    if (session === undefined) return;
+    Promise.all([runtime.summary(session), runtime.status(session)]).then(
+      ([summary, { unsaved }]) => setOf({ name: nameOf(session, summary?.title ?? ""), unsaved }),
+      () => {},
+    );
+  }, [session, when]);
+  return of;
+}
 
-function Picture({ course, chosen, choose }: PictureProps) {
+function Picture({ course }: { course: Course }) {
   const { from, to, spans, moments } = course;
-  const x = (at: number) => LABEL + ((at - from) / (to - from)) * (WIDTH - LABEL - 8);
-  const height = TOP + spans.length * LINE + 8;
+  const place = (at: number) => `${(Math.min(Math.max((at - from) / (to - from), 0), 1) * 100).toFixed(3)}%`;
   return (
-    <div class="picture" tabIndex={0} role="region" aria-label="Picture of the turn">
-      <svg
-        viewBox={`0 0 ${WIDTH} ${height}`}
-        role="group"
-        aria-label={`${spans.length} steps in ${lasting(to - from)}`}
-      >
-        {ticksOf(from, to).map((at) => (
-          <g key={at} class="tick">
-            <line x1={x(at)} x2={x(at)} y1={TOP - 8} y2={height - 8} />
-            <text x={x(at)} y={14} text-anchor="middle">
+    <section aria-label={`${spans.length} steps in ${lasting(to - from)}`}>
+      <div class="course">
+        <div class="scale" aria-hidden="true">
+          {ticksOf(from, to).map((at) => (
+            <i key={at} style={{ left: place(at) }}>
               {lasting(at - from)}
-            </text>
-          </g>
+            </i>
+          ))}
+          {moments.map(({ at, entry }) => (
+            <i key={entry.seq} class={`moment ${entry.kind}`} style={{ left: place(at) }} />
+          ))}
+        </div>
+        {spans.map((step, at) => (
+          <Step key={at} step={step} place={place} />
         ))}
-        {spans.map((span, at) => (
-          <Bar key={at} span={span} y={TOP + at * LINE} x={x} isChosen={chosen === span.entries} choose={choose} />
-        ))}
-        {moments.map(({ at, name, entry }) => (
-          <g key={entry.seq} class={`moment ${entry.kind}`}>
-            <title>{`${name}, ${clockOf(at)}`}</title>
-            <line x1={x(at)} x2={x(at)} y1={TOP - 8} y2={height - 8} />
-            <circle cx={x(at)} cy={TOP - 8} r={4} />
-          </g>
-        ))}
-      </svg>
-    </div>
+      </div>
+      {moments.map(({ at, name, entry }) => (
+        <Folded
+          key={entry.seq}
+          kind={`happened ${entry.kind}`}
+          name={`+${lasting(at - from)} ${name}`}
+          title={clockOf(at)}
+          entries={[entry]}
+        />
+      ))}
+      {spans.some(({ firstWord }) => firstWord !== null) && (
+        <p class="aside">A model call is drawn lighter until its first word. A red line in it is a try that failed.</p>
+      )}
+    </section>
   );
 }
 
-type BarProps = {
-  span: CourseStep;
-  y: number;
-  isChosen: boolean;
-  x(at: number): number;
-  choose(entries: Entry[]): void;
-};
-
-function Bar({ span, y, x, isChosen, choose }: BarProps) {
-  const { kind, name, detail, from, to, ok, open, entries } = span;
-  const width = Math.max(3, x(to) - x(from));
-  const took = lasting(to - from);
-  const words = [took, detail].filter(Boolean).join(" · ");
-  const isRight = x(to) + words.length * 6.2 < WIDTH;
-  const press = () => choose(entries);
+function Step({ step, place }: { step: CourseStep; place(at: number): string }) {
+  const { kind, name, detail, from, to, ok, open, firstWord, failed, entries } = step;
+  const span = (start: number, end: number) => ({ left: place(start), width: `calc(${place(end)} - ${place(start)})` });
   return (
-    <g
-      class={`span ${kind} ${ok ? "" : "not-ok"} ${open ? "open" : ""} ${isChosen ? "chosen" : ""}`}
-      role="button"
-      tabIndex={0}
-      onClick={press}
-      onKeyDown={(event) => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), press())}
-    >
-      {words.length > LONGEST_WORDS && <title>{words}</title>}
-      <rect class="row" x={0} y={y} width={WIDTH} height={LINE} rx={6} />
-      <text class="name" x={8} y={y + 19}>
-        {name.length > 26 ? `${name.slice(0, 25)}…` : name}
-      </text>
-      <rect class="bar" x={x(from)} y={y + 8} width={width} height={LINE - 16} rx={4} />
-      <text class="words" x={isRight ? x(to) + 8 : x(from) - 8} y={y + 19} text-anchor={isRight ? "start" : "end"}>
-        {words.length > LONGEST_WORDS ? `${words.slice(0, LONGEST_WORDS - 1)}…` : words}
-      </text>
-    </g>
+    <Folded
+      kind={`step of-${kind} ${ok ? "" : "not-ok"} ${open ? "open" : ""}`}
+      entries={entries}
+      name={
+        <>
+          <b>{name}</b>
+          <span class="took">{lasting(to - from)}</span>
+          <span class="detail">{detail}</span>
+          <span class="track">
+            <i class={firstWord === null ? "bar" : "bar before"} style={span(from, to)} />
+            {firstWord !== null && <i class="bar" style={span(Math.min(firstWord, to), to)} />}
+            {failed.map(({ at, name: words }) => (
+              <i key={at} class="failed" title={words} style={{ left: place(at) }} />
+            ))}
+          </span>
+        </>
+      }
+    />
   );
 }
 
-const Moments = ({ course: { moments, from }, choose }: Pick<PictureProps, "course" | "choose">) => (
-  <ul class="moments" aria-label="What happened">
-    {moments.map(({ at, name, entry }) => (
-      <li key={entry.seq}>
-        <button type="button" class="quiet" onClick={() => choose([entry])}>
-          <b>+{lasting(at - from)}</b> {name}
-        </button>
-      </li>
-    ))}
-  </ul>
-);
+type FoldedProps = { name: ComponentChildren; entries: readonly Entry[]; kind?: string; title?: string };
+
+/** Opens to its entries. */
+function Folded({ name, entries, kind = "", title = "" }: FoldedProps) {
+  const [open, setOpen] = useState(false);
+  return (
+    <details class={`folded ${kind}`} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary title={title}>{name}</summary>
+      {open && entries.map((entry) => <Code key={entry.seq} text={JSON.stringify(entry, null, 2)} language="json" />)}
+    </details>
+  );
+}
+
+/** One that is further to the right has no room for its text. */
+const LAST_TICK = 0.93;
 
 /** About six, at round times. */
 function ticksOf(from: number, to: number): number[] {
   const step = STEPS.find((ms) => (to - from) / ms <= 7) ?? to - from;
-  return Array.from({ length: Math.floor((to - from) / step) + 1 }, (_, count) => from + count * step);
+  return Array.from({ length: Math.floor((to - from) / step) + 1 }, (_, count) => from + count * step).filter(
+    (at) => (at - from) / (to - from) < LAST_TICK,
+  );
 }
 const STEPS = [
   100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_800_000, 3_600_000,
