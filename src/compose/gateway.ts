@@ -3,6 +3,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import * as z from "zod";
 import { createRemoteJobs } from "../client/jobs.ts";
+import { createRemoteNodes } from "../client/nodes.ts";
 import { createRemotePairing } from "../client/pairing.ts";
 import { createWire } from "../client/wire.ts";
 import { type Flag, loadConfig } from "../config/config.ts";
@@ -174,31 +175,11 @@ export async function withPairing<T>(env: NodeJS.ProcessEnv, use: (desk: Pairing
   return withStore(env, ({ notes }) => use(pairingDesk(notes)));
 }
 
-const nodeList = z.object({
-  data: z.array(
-    z.object({
-      id: z.string(),
-      address: z.string(),
-      version: z.string(),
-      leaving: z.boolean(),
-      lease_until: z.number(),
-      sessions: z.number(),
-    }),
-  ),
-});
-
 /** The nodes as the gateway of this home sees them, or as they stand in its store. */
 export async function withNodes<T>(env: NodeJS.ProcessEnv, use: (desk: NodeDesk) => Promise<T>): Promise<T> {
   const remote = await gatewayOf(env);
-  if (!remote) return withStore(env, ({ nodes }) => use(nodes));
-  const { ask } = remote;
-  return use({
-    list: async () =>
-      nodeList
-        .parse(await ask("GET", "/api/nodes"))
-        .data.map(({ lease_until, ...node }) => ({ ...node, leaseUntil: lease_until * 1_000 })),
-    drain: async (id) => (await ask("POST", `/api/nodes/${encodeURIComponent(id)}/drain`)) !== null,
-  });
+  if (remote) return use(createRemoteNodes(remote.wire));
+  return withStore(env, ({ nodes }) => use(nodes));
 }
 
 /** What an import writes to. Only while nothing else owns this home. */
