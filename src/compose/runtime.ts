@@ -15,10 +15,10 @@ import type { Runtime } from "../core/runtime.ts";
 import { RUN } from "../core/session-key.ts";
 import type { Skills } from "../core/skills.ts";
 import type { Nodes } from "../core/store.ts";
-import type { Observe, World } from "../engine/dispatch.ts";
 import { createEngine, type Engine } from "../engine/engine.ts";
 import { type Begin, type HeldLease, holdLease } from "../engine/lease.ts";
 import { createRouter } from "../engine/router.ts";
+import type { Observe, World } from "../engine/world.ts";
 import { chooseEndpoints } from "../llm/endpoint.ts";
 import { openModels } from "../llm/models.ts";
 import type { LongTermMemory } from "../memory/manager.ts";
@@ -184,7 +184,7 @@ export async function openRuntime(options: {
   const leaving = Promise.withResolvers<void>();
   const engine = createEngine({
     fenced: fenced.resolve,
-    ...(cluster && { node: cluster.about, leaving: leaving.resolve }),
+    ...(cluster && { node: cluster.about, askedToLeave: leaving.resolve }),
     ...(options.barred && { barred: options.barred }),
     store,
     clock,

@@ -20,8 +20,9 @@ const HOLD_MS = 8_000;
 const AGAIN_MS = { first: 50, most: 500 };
 /** How often we look whether the nodes that we are waiting for still exist: one that hangs keeps its connections. */
 const LOOK_MS = 1_000;
-/** Our own engine is not the owner and does not know who is: the session, or this node, is changing hands just now. */
-const CHANGING: ReadonlySet<RefusalCode> = new Set(["not_owner"]);
+/** The same where our own engine cannot say who has it: the session, or this node, is changing hands just now, or the store restarts. */
+const CHANGING_MS = 2_000;
+const CHANGING: ReadonlySet<RefusalCode> = new Set(["not_owner", "store_unavailable"]);
 /** Another node is gone, or leaves, or does not own the session any more: somebody else will. */
 const PASSING: ReadonlySet<RefusalCode> = new Set(["not_owner", "store_unavailable", "draining", "closed"]);
 
@@ -32,13 +33,14 @@ export function createRouter({ engine, nodes, journal, peerOf, clock, log }: Opt
 
   /** `call` where the session lives. */
   async function at<T>(call: (node: Peer) => Promise<T>): Promise<T> {
-    const until = clock.monotonic() + HOLD_MS;
+    const began = clock.monotonic();
     for (let tries = 0; ; tries++) {
       try {
         return await call(engine);
       } catch (error) {
         const owner = error instanceof Elsewhere ? error : null;
         if (!owner && !isOf(error, CHANGING)) throw error;
+        const until = began + (owner ? HOLD_MS : CHANGING_MS);
         const why = owner ? await there(owner, until, call) : { passing: messageOf(error) };
         if ("done" in why) return why.done;
         await pause(tries, until, why.passing);
@@ -116,31 +118,44 @@ export function createRouter({ engine, nodes, journal, peerOf, clock, log }: Opt
         }
         return;
       } catch (error) {
-        if (error instanceof Elsewhere) {
-          const gone = goneOf(error.node);
-          const over = linked([signal, gone.signal]);
+        if (error instanceof Elsewhere)
           try {
-            for await (const update of peerOf(error.address).follow(session, place, over.signal)) {
+            for await (const update of followThere(error, session, place, signal)) {
               place = update.cursor;
               tries = 0;
               until = Number.POSITIVE_INFINITY;
               yield update;
             }
           } catch (broken) {
-            if (!isOf(broken, PASSING)) throw broken;
+            if (!signal.aborted && !isOf(broken, PASSING)) throw broken;
             why = messageOf(broken);
-          } finally {
-            over.release();
-            over.abort("over");
-            gone.release();
           }
-        } else if (!isOf(error, CHANGING)) throw error;
+        else if (!isOf(error, CHANGING)) throw error;
       }
       if (signal.aborted) return;
       until = Math.min(until, clock.monotonic() + HOLD_MS);
       await pause(tries, until, why);
     }
   };
+
+  /** Until that node ends the stream or is gone. One that hangs is not waited for. */
+  async function* followThere({ node, address }: Elsewhere, session: string, cursor: string, signal: AbortSignal) {
+    const gone = goneOf(node);
+    const over = linked([signal, gone.signal]);
+    const updates = peerOf(address).follow(session, cursor, over.signal);
+    try {
+      for (;;) {
+        const { done, value } = await unlessAborted(updates.next(), over.signal);
+        if (done) return;
+        yield value;
+      }
+    } finally {
+      over.release();
+      over.abort("over");
+      gone.release();
+      void updates.return(undefined).catch(() => {});
+    }
+  }
 
   const stop: Runtime["stop"] = async (asked) => {
     const stopped = await at((node) => node.stop(asked));
