@@ -7,9 +7,9 @@
 // E4  A result is never dropped because the store is in trouble; an input that cannot be stored is
 //     refused by name, and nothing of it stays.                                                      (I1, I23)
 import { Elsewhere, messageOf, Refusal, StoreFault } from "../core/errors.ts";
-import type { Ambient, EffectContext, Perform } from "../core/ports.ts";
-import { type Effect, type Entry, type Event, fresh, type Printed, type Rules, type Session } from "../core/session.ts";
-import { ALONE, type Commit, type CommitVerdict, type Store } from "../core/store.ts";
+import type { EffectContext } from "../core/ports.ts";
+import { type Effect, type Entry, type Event, fresh, type Printed, type Session } from "../core/session.ts";
+import { ALONE, type Commit, type CommitVerdict } from "../core/store.ts";
 import { emptyTranscript, extend, type Transcript } from "../core/transcript.ts";
 import { hasWork, transition, unsaved, work } from "../core/turn.ts";
 import { createGate } from "./gate.ts";
@@ -18,38 +18,11 @@ import { createInflight } from "./inflight.ts";
 import { createLine, unavailable } from "./line.ts";
 import { addReasoning, addText, dropPrinted, hold, notice, printedIn, release, showPrinted, wake } from "./live.ts";
 import { wholeOf } from "./live-text.ts";
+import { createMembership } from "./membership.ts";
+import { createMoves } from "./moves.ts";
+import { createPlaceWait } from "./place-wait.ts";
 import { createSlots, type Slot } from "./slots.ts";
-
-export type EngineLimits = {
-  /** Turns that think or act at the same time, children not counted. */
-  turns: number;
-  /** Inputs that wait in one session. */
-  inbox: number;
-  /** Characters of one input. */
-  text: number;
-  /** How long aborted work may take to die. */
-  graceMs: number;
-  /** Turns of a dead process continue by themselves, if they are not older than this; 0: never. */
-  resumeWithinMs: number;
-  /** Idle sessions kept in memory. */
-  warm: number;
-};
-
-export type Observe = (session: string, entries: readonly Entry[]) => void;
-export type World = Ambient & {
-  store: Omit<Store, "check" | "close">;
-  perform: Perform;
-  limits: EngineLimits;
-  rules: Rules;
-  /** Who is told, durably, when a turn of its own (not a child's) has ended. */
-  announce?: readonly string[];
-  /** They see what was committed, once it is. For counting only: a crash may lose a look. */
-  observers?: Iterable<Observe>;
-  /** Which of these inputs, left by a process that is gone, must not be worked on: who said them may not talk any more. */
-  barred?(session: string, inputs: readonly string[]): Promise<readonly string[]>;
-  /** Told when another process has taken over: nothing more can be done here. */
-  fenced?(): void;
-};
+import type { Observe, World } from "./world.ts";
 
 type StoredRow = NonNullable<Slot["row"]>;
 
@@ -59,8 +32,8 @@ export type Make = (state: Session, said: string, printed: Printed) => Event | n
 export type ChangeOptions = {
   /** The store is in trouble: wait for it, instead of refusing. */
   insist: boolean;
-  /** Change nothing, not even take up what a dead process left. */
-  look?: boolean;
+  /** Change nothing, not even take up what a dead process left. `cached`: what another node has done meanwhile may be missing. */
+  look?: "cached" | "newest";
   /** Whatever the store says: this turn stops working now. */
   halt?: string;
   accepted?: { id: string; digest: string };
@@ -85,7 +58,6 @@ const HEAVY: Record<Effect["do"], boolean> = {
   deliver: false,
   remember: false,
 };
-const NO_PLACE = "Waiting for a place among the turns in flight.";
 
 export function createDispatch(world: World) {
   const { clock, log, limits, rules } = world;
@@ -115,10 +87,39 @@ export function createDispatch(world: World) {
     if (slot) reconcile(slot);
   });
   const { inLine, trouble } = createLine(reconcile);
+  const waitWithoutPlace = createPlaceWait(clock, gate, reconcile);
   const quiet = new Set<() => void>();
-  let node = "";
+  const member = createMembership({
+    clock,
+    log,
+    nodes,
+    about: world.node ?? ALONE,
+    room: () => Math.max(1, gate.free()),
+    takeUp: (sessions) => takeUp(sessions.filter(mine)),
+    letGo: () => dropAll(),
+    looked: () => {
+      for (const slot of slots.values()) if (slot.view.viewers > 0 && !isOurs(slot.row)) forgetRow(slot);
+    },
+    askedToLeave: () => world.askedToLeave?.(),
+  });
   let leaving = false;
   let closed: Refusal | null = null;
+  let mine: (session: string) => boolean = () => true;
+
+  const { elsewhere, forgetRow, dropAll, takeUp, handOverAll, calm } = createMoves(world, {
+    nodes,
+    member: () => member,
+    slots,
+    slotOf,
+    weigh,
+    gate,
+    isOurs,
+    isClosed: () => closed !== null,
+    inLine,
+    open: (session) => change(session, () => null, { insist: true }),
+    reconcile,
+    quiet,
+  });
 
   // ── One change ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -131,24 +132,40 @@ export function createDispatch(world: World) {
     for (let attempt = 0; ; attempt++) {
       if (closed) throw closed;
       try {
+        const node = await member.joined(options.insist);
+        // Another node may have changed what is at rest here: whoever would be told no is told so from what is stored.
+        const certain = !slot.row || isOurs(slot.row) || options.look === "cached";
         const row = slot.row ?? (await load(slot));
+        if (member.shared && row.owner !== null && row.owner !== node) throw await elsewhere(slot);
         const orphan = isOrphan(row) && !options.look;
+        if (orphan && leaving && member.shared)
+          throw new Refusal("draining", "Restarting: another node goes on with it.");
         const said = slot.view.live ? wholeOf(slot.view.live.text) : "";
-        const event = orphan ? await takenUp(slot.key, row) : make(row.state, said, printedIn(slot));
-        if (!event) return [];
-        const [state, facts] = transition(row.state, event, { ...rules, leaving });
-        if (state === row.state) return [];
+        const event = orphan ? await takenUp(slot.key, row) : madeBy(make, certain, row.state, said, printedIn(slot));
+        const [state, facts] = event ? transition(row.state, event, { ...rules, leaving }) : [row.state, []];
+        if (state === row.state) {
+          if (certain) return [];
+          slot.row = null;
+          continue;
+        }
         if (state.step !== row.state.step) hold(slot, row.state.step);
         const at = clock.now();
         const entries = facts.map((fact): Entry => ({ ...fact, at }));
         const parent = row.parent ?? options.parent ?? null;
-        const verdict = await commit(slot, row.version, { state, entries, parent, at }, orphan ? {} : options);
+        const made = { node, version: row.version, state, entries, parent, at };
+        const verdict = await commit(slot, made, orphan ? {} : options);
+        if (verdict === "fenced" && member.shared) {
+          if (node === member.id()) void member.lose();
+          continue;
+        }
         if (verdict === "fenced") throw fenced();
         if (verdict === "elsewhere") throw await elsewhere(slot);
         if (verdict === "duplicate") return "duplicate";
         if (verdict === "done") {
           const owner = isActive(state) ? node : null;
-          adopt(slot, { owner, writer: node, version: row.version + 1, state, parent, updatedAt: at }, entries);
+          // Written in the life before: it stands, but its consequences are for whoever takes it up.
+          if (node !== member.id()) slot.row = null;
+          else adopt(slot, { owner, writer: node, version: row.version + 1, state, parent, updatedAt: at }, entries);
           if (!orphan) return entries;
         } else slot.row = null; // stale
       } catch (error) {
@@ -163,6 +180,16 @@ export function createDispatch(world: World) {
     }
   }
 
+  /** Null: nothing is to be done; also where a refusal is not certain. */
+  function madeBy(make: Make, certain: boolean, ...now: Parameters<Make>): Event | null {
+    try {
+      return make(...now);
+    } catch (error) {
+      if (certain || !(error instanceof Refusal)) throw error;
+      return null;
+    }
+  }
+
   async function load(slot: Slot): Promise<StoredRow> {
     const row = (await journal.load(slot.key)) ?? NEW;
     know(slot, row);
@@ -174,12 +201,17 @@ export function createDispatch(world: World) {
     if (row === NEW) slot.transcript = emptyTranscript(); // nothing to read: saves a question to the store's thread
     if (slot.since < 0 || row === NEW) slot.since = row.state.seq;
     slot.view.recent.clear();
-    if (row.writer === node || row === NEW) adopt(slot, row, []);
+    if (row.writer === member.id() || row === NEW) adopt(slot, row, []);
     slot.row = row;
   }
 
   /** What it has to do was left by a process that is gone; nothing of it may run before that is counted (T9). */
-  const isOrphan = (row: StoredRow) => row.writer !== node && hasWork(row.state);
+  const isOrphan = (row: StoredRow) => row.writer !== member.id() && hasWork(row.state);
+  /** Nobody else can change it. */
+  function isOurs(row: StoredRow | null): boolean {
+    return !member.shared || (row !== null && row.owner === member.id());
+  }
+
   const isActive = (state: Session) => hasWork(state) || unsaved(state, rules).length > 0;
 
   async function takenUp(session: string, { state, updatedAt }: StoredRow): Promise<Event> {
@@ -192,8 +224,7 @@ export function createDispatch(world: World) {
 
   async function commit(
     slot: Slot,
-    version: number,
-    made: Pick<Commit, "state" | "entries" | "parent" | "at">,
+    made: Pick<Commit, "node" | "version" | "state" | "entries" | "parent" | "at">,
     { accepted, title = "" }: Pick<ChangeOptions, "accepted" | "title">,
   ): Promise<CommitVerdict> {
     const taken = made.entries.flatMap((entry): Commit["taken"] => {
@@ -207,8 +238,6 @@ export function createDispatch(world: World) {
     try {
       return await journal.commit({
         session,
-        node,
-        version,
         active: isActive(made.state),
         ...made,
         accepted: accepted ? [accepted] : [],
@@ -218,12 +247,16 @@ export function createDispatch(world: World) {
       });
     } catch (error) {
       if (!(error instanceof StoreFault) || error.landed === "no") throw error;
-      return await look(slot, version, error);
+      return await look(slot, made, error);
     }
   }
 
   /** A commit that may have landed: if the next version is ours, it is this one. */
-  async function look(slot: Slot, version: number, fault: StoreFault): Promise<CommitVerdict> {
+  async function look(
+    slot: Slot,
+    { node, version }: Pick<Commit, "node" | "version">,
+    fault: StoreFault,
+  ): Promise<CommitVerdict> {
     for (let attempt = 0; attempt < LOOKS; attempt++) {
       try {
         const row = await journal.load(slot.key);
@@ -270,10 +303,14 @@ export function createDispatch(world: World) {
 
   function reconcile(slot: Slot) {
     // One that is not in memory any more may have a late death to tell of; it does not speak for the one that is.
-    if (closed || slots.get(slot.key) !== slot || !slot.row || isOrphan(slot.row)) return;
+    if (closed || slots.get(slot.key) !== slot || !slot.row || isOrphan(slot.row) || !isOurs(slot.row)) return;
     const { state, parent } = slot.row;
-    const wanted = work(state, rules).filter((effect) => !("turn" in effect) || effect.turn !== slot.line.halted);
-    const { withoutPlace } = slot;
+    const { withoutPlace, inflight } = slot;
+    const wanted = work(state, rules).filter(
+      (effect) =>
+        (!("turn" in effect) || effect.turn !== slot.line.halted) &&
+        (!leaving || !member.shared || inflight.flights.has(effect.key)), // the node that it is handed to begins it
+    );
     const heavy = wanted.some((effect) => HEAVY[effect.do] && withoutPlace.get(effect.key) !== null);
     const admitted = parent !== null || gate.admit(slot.key, state.turn?.id ?? null, heavy);
     slot.inflight.reconcile(wanted.filter((e) => admitted || !HEAVY[e.do] || withoutPlace.has(e.key)));
@@ -292,7 +329,8 @@ export function createDispatch(world: World) {
     try {
       await change(slot.key, () => event, { insist: true });
     } catch (error) {
-      if (!closed) log("error", "event.lost", { session: slot.key, event: event?.type, error: messageOf(error) });
+      if (!closed && !(error instanceof Elsewhere))
+        log("error", "event.lost", { session: slot.key, event: event?.type, error: messageOf(error) });
     }
   }
 
@@ -323,26 +361,6 @@ export function createDispatch(world: World) {
     return world.perform(effect, cx);
   }
 
-  /** A night without network costs the turns that wait for it the night, and nobody else a place. */
-  async function waitWithoutPlace(slot: Slot, effect: Effect, ms: number, signal: AbortSignal): Promise<void> {
-    slot.withoutPlace.set(effect.key, null);
-    reconcile(slot);
-    await clock.sleep(ms, signal);
-    if (!signal.aborted) await placeAgain(slot, effect, signal);
-    slot.withoutPlace.delete(effect.key);
-  }
-
-  async function placeAgain(slot: Slot, effect: Effect, signal: AbortSignal): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const goOn = () => resolve();
-    slot.withoutPlace.set(effect.key, goOn);
-    signal.addEventListener("abort", goOn);
-    reconcile(slot);
-    if (gate.holds(slot.key) && "step" in effect) notice(slot, effect.step, NO_PLACE);
-    await promise;
-    signal.removeEventListener("abort", goOn);
-  }
-
   /** Null: it is worth another try. Behind words that somebody has seen nothing starts over. */
   function threw(slot: Slot, effect: Effect, error: unknown, tries: number): Event | null {
     const said = "step" in effect && slot.view.live?.step === effect.step ? wholeOf(slot.view.live.text) : "";
@@ -368,9 +386,14 @@ export function createDispatch(world: World) {
   }
 
   async function read(slot: Slot, insist = false): Promise<StoredRow> {
-    if (slot.row) return slot.row;
-    await change(slot.key, () => null, { insist, look: true });
+    if (slot.row && isOurs(slot.row)) return slot.row;
+    await change(slot.key, () => null, { insist, look: "newest" });
     return slots.get(slot.key)?.row ?? NEW;
+  }
+
+  /** For those who watch: they are told to look again when it may have changed. */
+  async function readCached(slot: Slot): Promise<void> {
+    if (!slot.row) await change(slot.key, () => null, { insist: true, look: "cached" });
   }
 
   /** In its line, so that nothing that was accepted is forgotten with it. What a memory was not told yet is no reason to
@@ -381,11 +404,14 @@ export function createDispatch(world: World) {
       try {
         for (;;) {
           if (closed) throw closed;
-          const { version, state } = slot.row ?? (await load(slot));
+          const node = await member.joined(false);
+          const { version, state, owner } = slot.row && isOurs(slot.row) ? slot.row : await load(slot);
+          if (owner !== null && owner !== node) throw await elsewhere(slot);
           if (version === 0) return "unknown";
           if (hasWork(state)) return "busy";
           const verdict = await catalog.forget({ session: key, node, version });
-          if (verdict === "fenced") throw fenced();
+          if (verdict === "fenced" && member.shared) void member.lose();
+          else if (verdict === "fenced") throw fenced();
           if (verdict === "elsewhere") throw await elsewhere(slot);
           if (verdict === "done") {
             know(slot, NEW);
@@ -402,18 +428,11 @@ export function createDispatch(world: World) {
     });
   }
 
-  async function elsewhere(slot: Slot): Promise<Refusal> {
-    slot.row = null;
-    const owner = await nodes.ownerOf(slot.key);
-    return owner
-      ? new Elsewhere(owner)
-      : new Refusal("store_unavailable", "Not accepted, try again: it is changing its node.");
-  }
-
   async function owned(signal: AbortSignal): Promise<boolean> {
-    if (closed) return false;
+    if (closed || signal.aborted) return false;
+    if (member.shared) return member.isValid();
     // Patiently: one who has sent something must not lose count because the store could not be read.
-    const still = await patiently(() => nodes.beat(node), signal);
+    const still = await patiently(() => nodes.beat(member.id()), signal);
     if (still === "gone" && !signal.aborted) fenced();
     return !closed && !signal.aborted;
   }
@@ -437,7 +456,7 @@ export function createDispatch(world: World) {
 
   function fenced(): Refusal {
     closed = new Refusal("not_owner", "Another process has taken over this store; this one has stopped working.");
-    log("error", "engine.fenced", { node });
+    log("error", "engine.fenced", { node: member.id() });
     for (const slot of slots.values()) letGo(slot);
     world.fenced?.();
     return closed;
@@ -452,18 +471,21 @@ export function createDispatch(world: World) {
     patiently,
     read,
     forget,
-    /** Called whenever some piece of work is over. */
-    quiet,
+    readCached,
+    isOurs,
+    calm,
+    handOverAll,
+    member,
     waitsInLine: gate.holds,
     /** Turns that have not worked yet do not begin to. */
     admitNoMore(): void {
       leaving = true;
       gate.close();
     },
-    /** Returns what a dead process has left. */
-    async join(): Promise<string[]> {
-      node = await nodes.join(ALONE);
-      return nodes.claim(node, Number.POSITIVE_INFINITY);
+    /** Takes up what a dead process has left, if it is `mine`. */
+    start(which: (session: string) => boolean): Promise<void> {
+      mine = which;
+      return member.start();
     },
     /** Nothing is written any more, and whatever still runs is let go of. */
     close(): void {

@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { createBounded } from "../core/bounded.ts";
-import { messageOf, Refusal, StoreFault } from "../core/errors.ts";
+import { Refusal, StoreFault } from "../core/errors.ts";
 import { pagesOf } from "../core/pages.ts";
 import { foldRun, type Run } from "../core/run.ts";
 import type { AcceptRequest, Load, Receipt, Runtime, Status, Stopped, Update, Whereabouts } from "../core/runtime.ts";
@@ -11,20 +11,23 @@ import { RUN } from "../core/session-key.ts";
 import { titleOf } from "../core/title.ts";
 import { emptyTranscript, extend } from "../core/transcript.ts";
 import { unsaved } from "../core/turn.ts";
-import { createDispatch, type EngineLimits, type Make, type World } from "./dispatch.ts";
+import { createDispatch, type Make } from "./dispatch.ts";
 import { unavailable } from "./line.ts";
 import { lengthOf } from "./live-text.ts";
 import { sharingReads } from "./shared-reads.ts";
 import type { Slot } from "./slots.ts";
 import { follow } from "./stream.ts";
+import type { EngineLimits, World } from "./world.ts";
 
 export interface Engine extends Runtime {
-  /** Claims the store and takes up what a dead process left. Before anything else. Sessions that are not `mine` (a
+  /** Joins the store and takes up what a dead process left. Before anything else. Sessions that are not `mine` (a
    *  terminal cannot reply to a chat) wait for a process that serves them, or for somebody who talks to them. */
   start(mine?: (session: string) => boolean): Promise<void>;
   /** Starts no new turn, waits for the running ones up to `ms`, then lets go of everything. What is left looks
    *  to the next process like a crash, which is why recovery needs no second path. Returns what was left. */
   drain(ms: number, except?: string): Promise<{ left: string[] }>;
+  /** The id of this process among those that share the store. It changes when its lease was lost. */
+  node(): string;
 }
 
 /** Turns of which we know where they are. */
@@ -37,10 +40,10 @@ const MEMORY_MS = 400;
 export function createEngine(given: World): Engine {
   const { journal, catalog } = sharingReads(given.store);
   const world: World = { ...given, store: { ...given.store, journal, catalog } };
-  const { clock, log, limits } = world;
+  const { log, limits } = world;
   const { notes, announcements, search } = world.store;
   const sessions = createDispatch(world);
-  const { slots, slotOf, change, reconcile, history, read, quiet } = sessions;
+  const { slots, slotOf, change, history, read, calm, member } = sessions;
   let draining = false;
   /** Where the turns are that were begun here, newest last. */
   const homes = createBounded<string>(HOMES);
@@ -217,9 +220,11 @@ export function createEngine(given: World): Engine {
   /** What is known of a turn without asking the store, which is busy writing for others. */
   function here(id: string) {
     const session = homes.get(id) ?? "";
-    const recent = slots.get(session)?.view.recent;
+    const { row = null, view } = slots.get(session) ?? {};
+    const recent = view?.recent;
     const entries = recent?.turn(id);
-    return entries ? { entries, session, joined: recent?.joined(id) ?? null } : null;
+    const whole = sessions.isOurs(row) || entries?.some(({ kind }) => kind === "ended");
+    return entries && whole ? { entries, session, joined: recent?.joined(id) ?? null } : null;
   }
 
   async function there(id: string) {
@@ -259,11 +264,12 @@ export function createEngine(given: World): Engine {
   async function* watch(session: string, cursor: string, signal: AbortSignal): AsyncGenerator<Update> {
     const slot = slotOf(session);
     slot.view.viewers++;
+    if (!sessions.isOurs(slot.row)) slot.row = null;
     try {
       yield* follow(
         {
           open: () => !sessions.closed(),
-          ready: () => read(slot, true),
+          ready: () => sessions.readCached(slot),
           seq: () => slot.row?.state.seq ?? 0,
           live: () => slot.view.live,
           prints: () => slot.view.prints,
@@ -312,18 +318,8 @@ export function createEngine(given: World): Engine {
   }
 
   async function start(mine: (session: string) => boolean = () => true): Promise<void> {
-    const found = (await sessions.join()).filter(mine);
-    await Promise.all(
-      found.map(async (session) => {
-        try {
-          await change(session, () => null, { insist: true });
-          reconcile(slotOf(session));
-        } catch (error) {
-          log("error", "session.unrecoverable", { session, error: messageOf(error) }); // the others go on
-        }
-      }),
-    );
-    log("info", "engine.started", { recovered: found.length });
+    await sessions.start(mine);
+    log("info", "engine.started", { node: member.id() });
   }
 
   async function drain(ms: number, except?: string): Promise<{ left: string[] }> {
@@ -331,28 +327,28 @@ export function createEngine(given: World): Engine {
     sessions.admitNoMore();
     const turns = (slot: Slot) =>
       slot.row?.state.turn?.id !== except && flying(slot, (e) => e.do !== "remember" && e.do !== "ask");
-    await calm((slot) => !turns(slot), ms);
-    await calm((slot) => !flying(slot, (e) => e.do === "remember"), Math.min(ms, MEMORY_MS));
+    if (member.shared) {
+      await patient(() => member.drain());
+      await sessions.handOverAll(ms);
+    } else {
+      await calm((slot) => !turns(slot), ms);
+      await calm((slot) => !flying(slot, (e) => e.do === "remember"), Math.min(ms, MEMORY_MS));
+    }
     const left = [...slots.values()].flatMap((slot) => (slot.row?.state.turn ? [slot.row.state.turn.id] : []));
     sessions.close();
     await calm((slot) => slot.inflight.flights.size === 0, limits.graceMs);
+    await patient(() => member.leave());
     return { left };
   }
 
+  /** The store may be away: others find out by themselves, when the lease of this node is over. */
+  const patient = (tell: () => Promise<void>) =>
+    tell().catch((error: unknown) => {
+      if (!(error instanceof StoreFault)) throw error;
+    });
+
   const flying = (slot: Slot, which: (effect: Effect) => boolean) =>
     slot.inflight.flights.values().some((flight) => which(flight.effect));
-
-  /** Waits until it holds for every session, at most so long. */
-  async function calm(holds: (slot: Slot) => boolean, ms: number): Promise<void> {
-    const over = new AbortController();
-    const check = () => {
-      if (slots.values().every(holds)) over.abort();
-    };
-    quiet.add(check);
-    check();
-    if (!over.signal.aborted) await clock.sleep(ms, over.signal);
-    quiet.delete(check);
-  }
 
   return {
     accept,
@@ -384,6 +380,7 @@ export function createEngine(given: World): Engine {
     notes,
     start,
     drain,
+    node: () => member.id(),
     draining: () => draining,
   };
 }

@@ -7,6 +7,8 @@ export type TurnGate = {
   admit(session: string, turn: string | null, works: boolean): boolean;
   /** Whether the session waits in line. */
   holds(session: string): boolean;
+  /** How many more could come in at once. */
+  free(): number;
   /** From now on only turns that have worked before may work. */
   close(): void;
 };
@@ -49,5 +51,10 @@ export function createGate(room: number, comeIn: (session: string) => void): Tur
     }
   }
 
-  return { admit, holds: (session) => line.has(session), close: () => (open = false) };
+  return {
+    admit,
+    holds: (session) => line.has(session),
+    free: () => Math.max(0, room - inside.size - line.size),
+    close: () => (open = false),
+  };
 }

@@ -127,24 +127,24 @@ export const MUTANTS: Mutant[] = [
 
   // The engine
   bug("acknowledged before the commit", "engine/dispatch.ts", [
-    "const verdict = await commit(slot, row.version, { state, entries, parent, at }, orphan ? {} : options);",
-    `const verdict = "done" as Verdict; commit(slot, row.version, { state, entries, parent, at }, orphan ? {} : options).catch(() => {});`,
+    "const verdict = await commit(slot, made, orphan ? {} : options);",
+    `const verdict = "done" as Verdict; commit(slot, made, orphan ? {} : options).catch(() => {});`,
   ]),
   bug("started before the commit", "engine/dispatch.ts", [
     "const at = clock.now();",
     "const at = clock.now(); slot.inflight.reconcile(work(state, rules));",
   ]),
   bug("a dead process's turn is taken up uncounted", "engine/dispatch.ts", [
-    "const isOrphan = (row: StoredRow) => row.writer !== node && hasWork(row.state);",
+    "const isOrphan = (row: StoredRow) => row.writer !== member.id() && hasWork(row.state);",
     "const isOrphan = (row: StoredRow) => row.writer === null && hasWork(row.state);",
   ]),
   bug("no dedupe", "engine/dispatch.ts", ["accepted: accepted ? [accepted] : [],", "accepted: [],"]),
   bug("no fencing", "engine/dispatch.ts", [
-    "        node,\n        version,",
-    "        node: (await nodes.list())[0]?.id ?? node,\n        version,",
+    "        session,\n        active: isActive(made.state),\n        ...made,",
+    "        session,\n        active: isActive(made.state),\n        ...made,\n        node: (await nodes.list())[0]?.id ?? made.node,",
   ]),
   bug("an unknown commit is taken for done", "engine/dispatch.ts", [
-    "return await look(slot, version, error);",
+    "return await look(slot, made, error);",
     `return "done";`,
   ]),
   bug("text after a stop", "engine/dispatch.ts", [
@@ -184,7 +184,7 @@ export const MUTANTS: Mutant[] = [
     "HEAVY[effect.do] && withoutPlace.get(effect.key) !== null)",
     "HEAVY[effect.do])",
   ]),
-  bug("a turn takes its place again without asking", "engine/dispatch.ts", [
+  bug("a turn takes its place again without asking", "engine/place-wait.ts", [
     "    if (!signal.aborted) await placeAgain(slot, effect, signal);\n",
     "",
   ]),

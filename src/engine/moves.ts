@@ -1,0 +1,132 @@
+// Sessions that come to this node, and those that leave it.
+import { Elsewhere, messageOf, StoreFault } from "../core/errors.ts";
+import type { Effect } from "../core/session.ts";
+import type { Nodes } from "../core/store.ts";
+import type { TurnGate } from "./gate.ts";
+import { wake } from "./live.ts";
+import type { Membership } from "./membership.ts";
+import type { Slot } from "./slots.ts";
+import type { World } from "./world.ts";
+
+export function createMoves(
+  { clock, log, limits }: World,
+  engine: {
+    nodes: Nodes;
+    member(): Membership;
+    slots: ReadonlyMap<string, Slot>;
+    slotOf(key: string): Slot;
+    weigh(slot: Slot): void;
+    gate: TurnGate;
+    isOurs(row: Slot["row"]): boolean;
+    isClosed(): boolean;
+    inLine(slot: Slot, insist: true, work: () => Promise<void>): Promise<void>;
+    /** Loads it, and takes up what it has to do. */
+    open(session: string): Promise<unknown>;
+    reconcile(slot: Slot): void;
+    /** Called whenever some piece of work is over. */
+    quiet: Set<() => void>;
+  },
+) {
+  const { nodes, member, slots, slotOf, weigh, gate, isOurs, isClosed, inLine, open, reconcile, quiet } = engine;
+  /** Sessions that cannot be taken up: they are left alone. */
+  const unrecoverable = new Set<string>();
+  /** Sessions that are being handed over. */
+  const moving = new Set<string>();
+
+  /** Another node has it: nothing of it runs here. */
+  async function elsewhere(slot: Slot): Promise<Error> {
+    drop(slot);
+    const owner = await nodes.ownerOf(slot.key);
+    return owner ? new Elsewhere(owner) : new StoreFault("no", "the session is changing its node");
+  }
+
+  function forgetRow(slot: Slot) {
+    slot.row = null;
+    slot.view.recent.clear();
+    slot.view.page = null;
+    wake(slot);
+  }
+
+  /** Nothing that is known of it may be used again, and nothing of it may run. */
+  function drop(slot: Slot) {
+    slot.transcript = null;
+    slot.view.live = null;
+    slot.view.prints.calls.clear();
+    gate.admit(slot.key, null, false);
+    slot.inflight.reconcile([]);
+    weigh(slot);
+    forgetRow(slot);
+  }
+
+  async function dropAll(): Promise<void> {
+    for (const slot of slots.values()) drop(slot);
+    await calm((slot) => slot.inflight.flights.size === 0, limits.graceMs);
+  }
+
+  /** What `claim` gave us. */
+  async function takeUp(sessions: string[]): Promise<void> {
+    await Promise.all(
+      sessions.map(async (session) => {
+        const slot = slotOf(session);
+        if (unrecoverable.has(session) || (slot.row && slot.row.owner === member().id())) return;
+        try {
+          slot.row = null;
+          await open(session);
+          reconcile(slotOf(session));
+        } catch (error) {
+          if (error instanceof Elsewhere || isClosed()) return;
+          unrecoverable.add(session);
+          log("error", "session.unrecoverable", { session, error: messageOf(error) }); // the others go on
+        }
+      }),
+    );
+  }
+
+  /** Gives a session up where nothing of it is lost: not while a tool that cannot be repeated runs, or a reply is on its way. */
+  async function handOver(slot: Slot): Promise<void> {
+    const mayMove = () =>
+      isOurs(slot.row) && !slot.inflight.flights.values().some(({ effect }) => isOnce(slot, effect));
+    if (moving.has(slot.key) || !mayMove()) return;
+    moving.add(slot.key);
+    await inLine(slot, true, async () => {
+      if (isClosed() || !mayMove()) return;
+      drop(slot);
+      await nodes.handOver(member().id(), [slot.key]);
+    }).catch((error: unknown) => {
+      if (!(error instanceof StoreFault)) throw error; // it is free when this node has left
+    });
+    moving.delete(slot.key);
+    for (const check of quiet) check();
+  }
+
+  function isOnce({ row }: Slot, effect: Effect): boolean {
+    if (effect.do !== "act") return effect.do === "deliver";
+    const phase = row?.state.turn?.phase;
+    return phase?.at !== "acting" || phase.calls.some(({ id, repeatable }) => id === effect.call && !repeatable);
+  }
+
+  /** Waits until it holds for every session, at most so long. */
+  async function calm(holds: (slot: Slot) => boolean, ms: number): Promise<void> {
+    const over = new AbortController();
+    const check = () => {
+      if (slots.values().every(holds)) over.abort();
+    };
+    quiet.add(check);
+    check();
+    if (!over.signal.aborted) await clock.sleep(ms, over.signal);
+    quiet.delete(check);
+  }
+
+  /** Others go on with what is at work here, each as soon as it can be moved; waits for that, at most so long. */
+  async function handOverAll(ms: number): Promise<void> {
+    const move = () => {
+      for (const slot of slots.values()) if (slot.row?.owner === member().id()) void handOver(slot);
+    };
+    quiet.add(move);
+    move();
+    await calm((slot) => slot.row === null || slot.row.owner !== member().id(), ms);
+    quiet.delete(move);
+  }
+
+  return { elsewhere, forgetRow, dropAll, takeUp, handOverAll, calm };
+}
