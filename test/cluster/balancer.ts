@@ -36,9 +36,9 @@ export async function startBalancer(nodes: () => readonly string[]): Promise<Bal
     up.delete(node);
     for (const socket of open.get(node) ?? []) socket.destroy();
   }
-  let looking = true;
+  const closed = new AbortController();
   const watching = (async () => {
-    while (looking) {
+    while (!closed.signal.aborted) {
       await look();
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
     }
@@ -98,7 +98,7 @@ export async function startBalancer(nodes: () => readonly string[]): Promise<Bal
   return {
     url: `http://127.0.0.1:${port}`,
     async close() {
-      looking = false;
+      closed.abort();
       await watching;
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

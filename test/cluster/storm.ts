@@ -194,7 +194,7 @@ async function askOne(client: Client, one: Asked, random: Random): Promise<void>
       answering ??= patiently(() =>
         client.approve(run, "once", { request_id: event.request_id }).catch((error: unknown) => {
           // A second copy of an answer that was taken finds nothing that waits.
-          if (!(error instanceof HermesError) || !/^approval_not_/.test(error.code ?? "")) throw error;
+          if (!(error instanceof HermesError) || !error.code?.startsWith("approval_not_")) throw error;
         }),
       );
   }
@@ -268,9 +268,9 @@ async function judgeRun({ token, kind, session, run, events, status }: Asked, st
   const count = (kindOf: Entry["kind"]) => entries.filter((entry) => entry.kind === kindOf).length;
   if (count("accepted") !== 1 || count("began") > 1 || count("ended") > 1)
     problem(`accepted ${count("accepted")}, began ${count("began")}, ended ${count("ended")} times`);
-  const starts = entries.filter((entry) => entry.kind === "started").length;
-  const acts = entries.filter((entry) => entry.kind === "acted").length;
-  if (starts !== acts && status.status === "completed") problem(`${starts} tools started, ${acts} have a result`);
+  const acted = new Set(entries.flatMap((entry) => (entry.kind === "acted" ? [entry.call] : [])));
+  const lost = entries.filter((entry) => entry.kind === "started" && !acted.has(entry.call)).length;
+  if (lost && status.status === "completed") problem(`${lost} tools have no result`);
   return wrong;
 }
 

@@ -49,9 +49,8 @@ const unreachable: Peer = {
   restoreFiles: lost,
   fileChanges: lost,
   forget: lost,
-  // biome-ignore lint/correctness/useYield: it breaks before anything comes
   follow: async function* () {
-    await lost();
+    yield await lost();
   },
 };
 
