@@ -3,12 +3,13 @@ import { randomBytes, randomUUID } from "node:crypto";
 import * as z from "zod";
 import { CHANNELS } from "../chats/channels.ts";
 import type { Config } from "../config/schema.ts";
-import type { Chat, InboundMessage, PairingDesk } from "../core/chat.ts";
+import { type Chat, type InboundMessage, type PairingDesk, SendFault } from "../core/chat.ts";
 import { ConfigError } from "../core/errors.ts";
 import { routeTo } from "../core/schedule-text.ts";
 import { MODES } from "../core/session.ts";
 import { parseKey } from "../core/session-key.ts";
 import type { Notes } from "../core/store.ts";
+import type { Engine } from "../engine/engine.ts";
 import type { HeldLease } from "../engine/lease.ts";
 import { clock } from "../platform/clock.ts";
 import { lockToken } from "../platform/token-lock.ts";
@@ -34,11 +35,24 @@ export async function openChannels(running: Running, doors: Map<string, Door>): 
     }
     const listen = (door: Door) => void doors.set(name, door);
     const open = () => channel.open(settings, { clock, log, random: Math.random, notes: engine.notes, listen });
-    const chat = await open();
+    const chat = cluster ? whileLeased(await open(), running.engine) : await open();
     // What a platform posts to us arrives at any node; what we fetch is fetched by one.
     chats.push(cluster && !doors.has(name) ? heardOnOne(chat, open, running) : chat);
   }
   return chats;
+}
+
+/** A node that stood still and wakes sends nothing: another one has taken over what it was about. */
+function whileLeased(chat: Chat, { leased }: Pick<Engine, "leased">): Chat {
+  const sure = async () => {
+    if (!leased()) throw new SendFault("no", "this node has lost its lease");
+  };
+  return {
+    ...chat,
+    send: (...message) => sure().then(() => chat.send(...message)),
+    edit: (...message) => sure().then(() => chat.edit(...message)),
+    remove: (...message) => sure().then(() => chat.remove(...message)),
+  };
 }
 
 /** Sends from every node, and hears on one: each time that becomes us, by a connection of its own. */

@@ -111,7 +111,7 @@ async function assemble(running: Running, version: string) {
   const chats = await openChannels(running, doors);
   const gateway = createGateway({
     runtime: engine,
-    ...(running.cluster && { local: running.local }),
+    ...(running.cluster && { local: running.local, node: engine.node }),
     chats,
     clock,
     log,

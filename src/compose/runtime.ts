@@ -87,6 +87,8 @@ const MEMORY_MS = 200;
 const JOBS_ELSEWHERE = { longestMs: 2_000 };
 /** Runs end on other nodes too, and nobody tells us. */
 const ENDS_ELSEWHERE = { lookMs: 1_000 };
+/** How often a turn is taken up again. In a cluster each drain of its node counts, and an upgrade drains them all. */
+const RECOVERIES = { alone: 3, cluster: 10 };
 const LIMITS = { inbox: 100, text: 4_000_000, graceMs: 5_000, warm: 500 };
 
 /** Whatever it has opened is closed again when it fails: the store's thread alone would keep the process, with nobody behind
@@ -191,7 +193,12 @@ export async function openRuntime(options: {
     log,
     announce: config.webhooks.map(({ url }) => url),
     observers,
-    rules: { iterations: config.agent.max_iterations, recoveries: 3, parallel: 8, memory: told.writers },
+    rules: {
+      iterations: config.agent.max_iterations,
+      recoveries: cluster ? RECOVERIES.cluster : RECOVERIES.alone,
+      parallel: 8,
+      memory: told.writers,
+    },
     limits: {
       ...LIMITS,
       turns: config.agent.max_concurrent_turns,

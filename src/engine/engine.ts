@@ -28,6 +28,8 @@ export interface Engine extends Runtime {
   drain(ms: number, except?: string): Promise<{ left: string[] }>;
   /** The id of this process among those that share the store. It changes when its lease was lost. */
   node(): string;
+  /** False: another node may have taken over what is at work here. */
+  leased(): boolean;
 }
 
 /** Turns of which we know where they are. */
@@ -381,6 +383,7 @@ export function createEngine(given: World): Engine {
     start,
     drain,
     node: () => member.id(),
+    leased: () => !member.shared || member.isValid(),
     draining: () => draining,
   };
 }

@@ -24,6 +24,8 @@ export type GatewayOptions = Ambient & {
   runtime: Runtime;
   /** Of this node alone, where there are others: what runs on another one is shown by that. */
   local?: Runtime | undefined;
+  /** Where there are others: the id of this node. */
+  node?(): string;
   chats: readonly Chat[];
   newKey(): string;
   /** Bytes that nobody can guess. */
@@ -98,7 +100,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const tell = createTell(options);
   const questions = createQuestions({ ...options, notes, access, tell });
   const show = createShow({ ...options, runtime: options.local ?? runtime, chats, notes, questions, tell });
-  const outbox = createOutbox({ chats, notes, clock, log });
+  const outbox = createOutbox({ ...options, chats, notes });
   const commands = createCommands({
     ...options,
     notes,

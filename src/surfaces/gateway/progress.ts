@@ -13,7 +13,7 @@ import { routeFor } from "./outbox.ts";
 import { createView, liveName, type ProgressView } from "./progress-message.ts";
 import type { Questions } from "./questions.ts";
 
-type Options = Pick<GatewayOptions, "runtime" | "clock" | "log" | "progress"> & {
+type Options = Pick<GatewayOptions, "runtime" | "clock" | "log" | "progress" | "node"> & {
   chats: ReadonlyMap<string, Chat>;
   notes: Notes;
   questions: Questions;
@@ -101,7 +101,7 @@ export function createShow(options: Options): Show {
     const { asking } = await runtime.status(session);
     await questions.settleOld(chat, place, session, asking);
     for (const question of asking) questions.ask(chat, place, session, turn, question);
-    const view = createView({ chat, place, turn, notes, tell, clock, log });
+    const view = createView({ ...options, chat, place, turn });
     const typing = keepTyping(chat, place);
     try {
       const attended = first.input.unattended === undefined;
@@ -111,6 +111,9 @@ export function createShow(options: Options): Show {
       if (outcome === "cancelled" || outcome === "interrupted") await view.end(MARKS[outcome]);
       if (outcome === "cut off" && !(await view.end(CUT_OFF)))
         void tell.say(chat, place, { text: CUT_OFF }, `cut.${turn}`);
+    } catch (error) {
+      if (error instanceof Elsewhere) view.leave();
+      throw error;
     } finally {
       typing.abort("over");
       await view.close();
