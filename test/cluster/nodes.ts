@@ -14,7 +14,8 @@ export type TestNode = {
   url: string;
   pid: number;
   stderr(): string;
-  /** Resolves when it is ready, or was ended before. */
+  /** Resolves when it is ready. One that cannot start because PostgreSQL restarts just then (1) is started again, as by its
+   *  service manager. */
   start(): Promise<void>;
   signal(name: NodeJS.Signals): void;
   gone(): Promise<unknown>;
@@ -26,7 +27,8 @@ export type TestCluster = {
   /** The address of the store. */
   store: string;
   ask(method: string, path: string, body?: unknown, at?: string): Promise<{ http: number; [field: string]: unknown }>;
-  close(): Promise<void>;
+  /** `keep`: leaves the homes of the nodes, with their logs. */
+  close(keep?: boolean): Promise<void>;
 };
 
 export async function startCluster(count: number, env: NodeJS.ProcessEnv, config = ""): Promise<TestCluster> {
@@ -48,9 +50,11 @@ export async function startCluster(count: number, env: NodeJS.ProcessEnv, config
       });
       return { http: answer.status, ...JSON.parse(await answer.text()) };
     },
-    async close() {
+    async close(keep = false) {
       await balancer.close();
-      for (const { place } of nodes) place.clear();
+      for (const node of nodes) node.signal("SIGKILL");
+      await Promise.all(nodes.map((node) => node.gone()));
+      if (!keep) for (const { place } of nodes) place.clear();
       await postgres.stop();
     },
   };
@@ -80,7 +84,12 @@ function makeNode(env: NodeJS.ProcessEnv, config: string): TestNode {
       void started.exit.then(() => {
         if (hermes === started) node.url = "";
       });
-      await started.prints(/^hermes gateway ready on http:\S+\n/m);
+      try {
+        await started.prints(/^hermes gateway ready on http:\S+\n/m);
+      } catch (error) {
+        if ((await started.exit) !== 1) throw error;
+        return node.start();
+      }
       node.url = /ready on (http:\S+)\n/.exec(started.stdout())?.[1] ?? "";
     },
     signal(name) {
