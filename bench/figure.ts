@@ -6,7 +6,7 @@ export type Figure = {
   unit: "ms" | "/s" | "MB" | "kB";
   /** The same without us, and what that is; the goal is about the first. */
   against?: { value: number; what: string }[];
-  /** The most that is fine. */
+  /** The most that is fine; the least, of what is better when there is more of it. */
   goal?: { ratio: number } | { value: number };
 };
 
@@ -15,7 +15,8 @@ const ratio = ({ value, unit }: Figure, other: number) => (unit === "/s" ? other
 export function met(figure: Figure): boolean {
   const { goal, value, against: [first] = [] } = figure;
   if (!goal) return true;
-  return "value" in goal ? value <= goal.value : first !== undefined && ratio(figure, first.value) <= goal.ratio;
+  if ("ratio" in goal) return first !== undefined && ratio(figure, first.value) <= goal.ratio;
+  return figure.unit === "/s" ? value >= goal.value : value <= goal.value;
 }
 
 function lineOf(figure: Figure): string {

@@ -1,5 +1,6 @@
-// Runs over HTTP, against a server with nothing but the same I/O (http-bare.ts), with the same client and the same provider
-// that answers at once. Servers and provider are processes of their own: only theirs is counted.
+// Conversations over HTTP with the default settings, tools and memory, against a server with nothing but the same I/O
+// (http-bare.ts), with the same client and the same provider that answers at once. Servers and provider are processes of their
+// own: only theirs is counted.
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { Agent, request as ask, type IncomingMessage } from "node:http";
@@ -81,8 +82,8 @@ async function text(message: IncomingMessage): Promise<string> {
   return all;
 }
 
-async function startRun({ url }: Server, input: string): Promise<string> {
-  const answer = await text(await send(`${url}/v1/runs`, "POST", { input }));
+async function startRun({ url }: Server, input: string, session?: string): Promise<string> {
+  const answer = await text(await send(`${url}/v1/runs`, "POST", { input, session_id: session }));
   const id = /"run_id":"(\w+)"/.exec(answer)?.[1];
   if (!id) throw new Error(answer);
   return id;
@@ -90,69 +91,144 @@ async function startRun({ url }: Server, input: string): Promise<string> {
 
 const watch = ({ url }: Server, id: string) => send(`${url}/v1/runs/${id}/events`, "GET");
 
-async function whole(server: Server): Promise<void> {
-  const events = await text(await watch(server, await startRun(server, "hi")));
+const SYLLABLES = "ba ce di fo gu ha ki le mo nu pa re si to vu wa xe yo za tri".split(" ");
+let questions = 0;
+/** As people write: memory has words to look for, of which there are 8,000. */
+function question(): string {
+  const n = ++questions;
+  const word = (seed: number) => {
+    const hash = Math.imul(seed, 2_654_435_761) >>> 8;
+    return [1, 20, 400].map((by) => SYLLABLES[Math.floor(hash / by) % SYLLABLES.length]).join("");
+  };
+  return `What does the report on ${word(n)} say about the ${word(n * 31 + 7)} in ${word(n * 17 + 3)}, and who has to sign it?`;
+}
+
+async function turn(server: Server, session: string): Promise<void> {
+  const events = await text(await watch(server, await startRun(server, question(), session)));
   if (!events.includes("run.completed")) throw new Error(events);
+}
+
+let conversations = 0;
+/** So many turns, one after another, in a new session each. */
+async function talk(server: Server, sessions: number, turns: number): Promise<{ rate: number; cpu: number }> {
+  const cpu = server.cpuMs();
+  const began = performance.now();
+  const one = async () => {
+    const session = `conversation-${++conversations}`;
+    for (let n = 0; n < turns; n++) await turn(server, session);
+  };
+  await Promise.all(Array.from({ length: sessions }, one));
+  const all = sessions * turns;
+  return { rate: all / ((performance.now() - began) / 1_000), cpu: (server.cpuMs() - cpu) / all };
 }
 
 // ── What is measured ──────────────────────────────────────────────────────────────────────────────────
 
-async function throughput({ ours, bare }: Both): Promise<Figure[]> {
-  const figures: Figure[] = [];
-  for (const many of [1, 20, 100]) {
-    const runs = quick ? 200 : many === 1 ? 400 : 1_000;
-    const found = { ours: [] as { rate: number; cpu: number }[], bare: [] as { rate: number; cpu: number }[] };
-    for (let n = 0; n < 4; n++)
-      for (const [name, server] of [
-        ["ours", ours],
-        ["bare", bare],
-      ] as const) {
-        const one = await burst(server, many, runs);
-        if (n > 0) found[name].push(one); // the first to warm up
-      }
-    const figure = (of: "rate" | "cpu", name: string, unit: Figure["unit"], goal: Figure["goal"]): Figure => ({
-      name: `${many} at a time, ${name}`,
-      unit,
-      value: median(found.ours.map((one) => one[of])),
-      against: [{ value: median(found.bare.map((one) => one[of])), what: "bare server" }],
-      ...(goal && { goal }),
-    });
-    figures.push(figure("rate", "runs", "/s", { ratio: 1.5 }), figure("cpu", "CPU of a run", "ms", { value: 3 }));
-  }
-  return figures;
-}
-
-async function burst(server: Server, many: number, runs: number): Promise<{ rate: number; cpu: number }> {
-  const cpu = server.cpuMs();
-  const began = performance.now();
-  let left = runs;
-  const worker = async () => {
-    while (left-- > 0) await whole(server);
-  };
-  await Promise.all(Array.from({ length: many }, worker));
-  return { rate: runs / ((performance.now() - began) / 1_000), cpu: (server.cpuMs() - cpu) / runs };
-}
-
+type Pair<T> = { ours: T[]; bare: T[] };
+const against = (value: number) => [{ value, what: "bare server" }];
 /** They take turns, so that both meet the same machine. */
-async function firstWords({ ours, bare }: Both, times: number): Promise<Figure[]> {
-  const found = { ours: [] as number[], bare: [] as number[] };
+async function each<T>(servers: Both, times: number, measure: (server: Server) => Promise<T>): Promise<Pair<T>> {
+  const found: Pair<T> = { ours: [], bare: [] };
   for (let n = 0; n < times; n++)
-    for (const [name, server] of [
-      ["ours", ours],
-      ["bare", bare],
-    ] as const) {
-      const began = performance.now();
-      const events = await watch(server, await startRun(server, "hi"));
-      found[name].push((await until(events, "message.delta")) - began);
-      events.resume();
+    for (const who of ["ours", "bare"] as const) found[who].push(await measure(servers[who]));
+  return found;
+}
+
+type Goals = { rate?: number; cpu?: number };
+function spoken(name: string, { ours, bare }: Pair<{ rate: number; cpu: number }>, goals: Goals = {}): Figure[] {
+  const figure = (of: "rate" | "cpu", what: string, unit: Figure["unit"]): Figure => ({
+    name: `${name}: ${what}`,
+    unit,
+    value: median(ours.map((one) => one[of])),
+    against: against(median(bare.map((one) => one[of]))),
+    ...(goals[of] && { goal: { value: goals[of] } }),
+  });
+  return [figure("rate", "turns", "/s"), figure("cpu", "CPU of a turn", "ms")];
+}
+
+/** The first turn of a process, and its first 50: each time both servers are started anew. */
+async function justStarted(start: () => Promise<Both>): Promise<Figure[]> {
+  const first: Pair<number> = { ours: [], bare: [] };
+  const early: Pair<{ rate: number; cpu: number }> = { ours: [], bare: [] };
+  for (let n = 0; n < (quick ? 2 : 5); n++) {
+    const both = await start();
+    for (const who of ["ours", "bare"] as const) {
+      const { rate } = await talk(both[who], 1, 1);
+      first[who].push(1_000 / rate);
+      early[who].push(await talk(both[who], 1, 50));
     }
-  return [50, 99].map((p) => ({
-    name: `POST → first word at the client p${p}`,
-    value: percentile(found.ours, p),
+    await Promise.all([both.ours.stop(), both.bare.stop()]);
+  }
+  return [
+    { name: "first turn of a process", value: median(first.ours), unit: "ms", against: against(median(first.bare)) },
+    ...spoken("50 turns, just started", early, { rate: 280, cpu: 3.5 }),
+  ];
+}
+
+async function warm(both: Both): Promise<Figure[]> {
+  await each(both, 2, (server) => talk(server, 4, 50));
+  const short = await each(both, quick ? 2 : 5, (server) => talk(server, 1, 50));
+  const long = await each(both, quick ? 1 : 3, (server) => talk(server, 1, 500));
+  const many = await each(both, quick ? 2 : 5, (server) => talk(server, 20, 25));
+  return [
+    ...spoken("50 turns, warm", short),
+    ...spoken("500 turns, warm", long),
+    ...spoken("20 sessions at once, 25 turns each", many, { rate: 400 }),
+  ];
+}
+
+const now = () => Number(process.hrtime.bigint()) / 1e6;
+
+/** In a conversation of 50 turns and more. */
+async function firstWords(both: Both, provider: Server, times: number): Promise<Figure[]> {
+  const session = "long";
+  await each(both, 1, async (server) => {
+    for (let n = 0; n < 50; n++) await turn(server, session);
+  });
+  const found = await each(both, times, async (server) => {
+    await logOf(provider);
+    const began = now();
+    const id = await startRun(server, question(), session);
+    const acknowledged = now() - began;
+    const events = await watch(server, id);
+    const word = (await until(events, "message.delta")) - began;
+    await text(events);
+    const { asked } = await logOf(provider);
+    return { acknowledged, asked: (asked[0] ?? Number.NaN) - began, word };
+  });
+  return [
+    passing(found, "acknowledged", "POST → acknowledged", 50),
+    passing(found, "asked", "POST → request at the provider", 50),
+    passing(found, "word", "POST → first word at the client", 50, 4),
+    passing(found, "word", "POST → first word at the client", 99),
+  ];
+}
+
+function passing<K extends string>(
+  found: Pair<Record<K, number>>,
+  of: K,
+  name: string,
+  p: number,
+  goal?: number,
+): Figure {
+  const [ours, bare] = [found.ours, found.bare].map((all) =>
+    percentile(
+      all.map((one) => one[of]),
+      p,
+    ),
+  );
+  return {
+    name: `${name} p${p}`,
+    value: ours ?? Number.NaN,
     unit: "ms",
-    against: [{ value: percentile(found.bare, p), what: "bare server" }],
-    ...(p === 50 && { goal: { ratio: 1.5 } }),
-  }));
+    against: against(bare ?? Number.NaN),
+    ...(goal && { goal: { value: goal } }),
+  };
+}
+
+type ProviderLog = { asked: number[]; closed: number[] };
+async function logOf({ url }: Server): Promise<ProviderLog> {
+  return JSON.parse(await text(await send(`${url}/log`, "GET"))) as ProviderLog;
 }
 
 function until(events: IncomingMessage, what: string): Promise<number> {
@@ -162,34 +238,35 @@ function until(events: IncomingMessage, what: string): Promise<number> {
       seen += chunk.toString();
       if (!seen.includes(what)) return;
       events.off("data", listen);
-      resolve(performance.now());
+      resolve(now());
     };
     events.on("data", listen);
   });
 }
 
-async function stops({ ours, bare }: Both, times: number): Promise<Figure[]> {
-  const found = { ours: [] as number[], bare: [] as number[] };
-  for (let n = 0; n < times; n++)
-    for (const [name, server] of [
-      ["ours", ours],
-      ["bare", bare],
-    ] as const) {
-      const id = await startRun(server, "never end");
-      const events = await watch(server, id);
-      await until(events, "message.delta");
-      const over = until(events, "run.cancelled");
-      const began = performance.now();
-      (await send(`${server.url}/v1/runs/${id}/stop`, "POST")).resume();
-      found[name].push((await over) - began);
-      events.resume();
+async function stops(both: Both, provider: Server, times: number): Promise<Figure[]> {
+  const found = await each(both, times, async (server) => {
+    const session = `conversation-${++conversations}`;
+    await turn(server, session);
+    const id = await startRun(server, "Count the deliveries and never end.", session);
+    const events = await watch(server, id);
+    await until(events, "message.delta");
+    await logOf(provider);
+    const over = until(events, "run.cancelled");
+    const began = now();
+    (await send(`${server.url}/v1/runs/${id}/stop`, "POST")).resume();
+    const told = (await over) - began;
+    events.resume();
+    for (;;) {
+      const [closed] = (await logOf(provider)).closed;
+      if (closed) return { told, closed: closed - began };
     }
-  return [50, 99].map((p) => ({
-    name: `stop → cancelled at the client p${p}`,
-    value: percentile(found.ours, p),
-    unit: "ms",
-    against: [{ value: percentile(found.bare, p), what: "bare server" }],
-  }));
+  });
+  return [
+    passing(found, "told", "stop → cancelled at the client", 50, 3.5),
+    passing(found, "told", "stop → cancelled at the client", 99),
+    passing(found, "closed", "stop → connection to the provider closed", 50, 2),
+  ];
 }
 
 /** 50 words of one run to 1,000 viewers. */
@@ -207,7 +284,7 @@ async function fanOut({ ours, bare }: Both): Promise<Figure[]> {
       name: `${VIEWERS} viewers, CPU of 1,000 messages`,
       value: (await cpu(ours)) * 1_000,
       unit: "ms",
-      against: [{ value: (await cpu(bare)) * 1_000, what: "bare server" }],
+      against: against((await cpu(bare)) * 1_000),
     },
   ];
 }
@@ -228,7 +305,7 @@ async function viewers({ ours, bare }: Both): Promise<Figure[]> {
 }
 
 async function memory(name: string, { ours, bare }: { ours: number; bare: number }, goal: number): Promise<Figure> {
-  return { name, value: ours, unit: "MB", against: [{ value: bare, what: "bare server" }], goal: { value: goal } };
+  return { name, value: ours, unit: "MB", against: against(bare), goal: { value: goal } };
 }
 
 async function readiness(start: () => Promise<Server>, stopOurs: () => Promise<unknown>): Promise<Figure> {
@@ -261,28 +338,35 @@ try {
   const home = join(dir, "home");
   mkdirSync(home, { mode: 0o700 });
   writeFileSync(join(home, "config.yaml"), configOf(provider.url), { mode: 0o600 });
-  const start = () => launch(HERMES, ["gateway"], { HERMES_HOME: home });
-  const first = await start(); // fills the caches that every later start has
+  const startOurs = () => launch(HERMES, ["gateway"], { HERMES_HOME: home });
+  const first = await startOurs(); // fills the caches that every later start has
+  await turn(first, "first");
   await first.stop();
-  const ours = await start();
+  const request = join(dir, "request.json");
+  writeFileSync(request, await text(await send(`${provider.url}/last`, "GET")));
   mkdirSync(join(dir, "bare"));
-  const bare = await launch(process.execPath, ["--no-warnings", BARE, join(dir, "bare"), provider.url]);
+  const bareArgs = ["--no-warnings", BARE, join(dir, "bare"), provider.url, request];
+  const start = async () => ({ ours: await startOurs(), bare: await launch(process.execPath, bareArgs) });
+
+  const early = await justStarted(start);
+  const both = await start();
+  const { ours, bare } = both;
   const idle = { ours: ours.rss(), bare: bare.rss() };
-  const both = { ours, bare };
   const figures: Figure[] = [
-    ...(await throughput(both)),
-    ...(await firstWords(both, quick ? 100 : 400)),
-    ...(await stops(both, quick ? 30 : 150)),
+    ...early,
+    ...(await warm(both)),
+    ...(await firstWords(both, provider, quick ? 50 : 300)),
+    ...(await stops(both, provider, quick ? 30 : 150)),
     ...(await fanOut(both)),
     await memory("RSS idle", idle, 80),
     {
-      name: "RSS growth over the runs above",
+      name: "RSS growth over the turns above",
       value: ours.rss() - idle.ours,
       unit: "MB",
-      against: [{ value: bare.rss() - idle.bare, what: "bare server" }],
+      against: against(bare.rss() - idle.bare),
     },
     ...(await viewers(both)),
-    await readiness(start, ours.stop),
+    await readiness(startOurs, ours.stop),
   ];
   report(figures);
 } finally {

@@ -166,7 +166,7 @@ async function recallFigures(): Promise<Figure[]> {
   mkdirSync(place);
   const store = await openSqlite({ file: join(place, "store.db") });
   await fill(store);
-  const providers = [createSessionsMemory({ search: store.search, clock })];
+  const providers = [createSessionsMemory({ ...store, clock })];
   const memory = createMemory({ providers, clock, log, redact, recallMs: 60_000 });
   const { signal } = new AbortController();
   const times: number[] = [];

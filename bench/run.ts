@@ -10,6 +10,7 @@ const PARTS = [
   "growth",
   "idle",
   "start",
+  "resident",
   "models",
   "exec",
   "http",

@@ -100,7 +100,9 @@ function commandLine(args: string[]): string[] {
   if (first === "help") return isCommand(second) || args.length === 1 ? [...args.slice(1), "--help"] : args.slice(1);
   if (["-h", "--help", "-v", "--version"].includes(first)) return args;
   // As in Hermes: only the answer, and nobody is asked.
-  if (first === "-z") return ["run", "--quiet", "--yolo", ...args.slice(2), "--", second];
+  const oneshot = first.startsWith("-") ? args.findIndex((arg) => arg === "-z" || arg === "--oneshot") : -1;
+  if (oneshot >= 0)
+    return ["run", "--quiet", "--yolo", ...args.toSpliced(oneshot, 2), "--", ...args.slice(oneshot + 1, oneshot + 2)];
   // A command has no spaces in its name, so this is a message.
   if (first.startsWith("-") || /\s/.test(first)) return ["chat", ...args];
   const usual = DEFAULTS.get(first);

@@ -1,4 +1,4 @@
-// Effects to their executors, one file each.
+// Calls the executor of each effect; there is one file per effect.
 import type { Ambient, Channel, Memory, Model, Perform, Random, Tool } from "../core/ports.ts";
 import type { Effect } from "../core/session.ts";
 import type { Transcript } from "../core/transcript.ts";
@@ -11,13 +11,13 @@ import { remember } from "./remember.ts";
 import { think } from "./think.ts";
 
 export type Agent = Ambient & {
-  /** The first is asked first; the others when it fails. */
+  /** The first one is called first; the others if it fails. */
   models: readonly Model[];
   /** Another model by its name, for those who ask for one. */
   modelNamed(name: string): Model | null;
   system(session: string, begun: Transcript["begun"]): Promise<string>;
   breaker: Breaker;
-  /** Silence after which a call is given up, if configured. */
+  /** Milliseconds of silence after which a call is given up, if configured. */
   staleMs?: number;
   tools: readonly Tool[];
   /** Hides our secrets in what a tool returned, before it is kept or anybody sees it. */

@@ -1,4 +1,4 @@
-// A question waits for its answer; silence is a no.
+// Waits for the answer to a question. If none comes in time, the answer is no.
 import type { EffectContext } from "../core/ports.ts";
 import type { Event } from "../core/session.ts";
 import type { Agent, EffectOf } from "./agent.ts";

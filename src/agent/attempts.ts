@@ -1,5 +1,5 @@
-// The loop of attempts at one answer: over the endpoints, as patient as the table of faults says. Every wait is told, and
-// ends at once when it is stopped; our own abort is none of its business (I12).
+// The attempts at one answer, over all endpoints, for as long as the table of faults allows. Viewers are told of every wait. A stop ends
+// the wait at once, and our own abort is not counted as a fault (I12).
 import { explained } from "../core/errors.ts";
 import type { EffectContext, Fault, Model, ModelResult } from "../core/ports.ts";
 import type { Agent } from "./agent.ts";
@@ -29,7 +29,7 @@ export async function attempt(wanted: WantedAnswer): Promise<{ model: Model; res
   const { agent, cx, models, attended } = wanted;
   const { clock, breaker, log } = agent;
   const tally = createTally();
-  /** Those that have nothing more to say to this. */
+  /** Endpoints that are not tried again for this answer. */
   const done = new Set<Model>();
   let last: { model: Model; result: Fault } | null = null;
   let limit: number | undefined;
@@ -79,13 +79,13 @@ export async function attempt(wanted: WantedAnswer): Promise<{ model: Model; res
   }
 }
 
-/** Whom to ask, in order. */
+/** The endpoints to call, in order. */
 export function modelsFor(agent: Agent, name: string | undefined): readonly Model[] {
   const named = name ? agent.modelNamed(name) : null;
   return named ? [named, ...agent.models.slice(1)] : agent.models;
 }
 
-/** Who is asked next, unless something happens to it. */
+/** The endpoint that is called next. */
 export const nextOf = (agent: Agent, models: readonly Model[]): Model | undefined =>
   models.find((model) => !agent.breaker.resting(model)) ?? models[0];
 

@@ -1,16 +1,16 @@
-// An endpoint that was given up for another one is left alone for a while, each time for twice as long: every further try
-// costs somebody seconds.
+// An endpoint that was given up for another one is avoided for a while, each time for twice as long: every further try costs somebody
+// seconds.
 import type { Clock, Model } from "../core/ports.ts";
 import { backoff } from "../core/wait.ts";
 
 const REST_MS = { first: 60_000, most: 3_600_000 };
 
 export type Breaker = {
-  /** It is being left alone. */
+  /** The endpoint is avoided at the moment. */
   resting(model: Model): boolean;
-  /** It was given up, and has not answered since. */
+  /** The endpoint was given up, and has not answered since. */
   doubtful(model: Model): boolean;
-  /** It is given up for another one. */
+  /** The endpoint is given up for another one. */
   rest(model: Model): void;
   answered(model: Model): void;
 };

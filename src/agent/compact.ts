@@ -27,7 +27,7 @@ Keep: what the user wants, in their words where it matters; decisions and constr
 results that may still be needed; what is done and what is left to do. Leave out pleasantries and dead ends. Plain text.`;
 
 const ANSWERED: ModelResult = { end: "answer", calls: [], usage: { input: 0, output: 0 } };
-/** It is not about the summary: the answer would have failed with it too. */
+/** Faults that are not about the summary: the answer would have failed with them too. */
 const OUT_OF_REACH = new Set<FaultKind>(["network", "unavailable", "rate_limited", "auth", "quota"]);
 
 export async function compact(agent: Agent, effect: EffectOf<"compact">, cx: EffectContext): Promise<Event | null> {
@@ -64,7 +64,7 @@ export async function compact(agent: Agent, effect: EffectOf<"compact">, cx: Eff
     );
     written = text?.trim() ?? "";
     if (end.end === "fault") return end;
-    // One that goes on for minutes would do so again.
+    // A summary that goes on for minutes would do so again.
     const over = written !== "" || end.end === "aborted";
     return over ? ANSWERED : { end: "fault", kind: "incomplete", reason: "the summary was empty" };
   };

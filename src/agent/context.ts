@@ -45,7 +45,7 @@ function cutResult(message: Message, tokens: number): Message {
   return { ...message, text: (text.slice(0, half) + left + text.slice(-half)).toWellFormed() };
 }
 
-/** They do not change while the process lives. */
+/** Tools do not change while the process lives. */
 function toolTokens(tools: readonly ToolSpec[]): number {
   const known = described.get(tools);
   if (known !== undefined) return known;

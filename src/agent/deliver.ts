@@ -2,7 +2,7 @@
 import { messageOf } from "../core/errors.ts";
 import type { EffectContext } from "../core/ports.ts";
 import { compactedText, endedByText } from "../core/run.ts";
-import type { Entry, Event } from "../core/session.ts";
+import { type Entry, type Event, HEARTBEAT_SOURCE } from "../core/session.ts";
 import type { Agent, EffectOf } from "./agent.ts";
 
 const WAITS_MS = [1_000, 5_000, 20_000];
@@ -11,6 +11,7 @@ export async function deliver(agent: Agent, effect: EffectOf<"deliver">, cx: Eff
   const { turn, step, from } = effect;
   const [entry] = await cx.journal.entries(cx.session, from - 1, 1);
   const text = replyOf(entry);
+  if (NOTHING_TO_DO.test(text) && (await isHeartbeat(turn, cx))) return { type: "delivered", step, how: "sent" };
   for (let attempt = 0; ; attempt++) {
     if (!(await cx.owned()) || cx.signal.aborted) return null;
     const again = effect.again || attempt > 0;
@@ -27,6 +28,14 @@ export async function deliver(agent: Agent, effect: EffectOf<"deliver">, cx: Eff
       await agent.clock.sleep(wait, cx.signal);
     }
   }
+}
+
+/** As agents of this kind say it. Nobody wants to be told every half hour. */
+const NOTHING_TO_DO = /^\W*HEARTBEAT_OK\W*$/;
+
+async function isHeartbeat(turn: string, { journal }: EffectContext): Promise<boolean> {
+  const [accepted] = await journal.turn(turn);
+  return accepted?.kind === "accepted" && accepted.input.source === HEARTBEAT_SOURCE;
 }
 
 function replyOf(entry: Entry | undefined): string {

@@ -28,9 +28,11 @@ export function createRemoteJobs(wire: Wire): Jobs & Pick<RunningJobs, "runNow">
 
   return {
     list: async () => (await wire.json<{ data: JobJson[] }>("GET", "/api/jobs")).data.map(jobFromJson),
-    add({ text, name, cron, at: time, in: wait, zone, route, model, unattended, catchUp }) {
-      const when = { cron, at: time, in: wait, zone };
-      return change("POST", "", { text, name, ...when, deliver_to: route, model, unattended, catch_up: catchUp });
+    add({ text, name, cron, at: time, in: wait, every, goal, zone, route, model, unattended, catchUp, ...bound }) {
+      const when = { cron, at: time, in: wait, every, goal, zone };
+      const where = { deliver_to: route, session_id: bound.session, heartbeat: bound.heartbeat };
+      const how = { name, model, unattended: unattended ?? undefined, catch_up: catchUp };
+      return change("POST", "", { text: text || undefined, ...when, ...where, ...how });
     },
     edit: (id, { route, ...wish }) => change("PATCH", at(id), { ...wish, deliver_to: route }),
     remove: (id) => change("DELETE", at(id)),

@@ -172,9 +172,11 @@ export function createRemoteRuntime({ log = () => {}, ...server }: Options): Run
         post(`${pathOf(from)}/fork`, { id: session, title: title || null, through }).then(() => "forked"),
         { session_exists: "taken", session_not_found: "unknown", run_not_found: "unknown" },
       ),
-    restoreFiles: async ({ session, turn }) =>
-      (await post<{ text: string }>(`${pathOf(session)}/restore-files`, { turn })).text,
-    fileChanges: ({ session, all }) => ask("GET", `${pathOf(session)}/file-changes${all ? "?all=true" : ""}`),
+    restoreFiles: ({ session, turns, preview }) => post(`${pathOf(session)}/restore-files`, { turns, preview }),
+    fileChanges: ({ session, turn, all }) => {
+      const query = new URLSearchParams({ ...(turn && { turn }), ...(all && { all: "true" }) });
+      return ask("GET", `${pathOf(session)}/file-changes?${query.toString()}`);
+    },
     forget: async (session) =>
       instead<"forgotten" | "busy" | "unknown">(
         ask("DELETE", pathOf(session)).then(() => "forgotten"),

@@ -21,7 +21,7 @@ async function runAcp(): Promise<number> {
   const { ndJsonStream } = await import("@agentclientprotocol/sdk");
   const { serveAcp } = await import("../surfaces/acp/agent.ts");
   const { openOrAttach } = await import("../compose/attach.ts");
-  const { isTerminal } = await import("../core/session-key.ts");
+  const { isTerminal, rootOf } = await import("../core/session-key.ts");
   const { costOf } = await import("../conversation/cost.ts");
   const { leave } = await import("../surfaces/terminal/open.ts");
   let running: Promise<OpenedTalk> | null = null;
@@ -36,7 +36,7 @@ async function runAcp(): Promise<number> {
     ];
     const before = await running?.catch(() => null);
     if (before) await leave(before);
-    const mine = (session: string) => resumes && isTerminal(session);
+    const mine = (session: string) => resumes && isTerminal(rootOf(session));
     const opening = openOrAttach({ env, flags, logToStderr: false, mine, serves: true });
     running = opening;
     const { engine, config, endpoints, workspace, owner, models, skills, jobs } = await opening;

@@ -2,7 +2,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { OpenRuntime } from "../surfaces/terminal/open.ts";
 import { offerImport } from "./import.ts";
-import { env } from "./shared.ts";
+import { complain, EXIT, env } from "./shared.ts";
 
 type ChatFlags = {
   continue?: true | string;
@@ -21,8 +21,12 @@ type RunFlags = {
   json: boolean;
   quiet: boolean;
   continue: boolean;
+  resume?: string;
   session?: string;
   model?: string;
+  provider?: string;
+  toolsets?: string;
+  usageFile?: string;
   yolo: boolean;
 };
 
@@ -81,16 +85,28 @@ export function addChat(program: Command): void {
     .option("-q, --quiet", "print only the answer", false)
     // Takes no name, unlike chat's -c: the name would be the first word of the prompt.
     .option("-c, --continue", "continue the newest conversation", false)
+    .option("--resume <name>", "continue the conversation with this name or title")
     .option("--session <name>", "continue the conversation with this name, or start it")
     .option("-m, --model <name>", "the model to use")
+    .option("--provider <name>", "the provider to use, as in model.provider")
+    .addOption(new Option("-t, --toolsets <names>").hideHelp())
+    .option("--usage-file <file>", "write the tokens and the cost of the turn to this file, as JSON")
     .option("--image <file>", "a picture to send with the message; give it again for more", append, [])
     .option("--yolo", "never ask for approval; commands that are never allowed are still refused", false)
-    .action(async (prompt: string[], options: RunFlags) => {
+    .action(async (prompt: string[], { toolsets, resume, ...options }: RunFlags) => {
+      if (toolsets !== undefined) {
+        // To ignore it would give the turn more than was wanted.
+        complain("-t: the tools of one turn cannot be chosen. Without -t, every tool is offered (docs/hermes.md).");
+        process.exitCode = EXIT.usage;
+        return;
+      }
       const { openRun } = await import("../surfaces/terminal/run.ts");
       const { settingsFor } = await import("../compose/settings.ts");
       const { openOrAttach } = await import("../compose/attach.ts");
       const settings = settingsFor(env, []);
-      process.exitCode = await openRun({ ...options, settings, prompt: prompt.join(" "), open: openOrAttach, env });
+      const find = resume === undefined ? {} : { find: resume };
+      const given = { ...options, ...find, prompt: prompt.join(" ") };
+      process.exitCode = await openRun({ ...given, settings, open: openOrAttach, env });
     });
 }
 

@@ -24,6 +24,14 @@ export function addConfig(program: Command): void {
       process.exitCode = await setSetting(await configDesk(), key, value);
     });
   config
+    .command("unset")
+    .description("remove a setting from config.yaml, so that its default counts")
+    .argument("<key>", "a key such as model.default")
+    .action(async (key: string) => {
+      const { unsetSetting } = await import("../surfaces/cli/config.ts");
+      process.exitCode = await unsetSetting(await configDesk(), key);
+    });
+  config
     .command("edit")
     .description("open config.yaml in $VISUAL or $EDITOR, and check it before it is written")
     .action(async () => {
@@ -34,6 +42,10 @@ export function addConfig(program: Command): void {
     .command("path")
     .description("print the path of config.yaml")
     .action(() => print(`${homeOf(env).config}\n`));
+  config
+    .command("env-path")
+    .description("print the path of .env")
+    .action(() => print(`${homeOf(env).env}\n`));
 }
 
 async function configDesk() {

@@ -12,11 +12,12 @@ export function addCron(program: Command): void {
     .action(({ json }: { json: boolean }) => onJobs((cli, options) => cli.listJobs(options, json)));
   cron
     .command("add")
-    .description("add a job; give exactly one of --cron, --at and --in")
+    .description("add a job; give exactly one of --cron, --at, --in and --every")
     .argument("<text>", "the message to send to the agent, in quotes")
     .option("--cron <expression>", "run repeatedly: minute, hour, day, month, weekday, in quotes")
     .option("--at <time>", "run once at this time, such as 2026-11-20T09:00")
     .option("--in <wait>", "run once after this time, such as 20m, 3h or 2d")
+    .option("--every <interval>", "run repeatedly, this long after each other, such as 45m, 3h or 2d")
     .option("--zone <name>", "the time zone of --cron and --at, such as Europe/Berlin")
     .option("--to <chat>", "deliver the answers to this chat, such as telegram:dm:999")
     .option("--name <name>", "a name for the job")
@@ -51,6 +52,17 @@ export function addCron(program: Command): void {
       .description(`${verb} a job`)
       .argument("<id>", "an id from `hermes cron list`")
       .action((id: string) => onJobs((cli, options) => cli.changeJob(options, verb, id)));
+  cron
+    .command("status")
+    .description("show whether jobs run, and which one is next")
+    .action(() => onJobs((cli, options) => cli.jobStatus(options)));
+  cron
+    .command("tick")
+    .description("run the jobs that are due, and leave; a gateway does this by itself")
+    .action(async () => {
+      const { runDueJobs } = await import("../compose/gateway.ts");
+      await print(`${await runDueJobs(env)}\n`);
+    });
   cron
     .command("run")
     .description("run a job now, in addition to its times")

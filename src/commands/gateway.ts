@@ -14,8 +14,12 @@ export function addGateway(program: Command, launcher: string): void {
     .description("serve in the foreground (the default)")
     .option("--host <address>", "address on which the API listens")
     .option("--port <number>", "port on which the API listens; 0 picks a free one")
-    .action(async ({ host, port }: { host?: string; port?: string }) => {
+    .option("--replace", "stop the gateway that runs first; its running turns may finish", false)
+    .action(async ({ host, port, replace }: { host?: string; port?: string; replace: boolean }) => {
       await offerImport();
+      const { stopGateway } = await import("../surfaces/cli/gateway.ts");
+      const stopped = replace ? await stopGateway(await somewhere(), await longestDrain()) : 0;
+      if (stopped !== 0) process.exit(stopped);
       const { runGateway } = await import("../compose/gateway.ts");
       const flags = [
         { flag: "--host", key: "gateway.api_server.host", value: host },
@@ -108,7 +112,18 @@ export function addGateway(program: Command, launcher: string): void {
       process.exitCode = await withPairing(env, (desk) => listPaired(desk, json, print));
     });
   pairing
+    .command("approve")
+    .description("pair the person whom the bot has given this code")
+    .argument("<platform>", "a chat platform such as telegram")
+    .argument("<code>", "the code that the person got")
+    .action(async (platform: string, code: string) => {
+      const { approvePairing } = await import("../surfaces/cli/gateway.ts");
+      const { withPairing } = await import("../compose/gateway.ts");
+      process.exitCode = await withPairing(env, (desk) => approvePairing(desk, platform, code, print));
+    });
+  pairing
     .command("remove")
+    .alias("revoke")
     .description("remove a pairing")
     .argument("<platform>")
     .argument("<id>", "an id from `hermes pairing list`")

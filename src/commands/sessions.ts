@@ -1,8 +1,9 @@
 // hermes sessions: lists, shows, exports and deletes conversations.
 import type { Command } from "commander";
-import type { Store } from "../core/store.ts";
+import type { SessionPage, Store } from "../core/store.ts";
 import { complain, EXIT, env, print, wholeNumber } from "./shared.ts";
 
+const LONGEST_TITLE = 200;
 const NAME = "a name from `hermes sessions`, a title, or a part of a title";
 
 export function addSessions(program: Command): void {
@@ -26,12 +27,22 @@ export function addSessions(program: Command): void {
       await print((await exported(name, json)).text);
     });
   sessions
-    .command("export")
-    .description("write a conversation to a new file")
+    .command("rename")
+    .description("give a conversation another title")
     .argument("<name>", NAME)
+    .argument("<title...>", "the new title")
+    .action(async (name: string, title: string[]) => {
+      process.exitCode = await rename(name, title.join(" ").slice(0, LONGEST_TITLE));
+    });
+  sessions
+    .command("export")
+    .description("write a conversation to a new file; or all of them, as JSON lines, to a file.jsonl or - (stdout)")
+    .argument("<name>", `${NAME}; or the file of all`)
     .argument("[file]", "the file to write; JSON if its name ends in .json, else Markdown (default: hermes-NAME.md)")
     .option("--json", "write JSON", false)
-    .action(async (name: string, file: string | undefined, options: { json: boolean }) => {
+    .option("--session-id <name>", "as JSON lines: only this conversation")
+    .action(async (name: string, file: string | undefined, options: { json: boolean; sessionId?: string }) => {
+      if (file === undefined && (name === "-" || name.endsWith(".jsonl"))) return exportLines(name, options.sessionId);
       const { rootsOf, save } = await import("../surfaces/terminal/open.ts");
       const { settingsFor } = await import("../compose/settings.ts");
       const { text, usualFile } = await exported(name, options.json || (file ?? "").endsWith(".json"));
@@ -41,7 +52,7 @@ export function addSessions(program: Command): void {
     .command("delete")
     .description("delete a conversation with its attachments and snapshots")
     .argument("<name>", NAME)
-    .option("--yes", "do not ask", false)
+    .option("-y, --yes", "do not ask", false)
     .action(async (name: string, { yes }: { yes: boolean }) => {
       process.exitCode = await remove(name, yes);
     });
@@ -70,6 +81,47 @@ async function exported(name: string, json: boolean): Promise<{ text: string; us
   });
   if (!found) throw new Error("There are no conversations yet.");
   return found;
+}
+
+/** One conversation on a line, as Hermes writes them. */
+async function exportLines(file: string, name: string | undefined): Promise<void> {
+  const { findSession } = await import("../surfaces/terminal/find.ts");
+  const { exportJson } = await import("../conversation/export.ts");
+  const { entriesOf } = await import("../core/pages.ts");
+  const lines = await onStore(async ({ catalog, journal }) => {
+    const only = name === undefined ? null : await findSession(catalog, name);
+    const found: string[] = [];
+    for (let after: SessionPage["after"]; ; ) {
+      const rows = await catalog.sessions({ limit: 200, ...(after && { after }) });
+      for (const { session: key, title } of rows) {
+        if (only !== null && key !== only) continue;
+        const said: object = JSON.parse(exportJson({ key, title }, await entriesOf(journal, key), new Date()));
+        found.push(`${JSON.stringify({ id: key, ...said })}\n`);
+      }
+      const last = rows.at(-1);
+      if (!last) return found;
+      after = last;
+    }
+  });
+  const text = lines?.join("") ?? "";
+  if (file === "-") return print(text);
+  const { rootsOf, save } = await import("../surfaces/terminal/open.ts");
+  const { settingsFor } = await import("../compose/settings.ts");
+  await print(`Wrote ${await save(file, text, rootsOf(settingsFor(env, [])))}\n`);
+}
+
+async function rename(name: string, title: string): Promise<number> {
+  const { findSession } = await import("../surfaces/terminal/find.ts");
+  const { openOrAttach } = await import("../compose/attach.ts");
+  const running = await openOrAttach({ env, flags: [], logToStderr: false, mine: () => false });
+  try {
+    const session = await findSession(running.engine, name);
+    const done = await running.engine.retitle(session, title);
+    if (done) await print(`Renamed to ${title}\n`);
+    return done ? EXIT.ok : EXIT.failed;
+  } finally {
+    await running.close(0);
+  }
 }
 
 async function remove(name: string, yes: boolean): Promise<number> {

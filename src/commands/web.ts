@@ -1,5 +1,8 @@
 // hermes web: the console in a browser.
+import { join } from "node:path";
 import type { Command } from "commander";
+import { homeOf } from "../platform/home.ts";
+import { findProgram } from "../platform/programs.ts";
 import { complain, env, print } from "./shared.ts";
 
 export function addWeb(program: Command): void {
@@ -15,6 +18,8 @@ export function addWeb(program: Command): void {
         url: gateway.url,
         newCode: async () => (await gateway.wire.json<{ code: string }>("POST", "/api/sign-ins/codes")).code,
       };
-      process.exitCode = await openConsole({ server, opens: open, print, complain });
+      const program = open ? (findProgram("xdg-open") ?? findProgram("open")) : null;
+      const file = join(homeOf(env).dir, "open-console.html");
+      process.exitCode = await openConsole({ server, program, file, print, complain });
     });
 }

@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { rmSync, writeFileSync } from "node:fs";
 import { messageOf } from "../core/errors.ts";
+import { modelNames } from "../llm/model-list.ts";
 import { openNotebook } from "../memory/notebook.ts";
 import { notesIn } from "../memory/open.ts";
 import { clock } from "../platform/clock.ts";
@@ -11,6 +12,7 @@ import { doctorRoutes } from "../surfaces/http/runtime/doctor.ts";
 import { jobRoutes } from "../surfaces/http/runtime/jobs.ts";
 import { mcpRoutes } from "../surfaces/http/runtime/mcp.ts";
 import { memoryRoutes } from "../surfaces/http/runtime/memory.ts";
+import { modelRoutes } from "../surfaces/http/runtime/models.ts";
 import { nodeRoutes } from "../surfaces/http/runtime/nodes.ts";
 import { createChanges, nowRoutes, type SessionChanges } from "../surfaces/http/runtime/now.ts";
 import { pairingRoutes } from "../surfaces/http/runtime/pairing.ts";
@@ -87,6 +89,7 @@ export async function serve(
       ...jobRoutes(running.scheduler, (platform) => homeChatOf(config, platform)),
       ...doctorRoutes(() => diagnosis(process.env)),
       ...memoryRoutes(openNotebook(notesIn(home.dir))),
+      ...modelRoutes(() => modelNames(endpoints), config.prices),
       ...usageRoutes(engine, { prices: config.prices, clock }),
       ...processRoutes(running.processes, redact),
       ...pairingRoutes(pairingDesk(engine.notes)),

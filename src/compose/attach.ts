@@ -108,6 +108,7 @@ async function openFirst(options: AttachOptions, servedMs: number): Promise<Open
     const shell = shellOf(running, options.env);
     const workspace = workspaceOf(running);
     const models = () => modelNames(running.endpoints);
+    if (options.serves) running.scheduler.start(); // loops and goals of the conversations that are worked in here
     const opened = { jobs, skills, switched, shell, models, workspace, owner: "self" } as const;
     return { ...(options.serves ? served(running) : running), ...opened };
   } catch (error) {

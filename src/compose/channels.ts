@@ -159,6 +159,13 @@ export function hearsIn(config: Config, platform: string, { place, addressed }: 
 export const unattendedOf = (config: Config, platform: string) =>
   CHANNELS.get(platform)?.for === "program" ? config.approvals.unattended : undefined;
 
+/** How approvals of a job that speaks in this conversation are decided; undefined: whoever talks there is asked. */
+export function unattendedIn(config: Config, session: string) {
+  const key = parseKey(session);
+  if (key.of === "chat") return unattendedOf(config, key.platform);
+  return key.of === "terminal" ? undefined : config.approvals.unattended;
+}
+
 /** Whether answers can be delivered to that session. */
 export const deliversBy =
   (config: Config) =>

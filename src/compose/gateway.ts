@@ -11,6 +11,7 @@ import type { Config } from "../config/schema.ts";
 import { costOf } from "../conversation/cost.ts";
 import type { PairingDesk } from "../core/chat.ts";
 import type { Channel } from "../core/ports.ts";
+import { parseKey, rootOf } from "../core/session-key.ts";
 import type { Notes, Store } from "../core/store.ts";
 import type { HeldLease } from "../engine/lease.ts";
 import type { ImportWorld } from "../import/import.ts";
@@ -29,6 +30,8 @@ import { createLifecycle, leaveTo } from "../surfaces/gateway/lifecycle.ts";
 import { notifyService } from "../surfaces/gateway/service.ts";
 import { channelRoutes, type Door } from "../surfaces/http/runtime/channels.ts";
 import { restartRoutes } from "../surfaces/http/runtime/restart.ts";
+import { ownerHere } from "../tools/shell/exec.ts";
+import { openTranscribe } from "../tools/voice/transcribe.ts";
 import {
   busyModeOf,
   deliversBy,
@@ -40,6 +43,7 @@ import {
   unattendedOf,
 } from "./channels.ts";
 import { abandon, openRuntime, type Running } from "./runtime.ts";
+import { goalLimitsOf } from "./settings.ts";
 import { openStore } from "./store.ts";
 
 /** Returns the exit code. `again`: the command that starts the same gateway. */
@@ -61,6 +65,7 @@ export async function runGateway(options: {
     assembled.resolve(parts);
   };
   const barred = async (...left: Parameters<Gateway["barred"]>) => (await assembled.promise).gateway.barred(...left);
+  setImmediate(() => void import("./api.ts").catch(() => {})); // while the store's thread starts
   const running = await openRuntime({ env, flags, logToStderr: true, channel, prepare, barred, mine: () => true });
   const { gateway, api, chats, lifecycle } = await assembled.promise;
   const { config, log } = running;
@@ -132,6 +137,7 @@ async function assemble(running: Running, version: string) {
     progress: (platform) => progressOf(config, platform),
     hears: (platform, message) => hearsIn(config, platform, message),
     files: home.attachments,
+    transcribe: openTranscribe(config.stt, ownerHere(home.dir)),
     sharedGroups: config.gateway.shared_groups,
     strangers: config.gateway.strangers,
     requestRestart: lifecycle.requestRestart,
@@ -155,6 +161,38 @@ export async function withJobs<T>(env: NodeJS.ProcessEnv, use: (jobs: CronJobs) 
   return withStore(env, async ({ notes }) => use(await storedJobs(config, notes)));
 }
 
+const LOOK_MS = 100;
+
+/** Runs what is due and sends its answers, without listening to anybody. What came of it, for people. */
+export async function runDueJobs(env: NodeJS.ProcessEnv): Promise<string> {
+  if (await gatewayOf(env)) return "The gateway runs jobs that are due by itself.";
+  const { createOutbox } = await import("../surfaces/gateway/outbox.ts");
+  const opened = Promise.withResolvers<Channel>();
+  const running = await openRuntime({
+    env,
+    logToStderr: false,
+    channel: { send: async (reply, signal) => (await opened.promise).send(reply, signal) },
+    mine: (session) => parseKey(rootOf(session)).of === "job",
+    async prepare(parts) {
+      const chats = await openChannels(parts, new Map());
+      const { notes } = parts.engine;
+      const byName = new Map(chats.map((chat) => [chat.platform, chat]));
+      opened.resolve(createOutbox({ chats: byName, notes, clock, log: parts.log }));
+      parts.defer(() => Promise.allSettled(chats.map((chat) => chat.close())));
+    },
+  });
+  try {
+    const began = await running.scheduler.tick();
+    for (let left = 1; left > 0; await clock.sleep(LOOK_MS)) {
+      const { turns, waiting } = await running.engine.load();
+      left = turns + waiting;
+    }
+    return began ? `Ran ${began} job(s).` : "No job is due.";
+  } finally {
+    await running.close(0);
+  }
+}
+
 async function storedJobs(config: Config, notes: Notes) {
   const { openJobs } = await import("../schedule/jobs.ts");
   const { unattended } = config.approvals;
@@ -165,6 +203,7 @@ async function storedJobs(config: Config, notes: Notes) {
     unattended,
     zone: config.schedule.zone,
     delivers: deliversBy(config),
+    goalLimits: goalLimitsOf(config),
   });
 }
 

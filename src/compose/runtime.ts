@@ -7,6 +7,7 @@ import { promptFrom } from "../agent/prompt.ts";
 import { withTitles } from "../agent/title.ts";
 import { type Flag, loadConfig } from "../config/config.ts";
 import type { Config } from "../config/schema.ts";
+import { costOf } from "../conversation/cost.ts";
 import { ConfigError, messageOf } from "../core/errors.ts";
 import type { Channel, Log, RunningProcesses, Tool } from "../core/ports.ts";
 import type { Endpoint } from "../core/providers.ts";
@@ -24,20 +25,22 @@ import { openModels } from "../llm/models.ts";
 import type { LongTermMemory } from "../memory/manager.ts";
 import { withMemoryHealth } from "../memory/runtime.ts";
 import { clock } from "../platform/clock.ts";
-import { createContextFiles } from "../platform/context-files.ts";
+import { createContextFiles, standingText } from "../platform/context-files.ts";
 import { setDeadline } from "../platform/deadline.ts";
 import { type Home, homeOf, makeHome } from "../platform/home.ts";
 import { everyHour } from "../platform/hourly.ts";
+import { collectWhenIdle } from "../platform/idle-gc.ts";
 import { openLog } from "../platform/log.ts";
 import { createRedactor } from "../platform/redact.ts";
 import { createSweep, removeSessionDir } from "../platform/session-dirs.ts";
 import { logUncaught } from "../platform/uncaught.ts";
+import { withGoals } from "../schedule/runtime.ts";
 import type { Scheduler } from "../schedule/scheduler.ts";
 import { joined } from "../tools/joined.ts";
 import { withTools } from "../tools/runtime.ts";
-import { deliversBy } from "./channels.ts";
+import { deliversBy, unattendedIn } from "./channels.ts";
 import { type Cluster, clusterOf } from "./cluster.ts";
-import { externalSkills } from "./settings.ts";
+import { externalSkills, goalLimitsOf } from "./settings.ts";
 import { openStore } from "./store.ts";
 
 export type Running = {
@@ -193,6 +196,7 @@ export async function openRuntime(options: {
     log,
     announce: config.webhooks.map(({ url }) => url),
     observers,
+    begins: memory.recallAhead,
     rules: {
       iterations: config.agent.max_iterations,
       recoveries: cluster ? RECOVERIES.cluster : RECOVERIES.alone,
@@ -263,6 +267,7 @@ export async function openRuntime(options: {
       observers.delete(webhooks.observe);
     };
   };
+  observers.add(toolbox.delegated.observe);
   const telemetry = await openTelemetry();
   if (telemetry) observers.add(telemetry.observe);
   opened.defer(async () => {
@@ -279,6 +284,12 @@ export async function openRuntime(options: {
     zone: config.schedule.zone,
     delivers: deliversBy(config),
     ...(cluster && JOBS_ELSEWHERE),
+    goalLimits: goalLimitsOf(config),
+    costOf: (model, usage) => costOf(config.prices, model, usage),
+    mine: options.mine,
+    ...(options.barred && { barred: options.barred }),
+    unattendedIn: (session) => unattendedIn(config, session),
+    standingText: () => standingText({ cwd, home: home.dir, log }),
   });
   observers.add(scheduler.observe);
   const { runs_days } = config.retention;
@@ -291,7 +302,7 @@ export async function openRuntime(options: {
   const parts = opened.move();
   const running: Running = {
     chores,
-    engine: runtime,
+    engine: withGoals(runtime, scheduler, log),
     local,
     nodes,
     cluster,
@@ -332,6 +343,13 @@ export async function openRuntime(options: {
   }
   telling = await onOneNode("webhooks", tellEnds);
   if (cluster) parts.defer(cluster.watch(nodes));
+  const resting = collectWhenIdle(async () => (await engine.load()).turns === 0);
+  resting.active();
+  observers.add(resting.active);
+  parts.defer(resting.close);
+  toolbox.delegated
+    .takeUp(options.mine)
+    .catch((error: unknown) => log("warn", "delegate.untold", { error: messageOf(error) }));
   parts.defer(everyHour(chores, { clock, log })); // off the path of whatever is waiting to start
   return running;
 

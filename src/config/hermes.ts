@@ -20,11 +20,11 @@ type Translation = {
 /** Top-level keys without a counterpart. */
 const IGNORED = new Set(
   `_config_version agent_core attachments auxiliary bedrock browser checkpoints code_execution compression computer_use context
-  context_file_max_chars credential_pool_strategies cron curator dashboard database delegation desktop doctor file_read_max_chars goals
+  context_file_max_chars credential_pool_strategies cron curator dashboard database delegation desktop doctor file_read_max_chars
   honcho human_delay image_gen kanban loops lsp max_concurrent_sessions max_live_sessions mcp mcp_discovery_timeout
   mcp_single_query_discovery_timeout moa model_aliases model_catalog model_overrides models_dev monitoring network onboarding openrouter
   paste_collapse_char_threshold paste_collapse_threshold paste_collapse_threshold_fallback personalities platform_hints plugins privacy
-  prompt_caching provider_routing proxy runtime secrets session sessions streaming stt tool_loop_guardrails tool_output tools tts updates
+  prompt_caching provider_routing proxy runtime secrets session sessions streaming tool_loop_guardrails tool_output tools tts updates
   vertex voice wake_word worktree x_search`.split(/\s+/),
 );
 /** Top-level keys whose loss changes what the agent does or may do. */
@@ -65,6 +65,7 @@ const NESTED: Readonly<Record<string, string>> = {
   skills:
     "disabled platform_disabled template_vars inline_shell inline_shell_timeout guard_agent_created config write_approval",
   logging: "max_size_mb backup_count",
+  goals: "judge_model judge_timeout",
   web: "backend search_backend extract_backend crawl_backend use_gateway",
   telemetry: "enabled local_metrics",
   gateway:
@@ -120,6 +121,7 @@ export function fromHermes(
   memory();
   platforms();
   logging();
+  speech();
   for (const [section, names] of Object.entries(NESTED)) drop([section], names, isTheirs);
   for (const name of Object.keys(sectionAt(["mcp_servers"]))) drop(["mcp_servers", name], MCP, false);
 
@@ -343,6 +345,29 @@ export function fromHermes(
       if (!used.test(key) && !isEmpty(settings[key])) ignored.push([...from, key].join("."));
   }
 
+  function speech(): void {
+    const given = take(["stt", "provider"]);
+    const name = typeof given === "string" ? given : "";
+    const own = take(["stt", name]);
+    const settings = isTree(own) ? own : {};
+    const commands = take(["stt", "providers"]);
+    const command = isTree(commands) ? at(commands, [name, "command"]) : undefined;
+    const server = SPEECH.get(name);
+    const from = ["stt", "provider"];
+    if (server) {
+      set(from, "stt.base_url", settings["base_url"] || variable("STT_OPENAI_BASE_URL") || server.url);
+      set(from, "stt.model", settings["model"] || server.model);
+      set(from, "stt.api_key", settings["api_key"] || server.keys.map(variable).find(Boolean));
+    }
+    set(from, "stt.command", command);
+    set(from, "stt.language", settings["language"] || undefined);
+    const elsewhere = ["HERMES_LOCAL_STT_COMMAND", "STT_OPENAI_BASE_URL", "VOICE_TOOLS_OPENAI_KEY"].some(variable);
+    const ours = ["command", "base_url", "api_key"].some((key) => at(tree, ["stt", key]) !== undefined);
+    if (name && !server && !ours && !elsewhere)
+      lost.push(`stt.provider: ${name} (voice messages are not transcribed; set stt.base_url or stt.command)`);
+    drop(["stt"], "local openai groq mistral xai elevenlabs local_command echo_transcripts", isTheirs);
+  }
+
   function logging(): void {
     const level = at(tree, ["logging", "level"]);
     const word = typeof level === "string" ? LEVELS.get(level.trim().toLowerCase()) : undefined;
@@ -356,6 +381,18 @@ export function fromHermes(
     take(["display", "platforms"]);
   }
 }
+
+/** Servers that transcribe speech in the way of OpenAI. */
+const SPEECH = new Map(
+  Object.entries({
+    openai: {
+      url: "https://api.openai.com/v1",
+      model: "whisper-1",
+      keys: ["VOICE_TOOLS_OPENAI_KEY", "OPENAI_API_KEY"],
+    },
+    groq: { url: "https://api.groq.com/openai/v1", model: "whisper-large-v3-turbo", keys: ["GROQ_API_KEY"] },
+  }),
+);
 
 /** More model calls than any turn has. */
 const ENDLESS = 1_000_000_000;

@@ -181,7 +181,24 @@ export const schema = section({
     shared_groups: yesNo().default(false),
   }),
   schedule: section({ zone: text().optional() }),
+  /** What one goal may use before it is paused; 0: no limit. */
+  goals: section({
+    max_turns: whole(0).default(20),
+    max_tokens: whole(0).default(2_000_000),
+    max_cost: price().default(5),
+    max_time: seconds(0).default(14_400),
+  }),
   skills: section({ external_dirs: texts() }),
+  /** Voice messages: by a server with OpenAI's API, or by a command. */
+  stt: section({
+    enabled: yesNo().default(true),
+    base_url: webAddress().optional(),
+    api_key: text().optional(),
+    model: text().default("whisper-1"),
+    language: text().optional(),
+    command: text().optional(),
+    timeout: seconds(1).default(120),
+  }),
   web: section({ search: section({ url: webAddress().optional() }) }),
   /** Addresses that are called at the end of each turn. */
   webhooks: z
@@ -241,6 +258,11 @@ export const VARIABLES: Readonly<Record<string, { key: string; read?: (value: st
   TERMINAL_ENV: { key: "terminal.env_type" },
   TERMINAL_CWD: { key: "terminal.cwd", read: (value) => (value === "." ? undefined : value) },
   TERMINAL_TIMEOUT: { key: "terminal.timeout" },
+  STT_OPENAI_BASE_URL: { key: "stt.base_url" },
+  STT_OPENAI_MODEL: { key: "stt.model" },
+  VOICE_TOOLS_OPENAI_KEY: { key: "stt.api_key" },
+  HERMES_LOCAL_STT_COMMAND: { key: "stt.command" },
+  HERMES_LOCAL_STT_LANGUAGE: { key: "stt.language" },
   SEARXNG_URL: { key: "web.search.url" },
   HERMES_TIMEZONE: { key: "schedule.zone" },
   OTEL_EXPORTER_OTLP_ENDPOINT: { key: "telemetry.endpoint" },

@@ -5,6 +5,8 @@ import { type Applied, MODES, type Mode } from "../core/session.ts";
 type ModeWords = {
   /** What the person is told whose message was taken like that. */
   taken: string;
+  /** What such a message does: the choice beside the console's send button. */
+  does: string;
   /** What the Enter key does then. */
   enter: string;
   /** What Alt+Enter does instead. */
@@ -16,17 +18,20 @@ type ModeWords = {
 export const MODE: Readonly<Record<Mode, ModeWords>> = {
   interrupt: {
     taken: "⚡ Interrupting current task. I'll respond to your message shortly.",
+    does: "stops the turn; your message is next",
     enter: "interrupts",
     other: "queue",
   },
   queue: {
     taken: "⏳ Queued for the next turn. I'll respond once the current task finishes.",
+    does: "waits for the end of the turn",
     enter: "queues",
     other: "interrupt",
     command: { description: "say something as the next turn", asks: "What shall I queue?" },
   },
   steer: {
     taken: "⏩ Steered into current run. Your message arrives after the next tool call.",
+    does: "joins the turn after its next tool call",
     enter: "steers",
     other: "interrupt",
     command: { description: "say something into the running turn", asks: "What shall I steer with?" },

@@ -1,5 +1,5 @@
-// What is kept at hand and can be had again: whatever was not used for longest is forgotten, once all of it weighs more than
-// `most`. What was set last stays, however heavy it is.
+// A map that is bounded by weight, for values that can be loaded again. Once its values weigh more than `most`, the value that was not
+// used for longest is dropped. The value that was set last stays, however heavy it is.
 
 export type Bounded<V> = {
   /** Counts as used. */

@@ -15,6 +15,11 @@ export type Attachment = {
   load(most: number, signal: AbortSignal): Promise<Uint8Array>;
 };
 
+/** Spoken words that came with a message, in a file of ours. */
+export type Recording = { path: string; name: string; mime: string };
+/** The words. Rejects with a reason for people, and in time. */
+export type Transcribe = (recording: Recording) => Promise<string>;
+
 export type InboundMessage = {
   /** The message's name in its place: the same when it is delivered again, or edited. */
   message: string;
@@ -78,6 +83,8 @@ export interface Chat {
 /** Who may talk though they are on no list. */
 export type PairingDesk = {
   newCode(platform: string): Promise<{ code: string; expiresAt: number }>;
+  /** Pairs the stranger whom we have given that code. Null: nobody waits with it. */
+  approve(platform: string, code: string): Promise<{ id: string; name: string } | null>;
   paired(): Promise<{ platform: string; id: string; name: string; at: number }[]>;
   unpair(platform: string, id: string): Promise<boolean>;
 };

@@ -1,5 +1,5 @@
-// A place in a session's stream: `<entry>` or `<entry>.<characters>`. What is not part of the record stands aside of one:
-// `+r` and how much was thought, `+n` and how many notices there were, `+p` and how often tools had printed; `+x`: all of the text was taken back.
+// A place in a session's stream: `<entry>` or `<entry>.<characters>`. What the journal does not hold is counted behind a plus sign:
+// `+r` characters of reasoning, `+n` notices, `+p` outputs of tools. `+x`: all of the text was taken back.
 
 export type StreamPlace = { seq: number; chars: number; aside: "" | "r" | "n" | "p" | "x"; count: number };
 

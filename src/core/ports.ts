@@ -43,12 +43,12 @@ export type ModelRequest = {
   system: string;
   messages: readonly Message[];
   tools: readonly ToolSpec[];
-  /** None of the tools may be called: this must be an answer. */
+  /** The model may call no tool: it must answer now. */
   final: boolean;
   options?: ModelOptions;
 };
 export type ToolSpec = { name: string; description: string; schema: Record<string, unknown>; strict?: boolean };
-/** `bad`: why it must not run. */
+/** `bad`: why the call must not run. */
 export type ProposedCall = { tool: string; args: unknown; bad?: string };
 /** How one call ended; its text is what was heard. Always one of these; a model port never throws. */
 export type ModelResult =
@@ -81,7 +81,7 @@ export type Offer = {
   context?: number;
   price?: { input: number; output: number; cached?: number } | undefined;
 };
-/** What comes in while a call runs. `alive`: a sign of life that is nothing to show. */
+/** Takes what arrives while a call runs. `alive`: a sign of life without anything to show. */
 export type ModelSink = { text(text: string): void; reasoning(text: string): void; alive(): void };
 export interface Model {
   readonly name: string;
@@ -99,9 +99,9 @@ export type ToolCall = {
   turn: string;
   call: string;
   signal: AbortSignal;
-  /** What the gate said it is about. */
+  /** What the call is about, as its gate said. */
   about?: About;
-  /** How far the yes goes that was said to it; not there: nobody was asked. */
+  /** The scope of the approval that this call got; missing if nobody was asked. */
   approved?: Scope;
   /** What is allowed for the rest of the session by now. */
   grants?: readonly Grant[];
@@ -139,7 +139,7 @@ export type Remembered = {
   assistant: string;
 };
 export interface Memory {
-  /** Who is told of every turn. */
+  /** The names of the memories that are told of every turn. */
   readonly writers: readonly string[];
   /** `key` is the same whenever the same turn is written again. */
   remember(writer: string, turn: Remembered, key: string, signal: AbortSignal): Promise<void>;
@@ -170,12 +170,12 @@ export type EffectContext = {
   emitText(text: string): void;
   /** Adds to its live reasoning. */
   emitReasoning(text: string): void;
-  /** What a viewer should know now and nobody later: a wait, a retry. Empty takes it back. */
+  /** Shows viewers something that only matters now, such as a wait or a retry. An empty text removes it. */
   notice(text: string): void;
   /** The end of what this tool call has printed so far, for viewers. */
   showPrinted(text: string): void;
-  /** Waits so long, without the turn's place among those in flight. Returns when the turn has its place again, or at once when
-   *  it is aborted. */
+  /** Waits so long and lets another turn run meanwhile (gate.ts). Returns when this turn may go on, or at once when it is
+   *  aborted. */
   waitWithoutPlace(ms: number): Promise<void>;
   /** False once another process has taken over: asked before anything that cannot be taken back (I21). */
   owned(): Promise<boolean>;

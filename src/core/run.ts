@@ -10,9 +10,9 @@ export type Run = {
   output: string;
   error: string | null;
   usage: Usage;
-  /** What ended the last text before its model did. */
+  /** Why the last text ends early, if it does. */
   endedBy?: EndedBy;
-  /** Who answered last; before that, who was asked for. */
+  /** The model that answered last; before the first answer, the model that was asked for. */
   model: string | null;
   /** Its approvals are asked of the client that waits for it. */
   asksClient?: true;
@@ -29,7 +29,7 @@ export type Run = {
 const OVER = new Set<RunStatus>(["completed", "failed", "cancelled", "interrupted"]);
 export const isOver = ({ status }: Pick<Run, "status">): boolean => OVER.has(status);
 
-/** It goes on when its client has given what it waits for. */
+/** Whether the turn waits for its client: for the result of a tool, or for an approval. */
 export const isPaused = ({ status, open }: Run): boolean =>
   (status === "running" || status === "waiting_for_approval") && open.length > 0 && open.every(({ client }) => client);
 
@@ -54,13 +54,13 @@ export const newRun = ({ id, at }: { id: string; at: number }): Run => ({
   updatedAt: at,
 });
 
-/** What whoever asked for it is told. */
+/** What a person is told who asked for a shorter conversation. */
 export const compactedText = (upTo: number): string =>
   upTo
     ? "The conversation so far is now a summary for the model; nothing was deleted."
     : "There was nothing to shorten.";
 
-/** For a person, behind the answer that it is about. */
+/** Shown to a person at the end of the answer. */
 export const endedByText = (endedBy: EndedBy): string => ENDED_BY[endedBy];
 
 const ENDED_BY: Record<EndedBy, string> = {
@@ -69,7 +69,7 @@ const ENDED_BY: Record<EndedBy, string> = {
   iterations: '[stopped: this turn has used all of its model calls (agent.max_iterations). Send "continue" to go on.]',
 };
 
-/** In place. */
+/** Changes `run` in place. */
 export function takeEntry(run: Run, entry: Entry): void {
   run.updatedAt = entry.at;
   switch (entry.kind) {

@@ -1,4 +1,4 @@
-// All that a surface may use.
+// The interface to the engine: all that a surface may use.
 
 import type { Run } from "./run.ts";
 import type { Applied, Ask, Entry, Grant, Input, Mode, Outcome, Phase, Scope } from "./session.ts";
@@ -6,22 +6,22 @@ import type { Announcements, Notes, Search, SessionPage, SessionSummary } from "
 import type { Message } from "./transcript.ts";
 
 export type AcceptRequest = Omit<Input, "id" | "source"> & {
-  /** Not given: a new one, with the turn's own id as its key. */
+  /** If not given, a new session, whose key is the id of the turn. */
   session?: string;
-  /** Where it came from and its name there: delivered twice, it is the same input (I3). */
+  /** Where the input came from, and its id there. If it is delivered twice, it is the same input (I3). */
   source: string;
   key: string;
-  /** Only into this turn, while it runs: a steer. */
+  /** A steer that may only join this turn. */
   into?: string;
-  /** The session this one was made by. */
+  /** The session that made this one. */
   parent?: string;
-  /** What makes another one under the same key the same; if not given, all of it. */
+  /** What two requests under one key must have in common to be the same input; if not given, everything. */
   same?: unknown;
-  /** Looked at just before it would be accepted; may throw a Refusal. What was accepted before is not refused (I3). */
+  /** Called just before the input would be accepted; may throw a Refusal. An input that was accepted before is not refused (I3). */
   admit?(): void;
 };
 
-/** `applied` says what really became of it. Given only once the input is durable (I2). */
+/** The answer to an accepted input, once the input is durable (I2). `applied` says what the input did. */
 export type Receipt = {
   id: string;
   session: string;
@@ -50,7 +50,7 @@ export type Status = {
   since: string;
   /** The turn has begun but waits for room among the turns in flight. */
   held: boolean;
-  /** Who has still to be told of turns that are over, to remember them. */
+  /** Memories that have not been told of all turns yet. */
   unsaved: string[];
   /** Processes that go on beside the turns. */
   background: { id: string; command: string }[];
@@ -62,11 +62,11 @@ export type Update = { cursor: string } & (
   /** `at`: when it was written down; not there while it is live. */
   | { delta: string; at?: number }
   | { reset: true; at?: number }
-  /** Not part of the record: what is going on just now; empty when it is over. */
+  /** Not part of the record: what is going on just now, such as a wait. Empty: it is over. */
   | { notice: string }
-  /** Likewise: what the model thinks before it speaks. */
+  /** Not part of the record either: what the model thinks before it answers. */
   | { reasoning: string }
-  /** Likewise: the end of what a tool has printed so far; it replaces what was said of that call before. */
+  /** Not part of the record either: the end of what a tool has printed so far. It replaces the last one of that call. */
   | { printed: string; call: string }
 );
 
@@ -82,7 +82,7 @@ export type Load = {
 
 export type Stopped = "stopping" | "withdrawn" | "ending" | "over";
 
-/** `text` is for the model where it is a no, and the answer itself to a question. */
+/** `text`: the answer to a question, or for the model the reason of a no. */
 export type Answer = { allow: boolean; text: string; scope?: Scope };
 
 /** `summary`: for people, which files and how many lines, or why that is not known. `patch`: how; empty where there is none. */
@@ -96,15 +96,15 @@ export interface Runtime {
   answer(answer: Answer & { session: string; call: string; by: string }): Promise<boolean>;
   /** What is allowed for the rest of the session. */
   grants(session: string): Promise<Grant[]>;
-  /** The sessions in which something is. */
+  /** The sessions in which something is allowed. */
   granted(): Promise<string[]>;
-  /** Takes back a yes, by the call it was said to. False: it does not hold any more. */
+  /** Takes back an approval, by the call that got it. False: the approval does not hold any more. */
   revoke(session: string, call: string, by: string): Promise<boolean>;
-  /** False when it is not waiting any more. */
+  /** False: the input does not wait any more. */
   withdraw(session: string, input: string): Promise<boolean>;
   move(session: string, input: string, to: number): Promise<boolean>;
   status(session: string): Promise<Status>;
-  /** The id that an input from there, under that key, has or would have. */
+  /** The id of an input from this source under this key, whether it was accepted or not. */
   idOf(source: string, key: string): string;
   whereabouts(input: string): Promise<Whereabouts | null>;
   run(turn: string): Promise<(Run & { session: string }) | null>;
@@ -128,11 +128,17 @@ export interface Runtime {
     session: string;
     title: string;
   }): Promise<"forked" | "unknown" | "taken">;
-  /** Brings the files of the workspace back to before that turn, or (without one) to before the last time that this was done in
-   *  the session; those that were changed since are left alone. What came of it, for people. */
-  restoreFiles(what: { session: string; turn?: string | undefined }): Promise<string>;
-  /** What the last turn that changed files of the workspace did to them; `all`: what is different since before the first one. */
-  fileChanges(what: { session: string; all: boolean }): Promise<FileChanges>;
+  /** Brings the files of the workspace back to before these turns, the newest of them first, or (without any) to before the last time
+   *  that this was done in the session; those that were changed since are left alone. What came of it, for people; with `preview`
+   *  only what would, and the difference. */
+  restoreFiles(what: {
+    session: string;
+    turns?: readonly string[] | undefined;
+    preview?: boolean | undefined;
+  }): Promise<FileChanges>;
+  /** What that turn, or the last one that changed files of the workspace, did to them; `all`: what is different since before the first
+   *  one. */
+  fileChanges(what: { session: string; turn?: string | undefined; all?: boolean | undefined }): Promise<FileChanges>;
   /** Forgets it with everything in it, unless it is at work. */
   forget(session: string): Promise<"forgotten" | "busy" | "unknown">;
   readonly announcements: Announcements;

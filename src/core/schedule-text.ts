@@ -1,22 +1,45 @@
 // A job in the words of Hermes: its time as one text, `30m` (once), `every 2h`, a cron expression or a moment, and where its
 // answers go: `local`, `telegram`, `telegram:1001`, `telegram:1001:5`.
-import type { Wish } from "./jobs.ts";
+import type { Job, Wish } from "./jobs.ts";
 import { chatSession, parseKey } from "./session-key.ts";
 
 const UNITS: Readonly<Record<string, number>> = { m: 1, min: 1, mins: 1, h: 60, hr: 60, hrs: 60, d: 1_440 };
 
 /** Null: it is none of them. */
-export function wishedTime(text: string): Pick<Wish, "cron" | "at" | "in"> | null {
+export function wishedTime(text: string): Pick<Wish, "cron" | "at" | "in" | "every"> | null {
   const said = text.trim();
   const every = /^every\s+(\d{1,5})\s*([a-z]+)$/i.exec(said);
   if (every) {
-    const cron = everyMinutes(Number(every[1]) * (UNITS[String(every[2]).toLowerCase()] ?? 0));
-    return cron === null ? null : { cron };
+    const minutes = Number(every[1]) * (UNITS[String(every[2]).toLowerCase()] ?? 0);
+    const cron = everyMinutes(minutes);
+    return cron === null ? (minutes ? { every: `${minutes}m` } : null) : { cron };
   }
   const wait = /^(\d{1,5})\s*([mhd])$/i.exec(said);
   if (wait) return { in: said.toLowerCase() };
   if (/^\d{4}-\d\d-\d\d/.test(said)) return { at: said };
   return said.split(/\s+/).length === 5 ? { cron: said } : null;
+}
+
+const MINUTE_MS = 60_000;
+
+/** `20m`, `3h`, `2d`, in milliseconds; null: it is none of them. */
+export function durationOf(text: string): number | null {
+  const [, count = "", unit = ""] = /^(\d{1,5})\s*([a-z]+)$/i.exec(text.trim()) ?? [];
+  return Number(count) * (UNITS[unit.toLowerCase()] ?? 0) * MINUTE_MS || null;
+}
+
+/** `90m`, `2h`, `3d` */
+export function durationText(ms: number): string {
+  const minutes = Math.round(ms / MINUTE_MS);
+  if (minutes % 1_440 === 0) return `${minutes / 1_440}d`;
+  return minutes % 60 === 0 ? `${minutes / 60}h` : `${minutes}m`;
+}
+
+/** When a job speaks, for lists. */
+export function timeText({ when, goal }: Pick<Job, "when" | "goal">): string {
+  if (goal) return "goal";
+  if ("every" in when) return `every ${durationText(when.every)}`;
+  return "cron" in when ? `${when.cron} ${when.zone}` : "once";
 }
 
 /** Only what divides an hour or a day: a cron expression begins anew with each. */

@@ -1,4 +1,4 @@
-// What a session is, what can happen to it, what is written down of it and what it wants done.
+// The types of a session: its state, the events that change it, the entries of its journal and the effects that it wants.
 // The behaviour is in turn.ts.
 //
 // The state holds ids and numbers only. Texts, arguments and results go from the event into an entry of
@@ -15,6 +15,9 @@ export type Outcome = "completed" | "failed" | "cancelled" | "interrupted";
 /** What becomes of a call that needs an approval where nobody can be asked. `client`: the client that waits for the turn is asked,
  *  in its own protocol; a question is declined. */
 export type Unattended = "deny" | "allow" | "client";
+
+/** The source of an input that only looks whether something is to be done. */
+export const HEARTBEAT_SOURCE = "heartbeat";
 
 /** Something a person, a schedule or an API client said. The id is its idempotency key, and its turn's id. */
 export type Input = {
@@ -37,7 +40,7 @@ export type Input = {
   model?: string;
   /** Not a message: only make the conversation shorter. */
   task?: Task;
-  /** From whoever started it, for the system prompt of its turn. */
+  /** Instructions of the client, for the system prompt of this turn. */
   instructions?: string;
   /** What the model is shown of the past, instead of what the session holds. */
   history?: Message[];
@@ -46,15 +49,15 @@ export type Input = {
   tools?: ClientTool[];
   /** Only a question to the model: without tools, memory and a prompt of ours. */
   bare?: boolean;
-  /** What its client wants to read again of its request. */
+  /** Parts of the request that its client wants to read again. */
   wire?: Readonly<Record<string, unknown>>;
 };
-/** As a model is told of it. `strict`: its arguments must fit the schema. */
+/** A tool as it is described to a model. `strict`: its arguments must fit the schema. */
 export type ClientTool = { name: string; description: string; schema: Record<string, unknown>; strict?: boolean };
 /** How much a model reasons before it answers. */
 export const EFFORTS = ["minimal", "low", "medium", "high"] as const;
 export type Effort = (typeof EFFORTS)[number];
-/** What one who calls us by API may set for a model. */
+/** What a client of the API may set for a model call. */
 export type ModelOptions = {
   temperature?: number;
   topP?: number;
@@ -108,8 +111,8 @@ export type Proposal = { tool: string; args: unknown; repeatable: boolean; alone
   | { gate: "ask"; ask: Ask }
   | { gate: "refuse"; result: string }
 );
-/** What an answer was made of, in order, with what its maker wants back beside each part: signatures, encrypted reasoning,
- *  ids. Nobody else can read it, and it is given to nobody else. */
+/** The parts of an answer in order, each with the data that its provider wants to get back: signatures, encrypted reasoning,
+ *  ids. They are sent to that provider only. */
 export type Replay = {
   /** Endpoint and model. */
   maker: string;
@@ -173,7 +176,7 @@ export type Session = {
   grants: readonly string[];
 };
 
-/** By call. */
+/** By the id of a call. */
 export type Printed = Readonly<Record<string, string>>;
 export type Event =
   /** `said` and `printed`: what the model has said and what its calls have printed, where this cuts them off. */
@@ -182,7 +185,7 @@ export type Event =
   | { type: "withdrawn"; input: string }
   | { type: "moved"; input: string; to: number }
   | { type: "decided"; call: string; allow: boolean; text: string; by: string; scope: Scope }
-  /** The yes to this call does not hold any longer. */
+  /** The approval of this call does not hold any longer. */
   | { type: "revoked"; call: string; by: string }
   | ({ type: "thought"; step: number; reasoning: string; calls: Proposal[] } & Thought)
   /** The conversation does not fit into the model's window. `retract`: why the words so far do not count. */

@@ -3,7 +3,7 @@
 import type { About, CallOutcome, Entry, Grant, Image, Input, Refused, Replay, Scope } from "./session.ts";
 
 type ToolUse = { id: string; tool: string; args: unknown };
-/** A call that has no result yet, with what it is about and how far its yes goes. */
+/** A call that has no result yet, with what it is about and the scope of its approval. */
 type PendingCall = ToolUse & { about?: About; approved?: Scope };
 export type Message =
   /** `unseen`: makers of models that refused its pictures. */
@@ -41,7 +41,7 @@ export type Transcript = {
     seq: number;
     unread: boolean;
   };
-  /** How the turn that runs ends if nothing more of it is written; null: none runs, or nobody waits for words of it. */
+  /** How the running turn ends if nothing more of it is written. Null: none runs, or nobody waits for its answer. */
   ending: keyof typeof NO_ANSWER | null;
   /** The last turn got results and died before it read them. */
   unread: boolean;
@@ -72,7 +72,7 @@ export const emptyTranscript = (): Transcript => ({
   unread: false,
 });
 
-/** Adds the next entry, in place; any other one is not its turn, or is in already. */
+/** Adds the entry that follows the last one, in place. Any other entry is ignored. */
 export function extend(transcript: Transcript, entry: Entry): void {
   if (entry.seq !== transcript.seq + 1) return;
   transcript.seq = entry.seq;
@@ -218,7 +218,7 @@ function leaveOut(transcript: Transcript, { maker, what }: Refused): void {
   transcript.tokens = messages.reduce((sum, message) => sum + tokensOf(message), 0);
 }
 
-/** The first `gone` messages become these. */
+/** Replaces the first `gone` messages by these. */
 function replace(transcript: Transcript, gone: number, by: Message[], seqOf: (index: number) => number): void {
   const { messages, seqs } = transcript;
   messages.splice(0, gone, ...by);
@@ -240,7 +240,7 @@ const PER_IMAGE = 1_500;
 
 export const tokensIn = (text: string): number => Math.ceil(text.length / CHARACTERS) + PER_MESSAGE;
 
-/** Characters that it holds, pictures as they are. */
+/** Characters of a message, with its pictures as base64. */
 export function weightOf({ tokens, messages, waiting }: Transcript): number {
   let weight = tokens * CHARACTERS;
   for (const message of messages) if (message.role !== "assistant") weight += pictures(message.images);

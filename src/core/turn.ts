@@ -57,7 +57,7 @@ export function work(s: Session, rules: Rules): Effect[] {
 /** A turn, or an input that is to become one. */
 export const hasWork = ({ turn, inbox, parked }: Session): boolean => turn !== null || (inbox.length > 0 && !parked);
 
-/** Who has still to be told of turns that are over. */
+/** Memories that have not been told of all turns yet. */
 export const unsaved = (s: Session, rules: Rules): string[] =>
   rules.memory.filter((by) => (s.remembered[by] ?? s.ended) < s.ended);
 
@@ -279,7 +279,7 @@ function recover(s: Session, turn: Turn, resume: boolean, cx: TransitionContext)
   }
 }
 
-/** Nobody is sent the answer: who asked for it may not talk any more. */
+/** The answer is sent to nobody: the person who asked may not talk to the agent any more. */
 function bar(s: Session, turn: Turn, cx: TransitionContext): Session {
   const { phase } = turn;
   if (phase.at === "acting") lose(turn.id, phase.calls, cx);
@@ -327,7 +327,7 @@ function accepted({ tool, repeatable, alone = false, ...judged }: Proposal, id: 
 
 type DecidedCall = Pick<Extract<Event, { type: "decided" }>, "allow" | "text" | "by" | "scope">;
 
-/** What becomes of the call. To a question, and to a no, `result` is all that comes of it. */
+/** What becomes of the call. After an answer to a question, or a no, the call does not run and `result` is its result. */
 function decide(
   turn: string,
   call: Call,
@@ -356,7 +356,7 @@ function decideUnattended({ id, unattended }: Turn, calls: Call[], cx: Transitio
   });
 }
 
-/** It waits for the client's result, or for its yes. */
+/** The call waits for its client: for a result, or for an approval. */
 const isForClient = ({ ask }: Call, unattended: Unattended) =>
   ask?.kind === "client" || (unattended === "client" && ask?.kind === "approval");
 
@@ -368,7 +368,7 @@ const NOT_ASKED: Record<Exclude<Ask["kind"], "client">, string> = {
 
 const change = (calls: Call[], one: Call, status: CallStatus) => calls.map((c) => (c === one ? { ...c, status } : c));
 
-/** Starts what may start now; when every call has its result, thinks again. */
+/** Starts the calls that may start now. When every call has its result, the model is called again. */
 function act(s: Session, turn: Turn, before: Call[], cx: TransitionContext): Session {
   const calls: Call[] = [];
   for (const call of before) {
@@ -382,7 +382,7 @@ function act(s: Session, turn: Turn, before: Call[], cx: TransitionContext): Ses
   return { ...s, turn: { ...turn, phase: { at: "acting", calls } } };
 }
 
-/** Gives every call that has none its one result (T6). */
+/** Gives a result to every call that has none (T6). */
 function finishCalls(
   turn: string,
   calls: Call[],
@@ -405,7 +405,7 @@ function lose(turn: string, calls: Call[], cx: TransitionContext) {
   finishCalls(turn, others, "cancelled", "Not run: the process ended before this began.", cx);
 }
 
-/** The next model call; whoever steers joins here. */
+/** Begins the next model call. Steers join the turn here. */
 function think(s: Session, turn: Turn, cx: TransitionContext): Session {
   for (const w of s.inbox) if (w.mode === "steer") cx.note(turn.id, { kind: "joined", input: w.id });
   const inbox = s.inbox.filter((w) => w.mode !== "steer");
@@ -426,7 +426,7 @@ function stop(s: Session, turn: Turn, outcome: Outcome, by: string, live: CutOff
   return { ...s, step: s.step + 1, turn: { ...turn, phase: { at: "stopping", outcome, alive } } };
 }
 
-/** A surface that pulls has its answer with this commit; a chat must be pushed to. */
+/** With `pull` the answer is there once this is committed; with `push` it must be sent to a chat. */
 function conclude(s: Session, turn: Turn, outcome: Outcome, from: number, cx: TransitionContext): Session {
   if (turn.reply === "pull") return end(s, turn, outcome, cx);
   return { ...s, step: s.step + 1, turn: { ...turn, phase: { at: "replying", outcome, from } } };

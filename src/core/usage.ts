@@ -1,5 +1,5 @@
-// What model calls used, added up. What is not known of a call is not known of the sum: a cost of some calls would be read as that
-// of all.
+// Adds up what model calls used. If the cost of one call is not known, the sum has no cost: people would read the cost of some calls
+// as the cost of all.
 import type { Usage } from "./session.ts";
 
 export function usagePlus(one: Usage, other: Usage): Usage {

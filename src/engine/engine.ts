@@ -39,7 +39,11 @@ const VIEWED = 64;
 /** What memory gets at the end of a drain. */
 const MEMORY_MS = 400;
 
-export function createEngine(given: World): Engine {
+/** `begins`: told before the commit of an input that begins a turn at once, so that what its model call needs can be looked for
+ *  meanwhile. */
+type Begins = { begins?(turn: { session: string; turn: string; text: string; by?: string }): void };
+
+export function createEngine({ begins, ...given }: World & Begins): Engine {
   const { journal, catalog } = sharingReads(given.store);
   const world: World = { ...given, store: { ...given.store, journal, catalog } };
   const { log, limits } = world;
@@ -104,6 +108,7 @@ export function createEngine(given: World): Engine {
         ...(bare && { bare }),
         ...(wire && { wire }),
       };
+      if (!state.turn && !state.inbox.length && !bare) begins?.({ session, turn: id, text, ...(by && { by }) });
       return { type: "arrived", input: { id, text, mode, reply, ...given }, said, printed };
     };
     let refusal: Refusal | null = null;
@@ -374,7 +379,8 @@ export function createEngine(given: World): Engine {
     retitle: (session, title) => catalog.retitle(session, title),
     create,
     fork,
-    restoreFiles: () => Promise.resolve("Files were not brought back: there are no tools that change any."),
+    restoreFiles: () =>
+      Promise.resolve({ summary: "Files were not brought back: there are no tools that change any.", patch: "" }),
     fileChanges: () => Promise.resolve({ summary: "Not known: there are no tools that change files.", patch: "" }),
     forget,
     announcements,

@@ -49,7 +49,7 @@ type SlotView = {
 /** Looks at once for one to let go of: each new session and each piece of work that ends comes by. */
 const LOOKS = 16;
 /** Characters of the conversations that are kept of sessions at rest: 60 runs with a picture of 2 MB held 130 MB. */
-const MOST_TEXT = 32_000_000;
+const MOST_TEXT = 16_000_000;
 
 /** `warm`: how many are kept, besides those in use. */
 export function createSlots(warm: number, inflightOf: (slot: () => Slot) => Inflight) {

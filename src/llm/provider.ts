@@ -1,5 +1,5 @@
 // Makes one model call in one of the three wire formats. The answer streams in, and the call ends with exactly one result.
-import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
+import type { LanguageModelV4, LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import type {
   Fault,
   FaultKind,
@@ -14,7 +14,7 @@ import type { Endpoint } from "../core/providers.ts";
 import type { Refused, Usage } from "../core/session.ts";
 import { classify } from "./classify.ts";
 import { asksToKeep, dialectOf, makerOf } from "./dialect.ts";
-import { formatOf, type Library } from "./formats.ts";
+import { formatOf } from "./formats.ts";
 import { listModels } from "./model-list.ts";
 import { costAt, listedCost } from "./prices.ts";
 import { toPrompt, toTools } from "./prompt.ts";
@@ -36,7 +36,9 @@ export function createModel(endpoint: Endpoint): Model {
   const { provider, model, baseUrl } = endpoint;
   const maker = makerOf(endpoint);
   const dialect = dialectOf(endpoint);
-  let library: Promise<Library> | null = null;
+  let library: Promise<LanguageModelV4> | null = null;
+  /** Who waits for an answer, by the signal of the call. */
+  const waiting = new WeakMap<AbortSignal, () => void>();
   let { context, guessed = false } = endpoint;
   let price: Offer["price"];
 
@@ -52,10 +54,11 @@ export function createModel(endpoint: Endpoint): Model {
   type Asked = { request: ModelRequest; alive: () => void; signal: AbortSignal };
   async function ask({ request, alive, signal }: Asked, without: Refused["what"]): Promise<Stream | Fault> {
     try {
-      library ??= formatOf(endpoint).load(endpoint);
+      library ??= formatOf(endpoint).load(endpoint, (call) => waiting.get(call)?.());
+      waiting.set(signal, alive);
       if (guessed) void readList();
       const { oneCall } = request.options ?? {};
-      const { stream } = await (await library)(alive).doStream({
+      const { stream } = await (await library).doStream({
         prompt: toPrompt(request, { provider, maker, dialect, without }),
         ...toTools(request),
         ...settingsOf(request),

@@ -22,14 +22,18 @@ export const providerFetch: typeof fetch = async (input, init) => {
   return response;
 };
 
-/** For an answer that streams. `alive` hears of every chunk: a ping, or a comment, is a sign of life too. */
+/** Called for every chunk of an answer, with the signal of its call: a ping, or a comment, is a sign of life too. */
+export type Alive = (signal: AbortSignal) => void;
+
+/** For answers that stream. */
 export const streamFetch =
-  (alive: () => void): typeof fetch =>
+  (alive: Alive): typeof fetch =>
   async (input, init) => {
     const response = await providerFetch(input, init);
     if (!response.ok) return response;
     const { body, status, statusText, headers } = response;
-    return new Response(body?.pipeThrough(wellFormed(alive)) ?? null, { status, statusText, headers });
+    const heard = () => init?.signal && alive(init.signal);
+    return new Response(body?.pipeThrough(wellFormed(heard)) ?? null, { status, statusText, headers });
   };
 
 /** Bounded events, an end that lets the last one out also where the blank line behind it is missing, and an error where

@@ -11,7 +11,7 @@ import { createLane, type LaneHealth } from "./lane.ts";
 import { createMember } from "./member.ts";
 import type { MemoryProvider, MemoryWrite, Whose } from "./provider.ts";
 import { createRecall, type RecallScope } from "./recall.ts";
-import { parentTurnOf, scopeOf } from "./scope.ts";
+import { parentTurnOf, scopeOf, worksForAnother } from "./scope.ts";
 import { createTools } from "./tools.ts";
 import { isTrivial } from "./trivial.ts";
 
@@ -33,6 +33,8 @@ export type LongTermMemory = Memory & {
   syncAll(turn: Remembered): void;
   /** Lets all providers prepare for the next turn, and returns at once. */
   queuePrefetchAll(query: string, about: RecallScope): void;
+  /** Asks for what `recall` will be asked for in a moment, and returns at once. */
+  recallAhead(about: RecallScope & { turn: string; text: string }): void;
   /** Text for the system prompt, or empty. Never rejects. */
   systemBlock(about: RecallScope): Promise<string>;
   /** A new array only if the tools changed. */
@@ -70,7 +72,14 @@ export function createMemory(options: Options): LongTermMemory {
       createMember(provider, createLane({ name: provider.name, clock, log, redact, limitMs, changed })),
     );
   const writers = members.filter(({ provider }) => provider.syncTurn).map(({ provider }) => provider.name);
-  const { recall, systemBlock, written, atMost } = createRecall({ members, whoseOf, clock, log, redact, recallMs });
+  const { recall, recallAhead, systemBlock, written, atMost } = createRecall({
+    members,
+    whoseOf,
+    clock,
+    log,
+    redact,
+    recallMs,
+  });
   const tools = createTools({ members, whoseOf, byOf, redact, wrote });
   /** For each session, the last turn after which the providers prepared for the next. */
   const prefetched = createBounded<string>(MOST_SESSIONS);
@@ -81,7 +90,7 @@ export function createMemory(options: Options): LongTermMemory {
     const parent = parentTurnOf(session);
     const who = parent ? await byOf?.(parent) : by;
     const scope = scopeOf({ session, by: who });
-    const origin = scope.startsWith("session:") ? await originOf?.(rootOf(session)) : null;
+    const origin = worksForAnother(session) ? await originOf?.(rootOf(session)) : null;
     return origin
       ? { scope: scopeOf({ session: origin }), session: rootOf(origin) }
       : { scope, session: rootOf(session) };
@@ -183,6 +192,7 @@ export function createMemory(options: Options): LongTermMemory {
     writers,
     remember,
     recall,
+    recallAhead,
     systemBlock,
     tools,
     queuePrefetchAll,

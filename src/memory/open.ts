@@ -25,7 +25,7 @@ type Options = Ambient & {
   settings: MemorySettings;
   /** HERMES_HOME */
   home: string;
-  journal: Pick<Journal, "turn">;
+  journal: Pick<Journal, "turn" | "entries">;
   search: Search;
   /** Calls a tool of an MCP server, by the server's own name for the tool. */
   callMcp(server: string, tool: string, args: Record<string, unknown>, signal: AbortSignal): Promise<ToolResult>;
@@ -38,7 +38,7 @@ export function openMemory(options: Options): LongTermMemory {
   const { settings, home, journal, search, callMcp, clock, redact } = options;
   const make: Record<MemorySettings["provider"][number], () => MemoryProvider> = {
     files: () => createFilesMemory({ notebook: openNotebook(notesIn(home)), redact }),
-    sessions: () => createSessionsMemory({ search, clock }),
+    sessions: () => createSessionsMemory({ journal, search, clock }),
     http: () => {
       const { url, token } = settings.http;
       if (!url)

@@ -21,32 +21,48 @@ type Options = Ambient & {
 };
 type RecallRequest = RecallScope & { turn: string; text: string };
 type Asking = { answer: Promise<string>; since: number };
+/** `ahead`: asked before the turn began. */
+type Recalled = { answer: Promise<string>; at: number; ahead: boolean };
 
 const LONGEST = { recalled: 4_000, block: 8_000, query: 2_000 };
 const MOST_KEPT = 1_000;
 /** A person or another process may have changed the source of a block. */
 const FRESH_MS = 10_000;
+/** What was asked ahead is for a turn that begins at once, not for one that waits for a place or for the store. */
+const AHEAD_MS = 1_000;
 
 export function createRecall({ members, whoseOf, clock, log, redact, recallMs }: Options) {
   /** One question per conversation at a time: a hanging provider does not get further questions. */
   const asking = new Map<string, Asking>();
   const late = createBounded<string>(MOST_KEPT);
-  const recalled = createBounded<Promise<string>>(MOST_KEPT);
+  const recalled = createBounded<Recalled>(MOST_KEPT);
 
   /** The same result for the whole turn, which makes many model calls. Never rejects. */
-  function recall(about: RecallRequest, signal: AbortSignal): Promise<string> {
-    if (signal.aborted || isTrivial(about.text)) return Promise.resolve("");
-    const key = `${about.session}\0${about.turn}`;
+  async function recall(about: RecallRequest, signal: AbortSignal): Promise<string> {
+    if (signal.aborted || isTrivial(about.text)) return "";
+    const key = keyOfTurn(about);
     const known = recalled.get(key);
-    if (known) return known;
-    const gathered = gather(about, signal).catch((error: unknown) => {
+    if (known && !(known.ahead && clock.monotonic() - known.at > AHEAD_MS)) {
+      known.ahead = false;
+      return (await within(clock, recallMs, known.answer, signal)) ?? "";
+    }
+    return look(about, signal, false).finally(() => {
+      if (signal.aborted) recalled.delete(key);
+    });
+  }
+
+  /** The turn is about to be committed: memory answers meanwhile. */
+  function recallAhead(about: RecallRequest): void {
+    if (!isTrivial(about.text) && !recalled.get(keyOfTurn(about))) void look(about, new AbortController().signal, true);
+  }
+
+  function look(about: RecallRequest, signal: AbortSignal, ahead: boolean): Promise<string> {
+    const answer = gather(about, signal).catch((error: unknown) => {
       log("warn", "memory.recall_failed", { session: about.session, error: messageOf(error) });
       return "";
     });
-    recalled.set(key, gathered);
-    return gathered.finally(() => {
-      if (signal.aborted) recalled.delete(key);
-    });
+    recalled.set(keyOfTurn(about), { answer, at: clock.monotonic(), ahead });
+    return answer;
   }
 
   async function gather(about: RecallRequest, signal: AbortSignal): Promise<string> {
@@ -145,10 +161,11 @@ export function createRecall({ members, whoseOf, clock, log, redact, recallMs }:
     if (ms > 0) await within(clock, ms, settled, signal);
   }
 
-  return { recall, systemBlock, written, atMost };
+  return { recall, recallAhead, systemBlock, written, atMost };
 }
 
 /** Goes first, because a turn waits for it; an exit need not wait for it. */
 const READ = { first: true, idly: true };
 
+const keyOfTurn = ({ session, turn }: RecallRequest) => `${session}\0${turn}`;
 const keyOf = ({ provider }: Member, { scope, session }: Whose) => [provider.name, scope, session].join("\0");

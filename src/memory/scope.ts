@@ -38,6 +38,13 @@ export function scopeOf({ session, by }: { session: string; by?: string | undefi
   }
 }
 
+/** Whether no other session has this scope. */
+export const isAlone = (scope: string): boolean => scope.startsWith("session:");
+
+/** Whether it works for another session: only that one's note says for which. */
+export const worksForAnother = (session: string): boolean =>
+  ["job", "background"].includes(parseKey(rootOf(session)).of);
+
 /** The turn that started this child: the child uses the memory of the person who began that turn. */
 export function parentTurnOf(session: string): string | null {
   const key = parseKey(session);

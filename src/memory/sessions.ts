@@ -1,19 +1,32 @@
 // Earlier conversations as a memory: it stores nothing, because the store has everything.
+import { createBounded } from "../core/bounded.ts";
 import type { Clock } from "../core/ports.ts";
 import { isChild } from "../core/session-key.ts";
-import type { Found, Search } from "../core/store.ts";
+import type { Found, Journal, Search } from "../core/store.ts";
 import type { MemoryProvider, Whose } from "./provider.ts";
-import { scopeOf, searchedFrom } from "./scope.ts";
+import { isAlone, scopeOf, searchedFrom } from "./scope.ts";
 
-type Options = { search: Search; clock: Pick<Clock, "now"> };
+type Options = { journal: Pick<Journal, "entries">; search: Search; clock: Pick<Clock, "now"> };
 
 const PASSAGES = 5;
 /** More than are used: some belong to the conversation itself. */
 const LOOKED_AT = 20;
 const DAY_MS = 86_400_000;
 const LONGEST_PASSAGE = 400;
+const MOST_SESSIONS = 1_000;
 
-export function createSessionsMemory({ search, clock }: Options): MemoryProvider {
+export function createSessionsMemory({ journal, search, clock }: Options): MemoryProvider {
+  const begunAt = createBounded<number>(MOST_SESSIONS);
+
+  /** Most conversations over the API are alone in their scope and not a day old: there is nothing to search for. */
+  async function hasNoNews({ scope, session }: Whose): Promise<boolean> {
+    if (!isAlone(scope)) return false;
+    // It can only have been deleted and begun again since, later: then a search finds nothing.
+    const known = begunAt.get(session) ?? (await journal.entries(session, 0, 1))[0]?.at;
+    if (known !== undefined) begunAt.set(session, known);
+    return known === undefined || clock.now() - known <= DAY_MS;
+  }
+
   return {
     name: "sessions",
     isAvailable: () => true,
@@ -21,6 +34,7 @@ export function createSessionsMemory({ search, clock }: Options): MemoryProvider
       const words = wordsFor(query);
       // If several clients with their own keys share a conversation, the store does not know who said what.
       if (words.length === 0 || whose.scope !== scopeOf({ session: whose.session })) return "";
+      if (await hasNoNews(whose)) return "";
       const searches = searchedFrom(whose.session).map((session) =>
         search(words.join(" "), { session, limit: LOOKED_AT }),
       );

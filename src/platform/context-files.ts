@@ -7,6 +7,7 @@ import { createBounded } from "../core/bounded.ts";
 import { codeOf, messageOf } from "../core/errors.ts";
 import type { Log } from "../core/ports.ts";
 import { NotConfined, readHead, realInside, within } from "./confined.ts";
+import { fenced } from "./fence.ts";
 import { secretPlaces } from "./secret-places.ts";
 
 const NAMES = ["AGENTS.md", "CLAUDE.md", ".hermes.md", ".cursorrules"];
@@ -51,6 +52,19 @@ export function createContextFiles({ cwd, home, now, log }: Options): () => Prom
     if (!kept || Math.abs(now() - kept.at) > KEPT_MS) kept = { at: now(), files: read() };
     return kept.files;
   };
+}
+
+/** HEARTBEAT.md of the working directory, else of the home: what is looked after without being asked. Empty: there is none. */
+export async function standingText({ cwd, home, log }: Omit<Options, "now">): Promise<string> {
+  for (const dir of [cwd, home])
+    try {
+      const text = await noteAt("HEARTBEAT.md", dir, home);
+      if (text.trim()) return fenced(`HEARTBEAT.md of ${dir === cwd ? "the working directory" : "the user"}`, text);
+    } catch (error) {
+      const missing = ["ENOENT", "ENOTDIR"].includes(codeOf(error));
+      if (!missing) log("warn", "context_file.refused", { file: "HEARTBEAT.md", why: messageOf(error) });
+    }
+  return "";
 }
 
 async function noteAt(name: string, cwd: string, home: string): Promise<string> {

@@ -1,16 +1,33 @@
 // What a job is, and how a request becomes a job or is refused.
 import * as z from "zod";
-import type { Job, JobRefused, When, Wish } from "../core/jobs.ts";
+import type { Goal, GoalLimits, Job, JobRefused, When, Wish } from "../core/jobs.ts";
+import { durationOf } from "../core/schedule-text.ts";
 import { instantOf, nextSlot, patternOf, wallIn } from "./slots.ts";
 
+const limits = z.object({ turns: z.number(), tokens: z.number(), cost: z.number(), seconds: z.number() });
+const goalShape: z.ZodType<Goal> = z.object({
+  limits,
+  used: limits,
+  step: z.number(),
+  counted: z.number(),
+  reached: z.boolean(),
+  why: z.string(),
+});
 export const jobShape: z.ZodType<Job> = z.object({
   id: z.string(),
   name: z.string(),
   text: z.string(),
-  when: z.union([z.object({ cron: z.string(), zone: z.string() }), z.object({ at: z.number() })]),
+  when: z.union([
+    z.object({ cron: z.string(), zone: z.string() }),
+    z.object({ at: z.number() }),
+    z.object({ every: z.number(), from: z.number() }),
+  ]),
+  session: z.string().nullable().default(null),
+  heartbeat: z.boolean().default(false),
+  goal: goalShape.nullable().default(null),
   route: z.string().nullable(),
   model: z.string().nullable(),
-  unattended: z.enum(["deny", "allow"]),
+  unattended: z.enum(["deny", "allow"]).nullable(),
   catchUp: z.enum(["once", "skip"]),
   enabled: z.boolean(),
   createdBy: z.string(),
@@ -19,18 +36,25 @@ export const jobShape: z.ZodType<Job> = z.object({
   nextAt: z.number().nullable(),
 });
 /** Values that do not come from the request. */
-export type JobContext = { now: number; unattended: Job["unattended"]; delivers(session: string): boolean };
+export type JobContext = {
+  now: number;
+  unattended: Job["unattended"];
+  goalLimits: GoalLimits;
+  delivers(session: string): boolean;
+};
 
 const LONGEST_TEXT = 10_000;
 const LONGEST_NAME = 100;
 const TITLE = 60;
-const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+const HEARTBEAT = "Heartbeat";
+const NOTHING: GoalLimits = { turns: 0, tokens: 0, cost: 0, seconds: 0 };
 
 export const refused = (kind: JobRefused["refused"], why: string): JobRefused => ({ refused: kind, why });
 
-export function jobFrom(id: string, wish: Wish, { now, unattended, delivers }: JobContext): Job | JobRefused {
-  const { route = null, createdBy } = wish;
-  const text = wish.text.trim();
+export function jobFrom(id: string, wish: Wish, context: JobContext): Job | JobRefused {
+  const { now, unattended, delivers, goalLimits } = context;
+  const { route = null, session = null, heartbeat = false, createdBy } = wish;
+  const text = wish.text.trim() || (heartbeat ? HEARTBEAT : "");
   if (!text) return refused("invalid", "There is no text: say what is to be done.");
   if (text.length > LONGEST_TEXT)
     return refused("invalid", `The text has ${text.length} characters; at most ${LONGEST_TEXT} fit.`);
@@ -39,18 +63,26 @@ export function jobFrom(id: string, wish: Wish, { now, unattended, delivers }: J
       "invalid",
       `Nothing can be delivered to ${JSON.stringify(route)}: it is not a chat of this gateway.`,
     );
-  const when = whenOf(wish, now);
+  if (session === null && (wish.goal || heartbeat))
+    return refused("invalid", "A goal and a heartbeat belong to a conversation: name its session.");
+  if (session !== null && route !== null)
+    return refused("invalid", "Answers of a job that speaks in a conversation go nowhere else.");
+  const when = wish.goal ? { at: now } : whenOf(wish, now);
   if ("refused" in when) return when;
-  const nextAt = nextSlot(when, now);
+  // A loop begins at once.
+  const nextAt = wish.goal || ("every" in when && session !== null && !heartbeat) ? now : nextSlot(when, now);
   if (nextAt === null) return refused("invalid", `It would never run: ${lateOrNever(when)}.`);
   return {
     id,
     name: oneLine(wish.name ?? "", LONGEST_NAME) || oneLine(text, TITLE),
     text,
     when,
+    session,
+    heartbeat,
+    goal: wish.goal ? newGoal({ ...goalLimits, ...wish.goal }) : null,
     route,
     model: wish.model ?? null,
-    unattended: wish.unattended ?? unattended,
+    unattended: wish.unattended ?? (session === null ? unattended : null),
     catchUp: wish.catchUp ?? "once",
     enabled: true,
     createdBy,
@@ -60,12 +92,22 @@ export function jobFrom(id: string, wish: Wish, { now, unattended, delivers }: J
   };
 }
 
-function whenOf({ cron, at, in: wait, zone = localZone() }: Wish, now: number): When | JobRefused {
-  if ([cron, at, wait].filter((one) => one !== undefined).length !== 1)
-    return refused("invalid", "Say when with exactly one of cron, at and in.");
+const newGoal = (limits: GoalLimits): Goal => ({
+  limits,
+  used: NOTHING,
+  step: 0,
+  counted: 0,
+  reached: false,
+  why: "",
+});
+
+function whenOf({ cron, at, in: wait, every: interval, zone = localZone() }: Wish, now: number): When | JobRefused {
+  if ([cron, at, wait, interval].filter((one) => one !== undefined).length !== 1)
+    return refused("invalid", "Say when with exactly one of cron, at, in and every.");
   if (!isZone(zone))
     return refused("invalid", `${JSON.stringify(zone)} is not a time zone. Use a name like Europe/Berlin.`);
   if (wait !== undefined) return fromNow(wait, now);
+  if (interval !== undefined) return eachTime(interval, now);
   return at === undefined ? every(cron ?? "", zone) : once(at, zone);
 }
 
@@ -94,16 +136,22 @@ function once(moment: string, zone: string): When | JobRefused {
 }
 
 function fromNow(wait: string, now: number): When | JobRefused {
-  const [, count = "", unit = ""] = /^(\d{1,5})\s*([mhd])$/.exec(wait.trim()) ?? [];
-  const ms = unit === "m" || unit === "h" || unit === "d" ? Number(count) * UNIT_MS[unit] : 0;
+  const ms = durationOf(wait);
   if (!ms) return refused("invalid", `${JSON.stringify(wait)} is not a time to wait. Write it as 20m, 3h or 2d.`);
   return { at: now + ms };
 }
 
+function eachTime(interval: string, now: number): When | JobRefused {
+  const every = durationOf(interval);
+  return every
+    ? { every, from: now }
+    : refused("invalid", `${JSON.stringify(interval)} is not an interval. Write it as 20m, 3h or 2d.`);
+}
+
 const lateOrNever = (when: When) =>
-  "at" in when
-    ? `${new Date(when.at).toISOString()} has passed`
-    : `no day has a time like ${JSON.stringify(when.cron)} in ${when.zone}`;
+  "cron" in when
+    ? `no day has a time like ${JSON.stringify(when.cron)} in ${when.zone}`
+    : `${new Date("at" in when ? when.at : when.from).toISOString()} has passed`;
 
 const localZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
 

@@ -2,12 +2,14 @@
 
 import { createHash, randomUUID } from "node:crypto";
 import * as z from "zod";
-import type { Job, JobRefused, Jobs } from "../core/jobs.ts";
+import type { GoalLimits, Job, JobRefused, Jobs, Wish } from "../core/jobs.ts";
 import { changeNote } from "../core/notes.ts";
 import type { Ambient } from "../core/ports.ts";
 import { setReplyRoute } from "../core/reply-route.ts";
+import { durationText } from "../core/schedule-text.ts";
 import { jobSession } from "../core/session-key.ts";
 import type { Notes } from "../core/store.ts";
+import { resumed } from "./goal.ts";
 import { type JobContext, jobFrom, jobShape, refused } from "./job.ts";
 import { nextSlot } from "./slots.ts";
 
@@ -19,6 +21,8 @@ export type JobsOptions = Ambient & {
   zone?: string | undefined;
   /** Whether answers can be delivered to this session. */
   delivers?: JobContext["delivers"];
+  /** Of goals that do not say theirs. */
+  goalLimits?: GoalLimits;
 };
 /** For whoever runs them. */
 export type KeptJobs = Jobs & {
@@ -36,9 +40,12 @@ export type KeptJobs = Jobs & {
 };
 
 const MOST_JOBS = 100;
+/** That speak in one conversation. */
+const MOST_BOUND = 10;
 
 export function openJobs(options: JobsOptions): KeptJobs {
-  const { notes, clock, log, zone, unattended = "deny", delivers = () => false } = options;
+  const { notes, clock, log, zone, unattended = "deny", delivers = () => false, goalLimits = GOAL_LIMITS } = options;
+  const context = (): JobContext => ({ now: clock.now(), unattended, delivers, goalLimits });
   let tail: Promise<unknown> = Promise.resolve();
 
   function inLine<T>(work: () => Promise<T>): Promise<T> {
@@ -88,39 +95,59 @@ export function openJobs(options: JobsOptions): KeptJobs {
         const jobs = await all();
         const known = jobs.find((job) => job.id === id);
         if (known) return known;
-        const job = jobFrom(id, { ...wish, zone: wish.zone ?? zone }, { now: clock.now(), unattended, delivers });
+        const job = jobFrom(id, { ...wish, zone: wish.zone ?? zone }, context());
         if ("refused" in job) return job;
-        if (jobs.filter(isLive).length >= MOST_JOBS)
-          return refused("full", `There are ${MOST_JOBS} jobs already; remove one first.`);
+        const live = jobs.filter((one) => isLive(one) && !one.goal?.reached);
+        if (live.length >= MOST_JOBS) return refused("full", `There are ${MOST_JOBS} jobs already; remove one first.`);
+        const here = live.filter(({ session }) => session !== null && session === job.session);
+        if (here.length >= MOST_BOUND)
+          return refused("full", `There are ${MOST_BOUND} jobs in this conversation already; remove one first.`);
+        if (job.goal && here.some(({ goal }) => goal))
+          return refused("full", "This conversation has a goal already; remove that one first.");
+        for (const old of jobs)
+          if (job.goal && old.goal?.reached && old.session === job.session) await notes.set(nameOf(old.id), undefined);
         const first = await notes.swap(nameOf(id), undefined, job);
         return first ? job : ((await get(id)) ?? job);
       }),
     list: async () => (await all()).filter(isLive).toSorted((a, b) => order(a) - order(b)),
     edit: (id, wish) =>
       change(id, (job) => {
-        const { when } = job;
-        const timed = [wish.cron, wish.at, wish.in].some((one) => one !== undefined);
-        const same = "cron" in when ? when : { at: new Date(when.at).toISOString() };
+        const { when, goal } = job;
+        const timed = [wish.cron, wish.at, wish.in, wish.every].some((one) => one !== undefined);
         const made = jobFrom(
           id,
-          { ...job, ...(timed ? { zone: "zone" in when ? when.zone : zone } : same), ...wish },
-          { now: clock.now(), unattended, delivers: (session) => session === job.route || delivers(session) },
+          {
+            ...job,
+            goal: goal?.limits,
+            ...(timed ? { zone: "zone" in when ? when.zone : zone } : wishOf(when)),
+            ...wish,
+          },
+          { ...context(), delivers: (session) => session === job.route || delivers(session) },
         );
         if ("refused" in made) return made;
-        const { enabled, createdAt, lastSlot } = job;
-        return { ...made, enabled, createdAt, lastSlot };
+        const { enabled, createdAt, lastSlot, nextAt } = job;
+        const sameTime = !timed && ("every" in when || goal) ? { when, nextAt } : {};
+        return { ...made, enabled, createdAt, lastSlot, goal, ...sameTime };
       }),
     remove: (id) => change(id, (job) => ({ ...job, enabled: false, nextAt: null })),
     pause: (id) => change(id, (job) => ({ ...job, enabled: false })),
     resume: (id) =>
       change(id, (job) => {
         if (job.enabled) return job;
+        if (job.goal) return resumed(job, job.goal);
         const nextAt = nextSlot(job.when, clock.now());
         if (nextAt === null)
           return refused("invalid", "Its time has passed. Run it now, or remove it and add it anew.");
         return { ...job, enabled: true, nextAt };
       }),
   };
+}
+
+const GOAL_LIMITS: GoalLimits = { turns: 20, tokens: 0, cost: 0, seconds: 0 };
+
+function wishOf(when: Job["when"]): Pick<Wish, "cron" | "zone" | "at" | "every"> {
+  if ("cron" in when) return when;
+  return "at" in when ? { at: new Date(when.at).toISOString() } : { every: durationText(when.every) };
 }
 
 const nameOf = (id: string) => `job/${id}`;

@@ -1,28 +1,46 @@
 // Begins a turn for every slot of every job that is due. The key of the input is the job and the slot, so that a slot is one
-// turn by construction (I3): after a crash between the turn and the note of it, and when two processes see it at once.
+// turn by construction (I3): after a crash between the turn and the note of it, and when two processes see it at once. Likewise for the
+// steps of a goal (goals.ts).
 
 import { randomUUID } from "node:crypto";
+import { lastEntries } from "../conversation/commands/shown.ts";
 import { messageOf, Refusal, type RefusalCode } from "../core/errors.ts";
 import type { Job, RunningJobs } from "../core/jobs.ts";
 import type { Runtime } from "../core/runtime.ts";
-import type { Entry } from "../core/session.ts";
+import { type Entry, HEARTBEAT_SOURCE, type Unattended } from "../core/session.ts";
 import { jobSession, parseKey } from "../core/session-key.ts";
+import { stepKey } from "./goal.ts";
+import { createGoals, type GoalOptions } from "./goals.ts";
 import { refused } from "./job.ts";
 import { isLive, type JobsOptions, openJobs, unknown } from "./jobs.ts";
 import { latestSlot, nextSlot } from "./slots.ts";
 
-type Options = JobsOptions & {
-  runtime: Pick<Runtime, "accept" | "withdraw" | "status" | "idOf" | "whereabouts" | "draining">;
-  /** At least so often all jobs are looked at. */
-  longestMs?: number;
-};
+type Options = JobsOptions &
+  Pick<GoalOptions, "costOf"> & {
+    runtime: GoalOptions["runtime"] &
+      Pick<Runtime, "accept" | "withdraw" | "status" | "draining" | "summary" | "entries">;
+    /** The sessions that this process works in. Jobs of others wait for a process that does. */
+    mine?(session: string): boolean;
+    /** How approvals are decided in that conversation, if nobody can be asked there. */
+    unattendedIn?(session: string): Unattended | undefined;
+    /** Those of the inputs whose sender may not talk there any more. */
+    barred?(session: string, inputs: readonly string[]): Promise<readonly string[]>;
+    /** What HEARTBEAT.md says now; empty: there is none. */
+    standingText?(): Promise<string>;
+    /** At least so often all jobs are looked at. */
+    longestMs?: number;
+  };
 /** Its `remove` lets a running turn go on to its end, and takes back a slot that waits behind it. */
 export type Scheduler = RunningJobs & {
   /** Also again, after `close`. */
   start(): void;
+  /** Begins what is due now, once. Returns how many turns that began. */
+  tick(): Promise<number>;
   /** No slot begins after this. Turns that run go on. */
   close(): Promise<void>;
   observe(session: string, entries: readonly Entry[]): void;
+  /** A person stops what runs in that session: its goal is paused, and nothing of it begins after this. */
+  stopGoal(session: string): Promise<void>;
 };
 
 const SOURCE = "schedule";
@@ -35,13 +53,21 @@ const RETRY_MS = 5_000;
 const MOST_WAITING = 1;
 const INSTRUCTIONS =
   "This message comes from a schedule. Nobody is there: do not ask, do what can be done. Your answer is delivered as it is.";
+const LOOP = "This message comes by itself, again and again, as a person in this conversation has asked for.";
+const HEARTBEAT =
+  "This message comes by itself, as a person in this conversation has asked for: look whether something is to be done. Do not repeat " +
+  "what was done before. If nothing needs attention, answer HEARTBEAT_OK and nothing else: such an answer is not delivered.";
+/** Entries that are looked through for the last message of a conversation. */
+const LAST = 200;
 
 export function createScheduler(options: Options): Scheduler {
-  const { runtime, clock, log, longestMs = LONGEST_MS } = options;
+  const { runtime, clock, log, mine = () => true, unattendedIn = () => undefined, longestMs = LONGEST_MS } = options;
   const jobs = openJobs(options);
+  const goals = createGoals({ ...options, jobs, say, leaving: () => leaving.signal.aborted || runtime.draining() });
   let leaving = new AbortController();
   let alarm = new AbortController();
   let working = Promise.resolve();
+  let began = 0;
 
   async function work(): Promise<void> {
     await jobs.inLine(takeUp).catch((error: unknown) => log("warn", "schedule.untidy", { error: messageOf(error) }));
@@ -69,8 +95,12 @@ export function createScheduler(options: Options): Scheduler {
   }
 
   async function look(job: Job): Promise<number> {
-    if (leaving.signal.aborted || runtime.draining()) return longestMs;
+    if (leaving.signal.aborted || runtime.draining() || !mine(sessionOf(job))) return longestMs;
     try {
+      if (job.goal) {
+        await goals.advance(job);
+        return longestMs;
+      }
       const nextAt = await take(job);
       return nextAt === null ? longestMs : nextAt - clock.now();
     } catch (error) {
@@ -106,40 +136,73 @@ export function createScheduler(options: Options): Scheduler {
   async function runs(job: Job, slot: number, now: number): Promise<boolean> {
     const about = { job: job.id, name: job.name, slot: new Date(slot).toISOString() };
     const key = slotKey(job.id, slot);
-    if (await begunAs(key)) return true;
+    if (await begunAs(job, key)) return true;
     if (job.catchUp === "skip" && now - slot > ON_TIME_MS) {
       log("info", "schedule.missed", about);
       return false;
     }
     const begun = await begin(job, key);
     if ("why" in begun) log("warn", "schedule.skipped", { ...about, why: begun.why });
-    else log("info", "schedule.began", { ...about, turn: begun.turn });
+    else {
+      began++;
+      log("info", "schedule.began", { ...about, turn: begun.turn });
+    }
     return "turn" in begun;
   }
 
   /** What was accepted already: before a crash, or before the clock was set back. */
-  async function begunAs(key: string): Promise<{ turn: string } | null> {
-    const turn = runtime.idOf(SOURCE, key);
+  async function begunAs(job: Job, key: string): Promise<{ turn: string } | null> {
+    const turn = runtime.idOf(sourceOf(job), key);
     return (await runtime.whereabouts(turn)) && { turn };
   }
 
   async function begin(job: Job, key: string): Promise<{ turn: string } | { why: string }> {
-    const session = jobSession(job.id);
-    const status = await runtime.status(session);
-    if (status.turn && status.inbox.length >= MOST_WAITING)
-      return { why: "An earlier run still works, and another one waits already." };
+    if (await isBehind(job)) return { why: "An earlier run still works, and another one waits already." };
+    const { heartbeat, session, text } = job;
+    const standing = heartbeat ? await options.standingText?.() : "";
+    const instructions = heartbeat ? HEARTBEAT : session === null ? INSTRUCTIONS : LOOP;
+    return say(job, key, [text, standing].filter(Boolean).join("\n\n"), instructions);
+  }
+
+  /** In a conversation one at a time; in a session of its own, one more may wait. */
+  async function isBehind(job: Job): Promise<boolean> {
+    if (job.session === null) {
+      const { turn, inbox } = await runtime.status(jobSession(job.id));
+      return turn !== null && inbox.length >= MOST_WAITING;
+    }
+    const last = job.lastSlot === null ? null : await runtime.whereabouts(slotTurn(job, job.lastSlot));
+    return last?.at === "queued" || last?.at === "taken";
+  }
+
+  async function say(
+    job: Job,
+    key: string,
+    text: string,
+    instructions: string,
+  ): Promise<{ turn: string } | { why: string }> {
+    const session = sessionOf(job);
+    const before = job.session === null ? null : lastTurn(job);
+    if (before && (await options.barred?.(session, [before]))?.length)
+      return { why: "Whoever asked for this may not talk here any more." };
     await jobs.route(job);
+    const { model = job.model, options: chosen } = (job.session !== null && (await lastInput(session))) || {};
+    const unattended = job.unattended ?? unattendedIn(session);
+    const delivered = job.session === null ? job.route !== null : jobs.delivers(session);
+    const by = job.session !== null && parseKey(session).of === "chat" && job.createdBy;
     try {
       const { id: turn } = await runtime.accept({
         session,
-        source: SOURCE,
+        source: sourceOf(job),
         key,
-        text: job.text,
+        text,
         mode: "queue",
-        reply: job.route === null ? "pull" : "push",
-        unattended: job.unattended,
-        instructions: INSTRUCTIONS,
-        ...(job.model !== null && { model: job.model }),
+        reply: delivered ? "push" : "pull",
+        instructions,
+        same: key,
+        ...(by && { by }),
+        ...(unattended && { unattended }),
+        ...(model !== null && { model }),
+        ...(chosen?.effort && { options: { effort: chosen.effort } }),
       });
       return { turn };
     } catch (error) {
@@ -148,10 +211,24 @@ export function createScheduler(options: Options): Scheduler {
     }
   }
 
+  /** What a person has chosen for the conversation is in its last message. */
+  async function lastInput(session: string) {
+    const last = (await lastEntries(runtime, session, LAST)).findLast(({ kind }) => kind === "accepted");
+    return last?.kind === "accepted" ? last.input : null;
+  }
+
+  function lastTurn(job: Job): string | null {
+    if (job.goal) return job.goal.counted ? runtime.idOf(SOURCE, stepKey(job, job.goal.counted)) : null;
+    return job.lastSlot === null ? null : slotTurn(job, job.lastSlot);
+  }
+
+  const slotTurn = (job: Job, slot: number) => runtime.idOf(sourceOf(job), slotKey(job.id, slot));
+
   /** Forgets a job that is over, once nothing of it is at work: its turn must still know what it may and where it answers. */
   async function tidy(id: string): Promise<void> {
     const job = await jobs.get(id);
     if (!job || isLive(job)) return;
+    if (job.session !== null) return jobs.forget(id);
     const { turn, inbox } = await runtime.status(jobSession(id));
     if (!turn && !inbox.length) await jobs.forget(id);
   }
@@ -167,6 +244,11 @@ export function createScheduler(options: Options): Scheduler {
       leaving = new AbortController();
       working = work();
     },
+    async tick() {
+      const before = began;
+      await jobs.inLine(advance);
+      return began - before;
+    },
     async close() {
       leaving.abort();
       alarm.abort();
@@ -174,7 +256,10 @@ export function createScheduler(options: Options): Scheduler {
     },
     list: jobs.list,
     delivers: jobs.delivers,
-    add: (wish) => changed(jobs.add(wish)),
+    add(wish) {
+      if (wish.goal && wish.session) goals.watch(wish.session);
+      return changed(jobs.add(wish));
+    },
     edit: (id, wish) => changed(jobs.edit(id, wish)),
     pause: (id) => changed(jobs.pause(id)),
     resume: (id) => changed(jobs.resume(id)),
@@ -182,7 +267,8 @@ export function createScheduler(options: Options): Scheduler {
       const removed = await jobs.remove(id);
       if ("refused" in removed) return removed;
       const { lastSlot } = removed;
-      if (lastSlot !== null) await runtime.withdraw(jobSession(id), runtime.idOf(SOURCE, slotKey(id, lastSlot)));
+      if (lastSlot !== null) await runtime.withdraw(sessionOf(removed), slotTurn(removed, lastSlot));
+      if (removed.goal) await goals.halt(removed);
       await jobs.inLine(() => tidy(id));
       return removed;
     },
@@ -190,11 +276,14 @@ export function createScheduler(options: Options): Scheduler {
       jobs.inLine(async () => {
         const job = await jobs.get(id);
         if (!job || !isLive(job)) return unknown(id);
+        if (job.goal) return refused("invalid", "A goal goes on by itself. Resume it, if it is paused.");
         const key = `${id}@run/${name}`;
-        const begun = (await begunAs(key)) ?? (await begin(job, key));
+        const begun = (await begunAs(job, key)) ?? (await begin(job, key));
         return "why" in begun ? refused("busy", begun.why) : begun;
       }),
+    stopGoal: goals.stop,
     observe(session, entries) {
+      goals.observe(entries);
       const key = parseKey(session);
       if (key.of !== "job") return; // also not a child's
       const { id } = key;
@@ -207,6 +296,8 @@ export function createScheduler(options: Options): Scheduler {
   };
 }
 
+const sessionOf = ({ id, session }: Job) => session ?? jobSession(id);
+const sourceOf = ({ heartbeat }: Job) => (heartbeat ? HEARTBEAT_SOURCE : SOURCE);
 const slotKey = (id: string, slot: number) => `${id}@${new Date(slot).toISOString()}`;
 
 /** What is refused for these reasons can be accepted later. */

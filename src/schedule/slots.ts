@@ -12,6 +12,7 @@ const MOST_PASSED = 200;
 /** The first slot after that time, or null. */
 export function nextSlot(when: When, after: number): number | null {
   if ("at" in when) return when.at > after ? when.at : null;
+  if ("every" in when) return when.from + when.every * (Math.floor((after - when.from) / when.every) + 1);
   const pattern = patternOf(when);
   return firstSlot(pattern, when.zone, (from) => pattern.nextRun(from), new Date(after));
 }
@@ -19,6 +20,7 @@ export function nextSlot(when: When, after: number): number | null {
 /** The last slot at or before that time, or null. */
 export function latestSlot(when: When, upTo: number): number | null {
   if ("at" in when) return when.at <= upTo ? when.at : null;
+  if ("every" in when) return when.from + when.every * Math.floor((upTo - when.from) / when.every);
   const pattern = patternOf(when);
   // croner drops milliseconds and looks before the given time, so we pass the next whole second.
   const behind = new Date(Math.floor(upTo / 1_000) * 1_000 + 1_000);

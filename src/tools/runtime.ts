@@ -6,7 +6,7 @@ import type { Journal } from "../core/store.ts";
 import type { Toolbox } from "./toolbox.ts";
 
 type Options = {
-  toolbox: Pick<Toolbox, "background" | "endBackground" | "restoreFiles" | "fileChanges">;
+  toolbox: Pick<Toolbox, "background" | "delegated" | "endBackground" | "restoreFiles" | "fileChanges">;
   journal: Pick<Journal, "children">;
   /** Removes all files of a session's own. */
   removeFiles(session: string): Promise<unknown>;
@@ -21,19 +21,21 @@ export function withTools<R extends Runtime>(runtime: R, { toolbox, journal, rem
 
   const over: Pick<Runtime, "stop" | "restoreFiles" | "fileChanges" | "forget" | "status"> = {
     async stop(stop) {
+      if (stop.scope !== "tree") return runtime.stop(stop);
+      const unended = (error: unknown) =>
+        log("error", "background.unended", { session: stop.session, error: messageOf(error) });
+      // First: the end of a child that is stopped with its parent must not wake the parent.
+      const children = toolbox.delegated.end(stop.session).catch(unended);
       const stopped = await runtime.stop(stop);
-      if (stop.scope !== "tree") return stopped;
       // The turn is stopped whatever comes of the rest.
-      await toolbox
-        .endBackground(stop.session)
-        .catch((error: unknown) =>
-          log("error", "background.unended", { session: stop.session, error: messageOf(error) }),
-        );
+      await Promise.all([children, toolbox.endBackground(stop.session).catch(unended)]);
       return stopped;
     },
     async restoreFiles(what) {
       const { turn } = await runtime.status(what.session);
-      return turn ? "Files were not brought back: stop the turn first." : toolbox.restoreFiles(what);
+      return turn
+        ? { summary: "Files were not brought back: stop the turn first.", patch: "" }
+        : toolbox.restoreFiles(what);
     },
     fileChanges: (what) => toolbox.fileChanges(what),
     /** With the files of its own and of the sessions that it made. */

@@ -4,6 +4,7 @@
 import * as z from "zod";
 import type { Job, RunningJobs } from "../core/jobs.ts";
 import type { Clock, Gate, Tool, ToolCall, ToolResult } from "../core/ports.ts";
+import { timeText } from "../core/schedule-text.ts";
 import { firstGeneration, isTerminal, jobSession, parseKey, rootOf } from "../core/session-key.ts";
 import { defineTool, failed, ok } from "./define.ts";
 
@@ -25,6 +26,11 @@ const args = z
       .describe("For add, again and again: minute, hour, day, month, weekday; 0 9 * * 1-5 is 9:00 on workdays."),
     at: z.string().max(40).optional().describe("For add, once: the time there, as 2026-11-20T09:00."),
     in: z.string().max(20).optional().describe("For add, once: so long from now, as 20m, 3h or 2d."),
+    every: z
+      .string()
+      .max(20)
+      .optional()
+      .describe("For add, again and again: so long after each other, as 45m, 3h or 2d."),
     zone: z
       .string()
       .max(64)
@@ -53,7 +59,7 @@ type Options = {
 
 export function createSchedule({ jobs, clock, judge }: Options): Tool {
   async function add(given: Args, { session, turn, call }: ToolCall): Promise<ToolResult> {
-    const { text = "", name, cron, at, in: wait, zone, deliver, missed } = given;
+    const { text = "", name, cron, at, in: wait, every, zone, deliver, missed } = given;
     const talk = talkOf(session);
     const here = jobs().delivers(talk);
     if (deliver === "here" && !here) return failed("Not added: this is not a chat that answers can be delivered to.");
@@ -63,6 +69,7 @@ export function createSchedule({ jobs, clock, judge }: Options): Tool {
       cron,
       at,
       in: wait,
+      every,
       zone,
       catchUp: missed,
       route: here && deliver !== "nowhere" ? talk : null,
@@ -119,17 +126,19 @@ const DONE: Record<JobChange, string> = {
 /** The conversation: children belong to it, and so does what was said before it was begun anew. */
 const talkOf = (session: string) => firstGeneration(rootOf(session));
 
-function isOf(session: string, { id, createdBy }: Job): boolean {
+function isOf(session: string, { id, createdBy, session: bound }: Job): boolean {
   const talk = talkOf(session);
-  return talk === createdBy || talk === jobSession(id) || isTerminal(talk);
+  return talk === createdBy || talk === firstGeneration(bound ?? jobSession(id)) || isTerminal(talk);
 }
 
-function line({ id, name, when, route, enabled, lastSlot, nextAt }: Job): string {
+function line(job: Job): string {
+  const { id, name, when, session, route, enabled, lastSlot, nextAt } = job;
   const zone = "cron" in when ? when.zone : localZone();
   const next = enabled && nextAt !== null ? `next ${timeIn(zone, nextAt)}` : "paused";
   const last = lastSlot === null ? "" : `, last ${timeIn(zone, lastSlot)}`;
-  const what = "cron" in when ? when.cron : "once";
-  return `${id}: ${name} (${what}; ${next}${last}; ${route === null ? "not delivered" : "delivered to the chat"})`;
+  const what = "cron" in when ? when.cron : timeText(job);
+  const where = session !== null ? "in this conversation" : route === null ? "not delivered" : "delivered to the chat";
+  return `${id}: ${name} (${what}; ${next}${last}; ${where})`;
 }
 
 const localZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;

@@ -14,6 +14,7 @@ import { backoff } from "../core/wait.ts";
 import { distrustPrograms } from "../platform/programs.ts";
 import { escapeForDisplay } from "../policy/display.ts";
 import { openHomePolicy } from "../policy/home-policy.ts";
+import { type BackgroundChildren, createBackgroundChildren } from "./background-children.ts";
 import { createClarify } from "./clarify.ts";
 import { createDelegate } from "./delegate.ts";
 import { createExposure } from "./exposure.ts";
@@ -86,7 +87,9 @@ export type Toolbox = {
   background(session: string): { id: string; command: string }[];
   /** What runs in the background of any session. */
   processes: RunningProcesses;
-  /** Ends it. */
+  /** The part of it that are child agents. */
+  delegated: Pick<BackgroundChildren, "observe" | "takeUp" | "end">;
+  /** Ends the other part: processes. */
   endBackground(session: string): Promise<void>;
   /** Brings files back to before a turn. */
   restoreFiles: Snapshots["restore"];
@@ -124,7 +127,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     policy,
     ...(approvals.mode === "off" && { judgeInput: () => ({ verdict: "allow" as const, reason: "asking is off" }) }),
     display: escapeForDisplay,
-    onComplete: (process, text) => void tell(process, text),
+    onComplete: (process, text) => void tell(process, text, { source: "process", key: randomUUID() }),
     log,
     timeoutMs: terminal.timeoutMs,
     approvalMs: approvals.timeoutMs,
@@ -151,6 +154,13 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     approvals.mode === "off"
       ? undefined
       : createExposure({ journal, catalog, roots, home, display: escapeForDisplay, timeoutMs: approvals.timeoutMs });
+  const delegated = createBackgroundChildren({
+    notes,
+    runtime,
+    clock,
+    log,
+    tell: (about, text, key) => tell(about, text, { source: "delegate", key: `end/${key}` }),
+  });
   const own: Tool[] = [
     ...shell.tools,
     ...createFileTools({
@@ -169,7 +179,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     createTodo(join(home, "todo")),
     createSkillView(options.skills),
     createClarify(options.clarifyMs),
-    createDelegate({ runtime, clock, unattended: approvals.unattended }),
+    createDelegate({ runtime, clock, unattended: approvals.unattended, delegated }),
     createSchedule({ jobs: options.jobs, clock, ...(exposure && { judge: exposure.judgeJob }) }),
   ].map(snapshots.around);
   let all = own;
@@ -188,29 +198,39 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
   await mcp.ready;
   all = [...own, ...mcp.tools()];
 
-  /** Said like anything else: durable, in order, and not in the middle of something. Tried until it is taken. Never rejects. */
-  async function tell({ session, unattended }: Pick<ToolCall, "session" | "unattended">, text: string): Promise<void> {
+  /** Said like anything else: durable, in order, and not in the middle of something. Tried until it is taken; false: it was not. Never
+   *  rejects. */
+  async function tell(
+    { session, unattended }: Pick<ToolCall, "session" | "unattended">,
+    text: string,
+    from: { source: string; key: string },
+  ): Promise<boolean> {
     const { of } = parseKey(rootOf(session));
     const reply = of === "terminal" || of === "run" || of === "named" ? "pull" : "push"; // a chat must be told of it
-    const said = { session, source: "process", key: randomUUID(), text, mode: "queue", reply } as const;
+    const said = { session, ...from, text, mode: "queue", reply, same: from.key } as const;
     const request = { ...said, ...(unattended && { unattended }) };
     for (let tries = 0; !closing.signal.aborted; tries++) {
       try {
         await runtime().accept(request);
-        return;
+        return true;
       } catch (error) {
         const again = error instanceof Refusal && PASSING.has(error.code);
         log("warn", again ? "notice.delayed" : "notice.lost", { session, tries, error: messageOf(error) });
-        if (!again) return;
+        if (!again) return false;
         await clock.sleep(backoff(tries, WAIT_MS), closing.signal);
       }
     }
+    return false;
   }
 
   return {
     tools: () => all,
     sandbox: sandboxLine(choice),
-    background: (session) => shell.processes(session).map(({ id, command }) => ({ id, command })),
+    background: (session) => [
+      ...shell.processes(session).map(({ id, command }) => ({ id, command })),
+      ...delegated.list(session),
+    ],
+    delegated,
     processes: runningProcesses(shell.running),
     endBackground: shell.endAll,
     restoreFiles: snapshots.restore,
@@ -224,6 +244,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     callMcp: mcp.call,
     async close() {
       closing.abort("closed");
+      delegated.close();
       await snapshots.close();
       await Promise.all([shell.close(), mcp.close(), policy.close()]);
     },

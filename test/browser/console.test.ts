@@ -1,6 +1,6 @@
 // The web console in a real browser, over a real server with the demo model. One browser and one server for all cases; each case has
 // conversations of its own.
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -9,6 +9,7 @@ import axe from "axe-core";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { buildConsole } from "../../scripts/console.ts";
+import { openConsole } from "../../src/surfaces/cli/web.ts";
 import { makePlace } from "../fakes/hermes.ts";
 import { openBrowser } from "./chromium.ts";
 import { LONG, seedLong, TURNS } from "./long.ts";
@@ -118,6 +119,17 @@ describe("signing in", () => {
     expect(page.url()).not.toContain("sign-in");
     const late = await newPage(second, `#${link}`);
     await late.getByText("This link was used already").waitFor();
+    // For a browser on this machine: through a file that only its user can read, not as an argument of a program.
+    const file = join(place.home, "open-console.html");
+    const newCode = async () => {
+      const { code } = (await (await api("/api/sign-ins/codes", { method: "POST" })).json()) as { code: string };
+      return code;
+    };
+    const printing = { print: async () => {}, complain: () => {} };
+    expect(await openConsole({ server: { url, newCode }, program: "/bin/true", file, ...printing })).toBe(0);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    await late.goto(`file://${file}`);
+    await late.getByRole("heading", { name: "Conversations" }).waitFor();
     await first.close();
     await second.close();
   });
@@ -185,6 +197,10 @@ describe("a conversation", () => {
     const page = await converse("something dangerous");
     const card = (one: Page) => one.getByRole("region", { name: "Approval needed" });
     await card(page).getByText("rm -r ./hermes-demo-scratch").waitFor();
+    // The card takes room from the transcript, whose end stays in view.
+    const below = () =>
+      page.locator(".transcript").evaluate((box) => box.scrollHeight - box.scrollTop - box.clientHeight);
+    await expect.poll(below).toBeLessThan(5);
     const second = await newPage(signedIn, new URL(page.url()).hash);
     await card(second).waitFor();
     // Both press before either has heard of the other.
@@ -267,16 +283,37 @@ describe("what models, tools and people say", () => {
     await page.locator(".turn footer").nth(1).waitFor();
     await page.locator(".call summary").first().click();
     await page.getByText(HOSTILE_FILE).first().waitFor();
-    const inside = await page
-      .locator(".transcript, .sessions, .head")
-      .evaluateAll((parts) =>
-        parts.flatMap((part) =>
-          [...part.querySelectorAll("img, script, style, iframe, svg[onload]")].map((e) => e.outerHTML),
-        ),
-      );
-    expect(inside).toEqual([]);
+    const inside = () =>
+      page
+        .locator("#main")
+        .evaluateAll((parts) =>
+          parts.flatMap((part) =>
+            [...part.querySelectorAll("img, script, style, iframe, svg[onload]")].map((e) => e.outerHTML),
+          ),
+        );
+    expect(await inside()).toEqual([]);
     const links = await page.locator(".transcript a").evaluateAll((all) => all.map((one) => one.getAttribute("href")));
     expect(links.filter((href) => !/^(#\/turn\/|http:\/\/127\.0\.0\.1:9\/)/.test(href ?? ""))).toEqual([]);
+
+    const text = HOSTILE.join("\n\n");
+    const post = (path: string, body: object) => api(path, { method: "POST", body: JSON.stringify(body) });
+    await post("/api/memory", { action: "add", target: "memory", text });
+    await post("/api/jobs", { text, name: HOSTILE[0], cron: "0 9 * * *" });
+    await post("/v1/skills", { name: "hostile", text: `---\ndescription: ${HOSTILE[0]}\n---\n${text}` });
+    const turn = new URL((await page.locator(".turn footer a").last().getAttribute("href")) ?? "", page.url()).hash;
+    for (const where of [turn, "#/memory", "#/schedules", "#/skills", "#/usage"]) {
+      await page.goto(`${url}/${where}`);
+      await page
+        .getByText(/<img src=x onerror|echo '<script>/)
+        .first()
+        .waitFor();
+      for (const summary of await page.locator("#main summary").all()) await summary.click();
+      expect([where, await inside()]).toEqual([where, []]);
+    }
+    for (const { id } of ((await (await api("/api/jobs")).json()) as { data: { id: string }[] }).data)
+      await api(`/api/jobs/${id}`, { method: "DELETE" });
+    await api("/v1/skills/hostile", { method: "DELETE" });
+    await post("/api/memory", { action: "remove", target: "memory", find: HOSTILE[0] });
     expect(outside).toEqual([]);
   });
 });
@@ -325,6 +362,12 @@ describe("every page", () => {
     await page.goto(`${url}/${talk}`);
     await page.getByRole("button", { name: "Deny" }).click();
     await page.locator(".turn footer").waitFor();
+    const stranger = await browser.newContext();
+    const signIn = await newPage(stranger);
+    await signIn.getByLabel("API key").waitFor();
+    await signIn.evaluate(axe.source);
+    expect(await check(signIn)).toEqual([]);
+    await stranger.close();
   }, 60_000);
 
   it("shows and changes what it is about: memory, schedules, the course of a turn, usage", async () => {

@@ -51,7 +51,7 @@ memoryContract("sessions", async () => {
   await joined(store);
   const told = new Set<string>();
   return {
-    open: () => Promise.resolve(createSessionsMemory({ search: store.search, clock: Date })),
+    open: () => Promise.resolve(createSessionsMemory({ ...store, clock: Date })),
     // It is in the store when it is said: nobody has to be told.
     async tell(_, fact, { session }, key) {
       if (told.has(key)) return;

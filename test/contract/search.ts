@@ -77,39 +77,41 @@ export function searchContract(place: Place<"nodes" | "search" | "journal" | "ca
       expect(await found("teapot", "")).toEqual([]);
     });
 
-    test.each([
-      '"',
-      '""',
-      "'",
-      "*",
-      "a*",
-      "^x",
-      "teapot AND",
-      "OR",
-      "NOT teapot",
-      "NEAR(a b)",
-      "text:teapot",
-      "-teapot",
-      "(",
-      ")",
-      "{a b}: c",
-      "a + b",
-      "\\",
-      "\0",
-      'teapot"\0"',
-      "%_",
-      "\ud800",
-      "😀",
-      ";--",
-      " ",
-      "",
-      "tea\u0301pot",
-      "a".repeat(5_000),
-      "word ".repeat(5_000),
-      '"'.repeat(999),
-    ])("takes %j as words, never as syntax", async (query) => {
+    test("takes a query as words, never as syntax", async () => {
       await say("a", 0, [heard(1, "teapot AND text")]);
-      await expect(store().search(query, { limit: 3 })).resolves.toBeInstanceOf(Array);
+      const queries = [
+        '"',
+        '""',
+        "'",
+        "*",
+        "a*",
+        "^x",
+        "teapot AND",
+        "OR",
+        "NOT teapot",
+        "NEAR(a b)",
+        "text:teapot",
+        "-teapot",
+        "(",
+        ")",
+        "{a b}: c",
+        "a + b",
+        "\\",
+        "\0",
+        'teapot"\0"',
+        "%_",
+        "\ud800",
+        "😀",
+        ";--",
+        " ",
+        "",
+        "tea\u0301pot",
+        "a".repeat(5_000),
+        "word ".repeat(5_000),
+        '"'.repeat(999),
+      ];
+      for (const query of queries)
+        await expect(store().search(query, { limit: 3 }), JSON.stringify(query)).resolves.toBeInstanceOf(Array);
     });
 
     test("shows the part of a long text around what was looked for", async () => {

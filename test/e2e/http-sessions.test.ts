@@ -316,6 +316,22 @@ describe("a fork", () => {
     expect(api.journal("s")).toEqual(before);
   });
 
+  it("before a run is a rollback: it has what was said before, and gives the message back", async () => {
+    const api = await start();
+    const first = await talk(api, "s", "one", "eins");
+    const second = await talk(api, "s", "two", "zwei");
+    await talk(api, "s", "three", "drei");
+    const back = (body: unknown) => api.json("POST", "/api/sessions/s/rollback", body);
+    expect((await back({ turn: second, preview: true })).body).toEqual({ summary: "", patch: "" });
+    const { status, body } = await back({ turn: second, id: "back" });
+    expect([status, body["id"], body["undone"]]).toEqual([201, "back", "two"]);
+    expect((await messages(api, "back")).data.map(({ content }) => content)).toEqual(["one", "eins"]);
+    expect((await back({ turn: first, id: "empty" })).status).toBe(201);
+    expect((await messages(api, "empty")).data).toEqual([]);
+    expect(codeOf(await back({ turn: second, id: "back" }))).toEqual([409, "session_exists"]);
+    expect(codeOf(await back({ turn: "run_other" }))).toEqual([404, "run_not_found"]);
+  });
+
   it("needs a run of that session, and a name that is free", async () => {
     const api = await start();
     await talk(api, "s", "one", "eins");

@@ -62,5 +62,34 @@ describe("the command line of Hermes", () => {
     const id = /[0-9a-f]{12}/.exec(made.stdout)?.[0] ?? "";
     expect((await run(["cron", "edit", id, "--schedule", "0 9 * * *"])).stdout).toContain(`Changed ${id}: looker`);
     expect((await run(["cron", "create", "often", "look"])).code).toBe(1);
+    expect((await run(["cron", "status"])).stdout).toMatch(/^1 job\(s\) are active\. No gateway runs/);
+    expect((await run(["cron", "tick"])).stdout).toBe("No job is due.\n");
+  });
+
+  it("works: -z with its options, sessions rename and export, config unset", async () => {
+    const file = join(place.dir, "usage.json");
+    expect(await run(["--usage-file", file, "-z", "hello there", "-m", "fake-model"])).toMatchObject({
+      code: 0,
+      stderr: "",
+    });
+    const usage = JSON.parse(readFileSync(file, "utf8"));
+    expect(usage).toMatchObject({ completed: true, failed: false, failure: null, api_calls: 1 });
+    expect(usage.total_tokens).toBe(usage.input_tokens + usage.output_tokens);
+    expect(await run(["-z", "again", "--resume", usage.session_id])).toMatchObject({ code: 0 });
+    expect(await run(["-z", "hello", "-t", "web"])).toMatchObject({ code: 2, stdout: "" });
+
+    expect(await run(["sessions", "rename", usage.session_id, "A new", "title"])).toMatchObject({ code: 0 });
+    expect((await run(["sessions", "rename", "none", "x"])).code).toBe(1);
+    const lines = (await run(["sessions", "export", "-"])).stdout.trim().split("\n");
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+      {
+        title: "A new title",
+        messages: [{ role: "user" }, { role: "assistant" }, { role: "user" }, { role: "assistant" }],
+      },
+    ]);
+    await run(["config", "set", "display.theme", "dark"]);
+    expect(await run(["config", "unset", "display.theme"])).toMatchObject({ code: 0 });
+    expect((await run(["config", "unset", "display.theme"])).code).toBe(1);
+    expect((await run(["config", "env-path"])).stdout.trim()).toBe(join(place.home, ".env"));
   });
 });

@@ -1,33 +1,12 @@
 // /v1/chat/completions through OpenAI's own SDK, and where that hides something, through plain fetch.
-import OpenAI, { APIError, APIUserAbortError, AuthenticationError, BadRequestError, InternalServerError } from "openai";
-import { afterEach, describe, expect, it } from "vitest";
+import { APIUserAbortError, AuthenticationError, BadRequestError, InternalServerError } from "openai";
+import { describe, expect, it } from "vitest";
 import type { Gate } from "../../src/core/ports.ts";
-import { frames, KEY, type StartOptions, startApi, type TestApi } from "../fakes/api.ts";
+import { frames } from "../fakes/api.ts";
+import { clientOf, MODEL, PIXEL, refused, start } from "../fakes/openai.ts";
 import { scriptedTool } from "../fakes/scripted.ts";
 
-const open: TestApi[] = [];
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((api) => api.close()));
-});
-async function start(options: StartOptions = {}) {
-  const api = await startApi(options);
-  open.push(api);
-  return { ...api, client: clientOf(api) };
-}
-const clientOf = ({ url }: Pick<TestApi, "url">, more: Partial<ConstructorParameters<typeof OpenAI>[0]> = {}) =>
-  new OpenAI({ baseURL: `${url}/v1`, apiKey: KEY, maxRetries: 0, ...more });
-
-const MODEL = "hermes-agent";
-const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const ask = (content: string) => ({ model: MODEL, messages: [{ role: "user" as const, content }] });
-const refused = async (promise: Promise<unknown>): Promise<APIError> => {
-  const error: unknown = await promise.then(
-    () => new Error("It was not refused."),
-    (reason: unknown) => reason,
-  );
-  if (error instanceof APIError) return error;
-  throw error;
-};
 const TALK = { headers: { "X-Hermes-Session-Id": "talk" } };
 const runOf = (id: string) => id.replace("chatcmpl-", "run_");
 

@@ -1,19 +1,16 @@
 // /v1/responses through OpenAI's own SDK, and where that hides something, through plain fetch.
-import OpenAI, { APIError, BadRequestError, NotFoundError } from "openai";
+import type OpenAI from "openai";
+import { BadRequestError, NotFoundError } from "openai";
 import type { ResponseStreamEvent } from "openai/resources/responses/responses";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { turnId } from "../../src/engine/engine.ts";
-import { frames, KEY, type StartOptions, startApi, type TestApi } from "../fakes/api.ts";
+import { frames, type StartOptions } from "../fakes/api.ts";
+import { PIXEL, refused, start as startOpenAi } from "../fakes/openai.ts";
 import { scriptedTool } from "../fakes/scripted.ts";
 
-const open: TestApi[] = [];
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((api) => api.close()));
-});
 async function start(options: StartOptions = {}) {
-  const api = await startApi(options);
-  open.push(api);
-  const client = new OpenAI({ baseURL: `${api.url}/v1`, apiKey: KEY, maxRetries: 0 });
+  const api = await startOpenAi(options);
+  const { client } = api;
   /** Asks, answers for the model, and gives the response. */
   const talk = async (body: Partial<OpenAI.Responses.ResponseCreateParamsNonStreaming>, answer: string) => {
     const asking = client.responses.create({ model: "hermes-agent", input: "hi", ...body });
@@ -21,18 +18,9 @@ async function start(options: StartOptions = {}) {
     asked.answer(answer);
     return { response: await asking, messages: asked.request.messages };
   };
-  return { ...api, client, talk };
+  return { ...api, talk };
 }
 
-const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-const refused = async (promise: Promise<unknown>): Promise<APIError> => {
-  const error: unknown = await promise.then(
-    () => new Error("It was not refused."),
-    (reason: unknown) => reason,
-  );
-  if (error instanceof APIError) return error;
-  throw error;
-};
 const runOf = (id: string) => id.replace("resp_", "run_");
 const user = (text: string) => ({ role: "user", text });
 const assistant = (text: string) => ({ role: "assistant", text, calls: [] });

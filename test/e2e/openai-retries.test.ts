@@ -1,29 +1,16 @@
 // Nobody runs a turn twice: what OpenAI's SDK sends again, with its own retries, is the same turn or is not sent again at all.
-import OpenAI, { APIError } from "openai";
-import { afterEach, describe, expect, it } from "vitest";
-import { KEY, type StartOptions, startApi, type TestApi } from "../fakes/api.ts";
+import type OpenAI from "openai";
+import { describe, expect, it } from "vitest";
+import type { StartOptions } from "../fakes/api.ts";
+import { clientOf, refused, start as startOpenAi } from "../fakes/openai.ts";
 import { scriptedTool } from "../fakes/scripted.ts";
 
-const open: TestApi[] = [];
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((api) => api.close()));
-});
 async function start(options: StartOptions = {}) {
-  const api = await startApi(options);
-  open.push(api);
-  const client = new OpenAI({ baseURL: `${api.url}/v1`, apiKey: KEY }); // two retries, as it comes
-  return { ...api, client };
+  const api = await startOpenAi(options);
+  return { ...api, client: clientOf(api, { maxRetries: 2 }) }; // as it comes
 }
 
 const ASK = { model: "hermes-agent", messages: [{ role: "user" as const, content: "hi" }] };
-const refused = async (promise: Promise<unknown>): Promise<APIError> => {
-  const error: unknown = await promise.then(
-    () => new Error("It was not refused."),
-    (reason: unknown) => reason,
-  );
-  if (error instanceof APIError) return error;
-  throw error;
-};
 const attempt = (count: number) => ({ "X-Stainless-Retry-Count": String(count) });
 const answerOf = async (response: Promise<Response>) => {
   const body = (await (await response).json()) as OpenAI.ChatCompletion;

@@ -1,33 +1,13 @@
 // Tools of a client: the turn waits for the client's results, durably, beside the agent's own tools.
-import OpenAI, { APIError } from "openai";
-import { afterEach, describe, expect, it } from "vitest";
-import { KEY, type StartOptions, startApi, type TestApi } from "../fakes/api.ts";
+import { describe, expect, it } from "vitest";
+import { MODEL, refused, start } from "../fakes/openai.ts";
 import { scriptedTool } from "../fakes/scripted.ts";
 
-const open: TestApi[] = [];
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((api) => api.close()));
-});
-async function start(options: StartOptions = {}) {
-  const api = await startApi(options);
-  open.push(api);
-  return { ...api, client: new OpenAI({ baseURL: `${api.url}/v1`, apiKey: KEY, maxRetries: 0 }) };
-}
-
-const MODEL = "hermes-agent";
 const PARAMETERS = { type: "object", properties: { city: { type: "string" } } };
 const FUNCTION = { name: "weather", description: "Of a city", parameters: PARAMETERS };
 const CHAT_TOOLS = [{ type: "function" as const, function: FUNCTION }];
 const TOOLS = [{ type: "function" as const, ...FUNCTION, strict: false }];
 const USER = { role: "user" as const, content: "What is the weather?" };
-const refused = async (promise: Promise<unknown>): Promise<APIError> => {
-  const error: unknown = await promise.then(
-    () => new Error("It was not refused."),
-    (reason: unknown) => reason,
-  );
-  if (error instanceof APIError) return error;
-  throw error;
-};
 
 describe("a chat completion with tools of its client", () => {
   it("ends with the calls, and the request with their results goes on with the same turn", async () => {
@@ -78,34 +58,13 @@ describe("a chat completion with tools of its client", () => {
     expect((await engine.run(`run_${calls[0]?.id.split("_")[1]}`))?.status).toBe("completed");
   });
 
-  it("is streamed with the calls in a chunk, which the SDK's helper collects", async () => {
-    const { client, model } = await start();
-    const stream = client.chat.completions.stream({ model: MODEL, messages: [USER], tools: CHAT_TOOLS });
-    (await model.next()).answer("", { tool: "weather", args: { city: "Oslo" } });
-    const [choice] = (await stream.finalChatCompletion()).choices;
-    expect(choice?.finish_reason).toBe("tool_calls");
-    const [call] = choice?.message.tool_calls ?? [];
-    if (call?.type !== "function") throw new Error("There is no call.");
-    expect(call.function).toMatchObject({ name: "weather", arguments: '{"city":"Oslo"}' });
-    const next = client.chat.completions.stream({
-      model: MODEL,
-      messages: [
-        USER,
-        { role: "assistant", tool_calls: [call] },
-        { role: "tool", tool_call_id: call.id, content: "snow" },
-      ],
-      tools: CHAT_TOOLS,
-    });
-    (await model.next()).answer("Snow.");
-    expect(await next.finalContent()).toBe("Snow.");
-  });
-
-  it("works through the SDK's own loop of tools", async () => {
+  it("is streamed with the calls in a chunk, which the SDK's own loop of tools collects and answers", async () => {
     const { client, model } = await start();
     const cities: string[] = [];
     const runner = client.chat.completions.runTools({
       model: MODEL,
       messages: [USER],
+      stream: true,
       tools: [
         {
           type: "function",
@@ -122,6 +81,7 @@ describe("a chat completion with tools of its client", () => {
     (await model.next()).answer("", { tool: "weather", args: { city: "Oslo" } });
     (await model.next()).answer("Snow.");
     expect(await runner.finalContent()).toBe("Snow.");
+    expect(runner.allChatCompletions().map(({ choices }) => choices[0]?.finish_reason)).toEqual(["tool_calls", "stop"]);
     expect(cities).toEqual(['{"city":"Oslo"}']);
   });
 

@@ -184,9 +184,18 @@ describe("a stop", () => {
 });
 
 describe("kill -9", () => {
+  /** The journal says the same there as "in the text": a model call was begun. What was heard of its answer is in no file. */
+  const SAME_STATE = new Set([
+    "with the request made",
+    "before the headers",
+    "after the headers",
+    "in the reasoning",
+    "inside the arguments of a call",
+    "with everything said but the end",
+  ]);
   const SHOWN = { asked: /\n\? /, acted: /✓ terminal ok/ };
 
-  it.each(Object.entries(POINTS))(
+  it.each(Object.entries(POINTS).filter(([name]) => !SAME_STATE.has(name)))(
     "%s: nothing is left, the turn is finished, and the next message is answered",
     async (name, point) => {
       const { config = free, text = "go", replies, there } = point;

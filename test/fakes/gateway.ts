@@ -119,6 +119,7 @@ export async function bootGateway(options: Options = {}): Promise<TestGateway> {
         hears: (_, { addressed }) => addressed,
         strangers: "pair",
         files,
+        transcribe: null,
         sharedGroups,
         requestRestart: () => {
           restarts.push(!restarts.length);

@@ -310,6 +310,7 @@ const DOORS: Readonly<Record<string, string>> = {
   "src/surfaces/cli/gateway.ts": "the user's own systemd units",
   "src/surfaces/http/server/key.ts": "HERMES_HOME",
   "src/surfaces/gateway/attachments.ts": "HERMES_HOME",
+  "src/tools/voice/transcribe.ts": "HERMES_HOME, where attachments are",
   "src/surfaces/terminal/history.ts": "HERMES_HOME",
   "src/surfaces/terminal/draft-file.ts": "HERMES_HOME",
   "src/surfaces/terminal/clipboard.ts": "HERMES_HOME, and the desktop's own programs for its clipboard",
@@ -338,7 +339,7 @@ const DOORS: Readonly<Record<string, string>> = {
   "src/tools/sandbox/networks.ts": "nsenter, with this program's own Node in /",
   "src/surfaces/gateway/service.ts": "systemd-notify",
   "src/tools/shell/watcher.ts": "/bin/sh, which ends the tools of a node that was killed",
-  "src/surfaces/cli/web.ts": "the system's way to open a browser",
+  "src/surfaces/cli/web.ts": "HERMES_HOME, and the system's way to open a browser",
   "src/surfaces/gateway/lifecycle.ts": "/bin/sh, which starts this program again",
 };
 
@@ -399,7 +400,10 @@ const WALL_TIMES: Readonly<Record<string, string>> = {
   "src/chats/webhook/webhook.ts": "the time that a sender has signed",
   "src/compose/runtime.ts": "the age of stored runs",
   "src/engine/dispatch.ts": "the last change of a stored session",
+  "src/memory/sessions.ts": "the age of a stored session",
   "src/schedule/scheduler.ts": "times of jobs",
+  "src/schedule/goals.ts": "the age of a goal that was reached",
+  "src/tools/background-children.ts": "when a child is to end, in its note",
   "src/surfaces/gateway/access.ts": "times in notes",
   "src/surfaces/gateway/gateway.ts": "the age of notes",
   "src/surfaces/http/runs/retries.ts": "the last change of a stored run",

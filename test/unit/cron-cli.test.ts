@@ -13,6 +13,7 @@ import {
   changeJob,
   createJob,
   editJob,
+  jobStatus,
   listJobs,
   runJob,
 } from "../../src/surfaces/cli/cron.ts";
@@ -68,6 +69,7 @@ function shell(jobs: CronJobs) {
   return {
     add: (text: string, flags: AddFlags) => ran(() => addJob(options, text, flags)),
     list: (json = false) => ran(() => listJobs(options, json)),
+    status: () => ran(() => jobStatus(options)),
     change: (verb: "remove" | "pause" | "resume", id: string) => ran(() => changeJob(options, verb, id)),
     run: (id: string) => ran(() => runJob(options, id)),
     ids: async () => (await jobs.list()).map(({ id }) => id) as [string, string],
@@ -93,6 +95,9 @@ describe.each([
       name: "News",
       text: "Look at the news",
       when: { cron: "0 9 * * 1-5", zone: "Europe/Berlin" },
+      session: null,
+      heartbeat: false,
+      goal: null,
       route: CHAT,
       model: "big",
       unattended: "allow",
@@ -131,6 +136,17 @@ describe.each([
     ).toEqual(await jobs.list());
   });
 
+  it("says whether jobs run, and which one is next", async () => {
+    const { add, status } = shell(await open());
+    expect((await status()).out).toMatch(
+      /^0 job\(s\) are active\. (The gateway runs them\.|No gateway runs, so none will run\.)/,
+    );
+    await add("water the plants", { in: "2h" });
+    expect((await status()).out).toMatch(
+      /^1 job\(s\) are active\. [^\n]*\nThe next is [0-9a-f]{12}: water the plants, \d{4}-/,
+    );
+  });
+
   it("shows nothing that a terminal would obey", async () => {
     const { add, list } = shell(await open());
     await add("x", { in: "20m", name: "a\u001b]52;c;AAAA\u0007b\u202Ec" });
@@ -155,7 +171,11 @@ describe.each([
 
   it("says what is wrong and exits with 1", async () => {
     const { add, change, list } = shell(await open());
-    expect(await add("x", {})).toEqual({ code: 1, out: "", err: "Say when with exactly one of cron, at and in.\n" });
+    expect(await add("x", {})).toEqual({
+      code: 1,
+      out: "",
+      err: "Say when with exactly one of cron, at, in and every.\n",
+    });
     expect((await add("x", { cron: "9 o'clock" })).err).toMatch(/is not a cron expression.*minute, hour, day/);
     expect((await add("x", { in: "1h", to: "irc:dm:1" })).err).toMatch(/agent:main:irc:dm:1.*not a chat/);
     expect((await add("x".repeat(10_001), { in: "1h" })).code).toBe(1);
@@ -288,7 +308,7 @@ describe("hermes cron in the words of Hermes", () => {
     expect(made).toMatchObject({ name: "looker", when: { cron: "0 */2 * * *" }, route: null });
     expect(await editJob(options, made?.id ?? "", { schedule: "0 9 * * *", deliver: "telegram:999" })).toBe(0);
     expect((await jobs.list())[0]).toMatchObject({ text: "look", when: { cron: "0 9 * * *" }, route: CHAT });
-    expect(await editJob(options, made?.id ?? "", { schedule: "every 7m" })).toBe(1);
+    expect(await editJob(options, made?.id ?? "", { schedule: "every 7 moons" })).toBe(1);
     expect(said.at(-1)).toContain("is not a time");
   });
 });

@@ -3,32 +3,49 @@ import { describe, expect, it } from "vitest";
 import type { Tool } from "../../src/core/ports.ts";
 import type { Unattended } from "../../src/core/session.ts";
 import type { Engine } from "../../src/engine/engine.ts";
+import { createBackgroundChildren } from "../../src/tools/background-children.ts";
 import { createClarify } from "../../src/tools/clarify.ts";
 import { createDelegate } from "../../src/tools/delegate.ts";
+import { asStore, createMemoryStore } from "../fakes/memory-store.ts";
 import { type BootOptions, bootEngine, calm, handClock, scriptedModel, scriptedTool } from "../fakes/scripted.ts";
 
 type Children = { usual?: Unattended; more?: Tool[] };
 
 async function boot(options: Omit<BootOptions, "clock"> = {}, { usual = "deny", more = [] }: Children = {}) {
   const clock = handClock();
+  const { disk = createMemoryStore() } = options;
   const model = scriptedModel();
   let engine: Engine | null = null;
   const runtime = () => {
     if (!engine) throw new Error("not started");
     return engine;
   };
-  const tools = [createDelegate({ runtime, clock, unattended: usual }), createClarify(60_000), ...more];
+  const delegated = createBackgroundChildren({
+    notes: asStore(disk).notes,
+    runtime,
+    clock,
+    log: () => {},
+    async tell({ session, unattended }, text, key) {
+      const from = { source: "delegate", key, same: key, ...(unattended && { unattended }) };
+      await runtime().accept({ session, text, mode: "queue", reply: "pull", ...from });
+      return true;
+    },
+  });
+  const tools = [createDelegate({ runtime, clock, unattended: usual, delegated }), createClarify(60_000), ...more];
   // What was left begins to work while the engine starts, so it must be there by then.
   const booted = await bootEngine({
     ...options,
+    disk,
     clock,
     model,
     tools,
+    observe: delegated.observe,
     made: (made) => {
       engine = made;
     },
   });
-  return { ...booted, model, clock };
+  await delegated.takeUp(() => true);
+  return { ...booted, model, clock, delegated };
 }
 const delegate = (...goals: string[]) => ({ tool: "delegate_task", args: { tasks: goals.map((goal) => ({ goal })) } });
 const lastText = (messages: readonly { text: string }[]) => messages.at(-1)?.text ?? "";
@@ -128,5 +145,81 @@ describe("delegate_task", () => {
     expect(lastText((await after.model.next()).request.messages)).toMatch(
       /2 of 2 completed.*one is done.*two is done/s,
     );
+  });
+});
+
+describe("delegate_task in the background", () => {
+  const inBackground = (...goals: string[]) => ({
+    tool: "delegate_task",
+    args: { tasks: goals.map((goal) => ({ goal })), background: true, timeout: 60 },
+  });
+
+  /** The parent has ended its turn, and its two children are at work. */
+  async function begun() {
+    const booted = await boot();
+    const { model, send, ended } = booted;
+    const { id } = await send("s", "go", { unattended: "allow" });
+    (await model.next()).answer("", inBackground("count", "paint"));
+    const asked = [await model.next(), await model.next(), await model.next()];
+    const parent = asked.find(({ request }) => request.session === "s");
+    const [count, paint] = asked.filter((one) => one !== parent);
+    if (!parent || !count || !paint) throw new Error("not everybody has begun");
+    expect(lastText(parent.request.messages)).toContain(`- ${count.request.session}`);
+    parent.answer("They work on it.");
+    expect(await ended("s", id)).toBe("completed");
+    return { ...booted, count, paint };
+  }
+  const heard = (journal: ReturnType<Awaited<ReturnType<typeof boot>>["journal"]>) =>
+    journal.flatMap((entry) => (entry.kind === "accepted" ? [entry.input] : [])).slice(1);
+
+  it("returns at once, and the end of each child wakes its parent, as unattended as it was", async () => {
+    const { model, journal, count, paint, delegated } = await begun();
+    expect(delegated.list("s").map(({ command }) => command)).toEqual(["count", "paint"]);
+    count.answer("seven");
+    (await model.next()).answer("Seven it is.");
+    paint.answer("blue");
+    (await model.next()).answer("And blue.");
+    await calm();
+    expect(heard(journal("s"))).toMatchObject([
+      { source: "delegate", unattended: "allow", text: expect.stringMatching(/ended: completed.*seven.*count/s) },
+      { source: "delegate", unattended: "allow", text: expect.stringMatching(/ended: completed.*blue.*paint/s) },
+    ]);
+    expect(delegated.list("s")).toEqual([]);
+  });
+
+  it("is told once, whether the process dies before the child has ended or before the parent has heard", async () => {
+    const { disk, kill, count, journal } = await begun();
+    count.answer("seven");
+    await calm();
+    kill();
+    const next = await boot({ disk });
+    const asked = [await next.model.next(), await next.model.next()];
+    for (const { request, answer } of asked) answer(request.session === "s" ? "Seven it is." : "blue");
+    (await next.model.next()).answer("And blue.");
+    await calm();
+    expect(heard(journal("s")).map(({ text }) => /Its task was: (.*)/.exec(text)?.[1])).toEqual(["count", "paint"]);
+    next.kill();
+    const last = await boot({ disk });
+    await calm();
+    expect(heard(journal("s"))).toHaveLength(2);
+    expect(last.delegated.list("s")).toEqual([]);
+  });
+
+  it("is stopped without a word when somebody ends it, and reported when its time is over", async () => {
+    const { clock, journal, delegated, engine, count, paint, model } = await begun();
+    await clock.pass(61_000);
+    expect(heard(journal("s")).map(({ text }) => text)).toEqual([
+      expect.stringContaining("timed out"),
+      expect.stringContaining("timed out"),
+    ]);
+    expect([count.signal.aborted, paint.signal.aborted]).toEqual([true, true]);
+    (await model.next()).answer("", inBackground("again"));
+    const again = [await model.next(), await model.next()].find(({ request }) => request.session !== "s");
+    const before = heard(journal("s")).length;
+    await delegated.end("s");
+    await calm();
+    expect(again?.signal.aborted).toBe(true);
+    expect(heard(journal("s"))).toHaveLength(before);
+    expect((await engine.status(again?.request.session ?? "")).turn).toBeNull();
   });
 });

@@ -6,7 +6,9 @@ import { bootGateway } from "../fakes/gateway.ts";
 import { calm, handClock } from "../fakes/scripted.ts";
 
 const EVE: Person = { id: "666", name: "Eve" };
-const REFUSED = "I only talk to people I know. If you have a pairing code, send it here.";
+const REFUSED = expect.stringMatching(
+  /^I only talk to people I know\. If you have a pairing code, send it here\. Or ask my owner to run: hermes pairing approve telegram [A-HJ-NP-Z2-9]{8}$/,
+) as string;
 const INVALID = "That code is not valid.";
 const PAIRED = "Paired. You can talk to me here now.";
 const group = { kind: "group", chat: "chat1" } as const;
@@ -32,6 +34,27 @@ describe("a stranger", () => {
     await chat.say("hello!", { from: EVE });
     await calm();
     expect(chat.texts()).toEqual([REFUSED, REFUSED]);
+  });
+
+  it("can be let in by the owner with the code of the refusal, once and within an hour", async () => {
+    const { chat, model, gateway, clock } = await bootGateway(nobody);
+    const codeFor = async (from: Person) => {
+      await chat.say("hello", { from });
+      await calm();
+      return chat.texts().at(-1)?.slice(-8) ?? "";
+    };
+    const code = await codeFor(EVE);
+    await chat.say(code, { from: EVE }); // it is for the owner, not for the one who has it
+    await calm();
+    expect(chat.texts().at(-1)).toBe(INVALID);
+    expect(await gateway.access.approve("discord", code)).toBeNull();
+    expect(await gateway.access.approve("telegram", code.toLowerCase())).toEqual(EVE);
+    expect(await gateway.access.approve("telegram", code)).toBeNull();
+    await chat.say("hello again", { from: EVE });
+    expect((await model.next()).request.messages.at(-1)?.text).toBe("hello again");
+    const late = await codeFor(BEN);
+    await clock.pass(3_600_001);
+    expect(await gateway.access.approve("telegram", late)).toBeNull();
   });
 
   it("in a group gets no answer at all, whatever they say", async () => {

@@ -163,7 +163,7 @@ describe("a message to a busy session", () => {
 });
 
 describe("a command to a busy session", () => {
-  it.each(["retry", "undo", "resume", "compress"])("/%s cannot run mid-turn, and says so", async (name) => {
+  it.each(["retry", "undo", "rollback", "resume", "compress"])("/%s cannot run mid-turn, and says so", async (name) => {
     const { chat, call, engine } = await busy();
     await chat.say(`/${name}`);
     await calm();
@@ -331,6 +331,16 @@ describe("a command that changes the conversation", () => {
     await running.chat.say("/undo");
     await running.chat.say("/undo");
     expect(running.chat.texts().slice(3)).toEqual(["↩️ Taken back: three", "↩️ Taken back: two"]);
+    expect(await shownTo(running)).toEqual(["one", "answer one", "now"]);
+  });
+
+  it("/rollback lists the turns, says what going back would change, and goes back", async () => {
+    const running = await talked();
+    for (const words of ["/rollback", "/rollback 2", "/rollback 2 now", "/rollback 9"]) await running.chat.say(words);
+    const [list, preview, ...rest] = running.chat.texts().slice(3);
+    expect(list).toMatch(/^1\. three \(no files\)\n2\. two .*\n3\. one /);
+    expect(preview).toMatch(/^To before: two \(and 1 later message\)[\s\S]*\/rollback 2 now goes back/);
+    expect(rest).toEqual(["↩️ Taken back: two", "There are only 1 turns in this conversation."]);
     expect(await shownTo(running)).toEqual(["one", "answer one", "now"]);
   });
 

@@ -52,7 +52,7 @@ describe("conversations of a chat", () => {
     await talk(running, "one", "1");
     await talk(running, "two", "2");
     expect(await ask(running, "/undo")).toBe("↩️ Taken back: two"); // nothing about files: it used no tools
-    expect(await ask(running, "/undo files")).toBe(await running.engine.restoreFiles({ session: "" }));
+    expect(await ask(running, "/undo files")).toBe((await running.engine.restoreFiles({ session: "" })).summary);
     expect(await talk(running, "three", "3")).toEqual(["one", "1", "three"]);
     await running.chat.say("/retry");
     const again = await running.model.next();

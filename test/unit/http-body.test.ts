@@ -283,7 +283,7 @@ describe("any bytes at all", () => {
         } else if (body.length === 0) expect(outcome.value).toBeUndefined();
         else expect(outcome.value).toEqual(JSON.parse(Buffer.from(body).toString()));
       }),
-      { numRuns: 3_000 },
+      { numRuns: 1_000 },
     );
   });
 });
@@ -384,7 +384,7 @@ describe("a shape", () => {
           expect((error as Problem).message.length).toBeLessThanOrEqual(300);
         }
       }),
-      { numRuns: 2_000 },
+      { numRuns: 700 },
     );
   });
 });

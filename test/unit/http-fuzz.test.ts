@@ -6,7 +6,7 @@ import type * as z from "zod";
 import { startApi, type TestApi } from "../fakes/api.ts";
 import { scriptedTool } from "../fakes/scripted.ts";
 
-const EACH = 40;
+const EACH = 20;
 type Schema = z.core.JSONSchema.JSONSchema;
 type Row = { method: string; path: string; schema: Schema };
 /** Far longer than any answer takes. */

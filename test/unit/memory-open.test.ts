@@ -5,8 +5,9 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ConfigError } from "../../src/core/errors.ts";
 import type { Entry } from "../../src/core/session.ts";
-import type { Store } from "../../src/core/store.ts";
+import type { Search, Store } from "../../src/core/store.ts";
 import { type MemorySettings, openMemory } from "../../src/memory/open.ts";
+import { createSessionsMemory } from "../../src/memory/sessions.ts";
 import { commitOf, joined } from "../contract/store.ts";
 import { asStore, createMemoryStore } from "../fakes/memory-store.ts";
 import { handClock } from "../fakes/scripted.ts";
@@ -60,6 +61,24 @@ it("notes and earlier conversations are there without any configuration; neither
   await accepted("agent:main:terminal:dm:a", "t1", "the teapot is on the top shelf");
   const about = { session: "agent:main:terminal:dm:b", turn: "t2", text: "where is that teapot" };
   expect(await memory.recall(about, never())).toContain("[sessions]\n- 1970-01-01: the teapot is on the top shelf");
+});
+
+it("a conversation that is alone in its scope is searched from its second day on, also in the same process", async () => {
+  let now = 2_000;
+  const asked: string[] = [];
+  const search: Search = (query, where) => {
+    asked.push(query);
+    return store.search(query, where);
+  };
+  const { prefetch } = createSessionsMemory({ journal: store.journal, search, clock: { now: () => now } });
+  const whose = { scope: "session:run_1", session: "run_1" };
+  const recall = () => prefetch?.("where is that teapot", whose, never());
+  expect(await recall()).toBe(""); // asked while its first message is on its way into the store
+  await accepted("run_1", "run_1", "the teapot is on the top shelf");
+  expect([await recall(), asked]).toEqual(["", []]);
+  now += 86_400_000;
+  expect(await recall()).toContain("top shelf");
+  expect(asked).toEqual(["teapot"]);
 });
 
 it("notes go to whoever began the turn, also from its children", async () => {

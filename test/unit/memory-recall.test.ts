@@ -69,6 +69,35 @@ describe("recall", () => {
     expect(await next).toContain("eggs");
   });
 
+  it("asked ahead of its turn, answers it; a turn that begins later, or a stop, does not get an old answer", async () => {
+    const { provider, asked } = thinking("notes");
+    const { memory, recall, clock } = open([provider]);
+    const ahead = (turn: string) =>
+      memory.recallAhead({ session: "agent:main:terminal:dm:a", turn, text: `${TEXT} ${turn}` });
+    ahead("t1");
+    await calm();
+    const first = recall("t1");
+    asked[0]?.answer("porridge");
+    expect([await first, await recall("t1")]).toEqual([expect.stringContaining("porridge"), await first]);
+    await clock.pass(5_000);
+    expect(await recall("t1")).toBe(await first); // the same for the whole turn
+    ahead("t2");
+    await calm();
+    asked[1]?.answer("eggs");
+    await clock.pass(1_001); // it waited for a place
+    const second = recall("t2");
+    await calm();
+    asked[2]?.answer("eggs and bacon");
+    expect(await second).toContain("bacon");
+    ahead("t3");
+    const stop = new AbortController();
+    const third = recall("t3", { signal: stop.signal });
+    await calm();
+    stop.abort("stopped");
+    expect(await third).toBe("");
+    expect(asked).toHaveLength(4);
+  });
+
   it("waits 300 ms, no longer; what comes later is used in the next turn of that conversation, once", async () => {
     const { provider, asked } = thinking("slow");
     const { recall, clock } = open([provider, knowing("quick", "tea")]);

@@ -337,7 +337,7 @@ describe("noise", () => {
           expect(["allow", "ask", "deny"]).toContain(judge(text, place).verdict);
         expect(performance.now() - started).toBeLessThan(2_000);
       }),
-      { numRuns: 2_000 },
+      { numRuns: 700 },
     );
   });
 
@@ -348,7 +348,7 @@ describe("noise", () => {
         expect(outside.judge(`${text}${separator}touch canary`).verdict).not.toBe("allow");
         expect(outside.judge(`touch canary${separator}${text}`).verdict).not.toBe("allow");
       }),
-      { numRuns: 2_000 },
+      { numRuns: 700 },
     );
   });
 

@@ -84,7 +84,7 @@ describe("add", () => {
   });
 
   it.each([
-    ["no time", { text: "x" }, /exactly one of cron, at and in/],
+    ["no time", { text: "x" }, /exactly one of cron, at, in and every/],
     ["no text", { in: "1h" }, /text is missing/],
     ["too long a text", { text: "x".repeat(10_001), in: "1h" }, /text: /],
     ["seconds", { text: "x", cron: "* * * * * *" }, /five parts/],

@@ -234,8 +234,8 @@ describe("the slots of a cron expression", () => {
 
 describe("a wish", () => {
   it.each<[string, Partial<Wish>, RegExp]>([
-    ["without a time", {}, /exactly one of cron, at and in/],
-    ["with two times", { cron: "0 9 * * *", in: "5m" }, /exactly one of cron, at and in/],
+    ["without a time", {}, /exactly one of cron, at, in and every/],
+    ["with two times", { cron: "0 9 * * *", in: "5m" }, /exactly one of cron, at, in and every/],
     ["without a text", { text: "  ", in: "5m" }, /no text/],
     ["with too long a text", { text: "x".repeat(10_001), in: "5m" }, /10001 characters; at most 10000/],
     ["more often than once a minute", { cron: "*/10 * * * * *" }, /"\*\/10 \* \* \* \* \*" is not a cron expression/],
@@ -287,6 +287,9 @@ describe("a wish", () => {
       name: "Look at the news",
       text: "Look at\nthe news",
       when: { cron: "0 9 * * 1-5", zone: "UTC" },
+      session: null,
+      heartbeat: false,
+      goal: null,
       route: CHAT,
       model: "big",
       unattended: "deny",

@@ -89,8 +89,9 @@ function start(more: Made = {}, workspace = box.workspace) {
     sh: (command: string, turn = "t1") => call(terminal.tool, { command }, turn),
     use: (name: string, args: unknown, turn = "t1") =>
       call(files.find((tool) => tool.name === name) ?? expect.fail(name), args, turn),
-    undo: (turn = "t1") => snapshots.restore({ session: "s", turn }),
-    redo: () => snapshots.restore({ session: "s" }),
+    undo: async (...turns: string[]) =>
+      (await snapshots.restore({ session: "s", turns: turns.length ? turns : ["t1"] })).summary,
+    redo: async () => (await snapshots.restore({ session: "s" })).summary,
   };
 }
 
@@ -229,6 +230,29 @@ boxed.describe("/undo", () => {
     expect(text("edited")).toBe("edited as it was\n");
   });
 
+  it("takes back several turns together, but not what was changed by hand between them; a preview changes nothing", async () => {
+    const { sh, undo, redo, restore, close } = start();
+    await sh("echo one >> edited; echo one > both; echo one > made", "t1");
+    await close();
+    write("kept", "mine\n");
+    write("edited", "by hand\n");
+    await sh("echo two >> edited; rm deleted; echo two >> both", "t2");
+    await close();
+    const { summary, patch } = await restore({ session: "s", turns: ["t2", "t1"], preview: true });
+    expect(summary).toBe(
+      "Files to bring back: deleted, edited. Files to remove: both, made. To be left as they are, since somebody else may have changed them: edited.",
+    );
+    expect(patch).toContain("+deleted as it was");
+    expect([text("edited"), existsSync(at("deleted"))]).toEqual(["by hand\ntwo\n", false]);
+    const said = await undo("t2", "t1", "none");
+    expect(said).toContain("There is no snapshot of 1 of these turns");
+    const files = () => [text("edited"), text("kept"), existsSync(at("both")), existsSync(at("made"))];
+    expect(files()).toEqual(["by hand\n", "mine\n", false, false]);
+    expect(text("deleted")).toBe("deleted as it was\n");
+    await redo();
+    expect(files()).toEqual(["by hand\ntwo\n", "mine\n", true, true]);
+  });
+
   it("works after a restart, also one in the middle of the turn", async () => {
     const first = start();
     await first.sh("echo one >> edited");
@@ -301,6 +325,21 @@ boxed.describe("/undo", () => {
     expect(text("crlf")).toBe("a\r\nb\r\n");
   });
 
+  it("works in a directory without a repository", async () => {
+    rmSync(at(".git"), { recursive: true });
+    mkdirSync(at("node_modules"));
+    const { sh, undo } = start();
+    await sh("echo turn >> edited; rm deleted; echo > made; echo > x.log; echo > node_modules/x");
+    expect(await undo()).toBe("Files brought back: deleted, edited. Files removed: made. /undo files takes this back.");
+    expect([text("edited"), text("deleted")]).toEqual(["edited as it was\n", "deleted as it was\n"]);
+    expect([existsSync(at("made")), existsSync(at("x.log")), existsSync(at("node_modules/x"))]).toEqual([
+      false,
+      true,
+      true,
+    ]);
+    expect(existsSync(at(".git"))).toBe(false);
+  });
+
   it("gives a directory back its place, and a file", async () => {
     mkdirSync(at("dir"));
     write("dir/in", "in\n");
@@ -344,10 +383,6 @@ boxed.describe("/undo", () => {
 
   it("says why not where there is no snapshot", async () => {
     expect(await start().undo("another")).toBe("Files were not brought back: there is no snapshot of that turn.");
-    rmSync(at(".git"), { recursive: true });
-    const { sh, undo } = start();
-    expect((await sh("echo turn >> edited")).text).not.toContain("snapshot");
-    expect(await undo()).toBe("Files were not brought back: no git repository.");
     const choice = { sandbox: null, why: "bubblewrap is not installed", refuse: false } as const;
     expect(await start({ choice }).undo()).toBe(
       "Files were not brought back: snapshots need a sandbox, and bubblewrap is not installed.",

@@ -108,7 +108,7 @@ describe("whatever the text", () => {
           if (text.isWellFormed()) expect(part.isWellFormed()).toBe(true);
         }
       }),
-      { numRuns: 3000, seed: 1 },
+      { numRuns: 1000, seed: 1 },
     );
   });
 
@@ -121,7 +121,7 @@ describe("whatever the text", () => {
         const unfenced = (whole: string) => (fenced ? bare(whole).replace(/[`~]+(ts)?/g, "") : bare(whole));
         expect(unfenced(joined)).toBe(unfenced(text));
       }),
-      { numRuns: 3000, seed: 2 },
+      { numRuns: 1000, seed: 2 },
     );
   });
 
@@ -156,7 +156,7 @@ describe("whatever the text", () => {
           for (const { code } of found) expect(code.trim()).not.toBe("");
         },
       ),
-      { numRuns: 2000, seed: 3 },
+      { numRuns: 700, seed: 3 },
     );
   });
 });

@@ -1,5 +1,5 @@
-// Buttons and commands of Discord's menu. Each wants an answer within three seconds: what came of it if that is known by
-// then, else a sign that it was understood, and the rest later.
+// Buttons and commands of Discord's menu. Discord wants an answer within three seconds. If the result is not known by then, the answer
+// is an acknowledgement, and the result follows as a message.
 
 import {
   type APIChatInputApplicationCommandInteraction,
@@ -44,7 +44,7 @@ export function openAnswers(options: {
     void answered.then(() => busy.delete(answered));
   }
 
-  /** Resolves with what the person is shown. Undefined: it is nothing for us. */
+  /** Resolves with the text that the person is shown. Undefined: the interaction is not for us. */
   function begin(interaction: APIInteraction): Promise<string> | undefined {
     if (isPress(interaction)) return press(interaction);
     if (isCommand(interaction)) return command(interaction);
@@ -95,7 +95,7 @@ export function openAnswers(options: {
 
   return {
     interact,
-    /** Takes no more; resolves when all have their answer. */
+    /** Takes no more interactions; resolves when all have their answer. */
     async stop(): Promise<void> {
       stopped = true;
       await Promise.all(busy);

@@ -1,4 +1,4 @@
-// Discord's REST API: asked once, never again by itself, and what a refusal means for a message.
+// Calls to Discord's REST API, without retries of the library's own, and what a failed call means for a message.
 import { REST, type RouteLike } from "@discordjs/rest";
 import { z } from "zod";
 import { SendFault } from "../../core/chat.ts";
@@ -11,7 +11,7 @@ export type DiscordApi = {
 };
 type Verb = "get" | "post" | "put" | "patch" | "delete";
 
-/** Longer than ours, which counts. */
+/** Longer than our own time limit, which counts. */
 const TIMEOUT_MS = 60_000;
 
 export function openApi(given: {
@@ -27,7 +27,7 @@ export function openApi(given: {
     retries: 0,
     timeout: TIMEOUT_MS,
     offset: 0,
-    // It would wait by itself, and nobody could tell it to stop.
+    // The library would wait by itself, and nobody could stop the wait.
     rejectOnRateLimit: () => true,
     makeRequest: async (url, { method = "GET", headers, body, signal }) => {
       const answer = await calls.fetch(url, {
@@ -42,14 +42,14 @@ export function openApi(given: {
   });
   return {
     ask: (verb, route, asked, signal) =>
-      // It forgets the token when Discord refuses it once.
+      // The library forgets the token when Discord refuses it once.
       calls.within(signal, (signal) => rest.setToken(token)[verb](route, { ...asked, signal })),
   };
 }
 
 const headersShape = z.record(z.string(), z.string());
 
-/** What it means for a message that a call failed. */
+/** Whether the message of a failed call may have arrived. */
 export function faultOf(error: unknown): SendFault {
   if (!(error instanceof Error)) return unanswered("Discord", error);
   if ("retryAfter" in error && typeof error.retryAfter === "number")
@@ -57,7 +57,7 @@ export function faultOf(error: unknown): SendFault {
   if (!("status" in error) || typeof error.status !== "number") return unanswered("Discord", error);
   if (error.status >= 500) return new SendFault("unknown", `Discord answered ${error.status}.`);
   const refused = `Discord refused it: ${error.message} (${error.status}, ${codeOf(error) ?? "no code"}).`;
-  // Another token may be set; nothing else makes these right.
+  // Only another token can help here.
   return new SendFault(error.status === 401 ? "no" : "never", refused);
 }
 

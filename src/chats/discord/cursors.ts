@@ -23,7 +23,8 @@ export function cursorsIn(notes: Notes): CursorStore {
   };
 }
 
-/** A busy channel is not a write for each of its messages. What a crash leaves unwritten comes twice and is taken once. */
+/** So that a busy channel does not cost a write for each message. After a crash, messages behind the written cursor come twice and are
+ *  taken once. */
 const EVERY_MS = 1_000;
 
 export type Cursors = ReturnType<typeof openCursors>;
@@ -54,7 +55,7 @@ export function openCursors(options: { store: CursorStore | undefined; lanes: La
   }
 
   return {
-    /** Those of the channels with the newest messages, so many of them; oldest first. */
+    /** The cursors of so many channels with the newest messages; oldest first. */
     async load(most: number): Promise<Cursor[]> {
       try {
         const all = ((await store?.list()) ?? []).toSorted((a, b) => (isNewer(a.message, b.message) ? 1 : -1));

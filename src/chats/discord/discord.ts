@@ -24,7 +24,7 @@ type Options = Ambient & {
 type DiscordSubscription = { stop(): Promise<void>; close(): Promise<void> };
 
 const platform = "discord";
-/** Five in five seconds for a channel, and what we send counts as well. */
+/** Discord allows five edits in five seconds for a channel, and messages that we send count as well. */
 const EDIT_EVERY_MS = 1_500;
 const UNKNOWN_MESSAGE = 10_008;
 /** What Discord has room for. */
@@ -161,7 +161,7 @@ const rowsOf = (rows: Button[][]) =>
 const chunks = <T>(list: T[], size: number): T[][] =>
   Array.from({ length: Math.ceil(list.length / size) }, (_, at) => list.slice(at * size, (at + 1) * size));
 
-/** With its place: Discord looks for a nonce in all our messages. */
+/** The nonce contains the place: Discord compares it with all our messages. */
 const nonceOf = ({ chat, thread = "" }: Place, key: string) =>
   createHash("sha256").update([chat, thread, key].join("\n")).digest("base64url").slice(0, NONCE);
 

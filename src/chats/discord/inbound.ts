@@ -10,7 +10,7 @@ import type { ApiCalls } from "../shared/calls.ts";
 
 export type DiscordBot = {
   id: string;
-  /** Those that Discord made for this bot, one in each guild: people who type its name often pick that one. */
+  /** The roles that Discord made for this bot, one in each guild: people who type the bot's name often pick the role. */
   roles: ReadonlySet<string>;
 };
 
@@ -19,7 +19,7 @@ const FROM_PERSONS = new Set<number>([0, 19]);
 const VOICE_MESSAGE = 1 << 13;
 const THREADS = new Set([10, 11, 12]);
 
-/** Not ours, no other program's, no "has joined". */
+/** Whether a person wrote it: not we, not another program, and no notice such as "has joined". */
 export const isFromPerson = ({ author, type, webhook_id }: APIMessage): boolean =>
   !author.bot && !author.system && webhook_id === undefined && FROM_PERSONS.has(type);
 
@@ -72,7 +72,7 @@ export const personOf = (user: APIUser): Person => ({ id: user.id, name: nameOf(
 
 const nameOf = ({ global_name, username }: APIUser) => global_name ?? username;
 
-/** As if it had been typed. */
+/** A command from the menu, as if it had been typed. */
 export function commandText({ data }: APIChatInputApplicationCommandInteraction): string {
   const given = (data.options ?? []).flatMap((option) => ("value" in option ? [String(option.value)] : []));
   return [`/${data.name}`, ...given].join(" ");

@@ -21,14 +21,14 @@ import { type DiscordApi, faultOf } from "./api.ts";
 import { type Cursors, isNewer } from "./cursors.ts";
 import { type DiscordBot, inboundMessage, isFromPerson, placeOf } from "./inbound.ts";
 
-/** Undefined: there is none, it is a direct message. Null: we do not know. */
+/** Undefined: a direct message has none. Null: not known. */
 type Guild = string | undefined | null;
 /** A channel with messages that we know. */
 type Known = {
   guild: Guild;
   /** The last message of it that we know. */
   newest: string;
-  /** Too much waits: what comes is left at Discord, to be fetched later. */
+  /** Too many messages wait: new ones stay at Discord and are fetched later. */
   behind: boolean;
 };
 
@@ -41,7 +41,7 @@ const MOST_PAGES = 10;
 /** The same after a start, when everybody is fetched for at once. */
 const MOST_PAGES_AT_START = 5;
 
-/** Discord allows 50 calls a second, and what we say needs some of them. */
+/** Discord allows 50 calls a second, and our own messages need some of them. */
 const FETCH_EVERY_MS = 40;
 
 type Options = Ambient & {
@@ -145,7 +145,7 @@ export function openIntake({ api, calls, lanes, cursors, clock, log, handler }: 
       for (let page = 0; page < pages; page++) {
         const missed = await messagesAfter(channel, after);
         for (const message of missed) {
-          if (seen.has(message.id)) return; // it has come by itself, as will all after it, and waits behind us
+          if (seen.has(message.id)) return; // it has come live, as will all after it, and waits behind this fetch
           await onMessage(message, guild);
           seen.add(message.id);
           note(channel, guild, message.id);

@@ -14,7 +14,7 @@ type ApiRequest = {
 };
 
 export type ApiCalls = {
-  /** Of an answer's body, `most` bytes can be read. */
+  /** At most `most` bytes of the body of an answer can be read. */
   fetch(url: string, asked?: ApiRequest, most?: number): Promise<Response>;
   /** Runs `call` with a signal that also ends it when no answer comes. Throws a SendFault if it need not begin at all. */
   within<T>(signal: AbortSignal, call: (signal: AbortSignal) => Promise<T>, limitMs?: number): Promise<T>;
@@ -74,7 +74,7 @@ async function pool(): Promise<{ agent: Agent; fetch: typeof import("undici").fe
   return { agent: new Agent({ connections: 16 }), fetch };
 }
 
-/** Of a call that got no answer. A connection that was never made carried nothing. */
+/** Whether a call without an answer may have arrived. If the connection was never made, it has not. */
 export function unanswered(platform: string, error: unknown): SendFault {
   if (error instanceof SendFault) return error;
   const code = codeOf(error);

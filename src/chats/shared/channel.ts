@@ -8,7 +8,7 @@ import type { Notes } from "../../core/store.ts";
 import { ids, oneOf, text, toolProgress, webAddress, yesNo } from "../../platform/setting-kinds.ts";
 
 export type ChatChannel<Settings extends z.ZodType = z.ZodType> = {
-  /** As its people write it. */
+  /** The name of the platform as people write it: Discord. */
   label: string;
   /** Who is at the other end. `people`: the configuration lists who may talk, and one process has the token. `program`: whoever
    *  knows the secret says who is talking, and nobody is there to be asked. */
@@ -17,7 +17,7 @@ export type ChatChannel<Settings extends z.ZodType = z.ZodType> = {
   settings: Settings;
   /** Variables of the environment, and the keys of the section that they set. */
   variables: Readonly<Record<string, string>>;
-  /** By which the platform knows us. Undefined: the channel is not configured. */
+  /** The secret by which the platform knows us. Undefined: the channel is not configured. */
   secretOf(settings: z.output<Settings>): string | undefined;
   /** Loads what the channel needs: most processes open none. */
   open(settings: z.output<Settings>, world: ChannelWorld): Promise<Chat>;
@@ -44,11 +44,11 @@ export const peopleSettings = (shape: RegExp, needs: string) => ({
   admin_users: ids(shape, needs),
   busy_input_mode: oneOf(...MODES).optional(),
   tool_progress: toolProgress().optional(),
-  /** In groups and channels: whether we answer only when we are named, or answered to. */
+  /** In groups and channels: whether the agent answers only messages that name it or reply to it. */
   require_mention: yesNo().default(true),
-  /** Groups and channels where everything is for us. */
+  /** Groups and channels where the agent answers every message. */
   free_response_chats: ids(/./, "the id of a chat"),
-  /** The only groups and channels where we answer; none: all. */
+  /** The only groups and channels where the agent answers; none: all. */
   allowed_chats: ids(/./, "the id of a chat"),
   /** Where answers of jobs go that name only the platform. */
   home_chat: z.preprocess((value) => (typeof value === "number" ? String(value) : value), text()).optional(),

@@ -5,11 +5,11 @@ import type { Clock, Log, Random } from "../../core/ports.ts";
 import { pause } from "./pause.ts";
 
 export type Lanes = {
-  /** True once it was taken; false: it was not and will not be, because we stop or too much waits there already. */
+  /** True: the event was taken. False: it was dropped, because we stop or too many events wait in that place. */
   add(place: string, take: () => Promise<void>): Promise<boolean>;
-  /** How much is being taken there, or waits. */
+  /** How many events of that place wait or are being taken. */
   waiting(place: string): number;
-  /** Nothing more is let in; what waits has one more try. Resolves when all is quiet. */
+  /** Takes no new events; events that wait get one more try. Resolves when none is left. */
   stop(): Promise<void>;
 };
 

@@ -66,6 +66,6 @@ function aligned(rows: string[][]): string {
   return [head, widths.map((width) => "-".repeat(width)).join("  "), ...body].join("\n");
 }
 
-/** Tabs and ends of lines are not among them. */
+/** Control characters, but not tabs and ends of lines. */
 export const withoutControls = (text: string): string =>
   text.replaceAll(/\r\n?/g, "\n").replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "");

@@ -1,4 +1,4 @@
-// A connection that is made again whenever it is over, with growing pauses, until it is no longer wanted.
+// A connection that is made again after each end, with growing pauses, until `stop`.
 import { ConfigError, messageOf } from "../../core/errors.ts";
 import type { Ambient, Random } from "../../core/ports.ts";
 import { pause } from "./pause.ts";
@@ -9,7 +9,7 @@ export type ChatConnection = {
   /** Resolves when nothing of it is left. */
   stop(): Promise<void>;
 };
-/** Why a connection is over. `final`: to try again soon would change nothing. */
+/** Why a connection has ended. `final`: another try soon would end in the same way. */
 export type End = { why: string; final: boolean };
 
 type Options = Ambient & {

@@ -1,4 +1,4 @@
-// Slack's Web API: asked once, never again by itself, and what a refusal means for a message.
+// Calls to Slack's Web API, without retries of the library's own, and what a failed call means for a message.
 import type { FetchFunction, Logger, LogLevel } from "@slack/web-api";
 import { SendFault } from "../../core/chat.ts";
 import { type ApiCalls, unanswered } from "../shared/calls.ts";
@@ -21,7 +21,7 @@ export const openApi = ({ token, apiRoot, calls, alive }: Options): SlackApi => 
     calls.within(signal, async (signal) => {
       const { LogLevel, WebClient } = await import("@slack/web-api");
       const fetch = fetchFor(calls, signal, alive);
-      // One for each call, which costs a tenth of a millisecond: there is no other way to give it a signal.
+      // One client for each call (0.1 ms): there is no other way to give a call a signal.
       const web = new WebClient(token, { ...onceAt(apiRoot), fetch, logger: quiet(LogLevel.ERROR) });
       return { ...(await web.apiCall(method, args)) };
     }),
@@ -71,10 +71,10 @@ export const REFUSED = new Set([
   "token_expired",
   "token_revoked",
 ]);
-/** Something of it may have been done. */
+/** Errors after which a part of the call may have been done. */
 const UNCLEAR = new Set(["fatal_error", "internal_error", "request_timeout", "service_unavailable"]);
 
-/** What it means for a message that a call failed. */
+/** Whether the message of a failed call may have arrived. */
 export function faultOf(error: unknown): SendFault {
   if (!(error instanceof Error)) return unanswered("Slack", error);
   if ("retryAfter" in error && typeof error.retryAfter === "number")

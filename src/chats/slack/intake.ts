@@ -1,5 +1,5 @@
-// Slack's events on their way to the handler, each acknowledged when it is taken. What is not acknowledged within three
-// seconds comes again, also while it is still being taken, and a mention comes twice anyway: by its name it is one.
+// Slack's events on their way to the handler. Each is acknowledged once it is taken. Slack sends an event again that is not acknowledged
+// within three seconds, and sends each mention twice; an event with a known id is taken once.
 
 import type { InboundHandler, InboundMessage, Person, Place } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
@@ -108,7 +108,7 @@ export function openIntake({ token, apiRoot, api, calls, lanes, clock, log, hand
     once(id, placeOf(channel, message), (place) => handler.onDelete(place, message.ts), ack);
   }
 
-  /** Whatever comes under the same name is taken once, and each time acknowledged when it was. */
+  /** Takes an event once, and acknowledges every copy of it when it is taken. */
   function once(name: string, place: Place, take: (place: Place) => Promise<void>, ack: () => void): void {
     if (taken.has(name)) return ack();
     const begun = underWay.get(name) ?? lanes.add(`${place.chat} ${place.thread ?? ""}`, () => take(place));
@@ -173,7 +173,7 @@ export function openIntake({ token, apiRoot, api, calls, lanes, clock, log, hand
 
   const personOf = async (id: string): Promise<Person> => ({ id, name: await nameOf(id) });
 
-  /** An event holds ids only. Whoever cannot be asked about is called by theirs. */
+  /** The name of a person; the id, if Slack does not tell the name. Events hold ids only. */
   async function nameOf(user: string): Promise<string> {
     const known = people.get(user);
     if (known !== undefined) return known;

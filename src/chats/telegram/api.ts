@@ -19,7 +19,7 @@ export type TelegramApi = {
   close(): Promise<void>;
 };
 
-/** `code`: Telegram's, 0 where it did not answer. */
+/** `code`: Telegram's error code; 0 if it did not answer. */
 export class TelegramFault extends SendFault {
   readonly code: number;
   constructor(code: number, landed: SendFault["landed"], message: string, retryAfter?: number) {
@@ -70,7 +70,7 @@ export function openApi({ token, apiRoot, clock, answered }: Options): TelegramA
       return answer;
     } catch (error) {
       const why = error instanceof HttpError ? error.error : error;
-      if (isTooLarge(why)) agent.destroy(); // its library says no to the rest, and reads on
+      if (isTooLarge(why)) agent.destroy(); // the library refuses the rest and yet reads on
       if (!(error instanceof GrammyError)) throw outage(why);
       answered();
       throw refusal(error.error_code, error.description, error.parameters.retry_after);
@@ -92,7 +92,7 @@ export function openApi({ token, apiRoot, clock, answered }: Options): TelegramA
   };
 }
 
-/** grammy's types want the signal of another library; what it asks of one, ours can do as well. */
+/** grammy's types want the AbortSignal of another library. Node's own signal has all that grammy uses of it. */
 function theirs(signal: unknown): TheirSignal {
   if (!isTheirs(signal)) throw new TypeError("not a signal");
   return signal;

@@ -1,10 +1,10 @@
-// What an update of Telegram tells, in the gateway's words.
+// From Telegram's updates to inbound messages.
 import type { CallbackQuery, Message, MessageEntity, Update, User } from "grammy/types";
 import type { Attachment, ButtonPress, InboundMessage, Person, Place } from "../../core/chat.ts";
 
 export type TelegramEvent =
   | { kind: "message" | "edit"; message: InboundMessage }
-  /** `query`: what the answer for the person goes to. */
+  /** `query`: the id to which the answer for the person is sent. */
   | { kind: "press"; press: ButtonPress; query: string };
 
 /** What the words of a message are read against. */
@@ -15,7 +15,7 @@ export type UpdateReader = {
   load(file: string, most: number, signal: AbortSignal): Promise<Uint8Array>;
 };
 
-/** Of what a person did. Undefined: nothing for the handler. */
+/** Undefined: the update is not for the handler. */
 export function eventOf(update: Update, reader: UpdateReader): TelegramEvent | undefined {
   if (update.callback_query) return pressOf(update.callback_query);
   const message = update.message ?? update.edited_message;
@@ -70,7 +70,7 @@ function placeOf({ chat, message_thread_id: thread, is_topic_message: isTopic }:
   return { kind: "group", chat: String(chat.id) };
 }
 
-/** What is said in a topic seems to reply to the topic's birth, which may be ours. */
+/** A message in a topic looks like a reply to the message that created the topic, which may be ours. */
 const isReplyTo = ({ reply_to_message: replied }: Message, me: number) =>
   replied?.from?.id === me && !replied.forum_topic_created;
 

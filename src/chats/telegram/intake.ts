@@ -9,13 +9,13 @@ import { recent } from "../shared/recent.ts";
 import { albumOf, eventOf, joined, type TelegramEvent, type UpdateReader } from "./inbound.ts";
 
 export type Intake = {
-  /** What is known already is left alone. True once all are taken; false: we stopped before. */
+  /** Known updates are skipped. True: all are taken. False: we stopped before that. */
   add(updates: readonly Update[]): Promise<boolean>;
-  /** The first that is not taken. Undefined: nothing has come yet. */
+  /** The id of the first update that is not taken. Undefined: none has come yet. */
   offset(): number | undefined;
   /** Resolves when everything is taken. */
   idle(): Promise<void>;
-  /** What is being taken is finished; the rest is let go, and comes again to whoever asks next. */
+  /** Updates that are being taken are finished; Telegram gives the others to the next process. */
   stop(): Promise<void>;
 };
 
@@ -65,7 +65,7 @@ export function createIntake({ clock, log, random, handler, reader, answer }: Op
     }
   }
 
-  /** One that cannot be read is let go: it would come for ever. */
+  /** An update that cannot be read is dropped: it would come again for ever. */
   function read(group: Update[]): TelegramEvent | undefined {
     try {
       const events = group.flatMap((update) => eventOf(update, reader) ?? []);

@@ -24,7 +24,7 @@ import { hookOf } from "./webhook.ts";
 export type TelegramOptions = Ambient & {
   token: string;
   apiRoot?: string | undefined;
-  /** Telegram comes to us, at `url`, instead of being asked. */
+  /** Telegram posts updates to `url`; without it we poll. */
   webhook?: Webhook | undefined;
   random: Random;
 };
@@ -38,7 +38,7 @@ const MOST_UPDATES = 100;
 const POLL_SECONDS = 30;
 /** A poll that takes longer than it may is dead, whatever TCP says. */
 const GRACE_MS = 15_000;
-/** While something is not taken yet, a poll returns it at once: so often we look for what else there is. */
+/** While an update is not taken yet, a poll returns at once with it: the pause between such polls. */
 const LOOK_MS = 1_000;
 const WATCH_MS = 60_000;
 const CONFLICT_MS = 30_000;
@@ -69,7 +69,7 @@ export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log,
     try {
       reader.me = await api.call((library, cut) => library.getMe(cut), { signal });
       if (webhook) await hang(webhook, signal);
-      // A webhook that somebody left there would keep everything from us.
+      // If a webhook is still set, Telegram gives nothing to a poll.
       else await api.call((library, cut) => library.deleteWebhook({}, cut), { signal });
       if (!webhook) void intake?.add(await ask(0, { signal }));
       onState(true);
@@ -154,7 +154,7 @@ export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log,
 
     async stop() {
       await Promise.all([line.stop(), intake?.stop()]);
-      // So that the next process does not get again what was taken just now.
+      // So that the next process does not get the last updates again.
       if (!webhook && intake?.offset() !== confirmed) await ask(0, { ms: CONFIRM_MS }).catch(() => {});
     },
 
@@ -228,7 +228,7 @@ const unless = (harmless: RegExp) => (error: unknown) => {
 };
 
 function endOf({ code, message }: TelegramFault): End {
-  // 404 is what a token gets that cannot be one.
+  // Telegram answers 404 to a token that cannot be one.
   if (code === 401 || code === 404)
     return {
       why: "Telegram does not know this bot's token. Set TELEGRAM_BOT_TOKEN to the one that @BotFather shows.",

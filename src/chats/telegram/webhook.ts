@@ -1,5 +1,5 @@
-// Telegram's posts to us. Whoever does not know the secret learns nothing; a post is answered with 200 once it is taken, and
-// brought again by Telegram until then.
+// Telegram's posts to us. A post without the secret gets no information. A post is answered with 200 once it is taken; until then
+// Telegram sends it again.
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Update } from "grammy/types";
@@ -12,7 +12,7 @@ const HEADER = "x-telegram-bot-api-secret-token";
 /** Telegram hangs up after a minute. */
 const PATIENCE_MS = 50_000;
 
-/** `take`: false when it was not taken. */
+/** `take` returns false if the update was not taken. */
 export function hookOf(
   secret: string,
   { clock, take }: { clock: Clock; take(update: Update): Promise<boolean> },

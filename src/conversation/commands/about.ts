@@ -54,11 +54,16 @@ export const aboutCommands: readonly Command[] = [
   {
     name: "reasoning",
     on: "everywhere",
-    argument: `[${EFFORTS.join(" | ")} | default]`,
-    description: "show or choose how much the model reasons in this conversation",
-    complete: [...EFFORTS, "default"],
-    async run({ effort, setEffort }, rest) {
+    argument: `[${EFFORTS.join(" | ")} | default | show | hide]`,
+    description: "show or choose how much the model reasons; show, hide: its thoughts on this screen",
+    complete: [...EFFORTS, "default", "show", "hide"],
+    async run({ effort, setEffort, showReasoning }, rest) {
       const words = rest.toLowerCase();
+      if (words === "show" || words === "hide") {
+        if (!showReasoning) return { refused: "Thoughts are not shown here." };
+        showReasoning(words === "show");
+        return { text: words === "show" ? "Thoughts are shown from now on." : "Thoughts are hidden from now on." };
+      }
       const wanted = EFFORTS.find((one) => one === words);
       if (words && !wanted && words !== "default") return { refused: `Say one of: ${EFFORTS.join(", ")}, default.` };
       if (words) await setEffort(wanted);

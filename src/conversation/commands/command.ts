@@ -1,5 +1,5 @@
 // What a slash command is, what it works with, and what comes of it.
-import type { Job, JobRefused } from "../../core/jobs.ts";
+import type { Job, JobRefused, Wish } from "../../core/jobs.ts";
 import type { ModelNames } from "../../core/model-names.ts";
 import type { Answer, Runtime, Status } from "../../core/runtime.ts";
 import type { Effort, Image, Mode, Task, Usage } from "../../core/session.ts";
@@ -11,10 +11,12 @@ export type PickerItem = { value: string; label: string; description?: string };
 /** `name`: what a person says to mean this session. */
 export type ListedSession = { session: string; name: string; title: string; updatedAt: number; active: boolean };
 
+export type CommandJob = Pick<Job, "id" | "name" | "text" | "enabled" | "nextAt" | "session" | "heartbeat" | "goal">;
 type ChangeJob = (id: string) => Promise<{ id: string } | JobRefused>;
 /** Jobs as far as commands show and change them. */
 export type CommandJobs = {
-  list(): Promise<readonly Pick<Job, "id" | "name" | "text" | "enabled" | "nextAt">[]>;
+  list(): Promise<readonly CommandJob[]>;
+  add(wish: Wish): Promise<CommandJob | JobRefused>;
   pause: ChangeJob;
   resume: ChangeJob;
   remove: ChangeJob;
@@ -44,6 +46,8 @@ export type CommandContext = {
   /** How much the model reasons; undefined: as much as it does by itself. */
   effort(): Effort | undefined | Promise<Effort | undefined>;
   setEffort(effort: Effort | undefined): void | Promise<void>;
+  /** Shows what the model thinks, or hides it. Not there: the surface shows none. */
+  showReasoning?: ((on: boolean) => void) | undefined;
   /** Whether the messages to come approve whatever would be asked. */
   yolo(): boolean | Promise<boolean>;
   setYolo(on: boolean): void | Promise<void>;
@@ -84,6 +88,8 @@ export type TerminalContext = CommandContext & {
 export type ChatContext = CommandContext & {
   /** Begins a task beside this session. */
   background(text: string): Promise<void>;
+  /** Tries again to transcribe what failed here. Returns what will happen. */
+  transcribe(): Promise<string>;
   /** Restarts the gateway. Returns what will happen. */
   restart(): Promise<string>;
 };

@@ -1,17 +1,19 @@
 // The slash commands of every surface.
 //
-// To add one: write its row into the file that it belongs to (turn, answers, sessions, about) with `on: "everywhere"`, and
+// To add one: write its row into the file that it belongs to (turn, goals, answers, sessions, about) with `on: "everywhere"`, and
 // name it in docs/terminal.md and docs/gateway.md. Completion, /help and the menus of the chat platforms read the row. What a
 // row cannot do over the runtime alone, its surface does for it: that is a member of the context in command.ts.
 import { aboutCommands } from "./about.ts";
 import { answerCommands } from "./answers.ts";
 import type { ChatContext, Command, CommandContext, CommandOn, CommandResult, TerminalContext } from "./command.ts";
+import { goalCommands } from "./goals.ts";
 import { sessionCommands } from "./sessions.ts";
 import { turnCommands } from "./turn.ts";
 
 /** As /help shows them. */
 export const COMMAND_GROUPS: readonly { title: string; commands: readonly Command[] }[] = [
   { title: "The running turn", commands: turnCommands },
+  { title: "Goals and loops", commands: goalCommands },
   { title: "Approvals and questions", commands: answerCommands },
   { title: "Conversations", commands: sessionCommands },
   { title: "Model, memory and hermes itself", commands: aboutCommands },

@@ -1,5 +1,5 @@
 // `/cron`: lists, pauses, resumes and removes jobs.
-import type { CommandContext, CommandJobs, CommandResult } from "./command.ts";
+import type { CommandContext, CommandJob, CommandResult } from "./command.ts";
 import { oneLine } from "./shown.ts";
 
 export const CRON_VERBS = ["pause", "resume", "remove"] as const;
@@ -18,11 +18,13 @@ export async function cron({ jobs }: CommandContext, rest: string): Promise<Comm
   return "refused" in changed ? { refused: changed.why } : { text: `${DONE[verb]}: ${nameOf(job)}` };
 }
 
-type JobLine = Awaited<ReturnType<CommandJobs["list"]>>[number];
-
-const lineOf = (job: JobLine): string =>
-  `- \`${job.id}\` ${job.enabled ? timeOf(job.nextAt) : "paused"} · ${nameOf(job)}`;
-const nameOf = ({ name, text }: JobLine): string => oneLine(name || text, 80);
+export const lineOf = (job: CommandJob): string =>
+  `- \`${job.id}\` ${job.goal ? "🎯 " : ""}${stateOf(job)} · ${nameOf(job)}`;
+const stateOf = ({ enabled, nextAt, goal }: CommandJob): string => {
+  if (!enabled) return goal?.reached ? "reached" : "paused";
+  return goal ? `step ${goal.step}` : timeOf(nextAt);
+};
+const nameOf = ({ name, text }: CommandJob): string => oneLine(name || text, 80);
 /** In the time zone of this machine. */
-const timeOf = (at: number | null): string =>
+export const timeOf = (at: number | null): string =>
   at === null ? "never" : new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "short" }).format(at);

@@ -1,8 +1,9 @@
 // Commands that lead from one conversation to another. Nothing is deleted: each goes on in a session of its own.
 import { shortName } from "../../core/session-key.ts";
 import { fenced } from "../export.ts";
-import { rewind, undo } from "../rewind.ts";
+import { rewind } from "../rewind.ts";
 import type { Command, ListedSession, PickerItem } from "./command.ts";
+import { goBack, rollbackCommand } from "./rollback.ts";
 
 export const NO_SESSIONS = "There are no conversations yet.";
 const LONGEST_TITLE = 200;
@@ -69,7 +70,7 @@ export const sessionCommands: readonly Command[] = [
     idle: true,
     once: "look",
     async run({ runtime, session, newSession }) {
-      const back = await rewind(runtime, session, newSession);
+      const back = await rewind(runtime, session, 1, newSession);
       if (!back) return { text: "There is nothing to retry." };
       const { text, images = [] } = back.undone;
       const heading = "Once more, from before your last message.";
@@ -85,13 +86,21 @@ export const sessionCommands: readonly Command[] = [
     complete: ["files"],
     idle: true,
     once: "look",
-    async run({ runtime, session, newSession }, rest) {
-      if (rest.toLowerCase() === "files") return { text: await runtime.restoreFiles({ session }) };
-      const back = await undo(runtime, session, newSession);
-      if (!back) return { text: "There is nothing to undo." };
-      const heading = `Back to before your last message. All of it stays as ${shortName(session)}.`;
-      return { open: { session: back.session, heading }, draft: back.undone.text, text: back.files };
+    async run(context, rest) {
+      if (rest.toLowerCase() !== "files") return goBack(context, 1);
+      const { runtime, session } = context;
+      return { text: (await runtime.restoreFiles({ session })).summary };
     },
+  },
+  {
+    name: "rollback",
+    on: "everywhere",
+    argument: "[n [now]]",
+    description: "list turns and what they changed; n: show what going back changes; now: go back",
+    moves: true,
+    idle: true,
+    once: "look",
+    run: rollbackCommand,
   },
   {
     name: "diff",

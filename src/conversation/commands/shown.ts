@@ -1,13 +1,17 @@
 // What a conversation holds, in short: the last messages, and what fills the window of the model.
 import { entriesOf, pagesOf } from "../../core/pages.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { Entry, Input } from "../../core/session.ts";
+import { type Entry, HEARTBEAT_SOURCE, type Input } from "../../core/session.ts";
 import { emptyTranscript, extend, type Message, tokensOf } from "../../core/transcript.ts";
 import type { CommandContext } from "./command.ts";
 
 const HISTORY = { usual: 10, most: 50, entries: 2_000, chars: 200 };
 
-export async function lastEntries(runtime: Runtime, session: string, count: number): Promise<Entry[]> {
+export async function lastEntries(
+  runtime: Pick<Runtime, "summary" | "entries">,
+  session: string,
+  count: number,
+): Promise<Entry[]> {
   const { entries = 0 } = (await runtime.summary(session)) ?? {};
   return entriesOf(runtime, session, Math.max(0, entries - count));
 }
@@ -29,6 +33,7 @@ export async function history({ runtime, session, by: me }: CommandContext, rest
 
 const whoSaid = ({ source, by }: Pick<Input, "source" | "by">, me: string): string => {
   if (source === "process") return "a process"; // one in the background has ended
+  if (source === "schedule" || source === HEARTBEAT_SOURCE) return "a schedule";
   return !by || by === me ? "you" : by;
 };
 

@@ -2,6 +2,7 @@
 import { MODES } from "../../core/session.ts";
 import { MODE, modeNamed } from "../modes.ts";
 import type { Command, CommandContext } from "./command.ts";
+import { goalIn } from "./goals.ts";
 import { oneLine } from "./shown.ts";
 
 export const turnCommands: readonly Command[] = [
@@ -18,16 +19,19 @@ export const turnCommands: readonly Command[] = [
     description: "stop the turn; all: also child agents and background processes",
     complete: ["all"],
     once: "look",
-    async run({ runtime, session, stop }, rest) {
+    async run({ runtime, session, stop, jobs }, rest) {
       const { inbox } = await runtime.status(session);
       const next = inbox.length ? ` ${inbox.length} message(s) are next.` : "";
+      const stopped = await stop(rest.toLowerCase() === "all" ? "tree" : "turn");
+      const goal = await goalIn(jobs(), session).catch(() => null); // the turn is stopped all the same
+      if (goal?.enabled) await jobs().pause(goal.id); // between two steps no turn runs
       const texts = {
         nothing: "Nothing is running.",
         ending: "It has just finished; its answer is on the way.",
         stopped: `⏹ Stopped.${next}`,
         shown: "",
       };
-      return { text: texts[await stop(rest.toLowerCase() === "all" ? "tree" : "turn")] };
+      return { text: [texts[stopped], goal && "The goal is paused: /goal resume goes on."].filter(Boolean).join(" ") };
     },
   },
   ...MODES.flatMap((mode): Command[] => {
@@ -69,6 +73,12 @@ export const turnCommands: readonly Command[] = [
         return { refused: "There is no such waiting message; /status lists them." };
       return { draft: input.text };
     },
+  },
+  {
+    name: "transcribe",
+    on: "chat",
+    description: "try again to transcribe your voice messages that failed",
+    run: async ({ transcribe }) => ({ text: await transcribe() }),
   },
   {
     name: "background",

@@ -11,6 +11,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { parentPort, receiveMessageOnPort } from "node:worker_threads";
+import { collectWhenIdle } from "../../platform/idle-gc.ts";
 import { announcementTable } from "./announcements.ts";
 import { catalogTable } from "./catalog.ts";
 import { findDamage } from "./damage.ts";
@@ -72,7 +73,14 @@ let ended = false;
 /** For messages; known before it is open. */
 let file = "the store";
 
+/** Gives its pages and heap back. */
+const resting = collectWhenIdle(() => {
+  store?.db.exec("PRAGMA shrink_memory");
+  return true;
+});
+
 port.on("message", (first: Request) => {
+  resting.active();
   if (ended) return; // one that was under way when the port was closed; its asker hears that the thread has ended
   const group = [first];
   for (let next = received(); next && group.push(next) < GROUP; ) next = received();
@@ -92,7 +100,20 @@ function serve(group: Request[]): WorkerReply[] {
   const writes = group.filter(({ op }) => WRITES.has(op) && op !== "index");
   const indexing = group.filter(({ op }) => op === "index"); // each by itself: no commit fails with it
   const reads = group.filter(({ op }) => !WRITES.has(op));
-  return [...write(writes), ...indexing.flatMap((request) => write([request])), ...reads.map(read)];
+  return [...write(writes), ...index(indexing), ...reads.map(read)];
+}
+
+/** What is lost of the index in a power cut is indexed again, so it does not wait for the disk: the next commit's fsync is of
+ *  the whole log. */
+function index(requests: Request[]): WorkerReply[] {
+  if (!requests.length) return [];
+  const { db } = opened();
+  db.exec("PRAGMA synchronous = NORMAL");
+  try {
+    return requests.flatMap((request) => write([request]));
+  } finally {
+    db.exec("PRAGMA synchronous = FULL");
+  }
 }
 
 /** One transaction for all of them (W1). */

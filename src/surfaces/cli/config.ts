@@ -90,6 +90,22 @@ export async function setSetting(desk: ConfigDesk, key: string, text: string): P
   }
 }
 
+export async function unsetSetting(desk: ConfigDesk, key: string): Promise<number> {
+  const { home, look, print, complain } = desk;
+  const path = desk.pathOfKey(key);
+  if (!path) return unknown(desk, key);
+  const before = readText(home.config);
+  const draft = editPath(before, path, undefined);
+  if (draft === before) {
+    complain(`${key} is not set in ${home.config}.`);
+    return 1;
+  }
+  look(new Map([[home.config, draft]]));
+  writePrivate(home.config, draft);
+  await print(`Removed ${key} from ${home.config}\n`);
+  return 0;
+}
+
 /** Only a file that loads is kept, unless the person says so. */
 export async function editConfig({ home, look, print, complain }: ConfigDesk, editor: string): Promise<number> {
   makeHome(home);

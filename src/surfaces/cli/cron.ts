@@ -1,6 +1,6 @@
 // hermes cron: manages jobs, through the running gateway or directly in the store.
 import type { Job, JobRefused, Jobs, RunningJobs } from "../../core/jobs.ts";
-import { routeTo, wishedTime } from "../../core/schedule-text.ts";
+import { routeTo, timeText, wishedTime } from "../../core/schedule-text.ts";
 import { wholeKey } from "../../core/session-key.ts";
 import { printable } from "../../platform/logline.ts";
 
@@ -16,6 +16,7 @@ export type AddFlags = {
   cron?: string;
   at?: string;
   in?: string;
+  every?: string;
   zone?: string;
   /** A chat's session: `telegram:dm:999`. */
   to?: string;
@@ -29,6 +30,17 @@ export async function listJobs({ jobs, print }: CronOptions, json: boolean): Pro
   const all = await jobs.list();
   if (json) await print(all.map((job) => `${JSON.stringify(job)}\n`).join(""));
   else await print(all.length ? tableOf(all) : "There are no jobs. Add one with: hermes cron add\n");
+  return 0;
+}
+
+export async function jobStatus({ jobs, print }: CronOptions): Promise<number> {
+  const enabled = (await jobs.list()).filter((job) => job.enabled);
+  const [next] = enabled;
+  const about = next ? `The next is ${next.id}: ${printable(next.name)}, ${timeOf(next.nextAt)}.\n` : "";
+  const how = jobs.runNow
+    ? "The gateway runs them."
+    : "No gateway runs, so none will run. Start it with: hermes gateway";
+  await print(`${enabled.length} job(s) are active. ${how}\n${about}`);
   return 0;
 }
 
@@ -122,15 +134,15 @@ function refuse({ why }: JobRefused, complain: CronOptions["complain"]): number 
 }
 
 function tableOf(jobs: readonly Job[]): string {
-  const rows = jobs.map((job) => [
-    job.id,
-    job.enabled ? timeOf(job.nextAt) : "paused",
-    "cron" in job.when ? `${job.when.cron} ${job.when.zone}` : "once",
-    printable(job.name),
-  ]);
+  const rows = jobs.map((job) => [job.id, stateOf(job), timeText(job), printable(job.name)]);
   const widths = [0, 1, 2].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   return rows.map((row) => `${row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join("  ")}\n`).join("");
 }
+
+const stateOf = ({ enabled, goal, nextAt }: Job): string => {
+  if (!enabled) return goal?.reached ? "reached" : "paused";
+  return goal ? `step ${goal.step}` : timeOf(nextAt);
+};
 
 /** In the time zone of the reader. */
 const timeOf = (at: number | null): string =>

@@ -106,6 +106,19 @@ export async function makePairingCode(desk: PairingDesk, platform: string, print
   return 0;
 }
 
+export async function approvePairing(
+  desk: PairingDesk,
+  platform: string,
+  code: string,
+  print: Somewhere["print"],
+): Promise<number> {
+  const person = await desk.approve(platform, code);
+  await print(person ? `${platform} ${person.id} (${person.name}) may talk to the bot now.\n` : NO_CODE);
+  return person ? 0 : 1;
+}
+const NO_CODE =
+  "Nobody waits with this code. A code is valid for an hour; the person gets a new one a day after the last.\n";
+
 export async function listPaired(desk: PairingDesk, json: boolean, print: Somewhere["print"]): Promise<number> {
   const paired = await desk.paired();
   if (json) await print(`${JSON.stringify(paired)}\n`);

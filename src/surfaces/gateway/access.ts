@@ -19,6 +19,10 @@ const REFUSE_AGAIN_MS = 86_400_000;
 const LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
 const LENGTH = 8;
 const MOST_CODES = 20;
+/** Of codes that strangers got, which only the owner can use. */
+const REQUEST_MS = 3_600_000;
+const MOST_REQUESTS = 100;
+const plainCode = (text: string) => text.toUpperCase().replaceAll(/[\s-]/g, "");
 
 type Options = Pick<GatewayOptions, "lists" | "clock" | "randomBytes"> & { notes: Notes };
 
@@ -55,6 +59,27 @@ export function createAccess(options: Options) {
     return "Paired. You can talk to me here now.";
   }
 
+  const requestOf = (platform: string, code: string) => `request/${platform}/${code}`;
+
+  /** A code with which the owner can let a stranger in; empty: too many wait. */
+  async function requested(platform: string, { chat }: Place, { id, name }: Person): Promise<string> {
+    if ((await openCodes(`request/${platform}/`)) >= MOST_REQUESTS) return "";
+    const code = makeCode();
+    await notes.set(requestOf(platform, code), { id, name, chat, expiresAt: clock.now() + REQUEST_MS });
+    return code;
+  }
+
+  /** How many are still valid; the others are forgotten. */
+  async function openCodes(prefix: string): Promise<number> {
+    const made = await notes.list(prefix);
+    const old = made.filter(({ value }) => Number(asRecord(value)?.["expiresAt"]) < clock.now());
+    for (const { key } of old) await notes.set(key, undefined);
+    return made.length - old.length;
+  }
+
+  /** 32 letters: each byte's last five bits are one, with no preference. */
+  const makeCode = () => [...randomBytes(LENGTH)].map((byte) => LETTERS[byte % 32]).join("");
+
   return {
     async mayTalk(platform: string, place: Place, from: Person): Promise<boolean> {
       if (isListed(platform, from)) return true;
@@ -88,25 +113,33 @@ export function createAccess(options: Options) {
       const last = await notes.get(key);
       if (typeof last === "number" && clock.now() - last < REFUSE_AGAIN_MS) return null;
       if (!(await notes.swap(key, last, clock.now()))) return null;
-      return "I only talk to people I know. If you have a pairing code, send it here.";
+      const code = await requested(platform, place, from);
+      const ask = code && ` Or ask my owner to run: hermes pairing approve ${platform} ${code}`;
+      return `I only talk to people I know. If you have a pairing code, send it here.${ask}`;
+    },
+
+    async approve(platform: string, given: string): Promise<Person | null> {
+      const key = requestOf(platform, plainCode(given));
+      const request = asRecord(await notes.get(key));
+      const { id, name, chat, expiresAt } = request ?? {};
+      if (typeof id !== "string" || typeof name !== "string" || typeof chat !== "string") return null;
+      if (!(Number(expiresAt) >= clock.now()) || !(await notes.swap(key, request, undefined))) return null;
+      await notes.set(pairOf(platform, id), { chat, name, at: clock.now() });
+      return { id, name };
     },
 
     /** A text that may be a code, from a stranger. Null: it is none, or there is nothing to say. */
     async pair(platform: string, place: Place, from: Person, text: string): Promise<string | null> {
       const said = text.replace(/^\/pair(?:@\S+)?\s+/i, "").trim();
-      const code = said.toUpperCase().replaceAll(/[\s-]/g, "");
+      const code = plainCode(said);
       if (place.kind !== "dm" || said.length > 20 || !new RegExp(`^[${LETTERS}]{${LENGTH}}$`).test(code)) return null;
       return tryCode(platform, place, from, code);
     },
 
     async newCode(platform: string): Promise<Pairing> {
-      const made = await notes.list(`code/${platform}/`);
-      const old = made.filter(({ value }) => Number(asRecord(value)?.["expiresAt"]) < clock.now());
-      for (const { key } of old) await notes.set(key, undefined);
-      if (made.length - old.length >= MOST_CODES)
+      if ((await openCodes(`code/${platform}/`)) >= MOST_CODES)
         throw new Error(`${MOST_CODES} codes wait already; use one, or let one expire.`);
-      // 32 letters: each byte's last five bits are one, with no preference.
-      const code = [...randomBytes(LENGTH)].map((byte) => LETTERS[byte % 32]).join("");
+      const code = makeCode();
       const expiresAt = clock.now() + CODE_MS;
       await notes.set(`code/${platform}/${code}`, { expiresAt });
       return { code, expiresAt };

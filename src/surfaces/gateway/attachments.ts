@@ -1,7 +1,7 @@
 // What comes with a message: kept as files that the agent can open, and pictures shown to the model as well.
-import { mkdir, open } from "node:fs/promises";
+import { mkdir, open, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Attachment } from "../../core/chat.ts";
+import type { Attachment, Recording } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Image } from "../../core/session.ts";
 
@@ -12,13 +12,23 @@ const LARGEST_PICTURE = 5_000_000;
 const LOAD_MS = 60_000;
 const PICTURES = /^image\/(?:png|jpeg|gif|webp)$/;
 
+export type KeptAttachments = {
+  images: Image[];
+  /** The files of the images. */
+  pictures: { mime: string; path: string }[];
+  recordings: Recording[];
+  lines: string[];
+};
+
 /** `lines` say what came, for the message's text. One that cannot be had is named too: nothing is dropped silently. */
 export async function keepAttachments(
   attachments: readonly Attachment[],
   dir: string,
   newName: () => string,
-): Promise<{ images: Image[]; lines: string[] }> {
+): Promise<KeptAttachments> {
   const images: Image[] = [];
+  const pictures: KeptAttachments["pictures"] = [];
+  const recordings: Recording[] = [];
   const lines: string[] = [];
   for (const [index, one] of attachments.entries()) {
     const label = `${one.name || one.kind}${one.mime ? ` (${one.mime})` : ""}`;
@@ -27,14 +37,23 @@ export async function keepAttachments(
       if (one.size > MOST_BYTES) throw new Error(`it has more than ${MOST_BYTES / 1_000_000} MB`);
       const bytes = await one.load(MOST_BYTES, AbortSignal.timeout(LOAD_MS));
       const isPicture = PICTURES.test(one.mime) && bytes.length <= LARGEST_PICTURE && images.length < MOST_PICTURES;
-      if (isPicture) images.push({ mime: one.mime, data: Buffer.from(bytes).toString("base64") });
-      lines.push(`[attached ${one.kind}: ${await write(dir, newName(), one.name, bytes)} ${one.mime}]`);
+      const { kind, name, mime } = one;
+      const path = await write(dir, newName(), name, bytes);
+      if (isPicture) {
+        images.push({ mime, data: Buffer.from(bytes).toString("base64") });
+        pictures.push({ mime, path });
+      }
+      if (kind === "voice" || mime.startsWith("audio/")) recordings.push({ path, name, mime });
+      lines.push(`[attached ${kind}: ${path} ${mime}]`);
     } catch (error) {
       lines.push(`[attached ${one.kind} ${label}: could not be had, ${messageOf(error)}]`);
     }
   }
-  return { images, lines };
+  return { images, pictures, recordings, lines };
 }
+
+export const readPictures = (pictures: KeptAttachments["pictures"]): Promise<Image[]> =>
+  Promise.all(pictures.map(async ({ mime, path }) => ({ mime, data: await readFile(path, "base64") })));
 
 /** Under a name of ours: what a stranger calls a file does not decide where it goes. */
 async function write(dir: string, name: string, given: string, bytes: Uint8Array): Promise<string> {

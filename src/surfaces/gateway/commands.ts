@@ -57,8 +57,9 @@ type Options = Pick<GatewayOptions, Given> & {
   access: Access;
   sessions: PlaceSessions;
   questions: Questions;
-  /** Says what will happen. */
-  /** `key`: of the place that hears when we are back. */
+  /** Voice messages of that place which failed. */
+  transcribeAgain(platform: string, key: string): Promise<string>;
+  /** Says what will happen. `key`: of the place that hears when we are back. */
   restart(key: string): Promise<string>;
 };
 
@@ -136,6 +137,7 @@ export function createCommands(options: Options): Commands {
         const unattended = options.unattended(platform);
         await runtime.accept({ ...request, mode: "queue", reply: "push", ...(unattended && { unattended }) });
       },
+      transcribe: () => options.transcribeAgain(platform, key),
       restart: () => restart(key),
     };
   }

@@ -2,7 +2,7 @@
 // sessions and notes.
 
 import type { CommandJobs } from "../../conversation/commands/command.ts";
-import type { Chat, InboundMessage } from "../../core/chat.ts";
+import type { Chat, InboundMessage, Transcribe } from "../../core/chat.ts";
 import { ConfigError, messageOf } from "../../core/errors.ts";
 import type { ModelNames } from "../../core/model-names.ts";
 import type { Ambient, Channel } from "../../core/ports.ts";
@@ -19,6 +19,7 @@ import { createOutbox, routeFor } from "./outbox.ts";
 import { createShow } from "./progress.ts";
 import { createQuestions } from "./questions.ts";
 import { createSessions } from "./sessions.ts";
+import { VOICES } from "./voices.ts";
 
 export type GatewayOptions = Ambient & {
   runtime: Runtime;
@@ -53,6 +54,8 @@ export type GatewayOptions = Ambient & {
   hears(platform: string, message: InboundMessage): boolean;
   /** Where attachments are kept. */
   files: string;
+  /** Null: nothing is set up that could. */
+  transcribe: Transcribe | null;
   /** Groups where all share one session. */
   sharedGroups: boolean;
   /** What somebody hears who is on no list: how to pair, or nothing. */
@@ -107,6 +110,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     access,
     sessions,
     questions,
+    transcribeAgain: async (platform, key) => talk.voices?.again(platform, key) ?? "Nothing is set up to transcribe.",
     restart: async (key) => {
       const { turns } = await runtime.load();
       if ((await notes.get(ASKED)) === undefined) await notes.set(ASKED, key);
@@ -114,7 +118,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       return turns ? `⏳ Draining ${turns} active agent(s) before restart...` : "♻️ Restarting gateway...";
     },
   });
-  const talk = createTalk({ ...options, notes, access, sessions, questions, commands, tell });
+  const talk = createTalk({ ...options, chats, notes, access, sessions, questions, commands, tell });
 
   return {
     access,
@@ -131,7 +135,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         tidied,
         ...options.chats.map(async (chat) => {
           try {
-            await chat.start(talk(chat));
+            await chat.start(talk.handlerOf(chat));
             await chat.offer(commands.menu);
           } catch (error) {
             if (error instanceof ConfigError) throw error;
@@ -139,7 +143,7 @@ export function createGateway(options: GatewayOptions): Gateway {
           }
         }),
       ]);
-      await sayBack();
+      await Promise.all([sayBack(), talk.voices?.resume()]);
     },
     async announceLeaving(why) {
       const rows = await runtime.sessions({ limit: 1_000, active: true });
@@ -167,6 +171,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       return barred;
     },
     async stopHearing() {
+      talk.voices?.close();
       await Promise.allSettled(options.chats.map((chat) => chat.stop()));
     },
     health: () => options.chats.map((chat) => chat.health()),
@@ -206,7 +211,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   }
 
   async function tidy() {
-    for (const prefix of ["did/", "out/", "edit/", "live/", "tries/", "refused/", BACKGROUND_ROUTES]) {
+    for (const prefix of [VOICES, "did/", "out/", "edit/", "live/", "tries/", "refused/", BACKGROUND_ROUTES]) {
       const old = (await notes.list(prefix)).filter(({ at }) => at > 0 && clock.now() - at > FORGET_MS);
       for (const { key } of old.slice(0, MOST_FORGOTTEN)) await notes.set(key, undefined);
     }

@@ -6,24 +6,26 @@ import { thanks } from "../../conversation/commands/answers.ts";
 import { commandIn, type Typed } from "../../conversation/commands/commands.ts";
 import { modeNamed, modeWhileAsked, takenText } from "../../conversation/modes.ts";
 import { createBounded } from "../../core/bounded.ts";
-import type { Chat, InboundHandler, InboundMessage, Place } from "../../core/chat.ts";
+import type { Chat, InboundHandler, InboundMessage, Person, Place } from "../../core/chat.ts";
 import { Refusal } from "../../core/errors.ts";
 import type { Applied, Image, Mode, Task } from "../../core/session.ts";
 import { chatSession } from "../../core/session-key.ts";
 import type { Notes } from "../../core/store.ts";
 import { sessionDir } from "../../platform/session-dirs.ts";
 import { type Access, asRecord, personOf } from "./access.ts";
-import { keepAttachments } from "./attachments.ts";
+import { keepAttachments, readPictures } from "./attachments.ts";
 import type { Commands } from "./commands.ts";
 import type { GatewayOptions } from "./gateway.ts";
 import type { Tell } from "./notices.ts";
 import type { QuestionDecision, Questions } from "./questions.ts";
 import type { PlaceSessions } from "./sessions.ts";
+import { createVoices, type SpokenMessage, type Voices } from "./voices.ts";
 
 type Options = Pick<
   GatewayOptions,
-  "runtime" | "clock" | "newKey" | "files" | "sharedGroups" | "hears" | "strangers"
+  "runtime" | "clock" | "log" | "newKey" | "files" | "sharedGroups" | "hears" | "strangers" | "transcribe"
 > & {
+  chats: ReadonlyMap<string, Chat>;
   access: Access;
   sessions: PlaceSessions;
   questions: Questions;
@@ -36,6 +38,8 @@ const DRAINING = {
   fresh: "⏳ Gateway is restarting and is not accepting new work right now.",
   busy: "⏳ Gateway is restarting. Your message is queued for the next turn.",
 };
+const DEAF =
+  "🔇 I cannot listen to recordings: nothing is set up to transcribe them. I get yours as a file. (Admins: set `stt` in config.yaml.)";
 /** Somebody who types three lines is told once. */
 const ACK_AGAIN_MS = 3_000;
 const MOST_ACKED = 1_000;
@@ -44,15 +48,60 @@ const MOST_ACKED = 1_000;
 const keyOf = ({ place, message }: Pick<InboundMessage, "place" | "message">) =>
   [place.chat, place.thread ?? "", message].join("/");
 
-export function createTalk(options: Options): (chat: Chat) => InboundHandler {
-  const { runtime, access, sessions, questions, commands, tell, notes, clock, newKey } = options;
-  const acked = createBounded<number>(MOST_ACKED);
+/** What becomes an input. */
+type InboundInput = Pick<SpokenMessage, "platform" | "key" | "session" | "place" | "from" | "mode"> & {
+  text: string;
+  images: Image[];
+  task?: Task;
+};
 
-  return (chat) => {
-    const { platform } = chat;
-    const say = (place: Place, text: string, key: string) => {
-      if (text) void tell.say(chat, place, { text: fitting(text, chat.longest) }, key);
-    };
+export function createTalk(options: Options): { handlerOf(chat: Chat): InboundHandler; voices: Voices | null } {
+  const { runtime, chats, access, sessions, questions, commands, tell, notes, clock, log, newKey, transcribe } =
+    options;
+  const acked = createBounded<number>(MOST_ACKED);
+  const voices =
+    transcribe &&
+    createVoices({
+      notes,
+      access,
+      clock,
+      log,
+      transcribe,
+      say: ({ platform, place, key }, text) => sayIn(platform, place, text, `voice.${key}`),
+      async accept({ said, lines, pictures, ...spoken }, words) {
+        const text = [said, words, ...lines].filter(Boolean).join("\n");
+        await take({ ...spoken, text, images: await readPictures(pictures) });
+      },
+    });
+  return { handlerOf, voices };
+
+  function sayIn(platform: string, place: Place, text: string, key: string) {
+    const chat = chats.get(platform);
+    if (chat && text) void tell.say(chat, place, { text: fitting(text, chat.longest) }, key);
+  }
+
+  async function take({ platform, key, session, place, from, mode, text, images, task }: InboundInput): Promise<void> {
+    const request = { session, source: platform, key, text, mode, by: personOf(platform, from) };
+    const { applied, replayed } = await runtime.accept({
+      ...request,
+      reply: "push",
+      ...(await commands.chosenIn(session, platform)),
+      ...(task && { task }),
+      ...(images.length && { images }),
+    });
+    if (!replayed) acknowledge(platform, place, session, applied, key);
+  }
+
+  function acknowledge(platform: string, place: Place, session: string, applied: Applied, key: string) {
+    const words = applied !== "began" && runtime.draining() ? DRAINING.busy : takenText(applied);
+    const name = `${session} ${words}`;
+    if (clock.monotonic() - (acked.get(name) ?? Number.NEGATIVE_INFINITY) < ACK_AGAIN_MS) return;
+    acked.set(name, clock.monotonic());
+    sayIn(platform, place, words, `ack.${key}`);
+  }
+
+  function handlerOf({ platform }: Chat): InboundHandler {
+    const say = (place: Place, text: string, key: string) => sayIn(platform, place, text, key);
     const onceOf = (message: InboundMessage) => `did/${platform}/${keyOf(message)}`;
     const isTaken = async (message: InboundMessage) =>
       (await runtime.whereabouts(runtime.idOf(platform, keyOf(message)))) !== null;
@@ -137,27 +186,23 @@ export function createTalk(options: Options): (chat: Chat) => InboundHandler {
       const { place, from } = message;
       const key = keyOf(message);
       if (await isTaken(message)) return; // its files are here already
-      const { images, lines } = await keepAttachments(message.attachments, sessionDir(options.files, session), newKey);
+      if (await voices?.has(platform, key)) return; // it is being transcribed
+      const kept = await keepAttachments(message.attachments, sessionDir(options.files, session), newKey);
+      const { images, pictures, recordings, lines } = kept;
+      const given = { platform, key, session, place, from, mode };
+      if (voices && recordings.length) return voices.take({ ...given, said, lines, pictures, recordings });
+      if (recordings.length) await cannotHear(place, from);
       const text = [said, ...lines].filter(Boolean).join("\n");
       if (!text.trim()) return;
-      const request = { session, source: platform, key, text, mode, by: personOf(platform, from) };
       const shown = [...(more.images ?? []), ...images];
-      const { applied, replayed } = await runtime.accept({
-        ...request,
-        reply: "push",
-        ...(await commands.chosenIn(session, platform)),
-        ...(more.task && { task: more.task }),
-        ...(shown.length && { images: shown }),
-      });
-      if (!replayed) acknowledge(place, session, applied, key);
+      await take({ ...given, text, images: shown, ...(more.task && { task: more.task }) });
     }
 
-    function acknowledge(place: Place, session: string, applied: Applied, key: string) {
-      const words = applied !== "began" && runtime.draining() ? DRAINING.busy : takenText(applied);
-      const name = `${session} ${words}`;
-      if (clock.monotonic() - (acked.get(name) ?? Number.NEGATIVE_INFINITY) < ACK_AGAIN_MS) return;
-      acked.set(name, clock.monotonic());
-      say(place, words, `ack.${key}`);
+    /** Once. */
+    async function cannotHear(place: Place, from: Person): Promise<void> {
+      const name = `deaf/${platform}/${from.id}`;
+      if ((await notes.get(name)) !== undefined || !(await notes.swap(name, undefined, clock.now()))) return;
+      say(place, DEAF, `deaf.${from.id}`);
     }
 
     async function stranger({ place, from, text, message }: InboundMessage): Promise<void> {
@@ -209,6 +254,7 @@ export function createTalk(options: Options): (chat: Chat) => InboundHandler {
     }
 
     async function onDelete(place: Place, message: string): Promise<void> {
+      await voices?.forget(platform, keyOf({ place, message }));
       const waits = await waiting(place, message);
       if (waits) await runtime.withdraw(waits.session, waits.id);
     }
@@ -228,7 +274,7 @@ export function createTalk(options: Options): (chat: Chat) => InboundHandler {
     }
 
     return { onMessage, onEdit, onDelete, onPress: (press) => questions.pressed(platform, press) };
-  };
+  }
 }
 
 const fitting = (text: string, longest: number) => (text.length > longest ? `${text.slice(0, longest - 1)}…` : text);

@@ -4,7 +4,7 @@
 import { followTurn } from "../../conversation/follow-turn.ts";
 import type { Chat, Place } from "../../core/chat.ts";
 import { Elsewhere, messageOf } from "../../core/errors.ts";
-import type { Entry, InputKind, RecoveryKind } from "../../core/session.ts";
+import { type Entry, HEARTBEAT_SOURCE, type InputKind, type RecoveryKind } from "../../core/session.ts";
 import type { Notes } from "../../core/store.ts";
 import { asRecord } from "./access.ts";
 import type { GatewayOptions } from "./gateway.ts";
@@ -41,6 +41,8 @@ type WatchedTurn = {
   place: Place;
   /** Whoever talks there is asked. */
   attended: boolean;
+  /** Nothing of it is shown before its answer. */
+  isQuiet: boolean;
 };
 
 const TYPING_MS = 4_000;
@@ -102,11 +104,12 @@ export function createShow(options: Options): Show {
     await questions.settleOld(chat, place, session, asking);
     for (const question of asking) questions.ask(chat, place, session, turn, question);
     const view = createView({ ...options, chat, place, turn });
-    const typing = keepTyping(chat, place);
+    const isQuiet = first.input.source === HEARTBEAT_SOURCE; // it may have nothing to say
+    const typing = isQuiet ? new AbortController() : keepTyping(chat, place);
     try {
       const attended = first.input.unattended === undefined;
       const calls = new Map(before.flatMap((entry) => linesOf(entry)));
-      const outcome = await follow({ session, turn, seen, signal, view, calls, chat, place, attended });
+      const outcome = await follow({ session, turn, seen, signal, view, calls, chat, place, attended, isQuiet });
       typing.abort("over");
       if (outcome === "cancelled" || outcome === "interrupted") await view.end(MARKS[outcome]);
       if (outcome === "cut off" && !(await view.end(CUT_OFF)))
@@ -120,11 +123,12 @@ export function createShow(options: Options): Show {
     }
   }
 
-  async function follow({ session, turn, seen, signal, view, calls, chat, place, attended }: WatchedTurn) {
+  async function follow({ session, turn, seen, signal, view, calls, chat, place, attended, isQuiet }: WatchedTurn) {
     const line = (call: string, mark: string) => {
-      if (progress(chat.platform) !== "off") view.line(call, `${mark} ${calls.get(call) ?? "tool"}`);
+      if (progress(chat.platform) !== "off" && !isQuiet) view.line(call, `${mark} ${calls.get(call) ?? "tool"}`);
     };
     for await (const update of followTurn(runtime, { session, id: turn, cursor: String(seen.seq) }, signal)) {
+      if (isQuiet && !("entry" in update)) continue;
       if ("delta" in update) view.say(update.delta);
       else if ("reset" in update) view.unsay();
       else if ("notice" in update) view.notice(update.notice);

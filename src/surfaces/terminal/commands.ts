@@ -47,6 +47,7 @@ export function commandContext(desk: OpenTalk): TerminalContext {
     window: desk.window,
     effort: desk.effort,
     setEffort: desk.setEffort,
+    showReasoning: view.showThoughts,
     yolo: desk.yolo,
     setYolo: desk.setYolo,
     jobs: desk.jobs,

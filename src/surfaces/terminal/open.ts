@@ -6,7 +6,7 @@ import { costOf, type Prices } from "../../conversation/cost.ts";
 import { codeOf, messageOf } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Mode, Usage } from "../../core/session.ts";
-import { fullName, isTerminal, shortName } from "../../core/session-key.ts";
+import { fullName, isTerminal, rootOf, shortName } from "../../core/session-key.ts";
 import { within } from "../../core/wait.ts";
 import { clock } from "../../platform/clock.ts";
 import { createFile } from "../../platform/confined.ts";
@@ -47,6 +47,8 @@ export type OpenedTalk = TerminalSettings &
   Pick<TalkOptions, "shell" | "models" | "skills" | "jobs" | "switched"> & {
     engine: Runtime;
     sandbox: string;
+    /** Whose process runs the turns. */
+    owner: "self" | "terminal" | "gateway";
     close(drainMs: number): Promise<{ left: string[] }>;
   };
 export type OpenRuntime = (options: {
@@ -108,7 +110,13 @@ export async function openChat(options: ChatOptions): Promise<number> {
     : await openOnScreen(options);
   view.say(`hermes · ${modelLine(options.settings)}`);
   // The prompt is there at once; the rest of us (a fifth of a second) while the person reads and types.
-  const wanted = { env, flags: [modelFlag(options.model)], logToStderr: false, mine: isTerminal, moved: view.say };
+  const wanted = {
+    env,
+    flags: [modelFlag(options.model)],
+    logToStderr: false,
+    mine: (session: string) => isTerminal(rootOf(session)),
+    moved: view.say,
+  };
   const opening = clock.sleep(0).then(() => options.open(wanted));
   const talking = opening.then(begin);
   view.start(talking, left.resolve);

@@ -28,6 +28,7 @@ export type RunTurnOptions = {
   stop: AbortSignal;
 };
 
+export const RUN_SOURCE = "cli";
 const EXIT = { completed: 0, failed: 1, interrupted: 1, cancelled: 130 };
 
 /** Returns the exit code. */
@@ -38,7 +39,7 @@ export async function runOnce(options: RunTurnOptions): Promise<number> {
   const { key, prompt: text, model } = options;
   const receipt = await runtime.accept({
     session,
-    source: "cli",
+    source: RUN_SOURCE,
     key,
     text,
     mode: "queue",

@@ -90,7 +90,8 @@ export function createTalk(options: TalkOptions) {
     if (signal.aborted) return; // another one was opened meanwhile
     const inputs = new Map(recent.flatMap((e) => (e.kind === "accepted" ? [[e.input.id, e.input]] : [])));
     const start = recent.filter(({ kind }) => kind === "began").at(-SHOWN) ?? recent[0];
-    const earlier = start && !inputs.has(start.turn) ? await inputOf(start.turn) : null;
+    // What a fork begins with is of no turn.
+    const earlier = start?.turn && !inputs.has(start.turn) ? await inputOf(start.turn) : null;
     if (earlier) inputs.set(earlier.id, earlier);
 
     const empty = nothingIn(session, summary?.title ?? "", facts.mode, options.model);

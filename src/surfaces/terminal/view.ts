@@ -19,6 +19,7 @@ export type View = Pen & {
   enter(heading: string): void;
   /** Null: the person chose nothing. */
   choose(title: string, choices: PickerItem[]): Promise<string | null>;
+  showThoughts?(on: boolean): void;
   /** To be changed and sent (again), before what is being typed. */
   draft(text: string): void;
 };

@@ -38,12 +38,8 @@ async function undo(sandbox: Sandbox): Promise<InForce> {
   const seeing = { ...sandbox, readable: [...(sandbox.readable ?? []), ...(linked ? [linked] : [])] };
   const how = { cwd: workspace, sandbox: seeing, marker: `probe-${process.pid}`, timeoutMs: 5_000 };
   const { code } = await run([git, "rev-parse", "--show-toplevel"], how);
-  if (code === 0) return { check, says: "/undo restores the files of the workspace that git does not ignore" };
-  return {
-    check,
-    says: `/undo cannot restore files: ${workspace} is not in a git repository that commands can see`,
-    fix: "run git init, or add its repository to terminal.readable",
-  };
+  const ignored = code === 0 ? "that git does not ignore" : "that no .gitignore names";
+  return { check, says: `/undo and /rollback restore the files of the workspace ${ignored}` };
 }
 
 function without({ why, refuse }: Extract<SandboxChoice, { sandbox: null }>): InForce {

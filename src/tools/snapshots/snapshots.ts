@@ -2,6 +2,7 @@
 // note for the trees of each turn: `snapshot/<workspace>/<turn>`.
 import { basename, join } from "node:path";
 import * as z from "zod";
+import { CHANGE_FILES } from "../../conversation/rewind.ts";
 import { createBounded } from "../../core/bounded.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log, Tool, ToolCall } from "../../core/ports.ts";
@@ -16,10 +17,8 @@ import { createWorkTree, type TreeChange, unquoted } from "./work-tree.ts";
 export type Snapshots = {
   /** Wraps a tool with snapshots if it can change files. */
   around(tool: Tool): Tool;
-  /** Restores the files as they were before that turn. Without a turn, undoes the last restore of the session. Files
-   *  that changed since are left alone. Returns a text for people. Never rejects. */
-  restore(what: { session: string; turn?: string | undefined }): Promise<string>;
-  /** See Runtime. Never rejects. */
+  /** Both: see Runtime. Neither rejects. */
+  restore: Runtime["restoreFiles"];
   changes: Runtime["fileChanges"];
   forget(session: string): Promise<void>;
   /** Deletes snapshots that are too old or too many. */
@@ -27,11 +26,11 @@ export type Snapshots = {
   close(): Promise<void>;
 };
 
-const CHANGE_FILES = new Set(["terminal", "write_file", "patch", "delegate_task"]);
 const MOST_KEPT = 50;
 /** If the disk has more than this, only the newest few are kept. */
 const MOST_KB = 1_000_000;
 const FEW = 5;
+const MOST_AGE_MS = 30 * 86_400_000;
 /** After a snapshot that took too long or was too large, the next attempt waits this long: each attempt costs
  *  seconds. */
 const PAUSE_MS = 3_600_000;
@@ -140,18 +139,18 @@ export function createSnapshots(options: {
 
   // ── Bringing files back ───────────────────────────────────────────────────────────────────────────────
 
-  async function restore({ session, turn }: Parameters<Snapshots["restore"]>[0]): Promise<string> {
-    const kept = await read(turn ?? undoOf(session));
+  async function restore({ session, turns, preview }: Parameters<Snapshots["restore"]>[0]): Promise<FileChanges> {
+    const found = await Promise.all((turns ?? [undoOf(session)]).map(read));
+    const kept = found.filter((one) => one !== null);
     const now = await tree.take();
-    if ("why" in now) return `Files were not brought back: ${display(now.why)}.`;
-    if (!kept)
-      return turn ? "Files were not brought back: there is no snapshot of that turn." : "No files to bring back.";
-    const { before, after } = kept;
-    const { changes, left } = after
-      ? planned(await tree.compare(after, before), await tree.compare(after, now.tree))
-      : { changes: [], left: await tree.compare(now.tree, before) };
-    if (changes.length > 0) {
-      const goal = await tree.change(changes);
+    if ("why" in now) return unrestored(display(now.why));
+    if (!kept.length)
+      return turns
+        ? unrestored("there is no snapshot of that turn")
+        : { summary: "No files to bring back.", patch: "" };
+    const { changes, left, goal } = await plan(now.tree, kept);
+    const patch = preview && changes.length > 0 ? (await tree.diff(now.tree, goal)).patch : "";
+    if (changes.length > 0 && !preview) {
       // First store the present state, so that the restore can be undone whatever happens.
       await keep(undoOf(session), { session, before: now.tree, after: goal, at: clock.now() });
       const entered = await enter(session);
@@ -164,18 +163,42 @@ export function createSnapshots(options: {
     const named = (changes: readonly TreeChange[]) => names(changes.map(({ path }) => display(unquoted(path))));
     const removed = changes.filter(isRemoval);
     const back = changes.filter((change) => !isRemoval(change));
-    return [
-      changes.length + left.length === 0 && "No files had to be brought back.",
-      back.length > 0 && `Files brought back: ${named(back)}.`,
-      removed.length > 0 && `Files removed: ${named(removed)}.`,
-      left.length > 0 && `Left as they are, since somebody else may have changed them: ${named(left)}.`,
-      changes.length > 0 && "/undo files takes this back.",
-    ]
-      .filter(Boolean)
-      .join(" ");
+    const missing = found.length - kept.length;
+    const words = preview ? PREVIEWED : RESTORED;
+    const summary = [
+      changes.length + left.length === 0 && words.none,
+      back.length > 0 && `${words.back}: ${named(back)}.`,
+      removed.length > 0 && `${words.removed}: ${named(removed)}.`,
+      left.length > 0 && `${words.left}, since somebody else may have changed them: ${named(left)}.`,
+      missing > 0 && `There is no snapshot of ${missing} of these turns: what they changed stays.`,
+      changes.length > 0 && !preview && "/undo files takes this back.",
+    ];
+    return { summary: summary.filter(Boolean).join(" "), patch };
   }
 
-  async function changes({ session, all }: Parameters<Snapshots["changes"]>[0]): Promise<FileChanges> {
+  /** Takes the turns back one by one, the newest first, without touching a file. What changed between two of them is left alone, and
+   *  so is the same file in the turns before. */
+  async function plan(now: string, kept: readonly Kept[]) {
+    const changes = new Map<string, TreeChange>();
+    const left = new Map<string, TreeChange>();
+    let goal = now;
+    for (const { before, after } of kept) {
+      const one = after
+        ? planned(await tree.compare(after, before), await tree.compare(after, goal))
+        : { changes: [], left: await tree.compare(goal, before) };
+      for (const change of one.left) left.set(change.path, change);
+      const fresh = one.changes.filter(({ path }) => !left.has(path));
+      for (const change of fresh) changes.set(change.path, change);
+      if (fresh.length > 0) goal = await tree.change([...changes.values()]);
+    }
+    const open = new Map((await tree.compare(now, goal)).map((change) => [change.path, change]));
+    return { changes: [...open.values()], left: [...left.values()], goal };
+  }
+
+  async function changes({ session, turn, all }: Parameters<Snapshots["changes"]>[0]): Promise<FileChanges> {
+    const one = turn === undefined ? null : await read(turn);
+    if (turn !== undefined && !one?.after) return { summary: "There is no snapshot of that turn.", patch: "" };
+    if (one?.after) return differenceOf(one.before, one.after);
     const turns = (await list()).filter(
       ({ key, kept }) => kept.session === session && key !== prefix + undoOf(session),
     );
@@ -186,7 +209,11 @@ export function createSnapshots(options: {
     // The last call may still run, or hermes was killed before it saw its end.
     const now = all || !last.kept.after ? await tree.take() : { tree: last.kept.after };
     if ("why" in now) throw new Error(now.why);
-    const { summary, patch } = await tree.diff(from.kept.before, now.tree);
+    return differenceOf(from.kept.before, now.tree);
+  }
+
+  async function differenceOf(before: string, after: string): Promise<FileChanges> {
+    const { summary, patch } = await tree.diff(before, after);
     return { summary: summary || "No files are different.", patch };
   }
 
@@ -211,7 +238,7 @@ export function createSnapshots(options: {
     restore: (what) =>
       inOrder(() => restore(what)).catch((error: unknown) => {
         log("warn", "snapshot.unrestored", { ...what, error: messageOf(error) });
-        return `Files were not brought back: ${display(messageOf(error))}`;
+        return unrestored(display(messageOf(error)));
       }),
     changes: (what) =>
       inOrder(() => changes(what)).catch((error: unknown) => {
@@ -224,6 +251,7 @@ export function createSnapshots(options: {
     },
     sweep: (now) =>
       inOrder(async () => {
+        for (const { key, kept } of await list()) if (now - kept.at > MOST_AGE_MS) await notes.set(key, undefined);
         const treesLeft = async () => (await list()).flatMap(({ kept }) => [kept.before, kept.after ?? []].flat());
         const trees = await treesLeft();
         await sweepOthers(now, trees.length > 0 ? [workspace] : []);
@@ -235,6 +263,20 @@ export function createSnapshots(options: {
     close: () => inOrder(async () => {}),
   };
 }
+
+const unrestored = (why: string): FileChanges => ({ summary: `Files were not brought back: ${why}.`, patch: "" });
+const RESTORED = {
+  none: "No files had to be brought back.",
+  back: "Files brought back",
+  removed: "Files removed",
+  left: "Left as they are",
+};
+const PREVIEWED = {
+  none: "No files have to be brought back.",
+  back: "Files to bring back",
+  removed: "Files to remove",
+  left: "To be left as they are",
+};
 
 const undoOf = (session: string) => `undo:${session}`;
 const isRemoval = ({ after }: TreeChange) => after.startsWith("0 ");
@@ -255,7 +297,7 @@ const names = (all: string[]): string =>
 
 const none = (why: string): Snapshots => ({
   around: (tool) => tool,
-  restore: () => Promise.resolve(`Files were not brought back: snapshots need a sandbox, and ${why}.`),
+  restore: () => Promise.resolve(unrestored(`snapshots need a sandbox, and ${why}`)),
   changes: () => Promise.resolve({ summary: `Not known: snapshots need a sandbox, and ${why}.`, patch: "" }),
   forget: () => Promise.resolve(),
   sweep: () => Promise.resolve(),

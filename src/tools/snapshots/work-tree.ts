@@ -37,7 +37,6 @@ const MOST_DIFF = 30_000;
 const GIT_MS = 30_000;
 /** Characters of names: about 100,000 files. */
 const MOST_CHANGES = 16_000_000;
-const NO_REPOSITORY = 3;
 const TOO_MUCH = 4;
 
 /** `dir`: our directory below HERMES_HOME. */
@@ -85,7 +84,6 @@ export function createWorkTree(options: {
         const { code, output, timedOut } = await git(TAKE, [], { timeoutMs: takeMs, signal });
         const tree = output.trim();
         if (code === 0 && isTree(tree)) return { tree };
-        if (code === NO_REPOSITORY) return { why: "no git repository", passing: true };
         if (code === TOO_MUCH) return { why: "more than 200 MB have changed or are new", passing: false };
         if (timedOut) return { why: `it takes longer than ${takeMs / 1000} s`, passing: false };
         return { why: tree || `git ended with code ${code}`, passing: true };
@@ -153,7 +151,11 @@ trap 'code=$?; [ $code = 0 ] || tail -c 500 "$dir/said"' EXIT
 ulimit -f 400000
 if [ -e "$1/index.lock" ]; then rm -f "$1"/*.lock; fi
 asked="--show-object-format --show-toplevel --git-path objects --git-path index --git-path info/exclude"
-found=$(git rev-parse --path-format=absolute $asked) || exit ${NO_REPOSITORY}
+found=$(git rev-parse --path-format=absolute $asked) || found="sha1
+$PWD
+
+
+"
 { read -r format; read -r top; read -r objects; read -r index; read -r exclude; } <<FOUND
 $found
 FOUND
@@ -181,6 +183,9 @@ fi
 echo '* -text !eol !filter !ident !working-tree-encoding' > "$1/info/attributes"
 `;
 
+/** In a directory without a repository, besides what its `.gitignore` names. */
+const PLAIN_IGNORED = ["node_modules/", ".venv/", "venv/", "__pycache__/", ".cache/"];
+
 /** Readable files up to 20 MB (in blocks of 512 bytes), 200 MB in all. Names get a `./`, so that none is an option.
  *  If nothing has changed, four processes are enough. If an object of the repository is gone by now, all files are
  *  read; the same happens, the next time, for an index that git cannot use. */
@@ -200,7 +205,8 @@ look() {
 }
 if [ ! -f "$1/info/attributes" ]; then ${BEGIN}
 fi
-printf '%s\\n' "$objects" > "$1/objects/info/alternates"
+if [ -n "$objects" ]; then printf '%s\\n' "$objects" > "$1/objects/info/alternates"
+elif [ ! -f "$1/info/exclude" ]; then printf '%s\\n' ${PLAIN_IGNORED.join(" ")} > "$1/info/exclude"; fi
 if [ -f "$exclude" ] && [ "$exclude" -nt "$1/info/exclude" ]; then head -c 1000000 "$exclude" > "$1/info/exclude"; fi
 look "$1"
 git write-tree || { rm -f "$1/index"; look "$1"; git write-tree; }

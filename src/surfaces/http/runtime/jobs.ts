@@ -1,8 +1,8 @@
 // /api/jobs: what the scheduler does and when, for `hermes cron` and for programs.
 
 import * as z from "zod";
-import { type Job, type JobRefused, jobToJson, type RunningJobs } from "../../../core/jobs.ts";
-import { deliverOf, routeTo, wishedTime } from "../../../core/schedule-text.ts";
+import { type Job, type JobRefused, jobToJson, type RunningJobs, type When } from "../../../core/jobs.ts";
+import { deliverOf, durationText, routeTo, wishedTime } from "../../../core/schedule-text.ts";
 import { jobSession } from "../../../core/session-key.ts";
 import { idempotencyKeyOf, sessionId } from "../runs/start.ts";
 import { parse } from "../server/body.ts";
@@ -15,12 +15,24 @@ const STATUS = { invalid: 400, unknown: 404, full: 409, busy: 409 };
 const CODE = { invalid: "invalid_job", unknown: "job_not_found", full: "too_many_jobs", busy: "job_busy" };
 
 const short = z.string().max(200).optional();
+const limit = z.number().min(0).max(1e12).optional();
+const goalLimits = z
+  .strictObject({ turns: limit, tokens: limit, cost: limit, seconds: limit })
+  .transform((given) => Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)));
 const body = z.strictObject({
-  text: z.string().min(1).max(10_000).describe("The message that starts each turn"),
+  text: z.string().min(1).max(10_000).optional().describe("The message that starts each turn; the goal itself"),
   name: short.describe("A name for lists"),
   cron: short.describe("A cron expression: `0 9 * * 1-5`"),
   at: short.describe("One time: `2026-11-20T09:00`"),
   in: short.describe("A delay: `20m`, `3h`, `2d`"),
+  every: short.describe("An interval: `45m`, `3h`, `2d`"),
+  session_id: sessionId.nullish().describe("The session in which the message is sent; default: one of the job's own"),
+  heartbeat: z.boolean().optional().describe("The message is what `HEARTBEAT.md` says; only with `session_id`"),
+  goal: goalLimits
+    .optional()
+    .describe(
+      "Instead of a time: turns follow each other until the goal is reached, at most these; only with `session_id`",
+    ),
   zone: short.describe("The time zone: `Europe/Berlin`; default: that of the server"),
   deliver_to: sessionId.nullish().describe("The chat session that gets the answers"),
   model: z.string().min(1).max(200).nullish().describe("The model to use"),
@@ -126,9 +138,10 @@ export function jobRoutes(
           cron,
           at,
           in: wait,
+          every,
           zone,
         } = given;
-        const when = schedule === undefined ? { cron, at, in: wait } : wishedTime(schedule);
+        const when = schedule === undefined ? { cron, at, in: wait, every } : wishedTime(schedule);
         const route = deliver === undefined ? deliver_to : routeTo(deliver, homeChat);
         if (!when) return failed(400, `schedule: ${JSON.stringify(schedule)} is not a time`);
         if (deliver !== undefined && route === undefined)
@@ -143,7 +156,8 @@ export function jobRoutes(
       },
     }),
     route("POST", "/api/jobs", {
-      summary: "Add a scheduled job; give one of `cron`, `at` and `in`, or `schedule` with the other fields of Hermes",
+      summary:
+        "Add a job: give one of `cron`, `at`, `in`, `every` and `goal`, or `schedule` with the other fields of Hermes",
       body: addBody,
       example: { text: "Summarise yesterday's commits.", cron: "0 9 * * 1-5" },
       answers: {
@@ -156,10 +170,12 @@ export function jobRoutes(
       async handle({ body: wished, headers }) {
         if ("schedule" in wished || "prompt" in wished) return addInWordsOfHermes(wished);
         const given = parse(body, wished);
-        const { deliver_to, model, catch_up: catchUp, ...wish } = given;
+        const { deliver_to, model, catch_up: catchUp, session_id: session, text = "", ...wish } = given;
         const key = idempotencyKeyOf(headers);
         const job = await jobs.add({
           ...wish,
+          text,
+          session,
           catchUp,
           key: key && `api:${key}`,
           route: deliver_to ?? null,
@@ -189,7 +205,7 @@ export function jobRoutes(
       async handle({ params: { id = "" }, headers }) {
         const { turn } = allowed(await jobs.runNow(id, idempotencyKeyOf(headers)));
         const job = (await jobs.list()).find((one) => one.id === id);
-        const begun = { run_id: turn, status: "started", session_id: jobSession(id) };
+        const begun = { run_id: turn, status: "started", session_id: job?.session ?? jobSession(id) };
         return { status: 202, body: { ...begun, ...(job && { job: inWordsOfHermes(job) }) } };
       },
     }),
@@ -207,8 +223,10 @@ const both = (job: Job) => ({ ...jobToJson(job), job: inWordsOfHermes(job) });
 
 const isoOrNull = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString());
 
-/** An interval is a cron expression here. */
-function scheduleOf(when: { cron: string } | { at: number }): Record<string, unknown> & { display: string } {
+/** An interval that divides the hour or the day is a cron expression here. */
+function scheduleOf(when: When): Record<string, unknown> & { display: string } {
+  if ("every" in when)
+    return { kind: "interval", minutes: when.every / 60_000, display: `every ${durationText(when.every)}` };
   if ("at" in when) {
     const at = new Date(when.at).toISOString();
     return { kind: "once", run_at: at, display: `once at ${at}` };

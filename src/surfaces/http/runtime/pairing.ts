@@ -7,11 +7,14 @@ import { list, ok, type Route, routeTagged } from "../server/route.ts";
 
 const route = routeTagged("gateway");
 
-const body = z.strictObject({
-  platform: z
-    .string()
-    .regex(/^[a-z]{1,30}$/, "must be a platform such as telegram")
-    .describe("The chat platform: `telegram`, `discord`, `slack`"),
+const platform = z
+  .string()
+  .regex(/^[a-z]{1,30}$/, "must be a platform such as telegram")
+  .describe("The chat platform: `telegram`, `discord`, `slack`");
+const body = z.strictObject({ platform });
+const approveBody = z.strictObject({
+  platform,
+  code: z.string().min(1).max(20).describe("The code that the bot has given to the person"),
 });
 
 export const pairingRoutes = (desk: PairingDesk): Route[] => [
@@ -31,6 +34,17 @@ export const pairingRoutes = (desk: PairingDesk): Route[] => [
       } catch (error) {
         throw problem(409, "too_many_codes", messageOf(error));
       }
+    },
+  }),
+  route("POST", "/api/pairing/approve", {
+    summary: "Pair the person whom the bot has given a code",
+    body: approveBody,
+    example: { platform: "telegram", code: "ABCD2345" },
+    answers: { 200: "The person", 404: "Nobody waits with this code" },
+    async handle({ body: { platform: name, code } }) {
+      const person = await desk.approve(name, code);
+      if (!person) throw problem(404, "unknown_code", "Nobody waits with this code.");
+      return ok({ platform: name, ...person });
     },
   }),
   route("DELETE", "/api/pairing/:platform/:id", {

@@ -47,8 +47,11 @@ const answerBody = z.looseObject({
   by,
 });
 const moveBody = z.looseObject({ to: z.int().min(0).describe("The new position; 0 is the first") });
+const runName = z.string().min(1).max(100);
 const restoreBody = z.looseObject({
-  turn: z.string().min(1).max(100).optional().describe("The run; default: undo the last restore"),
+  turn: runName.optional().describe("The run; default: undo the last restore"),
+  turns: z.array(runName).max(100).optional().describe("Several runs, the newest first"),
+  preview: z.boolean().optional().describe("Change nothing, and answer what would change"),
 });
 const entriesQuery = z.object({
   after: z.coerce.number().int().min(0).default(0),
@@ -200,18 +203,23 @@ export function mirrorRoutes(api: Api): Route[] {
       summary: "Restore files as they were before a run; without `turn`, undo the last restore",
       body: restoreBody,
       example: { turn: "run_…" },
-      answers: { 200: "What was restored, as text" },
-      async handle({ params: { id = "" }, body: { turn } }) {
-        return ok({ text: await runtime.restoreFiles({ session: id, turn }) });
+      answers: { 200: "What was restored, as `text`; with `preview` also the difference, in `patch`" },
+      async handle({ params: { id = "" }, body: { turn, turns = turn ? [turn] : undefined, preview } }) {
+        const { summary, patch } = await runtime.restoreFiles({ session: id, turns, preview });
+        return ok({ text: summary, summary, patch });
       },
     }),
 
     route("GET", "/api/sessions/:id/file-changes", {
       summary: "Show what the last run that changed files of the workspace did to them",
-      query: { all: "`true`: what is different since before the first such run of the session" },
+      query: {
+        turn: "The run; default: the last one that changed files",
+        all: "`true`: what is different since before the first such run of the session",
+      },
       answers: { 200: "`summary`: which files, or why that is not known; `patch`: the difference, or empty" },
       async handle({ params: { id = "" }, query }) {
-        return ok(await runtime.fileChanges({ session: id, all: query.get("all") === "true" }));
+        const turn = query.get("turn") ?? undefined;
+        return ok(await runtime.fileChanges({ session: id, turn, all: query.get("all") === "true" }));
       },
     }),
 

@@ -1,5 +1,6 @@
 // /api/usage: tokens and cost of model calls by day, model and session, counted from the journal. What was counted of a session is kept, so
-// that only its new entries are read the next time.
+// that only its new entries are read the next time. A request counts for a moment and says how many sessions are left: journals of
+// months are counted by several requests.
 import * as z from "zod";
 import { costOf, type Prices } from "../../../conversation/cost.ts";
 import { createBounded } from "../../../core/bounded.ts";
@@ -24,6 +25,8 @@ const PAGE = 200;
 /** Sessions that are counted, the newest ones. */
 const MOST_SESSIONS = 5_000;
 const MOST_HOURS_KEPT = 100_000;
+/** For which one request reads journals. */
+const COUNTING_MS = 300;
 
 const query = z.object({
   days: z.coerce.number().int().min(1).max(366).default(30),
@@ -38,12 +41,13 @@ const query = z.object({
 export function usageRoutes(runtime: Runtime, { prices, clock }: { prices: Prices; clock: Clock }): Route[] {
   const kept = createBounded<CountedSession>(MOST_HOURS_KEPT);
 
-  async function countedIn({ session, entries }: SessionSummary): Promise<CountedSession> {
+  async function countedIn({ session, entries }: SessionSummary, until: number): Promise<CountedSession> {
     const before = kept.get(session);
     const counted = before ?? { seq: 0, hours: new Map() };
-    if (counted.seq < entries)
-      for await (const page of pagesOf(runtime, session, counted.seq))
+    if (counted.seq < entries && clock.monotonic() < until)
+      for await (const page of pagesOf(runtime, session, counted.seq)) {
         for (const entry of page) {
+          if (entry.seq <= counted.seq) continue; // another request has counted it meanwhile
           counted.seq = entry.seq;
           if (entry.kind !== "thought") continue;
           const hour = Math.floor(entry.at / HOUR_MS);
@@ -51,6 +55,8 @@ export function usageRoutes(runtime: Runtime, { prices, clock }: { prices: Price
           const { calls, usage } = counted.hours.get(key) ?? { calls: 0, usage: { input: 0, output: 0 } };
           counted.hours.set(key, { hour, model: entry.model, calls: calls + 1, usage: usagePlus(usage, entry.usage) });
         }
+        if (clock.monotonic() >= until) break;
+      }
     kept.set(session, counted, counted.hours.size + 1);
     return counted;
   }
@@ -72,15 +78,19 @@ export function usageRoutes(runtime: Runtime, { prices, clock }: { prices: Price
     route("GET", "/api/usage", {
       summary: "Tokens and cost of model calls, by day, model and session",
       query: { days: "1 to 366 (30)", offset: "Minutes that the reader's clock is ahead of UTC: where days begin" },
-      answers: { 200: "Rows: one for each day, model and session" },
+      answers: { 200: "Rows: one for each day, model and session. `left`: sessions to be counted by the next request" },
       async handle({ query: given }) {
         const { days, offset } = parse(query, Object.fromEntries(given));
         const dayOf = (hour: number) => new Date(hour * HOUR_MS + offset * 60_000).toISOString().slice(0, 10);
         const since = clock.now() - days * DAY_MS;
+        const until = clock.monotonic() + COUNTING_MS;
         const data = [];
+        let left = 0;
         for (const summary of await sessionsSince(since)) {
           const rows = new Map<string, { day: string; model: string; calls: number; usage: Usage }>();
-          for (const { hour, model, calls, usage } of (await countedIn(summary)).hours.values()) {
+          const { seq, hours } = await countedIn(summary, until);
+          if (seq < summary.entries) left++;
+          for (const { hour, model, calls, usage } of hours.values()) {
             if ((hour + 1) * HOUR_MS < since) continue;
             const day = dayOf(hour);
             const row = rows.get(`${day} ${model}`) ?? { day, model, calls: 0, usage: { input: 0, output: 0 } };
@@ -99,7 +109,7 @@ export function usageRoutes(runtime: Runtime, { prices, clock }: { prices: Price
               cost: costOf(prices, model, usage),
             });
         }
-        return ok({ object: "list", data });
+        return ok({ object: "list", data, left });
       },
     }),
   ];

@@ -41,12 +41,34 @@ export async function stream(
   response.once("close", leave);
   if (response.destroyed) leave();
   response.writeHead(200, { ...headers, ...HEADERS });
-  response.flushHeaders();
   let quietSince = clock.monotonic();
+  let held = "";
+  let holding = true;
+  let begun = false;
+  const write = () => {
+    if (held) response.write(held);
+    else if (!begun) response.flushHeaders();
+    held = "";
+    begun = true;
+  };
+  /** At the end of a tick. The headers go out with the first frame, if that comes in the same tick. */
+  const letGo = () => {
+    holding = false;
+    if (!response.writableEnded && !response.destroyed) write();
+  };
+  setImmediate(letGo);
 
+  /** The first frame of a tick is written at once, the others with one call at its end: a write costs more than what it writes. */
   const push = async (piece: string): Promise<void> => {
     quietSince = clock.monotonic();
-    if (gone.signal.aborted || response.write(piece)) return;
+    if (gone.signal.aborted) return;
+    held += piece;
+    if (!holding) {
+      holding = true;
+      setImmediate(letGo);
+    } else if (begun && held.length < PIECE && !response.writableNeedDrain) return;
+    write();
+    if (!response.writableNeedDrain) return;
     const taken = new AbortController();
     const drained = () => taken.abort("drained");
     response.once("drain", drained);
@@ -80,8 +102,8 @@ export async function stream(
   await beating;
   response.off("close", leave);
   gone.release();
-  if (whole) response.end(`${last}: stream closed\n`);
-  else response.end("retry: 1000\n: leaving; come back with Last-Event-ID\n");
+  if (whole) response.end(`${held}${last}: stream closed\n`);
+  else response.end(`${held}retry: 1000\n: leaving; come back with Last-Event-ID\n`);
   return whole;
 }
 

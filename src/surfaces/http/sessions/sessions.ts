@@ -2,6 +2,7 @@
 
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import * as z from "zod";
+import { pastTurns, previewFiles, rollback } from "../../../conversation/rewind.ts";
 import { isOver } from "../../../core/run.ts";
 import type { Receipt } from "../../../core/runtime.ts";
 import { type Image, MODES } from "../../../core/session.ts";
@@ -53,6 +54,12 @@ const forkBody = z.looseObject({
   id: newId,
   title: newTitle,
 });
+const rollbackBody = z.looseObject({
+  turn: z.string().min(1).max(100).describe("The run to go back to before, one of the last 50"),
+  preview: z.boolean().optional().describe("Change nothing, and answer what would become of the files"),
+  id: newId,
+});
+const MOST_UNDONE = 50;
 const said = message.shape.content.unwrap().unwrap();
 const chatBody = z.looseObject({
   message: said.nullish().describe("The message: text, or parts with pictures"),
@@ -249,6 +256,32 @@ export function sessionRoutes(api: Api): Route[] {
       },
     }),
 
+    route("POST", "/api/sessions/:id/rollback", {
+      summary: "Go back to before a run: the words in a new session, and the files of the workspace",
+      body: rollbackBody,
+      example: { turn: "run_…", preview: true },
+      answers: {
+        200: "With `preview`: `summary` says which files would change, `patch` how",
+        201: "The new session; `undone` is the message that began the run, `files` says what was restored",
+        404: "No session or run has this id",
+        409: "The session is at work, or a session with the new id exists already",
+      },
+      async handle({ params: { id = "" }, body: { turn, preview, id: wanted } }) {
+        const { title } = await found(id);
+        const turns = await pastTurns(runtime, id, MOST_UNDONE);
+        const count = turns.findIndex((past) => past.turn === turn) + 1;
+        if (!count) throw notThrough(turn, "turn");
+        if (preview) return ok(await previewFiles(runtime, id, turns.slice(0, count)));
+        const session = wanted ?? newSession();
+        if ((await runtime.status(id)).turn)
+          throw problem(409, "session_busy", "The session is at work. Stop its run first.");
+        if (await runtime.summary(session)) throw taken(session);
+        const back = await rollback(runtime, id, count, () => session);
+        await runtime.create({ session, title }); // before its first run there was nothing
+        return { status: 201, body: { ...(await whole(session)), undone: back?.undone.text, files: back?.files } };
+      },
+    }),
+
     route("POST", "/api/sessions/:id/model", {
       summary: "Choose the model that answers in a session over this API",
       body: z.looseObject({
@@ -397,8 +430,8 @@ const quoted = (id: string) => JSON.stringify(id.slice(0, 60));
 const unknown = (id: string) => problem(404, "session_not_found", `There is no session ${quoted(id)}.`);
 const taken = (id: string) =>
   problem(409, "session_exists", `There is a session ${quoted(id)} already; use another id.`, { param: "id" });
-const notThrough = (run: string) =>
-  problem(404, "run_not_found", `There is no finished run ${quoted(run)} in this session.`, { param: "through" });
+const notThrough = (run: string, param = "through") =>
+  problem(404, "run_not_found", `There is no finished run ${quoted(run)} in this session.`, { param });
 const leftBefore = (run: string) =>
   problem(503, "gateway_draining", `The server is about to restart. The run goes on after that: GET /v1/runs/${run}`, {
     headers: { "Retry-After": "1" },

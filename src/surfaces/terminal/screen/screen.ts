@@ -217,6 +217,9 @@ export function openScreen(options: ScreenOptions): Surface {
       draw();
       return chosen;
     },
+    showThoughts(on) {
+      look.thoughts = on;
+    },
     draft: keyboard.draft,
     start(talking, leave) {
       keyboard.start(talking, leave);

@@ -12,7 +12,7 @@ export type TranscriptLook = {
   /** What tools were given and said, and thoughts. */
   unfolded: boolean;
   /** Thoughts also while the rest is folded. */
-  readonly thoughts: boolean;
+  thoughts: boolean;
   /** No empty lines between the parts. */
   readonly compact: boolean;
   changed(): void;

@@ -2,7 +2,8 @@
 // runs.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { WEB_COMMANDS } from "../../../conversation/commands/commands.ts";
-import { type Image, MODES, type Mode } from "../../../core/session.ts";
+import { MODE } from "../../../conversation/modes.ts";
+import { type Image, MODES } from "../../../core/session.ts";
 import type { ConversationView } from "./conversation.ts";
 import { Icon } from "./icons.tsx";
 import { newId, runtime } from "./server.ts";
@@ -22,11 +23,6 @@ import {
 const TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 const LARGEST = 5_000_000;
 const MOST_IMAGES = 10;
-const MODE_WORDS: Record<Mode, string> = {
-  interrupt: "stops the turn; your message is next",
-  queue: "waits for the end of the turn",
-  steer: "joins the turn after its next tool call",
-};
 
 export function Composer({ conversation }: { conversation: ConversationView }) {
   const { session, facts } = conversation;
@@ -164,7 +160,7 @@ export function Composer({ conversation }: { conversation: ConversationView }) {
           {isBusy && (
             <fieldset class="modes" aria-label="What your message does while a turn runs">
               {MODES.map((mode) => (
-                <label key={mode} title={MODE_WORDS[mode]}>
+                <label key={mode} title={MODE[mode].does}>
                   <input type="radio" name="mode" checked={busyMode.value === mode} onChange={() => setMode(mode)} />
                   <span>{mode}</span>
                 </label>

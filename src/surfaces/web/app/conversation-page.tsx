@@ -47,7 +47,7 @@ function OpenedConversation({ conversation }: { conversation: ConversationView }
         </p>
       )}
       <Transcript conversation={conversation} />
-      {isEmpty && !turn && <p class="empty hint">Nothing was said here yet. Write a message to begin.</p>}
+      {isEmpty && !turn && <p class="empty hint">Nothing is here yet. Write a message to begin.</p>}
       <div class="below">
         {note && (
           <div class={note.isError ? "note error" : "note"} role="status">
@@ -73,6 +73,7 @@ function OpenedConversation({ conversation }: { conversation: ConversationView }
 function Head({ conversation }: { conversation: ConversationView }) {
   const { session, facts, model } = conversation;
   const { title = "", turn = null, context = 0 } = facts.value ?? {};
+  const isBegun = conversation.groups.value.length > 0;
   const [renaming, setRenaming] = useState(false);
   const rename = (text: string) => {
     setRenaming(false);
@@ -98,7 +99,7 @@ function Head({ conversation }: { conversation: ConversationView }) {
       ) : (
         <h1>
           <button type="button" class="quiet" title="Rename" onClick={() => setRenaming(true)}>
-            {nameOf(session, title)}
+            {title || isBegun ? nameOf(session, title) : "New conversation"}
           </button>
         </h1>
       )}
@@ -116,9 +117,16 @@ function Head({ conversation }: { conversation: ConversationView }) {
 }
 
 function ModelChoice({ conversation, chosen }: { conversation: ConversationView; chosen: string | undefined }) {
-  const [all, setAll] = useState<string[]>([]);
-  useEffect(() => void models().then(setAll, () => {}), []);
-  const known = chosen && !all.includes(chosen) ? [chosen, ...all] : all;
+  const [[first = "default", ...others], setAll] = useState<readonly string[]>([]);
+  useEffect(
+    () =>
+      void models().then(
+        ({ names }) => setAll(names),
+        () => {},
+      ),
+    [],
+  );
+  const known = chosen && !others.includes(chosen) ? [chosen, ...others] : others;
   return (
     <select
       class="quiet model"
@@ -126,8 +134,8 @@ function ModelChoice({ conversation, chosen }: { conversation: ConversationView;
       value={chosen ?? ""}
       onChange={(event) => order(conversation, `/model ${event.currentTarget.value || "default"}`)}
     >
-      <option value="">{all[0] ?? "default"}</option>
-      {known.slice(chosen && !all.includes(chosen) ? 0 : 1).map((name) => (
+      <option value="">{first}</option>
+      {known.map((name) => (
         <option key={name} value={name}>
           {name}
         </option>
@@ -180,6 +188,7 @@ function Menu({ conversation, title }: { conversation: ConversationView; title: 
         <ul>
           {item("Retry the last message", () => order(conversation, "/retry"))}
           {item("Undo the last message", () => order(conversation, "/undo"))}
+          {item("Roll back further…", () => order(conversation, "/rollback"))}
           {item("Branch from here", () => order(conversation, "/branch"))}
           {item("Summarise for the model", () => order(conversation, "/compress"))}
           {item("Export as Markdown", () => void exportTo(session, title, false))}

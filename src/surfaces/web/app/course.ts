@@ -171,6 +171,9 @@ export function courseOf(entries: readonly Entry[], now: number): Course {
   return { from, to: Math.max(to, from + 1), spans, moments };
 }
 
+/** Shorter than a second, in milliseconds. */
+export const took = (ms: number): string => (ms < 1_000 ? `${Math.round(ms)} ms` : lasting(ms));
+
 const DELIVERIES = { sent: "sent", maybe: "perhaps sent twice", undelivered: "could not be sent" };
 
 const triesOf = (from: number, tries: readonly FailedTry[] = []): CourseStep["failed"] =>
@@ -183,7 +186,7 @@ function thoughtText({ model, usage, timing = {} }: Extract<Entry, { kind: "thou
     model,
     first && first.model !== model && `instead of ${first.model}`,
     tries.length > 0 && `after ${counted(tries.length, "try that failed", "tries that failed")}`,
-    firstWord !== undefined && `first word after ${lasting(firstWord)}`,
+    firstWord !== undefined && `first word after ${took(firstWord)}`,
     `${short(usage.input)} in, ${short(usage.output)} out`,
   ]
     .filter(Boolean)

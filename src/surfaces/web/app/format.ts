@@ -1,6 +1,8 @@
 // Times, sizes and names for people, in their own zone.
 import { parseKey, shortName } from "../../../core/session-key.ts";
 
+/** The ids of conversations that were begun here. */
+export const WEB = "web-";
 const DAY_MS = 86_400_000;
 
 export function ago(at: number, now = Date.now()): string {
@@ -35,6 +37,7 @@ export function sourceOf(session: string): string {
     case "chat":
       return key.platform;
     case "api":
+      return key.id.startsWith(WEB) ? "console" : "API";
     case "run":
     case "named":
     case "unknown":

@@ -61,66 +61,77 @@ export function HealthPage() {
           <Installation />
         </section>
       )}
-      <section aria-label="Long-term memory">
-        <h2>Long-term memory</h2>
-        {value?.memory.map(({ name, state, failures, lastError, pending }) => (
-          <article key={name} class="row">
-            <div class="what">
-              <b>{name}</b>
-              <p class={state === "ok" ? "" : "error"}>
-                {[
-                  state,
-                  pending > 0 && `${pending} turns to be written`,
-                  failures > 0 && `${failures} failures`,
-                  lastError,
-                ]
-                  .filter(Boolean)
-                  .join(" · ")}
-              </p>
-            </div>
-          </article>
-        ))}
-        {value?.memory.length === 0 && <Empty>No long-term memory is configured.</Empty>}
-      </section>
-      <section aria-label="Deliveries that were given up">
-        <h2>Deliveries that were given up</h2>
-        {dead.value?.data.map(({ id, url, run_id, attempts, error, created_at }) => (
-          <article key={id} class="row">
-            <div class="what">
-              <a href={linkTo("turn", run_id)}>{url}</a>
-              <p>{[timeOf(created_at * 1_000), `${attempts} attempts`, error].filter(Boolean).join(" · ")}</p>
-            </div>
-            <Act act={() => post(`/api/webhooks/dead/${id}/retry`).finally(dead.again)} label={`Try again: ${url}`}>
-              Try again
-            </Act>
-            <Act
-              kind="danger"
-              asks
-              act={() => remove(`/api/webhooks/dead/${id}`).finally(dead.again)}
-              label={`Forget: ${url}`}
-            >
-              Forget
-            </Act>
-          </article>
-        ))}
-        {dead.value?.data.length === 0 && <Empty>Every webhook was delivered.</Empty>}
-      </section>
-      <section aria-label="Browsers that are signed in">
-        <h2>Browsers that are signed in</h2>
-        {browsers.value?.data.map(({ id, agent, created_at, expires_at, current }) => (
-          <article key={id} class="row">
-            <div class="what">
-              <b>{current ? "This browser" : browserName(agent)}</b>
-              <p>
-                since {ago(created_at * 1_000)}, until {timeOf(expires_at * 1_000)}
-              </p>
-            </div>
-            <Act kind="danger" asks act={() => remove(`/api/sign-ins/${id}`).finally(browsers.again)} label="Sign out">
-              Sign out
-            </Act>
-          </article>
-        ))}
-      </section>
+      {value && (
+        <section aria-label="Long-term memory">
+          <h2>Long-term memory</h2>
+          {value.memory.map(({ name, state, failures, lastError, pending }) => (
+            <article key={name} class="row">
+              <div class="what">
+                <b>{name}</b>
+                <p class={state === "ok" ? "" : "error"}>
+                  {[
+                    state,
+                    pending > 0 && `${pending} turns to be written`,
+                    failures > 0 && `${failures} failures`,
+                    lastError,
+                  ]
+                    .filter(Boolean)
+                    .join(" · ")}
+                </p>
+              </div>
+            </article>
+          ))}
+          {value.memory.length === 0 && <Empty>No long-term memory is configured.</Empty>}
+        </section>
+      )}
+      {dead.value && (
+        <section aria-label="Deliveries that were given up">
+          <h2>Deliveries that were given up</h2>
+          {dead.value.data.map(({ id, url, run_id, attempts, error, created_at }) => (
+            <article key={id} class="row">
+              <div class="what">
+                <a href={linkTo("turn", run_id)}>{url}</a>
+                <p>{[timeOf(created_at * 1_000), `${attempts} attempts`, error].filter(Boolean).join(" · ")}</p>
+              </div>
+              <Act act={() => post(`/api/webhooks/dead/${id}/retry`).finally(dead.again)} label={`Try again: ${url}`}>
+                Try again
+              </Act>
+              <Act
+                kind="danger"
+                asks
+                act={() => remove(`/api/webhooks/dead/${id}`).finally(dead.again)}
+                label={`Forget: ${url}`}
+              >
+                Forget
+              </Act>
+            </article>
+          ))}
+          {dead.value.data.length === 0 && <Empty>Every webhook was delivered.</Empty>}
+        </section>
+      )}
+      {browsers.value && (
+        <section aria-label="Browsers that are signed in">
+          <h2>Browsers that are signed in</h2>
+          {browsers.value.data.map(({ id, agent, created_at, expires_at, current }) => (
+            <article key={id} class="row">
+              <div class="what">
+                <b>{current ? "This browser" : browserName(agent)}</b>
+                <p>
+                  since {ago(created_at * 1_000)}, until {timeOf(expires_at * 1_000)}
+                </p>
+              </div>
+              <Act
+                kind="danger"
+                asks
+                act={() => remove(`/api/sign-ins/${id}`).finally(browsers.again)}
+                label="Sign out"
+              >
+                Sign out
+              </Act>
+            </article>
+          ))}
+        </section>
+      )}
     </Page>
   );
 }
@@ -139,7 +150,7 @@ function Installation() {
           Check the installation
         </Act>
         <span class="aside">
-          As <code>hermes doctor</code> does.
+          The same as <code>hermes doctor</code>.
         </span>
       </p>
       <ul class="findings" aria-label="Findings">

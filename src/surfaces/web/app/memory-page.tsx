@@ -77,6 +77,7 @@ function NoteRow({ note: { scope, target, text }, change }: { note: ShownMemory;
 
 function NewNote({ change }: { change: ChangeNotes }) {
   const [text, setText] = useState("");
+  const [target, setTarget] = useState<ShownMemory["target"]>("memory");
   return (
     <section aria-label="New note">
       <h2>New note</h2>
@@ -88,10 +89,22 @@ function NewNote({ change }: { change: ChangeNotes }) {
           value={text}
           onInput={(event) => setText(event.currentTarget.value)}
         />
+        <select
+          aria-label="Kind of note"
+          value={target}
+          onChange={(event) => setTarget(event.currentTarget.value === "user" ? "user" : "memory")}
+        >
+          {Object.entries(TARGETS).map(([value, name]) => (
+            <option key={value} value={value}>
+              {name}
+            </option>
+          ))}
+        </select>
         <Act
           kind="primary"
+          disabled={!text.trim()}
           act={async () => {
-            await change({ action: "add", target: "memory", text });
+            await change({ action: "add", target, text });
             setText("");
           }}
         >

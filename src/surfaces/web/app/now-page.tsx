@@ -1,7 +1,7 @@
 // Everything that runs, and everything that waits for a person.
 import { useEffect, useState } from "preact/hooks";
 import { lasting } from "../../../conversation/updates.ts";
-import { changeCount, changed, nowState, type WorkingSession } from "./changes.ts";
+import { changeCount, changed, nowState, trouble, type WorkingSession } from "./changes.ts";
 import { ago, counted, nameOf, sourceOf } from "./format.ts";
 import { allowNotifications, notifying } from "./notify.ts";
 import { Act, Empty, Page, useRoute } from "./page.tsx";
@@ -17,7 +17,7 @@ type ShownProcess = {
   started_at: number;
   output: string;
 };
-type ShownHealth = {
+export type ShownHealth = {
   turns_running: number;
   turns_held: number;
   inputs_waiting: number;
@@ -51,6 +51,7 @@ export function NowPage() {
     <Page
       title="Now"
       about={[
+        trouble.value && "As it was when the server was last reached",
         nowState.value?.draining && "About to restart",
         counted(turns_running, "turn runs", "turns run"),
         counted(inputs_waiting, "message waits", "messages wait"),
@@ -75,8 +76,8 @@ export function NowPage() {
         {asking.length === 0 && <Empty>Nothing waits for a person.</Empty>}
       </section>
 
-      <section aria-label="Works">
-        <h2>Works</h2>
+      <section aria-label="At work">
+        <h2>At work</h2>
         {working.map((row) => (
           <Working key={row.id} row={row} />
         ))}

@@ -1,6 +1,7 @@
 // Who may talk to the agent from a chat app.
 import { useState } from "preact/hooks";
 import { timeOf } from "./format.ts";
+import type { ShownHealth } from "./now-page.tsx";
 import { Act, Empty, Page, useRoute } from "./page.tsx";
 import { post, remove } from "./server.ts";
 
@@ -8,7 +9,10 @@ type Paired = { platform: string; id: string; name: string; at: number };
 
 export function PeoplePage() {
   const people = useRoute<{ data: Paired[] }>("/api/pairing");
-  const [platform, setPlatform] = useState("telegram");
+  const { channels = [] } = useRoute<Pick<ShownHealth, "channels">>("/health/detailed").value ?? {};
+  const platforms = channels.length ? channels.map(({ platform: name }) => name) : ["telegram", "discord", "slack"];
+  const [chosen, setPlatform] = useState("");
+  const platform = chosen || platforms[0];
   const [code, setCode] = useState<{ code: string; expiresAt: number } | null>(null);
   return (
     <Page
@@ -35,16 +39,16 @@ export function PeoplePage() {
             </Act>
           </article>
         ))}
-        {people.value?.data.length === 0 && <Empty>Nobody is paired.</Empty>}
+        {people.value?.data.length === 0 && <Empty>Nobody is paired yet. Make a code for the first person.</Empty>}
       </section>
       <section aria-label="New pairing">
         <h2>New pairing</h2>
         <div class="form">
-          <input
-            aria-label="Chat app"
-            value={platform}
-            onInput={(event) => setPlatform(event.currentTarget.value.trim().toLowerCase())}
-          />
+          <select aria-label="Chat app" value={platform} onChange={(event) => setPlatform(event.currentTarget.value)}>
+            {platforms.map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
           <Act kind="primary" act={async () => setCode(await post("/api/pairing", { platform }))}>
             Make a code
           </Act>

@@ -75,7 +75,11 @@ export function QuestionCard({ session, question }: { session: string; question:
           </button>
         </div>
       </form>
-      <p class="until">Without an answer it is not done after {clockOf(until)}.</p>
+      <p class="until">
+        {kind === "approval"
+          ? `Denied if nobody answers by ${clockOf(until)}.`
+          : `After ${clockOf(until)} the agent goes on without an answer.`}
+      </p>
     </section>
   );
 }

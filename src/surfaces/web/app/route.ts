@@ -27,4 +27,5 @@ function decode(text: string): string {
 export const linkTo = (page: PageName, id = ""): string => `#/${page}${id && `/${encodeURIComponent(id)}`}`;
 export const go = (page: PageName, id = ""): void => {
   location.hash = linkTo(page, id);
+  here.value = read(); // at once: what is typed next belongs there
 };

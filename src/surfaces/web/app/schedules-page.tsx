@@ -1,10 +1,11 @@
 // What the scheduler does and when.
 import { useState } from "preact/hooks";
+import { durationText } from "../../../core/schedule-text.ts";
 import { changeCount } from "./changes.ts";
 import { timeOf } from "./format.ts";
 import { Act, Empty, Page, useRoute } from "./page.tsx";
 import { linkTo } from "./route.ts";
-import { post, remove, wordsOf } from "./server.ts";
+import { patch, post, remove, wordsOf } from "./server.ts";
 
 type ShownJob = {
   id: string;
@@ -13,6 +14,8 @@ type ShownJob = {
   cron: string | null;
   zone: string | null;
   at: number | null;
+  every: number | null;
+  goal: { step: number } | null;
   deliver_to: string | null;
   session_id: string;
   enabled: boolean;
@@ -30,29 +33,48 @@ export function SchedulesPage() {
         ))}
         {jobs.value?.data.length === 0 && <Empty>Nothing is scheduled.</Empty>}
       </section>
-      <NewJob again={jobs.again} />
+      <section aria-label="New job">
+        <h2>New job</h2>
+        <JobForm save={(wish) => post("/api/jobs", wish)} done={jobs.again} />
+      </section>
     </Page>
   );
 }
 
 function JobRow({ job, again }: { job: ShownJob; again(): void }) {
-  const { id, name, text, cron, zone, at, enabled, next_at, session_id, deliver_to } = job;
+  const { id, name, text, cron, zone, at, every, goal, enabled, next_at, session_id, deliver_to } = job;
+  const [editing, setEditing] = useState(false);
   const title = name || text.slice(0, 80);
   const change = (verb: string) => post(`/api/jobs/${id}/${verb}`).finally(again);
+  if (editing)
+    return (
+      <article class="row">
+        <JobForm
+          job={job}
+          save={(wish) => patch(`/api/jobs/${id}`, wish)}
+          done={() => {
+            setEditing(false);
+            again();
+          }}
+        />
+      </article>
+    );
   return (
     <article class="row">
       <div class="what">
         <a href={linkTo("conversations", session_id)}>{title}</a>
         <p>
           {[
-            cron ? `${cron} (${zone})` : at !== null && `once, ${timeOf(at * 1_000)}`,
-            enabled ? next_at !== null && `next ${timeOf(next_at * 1_000)}` : "paused",
+            cron ? `${cron} (${zone})` : at !== null && !goal && `once, ${timeOf(at * 1_000)}`,
+            every !== null && `every ${durationText(every * 1_000)}`,
+            goal && `goal, step ${goal.step}`,
+            enabled ? !goal && next_at !== null && `next ${timeOf(next_at * 1_000)}` : "paused",
             deliver_to && `answers to ${deliver_to}`,
           ]
             .filter(Boolean)
             .join(" · ")}
         </p>
-        {name && <p>{text}</p>}
+        {text !== title && <p>{text}</p>}
       </div>
       <Act act={() => change("run")} label={`Run now: ${title}`}>
         Run now
@@ -60,6 +82,11 @@ function JobRow({ job, again }: { job: ShownJob; again(): void }) {
       <Act act={() => change(enabled ? "pause" : "resume")} label={enabled ? `Pause: ${title}` : `Resume: ${title}`}>
         {enabled ? "Pause" : "Resume"}
       </Act>
+      {every === null && !goal && (
+        <button type="button" aria-label={`Edit: ${title}`} onClick={() => setEditing(true)}>
+          Edit
+        </button>
+      )}
       <Act act={() => remove(`/api/jobs/${id}`).finally(again)} kind="danger" asks label={`Remove: ${title}`}>
         Remove
       </Act>
@@ -67,71 +94,82 @@ function JobRow({ job, again }: { job: ShownJob; again(): void }) {
   );
 }
 
-const WHENS = { cron: "Cron", at: "At", in: "In" };
-const EXAMPLES = { cron: "0 9 * * 1-5", at: "2026-11-20T09:00", in: "20m, 3h or 2d" };
+const WHENS = { cron: "Again and again", at: "Once, at", in: "Once, in" };
+type WhenKind = keyof typeof WHENS;
+const KINDS: readonly WhenKind[] = ["cron", "at", "in"];
+const HINTS = { cron: "0 9 * * 1-5", in: "20m, 3h or 2d" };
 
-function NewJob({ again }: { again(): void }) {
-  const [text, setText] = useState("");
-  const [kind, setKind] = useState<keyof typeof WHENS>("cron");
-  const [when, setWhen] = useState("");
+type JobFormProps = { job?: ShownJob; save(wish: object): Promise<unknown>; done(): void };
+
+/** For a new job, or to change one. */
+function JobForm({ job, save, done }: JobFormProps) {
+  const [text, setText] = useState(job?.text ?? "");
+  const [kind, setKind] = useState<WhenKind>(job?.at ? "at" : "cron");
+  const [when, setWhen] = useState(job?.cron ?? (job?.at ? localTime(job.at * 1_000) : ""));
   const [error, setError] = useState("");
-  const add = async () => {
+  const send = async () => {
     try {
-      const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-      await post("/api/jobs", { text, [kind]: when, ...(kind !== "in" && { zone }) });
+      // Times are read in the zone of whoever writes them; a job keeps the zone of its own.
+      const zone = kind === "cron" && job?.zone ? job.zone : Intl.DateTimeFormat().resolvedOptions().timeZone;
+      await save({ text, [kind]: when, ...(kind !== "in" && { zone }) });
       setText("");
       setWhen("");
       setError("");
-      again();
+      done();
     } catch (cause) {
       setError(wordsOf(cause));
     }
   };
+  const time = {
+    "aria-label": "When",
+    value: when,
+    onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) => setWhen(currentTarget.value),
+  };
   return (
-    <section aria-label="New job">
-      <h2>New job</h2>
-      <form
-        class="form"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void add();
-        }}
+    <form
+      class="form"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void send();
+      }}
+    >
+      <textarea
+        rows={2}
+        aria-label="What to do"
+        placeholder="What to do"
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+      />
+      <select
+        aria-label="Kind of time"
+        value={kind}
+        onChange={(event) => setKind(KINDS.find((one) => one === event.currentTarget.value) ?? "cron")}
       >
-        <textarea
-          rows={2}
-          aria-label="What to do"
-          placeholder="What to do"
-          value={text}
-          onInput={(event) => setText(event.currentTarget.value)}
-        />
-        <select
-          aria-label="Kind of time"
-          value={kind}
-          onChange={(event) =>
-            setKind(event.currentTarget.value === "at" ? "at" : event.currentTarget.value === "in" ? "in" : "cron")
-          }
-        >
-          {Object.entries(WHENS).map(([value, name]) => (
-            <option key={value} value={value}>
-              {name}
-            </option>
-          ))}
-        </select>
-        <input
-          aria-label="When"
-          placeholder={EXAMPLES[kind]}
-          value={when}
-          onInput={(event) => setWhen(event.currentTarget.value)}
-        />
-        <button type="submit" class="primary" disabled={!text.trim() || !when.trim()}>
-          Add
+        {KINDS.map((one) => (
+          <option key={one} value={one}>
+            {WHENS[one]}
+          </option>
+        ))}
+      </select>
+      {kind === "at" ? <input type="datetime-local" {...time} /> : <input placeholder={HINTS[kind]} {...time} />}
+      <button type="submit" class="primary" disabled={!text.trim() || !when.trim()}>
+        {job ? "Save" : "Add"}
+      </button>
+      {job && (
+        <button type="button" onClick={done}>
+          Cancel
         </button>
-      </form>
+      )}
+      {kind === "cron" && <span class="aside">minute, hour, day, month, weekday</span>}
       {error && (
         <p class="error" role="alert">
           {error}
         </p>
       )}
-    </section>
+    </form>
   );
 }
+
+/** As an input of times wants it. */
+const localTime = (at: number): string =>
+  new Date(at - new Date(at).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);

@@ -30,7 +30,10 @@ export async function signIn(given: { key: string } | { code: string }): Promise
     "key" in given
       ? createWire({ url: location.origin, key: given.key }).json<{ token: string }>("POST", "/api/sign-ins")
       : createWire({ url: location.origin }).json<{ token: string }>("POST", "/api/sign-ins/code", { body: given });
-  const { token } = await begin;
+  const { token } = await begin.catch((error: unknown) => {
+    // What the server says of it is meant for programs.
+    throw error instanceof HermesError && error.status === 401 ? new Error("The API key is wrong.") : error;
+  });
   localStorage.setItem(TOKEN, token);
   isSignedIn.value = true;
 }

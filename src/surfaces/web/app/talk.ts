@@ -1,17 +1,21 @@
 // What a person does in a conversation: send, command, stop, answer. Everything goes through the runtime, as from a terminal.
 import { signal } from "@preact/signals";
+import { createRemoteJobs } from "../../../client/jobs.ts";
 import type { CommandContext, CommandResult } from "../../../conversation/commands/command.ts";
 import { commandIn, findCommand, runCommand, WEB_COMMANDS } from "../../../conversation/commands/commands.ts";
+import { costOf, type Prices } from "../../../conversation/cost.ts";
 import { exportFile } from "../../../conversation/export.ts";
 import { takenText } from "../../../conversation/modes.ts";
 import { spentIn } from "../../../conversation/spent.ts";
+import type { ModelNames } from "../../../core/model-names.ts";
 import { entriesOf } from "../../../core/pages.ts";
 import type { Answer } from "../../../core/runtime.ts";
 import { type Effort, type Image, MODES, type Mode } from "../../../core/session.ts";
 import { apiSession, shortName } from "../../../core/session-key.ts";
 import type { ConversationView } from "./conversation.ts";
+import { WEB } from "./format.ts";
 import { go } from "./route.ts";
-import { get, newId, post, remove, runtime, wordsOf } from "./server.ts";
+import { get, newId, runtime, wire, wordsOf } from "./server.ts";
 
 const MODE = "hermes.mode";
 /** What a message does while a turn runs, in this browser. */
@@ -19,7 +23,7 @@ export const busyMode = signal<Mode>(MODES.find((mode) => mode === localStorage.
 /** The last answer to a command, or why something was not done. */
 export const said = signal<{ session: string; text: string; isError: boolean } | null>(null);
 
-export const newSession = (): string => apiSession(newId());
+export const newSession = (): string => apiSession(WEB + newId());
 
 export function setMode(mode: Mode): void {
   busyMode.value = mode;
@@ -148,7 +152,8 @@ async function obey(conversation: ConversationView, line: string): Promise<void>
   const typed = commandIn(line);
   const command = typed && findCommand(WEB_COMMANDS, typed.name);
   if (!typed || !command) throw new Error(`Unknown command ${line.split(/\s/, 1)[0]}. See /help.`);
-  await show(conversation, await runCommand(command, contextOf(conversation), typed.rest));
+  const prices = command.name === "usage" ? await get<Prices>("/api/prices") : {};
+  await show(conversation, await runCommand(command, contextOf(conversation, prices), typed.rest));
 }
 
 /** The same, where nobody waits for it to be done. */
@@ -208,9 +213,15 @@ export async function answer(session: string, call: string, given: Answer): Prom
   }
 }
 
-export async function models(): Promise<string[]> {
-  const { data } = await get<{ data: { id: string }[] }>("/v1/models");
-  return data.slice(1).map(({ id }) => id);
+/** Read once for the page: the server asks its provider. */
+let names: Promise<ModelNames> | null = null;
+
+export async function models(): Promise<ModelNames> {
+  names ??= get<ModelNames>("/api/models");
+  names.catch(() => {
+    names = null;
+  });
+  return names;
 }
 
 /** To a file of the person's browser. */
@@ -224,11 +235,10 @@ export async function exportTo(session: string, title: string, json: boolean): P
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-type WebJob = { id: string; name: string; text: string; enabled: boolean };
 /** What was chosen on this page, by conversation. */
 const chosen = new Map<string, { isYolo?: boolean; effort?: Effort | undefined }>();
 
-function contextOf({ session, facts, model }: ConversationView): CommandContext {
+function contextOf({ session, facts, model }: ConversationView, prices: Prices): CommandContext {
   return {
     surface: "web",
     runtime,
@@ -247,23 +257,12 @@ function contextOf({ session, facts, model }: ConversationView): CommandContext 
     setModel: (name) => {
       model.value = name;
     },
-    models: async () => ({ names: await models(), unread: "the console lists only the configured models" }),
+    models,
     effort: () => chosen.get(session)?.effort,
     setEffort: (effort) => void chosen.set(session, { ...chosen.get(session), effort }),
     yolo: () => chosen.get(session)?.isYolo ?? false,
     setYolo: (isYolo) => void chosen.set(session, { ...chosen.get(session), isYolo }),
-    jobs: () => ({
-      list: async () => {
-        const { data } = await get<{ data: (WebJob & { next_at: number | null })[] }>("/api/jobs");
-        return data.map((job) => ({ ...job, nextAt: job.next_at && job.next_at * 1_000 }));
-      },
-      pause: (id) => post(`/api/jobs/${id}/pause`),
-      resume: (id) => post(`/api/jobs/${id}/resume`),
-      remove: async (id) => {
-        await remove(`/api/jobs/${id}`);
-        return { id };
-      },
-    }),
+    jobs: () => createRemoteJobs(wire),
     skills: async () => {
       const { data } = await get<{ data: { name: string; description: string }[] }>("/v1/skills");
       return (
@@ -271,7 +270,7 @@ function contextOf({ session, facts, model }: ConversationView): CommandContext 
       );
     },
     spent: () => spentIn(runtime, session),
-    costOf: (_model, { cost }) => cost ?? null, // prices of the configuration are not known here
+    costOf: (name, usage) => costOf(prices, name, usage),
     sessions: async () => [],
     findSession: async (words) => (await runtime.sessions({ titled: words, limit: 1 }))[0]?.session ?? null,
     newSession,

@@ -23,6 +23,7 @@ export function Transcript({ conversation }: { conversation: ConversationView })
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const follows = useRef(true);
+  const lastTop = useRef(0);
   const observer = useVisibility(scroller);
 
   useLayoutEffect(() => {
@@ -42,7 +43,10 @@ export function Transcript({ conversation }: { conversation: ConversationView })
   const scrolled = () => {
     const box = scroller.current;
     if (!box) return;
-    follows.current = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_END;
+    // Only a person scrolls up. Content that has grown since the scrolling is no reason to stop: its growth is followed a moment later.
+    if (box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_END) follows.current = true;
+    else if (box.scrollTop < lastTop.current) follows.current = false;
+    lastTop.current = box.scrollTop;
     if (box.scrollTop > MARGIN || !hasEarlier.value) return;
     if (box.scrollTop === 0) box.scrollTop = 1; // at the very top a browser does not hold its place
     void loadEarlier();

@@ -8,7 +8,7 @@ import type { Status } from "../../../core/runtime.ts";
 import type { Entry } from "../../../core/session.ts";
 import { changeCount } from "./changes.ts";
 import { Code } from "./code.tsx";
-import { type Course, type CourseStep, courseOf } from "./course.ts";
+import { type Course, type CourseStep, courseOf, took } from "./course.ts";
 import { clockOf, nameOf, short, timeOf } from "./format.ts";
 import { Empty, Page, useRoute } from "./page.tsx";
 import { linkTo } from "./route.ts";
@@ -124,7 +124,7 @@ function Step({ step, place }: { step: CourseStep; place(at: number): string }) 
       name={
         <>
           <b>{name}</b>
-          <span class="took">{lasting(to - from)}</span>
+          <span class="took">{took(to - from)}</span>
           <span class="detail">{detail}</span>
           <span class="track">
             <i class={firstWord === null ? "bar" : "bar before"} style={span(from, to)} />

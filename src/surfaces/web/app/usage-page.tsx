@@ -1,6 +1,6 @@
-// Tokens and cost of model calls: by day as a plot, by model and by conversation as tables.
-import { useState } from "preact/hooks";
-import { nameOf, short } from "./format.ts";
+// Tokens and cost of model calls: by day as a plot, by model and by conversation as tables with bars.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { counted, nameOf, short } from "./format.ts";
 import { Empty, Page, useRoute } from "./page.tsx";
 import { linkTo } from "./route.ts";
 
@@ -17,15 +17,27 @@ type UsageRow = {
 };
 type UsageSum = { key: string; name: string; calls: number; input: number; output: number; cost: number | null };
 
+type Measure = "tokens" | "cost";
+
 const RANGES = [7, 30, 90, 365];
+const MEASURES: readonly Measure[] = ["tokens", "cost"];
 const MOST_SESSIONS = 20;
-const [WIDTH, HEIGHT, LEFT, BOTTOM] = [960, 220, 56, 26];
+const MOST_SERIES = 6;
+/** Days with their date below the plot. */
+const MOST_DATES = 6;
 
 export function UsagePage() {
   const [days, setDays] = useState(30);
+  const [measure, setMeasure] = useState<Measure>("tokens");
   const offset = -new Date().getTimezoneOffset();
-  const usage = useRoute<{ data: UsageRow[] }>(`/api/usage?days=${days}&offset=${offset}`);
-  const rows = usage.value?.data ?? [];
+  const usage = useRoute<{ data: UsageRow[]; left: number }>(`/api/usage?days=${days}&offset=${offset}`);
+  const { data: rows = [], left = 0 } = usage.value ?? {};
+  const before = useRef(Number.POSITIVE_INFINITY);
+  useEffect(() => {
+    // Until all is counted, or the server gets no further.
+    if (left > 0 && left < before.current) usage.again();
+    before.current = left || Number.POSITIVE_INFINITY;
+  }, [usage.value]);
   const total = sumOf("", "", rows);
   const models = sums(
     rows,
@@ -37,34 +49,61 @@ export function UsagePage() {
     ({ session_id }) => session_id,
     ({ session_id, title }) => nameOf(session_id, title),
   );
+  const shown = total.cost === null ? "tokens" : measure;
   return (
     <Page
       title="Usage"
-      about={`${short(total.input)} tokens in, ${short(total.output)} out, ${total.calls.toLocaleString()} model calls${costText(total)}`}
+      about={
+        usage.value
+          ? `${short(total.input)} tokens in, ${short(total.output)} out, ${counted(total.calls, "model call")}${costText(total)}`
+          : "Counting…"
+      }
     >
-      <fieldset class="modes ranges" aria-label="Days">
-        {RANGES.map((range) => (
-          <label key={range}>
-            <input type="radio" name="range" checked={days === range} onChange={() => setDays(range)} />
-            <span>{range} days</span>
-          </label>
-        ))}
-      </fieldset>
+      <div class="choosing">
+        <Choice name="Days" all={RANGES} chosen={days} choose={setDays} label={(range) => `${range} days`} />
+        {total.cost !== null && (
+          <Choice name="Measure" all={MEASURES} chosen={measure} choose={setMeasure} label={(one) => one} />
+        )}
+      </div>
       {usage.error && <p class="error">{usage.error}</p>}
-      {usage.value && rows.length === 0 && <Empty>No model was called in this time.</Empty>}
+      {left > 0 && (
+        <p class="aside" role="status">
+          Counting: {counted(left, "conversation")} left.
+        </p>
+      )}
+      {usage.value && left === 0 && rows.length === 0 && <Empty>No model was called in this time.</Empty>}
       {rows.length > 0 && (
         <>
           <section aria-label="By day">
-            <h2>Tokens by day</h2>
-            <Plot rows={rows} days={days} models={models.map(({ key }) => key)} />
+            <h2>{shown === "cost" ? "Cost by day" : "Tokens by day"}</h2>
+            <Plot rows={rows} days={days} models={models.map(({ key }) => key)} measure={shown} />
           </section>
-          <UsageTable title="By model" sums={models} />
-          <UsageTable title="By conversation" sums={sessions.slice(0, MOST_SESSIONS)} links />
+          <UsageTable title="By model" sums={models} measure={shown} />
+          <UsageTable title="By conversation" sums={sessions.slice(0, MOST_SESSIONS)} measure={shown} links />
         </>
       )}
     </Page>
   );
 }
+
+type ChoiceProps<T> = {
+  name: string;
+  all: readonly T[];
+  chosen: T;
+  choose(one: NoInfer<T>): void;
+  label(one: T): string;
+};
+
+const Choice = <T,>({ name, all, chosen, choose, label }: ChoiceProps<T>) => (
+  <fieldset class="modes" aria-label={name}>
+    {all.map((one) => (
+      <label key={one}>
+        <input type="radio" name={name} checked={chosen === one} onChange={() => choose(one)} />
+        <span>{label(one)}</span>
+      </label>
+    ))}
+  </fieldset>
+);
 
 const costText = ({ cost }: UsageSum) => (cost === null ? "" : ` · $${cost.toFixed(2)}`);
 
@@ -84,74 +123,65 @@ const sums = (rows: readonly UsageRow[], keyOf: (row: UsageRow) => string, name:
     .map(([key, some]) => sumOf(key, some[0] ? name(some[0]) : key, some))
     .sort((a, b) => b.input + b.output - a.input - a.output);
 
+const amountOf = (rows: readonly UsageRow[], measure: Measure): number =>
+  rows.reduce((sum, { input_tokens, output_tokens, cost }) => {
+    return sum + (measure === "cost" ? (cost ?? 0) : input_tokens + output_tokens);
+  }, 0);
+const amountText = (amount: number, measure: Measure): string =>
+  measure === "cost" ? `$${amount.toFixed(amount < 10 ? 2 : 0)}` : short(Math.round(amount));
+
+type PlotProps = { rows: readonly UsageRow[]; days: number; models: readonly string[]; measure: Measure };
+
 /** One bar a day, in parts by model. */
-function Plot({ rows, days, models }: { rows: readonly UsageRow[]; days: number; models: readonly string[] }) {
+function Plot({ rows, days, models, measure }: PlotProps) {
   const today = new Date();
-  const all = Array.from({ length: days }, (_, back) => {
-    const day = new Date(today.getFullYear(), today.getMonth(), today.getDate() - (days - 1 - back), 12);
-    return [day.getFullYear(), day.getMonth() + 1, day.getDate()]
-      .map((part) => String(part).padStart(2, "0"))
-      .join("-");
-  });
+  const all = Array.from(
+    { length: days },
+    (_, back) => new Date(today.getFullYear(), today.getMonth(), today.getDate() - (days - 1 - back), 12),
+  );
   const byDay = Map.groupBy(rows, ({ day }) => day);
-  const tokensOf = (some: readonly UsageRow[]) =>
-    some.reduce((sum, row) => sum + row.input_tokens + row.output_tokens, 0);
-  const most = Math.max(1, ...[...byDay.values()].map(tokensOf));
-  const step = (WIDTH - LEFT) / days;
-  const y = (tokens: number) => (tokens / most) * (HEIGHT - BOTTOM - 14);
-  const every = Math.ceil(days / 8);
+  const most = Math.max(...[...byDay.values()].map((some) => amountOf(some, measure))) || 1;
+  const every = Math.ceil(days / MOST_DATES);
+  const percent = (amount: number) => `${((amount / most) * 100).toFixed(2)}%`;
   return (
-    <div class="picture" tabIndex={0} role="region" aria-label="Plot">
-      <svg
-        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+    <div class="picture">
+      <div
+        class={days > 60 ? "plot dense" : "plot"}
         role="img"
-        aria-label={`Tokens by day; at most ${short(most)} on one day`}
+        aria-label={`${measure === "cost" ? "Cost" : "Tokens"} by day; at most ${amountText(most, measure)} on one day`}
       >
-        {[0, 0.5, 1].map((part) => (
-          <g key={part} class="tick">
-            <line x1={LEFT} x2={WIDTH} y1={HEIGHT - BOTTOM - y(most * part)} y2={HEIGHT - BOTTOM - y(most * part)} />
-            <text x={LEFT - 8} y={HEIGHT - BOTTOM - y(most * part) + 4} text-anchor="end">
-              {short(Math.round(most * part))}
-            </text>
-          </g>
+        {[1, 0.5, 0].map((part) => (
+          <i key={part} class="level" style={{ bottom: `${part * 100}%` }}>
+            {amountText(most * part, measure)}
+          </i>
         ))}
-        {all.map((day, at) => {
-          let top = HEIGHT - BOTTOM;
+        {all.map((date, at) => {
+          const day = dayOf(date);
+          const byModel = Map.groupBy(byDay.get(day) ?? [], ({ model }) => model);
           return (
-            <g key={day}>
+            <div key={day} class="day">
               {models.map((model, nth) => {
-                const tokens = tokensOf((byDay.get(day) ?? []).filter((row) => row.model === model));
-                const height = y(tokens);
-                top -= height;
+                const amount = amountOf(byModel.get(model) ?? [], measure);
+                const title = `${day}, ${model}: ${measure === "cost" ? `$${amount.toFixed(4)}` : `${amount.toLocaleString()} tokens`}`;
                 return (
-                  tokens > 0 && (
-                    <rect
-                      key={model}
-                      class={`series s${nth % 6}`}
-                      x={LEFT + at * step + step * 0.14}
-                      y={top}
-                      width={step * 0.72}
-                      height={height}
-                      rx={Math.min(3, step * 0.2)}
-                    >
-                      <title>{`${day}, ${model}: ${tokens.toLocaleString()} tokens`}</title>
-                    </rect>
+                  amount > 0 && (
+                    <i key={model} class={`s${nth % MOST_SERIES}`} title={title} style={{ height: percent(amount) }} />
                   )
                 );
               })}
-              {at % every === 0 && (
-                <text class="words" x={LEFT + at * step + step / 2} y={HEIGHT - 8} text-anchor="middle">
-                  {new Date(`${day}T12:00`).toLocaleDateString(undefined, { day: "numeric", month: "short" })}
-                </text>
+              {(days - 1 - at) % every === 0 && (
+                <span class={(days - 1 - at) % (2 * every) ? "second" : ""}>
+                  {date.toLocaleDateString(undefined, { day: "numeric", month: "short" })}
+                </span>
               )}
-            </g>
+            </div>
           );
         })}
-      </svg>
+      </div>
       <ul class="legend">
-        {models.slice(0, 6).map((model, nth) => (
+        {models.slice(0, MOST_SERIES).map((model, nth) => (
           <li key={model}>
-            <span class={`swatch s${nth}`} /> {model}
+            <i class={`swatch s${nth}`} /> {model}
           </li>
         ))}
       </ul>
@@ -159,40 +189,44 @@ function Plot({ rows, days, models }: { rows: readonly UsageRow[]; days: number;
   );
 }
 
-const UsageTable = ({
-  title,
-  sums: all,
-  links = false,
-}: {
-  title: string;
-  sums: readonly UsageSum[];
-  links?: boolean;
-}) => (
-  <section aria-label={title}>
-    <h2>{title}</h2>
-    <div class="table" tabIndex={0} role="region" aria-label={`${title}, table`}>
-      <table class="wide">
-        <thead>
-          <tr>
-            <th>{links ? "Conversation" : "Model"}</th>
-            <th class="to-right">Calls</th>
-            <th class="to-right">Tokens in</th>
-            <th class="to-right">Tokens out</th>
-            <th class="to-right">Cost</th>
-          </tr>
-        </thead>
-        <tbody>
-          {all.map(({ key, name, calls, input, output, cost }) => (
-            <tr key={key}>
-              <td>{links ? <a href={linkTo("conversations", key)}>{name}</a> : name}</td>
-              <td class="to-right">{calls.toLocaleString()}</td>
-              <td class="to-right">{input.toLocaleString()}</td>
-              <td class="to-right">{output.toLocaleString()}</td>
-              <td class="to-right">{cost === null ? "–" : `$${cost.toFixed(4)}`}</td>
+const dayOf = (date: Date): string =>
+  [date.getFullYear(), date.getMonth() + 1, date.getDate()].map((part) => String(part).padStart(2, "0")).join("-");
+
+type TableProps = { title: string; sums: readonly UsageSum[]; measure: Measure; links?: boolean };
+
+function UsageTable({ title, sums: all, measure, links = false }: TableProps) {
+  const amount = ({ input, output, cost }: UsageSum) => (measure === "cost" ? (cost ?? 0) : input + output);
+  const most = Math.max(...all.map(amount)) || 1;
+  return (
+    <section aria-label={title}>
+      <h2>{title}</h2>
+      <div class="table" tabIndex={0} role="region" aria-label={`${title}, table`}>
+        <table class="wide">
+          <thead>
+            <tr>
+              <th>{links ? "Conversation" : "Model"}</th>
+              <th class="to-right">Calls</th>
+              <th class="to-right">Tokens in</th>
+              <th class="to-right">Tokens out</th>
+              <th class="to-right">Cost</th>
             </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  </section>
-);
+          </thead>
+          <tbody>
+            {all.map((sum) => (
+              <tr key={sum.key}>
+                <td>
+                  {links ? <a href={linkTo("conversations", sum.key)}>{sum.name}</a> : sum.name}
+                  <i class="share" style={{ width: `${((amount(sum) / most) * 100).toFixed(2)}%` }} />
+                </td>
+                <td class="to-right">{sum.calls.toLocaleString()}</td>
+                <td class="to-right">{sum.input.toLocaleString()}</td>
+                <td class="to-right">{sum.output.toLocaleString()}</td>
+                <td class="to-right">{sum.cost === null ? "–" : `$${sum.cost.toFixed(4)}`}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
