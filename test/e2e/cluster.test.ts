@@ -149,6 +149,6 @@ it.each([
 it("every message is answered once while nodes are killed, stand still and are drained, and PostgreSQL is restarted", async () => {
   const lines: string[] = [];
   const say = (line: string) => lines.push(line);
-  const { problems } = await storm({ seconds: 16, everyMs: 3_000, pauseMs: 7_000, people: 3, seed: 1, say });
+  const { problems } = await storm({ seconds: 10, everyMs: 2_500, pauseMs: 6_500, people: 3, seed: 1, say });
   expect(problems, lines.join("\n")).toEqual([]);
 }, 180_000);

@@ -51,11 +51,7 @@ export async function judge({
     const stopped = turns.filter(({ ends }) => ends[0] === "cancelled").length;
     if (stopped > talk.stops) problem(`${stopped} turns were stopped, ${talk.stops} were asked to`);
     if (talk.mode === "queue" && turns.some(({ ends }) => ends[0] === "interrupted")) problem("a turn was interrupted");
-    total.copies += answers(turns, texts, unheard, (what) => {
-      problem(what);
-      if (what.startsWith("answers are lost"))
-        for (const one of telegram.sent(talk.chat)) if (one.deleted || one.history.length) console.log(JSON.stringify(one));
-    });
+    total.copies += answers(turns, texts, unheard, problem);
   }
   return total;
 }
