@@ -186,7 +186,7 @@ async function askOne(client: Client, one: Asked, random: Random): Promise<void>
   );
   one.run = run;
   const over = AbortSignal.timeout(PATIENCE_MS);
-  const stopping = kind === "stop" ? sleep(random() * 1_500).then(() => patiently(() => client.stop(run))) : null;
+  const stopping = kind === "stop" ? sleep(random() * 1_500).then(() => patiently(() => stop(client, run))) : null;
   let answering: Promise<unknown> | null = null;
   for await (const event of client.events(run, { signal: over })) {
     one.events.push(event);
@@ -201,6 +201,12 @@ async function askOne(client: Client, one: Asked, random: Random): Promise<void>
   await Promise.all([stopping, answering]);
   one.status = await patiently(() => client.status(run));
 }
+
+/** One that is over before is not an error. */
+const stop = (client: Client, run: string) =>
+  client.stop(run).catch((error: unknown) => {
+    if (!(error instanceof HermesError) || error.code !== "run_not_found") throw error;
+  });
 
 /** What a client does that is told to come back. */
 async function patiently<T>(work: () => Promise<T>): Promise<T> {

@@ -6,6 +6,8 @@ import { storm } from "../cluster/storm.ts";
 import { makePlace } from "../fakes/hermes.ts";
 import { type FakeLlm, startFakeLlm } from "../fakes/llm/server.ts";
 
+const SOON = { interval: 5, timeout: 20_000 };
+
 describe("any node", () => {
   let llm: FakeLlm;
   let cluster: TestCluster;
@@ -32,7 +34,7 @@ describe("any node", () => {
     events.flatMap((one) => (one.event === "message.delta" ? [one.delta] : []));
   /** The next request to the model after so many. */
   const requestAfter = async (count: number) => {
-    await expect.poll(() => llm.requests.length, { interval: 5, timeout: 20_000 }).toBeGreaterThan(count);
+    await expect.poll(() => llm.requests.length, SOON).toBeGreaterThan(count);
     const request = llm.requests[count];
     if (!request) throw new Error("There is no request.");
     return request;
@@ -63,23 +65,23 @@ describe("any node", () => {
     const watching = (async () => {
       for await (const event of clientOf(c).events(run)) events.push(event);
     })();
-    await expect.poll(() => said(events).join("")).toBe("so far");
+    await expect.poll(() => said(events).join(""), SOON).toBe("so far");
     await clientOf(b).stop(run);
     await watching;
     expect(events.at(-1)).toMatchObject({ event: "run.cancelled" });
     expect(await clientOf(c).wait(next.run_id)).toMatchObject({ status: "completed", output: "second" });
-  }, 30_000);
+  }, 60_000);
 
   it("answers a question that a turn on another one asks", async () => {
     llm.script([{ calls: [{ name: "clarify", args: { question: "Which colour?" } }] }, { text: "blue it is" }]);
     const { run_id: run } = await clientOf(a).start("paint it");
-    await expect.poll(async () => (await clientOf(b).status(run)).status).toBe("waiting_for_approval");
+    await expect.poll(async () => (await clientOf(b).status(run)).status, SOON).toBe("waiting_for_approval");
     expect(await at(c, "POST", `/v1/runs/${run}/approval`, { answer: "blue" })).toMatchObject({
       http: 200,
       resolved: 1,
     });
     expect(await clientOf(b).wait(run)).toMatchObject({ status: "completed", output: "blue it is" });
-  }, 30_000);
+  }, 60_000);
 
   it("goes on with what a drained one has begun, and a stream through it with no gap and no double", async () => {
     llm.script({ text: ["half ", "an answer"], fault: { silence: "text" } });
@@ -90,7 +92,7 @@ describe("any node", () => {
     const watching = (async () => {
       for await (const event of clientOf(c).events(run)) events.push(event);
     })();
-    await expect.poll(() => said(events).join("")).toBe("half an answer");
+    await expect.poll(() => said(events).join(""), SOON).toBe("half an answer");
     llm.script({ text: "a whole answer" });
     const hermes = c.place.start(["nodes", "drain", await idOf(b)]);
     expect(await hermes.exit).toBe(0);
