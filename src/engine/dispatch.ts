@@ -303,11 +303,12 @@ export function createDispatch(world: World) {
 
   function reconcile(slot: Slot) {
     // One that is not in memory any more may have a late death to tell of; it does not speak for the one that is.
-    if (closed || slots.get(slot.key) !== slot || !slot.row || isOrphan(slot.row) || !isOurs(slot.row)) return;
+    if (closed || slots.get(slot.key) !== slot || !slot.row || isOrphan(slot.row)) return;
     const { state, parent } = slot.row;
     const { withoutPlace, inflight } = slot;
     const wanted = work(state, rules).filter(
       (effect) =>
+        isOurs(slot.row) &&
         (!("turn" in effect) || effect.turn !== slot.line.halted) &&
         (!leaving || !member.shared || inflight.flights.has(effect.key)), // the node that it is handed to begins it
     );
@@ -316,7 +317,7 @@ export function createDispatch(world: World) {
     slot.inflight.reconcile(wanted.filter((e) => admitted || !HEAVY[e.do] || withoutPlace.has(e.key)));
     if (admitted) for (const goOn of withoutPlace.values()) goOn?.();
     // What was stopped before it could start has nothing to wait for.
-    if (state.turn?.phase.at === "stopping")
+    if (state.turn?.phase.at === "stopping" && isOurs(slot.row))
       for (const key of state.turn.phase.alive) if (!slot.inflight.flights.has(key)) settle(slot, key, false);
   }
 

@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { createBounded } from "../core/bounded.ts";
-import { Refusal, StoreFault } from "../core/errors.ts";
+import { Elsewhere, Refusal, StoreFault } from "../core/errors.ts";
 import { pagesOf } from "../core/pages.ts";
 import { foldRun, type Run } from "../core/run.ts";
 import type { AcceptRequest, Load, Receipt, Runtime, Status, Stopped, Update, Whereabouts } from "../core/runtime.ts";
@@ -11,6 +11,7 @@ import { RUN } from "../core/session-key.ts";
 import { titleOf } from "../core/title.ts";
 import { emptyTranscript, extend } from "../core/transcript.ts";
 import { unsaved } from "../core/turn.ts";
+import { within } from "../core/wait.ts";
 import { createDispatch, type Make } from "./dispatch.ts";
 import { unavailable } from "./line.ts";
 import { lengthOf } from "./live-text.ts";
@@ -38,6 +39,8 @@ const HOMES = 10_000;
 const VIEWED = 64;
 /** What memory gets at the end of a drain. */
 const MEMORY_MS = 400;
+/** What the store gets to note that this node has left. */
+const LEAVE_MS = 1_000;
 
 /** `begins`: told before the commit of an input that begins a turn at once, so that what its model call needs can be looked for
  *  meanwhile. */
@@ -46,7 +49,7 @@ type Begins = { begins?(turn: { session: string; turn: string; text: string; by?
 export function createEngine({ begins, ...given }: World & Begins): Engine {
   const { journal, catalog } = sharingReads(given.store);
   const world: World = { ...given, store: { ...given.store, journal, catalog } };
-  const { log, limits } = world;
+  const { clock, log, limits } = world;
   const { notes, announcements, search } = world.store;
   const sessions = createDispatch(world);
   const { slots, slotOf, change, history, read, calm, member } = sessions;
@@ -160,10 +163,22 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
 
   /** A session that another one made: its turn, what waits in it, and whatever it made in its turn. */
   async function stopAll(session: string): Promise<void> {
-    const { turn, inbox } = await status(session);
+    const found = await ours(status(session));
+    if (!found) return;
+    const { turn, inbox } = found;
     for (const { id } of inbox) await withdraw(session, id);
     if (turn) await stop({ session, turn: turn.id });
     for (const child of await journal.children(session)) await stopAll(child);
+  }
+
+  /** Null: it is at work on another node, where whoever asked reaches it. */
+  async function ours<T>(asked: Promise<T>): Promise<T | null> {
+    try {
+      return await asked;
+    } catch (error) {
+      if (error instanceof Elsewhere) return null;
+      throw error;
+    }
   }
 
   async function changed(session: string, make: Make, halt?: string): Promise<Entry[]> {
@@ -264,7 +279,7 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
 
   async function forget(session: string): Promise<"forgotten" | "busy" | "unknown"> {
     const became = await sessions.forget(session);
-    if (became === "forgotten") for (const child of await journal.children(session)) await forget(child);
+    if (became === "forgotten") for (const child of await journal.children(session)) await ours(forget(child));
     return became;
   }
 
@@ -335,7 +350,7 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
     const turns = (slot: Slot) =>
       slot.row?.state.turn?.id !== except && flying(slot, (e) => e.do !== "remember" && e.do !== "ask");
     if (member.shared) {
-      await patient(() => member.drain());
+      void told(member.drain());
       await sessions.handOverAll(ms);
     } else {
       await calm((slot) => !turns(slot), ms);
@@ -344,13 +359,13 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
     const left = [...slots.values()].flatMap((slot) => (slot.row?.state.turn ? [slot.row.state.turn.id] : []));
     sessions.close();
     await calm((slot) => slot.inflight.flights.size === 0, limits.graceMs);
-    await patient(() => member.leave());
+    await within(clock, LEAVE_MS, told(member.leave()));
     return { left };
   }
 
   /** The store may be away: others find out by themselves, when the lease of this node is over. */
-  const patient = (tell: () => Promise<void>) =>
-    tell().catch((error: unknown) => {
+  const told = (telling: Promise<void>) =>
+    telling.catch((error: unknown) => {
       if (!(error instanceof StoreFault)) throw error;
     });
 

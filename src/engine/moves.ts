@@ -68,9 +68,9 @@ export function createMoves(
     await Promise.all(
       sessions.map(async (session) => {
         const slot = slotOf(session);
-        if (unrecoverable.has(session) || (slot.row && slot.row.owner === member().id())) return;
+        if (unrecoverable.has(session)) return;
         try {
-          slot.row = null;
+          if (!isOurs(slot.row)) slot.row = null;
           await open(session);
           reconcile(slotOf(session));
         } catch (error) {

@@ -221,6 +221,79 @@ export const MUTANTS: Mutant[] = [
     ") && chars",
   ]),
 
+  // Several nodes
+  bug("a node that was reaped claims", "test/fakes/memory-store/nodes.ts", [
+    "if (!node || node.leaving) return [];",
+    "if (node?.leaving) return [];",
+  ]),
+  bug("a claim gives what another node has taken meanwhile", "test/fakes/memory-store/nodes.ts", [
+    "kept.active && (!kept.owner || (kept.owner === id && kept.writer !== id))",
+    "kept.active && kept.writer !== id",
+  ]),
+  bug(
+    "a commit ignores who owns the session and what was written since",
+    "test/fakes/memory-store/journal.ts",
+    [`if (kept?.owner && kept.owner !== node) return "elsewhere";`, ""],
+    [`if (version !== (kept?.version ?? 0)) return "stale";`, ""],
+  ),
+  bug("a node is reaped by another one's clock", "test/fakes/memory-store/nodes.ts", [
+    "leaseUntil < now() ?",
+    "leaseUntil < now() + 3_000 ?",
+  ]),
+  bug("a lease counts from its answer, and is not shorter than the store's", "engine/membership.ts", [
+    "const VALID_MS = 4_000;",
+    "const VALID_MS = 6_000;",
+  ]),
+  bug(
+    "a lease by the node's wall clock",
+    "engine/membership.ts",
+    ["const sent = clock.monotonic();\n    const joined", "const sent = clock.now();\n    const joined"],
+    ["const sent = clock.monotonic();\n    const heard", "const sent = clock.now();\n    const heard"],
+    ["validUntil - clock.monotonic()", "validUntil - clock.now()"],
+    ["clock.monotonic() < validUntil", "clock.now() < validUntil"],
+  ),
+  bug("a lease that is over aborts nothing", "engine/moves.ts", ["    slot.inflight.reconcile([]);\n", ""]),
+  bug("a node that joins again keeps what it knew", "engine/moves.ts", [
+    "for (const slot of slots.values()) drop(slot);",
+    "for (const slot of slots.values()) slot.inflight.reconcile([]);",
+  ]),
+  bug("a hint that is lost is never looked for", "engine/membership.ts", [
+    "const found = await nodes.claim(self, world.room());",
+    "if (!look.signal.aborted) return;\n    const found = await nodes.claim(self, world.room());",
+  ]),
+  bug("a beat that is not answered keeps the lease", "engine/membership.ts", [
+    "      else await lose();\n",
+    "      else await clock.sleep(LOOK_MS, over.signal);\n",
+  ]),
+  bug("a delivery does not look at the lease", "agent/deliver.ts", [
+    "if (!(await cx.owned()) || cx.signal.aborted)",
+    "if (cx.signal.aborted)",
+  ]),
+  bug("an unknown commit is judged by its version alone", "engine/dispatch.ts", [
+    "row?.version === version + 1 && row.writer === node",
+    "row?.version === version + 1",
+  ]),
+  bug("a session that was handed over keeps its step", "core/turn.ts", [
+    "const again = { ...s, step: s.step + 1 }; // what the dead process had in flight is void",
+    "const again = s;",
+  ]),
+  bug("a session is handed over in the middle of a tool that cannot be repeated", "engine/moves.ts", [
+    `if (effect.do !== "act") return effect.do === "deliver";`,
+    "if (effect) return false;",
+  ]),
+  bug("a session at rest is free before its memory is told", "engine/dispatch.ts", [
+    "hasWork(state) || unsaved(state, rules).length > 0;",
+    "hasWork(state);",
+  ]),
+  bug("a no is said from what was known long ago", "engine/dispatch.ts", [
+    `const certain = !slot.row || isOurs(slot.row) || options.look === "cached";`,
+    "const certain = true;",
+  ]),
+  bug("what a look found is not taken up", "engine/moves.ts", [
+    "          if (!isOurs(slot.row)) slot.row = null;\n          await open(session);\n",
+    "          if (isOurs(slot.row)) return;\n          await open(session);\n",
+  ]),
+
   // The effects
   bug(
     "a retry of our own abort",
@@ -274,13 +347,16 @@ export const MUTANTS: Mutant[] = [
   ]),
 ];
 
+/** From the root of the project. The stores are fakes here: what holds of them is shown for the databases by their contract suites. */
+export const pathOf = (file: string): string => (file.startsWith("test/") ? file : `src/${file}`);
+
 /** The source of a file with the bug in it. */
 export function planted({ name, edits }: Mutant, file: string, source: string): string {
   return edits
     .filter((edit) => edit.file === file)
     .reduce((text, { find, plant }) => {
       if (text.split(find).length !== 2)
-        throw new Error(`"${name}": this must be in src/${file} exactly once:\n${find}`);
+        throw new Error(`"${name}": this must be in ${pathOf(file)} exactly once:\n${find}`);
       return text.replace(find, () => plant);
     }, source);
 }

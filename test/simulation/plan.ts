@@ -29,7 +29,8 @@ const FAULTS = [
   "observer.throws",
   "crash.commit", // killed just before or just after a commit
 ] as const;
-export type Fault = (typeof FAULTS)[number];
+/** "store.slow": what nodes ask takes seconds. For several nodes only, so that the other plans stay as they are. */
+export type Fault = (typeof FAULTS)[number] | "store.slow";
 
 export type Action = {
   /** Simulated milliseconds after the beginning. */
@@ -48,7 +49,11 @@ export type Action = {
     | "kill"
     | "replace"
     | "drain"
-    | "jump";
+    | "jump"
+    /** A node stops for some seconds, and wakes. */
+    | "pause"
+    /** A node cannot reach the store for some seconds. */
+    | "cut";
   session: number;
   mode: "interrupt" | "queue" | "steer";
   push: boolean;
@@ -60,11 +65,14 @@ export type Plan = {
   sessions: number;
   room: number;
   resume: boolean;
+  /** Processes that share the store; not given: one that has it to itself. */
+  nodes?: number;
   faults: Fault[];
   actions: Action[];
 };
 
-const WEIGHTS: Record<Action["do"], number> = {
+/** "pause" and "cut" are for several nodes only. */
+const WEIGHTS: Record<Exclude<Action["do"], "pause" | "cut">, number> = {
   say: 12,
   redeliver: 2,
   stop: 4,
@@ -80,7 +88,7 @@ const WEIGHTS: Record<Action["do"], number> = {
   drain: 1,
   jump: 0.5,
 };
-const KINDS = (Object.entries(WEIGHTS) as [Action["do"], number][]).flatMap(([kind, n]) =>
+const KINDS = (Object.entries(WEIGHTS) as [keyof typeof WEIGHTS, number][]).flatMap(([kind, n]) =>
   Array.from({ length: n * 2 }, () => kind),
 );
 
@@ -88,18 +96,26 @@ export function makePlan(seed: number): Plan {
   const random = createRandom(seed);
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
   const sessions = 1 + Math.floor(random() * 3);
-  const faults = FAULTS.filter(() => random() < 0.25);
+  const faults: Fault[] = FAULTS.filter(() => random() < 0.25);
   const span = pick([200, 1_000, 5_000, 20_000]);
-  const actions = Array.from(
-    { length: 4 + Math.floor(random() * 14) },
-    (): Action => ({
-      at: Math.floor(random() * span),
-      do: pick(KINDS),
-      session: Math.floor(random() * sessions),
-      mode: pick(["interrupt", "interrupt", "queue", "steer"]),
-      push: random() < 0.4,
-      pick: random(),
-    }),
-  ).sort((a, b) => a.at - b.at);
-  return { seed, sessions, room: pick([1, 2, 8]), resume: random() < 0.85, faults, actions };
+  const actionsOf = (kinds: readonly Action["do"][], length: number) =>
+    Array.from(
+      { length },
+      (): Action => ({
+        at: Math.floor(random() * span),
+        do: pick(kinds),
+        session: Math.floor(random() * sessions),
+        mode: pick(["interrupt", "interrupt", "queue", "steer"]),
+        push: random() < 0.4,
+        pick: random(),
+      }),
+    );
+  const byTime = (a: Action, b: Action) => a.at - b.at;
+  const actions = actionsOf(KINDS, 4 + Math.floor(random() * 14)).sort(byTime);
+  const plan = { seed, sessions, room: pick([1, 2, 8]), resume: random() < 0.85, faults, actions };
+  if (random() > 0.2) return plan;
+  const troubles = actionsOf(["pause", "cut", "kill", "drain", "watch", "jump"], Math.floor(random() * 8));
+  const nodes = 2 + Math.floor(random() * 2);
+  if (random() < 0.4) faults.push("store.slow");
+  return { ...plan, nodes, actions: [...actions, ...troubles].sort(byTime) };
 }

@@ -1,13 +1,10 @@
 // One schedule: the real engine and effects in the fake world, driven by a plan, killed, replaced and drained on
 // the way; then the faults stop and everything must come to rest.
-import { createPerform } from "../../src/agent/agent.ts";
-import { createBreaker } from "../../src/agent/breaker.ts";
 import { messageOf, Refusal } from "../../src/core/errors.ts";
-import type { Perform } from "../../src/core/ports.ts";
 import type { AcceptRequest } from "../../src/core/runtime.ts";
-import type { Rules } from "../../src/core/session.ts";
-import { createEngine, type Engine } from "../../src/engine/engine.ts";
+import { boot, type Running } from "./boot.ts";
 import { must, takeViolation, Violation } from "./checker.ts";
+import { doorTo } from "./door.ts";
 import type { Action, Plan } from "./plan.ts";
 import type { Owner } from "./scheduler.ts";
 import { createViewer, type Viewer } from "./viewer.ts";
@@ -15,18 +12,6 @@ import * as fake from "./world.ts";
 
 export type Result = { hash: number; steps: number; turns: number; kills: number; violation: Violation | null };
 
-type Running = fake.Process & {
-  engine: Engine;
-  started: boolean;
-  /** Accepts that have not been answered yet. */
-  asked: number;
-  flying: Map<string, Flying>;
-};
-
-/** `placeless`: it has given the place of its turn back for a while. */
-type Flying = { session: string; turn: string; signal: AbortSignal; placeless: boolean };
-
-const RULES: Rules = { iterations: 6, recoveries: fake.RECOVERIES, parallel: 4, memory: fake.WRITERS };
 const DRAIN_MS = 2_000;
 const MOST_STEPS = 20_000;
 /** I24: simulated time in which everything comes to rest once faults have stopped. */
@@ -39,6 +24,12 @@ const HELD_UP_MS = 45_000;
 /** I26: in which a session that is at rest answers for itself. */
 const MOMENT_MS = 1_000;
 const DOWN_MS = 1_800_000;
+/** The longest pause of a node, or time without the store. */
+const MOST_AWAY_MS = 12_000;
+/** What a node that leaves may take to say so. */
+const LEAVE_MS = 1_000;
+/** In which a node that wakes has noticed. */
+const AWAKE_MS = 50;
 /** Memory may be in the longest of its waits when the faults stop. */
 const MEMORY_REST_MS = 300_000;
 
@@ -54,118 +45,42 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
   const viewers: Viewer[] = keys.map((session) => createViewer(session, world));
   /** How long a session has been held up in all. */
   const starved = new Map<string, number>();
-  let process = boot();
+  const addresses = Array.from({ length: plan.nodes ?? 1 }, (_, n) => (plan.nodes ? `http://n${n}` : ""));
+  const bootAt = (address: string) => boot(world, plan, { keys, ran, starved }, address);
+  const processes = addresses.map(bootAt);
+  /** The one that is talked to. */
+  let process = processes[0] as Running;
+  const door = () => doorTo(process, processes, world, client);
   let kills = 0;
   let steps = 0;
 
-  function boot(): Running {
-    const self: Running = {
-      alive: true,
-      paused: false,
-      replaced: false,
-      draining: false,
-      worked: new Set(),
-      thinking: new Map(),
-      since: new Map(),
-      spoke: new Set(),
-      signals: new Map(),
-      refused: new Map(),
-      flying: new Map(),
-      asked: 0,
-      started: false,
-      engine: null as unknown as Engine,
-    };
-    const clock = fake.clockOf(world, self);
-    const perform = createPerform({
-      models: [fake.modelOf(world, self, "first"), fake.modelOf(world, self, "second")],
-      modelNamed: () => null,
-      system: (session) =>
-        world.defective && session === keys[0] ? Promise.reject(new Error("a defect")) : Promise.resolve("be good"),
-      breaker: createBreaker(clock),
-      staleMs: fake.STALE_MS,
-      tools: fake.toolsOf(world, self, ran),
-      channel: fake.channelOf(world, self),
-      memory: fake.memoryOf(world, self),
-      clock,
-      random: world.random,
-      log: () => {},
-    });
-    const { flying } = self;
-    const watched: Perform = (effect, cx) => {
-      // Not memory: given up on, it would not be told of every turn, as the end wants it to be.
-      const throws = effect.do !== "remember" && world.chance("effect.throws");
-      const done = (its = cx) => (throws ? Promise.reject(new Error("a defect")) : perform(effect, its));
-      if (effect.do === "think" || effect.do === "compact") {
-        self.signals.set(cx.session, cx.signal);
-        self.refused.set(cx.session, new Set());
-        self.thinking.set(cx.session, effect.turn);
-        self.since.set(cx.session, scheduler.now());
-        self.spoke.delete(cx.session);
-      }
-      if (effect.do === "think" || effect.do === "compact" || effect.do === "act") {
-        for (const [key, other] of flying)
-          if (other.session === cx.session && other.turn !== effect.turn && !checker.abandoned.has(key))
-            must(false, "I5", () => `${effect.turn} works while ${key} of ${other.turn} is alive`);
-        const id = `${cx.session}/${effect.key}`;
-        const flight: Flying = { session: cx.session, turn: effect.turn, signal: cx.signal, placeless: false };
-        flying.set(id, flight);
-        // One that was replaced finds out before it does anything.
-        const gone = self.replaced || !world.stopped.has(effect.turn);
-        must(gone, "I11", () => `${effect.key} of ${effect.turn} starts after its stop`);
-        must(!self.draining || self.worked.has(effect.turn), "I18", () => `${effect.turn} starts while draining`);
-        self.worked.add(effect.turn);
-        starved.delete(cx.session);
-        const waitWithoutPlace = async (ms: number) => {
-          flight.placeless = true;
-          await cx.waitWithoutPlace(ms);
-          flight.placeless = false;
-          if (cx.signal.aborted && self.alive) fake.mayAbort(world, self, cx.session, effect.turn);
-        };
-        return done({ ...cx, waitWithoutPlace }).finally(() => flying.delete(id));
-      }
-      return done();
-    };
-    self.engine = createEngine({
-      store: fake.storeOf(world, self),
-      clock,
-      log: () => {},
-      perform: watched,
-      rules: RULES,
-      observers: [
-        () => {
-          if (world.chance("observer.throws")) throw new Error("a defect");
-        },
-      ],
-      limits: {
-        turns: plan.room,
-        inbox: fake.INBOX,
-        text: 1_000,
-        graceMs: fake.GRACE_MS,
-        resumeWithinMs: plan.resume ? 3_600_000 : 0,
-        warm: 1,
-      },
-    });
-    start(self);
-    return self;
-  }
-
-  /** A process that cannot even start ends, and is started again. */
-  function start(self: typeof process) {
-    void self.engine.start().then(
-      () => {
-        self.started = true;
-      },
-      () => {
-        self.alive = false;
-      },
-    );
-  }
-
-  function restart() {
+  function restart(old = process) {
     kills++;
     for (const viewer of viewers) viewer.cut();
-    process = boot();
+    const next = bootAt(old.address);
+    processes[processes.indexOf(old)] = next;
+    if (process === old) process = next;
   }
+
+  const isUp = (one: Running) => one.alive && one.started && !one.paused;
+
+  /** Whoever a load balancer would send this to. */
+  function choose(pick: number) {
+    const up = processes.filter(isUp);
+    process = up[Math.floor(pick * 997) % up.length] ?? process;
+  }
+
+  /** Two nodes never work on one session. */
+  world.committed = (writer, session) => {
+    for (const other of processes)
+      if (other !== writer && other.alive && !other.paused && scheduler.now() > other.wokeAt + AWAKE_MS)
+        for (const flight of other.flying.values())
+          must(
+            flight.session !== session || flight.signal.aborted,
+            "I21",
+            () => `${flight.turn} of ${session} is at work on ${other.address}, and ${writer.address} has it`,
+          );
+  };
 
   // ── The client ────────────────────────────────────────────────────────────────────────────────────
 
@@ -175,7 +90,7 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
     const self = process;
     const { draining } = self;
     self.asked++;
-    void self.engine
+    void door()
       .accept(request)
       .finally(() => self.asked--)
       .then(
@@ -195,7 +110,7 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
   }
 
   function act(action: Action) {
-    const { engine } = process;
+    const engine = door();
     const session = keys[action.session] ?? "s0";
     const choose = <T>(list: T[]): T | undefined => list[Math.floor(action.pick * list.length)];
     const names = said.flatMap((s) => (s.id && s.request.session === session ? [s.id] : []));
@@ -233,6 +148,8 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
             const over = checker.outcome.has(turn) || checker.withdrawn.has(turn);
             if (how === "stopping" && !over)
               must(checker.stopping(session) !== null, "I2", () => `${turn} is not stopping`);
+            const live = checker.live(session) === turn && !checker.stopping(session);
+            if (how === "over") must(!live, "I8", () => `${turn} is said to be over, but is at work`);
             if (how === "over")
               must(over || checker.taken.has(turn), "I8", () => `${turn} is said to be over, but waits`);
             if (how === "stopping" || how === "withdrawn") world.stopped.add(turn);
@@ -258,14 +175,20 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
             must(false, "I23", () => `deleting failed without a name: ${messageOf(error)}`);
         });
       case "watch":
-        return viewers[action.session]?.turnOver(process.engine);
+        return viewers[action.session]?.turnOver(engine);
       case "jump":
         world.skew += action.pick < 0.5 ? -3_600_000 : 3_600_000;
         return;
       case "kill":
         return world.kill(process);
+      case "pause":
+        return pause(process, action.pick);
+      case "cut":
+        process.cutUntil = scheduler.now() + Math.floor(action.pick * MOST_AWAY_MS);
+        return;
       case "replace": {
         const old = process;
+        if (plan.nodes) return pause(old, action.pick);
         if (!old.started) return world.kill(old); // it has not claimed anything yet
         old.paused = true;
         restart();
@@ -277,20 +200,29 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
       case "drain": {
         if (process.draining || !process.started) return;
         process.draining = true;
+        process.drainUntil = scheduler.now() + DRAIN_MS;
         const began = scheduler.now();
         const self = process;
-        return void engine.drain(DRAIN_MS).then(() => {
+        return void self.engine.drain(DRAIN_MS).then(() => {
           const took = scheduler.now() - began;
-          const most = DRAIN_MS * 2 + fake.GRACE_MS + 1;
-          must(took <= most, "I18", () => `the drain took ${took} ms`);
+          const most = DRAIN_MS * 2 + fake.GRACE_MS + (plan.nodes ? LEAVE_MS : 1);
+          must(took <= most || self.wokeAt > began, "I18", () => `the drain took ${took} ms`);
           world.kill(self);
         });
       }
     }
   }
 
+  function pause(one: Running, pick: number) {
+    one.paused = true;
+    scheduler.add(client, "wake", Math.floor(pick * MOST_AWAY_MS), () => {
+      one.paused = false;
+      one.wokeAt = scheduler.now();
+    });
+  }
+
   function answer(session: string, pick: number) {
-    const { engine } = process;
+    const engine = door();
     void engine.status(session).then(
       ({ asking }) => {
         // A client finds its calls in the answer that it got; people are not shown them.
@@ -313,8 +245,8 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
 
   function runUntil(done: () => boolean, until: number): boolean {
     while (!done()) {
-      if (!process.alive) restart();
-      if (++steps > MOST_STEPS) throw new Violation("I24", "the schedule does not end");
+      for (const one of processes) if (!one.alive) restart(one);
+      if (++steps > MOST_STEPS * processes.length) throw new Violation("I24", "the schedule does not end");
       const held = heldUp();
       const before = scheduler.now();
       if (!scheduler.step(until)) return done();
@@ -325,10 +257,10 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
       }
       const violation = takeViolation();
       if (violation) throw violation;
-      const working = new Set(
-        process.flying.values().flatMap((f) => (f.signal.aborted || f.placeless ? [] : [f.session])),
-      );
-      must(working.size <= plan.room, "I23", () => `${working.size} turns in flight, room for ${plan.room}`);
+      for (const { flying } of processes) {
+        const working = new Set(flying.values().flatMap((f) => (f.signal.aborted || f.placeless ? [] : [f.session])));
+        must(working.size <= plan.room, "I23", () => `${working.size} turns in flight, room for ${plan.room}`);
+      }
     }
     return true;
   }
@@ -336,7 +268,7 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
   /** Sessions that cannot begin to work, while another waits without its place and there would be room for them. */
   function heldUp(): string[] {
     const placeless = new Set(process.flying.values().flatMap((f) => (f.placeless ? [f.session] : [])));
-    if (!placeless.size || !process.started || process.draining) return [];
+    if (!placeless.size || !process.started || process.draining || plan.nodes) return [];
     const begun = (session: string) => process.worked.has(checker.live(session) ?? "");
     if (keys.filter((session) => begun(session) && !placeless.has(session)).length >= plan.room) return [];
     return keys.filter((session) => {
@@ -349,6 +281,8 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
     let left = plan.actions.length;
     const attempt = (action: Action, delay: number) =>
       void scheduler.add(client, action.do, delay, () => {
+        if (plan.nodes) choose(action.pick);
+        if (plan.nodes && !isUp(process)) return attempt(action, 20);
         if (!process.started && action.do !== "kill" && action.do !== "replace") return attempt(action, 20);
         left--;
         act(action);
@@ -359,10 +293,14 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
 
   function calm() {
     world.stormy = false;
-    if (process.draining) world.kill(process);
-    if (!process.alive) restart();
+    if (plan.nodes) runUntil(() => false, scheduler.now() + MOST_AWAY_MS); // every pause is over
+    for (const one of processes) {
+      if (one.draining) world.kill(one);
+      if (!one.alive) restart(one);
+    }
     let asked = false;
     const nudge = () => {
+      if (plan.nodes) choose(0);
       for (const session of keys) {
         if (!process.started) continue;
         if (!asked) for (const record of said) if (!record.id) say(record.request); // a client that never heard asks again
@@ -374,14 +312,16 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
     };
     nudge();
     const resting = () =>
-      asked && process.asked === 0 && keys.every((session) => !checker.live(session) && !checker.waiting(session));
+      asked &&
+      processes.every((one) => one.asked === 0) &&
+      keys.every((session) => !checker.live(session) && !checker.waiting(session));
     // A dead channel takes its whole patience for each reply, a dead endpoint or a defect for each thought.
     const slow = Number(world.down) + Number(world.broken) + Number(world.defective);
     const patience = slow * said.length * UNDELIVERED_MS;
     // Where the other endpoint has said no for good, the dead one is waited for as long as the table says.
     const alone = world.broken && plan.faults.includes("model.refuses") ? DOWN_MS : 0;
     const well = Math.max(scheduler.now(), world.outage.until);
-    const rested = runUntil(resting, well + REST_MS + patience + alone);
+    const rested = runUntil(resting, well + REST_MS * processes.length + patience + alone);
     must(rested, "I24", () => keys.map((s) => `${s}: ${checker.live(s)} +${checker.waiting(s)}`).join(", "));
     const told = (s: string, by: string) => world.remembered.get(`${by} ${s}`)?.length ?? 0;
     const writers = fake.WRITERS.filter((by) => !(world.gone && by === fake.GONE));
@@ -419,14 +359,14 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
         if (entry.kind === "delivered" && entry.how === "sent")
           must(copies.has(entry.turn), "I22", () => `${entry.turn} is said to be delivered`);
     }
-    for (const viewer of viewers) viewer.finish(process.engine);
+    for (const viewer of viewers) viewer.finish(door());
     runUntil(() => viewers.every((viewer) => viewer.complete()), scheduler.now() + REST_MS);
     for (const viewer of viewers) viewer.check();
   }
 
   /** Every cause has ended: every session can be read, takes a message and answers it, and can be deleted (I26). */
   function wellAgain() {
-    const { engine } = process;
+    const engine = door();
     world.outage = { from: 0, until: 0 };
     runUntil(() => false, scheduler.now() + STORE_WAIT_MS);
     for (const session of keys) {
@@ -448,7 +388,7 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
       const became = now(`${session} cannot be deleted`, () => engine.forget(session));
       must(became === "forgotten", "I26", () => `${session} cannot be deleted: ${became}`);
     }
-    runUntil(() => false, scheduler.now() + MEMORY_REST_MS); // nobody asks for them any more
+    runUntil(() => false, scheduler.now() + (plan.nodes ? REST_MS / 10 : MEMORY_REST_MS)); // nobody asks for them any more
   }
 
   /** What it resolves to, within a moment. */

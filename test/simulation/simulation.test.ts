@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { createPool } from "./campaign.ts";
-import { MUTANTS, planted } from "./mutants.ts";
+import { MUTANTS, pathOf, planted } from "./mutants.ts";
 
 describe("the simulator", () => {
   it("plays the same seeds to the same trace, on one process or two", async () => {
@@ -23,7 +23,7 @@ describe("the simulator", () => {
     "%s: its text is in the source, once",
     (_, mutant) => {
       for (const { file } of mutant.edits) {
-        const source = readFileSync(new URL(`../../src/${file}`, import.meta.url), "utf8");
+        const source = readFileSync(new URL(`../../${pathOf(file)}`, import.meta.url), "utf8");
         expect(planted(mutant, file, source)).not.toBe(source);
       }
     },

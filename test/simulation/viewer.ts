@@ -1,18 +1,17 @@
 // Somebody who watches a session, leaves, comes back at the same place, also in another process: what they have
 // seen in all must be the journal, each entry once, and each text whole.
 
-import type { Update } from "../../src/core/runtime.ts";
+import type { Runtime, Update } from "../../src/core/runtime.ts";
 import type { Entry } from "../../src/core/session.ts";
-import type { Engine } from "../../src/engine/engine.ts";
 import { must } from "./checker.ts";
 import type { World } from "./world.ts";
 
 export type Viewer = {
   /** Watching: leaves. Away: comes back. */
-  turnOver(engine: Engine): void;
+  turnOver(engine: Pick<Runtime, "follow">): void;
   /** The process it watched through is gone. */
   cut(): void;
-  finish(engine: Engine): void;
+  finish(engine: Pick<Runtime, "follow">): void;
   complete(): boolean;
   check(): void;
 };
@@ -49,7 +48,7 @@ export function createViewer(session: string, world: World): Viewer {
     if (entry.kind === "began") quiet = false;
   }
 
-  async function watch(engine: Engine, signal: AbortSignal) {
+  async function watch(engine: Pick<Runtime, "follow">, signal: AbortSignal) {
     try {
       for await (const update of engine.follow(session, cursor, signal)) {
         if (signal.aborted) return; // what comes now it does not see any more
@@ -60,7 +59,7 @@ export function createViewer(session: string, world: World): Viewer {
     }
   }
 
-  function come(engine: Engine) {
+  function come(engine: Pick<Runtime, "follow">) {
     leave = new AbortController();
     void watch(engine, leave.signal);
   }

@@ -1,7 +1,7 @@
 // Runs schedules for scripts/simulate.ts. Needs `--expose-internals`: microtasks are drained synchronously between
 // tasks, an order of magnitude faster than going through setImmediate.
 import { createRequire, registerHooks } from "node:module";
-import { MUTANTS, planted as plantedIn } from "./mutants.ts";
+import { MUTANTS, pathOf, planted as plantedIn } from "./mutants.ts";
 import type { Plan } from "./plan.ts";
 import type { Result } from "./schedule.ts";
 
@@ -77,7 +77,7 @@ function plant(name: string) {
   registerHooks({
     load(url, context, nextLoad) {
       const loaded = nextLoad(url, context);
-      const file = mutant.edits.find((edit) => url.endsWith(`/src/${edit.file}`))?.file;
+      const file = mutant.edits.find((edit) => url.endsWith(`/${pathOf(edit.file)}`))?.file;
       if (!file) return loaded;
       const source = Buffer.from((loaded.source ?? "") as Uint8Array).toString();
       return { ...loaded, source: plantedIn(mutant, file, source) };

@@ -15,6 +15,9 @@ export const RECOVERIES = 3;
 export const STALE_MS = 5_000;
 /** Small, so that conversations outgrow it. */
 const CONTEXT = 400;
+/** As the design says; what the code believes must not be longer. */
+const LEASE_MS = 5_000;
+const VALID_MS = 4_000;
 const FAULT_RATE = 0.2;
 const OUTAGE_MS = { least: 70_000, most: 400_000 };
 /** How long somebody who waits is kept waiting for the network, and what the last try may take. */
@@ -24,6 +27,18 @@ export type Process = Owner & {
   /** Another one has claimed the store. */
   replaced: boolean;
   draining: boolean;
+  /** Until then a drain waits for what cannot be repeated. */
+  drainUntil: number;
+  /** Where other nodes reach it; empty: it has the store to itself. */
+  address: string;
+  /** The nodes that it has been. */
+  ids: Set<string>;
+  /** When it sent the last beat that was answered. */
+  beatAt: number;
+  /** It cannot reach the store before. */
+  cutUntil: number;
+  /** When it went on after a pause. */
+  wokeAt: number;
   /** Turns that worked here. */
   worked: Set<string>;
   /** The turn that thinks in a session, by what its executor was told, and since when. */
@@ -43,6 +58,8 @@ export type World = {
   scheduler: Scheduler;
   checker: Checker;
   disk: ReturnType<typeof createMemoryStore>;
+  /** Until when each node has been promised to be one, by what the store has answered. */
+  leases: Map<string, number>;
   /** Whose claim is the newest. */
   owner: Process | null;
   /** How far the wall clock is off. */
@@ -69,6 +86,8 @@ export type World = {
   remembered: Map<string, string[]>;
   /** Turns whose stop was answered: nothing of them may start any more. */
   stopped: Set<string>;
+  /** A commit of that process has landed. */
+  committed(process: Process, session: string): void;
   kill(process: Process): void;
   chance(fault: Fault): boolean;
 };
@@ -76,11 +95,13 @@ export type World = {
 export function createWorld(plan: Plan, runMicrotasks: () => void, trace: World["trace"]): World {
   const random = createRandom(plan.seed ^ 0x5bd1e995);
   const faults = new Set<Fault>(plan.faults);
+  const scheduler = createScheduler(random, runMicrotasks, trace);
   const world: World = {
     random,
-    scheduler: createScheduler(random, runMicrotasks, trace),
+    scheduler,
     checker: createChecker(INBOX, RECOVERIES),
-    disk: createMemoryStore(),
+    disk: createMemoryStore({ shared: plan.nodes !== undefined, now: scheduler.now }),
+    leases: new Map(),
     owner: null,
     skew: 0,
     trace,
@@ -96,6 +117,7 @@ export function createWorld(plan: Plan, runMicrotasks: () => void, trace: World[
     sent: [],
     remembered: new Map(),
     stopped: new Set(),
+    committed: () => {},
     kill: (process) => {
       process.alive = false;
     },
@@ -134,10 +156,14 @@ export function clockOf(world: World, process: Process): Clock {
 export function storeOf(world: World, process: Process): Store {
   const { disk, scheduler, checker, random, trace } = world;
 
-  function io<T>(label: string, work: () => T): Promise<T> {
+  function io<T>(label: string, work: () => T, slow = 0): Promise<T> {
     return new Promise((resolve, reject) => {
-      scheduler.add(process, label, delay(random, 3), () => {
+      scheduler.add(process, label, delay(random, 3) + slow, () => {
+        if (process.address) trace?.(`  ${label} at ${process.address}`);
         if (world.chance("store.unreadable")) return reject(new StoreFault("no", "unreadable"));
+        const away = process.cutUntil - scheduler.now();
+        if (away > 0 && random() < 0.5) return reject(new StoreFault("no", "it does not answer"));
+        if (away > 0) return void scheduler.add(process, label, away, () => io(label, work).then(resolve, reject));
         try {
           resolve(work());
         } catch (error) {
@@ -154,6 +180,10 @@ export function storeOf(world: World, process: Process): Store {
       new Promise((resolve, reject) => {
         // It lands in one task and its answer comes in another: a kill between the two is "landed but unknown".
         scheduler.add(process, `commit ${commit.session}`, delay(random, 5), () => {
+          const away = process.cutUntil - scheduler.now();
+          if (away > 0 && random() < 0.5) return reject(new StoreFault("no", "it does not answer"));
+          if (away > 0)
+            return void scheduler.add(process, "late commit", away, () => journal.commit(commit).then(resolve, reject));
           const crash = world.chance("crash.commit") ? random() : 1;
           if (crash < 0.5) return world.kill(process);
           if (world.chance("store.busy")) return reject(new StoreFault("no", "busy"));
@@ -162,7 +192,9 @@ export function storeOf(world: World, process: Process): Store {
           const verdict = lands ? disk.journal.commit(commit) : "done";
           if (lands && verdict === "done") {
             must(!process.replaced, "I21", () => `a process that was replaced commits to ${commit.session}`);
-            for (const entry of commit.entries) trace?.(`  ${commit.session} ${JSON.stringify(entry)}`);
+            world.committed(process, commit.session);
+            for (const entry of commit.entries)
+              trace?.(`  ${process.address} ${commit.session} ${JSON.stringify(entry)}`);
             checker.landing(commit);
           }
           if (crash < 1) return world.kill(process);
@@ -173,17 +205,64 @@ export function storeOf(world: World, process: Process): Store {
         });
       }),
   };
-  const nodes: Nodes = {
-    ...ports.nodes,
-    join: (about) =>
-      io("claim", () => {
-        if (world.owner) world.owner.replaced = true;
-        world.owner = process;
-        return disk.nodes.join(about);
-      }),
-    beat: (id) => io("epoch", () => disk.nodes.beat(id)),
-    claim: (id, most) => io("active", () => disk.nodes.claim(id, most)),
-  };
+  const nodes: Nodes = process.address
+    ? member()
+    : {
+        ...ports.nodes,
+        join: (about) =>
+          io("claim", () => {
+            if (world.owner) world.owner.replaced = true;
+            world.owner = process;
+            return disk.nodes.join(about);
+          }),
+        beat: (id) => io("epoch", () => disk.nodes.beat(id)),
+        claim: (id, most) => io("active", () => disk.nodes.claim(id, most)),
+      };
+  function member(): Nodes {
+    const slowly = () => (world.chance("store.slow") && random() < 0.3 ? delay(random, 8_000) : 0);
+    const promised = (id: string) => world.leases.set(id, scheduler.now() + LEASE_MS);
+    return {
+      ...ports.nodes,
+      join: async (about) => {
+        const sent = scheduler.now();
+        const id = await io("join", () => disk.nodes.join(about));
+        promised(id);
+        process.ids.add(id);
+        process.beatAt = sent;
+        return id;
+      },
+      beat: async (id) => {
+        const sent = scheduler.now();
+        const heard = await io(
+          "beat",
+          () => {
+            const heard = disk.nodes.beat(id);
+            if (heard !== "gone") promised(id);
+            return heard;
+          },
+          slowly(),
+        );
+        if (heard !== "gone") process.beatAt = sent;
+        return heard;
+      },
+      reap: () =>
+        io("reap", () => {
+          const dead = disk.nodes.reap();
+          for (const id of dead)
+            must((world.leases.get(id) ?? 0) <= scheduler.now(), "I21", () => `node ${id} is reaped within its lease`);
+          return dead;
+        }),
+      claim: async (id, most) => {
+        const given = await io("claim", () => disk.nodes.claim(id, most), slowly());
+        if (world.chance("store.unknown")) throw new StoreFault("unknown", "the answer was lost");
+        return given;
+      },
+      onHint: (listener) =>
+        ports.nodes.onHint(() => {
+          if (random() < 0.5) scheduler.add(process, "hint", delay(random, 5), listener); // or it is lost
+        }),
+    };
+  }
   const catalog: Catalog = {
     ...ports.catalog,
     forget: (which) =>
@@ -204,11 +283,29 @@ const delay = (random: Random, most: number) => Math.floor(random() * most);
 /** Dies after the grace, when its turn may be forgotten and the next one wait, or never. */
 const deaf = (random: Random) => (random() < 0.7 ? GRACE_MS * (2 + delay(random, 20)) : 3_600_000);
 
+/** Whether the session is at work in this process, by what is stored. */
+export function isOwner({ disk }: World, process: Process, session: string): boolean {
+  return !process.address || process.ids.has(disk.journal.load(session)?.owner ?? "");
+}
+
+/** Whether this process has lost the session, or cannot know that it has it. */
+const isPast = (world: World, process: Process, session: string) =>
+  process.replaced ||
+  !isOwner(world, process, session) ||
+  (process.address !== "" && world.scheduler.now() - process.beatAt >= VALID_MS);
+
+/** Nothing that cannot be taken back begins where the session is not. */
+function mustOwn(world: World, process: Process, session: string, what: string) {
+  must(!process.replaced, "I21", () => `${what} begins in a process that was replaced`);
+  must(isOwner(world, process, session), "I21", () => `${what} begins on a node that does not own ${session}`);
+}
+
 /** Nothing is aborted but what belongs to a turn that is being stopped, or to a process that goes. */
-export function mayAbort({ checker }: World, process: Process, session: string, turn: string) {
+export function mayAbort(world: World, process: Process, session: string, turn: string, once = false) {
+  const { checker, scheduler } = world;
   const may =
-    process.draining ||
-    process.replaced ||
+    isPast(world, process, session) ||
+    (process.draining && !(once && scheduler.now() < process.drainUntil)) ||
     checker.live(session) !== turn ||
     checker.stopping(session) !== null ||
     checker.stopAsked.has(turn); // the store may not have taken it yet: it stops all the same
@@ -231,6 +328,7 @@ export function modelOf(world: World, process: Process, name: "first" | "second"
       must(!world.stopped.has(turn), "I11", () => `${turn} asks a model after its stop was answered`);
       must(!process.spoke.has(session), "§7", () => `${turn} asks again behind what a person has seen`);
       must(!process.refused.get(session)?.has(name), "§7", () => `${turn} asks ${name} again after a no`);
+      if (process.address) mustOwn(world, process, session, `a model call of ${turn}`);
       validate(messages, session);
       checker.shown(session, turn, messages);
       return new Promise<ModelResult>((resolve) => {
@@ -332,7 +430,7 @@ export function toolsOf(world: World, process: Process, ran: Map<string, number>
         const id = `${session}/${call}`;
         must(!signal.aborted, "I11", () => `${id} starts aborted`);
         must(!world.stopped.has(turn), "I11", () => `${id} of ${turn} starts after its stop was answered`);
-        must(!process.replaced, "I21", () => `${id} starts in a process that was replaced`);
+        mustOwn(world, process, session, id);
         must(checker.call(session, call)?.started === true, "I14", () => `${id} runs before it was recorded`);
         if (ask) must(checker.call(session, call)?.allowed === true, "I16", () => `${id} runs without a grant`);
         const times = (ran.get(id) ?? 0) + 1;
@@ -347,7 +445,7 @@ export function toolsOf(world: World, process: Process, ran: Map<string, number>
         return new Promise((resolve, reject) => {
           const abort = () => {
             scheduler.remove(task);
-            mayAbort(world, process, session, turn);
+            mayAbort(world, process, session, turn, !repeatable);
             const death = world.chance("tool.deaf") ? deaf(random) : delay(random, 50);
             scheduler.add(process, "tool died", death, () => {
               over();
@@ -383,7 +481,7 @@ export function channelOf(world: World, process: Process): Channel {
   return {
     send: (reply, signal) =>
       new Promise((resolve, reject) => {
-        must(!process.replaced, "I21", () => `${reply.turn} is sent by a process that was replaced`);
+        mustOwn(world, process, reply.session, `the delivery of ${reply.turn}`);
         scheduler.add(process, "send", delay(random, 50), () => {
           if (signal.aborted) return reject(new Error("aborted"));
           if (world.down || world.chance("channel.fails")) return reject(new Error("not sent"));
@@ -424,7 +522,7 @@ export function memoryOf(world: World, process: Process): Memory {
           const place = `${writer} ${turn.session}`;
           const written = world.remembered.get(place) ?? [];
           // A write that was under way when its process was replaced may land late: the key makes it one.
-          if (written.at(-1) !== key && !(process.replaced && written.includes(key))) {
+          if (written.at(-1) !== key && !(isPast(world, process, turn.session) && written.includes(key))) {
             must(!written.includes(key), "I17", () => `${key} is written after a later turn`);
             const expected = world.checker.ended(turn.session)[written.length];
             must(expected === key, "I17", () => `${key} is written where ${expected} is due`);

@@ -1,5 +1,5 @@
 // /api/usage: tokens and cost of model calls by day, model and session, counted from the journal. What was counted of a session is kept, so
-// that only its new entries are read the next time. A request counts for a moment and says how many sessions are left: journals of
+// that only its new entries are read the next time. A request counts for a moment and says how many entries are left: journals of
 // months are counted by several requests.
 import * as z from "zod";
 import { costOf, type Prices } from "../../../conversation/cost.ts";
@@ -15,7 +15,7 @@ import { ok, type Route, routeTagged } from "../server/route.ts";
 
 const route = routeTagged("server");
 
-/** Of the calls of one hour to one model. */
+/** The usage of one model in one hour. */
 type HourUsage = { hour: number; model: string; calls: number; usage: Usage };
 type CountedSession = { seq: number; hours: Map<string, HourUsage> };
 
@@ -78,18 +78,21 @@ export function usageRoutes(runtime: Runtime, { prices, clock }: { prices: Price
     route("GET", "/api/usage", {
       summary: "Tokens and cost of model calls, by day, model and session",
       query: { days: "1 to 366 (30)", offset: "Minutes that the reader's clock is ahead of UTC: where days begin" },
-      answers: { 200: "Rows: one for each day, model and session. `left`: sessions to be counted by the next request" },
+      answers: {
+        200: "Rows: one for each day, model and session. `left`: journal entries that the next requests count",
+      },
       async handle({ query: given }) {
         const { days, offset } = parse(query, Object.fromEntries(given));
         const dayOf = (hour: number) => new Date(hour * HOUR_MS + offset * 60_000).toISOString().slice(0, 10);
         const since = clock.now() - days * DAY_MS;
+        const sessions = await sessionsSince(since);
         const until = clock.monotonic() + COUNTING_MS;
         const data = [];
         let left = 0;
-        for (const summary of await sessionsSince(since)) {
+        for (const summary of sessions) {
           const rows = new Map<string, { day: string; model: string; calls: number; usage: Usage }>();
           const { seq, hours } = await countedIn(summary, until);
-          if (seq < summary.entries) left++;
+          left += Math.max(0, summary.entries - seq);
           for (const { hour, model, calls, usage } of hours.values()) {
             if ((hour + 1) * HOUR_MS < since) continue;
             const day = dayOf(hour);

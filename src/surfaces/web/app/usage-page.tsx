@@ -21,7 +21,7 @@ type Measure = "tokens" | "cost";
 
 const RANGES = [7, 30, 90, 365];
 const MEASURES: readonly Measure[] = ["tokens", "cost"];
-const MOST_SESSIONS = 20;
+const MOST_ROWS = 20;
 const MOST_SERIES = 6;
 /** Days with their date below the plot. */
 const MOST_DATES = 6;
@@ -68,7 +68,7 @@ export function UsagePage() {
       {usage.error && <p class="error">{usage.error}</p>}
       {left > 0 && (
         <p class="aside" role="status">
-          Counting: {counted(left, "conversation")} left.
+          Counting: {counted(left, "entry", "entries")} of the journal left.
         </p>
       )}
       {usage.value && left === 0 && rows.length === 0 && <Empty>No model was called in this time.</Empty>}
@@ -79,7 +79,7 @@ export function UsagePage() {
             <Plot rows={rows} days={days} models={models.map(({ key }) => key)} measure={shown} />
           </section>
           <UsageTable title="By model" sums={models} measure={shown} />
-          <UsageTable title="By conversation" sums={sessions.slice(0, MOST_SESSIONS)} measure={shown} links />
+          <UsageTable title="By conversation" sums={sessions} measure={shown} links />
         </>
       )}
     </Page>
@@ -196,7 +196,8 @@ type TableProps = { title: string; sums: readonly UsageSum[]; measure: Measure; 
 
 function UsageTable({ title, sums: all, measure, links = false }: TableProps) {
   const amount = ({ input, output, cost }: UsageSum) => (measure === "cost" ? (cost ?? 0) : input + output);
-  const most = Math.max(...all.map(amount)) || 1;
+  const largest = all.toSorted((a, b) => amount(b) - amount(a)).slice(0, MOST_ROWS);
+  const most = Math.max(...largest.map(amount)) || 1;
   return (
     <section aria-label={title}>
       <h2>{title}</h2>
@@ -212,7 +213,7 @@ function UsageTable({ title, sums: all, measure, links = false }: TableProps) {
             </tr>
           </thead>
           <tbody>
-            {all.map((sum) => (
+            {largest.map((sum) => (
               <tr key={sum.key}>
                 <td>
                   {links ? <a href={linkTo("conversations", sum.key)}>{sum.name}</a> : sum.name}
