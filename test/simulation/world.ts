@@ -163,7 +163,7 @@ export function storeOf(world: World, process: Process): Store {
         if (world.chance("store.unreadable")) return reject(new StoreFault("no", "unreadable"));
         const away = process.cutUntil - scheduler.now();
         if (away > 0 && random() < 0.5) return reject(new StoreFault("no", "it does not answer"));
-        if (away > 0) return void scheduler.add(process, label, away, () => io(label, work).then(resolve, reject));
+        if (away > 0) return void scheduler.add(process, label, away, () => void io(label, work).then(resolve, reject));
         try {
           resolve(work());
         } catch (error) {
@@ -183,7 +183,12 @@ export function storeOf(world: World, process: Process): Store {
           const away = process.cutUntil - scheduler.now();
           if (away > 0 && random() < 0.5) return reject(new StoreFault("no", "it does not answer"));
           if (away > 0)
-            return void scheduler.add(process, "late commit", away, () => journal.commit(commit).then(resolve, reject));
+            return void scheduler.add(
+              process,
+              "late commit",
+              away,
+              () => void journal.commit(commit).then(resolve, reject),
+            );
           const crash = world.chance("crash.commit") ? random() : 1;
           if (crash < 0.5) return world.kill(process);
           if (world.chance("store.busy")) return reject(new StoreFault("no", "busy"));
