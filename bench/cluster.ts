@@ -114,25 +114,31 @@ async function rateOf(bench: Bench, sessions: number, turns: number, slice: numb
 // ── The nodes ────────────────────────────────────────────────────────────────────────────────────────
 
 async function nodeFigures(): Promise<Figure[]> {
+  const { doors, words, stops } = await onTwo(async (cluster, llm) => {
+    const [a, b] = cluster.nodes;
+    if (!a || !b) throw new Error("There are not two nodes.");
+    const words = await wordsThrough(llm, a, b);
+    const stops = await stopsThrough(llm, a, b);
+    return { words, stops, doors: await throughDoors(llm, a, b) };
+  });
+  const deaths = await onTwo((cluster, llm) => endToNextCall(cluster, llm, "SIGKILL"));
+  const drains = await onTwo((cluster, llm) => endToNextCall(cluster, llm, "SIGTERM"));
+  return [
+    { name: "message to another node's session, p50 added", value: doors, unit: "ms", goal: { value: 3 } },
+    { name: "word through another node, p50 added", value: words, unit: "ms", goal: { value: 3 } },
+    { name: "stop through another node, p50", value: median(stops), unit: "ms", goal: { value: 10 } },
+    { name: "stop through another node, p99", value: percentile(stops, 99), unit: "ms", goal: { value: 50 } },
+    { name: "kill -9 to the next model call, p50", value: median(deaths), unit: "ms", goal: { value: 1_000 } },
+    { name: "drain to the next model call, p99", value: percentile(drains, 99), unit: "ms", goal: { value: 100 } },
+  ];
+}
+
+async function onTwo<T>(measure: (cluster: TestCluster, llm: FakeLlm) => Promise<T>): Promise<T> {
   await using llm = await startFakeLlm();
   const env = { OPENAI_BASE_URL: llm.url, OPENAI_API_KEY: "k", LLM_MODEL: "fake-model" };
   const cluster = await startCluster(2, env, "gateway: {api_server: {max_concurrent_runs: 0}}\n");
   try {
-    const [a, b] = cluster.nodes;
-    if (!a || !b) throw new Error("There are not two nodes.");
-    const doors = await throughDoors(llm, a, b);
-    const words = await wordsThrough(llm, a, b);
-    const stops = await stopsThrough(llm, a, b);
-    const deaths = await until(cluster, llm, "SIGKILL", DEATHS);
-    const drains = await until(cluster, llm, "SIGTERM", DEATHS);
-    return [
-      { name: "message to another node's session, p50 added", value: doors, unit: "ms", goal: { value: 3 } },
-      { name: "word through another node, p50 added", value: words, unit: "ms", goal: { value: 3 } },
-      { name: "stop through another node, p50", value: median(stops), unit: "ms", goal: { value: 10 } },
-      { name: "stop through another node, p99", value: percentile(stops, 99), unit: "ms", goal: { value: 50 } },
-      { name: "kill -9 to the next model call, p50", value: median(deaths), unit: "ms", goal: { value: 1_000 } },
-      { name: "drain to the next model call, p99", value: percentile(drains, 99), unit: "ms", goal: { value: 100 } },
-    ];
+    return await measure(cluster, llm);
   } finally {
     await cluster.close();
   }
@@ -164,6 +170,7 @@ async function wordsThrough(llm: FakeLlm, a: TestNode, b: TestNode): Promise<num
   const count = DOORS;
   llm.script({ text: Array.from({ length: count }, (_, n) => `w${n} `), chunkDelayMs: 8, delayMs: 500 });
   const { run_id: run } = await clientOf(a).start("speak");
+  await llm.nextRequest();
   const watch = async (node: TestNode) => {
     const times = new Map<string, number>();
     for await (const event of clientOf(node).events(run))
@@ -189,14 +196,9 @@ async function stopsThrough(llm: FakeLlm, a: TestNode, b: TestNode): Promise<num
 }
 
 /** From the end of the node on which a turn runs to the next call of its model. */
-async function until(
-  cluster: TestCluster,
-  llm: FakeLlm,
-  signal: "SIGKILL" | "SIGTERM",
-  count: number,
-): Promise<number[]> {
+async function endToNextCall(cluster: TestCluster, llm: FakeLlm, signal: "SIGKILL" | "SIGTERM"): Promise<number[]> {
   const times: number[] = [];
-  for (let n = 0; n < count; n++) {
+  for (let n = 0; n < DEATHS; n++) {
     const node = cluster.nodes[n % cluster.nodes.length];
     if (!node) break;
     llm.script(silent);
