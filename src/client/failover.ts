@@ -84,6 +84,9 @@ export function createFailover(first: Runtime, next: () => Promise<Runtime>): Ru
     announcements: first.announcements,
     notes: first.notes,
     draining: () => current.draining(),
+    paused: () => call((runtime) => runtime.paused()),
+    pause: (by) => call((runtime) => runtime.pause(by)),
+    resume: () => call((runtime) => runtime.resume()),
     load: () => call((runtime) => runtime.load()),
   };
 }

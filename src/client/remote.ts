@@ -1,7 +1,17 @@
 // A runtime that works elsewhere, used as if it were here: the same methods over HTTP, the same refusals by name.
 import { Refusal, type RefusalCode } from "../core/errors.ts";
 import type { Log } from "../core/ports.ts";
-import type { AcceptRequest, Load, Receipt, Runtime, Status, Stopped, Update, Whereabouts } from "../core/runtime.ts";
+import type {
+  AcceptRequest,
+  Load,
+  Paused,
+  Receipt,
+  Runtime,
+  Status,
+  Stopped,
+  Update,
+  Whereabouts,
+} from "../core/runtime.ts";
 import type { Entry, Grant } from "../core/session.ts";
 import type { Found, SessionPlace, SessionSummary } from "../core/store.ts";
 import { createWire, HermesError, type RequestOptions, type ServerConnection } from "./wire.ts";
@@ -185,6 +195,9 @@ export function createRemoteRuntime({ log = () => {}, ...server }: Options): Run
     announcements: { list: notHere("What is to be announced"), update: notHere("What is to be announced") },
     notes: { get: notHere("A note"), set: notHere("A note"), swap: notHere("A note"), list: notHere("A note") },
     draining: () => draining,
+    paused: async () => (await ask<{ paused: Paused | null }>("GET", "/api/pause")).paused,
+    pause: async (by) => void (await post("/api/pause", { by }, true)),
+    resume: async () => void (await ask("DELETE", "/api/pause")),
     load: async () => {
       await look();
       return ask<Load>("GET", "/api/load");

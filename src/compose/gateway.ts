@@ -185,7 +185,7 @@ export async function runDueJobs(env: NodeJS.ProcessEnv): Promise<string> {
     const began = await running.scheduler.tick();
     for (let left = 1; left > 0; await clock.sleep(LOOK_MS)) {
       const { turns, waiting } = await running.engine.load();
-      left = turns + waiting;
+      left = (await running.engine.paused()) ? 0 : turns + waiting;
     }
     return began ? `Ran ${began} job(s).` : "No job is due.";
   } finally {

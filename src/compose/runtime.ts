@@ -90,7 +90,7 @@ const MEMORY_MS = 200;
 const JOBS_ELSEWHERE = { longestMs: 2_000 };
 /** Runs end on other nodes too, and nobody tells us. */
 const ENDS_ELSEWHERE = { lookMs: 1_000 };
-/** How often a turn is taken up again. In a cluster each drain of its node counts, and an upgrade drains them all. */
+/** How often a turn is taken up again after a crash. In a cluster nodes are lost for more reasons than the turn itself. */
 const RECOVERIES = { alone: 3, cluster: 10 };
 const LIMITS = { inbox: 100, text: 4_000_000, graceMs: 5_000, warm: 500 };
 

@@ -1,6 +1,7 @@
 // The busy modes: what a message does to a session whose turn runs. Their names are in core/session.ts, what they do is in
 // core/turn.ts; everything that people are told about them is here. A new mode is a row in each of the three files.
-import { type Applied, MODES, type Mode } from "../core/session.ts";
+import type { Receipt } from "../core/runtime.ts";
+import { MODES, type Mode } from "../core/session.ts";
 
 type ModeWords = {
   /** What the person is told whose message was taken like that. */
@@ -39,7 +40,10 @@ export const MODE: Readonly<Record<Mode, ModeWords>> = {
 };
 
 /** Empty: it began a turn, which is seen by itself. */
-export const takenText = (applied: Applied): string => (applied === "began" ? "" : MODE[applied].taken);
+export function takenText({ applied, paused }: Pick<Receipt, "applied" | "paused">): string {
+  if (paused) return "⏸ Paused: your message is taken, and waits until somebody says /pause off.";
+  return applied === "began" ? "" : MODE[applied].taken;
+}
 
 /** A message never cancels what is asked: where the mode would interrupt, the message joins the turn after the answer. */
 export const modeWhileAsked = (mode: Mode): Mode => (mode === "interrupt" ? "steer" : mode);

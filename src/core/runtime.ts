@@ -27,6 +27,8 @@ export type Receipt = {
   session: string;
   applied: Applied;
   replayed: boolean;
+  /** Nothing begins just now: it waits until somebody resumes. */
+  paused?: true;
   /** Just before it was accepted: following from here misses nothing of its turn. */
   cursor: string;
 };
@@ -79,6 +81,9 @@ export type Load = {
   /** The inputs that run or wait. */
   inputs: string[];
 };
+
+/** Who has said that nothing begins, and when. */
+export type Paused = { by: string; at: number };
 
 export type Stopped = "stopping" | "withdrawn" | "ending" | "over";
 
@@ -144,6 +149,12 @@ export interface Runtime {
   readonly announcements: Announcements;
   readonly notes: Notes;
   draining(): boolean;
+  /** Null: turns begin as they come. */
+  paused(): Promise<Paused | null>;
+  /** No turn begins until somebody resumes, also after a restart. Those that run go on to their end, with their children; whatever else is
+   *  said is accepted, and waits. */
+  pause(by: string): Promise<void>;
+  resume(): Promise<void>;
   load(): Promise<Load>;
 }
 

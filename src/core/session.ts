@@ -202,8 +202,8 @@ export type Event =
   /** A new session begins with what another one holds. */
   | { type: "forked"; from: string; upTo: number; messages: Message[] }
   /** A new process owns the session: whatever the old one had in flight is dead. `barred`: the turn and the inputs of those who may
-   *  not talk any more. */
-  | { type: "restarted"; resume: boolean; barred?: readonly string[] };
+   *  not talk any more. `planned`: the old one had let go of it in order, so this is no attempt at recovery. */
+  | { type: "restarted"; resume: boolean; barred?: readonly string[]; planned?: boolean };
 
 /** What a model call gave. */
 type Thought = {

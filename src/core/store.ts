@@ -41,7 +41,7 @@ export type Commit = {
 };
 export type CommitVerdict = "done" | "stale" | "duplicate" | "fenced" | "elsewhere";
 
-/** `writer`: the node that wrote this version. */
+/** `writer`: the node that wrote this version; empty: whoever owned the session has handed it over since. */
 export type SessionRow = Pick<Commit, "session" | "version" | "state" | "parent"> & {
   owner: string | null;
   writer: string;

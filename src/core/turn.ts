@@ -237,21 +237,24 @@ function reduce(s: Session, e: Event, cx: TransitionContext): Session {
       cx.note("", { kind: "forked", from: e.from, upTo: e.upTo, messages: e.messages });
       return { ...s }; // an entry is a change, though nothing else is
     case "restarted": {
-      const { resume, barred = [] } = e;
+      const { barred = [] } = e;
       const allowed = barred.reduce((state, input) => withdraw(state, input, cx), s);
       if (turn && barred.includes(turn.id)) return bar(allowed, turn, cx);
-      return turn ? recover(allowed, turn, resume, cx) : begin(allowed, cx);
+      return turn ? recover(allowed, turn, e, cx) : begin(allowed, cx);
     }
   }
 }
 
+type Recovery = Pick<Extract<Event, { type: "restarted" }>, "resume" | "planned">;
+
 /** What each phase does after a crash. */
-function recover(s: Session, turn: Turn, resume: boolean, cx: TransitionContext): Session {
+function recover(s: Session, turn: Turn, how: Recovery, cx: TransitionContext): Session {
   const { phase } = turn;
+  const { resume, planned = false } = how;
   if (phase.at === "stopping") return end(s, turn, phase.outcome, cx);
-  // One that only waits for a person lost nothing.
+  // One that only waits for a person lost nothing, and one that was given up in order is no crash.
   const idle = phase.at === "acting" && !phase.calls.some((c) => c.status === "running");
-  const attempt = turn.recoveries + (idle ? 0 : 1);
+  const attempt = turn.recoveries + (idle || planned ? 0 : 1);
   cx.note(turn.id, { kind: "restarted", attempt });
   const again = { ...s, step: s.step + 1 }; // what the dead process had in flight is void
   const counted = { ...turn, recoveries: attempt }; // T9

@@ -100,7 +100,7 @@ export function createDispatch(world: World) {
     looked: () => {
       for (const slot of slots.values()) if (slot.view.viewers > 0 && !isOurs(slot.row)) forgetRow(slot);
     },
-    askedToLeave: () => world.askedToLeave?.(),
+    leaving: () => world.leaving?.(),
   });
   let leaving = false;
   let closed: Refusal | null = null;
@@ -214,12 +214,13 @@ export function createDispatch(world: World) {
 
   const isActive = (state: Session) => hasWork(state) || unsaved(state, rules).length > 0;
 
-  async function takenUp(session: string, { state, updatedAt }: StoredRow): Promise<Event> {
+  async function takenUp(session: string, { state, updatedAt, writer }: StoredRow): Promise<Event> {
     const { resumeWithinMs: window } = limits;
-    const resume = window > 0 && clock.now() - updatedAt < window;
+    const planned = writer === ""; // it was handed over
+    const resume = planned || (window > 0 && clock.now() - updatedAt < window);
     const inputs = [...(state.turn ? [state.turn.id] : []), ...state.inbox.map(({ id }) => id)];
     const barred = (await world.barred?.(session, inputs)) ?? [];
-    return { type: "restarted", resume, ...(barred.length && { barred }) };
+    return { type: "restarted", resume, ...(barred.length && { barred }), ...(planned && { planned }) };
   }
 
   async function commit(
@@ -478,15 +479,16 @@ export function createDispatch(world: World) {
     handOverAll,
     member,
     waitsInLine: gate.holds,
+    pause: gate.pause,
     /** Turns that have not worked yet do not begin to. */
     admitNoMore(): void {
       leaving = true;
       gate.close();
     },
     /** Takes up what a dead process has left, if it is `mine`. */
-    start(which: (session: string) => boolean): Promise<void> {
+    start(which: (session: string) => boolean, refresh: () => Promise<void>): Promise<void> {
       mine = which;
-      return member.start();
+      return member.start(refresh);
     },
     /** Nothing is written any more, and whatever still runs is let go of. */
     close(): void {

@@ -5,7 +5,17 @@ import { createBounded } from "../core/bounded.ts";
 import { Elsewhere, Refusal, StoreFault } from "../core/errors.ts";
 import { pagesOf } from "../core/pages.ts";
 import { foldRun, type Run } from "../core/run.ts";
-import type { AcceptRequest, Load, Receipt, Runtime, Status, Stopped, Update, Whereabouts } from "../core/runtime.ts";
+import type {
+  AcceptRequest,
+  Load,
+  Paused,
+  Receipt,
+  Runtime,
+  Status,
+  Stopped,
+  Update,
+  Whereabouts,
+} from "../core/runtime.ts";
 import { type Effect, type Entry, type Event, MODES, type Session } from "../core/session.ts";
 import { RUN } from "../core/session-key.ts";
 import { titleOf } from "../core/title.ts";
@@ -54,6 +64,7 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
   const sessions = createDispatch(world);
   const { slots, slotOf, change, history, read, calm, member } = sessions;
   let draining = false;
+  let isPaused = false;
   /** Where the turns are that were begun here, newest last. */
   const homes = createBounded<string>(HOMES);
 
@@ -95,7 +106,9 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
       const at = state.turn?.phase.at;
       if (into && (state.turn?.id !== into || at === "replying" || at === "stopping"))
         throw new Refusal("run_not_accepting_steer", `The run ${into} is not running.`);
-      const mode = draining ? "queue" : request.mode; // a drain lets the running turn finish
+      // A drain and a pause let the running turn finish.
+      const waits = draining || (isPaused && request.mode === "interrupt");
+      const mode = waits ? "queue" : request.mode;
       const given = {
         source: request.source,
         ...(by && { by }),
@@ -124,7 +137,14 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
       });
       const [first] = entries === "duplicate" ? [] : entries;
       if (first?.kind === "accepted")
-        return settled({ id, session, applied: first.applied, replayed: false, cursor: before(first) });
+        return settled({
+          id,
+          session,
+          applied: first.applied,
+          replayed: false,
+          ...(isPaused && !request.parent && { paused: true }),
+          cursor: before(first),
+        });
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       refusal = error;
@@ -340,8 +360,22 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
   }
 
   async function start(mine: (session: string) => boolean = () => true): Promise<void> {
-    await sessions.start(mine);
+    await sessions.start(mine, async () => void (await paused()));
     log("info", "engine.started", { node: member.id() });
+  }
+
+  /** Another process with the same store may have changed it. */
+  async function paused(): Promise<Paused | null> {
+    const note = pausedNote(await notes.get(PAUSED));
+    isPaused = note !== null;
+    sessions.pause(isPaused);
+    return note;
+  }
+
+  async function pause(by: string | null): Promise<void> {
+    await notes.set(PAUSED, by === null ? undefined : { by, at: clock.now() });
+    log("info", by === null ? "engine.resumed" : "engine.paused", { by });
+    await paused();
   }
 
   async function drain(ms: number, except?: string): Promise<{ left: string[] }> {
@@ -406,8 +440,17 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
     node: () => member.id(),
     leased: () => !member.shared || member.isValid(),
     draining: () => draining,
+    paused,
+    pause: (by) => pause(by),
+    resume: () => pause(null),
   };
 }
+
+const PAUSED = "paused";
+const pausedNote = (note: unknown): Paused | null =>
+  typeof note === "object" && note !== null && "by" in note && "at" in note
+    ? { by: String(note.by), at: Number(note.at) }
+    : null;
 
 const before = (entry: Entry | undefined) => String((entry?.seq ?? 1) - 1);
 const hash = (parts: unknown[]) => createHash("sha256").update(JSON.stringify(parts)).digest("hex");

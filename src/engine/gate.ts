@@ -11,6 +11,8 @@ export type TurnGate = {
   free(): number;
   /** From now on only turns that have worked before may work. */
   close(): void;
+  /** The same, until it is taken back. */
+  pause(on: boolean): void;
 };
 
 export function createGate(room: number, comeIn: (session: string) => void): TurnGate {
@@ -18,6 +20,7 @@ export function createGate(room: number, comeIn: (session: string) => void): Tur
   const line = new Set<string>();
   const begun = new Map<string, string>();
   let open = true;
+  let paused = false;
 
   function admit(session: string, turn: string | null, works: boolean): boolean {
     if (turn === null) begun.delete(session);
@@ -33,7 +36,7 @@ export function createGate(room: number, comeIn: (session: string) => void): Tur
   function enter(session: string, turn: string): boolean {
     const resumes = begun.get(session) === turn;
     const [first = session] = line;
-    const may = open ? first === session : resumes;
+    const may = open && !paused ? first === session : resumes;
     if (!may || inside.size >= room) {
       line.add(session);
       return false;
@@ -56,5 +59,9 @@ export function createGate(room: number, comeIn: (session: string) => void): Tur
     holds: (session) => line.has(session),
     free: () => Math.max(0, room - inside.size - line.size),
     close: () => (open = false),
+    pause(on) {
+      paused = on;
+      if (!on) next();
+    },
   };
 }

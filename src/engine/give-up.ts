@@ -1,9 +1,9 @@
-// The honest end of work that throws whenever it is tried: a defect of ours, or a journal that does not fit its state.
-// Tried for ever, its session would look busy and nobody would be told.
+// Ends work that throws at every try: because of a defect of ours, or a journal that does not fit its state. If it were tried for ever,
+// its session would look busy and nobody would be told.
 import { messageOf } from "../core/errors.ts";
 import type { Effect, Event } from "../core/session.ts";
 
-/** `said`: what was heard of it. `ended`: the last turn that a memory can be told of. */
+/** `said`: the text of the answer so far. `ended`: the last turn that a memory can be told of. */
 export function givenUp(
   effect: Effect,
   { error, said, ended }: { error: unknown; said: string; ended: number },

@@ -1,4 +1,4 @@
-// What was allowed for the rest of sessions, without an engine: nothing that a session has to do is begun by a look at it.
+// The approvals that hold for the rest of their sessions, read without an engine, so that reading them starts no work of a session.
 import { pagesOf } from "../core/pages.ts";
 import type { Clock } from "../core/ports.ts";
 import type { Runtime } from "../core/runtime.ts";

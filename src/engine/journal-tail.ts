@@ -1,9 +1,9 @@
-// The end of a session's journal, kept at hand: who watches a turn or asks how it is does not wait behind the commits of
-// others for what was just written. Bounded; what is not here is in the store.
+// The last entries of a session's journal, in memory, so that viewers of a turn do not wait behind the commits of other sessions. Bounded;
+// older entries are read from the store.
 import type { Entry, InputKind, RecoveryKind } from "../core/session.ts";
 
 export type JournalTail = {
-  /** What was committed, in order. */
+  /** Adds committed entries, in order. */
   add(entries: readonly Entry[]): void;
   clear(): void;
   /** All entries behind this one; null: not known here. */

@@ -1,6 +1,6 @@
-// A text that grows while many read it, each from an own place. It is kept in pieces of one size: a word that is added
-// copies none of them, and who is far behind takes one after the other. (One long text was flattened by V8 for each word
-// that was sliced off it: 10 MB took 20 s and 900 MB.)
+// A text that grows while many viewers read it, each from a place of its own. It is stored in pieces of one size: adding a word copies
+// none of them, and a viewer that is far behind takes one piece after the other. (V8 flattened one long text for each word that was
+// sliced off it: 10 MB took 20 s and 900 MB.)
 
 export type LiveText = { pieces: string[]; last: string };
 
@@ -9,7 +9,7 @@ export const PIECE = 16_384;
 
 export const silence = (): LiveText => ({ pieces: [], last: "" });
 
-/** In place. */
+/** Changes `spoken` in place. */
 export function add(spoken: LiveText, text: string): void {
   let rest = spoken.last + text;
   for (; rest.length >= PIECE; rest = rest.slice(PIECE)) spoken.pieces.push(rest.slice(0, PIECE));
@@ -34,5 +34,5 @@ export function nextIn(text: string, from: number): string {
   return endsInside(next) ? text.slice(from, from + PIECE + 1) : next;
 }
 
-/** Half a character: the other half of it comes with it, so that each piece can be shown by itself. */
+/** A piece never ends in the middle of a surrogate pair, so that it can be shown by itself. */
 const endsInside = (text: string) => /[\uD800-\uDBFF]$/.test(text);

@@ -4,7 +4,7 @@ import type { Entry, Printed } from "../core/session.ts";
 import { add, type LiveText, silence } from "./live-text.ts";
 import type { Slot } from "./slots.ts";
 
-/** `held`: said while the end of that call was being written. */
+/** `held`: text that arrived while the end of the call was being committed. */
 export type Live = {
   step: number;
   text: LiveText;
@@ -13,7 +13,7 @@ export type Live = {
   notice?: string;
   notices?: number;
 };
-/** What tools at work have printed last, by call. `at`: it is the so-many-th piece that this process shows of the session. */
+/** The last output of running tools, by call. `at` counts the outputs that this process has shown of the session. */
 export type Prints = { count: number; calls: Map<string, { text: string; at: number }> };
 type Speaker = Pick<Slot, "row" | "view">;
 
@@ -54,12 +54,12 @@ export function dropPrinted({ view }: Pick<Slot, "view">, entries: readonly Entr
   for (const entry of entries) if (entry.kind === "acted") view.prints.calls.delete(entry.call);
 }
 
-/** Nothing is shown behind the end that is being written, also not the first word. */
+/** While the end of a call is being committed, no more text of it is shown. */
 export function hold(slot: Speaker, step: number): void {
   slot.view.live = { ...(slot.view.live ?? begun(step)), step, held: "" };
 }
 
-/** The change did not happen: what the model said meanwhile is shown after all. */
+/** The commit did not happen: text that arrived meanwhile is shown after all. */
 export function release(slot: Speaker): void {
   if (slot.view.live?.held === undefined) return;
   const { held, ...live } = slot.view.live;

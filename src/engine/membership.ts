@@ -30,11 +30,12 @@ export function createMembership(
     /** After each look: what is known of others may have changed. */
     looked(): void;
     /** Somebody wants this node to leave. */
-    askedToLeave(): void;
+    leaving(): void;
   },
 ) {
   const { nodes, about, clock, log } = world;
-  const shared = about.address !== "";
+  /** Not before the start: the port that others reach it at is known late. */
+  const shared = () => about.address !== "";
   const over = new AbortController();
   let id = "";
   let validUntil = 0;
@@ -50,27 +51,29 @@ export function createMembership(
     id = joined;
   }
 
-  async function start(): Promise<void> {
+  /** `refresh`: reads what other nodes may have changed for all of them; before anything is taken up, and at each look. */
+  async function start(refresh: () => Promise<void>): Promise<void> {
     await join();
-    if (shared) await nodes.reap();
-    const found = await nodes.claim(id, shared ? world.room() : Number.POSITIVE_INFINITY);
-    if (shared) {
+    if (shared()) await nodes.reap();
+    const found = await nodes.claim(id, shared() ? world.room() : Number.POSITIVE_INFINITY);
+    if (shared()) {
       const stopHints = nodes.onHint(() => look.abort("hint"));
       onAbort(over.signal, stopHints);
-      void keepLooking();
+      void keepLooking(refresh);
       void keepLease();
     }
+    await refresh();
     await world.takeUp(found);
   }
 
-  async function keepLooking(): Promise<void> {
+  async function keepLooking(refresh: () => Promise<void>): Promise<void> {
     while (!over.signal.aborted) {
       look = new AbortController();
       await clock.sleep(LOOK_MS, look.signal);
       if (over.signal.aborted) return;
       if (losing) await losing;
       else
-        await lookAround().catch((error: unknown) => {
+        await lookAround(refresh).catch((error: unknown) => {
           if (!(error instanceof StoreFault)) throw error;
           log("warn", "node.store_fault", { node: id, error: messageOf(error) });
         });
@@ -78,14 +81,15 @@ export function createMembership(
     }
   }
 
-  async function lookAround(): Promise<void> {
+  async function lookAround(refresh: () => Promise<void>): Promise<void> {
     const self = id;
     const sent = clock.monotonic();
     const heard = await nodes.beat(self);
     if (self !== id) return; // the answer is for a life that is over
     if (heard === "gone") return lose();
     validUntil = sent + VALID_MS;
-    if (heard === "leaving" && !leaving) world.askedToLeave();
+    if (heard === "leaving" && !leaving) world.leaving();
+    await refresh();
     const reaped = await nodes.reap();
     if (reaped.length > 0) log("warn", "node.reaped", { nodes: reaped });
     if (leaving || self !== id) return;
@@ -127,7 +131,9 @@ export function createMembership(
   }
 
   return {
-    shared,
+    get shared() {
+      return shared();
+    },
     start,
     lose,
     /** Empty between two lives. */
@@ -145,7 +151,7 @@ export function createMembership(
     /** From now on it is given nothing more. */
     async drain(): Promise<void> {
       leaving = true;
-      if (shared && id !== "") await nodes.drain(id);
+      if (shared() && id !== "") await nodes.drain(id);
     },
     /** What it still owns is anybody's. */
     async leave(): Promise<void> {
@@ -153,7 +159,7 @@ export function createMembership(
       look.abort();
       const before = id;
       id = "";
-      if (shared && before !== "") await nodes.leave(before);
+      if (shared() && before !== "") await nodes.leave(before);
     },
   };
 }

@@ -2,7 +2,7 @@
 // text so far is held here, when it ends the whole text is in its entry, and a viewer's place is
 // `<entry>.<characters>`, so that any resume is a slice: no gap, no double (I20).
 //
-// A viewer pulls: one that is slow holds nothing back and fills nothing up.
+// A viewer pulls, so a slow viewer delays nobody and fills no buffer.
 import { placeOf } from "../core/cursor.ts";
 import type { Update } from "../core/runtime.ts";
 import type { CallKind, Entry, InputKind, RecoveryKind } from "../core/session.ts";
@@ -11,7 +11,7 @@ import type { Live, Prints } from "./live.ts";
 import { lengthOf, nextIn, nextOf } from "./live-text.ts";
 
 const ALL = -1;
-/** Whether the model call in flight is over with such an entry. The others can be written while it goes on. */
+/** Whether an entry of this kind ends the model call in flight. Entries of other kinds can be written while it runs. */
 function endsCall({ kind }: Entry): boolean {
   switch (kind) {
     case "thought":
@@ -29,7 +29,7 @@ function endsCall({ kind }: Entry): boolean {
 }
 
 type StreamSource = {
-  /** False: nothing more will come from here. */
+  /** False: this process sends nothing more. */
   open(): boolean;
   ready(): Promise<unknown>;
   /** The last entry there is, read together with `live`. */
@@ -107,7 +107,7 @@ export async function* follow(source: StreamSource, cursor: string, signal: Abor
   }
 }
 
-/** The oldest that was not shown. */
+/** The oldest output that was not shown yet. */
 function nextPrinted({ calls }: Prints, shown: number): { call: string; text: string; at: number } | undefined {
   return Array.from(calls, ([call, print]) => ({ call, ...print }))
     .filter(({ at }) => at > shown)
@@ -117,7 +117,7 @@ function nextPrinted({ calls }: Prints, shown: number): { call: string; text: st
 function startOf(cursor: string) {
   const { seq, chars, aside, count } = placeOf(cursor) ?? { seq: 0, chars: 0, aside: "", count: 0 };
   if (aside === "x") return { seq, chars: 0, heard: 0, noticed: 0, printed: 0 };
-  // Who was told of words, or of a notice, was told of the thoughts before them.
+  // A viewer that has seen words or a notice has seen the reasoning before them.
   const heard = chars || aside === "n" ? ALL : aside === "r" ? count : 0;
   return { seq, chars, heard, noticed: aside === "n" ? count : 0, printed: aside === "p" ? count : 0 };
 }

@@ -36,5 +36,5 @@ export type World = Ambient & {
   /** This process among those that share the store. Not given, or without an address: it has the store to itself. */
   node?: NodeInfo;
   /** Told when somebody wants this node to leave. */
-  askedToLeave?(): void;
+  leaving?(): void;
 };

@@ -18,7 +18,7 @@ import { latestSlot, nextSlot } from "./slots.ts";
 type Options = JobsOptions &
   Pick<GoalOptions, "costOf"> & {
     runtime: GoalOptions["runtime"] &
-      Pick<Runtime, "accept" | "withdraw" | "status" | "draining" | "summary" | "entries">;
+      Pick<Runtime, "accept" | "withdraw" | "status" | "draining" | "paused" | "summary" | "entries">;
     /** The sessions that this process works in. Jobs of others wait for a process that does. */
     mine?(session: string): boolean;
     /** How approvals are decided in that conversation, if nobody can be asked there. */
@@ -86,6 +86,7 @@ export function createScheduler(options: Options): Scheduler {
   /** Begins what is due. Returns how long there is nothing else to do. */
   async function advance(): Promise<number> {
     try {
+      if (await runtime.paused()) return longestMs; // what is due then is begun after it, once
       let wait = longestMs;
       for (const job of await jobs.all()) wait = Math.min(wait, await look(job));
       return Math.max(0, wait);

@@ -1,4 +1,4 @@
-// One store into another, empty one, through their ports: every session is committed again, turn by turn, at the times that it has.
+// Copies one store into another, empty one, through their ports: every session is committed again, turn by turn, with its old times.
 import { createHash } from "node:crypto";
 import { pagesOf } from "../core/pages.ts";
 import type { Entry } from "../core/session.ts";
@@ -10,7 +10,7 @@ const PAGE = 500;
 
 type Counts = { sessions: number; entries: number; notes: number };
 
-/** Verifies what it has written. Throws if the target is not empty, or is not the same in the end. */
+/** Verifies the copy. Throws if the target is not empty, or differs from the source in the end. */
 export async function copyStore(from: Store, to: Store, progress: (done: Counts) => void): Promise<Counts> {
   if ((await to.catalog.sessions({ limit: 1 })).length > 0 || (await to.notes.list("")).length > 0)
     throw new Error("The target is not empty. Name an empty one: nothing is ever overwritten.");

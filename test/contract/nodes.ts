@@ -143,6 +143,7 @@ export function clusterContract(place: Place<"journal" | "catalog" | "nodes">, e
       await nodes().handOver(one, ["a"]);
       expect(await nodes().claim(one, 9)).toEqual([]);
       expect(await nodes().claim(two, 9)).toEqual(["a"]);
+      expect(await store().journal.load("a")).toMatchObject({ owner: two, writer: "", version: 1 });
       expect(await write(one, "a", 1, { active: true })).toBe("elsewhere");
       expect(await write(one, "b", 1, { active: true })).toBe("done");
     });

@@ -1,4 +1,5 @@
-// What goes on by itself, as real processes that are killed in the middle of it: a goal, a loop, a child in the background.
+// What goes on by itself, as real processes that are killed in the middle of it: a goal, a loop, a child in the
+// background, and a pause.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
@@ -100,4 +101,22 @@ it("a child in the background goes on after a kill, and its end wakes the conver
   await expect.poll(async () => (await second.runtime.status("home")).turn, POLL).toBeNull();
   expect((await said(second, "home"))[1]).toContain("There are seven.");
   expect((await second.runtime.status("home")).background).toEqual([]);
+});
+
+it("a pause survives a kill: messages are taken and wait, and are answered once somebody resumes", async () => {
+  const first = await gateway();
+  await first.ask("POST", "/api/pause", { by: "anna" });
+  const message = { text: "are you there?", mode: "queue" };
+  expect(await first.ask("POST", "/api/sessions/home/messages", message)).toMatchObject({ paused: true });
+  await first.killed();
+
+  const second = await gateway();
+  expect(await second.ask("GET", "/health/detailed")).toMatchObject({ paused: { by: "anna" }, turns_held: 1 });
+  expect(llm.requests).toEqual([]);
+  const status = place.start(["gateway", "status"]);
+  expect(await status.exit).toBe(0);
+  expect(status.stdout()).toContain("Paused by anna");
+  await second.ask("DELETE", "/api/pause");
+  await expect.poll(async () => (await second.runtime.status("home")).turn, POLL).toBeNull();
+  expect(llm.requests.map(lastSaid)).toEqual(["are you there?"]);
 });

@@ -25,11 +25,11 @@ const RULES: Rules = { iterations: 6, recoveries: fake.RECOVERIES, parallel: 4, 
 export function boot(
   world: fake.World,
   plan: Plan,
-  seen: { keys: string[]; ran: Map<string, number>; starved: Map<string, number> },
+  seen: { keys: string[]; ran: Map<string, number>; starved: Map<string, number>; holds(self: Running): boolean },
   address: string,
 ): Running {
   const { scheduler, checker } = world;
-  const { keys, ran, starved } = seen;
+  const { keys, ran, starved, holds } = seen;
 
   const self: Running = {
     alive: true,
@@ -102,6 +102,7 @@ export function boot(
       const gone = self.replaced || !fake.isOwner(world, self, cx.session) || !world.stopped.has(effect.turn);
       must(gone, "I11", () => `${effect.key} of ${effect.turn} starts after its stop`);
       must(!self.draining || self.worked.has(effect.turn), "I18", () => `${effect.turn} starts while draining`);
+      must(!holds(self) || self.worked.has(effect.turn), "I18", () => `${effect.turn} starts while all is paused`);
       self.worked.add(effect.turn);
       starved.delete(cx.session);
       const waitWithoutPlace = async (ms: number) => {

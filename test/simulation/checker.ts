@@ -80,6 +80,8 @@ export function createChecker(inboxLimit: number, recoveries: number) {
   /** Filled by the client before it asks. */
   const stopAsked = new Set<string>();
   const withdrawAsked = new Set<string>();
+  /** Sessions that a node has given up in order, since they were last taken up. */
+  const handedOver = new Set<string>();
 
   function seen(session: string): SessionSeen {
     const known = sessions.get(session);
@@ -262,7 +264,7 @@ export function createChecker(inboxLimit: number, recoveries: number) {
         {
           const open = [...s.calls.values()].filter((c) => !c.done);
           const waits = open.length > 0 && !open.some((c) => c.started); // only for a person: nothing was lost
-          s.attempts += Number(!waits);
+          s.attempts += Number(!waits && !handedOver.has(session));
         }
         must(e.attempt === s.attempts, "I19", () => `attempt ${e.attempt} is number ${s.attempts}`);
         // One more than allowed gives the turn up, one more still gives up telling its user so.
@@ -315,6 +317,7 @@ export function createChecker(inboxLimit: number, recoveries: number) {
     shown,
     stopAsked,
     withdrawAsked,
+    handedOver,
     accepted,
     taken,
     withdrawn,

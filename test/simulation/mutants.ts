@@ -153,9 +153,15 @@ export const MUTANTS: Mutant[] = [
   ]),
   bug("a drain starts new turns", "engine/engine.ts", ["    sessions.admitNoMore();\n", ""]),
   bug("a drain interrupts", "engine/engine.ts", [
-    `const mode = draining ? "queue" : request.mode;`,
-    "const mode = request.mode;",
+    'const waits = draining || (isPaused && request.mode === "interrupt");',
+    'const waits = isPaused && request.mode === "interrupt";',
   ]),
+  bug("a pause starts new turns", "engine/gate.ts", ["open && !paused", "open"]),
+  bug("a pause does not survive", "engine/engine.ts", [
+    "await sessions.start(mine, async () => void (await paused()));",
+    "await sessions.start(mine, async () => {});",
+  ]),
+  bug("a resume leaves turns in line", "engine/gate.ts", ["      if (!on) next();\n", ""]),
   bug("an inbox without end", "engine/engine.ts", [
     "if (state.inbox.length >= limits.inbox +",
     "if (state.inbox.length > 1e9 +",
@@ -230,12 +236,6 @@ export const MUTANTS: Mutant[] = [
     "kept.active && (!kept.owner || (kept.owner === id && kept.writer !== id))",
     "kept.active && kept.writer !== id",
   ]),
-  bug(
-    "a commit ignores who owns the session and what was written since",
-    "test/fakes/memory-store/journal.ts",
-    [`if (kept?.owner && kept.owner !== node) return "elsewhere";`, ""],
-    [`if (version !== (kept?.version ?? 0)) return "stale";`, ""],
-  ),
   bug("a node is reaped by another one's clock", "test/fakes/memory-store/nodes.ts", [
     "leaseUntil < now() ?",
     "leaseUntil < now() + 3_000 ?",

@@ -49,9 +49,10 @@ export type Action = {
     | "kill"
     | "replace"
     | "drain"
+    | "pause"
     | "jump"
     /** A node stops for some seconds, and wakes. */
-    | "pause"
+    | "freeze"
     /** A node cannot reach the store for some seconds. */
     | "cut";
   session: number;
@@ -71,8 +72,8 @@ export type Plan = {
   actions: Action[];
 };
 
-/** "pause" and "cut" are for several nodes only. */
-const WEIGHTS: Record<Exclude<Action["do"], "pause" | "cut">, number> = {
+/** "freeze" and "cut" are for several nodes only. */
+const WEIGHTS: Record<Exclude<Action["do"], "freeze" | "cut">, number> = {
   say: 12,
   redeliver: 2,
   stop: 4,
@@ -86,6 +87,7 @@ const WEIGHTS: Record<Exclude<Action["do"], "pause" | "cut">, number> = {
   kill: 2,
   replace: 1,
   drain: 1,
+  pause: 1,
   jump: 0.5,
 };
 const KINDS = (Object.entries(WEIGHTS) as [keyof typeof WEIGHTS, number][]).flatMap(([kind, n]) =>
@@ -114,7 +116,7 @@ export function makePlan(seed: number): Plan {
   const actions = actionsOf(KINDS, 4 + Math.floor(random() * 14)).sort(byTime);
   const plan = { seed, sessions, room: pick([1, 2, 8]), resume: random() < 0.85, faults, actions };
   if (random() > 0.2) return plan;
-  const troubles = actionsOf(["pause", "cut", "kill", "drain", "watch", "jump"], Math.floor(random() * 8));
+  const troubles = actionsOf(["freeze", "cut", "kill", "drain", "watch", "jump"], Math.floor(random() * 8));
   const nodes = 2 + Math.floor(random() * 2);
   if (random() < 0.4) faults.push("store.slow");
   return { ...plan, nodes, actions: [...actions, ...troubles].sort(byTime) };

@@ -45,8 +45,11 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
   const viewers: Viewer[] = keys.map((session) => createViewer(session, world));
   /** How long a session has been held up in all. */
   const starved = new Map<string, number>();
+  let holding = false;
+  let pauses = 0;
   const addresses = Array.from({ length: plan.nodes ?? 1 }, (_, n) => (plan.nodes ? `http://n${n}` : ""));
-  const bootAt = (address: string) => boot(world, plan, { keys, ran, starved }, address);
+  const bootAt = (address: string) =>
+    boot(world, plan, { keys, ran, starved, holds: (self) => holding && self === process && !plan.nodes }, address);
   const processes = addresses.map(bootAt);
   /** The one that is talked to. */
   let process = processes[0] as Running;
@@ -181,14 +184,14 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
         return;
       case "kill":
         return world.kill(process);
-      case "pause":
-        return pause(process, action.pick);
+      case "freeze":
+        return freeze(process, action.pick);
       case "cut":
         process.cutUntil = scheduler.now() + Math.floor(action.pick * MOST_AWAY_MS);
         return;
       case "replace": {
         const old = process;
-        if (plan.nodes) return pause(old, action.pick);
+        if (plan.nodes) return freeze(old, action.pick);
         if (!old.started) return world.kill(old); // it has not claimed anything yet
         old.paused = true;
         restart();
@@ -197,6 +200,8 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
           if (process !== old) old.paused = false;
         });
       }
+      case "pause":
+        return pause(action.pick < 0.5);
       case "drain": {
         if (process.draining || !process.started) return;
         process.draining = true;
@@ -213,12 +218,25 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
     }
   }
 
-  function pause(one: Running, pick: number) {
+  function freeze(one: Running, pick: number) {
     one.paused = true;
     scheduler.add(client, "wake", Math.floor(pick * MOST_AWAY_MS), () => {
       one.paused = false;
       one.wokeAt = scheduler.now();
     });
+  }
+
+  /** What is known of it: nothing, while it is being changed. */
+  function pause(on: boolean) {
+    const self = process;
+    const change = ++pauses;
+    holding = false;
+    void (on ? self.engine.pause("a") : self.engine.resume()).then(
+      () => {
+        holding = on && self === process && change === pauses;
+      },
+      () => {}, // the store is in trouble
+    );
   }
 
   function answer(session: string, pick: number) {
@@ -268,7 +286,7 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
   /** Sessions that cannot begin to work, while another waits without its place and there would be room for them. */
   function heldUp(): string[] {
     const placeless = new Set(process.flying.values().flatMap((f) => (f.placeless ? [f.session] : [])));
-    if (!placeless.size || !process.started || process.draining || plan.nodes) return [];
+    if (!placeless.size || !process.started || process.draining || plan.nodes || pauses) return [];
     const begun = (session: string) => process.worked.has(checker.live(session) ?? "");
     if (keys.filter((session) => begun(session) && !placeless.has(session)).length >= plan.room) return [];
     return keys.filter((session) => {
@@ -306,6 +324,7 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
         if (!asked) for (const record of said) if (!record.id) say(record.request); // a client that never heard asks again
         asked = true;
         answer(session, 0);
+        if (pauses) pause(false);
         if (!checker.live(session) && checker.waiting(session)) act({ ...NUDGE, session: keys.indexOf(session) }); // parked
       }
       if (!world.deleted.size) scheduler.add(client, "nudge", 1_000, nudge);

@@ -201,6 +201,7 @@ export function storeOf(world: World, process: Process): Store {
             for (const entry of commit.entries)
               trace?.(`  ${process.address} ${commit.session} ${JSON.stringify(entry)}`);
             checker.landing(commit);
+            checker.handedOver.delete(commit.session);
           }
           if (crash < 1) return world.kill(process);
           scheduler.add(process, "committed", delay(random, 2), () => {
@@ -224,7 +225,7 @@ export function storeOf(world: World, process: Process): Store {
         claim: (id, most) => io("active", () => disk.nodes.claim(id, most)),
       };
   function member(): Nodes {
-    const slowly = () => (world.chance("store.slow") && random() < 0.3 ? delay(random, 8_000) : 0);
+    const slowly = () => (world.chance("store.slow") ? delay(random, 8_000) : 0);
     const promised = (id: string) => world.leases.set(id, scheduler.now() + LEASE_MS);
     return {
       ...ports.nodes,
@@ -262,6 +263,11 @@ export function storeOf(world: World, process: Process): Store {
         if (world.chance("store.unknown")) throw new StoreFault("unknown", "the answer was lost");
         return given;
       },
+      handOver: (id, sessions) =>
+        io("hand over", () => {
+          for (const session of sessions) if (disk.journal.load(session)?.owner === id) checker.handedOver.add(session);
+          disk.nodes.handOver(id, sessions);
+        }),
       onHint: (listener) =>
         ports.nodes.onHint(() => {
           if (random() < 0.5) scheduler.add(process, "hint", delay(random, 5), listener); // or it is lost
@@ -310,7 +316,7 @@ export function mayAbort(world: World, process: Process, session: string, turn: 
   const { checker, scheduler } = world;
   const may =
     isPast(world, process, session) ||
-    (process.draining && !(once && scheduler.now() < process.drainUntil)) ||
+    (process.draining && !(once && process.address && scheduler.now() < process.drainUntil)) ||
     checker.live(session) !== turn ||
     checker.stopping(session) !== null ||
     checker.stopAsked.has(turn); // the store may not have taken it yet: it stops all the same

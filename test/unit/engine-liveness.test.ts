@@ -141,7 +141,10 @@ describe("what is kept in memory of idle sessions", () => {
     const rules = { iterations: 5, recoveries: 3, parallel: 4, memory: [] };
     const perform = () => Promise.resolve(null);
     const made = createDispatch({ store, clock: handClock(), log: () => {}, perform, limits, rules });
-    await made.start(() => true);
+    await made.start(
+      () => true,
+      async () => {},
+    );
     const begin = { type: "forked", from: "", upTo: 0, messages: [] } satisfies Event;
     return { ...made, create: (key: string) => made.change(key, () => begin, { insist: false }) };
   };

@@ -86,6 +86,40 @@ describe("jobs", () => {
   });
 });
 
+it("/pause holds what is said in any conversation, and says so, until /pause off", async () => {
+  const running = await bootGateway({ lists: { admins: [ANNA.id] } });
+  expect(await ask(running, "/pause")).toContain("no turn begins until /pause off");
+  expect(await ask(running, "hello")).toContain("your message is taken, and waits");
+  expect(await ask(running, "/status")).toMatch(/^Waiting to begin.*Paused by /s);
+  expect(running.model.all).toEqual([]);
+  expect(await ask(running, "/pause off")).toBe("▶ Work goes on.");
+  (await running.model.next()).answer("Here I am.");
+  await calm();
+  expect(running.chat.texts().at(-1)).toBe("Here I am.");
+});
+
+it("/goal, /loop and /heartbeat are set, shown and ended in the conversation they are for", async () => {
+  const running = await bootGateway({ lists: { admins: [BEN.id] } });
+  expect(await ask(running, "/goal --turns 5 --time 2h --tokens 200k Ship it")).toContain("until it is reached");
+  expect(await ask(running, "/goal")).toContain("0 of 5 turns, 0 of 200,000 tokens, 0s of 2h.");
+  expect(await ask(running, "/goal Another")).toContain("has a goal already");
+  expect(await ask(running, "/goal pause")).toContain("The goal is paused");
+  expect(await ask(running, "/stop")).toContain("The goal is paused");
+  expect(await ask(running, "/goal stop")).toContain("given up");
+  expect(await ask(running, "/goal")).toContain("There is no goal.");
+  expect(await ask(running, "/goal --tokens many Ship it")).toContain("is no limit");
+  expect(await ask(running, "/goal --allow Ship it")).toBe("Only an admin may use --allow.");
+  expect(await ask(running, "/loop look")).toContain("how often");
+  expect(await ask(running, "/loop every 45m look")).toContain("every 45m");
+  expect(await ask(running, "/loop")).toMatch(/^- `[0-9a-f]+` \S+ \S+ · every 45m: look$/);
+  expect(await ask(running, "/heartbeat on")).toContain("every 30m");
+  expect(await ask(running, "/heartbeat 2h")).toContain("every 2h");
+  expect(await ask(running, "/heartbeat")).toContain("Heartbeat every 2h");
+  expect(await ask(running, "/loop stop")).toBe("⏹ Stopped: look");
+  expect(await ask(running, "/heartbeat off")).toBe("The heartbeat is off.");
+  expect(await ask(running, "/loop")).toContain("There are no loops here.");
+});
+
 describe("/yolo", () => {
   const gate: Gate = { gate: "ask", kind: "approval", text: "rm", choices: ["once", "deny"], timeoutMs: 60_000 };
 

@@ -142,6 +142,21 @@ export const aboutCommands: readonly Command[] = [
     }),
   },
   {
+    name: "pause",
+    on: "everywhere",
+    argument: "[off]",
+    description: "begin no new work anywhere; off: go on",
+    complete: ["off"],
+    admin: true,
+    async run({ runtime, by }, rest) {
+      const wanted = rest.toLowerCase() || "on";
+      if (wanted !== "on" && wanted !== "off") return { refused: "Say /pause, or /pause off." };
+      if (wanted === "off") await runtime.resume();
+      else await runtime.pause(by);
+      return { text: wanted === "on" ? PAUSED : "▶ Work goes on." };
+    },
+  },
+  {
     name: "restart",
     on: "chat",
     description: "restart the gateway; what runs may finish",
@@ -160,6 +175,9 @@ export const aboutCommands: readonly Command[] = [
     },
   },
 ];
+
+const PAUSED =
+  "⏸ Paused: no turn begins until /pause off, in any conversation. Turns that run go on to their end; messages are taken, and wait.";
 
 async function usage({ spent: read, costOf }: CommandContext): Promise<string> {
   const spent = await read();

@@ -94,13 +94,16 @@ export const turnCommands: readonly Command[] = [
 ];
 
 async function describe({ runtime, session, name, tasks, yolo }: CommandContext): Promise<string> {
-  const { turn, inbox, asking, parked, background, unsaved } = await runtime.status(session);
+  const paused = await runtime.paused();
+  const { turn, held, inbox, asking, parked, background, unsaved } = await runtime.status(session);
   const { title = "" } = (name && (await runtime.summary(session))) || {};
-  const state = turn ? `Working (${turn.phase}, model call ${turn.thoughts + 1}).` : parked ? "Parked." : "Idle.";
+  const working = turn && (held ? "Waiting to begin." : `Working (${turn.phase}, model call ${turn.thoughts + 1}).`);
+  const state = working ?? (parked ? "Parked." : "Idle.");
   const named = name ? ` Conversation ${name}${title && ` “${title}”`}.` : "";
   return [
     `${state}${named} ${inbox.length} waiting.`,
     ...inbox.map(({ mode, text }, i) => `${i + 1}. [${mode}] ${oneLine(text, 80)}`),
+    ...(paused ? [`- ⏸ Paused by ${paused.by}: nothing begins. /pause off ends that.`] : []),
     ...((await yolo()) ? ["- ⚠️ Nothing is asked in this conversation: /yolo off ends that."] : []),
     ...asking.map(({ text }) => `- Asks: ${oneLine(text, 200)}`),
     ...(await tasks()).map((task) => `- Beside this: ${task}`),

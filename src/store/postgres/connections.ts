@@ -1,4 +1,4 @@
-// What the ports have of the server.
+// What the ports use of the connections to PostgreSQL.
 import { StoreFault } from "../../core/errors.ts";
 import { createLanes, type WriteLanes } from "./lanes.ts";
 import { faultOf, type Link, type PgRow, type Query } from "./link.ts";

@@ -6,7 +6,7 @@ import type { CommitVerdict } from "../../core/store.ts";
 import { groupQuery, type PgCommit } from "./journal.ts";
 import { type Connection, faultOf, isLost, type Link, type PgRow, type Query } from "./link.ts";
 
-/** In the bare, two to four lanes with groups of 50 to 100 did 11,000 to 13,700 turns a second, one lane 7,000. */
+/** Measured without the engine: two to four lanes with groups of 50 to 100 did 11,000 to 13,700 turns a second, one lane 7,000. */
 const LANES = 4;
 const GROUP = 64;
 
@@ -24,7 +24,7 @@ export function createLanes(link: Link) {
   return {
     commit: (commit: PgCommit): Promise<CommitVerdict> =>
       new Promise((resolve, reject) => laneOf(commit.session).push({ commit, resolve, reject })),
-    /** After everything that was asked before with the same key. */
+    /** Runs after everything that was asked before with the same key. */
     query: (key: string, query: Query): Promise<PgRow[]> =>
       new Promise((resolve, reject) => laneOf(key).push({ query, resolve, reject })),
     isBusy: (key: string): boolean => laneOf(key).isBusy(),

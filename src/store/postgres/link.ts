@@ -8,7 +8,7 @@ import { ConfigError, codeOf, messageOf, StoreFault } from "../../core/errors.ts
 import { clock } from "../../platform/clock.ts";
 
 export type PgRow = Record<string, unknown>;
-/** `name`: it is prepared once for each connection. */
+/** `name`: the statement is prepared once for each connection. */
 export type Query = { name?: string; text: string; values?: unknown[] };
 /** The process of the server behind a connection. A number may be given again, its start is not. */
 type Backend = { pid: number; since: string };

@@ -269,10 +269,12 @@ CREATE FUNCTION node_channel() RETURNS text LANGUAGE sql STABLE AS $$ SELECT 'he
 -- The second half of the name of the advisory lock that a node holds as long as it lives.
 CREATE FUNCTION node_lock(node_id text) RETURNS integer LANGUAGE sql STABLE AS $$ SELECT hashtext(current_schema() || '/node/' || node_id) $$;
 
+-- With keys they are handed over: nobody has died with them.
 CREATE FUNCTION free_sessions(node_ids text[], keys text[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM 1 FROM session WHERE active AND owner = ANY (node_ids) AND (keys IS NULL OR key = ANY (keys)) ORDER BY key FOR NO KEY UPDATE;
-  UPDATE session SET owner = NULL WHERE active AND owner = ANY (node_ids) AND (keys IS NULL OR key = ANY (keys));
+  UPDATE session SET owner = NULL, writer = CASE WHEN keys IS NULL THEN writer ELSE '' END
+  WHERE active AND owner = ANY (node_ids) AND (keys IS NULL OR key = ANY (keys));
   PERFORM pg_notify(node_channel(), '');
 END $$;
 

@@ -1,5 +1,5 @@
-// Search in PostgreSQL. Whoever searches first takes in what was said since: commits only note where that is. The words are made here,
-// so that no dictionary or locale of the server changes what is found.
+// Search in PostgreSQL. A search first adds new entries to the index: commits only note which entries are new. The words are made here, so
+// that no dictionary or locale of the server changes what is found.
 import type { Fact } from "../../core/session.ts";
 import type { Found, Search } from "../../core/store.ts";
 import { undamaged } from "../rows.ts";
@@ -14,7 +14,7 @@ const LONGEST_WORD = 50;
 /** All words of a page of entries in one statement. */
 const NEXT = `SELECT q.session, q.seq, coalesce(e.fact, '') fact FROM said_queue q
   LEFT JOIN entry e ON e.session = q.session AND e.seq = q.seq LIMIT $1`;
-/** Two who take in the same entries: one of them finds the queue's rows. */
+/** Of two searches that add the same entries, one finds the rows of the queue. */
 const TAKE_IN = `WITH next AS (SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[]) n (session, seq, words)),
     queued AS (DELETE FROM said_queue q USING next n WHERE q.session = n.session AND q.seq = n.seq RETURNING q.session, q.seq)
   INSERT INTO said SELECT n.session, n.seq, n.words::tsvector FROM next n JOIN queued USING (session, seq)

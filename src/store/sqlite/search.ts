@@ -1,5 +1,5 @@
-// Search in SQLite. The index is brought up to date by whoever searches, a bounded piece at a time; where it ends is its last
-// row number, so there is nothing else to keep in step.
+// Search in SQLite. A search first brings the index up to date, a bounded piece at a time. The index ends at its last row number, so there
+// is nothing else to keep in step.
 import type { DatabaseSync } from "node:sqlite";
 import type { Fact } from "../../core/session.ts";
 import type { Found, Search } from "../../core/store.ts";
@@ -9,10 +9,10 @@ import type { Thread } from "./thread.ts";
 
 type FoundRow = { session: string; seq: number; turn: string; at: number; fact: string };
 type SearchIndex = {
-  /** Takes in the next entries; false: there are no more. */
+  /** Indexes the next entries; false: there are no more. */
   index(limit: number): boolean;
   search(query: string, session: string | null, limit: number): FoundRow[];
-  /** Before the session's entries go. */
+  /** Called before the entries of a session are deleted. */
   unindex(session: string): void;
   /** A transaction was undone: look again where the index ends. */
   reset(): void;

@@ -8,7 +8,8 @@ import { modeNamed, modeWhileAsked, takenText } from "../../conversation/modes.t
 import { createBounded } from "../../core/bounded.ts";
 import type { Chat, InboundHandler, InboundMessage, Person, Place } from "../../core/chat.ts";
 import { Refusal } from "../../core/errors.ts";
-import type { Applied, Image, Mode, Task } from "../../core/session.ts";
+import type { Receipt } from "../../core/runtime.ts";
+import type { Image, Mode, Task } from "../../core/session.ts";
 import { chatSession } from "../../core/session-key.ts";
 import type { Notes } from "../../core/store.ts";
 import { sessionDir } from "../../platform/session-dirs.ts";
@@ -82,19 +83,19 @@ export function createTalk(options: Options): { handlerOf(chat: Chat): InboundHa
 
   async function take({ platform, key, session, place, from, mode, text, images, task }: InboundInput): Promise<void> {
     const request = { session, source: platform, key, text, mode, by: personOf(platform, from) };
-    const { applied, replayed } = await runtime.accept({
+    const receipt = await runtime.accept({
       ...request,
       reply: "push",
       ...(await commands.chosenIn(session, platform)),
       ...(task && { task }),
       ...(images.length && { images }),
     });
-    if (!replayed) acknowledge(platform, place, session, applied, key);
+    if (!receipt.replayed) acknowledge(platform, place, receipt, key);
   }
 
-  function acknowledge(platform: string, place: Place, session: string, applied: Applied, key: string) {
-    const words = applied !== "began" && runtime.draining() ? DRAINING.busy : takenText(applied);
-    const name = `${session} ${words}`;
+  function acknowledge(platform: string, place: Place, receipt: Receipt, key: string) {
+    const words = receipt.applied !== "began" && runtime.draining() ? DRAINING.busy : takenText(receipt);
+    const name = `${receipt.session} ${words}`;
     if (clock.monotonic() - (acked.get(name) ?? Number.NEGATIVE_INFINITY) < ACK_AGAIN_MS) return;
     acked.set(name, clock.monotonic());
     sayIn(platform, place, words, `ack.${key}`);

@@ -161,10 +161,12 @@ export function createTalk(options: TalkOptions) {
       ({ id, applied }) => (applied === "began" ? id : ""),
       () => "",
     );
-    const { applied } = await accepting;
+    const receipt = await accepting;
+    const words = takenText(receipt);
     unsure = null;
     if (!more.task) carried = "";
-    if (applied !== "began") view.acknowledge(takenText(applied));
+    if (receipt.paused) view.say(words);
+    else if (words) view.acknowledge(words);
   }
 
   async function accept(text: string, more: Partial<AcceptRequest>): Promise<Receipt> {

@@ -11,9 +11,10 @@ export function memoryNodes(disk: Disk, { shared, now }: { shared: boolean; now(
     for (const listener of listeners) listener();
   };
 
-  function free(which: (owner: string, session: string) => boolean) {
+  function free(which: (owner: string, session: string) => boolean, change: { writer?: string } = {}) {
     for (const kept of sessions.values())
-      if (kept.owner && which(kept.owner, kept.session)) sessions.set(kept.session, { ...kept, owner: null });
+      if (kept.owner && which(kept.owner, kept.session))
+        sessions.set(kept.session, { ...kept, owner: null, ...change });
     hint();
   }
 
@@ -57,7 +58,7 @@ export function memoryNodes(disk: Disk, { shared, now }: { shared: boolean; now(
       for (const kept of free) sessions.set(kept.session, { ...kept, owner: id });
       return free.map(({ session }) => session);
     },
-    handOver: (id, which) => free((owner, session) => owner === id && which.includes(session)),
+    handOver: (id, which) => free((owner, session) => owner === id && which.includes(session), { writer: "" }),
     list: () =>
       [...nodes.values()].map((node) => ({
         ...node,

@@ -46,6 +46,7 @@ const answerBody = z.looseObject({
   scope: z.enum(["once", "session", "always"]).optional().describe("How long a yes is valid"),
   by,
 });
+const pauseBody = z.looseObject({ by });
 const moveBody = z.looseObject({ to: z.int().min(0).describe("The new position; 0 is the first") });
 const runName = z.string().min(1).max(100);
 const restoreBody = z.looseObject({
@@ -273,6 +274,33 @@ export function mirrorRoutes(api: Api): Route[] {
         if (!whereabouts)
           throw problem(404, "input_not_found", `There is no input ${JSON.stringify(id.slice(0, 60))}.`);
         return ok(whereabouts);
+      },
+    }),
+
+    route("GET", "/api/pause", {
+      summary: "Find out whether the server is paused",
+      answers: { 200: "`paused`: by whom and when, or null" },
+      handle: async () => ok({ paused: await runtime.paused() }),
+    }),
+
+    route("POST", "/api/pause", {
+      summary:
+        "Pause the server: no turn begins until it is resumed; running turns finish, and messages are accepted and wait",
+      body: pauseBody,
+      example: { by: "anna" },
+      answers: { 200: "`paused`: by whom and when" },
+      async handle({ body, headers }) {
+        await runtime.pause(body.by ?? sessionKeyOf(headers) ?? "api");
+        return ok({ paused: await runtime.paused() });
+      },
+    }),
+
+    route("DELETE", "/api/pause", {
+      summary: "Resume the server after a pause",
+      answers: { 200: "`paused` is null" },
+      async handle() {
+        await runtime.resume();
+        return ok({ paused: null });
       },
     }),
 

@@ -17,9 +17,10 @@ export function infoRoutes(api: Api, health: Health, describe: () => Record<stri
   /** A load balancer must not send anything to a node that leaves, or that has lost its membership: its peers take it. */
   const isUp = () => api.open() && !(api.node && (runtime.draining() || api.node().node === ""));
   async function measure() {
-    const { turns, held, waiting, oldestWaitingAt } = await runtime.load();
+    const [{ turns, held, waiting, oldestWaitingAt }, paused] = await Promise.all([runtime.load(), runtime.paused()]);
     return {
       draining: runtime.draining(),
+      paused: paused && { by: paused.by, since: paused.at / 1_000 },
       uptime_seconds: (clock.monotonic() - began) / 1_000,
       turns_running: turns,
       turns_held: held,

@@ -127,7 +127,7 @@ async function send(
   more: { task?: "compress" } = {},
 ): Promise<void> {
   const { effort, isYolo } = chosen.get(session) ?? {};
-  const { applied } = await runtime.accept({
+  const receipt = await runtime.accept({
     session,
     source: "web",
     key,
@@ -142,7 +142,7 @@ async function send(
     ...(images.length && { images: [...images] }),
     ...more,
   });
-  tell(session, takenText(applied));
+  tell(session, takenText(receipt));
   const taken = said.value;
   setTimeout(() => said.value === taken && tell(session, ""), TAKEN_MS);
 }
