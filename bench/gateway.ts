@@ -1,6 +1,6 @@
 // Messages in a chat, from the platform to the provider and back, through `hermes gateway` and through a bot with nothing but
 // the same I/O (gateway-bare.ts). Platform and provider are here and answer at once; both bots are processes of their own,
-// and only theirs is counted. Each message is the first of its chat.
+// and only theirs is counted. Everybody has a chat of their own, and their conversations go on.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -15,7 +15,7 @@ import { type Figure, median, percentile, report } from "./figure.ts";
 const BARE = fileURLToPath(new URL("./gateway-bare.ts", import.meta.url));
 const HERMES = fileURLToPath(new URL("../bin/hermes", import.meta.url));
 const CHATS = 200;
-const PERSON = { id: 1, is_bot: false, first_name: "Anna" };
+const BOT = { id: 1, is_bot: true, first_name: "Bench", username: "bench_bot" };
 const quick = process.argv.includes("--quick");
 
 const dir = mkdtempSync(join(tmpdir(), "hermes-bench-"));
@@ -59,7 +59,7 @@ const world = createServer((request, response) => {
     if (bot === "v1") return provide(body, response);
     const params = JSON.parse(body || "{}") as { offset?: number; timeout?: number; chat_id?: number };
     if (method === "getUpdates") return poll(queueOf(bot), params, response);
-    tell(response, method === "getMe" ? { ...PERSON, is_bot: true, username: "bench_bot" } : resultOf(params));
+    tell(response, method === "getMe" ? BOT : resultOf(params));
     if (method === "sendMessage") passages.get(Number(params.chat_id))?.replied.resolve(performance.now());
   });
 });
@@ -93,16 +93,17 @@ function tell(response: ServerResponse, result: unknown): void {
 const resultOf = ({ chat_id: id }: { chat_id?: number }) =>
   id === undefined ? true : { message_id: 2, date: 0, chat: { id, type: "private" }, text: "" };
 
-let chats = 1_000;
+const PEOPLE = Array.from({ length: CHATS }, (_, n) => 1_000 + n);
+let messages = 0;
 
 /** Resolves when its reply is here. */
-async function say(bot: string): Promise<{ asked: number; replied: number }> {
-  const chat = chats++;
+async function say(bot: string, chat: number): Promise<{ asked: number; replied: number }> {
   const passage = { saidAt: performance.now(), askedAt: Number.NaN, replied: Promise.withResolvers<number>() };
   passages.set(chat, passage);
   const queue = queueOf(bot);
   const text = `a message in chat ${chat}`;
-  const message = { message_id: 1, date: 0, chat: { id: chat, type: "private" }, from: PERSON, text };
+  const from = { id: chat, is_bot: false, first_name: "Anna" };
+  const message = { message_id: ++messages, date: 0, chat: { id: chat, type: "private" }, from, text };
   queue.updates.push({ update_id: ++queue.told, message });
   flush(queue);
   const repliedAt = await passage.replied.promise;
@@ -145,12 +146,13 @@ const configOf = (url: string, token: string) =>
     model: { default: "m", base_url: `${url}/v1`, api_key: "k" },
     agent: { max_concurrent_turns: 1_000 },
     logging: { level: "warn" },
-    gateway: { api_server: { port: 0 }, telegram: { token, api_root: url, allowed_users: [String(PERSON.id)] } },
+    gateway: { api_server: { port: 0 }, telegram: { token, api_root: url, allowed_users: PEOPLE.map(String) } },
   });
 
 // ── What is measured ──────────────────────────────────────────────────────────────────────────────────
 
 type Pair = { ours: number[]; bare: number[] };
+const PROVIDER = "request at the provider";
 const against = (value: number) => [{ value, what: "bare bot" }];
 
 async function idle({ ours, bare }: Both): Promise<Figure[]> {
@@ -171,7 +173,7 @@ async function alone({ ours, bare }: Both, times: number): Promise<Figure[]> {
   const replied: Pair = { ours: [], bare: [] };
   for (let n = -20; n < times; n++)
     for (const [who, bot] of Object.entries({ ours, bare }) as ["ours" | "bare", Bot][]) {
-      const passage = await say(bot.name);
+      const passage = await say(bot.name, PEOPLE[Math.max(0, n) % CHATS] ?? 0);
       if (n < 0) continue; // to warm up
       asked[who].push(passage.asked);
       replied[who].push(passage.replied);
@@ -181,8 +183,9 @@ async function alone({ ours, bare }: Both, times: number): Promise<Figure[]> {
     value: percentile(ours, p),
     unit: "ms",
     against: against(percentile(bare, p)),
+    ...(what === PROVIDER && p === 50 && { goal: { ratio: 1.5 } }),
   });
-  return [50, 99].flatMap((p) => [figure("request at the provider", asked, p), figure("reply", replied, p)]);
+  return [50, 99].flatMap((p) => [figure(PROVIDER, asked, p), figure("reply", replied, p)]);
 }
 
 async function atOnce({ ours, bare }: Both): Promise<Figure[]> {
@@ -201,6 +204,7 @@ async function atOnce({ ours, bare }: Both): Promise<Figure[]> {
       value: median(rate.ours),
       unit: "/s",
       against: against(median(rate.bare)),
+      goal: { value: 1_000 },
     },
     {
       name: `${CHATS} chats at once, CPU of a reply`,
@@ -214,10 +218,10 @@ async function atOnce({ ours, bare }: Both): Promise<Figure[]> {
 async function burst(bot: Bot, each: number): Promise<{ rate: number; cpu: number }> {
   const before = bot.cpuMs();
   const began = performance.now();
-  const talk = async () => {
-    for (let n = 0; n < each; n++) await say(bot.name);
+  const talk = async (chat: number) => {
+    for (let n = 0; n < each; n++) await say(bot.name, chat);
   };
-  await Promise.all(Array.from({ length: CHATS }, talk));
+  await Promise.all(PEOPLE.map(talk));
   const replies = CHATS * each;
   const rate = replies / ((performance.now() - began) / 1_000);
   await sleep(500); // what follows a reply is of its cost

@@ -156,7 +156,7 @@ async function bare() {
     tell(run, JSON.stringify({ event: `run.${how}`, run_id: id }));
     run.over = true;
     for (const viewer of run.viewers) viewer.end(": stream closed\n\n");
-    setTimeout(() => runs.delete(id), 1_000);
+    setTimeout(() => runs.delete(id), 10_000); // viewers may come late
   }
 }
 

@@ -64,7 +64,8 @@ async function launch(command: string, args: string[], more: NodeJS.ProcessEnv =
   };
 }
 
-const agent = new Agent({ keepAlive: true, maxSockets: 4_000 });
+// Servers close what is idle for 5 s, also just when it is used again.
+const agent = new Agent({ keepAlive: true, maxSockets: 4_000, timeout: 3_000 });
 const headers = { authorization: `Bearer ${KEY}`, "content-type": "application/json" };
 
 function send(url: string, method: string, body?: unknown): Promise<IncomingMessage> {

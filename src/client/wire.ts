@@ -1,9 +1,10 @@
 // Requests and event streams to a hermes server, with nothing but `fetch`. A stream that breaks is taken up again where it
 // was; a request is sent again only where a second copy does no harm.
+
+import { createSseParser, type Frame, type Heard } from "../core/sse.ts";
 import { backoff, linked } from "../core/wait.ts";
 import { cutAfter, failAfter, TooLarge } from "../platform/capped.ts";
 import { clock } from "../platform/clock.ts";
-import { createSseParser, type Frame, type Heard } from "./sse.ts";
 
 export type ServerConnection = {
   /** Where the server is: `http://127.0.0.1:8642`. */

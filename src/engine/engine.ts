@@ -127,6 +127,7 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
       if (!state.turn && !state.inbox.length && !bare) begins?.({ session, turn: id, text, ...(by && { by }) });
       return { type: "arrived", input: { id, text, mode, reply, ...given }, said, printed };
     };
+    homes.set(id, session); // whoever watches for it asks as soon as it is committed
     let refusal: Refusal | null = null;
     try {
       const entries = await change(session, make, {

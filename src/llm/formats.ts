@@ -1,15 +1,15 @@
 // What differs between the wire formats: the library, which is loaded with the first call, and the request for the list of models.
-import type { LanguageModelV4 } from "@ai-sdk/provider";
+import type { LanguageModelV4CallOptions, LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import type { Endpoint, Format } from "../core/providers.ts";
-import { checkedQuickly } from "./chunk-check.ts";
 import { dialectOf } from "./dialect.ts";
-import { extras } from "./replay.ts";
 import { withoutUnledThinking } from "./thinking-budget.ts";
 import type { Alive } from "./wire.ts";
 
+/** Makes one call. */
+export type Library = (options: LanguageModelV4CallOptions) => Promise<AsyncIterable<LanguageModelV4StreamPart>>;
 type Speaks = {
-  /** Loaded late, so that `hermes --help` does not wait for it. One for all calls: the library makes its schemas for each. */
-  load(endpoint: Endpoint, alive: Alive): Promise<LanguageModelV4>;
+  /** Loaded late, so that `hermes --help` does not wait for it. Once: the library makes its schemas with each model. */
+  load(endpoint: Endpoint, alive: Alive): Promise<Library>;
   list(endpoint: Endpoint): { url: string; headers: Record<string, string> };
 };
 
@@ -20,12 +20,20 @@ const list: Speaks["list"] = ({ baseUrl, apiKey }) => ({
 
 const compatible: Speaks = {
   async load(endpoint, alive) {
-    const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
-    const settings = await settingsOf(endpoint, alive);
+    const [{ OpenAICompatibleChatLanguageModel }, { openChat }] = await Promise.all([
+      import("@ai-sdk/openai-compatible"),
+      import("./chat-stream.ts"),
+    ]);
+    const { model, baseUrl, apiKey } = endpoint;
+    const url = `${baseUrl}/chat/completions`;
+    const config = { provider: "compatible.chat", url: () => url, headers: {}, supportsStructuredOutputs: true };
+    const library = new OpenAICompatibleChatLanguageModel(model, config);
     // Mistral always sends the usage, and refuses requests that ask for it.
-    const includeUsage = dialectOf(endpoint) !== "mistral";
-    const more = { name: "compatible", includeUsage, metadataExtractor: extras, supportsStructuredOutputs: true };
-    return checkedQuickly(createOpenAICompatible({ ...settings, ...more })(endpoint.model));
+    const usage = dialectOf(endpoint) === "mistral" ? {} : { stream_options: { include_usage: true } };
+    return async (options) => {
+      const { body } = await library.prepareRequest(options);
+      return openChat({ url, apiKey, body: { ...body, stream: true, ...usage }, alive }, options);
+    };
   },
   list,
 };
@@ -34,7 +42,8 @@ const openai: Speaks = {
   async load(endpoint, alive) {
     const { createOpenAI } = await import("@ai-sdk/openai");
     const settings = await settingsOf(endpoint, alive);
-    return createOpenAI(settings).responses(endpoint.model);
+    const model = createOpenAI(settings).responses(endpoint.model);
+    return async (options) => (await model.doStream(options)).stream;
   },
   list,
 };
@@ -45,7 +54,8 @@ const anthropic: Speaks = {
     const { fetch: sent, ...rest } = await settingsOf(endpoint, alive);
     const led: typeof fetch = (input, init) =>
       sent(input, typeof init?.body === "string" ? { ...init, body: withoutUnledThinking(init.body) } : init);
-    return createAnthropic({ ...rest, fetch: led })(endpoint.model);
+    const model = createAnthropic({ ...rest, fetch: led })(endpoint.model);
+    return async (options) => (await model.doStream(options)).stream;
   },
   list: ({ baseUrl, apiKey }) => ({
     url: `${baseUrl}/models?limit=1000`,

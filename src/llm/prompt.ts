@@ -243,18 +243,31 @@ export function toTools({
   const names = [...new Set(used.map((call) => named(call.tool)))];
   const gone = names.map((name) => ({ name, description: "Not there any more.", schema: {} }));
   return {
-    tools: (tools.length ? tools : gone).map(({ name, description, schema, strict }: ToolSpec) => ({
-      type: "function",
-      name,
-      description,
-      // A strict one is written for its provider, and must stay closed (additionalProperties: false).
-      inputSchema: strict ? schema : commonSchema(schema),
-      ...(strict !== undefined && { strict }),
-    })),
+    tools: tools.length ? describedOnce(tools) : described(gone),
     ...(toolChoice && { toolChoice: chosen(toolChoice) }),
     ...((final || !tools.length) && { toolChoice: { type: "none" } }),
   };
 }
+
+const once = new WeakMap<readonly ToolSpec[], PromptTools>();
+type PromptTools = NonNullable<LanguageModelV4CallOptions["tools"]>;
+
+/** A set of tools is a new list where one of them changes: the same list has the same description. */
+function describedOnce(tools: readonly ToolSpec[]): PromptTools {
+  const before = once.get(tools) ?? described(tools);
+  once.set(tools, before);
+  return before;
+}
+
+const described = (tools: readonly ToolSpec[]): PromptTools =>
+  tools.map(({ name, description, schema, strict }) => ({
+    type: "function",
+    name,
+    description,
+    // A strict one is written for its provider, and must stay closed (additionalProperties: false).
+    inputSchema: strict ? schema : commonSchema(schema),
+    ...(strict !== undefined && { strict }),
+  }));
 
 const chosen = (choice: NonNullable<ModelOptions["toolChoice"]>) =>
   choice === "required" ? ({ type: "required" } as const) : ({ type: "tool", toolName: choice.tool } as const);

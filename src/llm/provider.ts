@@ -1,5 +1,5 @@
 // Makes one model call in one of the three wire formats. The answer streams in, and the call ends with exactly one result.
-import type { LanguageModelV4, LanguageModelV4StreamPart } from "@ai-sdk/provider";
+import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import type {
   Fault,
   FaultKind,
@@ -14,14 +14,14 @@ import type { Endpoint } from "../core/providers.ts";
 import type { Refused, Usage } from "../core/session.ts";
 import { classify } from "./classify.ts";
 import { asksToKeep, dialectOf, makerOf } from "./dialect.ts";
-import { formatOf } from "./formats.ts";
+import { formatOf, type Library } from "./formats.ts";
 import { listModels } from "./model-list.ts";
 import { costAt, listedCost } from "./prices.ts";
 import { toPrompt, toTools } from "./prompt.ts";
 import { noteAnswer } from "./replay.ts";
 import { splitThinking } from "./think-tags.ts";
 
-type Stream = ReadableStream<LanguageModelV4StreamPart>;
+type Stream = AsyncIterable<LanguageModelV4StreamPart>;
 type CostOf = (tokens: Parameters<typeof costAt>[1]) => number | undefined;
 
 /** The time limit for the list of models. */
@@ -36,7 +36,7 @@ export function createModel(endpoint: Endpoint): Model {
   const { provider, model, baseUrl } = endpoint;
   const maker = makerOf(endpoint);
   const dialect = dialectOf(endpoint);
-  let library: Promise<LanguageModelV4> | null = null;
+  let library: Promise<Library> | null = null;
   /** Who waits for an answer, by the signal of the call. */
   const waiting = new WeakMap<AbortSignal, () => void>();
   let { context, guessed = false } = endpoint;
@@ -58,7 +58,7 @@ export function createModel(endpoint: Endpoint): Model {
       waiting.set(signal, alive);
       if (guessed) void readList();
       const { oneCall } = request.options ?? {};
-      const { stream } = await (await library).doStream({
+      return await (await library)({
         prompt: toPrompt(request, { provider, maker, dialect, without }),
         ...toTools(request),
         ...settingsOf(request),
@@ -77,7 +77,6 @@ export function createModel(endpoint: Endpoint): Model {
           ...(oneCall && { anthropic: { disableParallelToolUse: true } }),
         },
       });
-      return stream;
     } catch (error) {
       return classify(error);
     }

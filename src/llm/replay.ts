@@ -1,5 +1,4 @@
 // Records the parts of an answer while it streams in, so that they can be sent back to their maker.
-import type { MetadataExtractor } from "@ai-sdk/openai-compatible";
 import type { JSONObject, LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import type { Meta, Replay, ReplayPart } from "../core/session.ts";
 
@@ -84,33 +83,28 @@ const BLOCKS = ["reasoning_details", "thinking_blocks"];
 /** What grows with each piece of a block. */
 const GROWING = new Set(["text", "summary", "thinking"]);
 
-/** What the library for OpenAI-compatible servers leaves out: in which field reasoning came, and such blocks. */
-export const extras: MetadataExtractor = {
-  extractMetadata: async () => undefined,
-  createStreamExtractor: () => {
-    const blocks: Record<string, JSONObject[]> = {};
-    let field: string | null = null;
-    let signature: string | null = null;
-    return {
-      processChunk(chunk) {
-        const [choice] = toList(toObject(chunk)["choices"]);
-        const delta = toObject(toObject(choice)["delta"]);
-        if (typeof delta["reasoning_content"] === "string") field ??= "reasoning_content";
-        else if (typeof delta["reasoning"] === "string") field ??= "reasoning";
-        else if (Array.isArray(delta["content"])) field ??= "content";
-        for (const { signature: signed } of toList(delta["content"]).map(toObject))
-          if (typeof signed === "string") signature = signed;
-        for (const name of BLOCKS)
-          for (const piece of toList(delta[name]).filter(isObject)) addPiece((blocks[name] ??= []), piece);
-      },
-      buildMetadata() {
-        const some = Object.keys(blocks).length > 0;
-        if (!field && !some) return undefined;
-        return { [EXTRA]: { ...(field && { field }), ...(signature && { signature }), ...(some && { blocks }) } };
-      },
-    };
-  },
-};
+/** Of an OpenAI-compatible server's answer: in which field reasoning came, and such blocks. */
+export function noteExtras() {
+  const blocks: Record<string, JSONObject[]> = {};
+  let field: string | null = null;
+  let signature: string | null = null;
+  return {
+    hear(delta: Record<string, unknown>): void {
+      if (typeof delta["reasoning_content"] === "string") field ??= "reasoning_content";
+      else if (typeof delta["reasoning"] === "string") field ??= "reasoning";
+      else if (Array.isArray(delta["content"])) field ??= "content";
+      for (const { signature: signed } of toList(delta["content"]).map(toObject))
+        if (typeof signed === "string") signature = signed;
+      for (const name of BLOCKS)
+        for (const piece of toList(delta[name]).filter(isObject)) addPiece((blocks[name] ??= []), piece);
+    },
+    metadata(): Record<string, JSONObject> | undefined {
+      const some = Object.keys(blocks).length > 0;
+      if (!field && !some) return undefined;
+      return { [EXTRA]: { ...(field && { field }), ...(signature && { signature }), ...(some && { blocks }) } };
+    },
+  };
+}
 
 /** A block comes in pieces of its type and index; its signature comes last. */
 function addPiece(blocks: JSONObject[], piece: JSONObject): void {
@@ -126,8 +120,8 @@ function addPiece(blocks: JSONObject[], piece: JSONObject): void {
   }
 }
 
-const toObject = (value: unknown): Record<string, unknown> => (isObject(value) ? value : {});
-const toList = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+export const toObject = (value: unknown): Record<string, unknown> => (isObject(value) ? value : {});
+export const toList = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 /** All of this was JSON. */
-const isObject = (value: unknown): value is JSONObject =>
+export const isObject = (value: unknown): value is JSONObject =>
   typeof value === "object" && value !== null && !Array.isArray(value);

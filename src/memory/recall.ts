@@ -39,13 +39,14 @@ export function createRecall({ members, whoseOf, clock, log, redact, recallMs }:
 
   /** The same result for the whole turn, which makes many model calls. Never rejects. */
   async function recall(about: RecallRequest, signal: AbortSignal): Promise<string> {
-    if (signal.aborted || isTrivial(about.text)) return "";
+    if (signal.aborted) return "";
     const key = keyOfTurn(about);
     const known = recalled.get(key);
     if (known && !(known.ahead && clock.monotonic() - known.at > AHEAD_MS)) {
       known.ahead = false;
       return (await within(clock, recallMs, known.answer, signal)) ?? "";
     }
+    if (isTrivial(about.text)) return "";
     return look(about, signal, false).finally(() => {
       if (signal.aborted) recalled.delete(key);
     });

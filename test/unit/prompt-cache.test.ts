@@ -53,6 +53,21 @@ describe.each(["openai-compatible", "openai", "anthropic"] as const)("over %s", 
     }
     expect(changed).toBe(summaries);
   });
+
+  it("each list of tools is told as it is, whichever one was told before", async () => {
+    llm = await startFakeLlm();
+    const model = createModel({ provider, model: "m", baseUrl: llm.url, apiKey: "key", context: 1_500, because: "" });
+    const lists = [[look], [look, { ...look, name: "see" }], [{ ...look, description: "Looks better." }]];
+    const messages = [{ role: "user", text: "look" } as const];
+    const hear = { alive: () => {}, text: () => {}, reasoning: () => {} };
+    for (const tools of [...lists, ...lists])
+      await model.call({ session: "s", system: "", messages, tools, final: false }, hear, new AbortController().signal);
+    const told = llm.requests.map(({ body }) => JSON.stringify((body as Body)["tools"]));
+    expect(told.slice(3)).toEqual(told.slice(0, 3));
+    expect(
+      told.map((text) => [text.split('"look"').length - 1, text.includes('"see"'), text.includes("better")]),
+    ).toEqual([...lists, ...lists].map((tools) => [1, tools.length === 2, tools[0]?.description === "Looks better."]));
+  });
 });
 
 const look: Tool = {

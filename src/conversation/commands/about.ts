@@ -55,7 +55,7 @@ export const aboutCommands: readonly Command[] = [
     name: "reasoning",
     on: "everywhere",
     argument: `[${EFFORTS.join(" | ")} | default | show | hide]`,
-    description: "show or choose how much the model reasons; show, hide: its thoughts on this screen",
+    description: "how much the model reasons; show, hide: its thoughts on a screen",
     complete: [...EFFORTS, "default", "show", "hide"],
     async run({ effort, setEffort, showReasoning }, rest) {
       const words = rest.toLowerCase();

@@ -96,7 +96,7 @@ export const sessionCommands: readonly Command[] = [
     name: "rollback",
     on: "everywhere",
     argument: "[n [now]]",
-    description: "list turns and what they changed; n: show what going back changes; now: go back",
+    description: "list turns; n: what going back to before one changes; now: go back",
     moves: true,
     idle: true,
     once: "look",

@@ -77,7 +77,7 @@ export const turnCommands: readonly Command[] = [
   {
     name: "transcribe",
     on: "chat",
-    description: "try again to transcribe your voice messages that failed",
+    description: "transcribe voice messages that failed",
     run: async ({ transcribe }) => ({ text: await transcribe() }),
   },
   {

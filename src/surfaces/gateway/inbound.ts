@@ -114,15 +114,22 @@ export function createTalk(options: Options): { handlerOf(chat: Chat): InboundHa
       await access.noteAdmin(platform, place, from);
       const user = (place.kind === "group" || place.kind === "channel") && !options.sharedGroups ? from.id : undefined;
       const key = chatSession({ platform, place, ...(user !== undefined && { user }), generation: 1 });
-      const session = await sessions.current(key);
-      const before = await notes.get(onceOf(message));
+      // Side by side: each is a question to the store's thread, and the person waits for all of them.
+      const [session, before, taken] = await Promise.all([
+        sessions.current(key),
+        notes.get(onceOf(message)),
+        isTaken(message),
+      ]);
       if (before === "done") return;
       try {
         const command = commandIn(message.text.trim());
         if (command) return await obey(message, command, key, session, before !== undefined);
-        if (await isTaken(message)) return; // an "ok" that began a turn is no answer to what that turn asks
-        if (await answer(message, session, answerOf(before))) return;
-        const mode = await commands.modeOf(key, platform);
+        if (taken) return; // an "ok" that began a turn is no answer to what that turn asks
+        const [answered, mode] = await Promise.all([
+          answer(message, session, answerOf(before)),
+          commands.modeOf(key, platform),
+        ]);
+        if (answered) return;
         const { asking } = await runtime.status(session);
         await accept(message, session, message.text, asking.length ? modeWhileAsked(mode) : mode);
       } catch (error) {
@@ -152,7 +159,8 @@ export function createTalk(options: Options): { handlerOf(chat: Chat): InboundHa
         say(place, done.say, `did.${keyOf(message)}`);
         if (done.send) {
           const { text, mode, ...more } = done.send;
-          await accept(message, await sessions.current(key), text, mode, more);
+          // Else its files are here already.
+          if (!(await isTaken(message))) await accept(message, await sessions.current(key), text, mode, more);
         }
       } catch (error) {
         await notes.set(once, undefined); // it failed as a whole: brought again it is done anew
@@ -186,7 +194,6 @@ export function createTalk(options: Options): { handlerOf(chat: Chat): InboundHa
     ): Promise<void> {
       const { place, from } = message;
       const key = keyOf(message);
-      if (await isTaken(message)) return; // its files are here already
       if (await voices?.has(platform, key)) return; // it is being transcribed
       const kept = await keepAttachments(message.attachments, sessionDir(options.files, session), newKey);
       const { images, pictures, recordings, lines } = kept;

@@ -35,6 +35,7 @@ export function createOutbox({ chats, notes, clock, log, node = () => "" }: Opti
     const parts = splitMarkdown(text.trim() || "(There is nothing to say.)", chat.longest - AGAIN.length - 1);
     const name = `out/${key}`;
     const before = progressOf(await notes.get(name));
+    const last: Promise<void>[] = [];
     for (const [part, words] of parts.entries()) {
       if (part < before.done) continue;
       const maybe = part === before.done && before.trying;
@@ -43,9 +44,14 @@ export function createOutbox({ chats, notes, clock, log, node = () => "" }: Opti
         (part === 0 && !maybe && (await intoLive(chat, route.place, one, words, signal))) ||
         (await asMessage(chat, route.place, one, words, signal));
       if (!there) return "undelivered";
-      await notes.set(name, { done: part + 1, trying: false });
+      const noted = notes.set(name, { done: part + 1, trying: false });
+      if (part + 1 < parts.length) await noted;
+      else last.push(noted);
     }
-    await notes.set(`live/${turn}`, undefined);
+    // Not waited for: they reach the store before the commit that ends the turn, and one fsync is enough for all of them. Where
+    // they are lost the turn is over all the same, or the reply is sent again and says so.
+    last.push(notes.set(`live/${turn}`, undefined));
+    Promise.all(last).catch((error: unknown) => log("warn", "reply.unnoted", { turn, error: messageOf(error) }));
     return "sent";
   };
 

@@ -1,7 +1,7 @@
 // Server-sent events, whatever the network does to their bytes.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createSseParser, type Heard } from "../../src/client/sse.ts";
+import { createSseParser, type Heard } from "../../src/core/sse.ts";
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 const heardIn = (...chunks: (string | Uint8Array)[]): Heard[] => {
