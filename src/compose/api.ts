@@ -148,6 +148,7 @@ function watchOthers(
   let known = new Map<string, number>();
   const look = async () => {
     await signIns.read();
+    await engine.paused();
     const newest = await engine.sessions({ limit: MOST_CHANGED });
     for (const { session, updatedAt } of newest) if (known.get(session) !== updatedAt) changes.observe(session, []);
     known = new Map(newest.map(({ session, updatedAt }) => [session, updatedAt]));
