@@ -189,7 +189,7 @@ export async function openRuntime(options: {
   const leaving = Promise.withResolvers<void>();
   const engine = createEngine({
     fenced: fenced.resolve,
-    ...(cluster && { node: cluster.about, askedToLeave: leaving.resolve }),
+    ...(cluster && { node: cluster.about, leaving: leaving.resolve }),
     ...(options.barred && { barred: options.barred }),
     store,
     clock,
