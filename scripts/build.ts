@@ -30,6 +30,8 @@ const NOT_INSTALLED = ["zlib-sync", "pg-native"];
  *  belongs to, with all that it imports, has it. */
 const GROUPS = [
   { name: "base", tags: ["$initial" as const], test: (id: string) => !id.endsWith("/src/main.ts") }, // main.ts awaits what needs these
+  // What every command has a part of, and no library.
+  { name: "shared", test: /src\/(?:core|conversation|platform\/(?!log\.ts|setting-kinds\.ts))/ },
   { name: "config", test: /src\/config\/config\.ts$/ },
   { name: "runtime", test: /src\/compose\/(?:runtime|gateway)\.ts$/ },
   // Both are loaded while the store's thread starts.
@@ -50,14 +52,15 @@ const threads: Plugin = {
  *  whole fetch, 70 modules, for its WebSocket. Asked for like this, only what is used is made. */
 const builtins: Plugin = {
   name: "builtins",
-  resolveId(id, _, { kind }) {
+  resolveId(id, importer, { kind }) {
     if (!isBuiltin(id)) return null;
     if (kind !== "import-statement") return { id, external: true };
-    return { id: `\0builtin:${id.replace(/^node:/, "")}`, moduleSideEffects: false };
+    // One for each file: those of several files would be one file more to load.
+    return { id: `\0builtin:${id.replace(/^node:/, "")}:${importer}`, moduleSideEffects: false };
   },
   load(id) {
     if (!id.startsWith("\0builtin:")) return null;
-    const name = `node:${id.slice("\0builtin:".length)}`;
+    const name = `node:${id.split(":")[1]}`;
     const names = Object.keys(process.getBuiltinModule(name) ?? {}).filter((key) => key !== "default");
     return [
       `const whole = /* @__PURE__ */ process.getBuiltinModule(${JSON.stringify(name)});`,

@@ -22,7 +22,7 @@ const contentOf = (dir: string) =>
     )
     .toSorted((a, b) => (a < b ? -1 : 1));
 
-it("brings a home over, goes on with a conversation, and leaves the old home alone", async () => {
+it("brings a home over, also after it was killed in the middle, goes on with a conversation, and leaves the old home alone", async () => {
   const old = copyHermesHome();
   try {
     const before = contentOf(old);
@@ -31,9 +31,13 @@ it("brings a home over, goes on with a conversation, and leaves the old home alo
     expect(refused.code).toBe(78);
     expect(refused.stderr).toContain(`hermes import ${old}`);
 
+    const cut = place.start(["import", old]);
+    await cut.prints(/^Importing/m);
+    cut.kill("SIGKILL");
+    await cut.exit;
     const imported = await run(["import", old]);
     expect(imported).toMatchObject({ code: 0, stderr: "" });
-    expect(imported.stdout).toContain("Conversations: 21 imported");
+    expect(imported.stdout).toMatch(/^Conversations: (?:\d+ imported|21 were here already)/m);
     expect((await run(["import", old])).stdout).toContain("21 were here already");
     expect((await run(["sessions", "-n", "30"])).stdout).toContain("Rozmowa z Alą 🦔");
 
@@ -50,23 +54,25 @@ it("brings a home over, goes on with a conversation, and leaves the old home alo
 });
 
 describe("the command line of Hermes", () => {
-  it("works: -z, chat -q, cron create", async () => {
+  it("works: -z and chat -q", async () => {
     expect(await run(["-z", "hello there"])).toEqual({ code: 0, stdout: "Hello from the fake model.\n", stderr: "" });
     const asked = await run(["chat", "-Q", "-q", "hello"]);
     expect(asked).toMatchObject({ code: 0, stdout: "Hello from the fake model.\n" });
     const session = /^session_id: (\S+)$/m.exec(asked.stderr)?.[1] ?? "";
     expect((await run(["chat", "-Q", "-q", "and?", "--resume", session])).stderr).toContain(session);
     expect(await run(["chat", "-q", "and?", "--resume", "none"])).toMatchObject({ code: 1, stdout: "" });
+  });
+
+  it("works: cron create, edit and tick", async () => {
     const made = await run(["cron", "create", "every 30m", "look", "--name", "looker"]);
     expect(made.stdout).toMatch(/^Created job: [0-9a-f]{12}$/m);
     const id = /[0-9a-f]{12}/.exec(made.stdout)?.[0] ?? "";
     expect((await run(["cron", "edit", id, "--schedule", "0 9 * * *"])).stdout).toContain(`Changed ${id}: looker`);
     expect((await run(["cron", "create", "often", "look"])).code).toBe(1);
-    expect((await run(["cron", "status"])).stdout).toMatch(/^1 job\(s\) are active\. No gateway runs/);
     expect((await run(["cron", "tick"])).stdout).toBe("No job is due.\n");
   });
 
-  it("works: -z with its options, sessions rename and export, config unset", async () => {
+  it("works: -z with its options, sessions rename and export", async () => {
     const file = join(place.dir, "usage.json");
     expect(await run(["--usage-file", file, "-z", "hello there", "-m", "fake-model"])).toMatchObject({
       code: 0,
@@ -79,7 +85,6 @@ describe("the command line of Hermes", () => {
     expect(await run(["-z", "hello", "-t", "web"])).toMatchObject({ code: 2, stdout: "" });
 
     expect(await run(["sessions", "rename", usage.session_id, "A new", "title"])).toMatchObject({ code: 0 });
-    expect((await run(["sessions", "rename", "none", "x"])).code).toBe(1);
     const lines = (await run(["sessions", "export", "-"])).stdout.trim().split("\n");
     expect(lines.map((line) => JSON.parse(line))).toMatchObject([
       {
@@ -87,6 +92,9 @@ describe("the command line of Hermes", () => {
         messages: [{ role: "user" }, { role: "assistant" }, { role: "user" }, { role: "assistant" }],
       },
     ]);
+  });
+
+  it("works: config unset and env-path", async () => {
     await run(["config", "set", "display.theme", "dark"]);
     expect(await run(["config", "unset", "display.theme"])).toMatchObject({ code: 0 });
     expect((await run(["config", "unset", "display.theme"])).code).toBe(1);

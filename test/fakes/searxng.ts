@@ -15,12 +15,13 @@ export type FakeSearxng = AsyncDisposable & {
   asked: URLSearchParams[];
 };
 
-/** `formats`: as in its settings.yml, where `json` is off unless somebody adds it. `raw`: its whole answer, whatever is asked. */
+/** `hold`: nothing is answered before. `formats`: as in its settings.yml, where `json` is off unless somebody adds it. `raw`: its whole answer, whatever is asked. */
 export async function startSearxng({
   results = [] as unknown[],
   formats = ["html", "json"],
   raw = undefined as string | undefined,
   path = "/search",
+  hold = Promise.resolve(),
 } = {}): Promise<FakeSearxng> {
   const asked: URLSearchParams[] = [];
   const server = createServer((request, response) => {
@@ -40,7 +41,7 @@ export async function startSearxng({
               ? 400
               : 200;
     if (status === 200) asked.push(query);
-    response.writeHead(status, { "content-type": status === 200 ? "application/json" : "text/html" });
+    const type = { "content-type": status === 200 ? "application/json" : "text/html" };
     const answer = {
       query: q,
       number_of_results: 0,
@@ -50,9 +51,9 @@ export async function startSearxng({
       infoboxes: [],
       suggestions: [q],
     };
-    response.end(
-      status === 200 ? (raw ?? JSON.stringify({ ...answer, unresponsive_engines: [] })) : `<h1>${status}</h1>`,
-    );
+    const text =
+      status === 200 ? (raw ?? JSON.stringify({ ...answer, unresponsive_engines: [] })) : `<h1>${status}</h1>`;
+    void hold.then(() => response.writeHead(status, type).end(text));
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -44,7 +44,7 @@ const A_PAGE = 50;
 export function serveAcp({ stream, version, open }: AcpOptions): AgentConnection {
   const sessions = new Map<string, AcpSession>();
   let opening: Promise<AcpRuntime> | null = null;
-  /** It was opened to list conversations, in whatever directory the editor started us. */
+  /** The open runtime only lists conversations: it works in whatever directory the editor started this process. */
   let isForLists = false;
 
   function runtimeFor(wanted: WantedRuntime): Promise<AcpRuntime> {

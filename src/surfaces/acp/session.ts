@@ -86,7 +86,7 @@ export function createAcpSession(options: AcpSessionOptions) {
   let model: string | undefined;
   let models: readonly string[] = [options.model];
   let title = "";
-  /** By their input. */
+  /** Open prompts by the id of their input. */
   const prompts = new Map<string, OpenPrompt>();
   /** Prompts that are being accepted: their entries may be read before their ids are known here. */
   const accepting = new Set<Promise<unknown>>();

@@ -102,7 +102,7 @@ export function createUpdates({ workspace, window, isMine }: UpdatesOptions) {
   }
 
   return {
-    /** Of an entry that was written before the editor looked. */
+    /** The updates of an entry that was written before the editor opened the session. */
     past(e: Entry): SessionUpdate[] {
       const reasoning = e.kind === "thought" && e.reasoning ? [thought(e.reasoning)] : [];
       const text = e.kind === "thought" || e.kind === "cut" ? e.text : "";

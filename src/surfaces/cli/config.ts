@@ -28,7 +28,7 @@ type ConfigDesk = {
 
 const EMPTY = "# Settings of hermes; all keys are in docs/configuration.md.\n";
 
-/** Those that are not the default. */
+/** Prints the settings that are not the default. */
 export async function listSettings({ look, print }: ConfigDesk): Promise<number> {
   const { settings } = look();
   await print(settings.map(settingLine).join("") || "All settings have their defaults.\n");

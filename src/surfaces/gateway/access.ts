@@ -19,7 +19,7 @@ const REFUSE_AGAIN_MS = 86_400_000;
 const LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
 const LENGTH = 8;
 const MOST_CODES = 20;
-/** Of codes that strangers got, which only the owner can use. */
+/** How long a code is valid that a stranger got and only the owner can use. */
 const REQUEST_MS = 3_600_000;
 const MOST_REQUESTS = 100;
 const plainCode = (text: string) => text.toUpperCase().replaceAll(/[\s-]/g, "");

@@ -1,5 +1,5 @@
 // What comes with a message: kept as files that the agent can open, and pictures shown to the model as well.
-import { mkdir, open, readFile } from "node:fs/promises";
+import { mkdir, open, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Attachment, Recording } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
@@ -51,6 +51,12 @@ export async function keepAttachments(
   }
   return { images, pictures, recordings, lines };
 }
+
+export const isKeptHere = (path: string): Promise<boolean> =>
+  stat(path).then(
+    () => true,
+    () => false,
+  );
 
 export const readPictures = (pictures: KeptAttachments["pictures"]): Promise<Image[]> =>
   Promise.all(pictures.map(async ({ mime, path }) => ({ mime, data: await readFile(path, "base64") })));

@@ -17,10 +17,10 @@ import type { PlaceSessions } from "./sessions.ts";
 type ChatCommand = Typed & {
   platform: string;
   from: Person;
-  /** Of the place, and of the session it talks in now. */
+  /** The key of the place, and the session that the place talks in now. */
   key: string;
   session: string;
-  /** Of the message: the same when it is brought again. */
+  /** The id of the message: the same when the platform delivers it again. */
   message: string;
 };
 export type Commands = {

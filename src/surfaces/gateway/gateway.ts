@@ -67,9 +67,9 @@ export type Gateway = {
   start(): Promise<void>;
   /** One notice for each chat with a running turn. Never rejects. */
   announceLeaving(why: "shutdown" | "restart"): Promise<void>;
-  /** Those of a session's inputs whose sender may not talk to us any more. */
+  /** The inputs of a session whose sender may not talk to the agent any more. */
   barred(session: string, inputs: readonly string[]): Promise<string[]>;
-  /** Hears nothing more; answers still go out. */
+  /** Takes no more messages; answers still go out. */
   stopHearing(): Promise<void>;
   health(): ReturnType<Chat["health"]>[];
   /** Forgets notes of messages that nobody brings again, a part of them each time. */
@@ -84,7 +84,7 @@ const NOTICE = {
 };
 /** What was noted of messages that nobody brings again after so long. */
 const FORGET_MS = 2 * 86_400_000;
-/** Of each kind in one go: what is left goes in an hour. */
+/** Notes of each kind that are deleted at once; the next hour deletes more. */
 const MOST_FORGOTTEN = 1_000;
 const NOTICE_MS = 5_000;
 /** The place where somebody asked for a restart. */

@@ -211,7 +211,7 @@ export function createTalk(options: Options): { handlerOf(chat: Chat): InboundHa
       if (words) say(place, words, `stranger.${place.chat}.${message}`);
     }
 
-    /** Only what still waits is changed: what has begun was said as it was said. */
+    /** An edit changes a message that still waits; a turn that has begun keeps the old text. */
     async function onEdit(message: InboundMessage): Promise<void> {
       const { place, from } = message;
       if (!(await access.mayTalk(platform, place, from)) || !options.hears(platform, message)) return;

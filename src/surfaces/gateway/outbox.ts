@@ -15,7 +15,7 @@ type Options = Ambient & {
   chats: ReadonlyMap<string, Chat>;
   notes: Notes;
 };
-/** Of one reply: so many parts have arrived; `trying`: the next one may have. */
+/** `done`: the parts of a reply that have arrived. `trying`: the next part may have arrived. */
 type Progress = { done: number; trying: boolean };
 
 const AGAIN = "(Sent again: the first copy may not have arrived.)";
@@ -96,7 +96,7 @@ export function createOutbox({ chats, notes, clock, log }: Options): Channel {
 export const faultOf = (error: unknown): SendFault =>
   error instanceof SendFault ? error : new SendFault("unknown", messageOf(error));
 
-/** Where answers of a session go: by its key, or where somebody said they should. */
+/** The chat that gets the answers of a session: the chat in its key, or the one that its reply route names. */
 export async function routeFor(session: string, notes: Notes): Promise<Pick<ChatKey, "platform" | "place"> | null> {
   const key = parseKey(session);
   if (key.of !== "job" && key.of !== "background") return key.of === "chat" ? key : null;

@@ -87,7 +87,7 @@ export function createView(options: {
   }
   const pumping = pump();
 
-  /** By a process before us. Nothing is shown before that is known: it would be a second message. */
+  /** The message that an earlier process has shown for this turn. Nothing is shown before that is known: it would be a second message. */
   async function shownBefore(): Promise<string | null> {
     while (!over.signal.aborted) {
       try {

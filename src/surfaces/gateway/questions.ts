@@ -88,7 +88,7 @@ export function createQuestions(options: Options) {
     );
   }
 
-  /** Where it is shown, with what to choose from. */
+  /** The messages that show the question, each with its choices. */
   async function copiesOf(
     platform: string,
     place: Place,
@@ -143,7 +143,7 @@ export function createQuestions(options: Options) {
     return null;
   }
 
-  /** It is decided: its message says so and has no buttons any more. */
+  /** The question is decided: its messages say so and lose their buttons. */
   async function settle(chat: Chat, place: Place, session: string, call: string, outcome: string): Promise<void> {
     const name = nameOf(session, call);
     showing.get(name)?.over.abort("decided");

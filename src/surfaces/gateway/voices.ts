@@ -9,6 +9,7 @@ import { firstGeneration } from "../../core/session-key.ts";
 import type { Notes } from "../../core/store.ts";
 import { backoff, within } from "../../core/wait.ts";
 import type { Access } from "./access.ts";
+import { isKeptHere } from "./attachments.ts";
 
 export type SpokenMessage = {
   platform: string;
@@ -147,9 +148,12 @@ export function createVoices({ notes, access, transcribe, accept, say, clock, lo
       await within(clock, IN_ORDER_MS, start(spoken));
     },
     forget: (platform: string, key: string) => notes.set(nameOf({ platform, key }), undefined),
-    /** What a process before us left. */
+    /** What a process before us left. Recordings that are not here are on the disk of another node, which sees to them. */
     async resume(): Promise<void> {
-      for (const spoken of await list(VOICES)) if (spoken.failed === undefined) void start(spoken);
+      for (const spoken of await list(VOICES)) {
+        const here = await Promise.all(spoken.recordings.map(({ path }) => isKeptHere(path)));
+        if (spoken.failed === undefined && here.every(Boolean)) void start(spoken);
+      }
     },
     /** Those of that place which failed. */
     async again(platform: string, key: string): Promise<string> {

@@ -64,7 +64,7 @@ export function createTalk(options: TalkOptions) {
   let following = new AbortController();
   let chosenModel: string | undefined;
   let chosenEffort: Effort | undefined;
-  /** Of the conversation that is open, until it is left. */
+  /** Whether approvals are granted in the open conversation (/yolo). */
   let isYolo = false;
   /** A message that may or may not have arrived: sent again, it must be the same one. */
   let unsure: { text: string; key: string } | null = null;
@@ -260,7 +260,7 @@ export function createTalk(options: TalkOptions) {
     return shown !== null || background || stopped !== "over";
   }
 
-  /** They come back to be edited, as far as no turn has taken them up. */
+  /** Puts waiting messages back into the editor, unless a turn has taken them up. */
   async function takeBack(waiting: Facts["waiting"]): Promise<void> {
     const withdrawn = await Promise.all(waiting.map(({ id }) => runtime.withdraw(facts.session, id)));
     const taken = waiting.filter((_, i) => withdrawn[i]).map(({ text }) => text);

@@ -380,7 +380,25 @@ export const ownerHere = (home: string): string =>
 /** Ends the tool processes of dead predecessors at this home; never those of a process that lives. */
 export function sweepOrphans(home: string): Promise<TreeEnd> {
   const mark = homeMark(home);
-  const rows = new Map(table().map((row) => [row.pid, row]));
+  let first: ProcessRow[] | null = table();
+  const rows = new Map(first.map((row) => [row.pid, row]));
+  // Nobody starts anything for a dead process any more, so what is not ours stays so: each environment is read once. A start of a
+  // machine with 200 processes spent a sixth of its time with this.
+  const environs = new Map<string, string | null>();
+  const readOnce = (row: ProcessRow): ProcessRow => ({
+    ...row,
+    environ() {
+      const id = `${row.pid} ${row.start}`;
+      const environ = environs.get(id) || row.environ();
+      environs.set(id, environ);
+      return environ;
+    },
+  });
+  const lookup: Table = () => {
+    const found = first ?? table();
+    first = null;
+    return found.map(readOnce);
+  };
   const lives = ({ pid, start }: Owner) => {
     const row = rows.get(pid);
     return row !== undefined && !row.dead && (table === psTable || row.start === start);
@@ -391,7 +409,7 @@ export function sweepOrphans(home: string): Promise<TreeEnd> {
     const owner = ownerOf(environ);
     return owner !== null && owner.home === mark && !lives(owner);
   };
-  return endTree(table, { mine, spare });
+  return endTree(lookup, { mine, spare });
 }
 
 /** Everything that tools of this process have started and that still runs. */

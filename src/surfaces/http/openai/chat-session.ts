@@ -18,7 +18,7 @@ const CHAT_ID = ["x-hermes-chat-id", "x-openwebui-chat-id"];
 const FOUND = `${RUN}chat_`;
 /** Conversations that began alike and are compared. */
 const MOST_ALIKE = 20;
-/** Of the messages of one conversation. */
+/** Pages of a conversation that are read. */
 const MOST_PAGES = 100;
 
 type ChatSession = { session: string; history?: Message[] };

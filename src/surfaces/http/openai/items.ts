@@ -33,7 +33,7 @@ export function createOutput({ id: run, part = 0 }: Pick<StartedTurn, "id" | "pa
     return { at, item, added: { type: "response.output_item.added", output_index: at, item } };
   }
 
-  /** It becomes another object: what was told of the old one stays as it was. */
+  /** The finished item is a new object: events that hold the old one must not change. */
   function finish({ at, item: before }: PlacedItem, fields: Partial<ItemFields>): ItemEvent {
     const item: OutputItem = { ...before, ...fields };
     items[at] = item;

@@ -46,7 +46,7 @@ export function readConversation(list: readonly WireMessage[], where: string): C
 
 const isSystem = ({ role }: WireMessage) => role === "system" || role === "developer";
 
-/** Of a tool of the client. */
+/** The result of a tool of the client, as text. */
 const resultText = (one: WireMessage, where: string) => `[result of a tool]\n${read(one, where).text}`;
 
 /** What the client's own tools did in the past is told in words. */

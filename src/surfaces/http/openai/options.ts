@@ -37,7 +37,7 @@ const plainFormats = [
   z.looseObject({ type: z.literal("json_object") }),
 ] as const;
 
-/** Of a chat completion only. */
+/** The options of a chat completion that a response does not have. */
 export const chatOptions = {
   stop: z
     .union([z.string(), z.array(z.string()).max(16)])
@@ -63,7 +63,7 @@ export const chatOptions = {
   function_call: unsupported,
   web_search_options: unsupported,
 };
-/** Of a response only. */
+/** The options of a response that a chat completion does not have. */
 export const textOptions = z
   .looseObject({
     format: z.union([...plainFormats, z.looseObject({ type: z.literal("json_schema"), ...schema })]).nullish(),

@@ -238,7 +238,7 @@ async function wait(
   throw leftBefore(turn);
 }
 
-/** With what came before this part of the turn. */
+/** The output, with the parts of the turn before this one. */
 async function outputSoFar({ runtime }: Api, turn: StartedTurn): Promise<TurnOutput> {
   const output = createOutput(turn);
   const { part } = turn;
@@ -278,7 +278,7 @@ type Made = {
   part: number | undefined;
   session: string;
   output: TurnOutput;
-  /** Of the request that is being answered; null: as it was sent. */
+  /** The fields of the request that is being answered; null: those that were stored with it. */
   given: ResponseExtras | null;
   rests: boolean;
 };
@@ -346,7 +346,7 @@ const TEXT_DELTA = "response.output_text.delta";
 /** What is begun again is numbered behind all that its first try can have been. */
 const BEGUN_AGAIN = 16_000_000;
 
-/** Those behind that number; of a text that goes through it, the rest. */
+/** The events after this sequence number; a piece of text that begins before it is cut. */
 async function* rest(all: AsyncIterable<EventFrame>, after: number): AsyncGenerator<SseFrame> {
   for await (const { event, data } of all) {
     const { sequence_number: at, type } = data;

@@ -15,7 +15,7 @@ import { ok, type Route, routeTagged } from "../server/route.ts";
 
 const route = routeTagged("server");
 
-/** Of the calls of one hour to one model. */
+/** The usage of one model in one hour. */
 type HourUsage = { hour: number; model: string; calls: number; usage: Usage };
 type CountedSession = { seq: number; hours: Map<string, HourUsage> };
 

@@ -61,7 +61,7 @@ const shown = ({ id, to, session, turn, at, attempts, due, error }: Announcement
   failed_at: due / 1_000,
 });
 
-/** Without what is often a secret. */
+/** The address without its query, which is often a secret. */
 function shownUrl(url: string): string {
   if (!URL.canParse(url)) return "";
   const { origin, pathname } = new URL(url);

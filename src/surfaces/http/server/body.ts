@@ -123,7 +123,7 @@ const KINDS: Record<string, string> = {
   null: "null",
 };
 
-/** Where the schema has no words of its own. */
+/** The messages of fields whose schema has none. */
 const need: z.core.$ZodErrorMap = (issue) => {
   switch (issue.code) {
     case "invalid_type":

@@ -66,7 +66,7 @@ const weakness = (key: string): string | null => {
   return null;
 };
 
-/** It travels in a header. */
+/** The key must fit into a header. */
 const configuredKey = (key: string): string => {
   if (isSendable(key)) return key;
   throw new ConfigError(

@@ -21,7 +21,7 @@ export type Api = Ambient & {
   retries: Retries;
   /** Aborts when we are about to leave. */
   leaving: AbortSignal;
-  /** Not before the runtime has started. */
+  /** True once the runtime has started. */
   open(): boolean;
 };
 export type ApiSettings = {
@@ -43,18 +43,18 @@ export type ApiSettings = {
 export type LiveRuns = {
   place(): RunPermit;
   size(): number;
-  /** Those that a process before us left. */
+  /** Counts the runs that an earlier process left. */
   found(runs: readonly string[]): void;
 };
-/** Of one run among those that may live at a time. */
+/** The place of one run among those that may be active at a time. */
 export type RunPermit = {
   /** Throws a Refusal when there is no room. Twice is once. */
   enter(): void;
   /** Enters when there is room, first come, first served. Rejects with a Refusal when too many wait, or a signal aborts. */
   queue(until: readonly AbortSignal[]): Promise<void>;
-  /** Until this run ends. */
+  /** Keeps the place until this run ends. */
   stay(run: string): void;
-  /** It came to nothing. */
+  /** Gives the place back: no run was started. */
   leave(): void;
 };
 
@@ -87,7 +87,7 @@ export type Route = {
   tag: string;
   summary: string;
   body?: z.ZodType;
-  /** It begins a turn: refused at once while we are about to leave. */
+  /** The route begins a turn: it is refused while the server is about to stop. */
   starts?: boolean;
   query?: Readonly<Record<string, string>>;
   /** A body, and parameters, for the documentation. */

@@ -44,7 +44,7 @@ export function createTally(give: (sample: Sample) => void): (entry: Entry) => v
     return turn;
   }
 
-  /** It exists: it was judged, and may run. */
+  /** Counts the tool under its own name: a call of it was judged, so the tool exists. */
   function admit(tool = OTHER) {
     if (tools.size < MOST_TOOLS && tool.length <= 64) tools.add(tool);
   }

@@ -125,7 +125,7 @@ function createRouter(routes: readonly Route[]) {
 const fits = (parts: readonly string[], given: readonly string[]): boolean =>
   parts.length === given.length && parts.every((part, at) => (part.startsWith(":") ? given[at] : given[at] === part));
 
-/** As it was sent, where it is not a valid code. */
+/** The decoded text; the text as it was sent, if its encoding is not valid. */
 function decoded(text = ""): string {
   try {
     return decodeURIComponent(text);

@@ -9,7 +9,7 @@ import { usagePlus } from "../../../core/usage.ts";
 import type { WatchEvent } from "../runs/watch.ts";
 import type { SseFrame } from "../server/sse.ts";
 
-/** As every route shows one; more fields come with it. */
+/** The fields of a session that every route shows. */
 export const aSession = z.looseObject({
   id: z.string(),
   object: z.literal("hermes.session"),
@@ -52,7 +52,7 @@ type SessionCounts = {
   first: string;
 };
 
-/** Of longer ones the beginning is counted. */
+/** Entries of a session that are counted; of a longer one, the first of them. */
 const MOST_COUNTED = 5_000;
 
 async function countsOf(runtime: Runtime, session: string): Promise<SessionCounts> {

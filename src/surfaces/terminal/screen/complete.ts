@@ -14,9 +14,9 @@ import { pathsBelow } from "./tree.ts";
 type CompletableCommand = { name: string; argument?: string; description: string; complete?: readonly string[] };
 
 const MOST_ITEMS = 30;
-/** So long a look at the files is good. */
+/** How long a list of the files is used before they are listed again. */
 const FRESH_MS = 3_000;
-/** So many are compared before a key is looked after: 1 ms or so. */
+/** Names that are compared before keys are handled again: about 1 ms. */
 const AT_A_TIME = 1_000;
 const MENTION = /(?:^|[\s"'=]|[\u3000-\u303f\uff00-\uffef])(@(?:"[^"]*|[^\s"'=]*))$/u;
 /** What ends a path for who reads the message. */

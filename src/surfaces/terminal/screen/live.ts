@@ -30,7 +30,7 @@ export function createLive(look: TranscriptLook, now: () => number) {
     printed: "",
     /** Since when a turn runs; 0: none does. */
     since: 0,
-    /** It waits for the person, not the person for it. */
+    /** The turn waits for an answer of the person. */
     asking: false,
     started(call: Pick<Acted, "id" | "tool" | "args">) {
       tools.set(call.id, { head: headOf(call), since: now(), printed: "" });

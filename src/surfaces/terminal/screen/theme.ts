@@ -19,7 +19,7 @@ export type Theme = {
   accent: Paint;
   /** Beside the point, but to be read. */
   dim: Paint;
-  /** Only there for who looks for it. */
+  /** For details that should not draw attention. */
   faint: Paint;
   good: Paint;
   bad: Paint;

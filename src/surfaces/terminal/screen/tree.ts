@@ -9,7 +9,7 @@ import { clean } from "../clean.ts";
 /** Looked at, not only found: a directory of a million files must not hold up who types. */
 const MOST_ENTRIES = 20_000;
 const DEEPEST = 12;
-/** So many are judged before a key is looked after. */
+/** Paths that are judged before keys are handled again. */
 const AT_A_TIME = 1_000;
 const NEVER = new Set([".git", "node_modules"]);
 

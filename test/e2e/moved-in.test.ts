@@ -1,11 +1,15 @@
-// Voice messages on Telegram, with `hermes gateway` as a real process that is killed in the middle.
-import { readFileSync } from "node:fs";
+// What users of Hermes would miss, on Telegram, with `hermes gateway` as a real process that is killed in the middle.
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { type FakeTelegram, startFakeTelegram } from "../fakes/chat/telegram.ts";
 import { makePlace, type Place } from "../fakes/hermes.ts";
 import { type FakeLlm, type LlmRequest, startFakeLlm } from "../fakes/llm/server.ts";
+import { startSearxng } from "../fakes/searxng.ts";
 import { type FakeTranscription, startTranscription } from "../fakes/transcription.ts";
+import { needs } from "../needs.ts";
 
+const boxed = await needs("sandbox", "git");
 const ANNA = { id: 999, name: "Anna" };
 let llm: FakeLlm;
 let telegram: FakeTelegram;
@@ -42,6 +46,10 @@ async function gateway(
   await hermes.prints(/^hermes gateway ready on /m);
   return hermes;
 }
+async function killed(hermes: Awaited<ReturnType<typeof gateway>>) {
+  hermes.kill("SIGKILL");
+  await hermes.exit;
+}
 
 it("spoken words are words; the recording is kept; what failed can be tried again; a kill neither loses nor doubles them", async () => {
   const first = await gateway();
@@ -61,8 +69,7 @@ it("spoken words are words; the recording is kept; what failed can be tried agai
   const asked = speech.next();
   speak("three");
   await asked;
-  first.kill("SIGKILL");
-  await first.exit;
+  await killed(first);
   release();
   await gateway();
   await shown("Heard: You said three.");
@@ -84,3 +91,50 @@ it("where nothing is set up, the sender is told once, and the message goes on as
   await telegram.until(() => llm.requests.length === 2 && telegram.sent(ANNA.id).length === 3);
   expect(telegram.sent(ANNA.id).filter(({ text }) => text.startsWith("🔇 I cannot listen"))).toHaveLength(1);
 });
+
+boxed.it(
+  "a search that was cut is made again; a rollback that was cut has brought back words and files, and is not made twice",
+  async () => {
+    const { promise: hold, resolve: release } = Promise.withResolvers<void>();
+    await using searxng = await startSearxng({
+      results: [{ url: "https://a.example/", title: "A", content: "" }],
+      hold,
+    });
+    const work = join(place.dir, "work");
+    mkdirSync(work);
+    writeFileSync(join(work, "mine"), "mine");
+    const env = { SEARXNG_URL: searxng.url, TERMINAL_CWD: work, HERMES_YOLO_MODE: "1" };
+    const say = (text: string) => telegram.say({ from: ANNA, text });
+
+    llm.script({ calls: [{ name: "web_search", args: { query: "something" } }] });
+    const first = await gateway(env);
+    say("search");
+    await expect.poll(() => searxng.asked.length, { timeout: 10_000 }).toBe(1);
+    await killed(first);
+    release();
+    const second = await gateway(env);
+    await shown("Heard: search");
+    expect(searxng.asked).toHaveLength(2);
+
+    llm.script({ calls: [{ name: "terminal", args: { command: "echo > made; echo agent >> mine" } }] });
+    say("make it");
+    await shown("Heard: make it");
+    expect(existsSync(join(work, "made"))).toBe(true);
+    // The turn is over a moment after its answer is there.
+    const previewed = () => telegram.sent(ANNA.id).some(({ text }) => text.includes("Files to remove: made"));
+    const preview = () => previewed() || (say("/rollback 1"), false);
+    await expect.poll(preview, { timeout: 10_000, interval: 500 }).toBe(true);
+    say("/rollback 1 now");
+    await expect.poll(() => existsSync(join(work, "made")), { timeout: 10_000, interval: 1 }).toBe(false);
+    await killed(second);
+    await gateway(env);
+    say("hello");
+    await shown("Heard: hello");
+    expect(readFileSync(join(work, "mine"), "utf8")).toBe("mine");
+    const users = llm.requests.at(-1)?.messages.filter(({ role }) => role === "user") ?? [];
+    expect(users.map(({ text }) => text)).toEqual(["search", "hello"]);
+    expect(
+      telegram.sent(ANNA.id).filter(({ text }) => /Taken back: make it|in the middle of \/rollback/.test(text)),
+    ).toHaveLength(1);
+  },
+);
