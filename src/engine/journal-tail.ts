@@ -6,6 +6,8 @@ export type JournalTail = {
   /** Adds committed entries, in order. */
   add(entries: readonly Entry[]): void;
   clear(): void;
+  /** Characters that it holds. */
+  weight(): number;
   /** All entries behind this one; null: not known here. */
   after(seq: number): Entry[] | null;
   /** All entries of a turn; null: not known here. */
@@ -15,7 +17,7 @@ export type JournalTail = {
 };
 
 const MOST_ENTRIES = 64;
-/** Characters: 500 warm sessions hold 32 MB at most. */
+/** Characters. Those of all sessions at rest together are bounded too (slots.ts). */
 const MOST_TEXT = 64_000;
 
 export function createRecent(): JournalTail {
@@ -37,6 +39,7 @@ export function createRecent(): JournalTail {
       entries = [];
       text = 0;
     },
+    weight: () => text,
     after(seq) {
       const [first] = entries;
       return first && first.seq <= seq + 1 ? entries.slice(seq + 1 - first.seq) : null;

@@ -48,16 +48,17 @@ type SlotView = {
 
 /** Looks at once for one to let go of: each new session and each piece of work that ends comes by. */
 const LOOKS = 16;
-/** Characters of the conversations that are kept of sessions at rest: 60 runs with a picture of 2 MB held 130 MB. */
-const MOST_TEXT = 16_000_000;
+/** Characters that are kept of sessions at rest, their conversations and newest entries: 60 runs with a picture of 2 MB held 130 MB. */
+const MOST_TEXT = 8_000_000;
 
 /** `warm`: how many are kept, besides those in use. */
 export function createSlots(warm: number, inflightOf: (slot: () => Slot) => Inflight) {
   const slots = new Map<string, Slot>(); // the one not used for longest is first
 
-  /** Whose conversation can be read again. */
+  /** Whose conversation and entries can be read again. */
   const resting = createBounded<Slot>(MOST_TEXT, (slot) => {
     slot.transcript = null;
+    slot.view.recent.clear();
   });
 
   function of(key: string): Slot {
@@ -103,8 +104,9 @@ export function createSlots(warm: number, inflightOf: (slot: () => Slot) => Infl
 
   /** When its state or its transcript has changed. */
   function weigh(slot: Slot): void {
-    if (slot.row?.state.turn || !slot.transcript) resting.delete(slot.key);
-    else resting.set(slot.key, slot, weightOf(slot.transcript));
+    const weight = (slot.transcript ? weightOf(slot.transcript) : 0) + slot.view.recent.weight();
+    if (slot.row?.state.turn || weight === 0) resting.delete(slot.key);
+    else resting.set(slot.key, slot, weight);
   }
 
   const all: ReadonlyMap<string, Slot> = slots;

@@ -41,9 +41,10 @@ export function collectWhenIdle(idle: () => Promise<boolean> | boolean): { activ
 
 function gc(): NodeJS.GCFunction {
   if (collect) return collect;
+  // Never off again: flags are those of all threads. The store's thread, at rest at the same moment, took it from this one, which
+  // ended the gateway.
   setFlagsFromString("--expose-gc");
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what V8 documents
   collect = runInNewContext("gc") as NodeJS.GCFunction;
-  setFlagsFromString("--no-expose-gc");
   return collect;
 }

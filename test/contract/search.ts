@@ -67,6 +67,10 @@ export function searchContract(place: Place<"nodes" | "search" | "journal" | "ca
       await say("b", 0, [heard(2, "same words")]);
       await say("c", 0, [heard(3, "same words")]);
       expect(await found("same words", undefined, 2)).toEqual(["c/3", "b/2"]);
+      for (let n = 4; n < 10; n++) await say(`c:${n}`, 0, [heard(n, "same words")]);
+      expect(await found("same words", undefined, 2)).toEqual(["c:9/9", "c:8/8"]);
+      expect(await found("same words", "c", 3)).toEqual(["c:9/9", "c:8/8", "c:7/7"]);
+      expect(await found("same words", "c:4", 3)).toEqual(["c:4/4"]);
     });
 
     test("stays within a session and those below it: never one whose key only begins alike", async () => {

@@ -38,10 +38,19 @@ export function searchIndex(db: DatabaseSync): SearchIndex {
     return rows.length === limit;
   }
 
+  /** Whether most sessions are searched. */
+  const isWide = (session: string | null): boolean =>
+    session === null || 2 * Number(sql().within.get(session)?.count) > Number(sql().sessions.get()?.count);
+
   function search(query: string, session: string | null, limit: number): FoundRow[] {
     const phrases = phrasesOf(query).map(quoted);
     if (phrases.length === 0) return [];
-    const ask = (how: string) => sql().match.all(phrases.join(how), session, limit).map(rowOf);
+    const { ranked, match } = sql();
+    const wide = isWide(session);
+    const ask = (how: string) => {
+      const said = phrases.join(how);
+      return (wide ? best(ranked.iterate(said, session), limit) : match.all(said, session, limit)).map(rowOf);
+    };
     const all = ask(" AND ");
     return all.length > 0 || phrases.length === 1 ? all : ask(" OR ");
   }
@@ -59,6 +68,10 @@ export function searchIndex(db: DatabaseSync): SearchIndex {
   };
 }
 
+// `;` follows `:`, so the range is every key that begins with the given one and a colon.
+const MATCH = `SELECT said.rowid, rank, e.session, e.seq, e.turn, e.at, e.fact FROM said JOIN entry e ON e.rowid = said.rowid
+  WHERE said MATCH ?1 AND (?2 IS NULL OR e.session = ?2 OR (e.session >= ?2 || ':' AND e.session < ?2 || ';'))`;
+
 type Statements = ReturnType<typeof prepare>;
 
 function prepare(db: DatabaseSync) {
@@ -67,14 +80,29 @@ function prepare(db: DatabaseSync) {
     next: db.prepare("SELECT rowid, fact FROM entry WHERE rowid > ? ORDER BY rowid LIMIT ?"),
     add: db.prepare("INSERT INTO said (rowid, text) VALUES (?, ?)"),
     drop: db.prepare("DELETE FROM said WHERE rowid IN (SELECT rowid FROM entry WHERE session = ?)"),
-    // `;` follows `:`, so the range is every key that begins with the given one and a colon.
-    match: db.prepare(
-      `SELECT e.session, e.seq, e.turn, e.at, e.fact FROM said JOIN entry e ON e.rowid = said.rowid
-       WHERE said MATCH ?1 AND (?2 IS NULL OR e.session = ?2 OR (e.session >= ?2 || ':' AND e.session < ?2 || ';'))
-       ORDER BY bm25(said), said.rowid DESC LIMIT ?3`,
-    ),
+    sessions: db.prepare("SELECT max(rowid) count FROM session"),
+    within: db.prepare("SELECT count(*) count FROM session WHERE key >= ?1 || ':' AND key < ?1 || ';'"),
+    // Gives a rank only to what was said within the sessions, and reads the entry of each match for that.
+    match: db.prepare(`${MATCH} ORDER BY bm25(said), said.rowid DESC LIMIT ?3`),
+    // `ORDER BY rank` alone lets FTS5 sort: an entry is read when it is its turn. Three words in 100,000 entries took 6 ms instead of 17.
+    ranked: db.prepare(`${MATCH} ORDER BY rank`),
   };
 }
+
+/** The first of rows that come by rank; of equal ones the newest first. However many are equal, few of them are held. */
+function best(rows: Iterable<Record<string, unknown>>, limit: number): Record<string, unknown>[] {
+  let found: Record<string, unknown>[] = [];
+  const first = () => found.sort((a, b) => by("rank", a, b) || by("rowid", b, a)).slice(0, limit);
+  for (const row of rows) {
+    if (found.length >= limit && by("rank", row, found.at(-1)) > 0) break;
+    found.push(row);
+    if (found.length > 2 * limit) found = first();
+  }
+  return first();
+}
+
+const by = (name: string, a?: Record<string, unknown>, b?: Record<string, unknown>) =>
+  Number(a?.[name]) - Number(b?.[name]);
 
 const rowOf = ({ session, seq, turn, at, fact }: Record<string, unknown>): FoundRow => {
   return { session: String(session), seq: Number(seq), turn: String(turn), at: Number(at), fact: String(fact) };
