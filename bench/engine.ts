@@ -30,17 +30,24 @@ export type Bench = {
   close(): Promise<void>;
 };
 
-type Options = { model?: Model; warm?: number; onCommit?: (commit: Commit) => void };
+type Options = {
+  model?: Model;
+  warm?: number;
+  onCommit?: (commit: Commit) => void;
+  /** Instead of a file in the directory. */
+  store?: Store;
+};
 
-export async function openBench(dir: string, { model = atOnce, warm = 1_000, onCommit }: Options = {}): Promise<Bench> {
-  const sqlite = await openSqlite({ file: join(dir, FILE) });
+export async function openBench(dir: string, options: Options = {}): Promise<Bench> {
+  const { model = atOnce, warm = 1_000, onCommit } = options;
+  const given = options.store ?? (await openSqlite({ file: join(dir, FILE) }));
   const waiting = new Map<string, () => void>();
   const store: Store = {
-    ...sqlite,
+    ...given,
     journal: {
-      ...sqlite.journal,
+      ...given.journal,
       commit: async (commit) => {
-        const verdict = await sqlite.journal.commit(commit);
+        const verdict = await given.journal.commit(commit);
         onCommit?.(commit);
         for (const entry of commit.entries) if (entry.kind === "ended") waiting.get(entry.turn)?.();
         return verdict;
@@ -82,7 +89,7 @@ export async function openBench(dir: string, { model = atOnce, warm = 1_000, onC
 
   async function close() {
     await engine.drain(1_000);
-    await sqlite.close();
+    await given.close();
   }
 
   return { engine, turn, close };

@@ -18,6 +18,7 @@ const PARTS = [
   "memory",
   "terminal",
   "web",
+  "cluster",
 ];
 const { values } = read();
 if (values.help) {

@@ -54,7 +54,8 @@ const builtins: Plugin = {
   name: "builtins",
   resolveId(id, importer, { kind }) {
     if (!isBuiltin(id)) return null;
-    if (kind !== "import-statement") return { id, external: true };
+    // The bundler's own runtime is where all other files begin: it cannot wait for one of them.
+    if (kind !== "import-statement" || importer?.startsWith("\0")) return { id, external: true };
     // One for each file: those of several files would be one file more to load.
     return { id: `\0builtin:${id.replace(/^node:/, "")}:${importer}`, moduleSideEffects: false };
   },

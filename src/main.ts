@@ -15,6 +15,7 @@ import { addLogs } from "./commands/logs.ts";
 import { addMan } from "./commands/man.ts";
 import { addMcp } from "./commands/mcp.ts";
 import { addMemory } from "./commands/memory.ts";
+import { addNodes } from "./commands/nodes.ts";
 import { addPolicy } from "./commands/policy.ts";
 import { addSend } from "./commands/send.ts";
 import { addSessions } from "./commands/sessions.ts";
@@ -37,6 +38,7 @@ const DEFAULTS = new Map([
   ["gateway", "run"],
   ["cron", "list"],
   ["sessions", "list"],
+  ["nodes", "list"],
 ]);
 
 const program = new Command("hermes")
@@ -78,6 +80,7 @@ addLogs(program);
 addPolicy(program);
 addBackup(program);
 addStore(program);
+addNodes(program);
 addCompletion(program);
 addMan(program);
 

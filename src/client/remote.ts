@@ -277,7 +277,7 @@ const REFUSALS: Record<string, RefusalCode> = {
 const hasCode = (error: unknown, code: string) => error instanceof HermesError && error.code === code;
 
 /** The Refusal that the server made it from; anything else stays what it is. */
-function refusalOf(error: unknown): unknown {
+export function refusalOf(error: unknown): unknown {
   if (error instanceof HermesError && error.code === "unreachable") return new ServerLost(error.message);
   const code = error instanceof HermesError ? REFUSALS[error.code ?? ""] : undefined;
   if (!code || !(error instanceof HermesError)) return error;

@@ -1,6 +1,7 @@
 // The HTTP API over a running engine.
 import { randomUUID } from "node:crypto";
 import { rmSync, writeFileSync } from "node:fs";
+import { messageOf } from "../core/errors.ts";
 import { modelNames } from "../llm/model-list.ts";
 import { openNotebook } from "../memory/notebook.ts";
 import { notesIn } from "../memory/open.ts";
@@ -12,8 +13,10 @@ import { jobRoutes } from "../surfaces/http/runtime/jobs.ts";
 import { mcpRoutes } from "../surfaces/http/runtime/mcp.ts";
 import { memoryRoutes } from "../surfaces/http/runtime/memory.ts";
 import { modelRoutes } from "../surfaces/http/runtime/models.ts";
-import { createChanges, nowRoutes } from "../surfaces/http/runtime/now.ts";
+import { nodeRoutes } from "../surfaces/http/runtime/nodes.ts";
+import { createChanges, nowRoutes, type SessionChanges } from "../surfaces/http/runtime/now.ts";
 import { pairingRoutes } from "../surfaces/http/runtime/pairing.ts";
+import { peerRoutes } from "../surfaces/http/runtime/peers.ts";
 import { processRoutes } from "../surfaces/http/runtime/processes.ts";
 import { skillRoutes } from "../surfaces/http/runtime/skills.ts";
 import { usageRoutes } from "../surfaces/http/runtime/usage.ts";
@@ -23,13 +26,17 @@ import { createMetrics, metricsRoutes } from "../surfaces/http/server/metrics.ts
 import type { Route } from "../surfaces/http/server/route.ts";
 import type { McpServeOptions } from "../surfaces/mcp/server.ts";
 import { consoleRoutes } from "../surfaces/web/routes.ts";
-import { openSignIns } from "../surfaces/web/sign-ins.ts";
+import { openSignIns, type SignIns } from "../surfaces/web/sign-ins.ts";
 import { homeChatOf, pairingDesk } from "./channels.ts";
+import { reachableAt } from "./cluster.ts";
 import { diagnosis } from "./doctor.ts";
 import type { Running } from "./runtime.ts";
 
 /** What answers that are under way when we leave may take. */
 const CLOSE_MS = 1_000;
+/** How often we look at what other nodes have done, and how many sessions that is at a time. */
+const OTHERS_MS = 1_000;
+const MOST_CHANGED = 50;
 
 /** The API over a runtime. Whoever serves it loads this file then: a command that does not serve does not pay for it. */
 export async function serve(
@@ -41,7 +48,7 @@ export async function serve(
     anyPort = false,
   }: { health?: () => Record<string, unknown>; more?: readonly Route[]; anyPort?: boolean } = {},
 ): Promise<ServedApi & { keyFile: string | null }> {
-  const { engine, config, home, endpoints, log, tools, redact, observers } = running;
+  const { engine, config, home, endpoints, log, tools, redact, observers, cluster, nodes } = running;
   const { api_server: server } = config.gateway;
   requireStrongKey({ host: server.host, configured: server.key });
   const { key, file: keyFile } = apiKey({ configured: server.key, file: home.apiKey });
@@ -49,7 +56,13 @@ export async function serve(
   const signIns = await openSignIns({ notes: engine.notes, clock });
   const workspace = config.terminal.cwd ?? process.cwd();
   let served: ServedApi | null = null;
-  const metrics = createMetrics({ runtime: engine, clock, connections: async () => served?.connections() ?? 0 });
+  const node = cluster && (() => ({ node: engine.node(), peers_unreachable: cluster.unreachable().length }));
+  const metrics = createMetrics({
+    runtime: engine,
+    clock,
+    connections: async () => served?.connections() ?? 0,
+    ...(node && { node }),
+  });
   observers.add(metrics.observe);
   const changes = createChanges(clock);
   observers.add(changes.observe);
@@ -65,7 +78,9 @@ export async function serve(
     anyPort,
     key,
     origins: server.cors_origins,
-    names: server.allowed_hosts,
+    secret: cluster?.secret,
+    ...(node && { node }),
+    names: [...server.allowed_hosts, ...(cluster?.about.address ? [new URL(cluster.about.address).host] : [])],
     rateLimit: server.rate_limit,
     signedIn: signIns.admits,
     more: [
@@ -84,11 +99,17 @@ export async function serve(
         trust: openTrust(home.dir),
         workspace,
       }),
+      ...nodeRoutes(nodes, { self: engine.node, unreachable: () => cluster?.unreachable() ?? [] }),
+      ...(cluster ? peerRoutes(running.local) : []),
       ...metricsRoutes(metrics),
       ...mcpRoutes(mcpHandler({ runtime: engine, version, newKey: randomUUID })),
       ...more,
     ],
-    health: () => ({ memory: running.memory.health(), ...health() }),
+    health: () => ({
+      memory: running.memory.health(),
+      ...(cluster && { peers_unreachable: cluster.unreachable() }),
+      ...health(),
+    }),
     settings: {
       modelName: server.model_name ?? "hermes-agent",
       models: endpoints.map(({ provider, model }) => `${provider}:${model}`),
@@ -103,17 +124,41 @@ export async function serve(
     },
   });
   served = api;
+  if (cluster) reachableAt(cluster, api.url);
   const close = async (ms: number) => {
     rmSync(home.served, { force: true });
     await api.close(ms);
     metrics.close();
   };
   running.defer(() => close(CLOSE_MS));
+  if (cluster) running.defer(watchOthers(running, { signIns, changes }));
   observers.add(api.observe);
   // So that another shell finds us.
   const place = { pid: process.pid, url: api.url, version, workspace, owner: anyPort ? "terminal" : "gateway" };
   writeFileSync(home.served, JSON.stringify(place), { mode: 0o600 });
   return { ...api, keyFile, close };
+}
+
+/** What other nodes have done, for whoever looks at this one. Returns how to stop. */
+function watchOthers(
+  { engine, log }: Running,
+  { signIns, changes }: { signIns: Pick<SignIns, "read">; changes: Pick<SessionChanges, "observe"> },
+): () => void {
+  const over = new AbortController();
+  let known = new Map<string, number>();
+  const look = async () => {
+    await signIns.read();
+    await engine.paused();
+    const newest = await engine.sessions({ limit: MOST_CHANGED });
+    for (const { session, updatedAt } of newest) if (known.get(session) !== updatedAt) changes.observe(session, []);
+    known = new Map(newest.map(({ session, updatedAt }) => [session, updatedAt]));
+  };
+  const work = async () => {
+    for (; !over.signal.aborted; await clock.sleep(OTHERS_MS, over.signal))
+      await look().catch((error: unknown) => log("debug", "cluster.unread", { error: messageOf(error) }));
+  };
+  void work();
+  return () => over.abort("over");
 }
 
 /** Loaded when the first agent calls. */

@@ -3,12 +3,14 @@ import { randomBytes, randomUUID } from "node:crypto";
 import * as z from "zod";
 import { CHANNELS } from "../chats/channels.ts";
 import type { Config } from "../config/schema.ts";
-import type { Chat, InboundMessage, PairingDesk } from "../core/chat.ts";
+import { type Chat, type InboundMessage, type PairingDesk, SendFault } from "../core/chat.ts";
 import { ConfigError } from "../core/errors.ts";
 import { routeTo } from "../core/schedule-text.ts";
 import { MODES } from "../core/session.ts";
 import { parseKey } from "../core/session-key.ts";
 import type { Notes } from "../core/store.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { HeldLease } from "../engine/lease.ts";
 import { clock } from "../platform/clock.ts";
 import { lockToken } from "../platform/token-lock.ts";
 import { createAccess } from "../surfaces/gateway/access.ts";
@@ -18,23 +20,75 @@ import type { Running } from "./runtime.ts";
 
 /** Opens each that has its secret. `doors`: where platforms post to us. */
 export async function openChannels(running: Running, doors: Map<string, Door>): Promise<Chat[]> {
-  const { config, home, log, engine } = running;
+  const { config, home, log, engine, cluster } = running;
   const chats: Chat[] = [];
   for (const [name, channel] of CHANNELS) {
     const settings = settingsOf(config, name);
     const secret = channel.secretOf(settings);
     if (secret === undefined) continue;
     // One process for each bot: two that listen with the same token take each other's messages.
-    if (channel.for === "people") {
+    if (channel.for === "people" && !cluster) {
       const unlock = lockToken(secret, home.dir);
       if (!unlock)
         throw new ConfigError(`Another gateway on this machine uses the same ${channel.label} token; stop it first.`);
       running.defer(unlock);
     }
     const listen = (door: Door) => void doors.set(name, door);
-    chats.push(await channel.open(settings, { clock, log, random: Math.random, notes: engine.notes, listen }));
+    const open = () => channel.open(settings, { clock, log, random: Math.random, notes: engine.notes, listen });
+    const chat = cluster ? whileLeased(await open(), running.engine) : await open();
+    // What a platform posts to us arrives at any node; what we fetch is fetched by one.
+    chats.push(cluster && !doors.has(name) ? heardOnOne(chat, open, running) : chat);
   }
   return chats;
+}
+
+/** A node that stood still and wakes sends nothing: another one has taken over what it was about. */
+function whileLeased(chat: Chat, { leased }: Pick<Engine, "leased">): Chat {
+  const sure = async () => {
+    if (!leased()) throw new SendFault("no", "this node has lost its lease");
+  };
+  return {
+    ...chat,
+    send: (...message) => sure().then(() => chat.send(...message)),
+    edit: (...message) => sure().then(() => chat.edit(...message)),
+    remove: (...message) => sure().then(() => chat.remove(...message)),
+  };
+}
+
+/** Sends from every node, and hears on one: each time that becomes us, by a connection of its own. */
+function heardOnOne(chat: Chat, open: () => Promise<Chat>, { onOneNode }: Pick<Running, "onOneNode">): Chat {
+  let lease: HeldLease | null = null;
+  let ear: Chat | null = null;
+  let menu: Parameters<Chat["offer"]>[0] = [];
+  return {
+    ...chat,
+    async start(handler) {
+      lease = await onOneNode(`chat/${chat.platform}`, async () => {
+        const listening = await open();
+        ear = listening;
+        await listening.start(handler);
+        await listening.offer(menu);
+        return async () => {
+          ear = null;
+          await listening.stop();
+          await listening.close();
+        };
+      });
+    },
+    async stop() {
+      await lease?.release();
+    },
+    async offer(commands) {
+      menu = commands;
+      await ear?.offer(commands);
+    },
+    // That another node hears is as it should be.
+    health: () => ear?.health() ?? { platform: chat.platform, connected: true, heardAt: null, error: "" },
+    async close() {
+      await lease?.release();
+      await chat.close();
+    },
+  };
 }
 
 /** The platforms that have their secret. */

@@ -3,6 +3,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import * as z from "zod";
 import { createRemoteJobs } from "../client/jobs.ts";
+import { createRemoteNodes } from "../client/nodes.ts";
 import { createRemotePairing } from "../client/pairing.ts";
 import { createWire } from "../client/wire.ts";
 import { type Flag, loadConfig } from "../config/config.ts";
@@ -12,6 +13,7 @@ import type { PairingDesk } from "../core/chat.ts";
 import type { Channel } from "../core/ports.ts";
 import { parseKey, rootOf } from "../core/session-key.ts";
 import type { Notes, Store } from "../core/store.ts";
+import type { HeldLease } from "../engine/lease.ts";
 import type { ImportWorld } from "../import/import.ts";
 import { modelNames } from "../llm/model-list.ts";
 import { clock } from "../platform/clock.ts";
@@ -21,6 +23,7 @@ import { findProgram } from "../platform/programs.ts";
 import { uncaught } from "../platform/uncaught.ts";
 import { ownerPid } from "../store/sqlite/file.ts";
 import type { CronJobs } from "../surfaces/cli/cron.ts";
+import type { NodeDesk } from "../surfaces/cli/nodes.ts";
 import { skillLines } from "../surfaces/cli/skills.ts";
 import { createGateway, type Gateway } from "../surfaces/gateway/gateway.ts";
 import { createLifecycle, leaveTo } from "../surfaces/gateway/lifecycle.ts";
@@ -66,11 +69,16 @@ export async function runGateway(options: {
   const running = await openRuntime({ env, flags, logToStderr: true, channel, prepare, barred, mine: () => true });
   const { gateway, api, chats, lifecycle } = await assembled.promise;
   const { config, log } = running;
+  let scheduling: HeldLease;
   const { restart_drain_timeout: drain, exit_watchdog: watchdog } = config.agent;
   try {
     // The doors of the chats are open before the API says that every route answers; their connections may take longer.
     await Promise.all([gateway.start(), api?.opened()]);
-    running.scheduler.start();
+    const { scheduler } = running;
+    scheduling = await running.onOneNode("scheduler", async () => {
+      scheduler.start();
+      return scheduler.close;
+    });
   } catch (error) {
     await abandon(running);
     throw error;
@@ -85,9 +93,11 @@ export async function runGateway(options: {
   const drainMs = drain * 1_000;
   const cancelDeadline = setDeadline(drainMs + watchdog * 1_000);
   log("info", "gateway.leaving", { why, drainMs });
-  await running.scheduler.close();
+  await scheduling.release();
+  if (running.cluster) await gateway.stopHearing(); // from now on another node hears
   const drained = running.engine.drain(drainMs, turn ?? undefined);
-  await gateway.announceLeaving(why === "restart" ? why : "shutdown").catch(() => {});
+  // Of several nodes another one goes on with what is left, and nobody notices.
+  if (!running.cluster) await gateway.announceLeaving(why === "restart" ? why : "shutdown").catch(() => {});
   const { left } = await drained;
   await running.close(0);
   if (left.length) console.error(`hermes: ${left.length} unfinished turn(s) continue after the next start`);
@@ -100,11 +110,13 @@ async function assemble(running: Running, version: string) {
   const { engine, config, home, log, endpoints, observers } = running;
   const lifecycle = createLifecycle(log);
   uncaught().catch(lifecycle.fail);
+  void running.drained.then(lifecycle.stop);
   void running.fenced.then(lifecycle.fail); // it would refuse everything, and take messages from whoever has taken over
   const doors = new Map<string, Door>();
   const chats = await openChannels(running, doors);
   const gateway = createGateway({
     runtime: engine,
+    ...(running.cluster && { local: running.local, node: engine.node }),
     chats,
     clock,
     log,
@@ -202,6 +214,13 @@ export async function withPairing<T>(env: NodeJS.ProcessEnv, use: (desk: Pairing
   return withStore(env, ({ notes }) => use(pairingDesk(notes)));
 }
 
+/** The nodes as the gateway of this home sees them, or as they stand in its store. */
+export async function withNodes<T>(env: NodeJS.ProcessEnv, use: (desk: NodeDesk) => Promise<T>): Promise<T> {
+  const remote = await gatewayOf(env);
+  if (remote) return use(createRemoteNodes(remote.wire));
+  return withStore(env, ({ nodes }) => use(nodes));
+}
+
 /** What an import writes to. Only while nothing else owns this home. */
 export async function withImportWorld<T>(env: NodeJS.ProcessEnv, use: (world: ImportWorld) => Promise<T>): Promise<T> {
   const { config } = loadConfig({ env });
@@ -212,7 +231,7 @@ export async function withImportWorld<T>(env: NodeJS.ProcessEnv, use: (world: Im
 }
 
 export async function withStore<T>(env: NodeJS.ProcessEnv, use: (store: Store) => Promise<T>): Promise<T> {
-  const store = await openStore(loadConfig({ env }).config.store, homeOf(env));
+  const store = await openStore(loadConfig({ env }).config, homeOf(env));
   try {
     return await use(store);
   } finally {

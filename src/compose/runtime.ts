@@ -8,13 +8,17 @@ import { withTitles } from "../agent/title.ts";
 import { type Flag, loadConfig } from "../config/config.ts";
 import type { Config } from "../config/schema.ts";
 import { costOf } from "../conversation/cost.ts";
-import { messageOf } from "../core/errors.ts";
+import { ConfigError, messageOf } from "../core/errors.ts";
 import type { Channel, Log, RunningProcesses, Tool } from "../core/ports.ts";
 import type { Endpoint } from "../core/providers.ts";
 import { replyRoute } from "../core/reply-route.ts";
+import type { Runtime } from "../core/runtime.ts";
 import { RUN } from "../core/session-key.ts";
 import type { Skills } from "../core/skills.ts";
+import type { Nodes } from "../core/store.ts";
 import { createEngine, type Engine } from "../engine/engine.ts";
+import { type Begin, type HeldLease, holdLease } from "../engine/lease.ts";
+import { createRouter } from "../engine/router.ts";
 import type { Observe, World } from "../engine/world.ts";
 import { chooseEndpoints } from "../llm/endpoint.ts";
 import { openModels } from "../llm/models.ts";
@@ -35,11 +39,20 @@ import type { Scheduler } from "../schedule/scheduler.ts";
 import { joined } from "../tools/joined.ts";
 import { withTools } from "../tools/runtime.ts";
 import { deliversBy, unattendedIn } from "./channels.ts";
+import { type Cluster, clusterOf } from "./cluster.ts";
 import { externalSkills, goalLimitsOf } from "./settings.ts";
 import { openStore } from "./store.ts";
 
 export type Running = {
+  /** Over all nodes that share the store. */
   engine: Engine;
+  /** This node's own: it refuses what lives on another one. */
+  local: Runtime;
+  nodes: Nodes;
+  /** Null: this process has its store for itself. */
+  cluster: Cluster | null;
+  /** Does something on one of the nodes only: at once where there is one. */
+  onOneNode(name: string, begin: Begin): Promise<HeldLease>;
   config: Config;
   home: Home;
   endpoints: Endpoint[];
@@ -60,6 +73,8 @@ export type Running = {
   observers: Set<Observe>;
   /** Resolves when another process has taken over the store. */
   fenced: Promise<void>;
+  /** Resolves when somebody wants this node to leave. */
+  drained: Promise<void>;
   /** What was opened over this runtime is closed with it, the last one first, also when the engine cannot start. */
   defer(close: () => Promise<unknown> | void): void;
   /** Lets running turns (but that one) finish for so long, then lets go. What is left goes on at the next start. */
@@ -71,6 +86,12 @@ const DAY_MS = 86_400_000;
 const TELL_MS = 2_000;
 /** And memories: what they were not told is in the journal, and they are told after the next start. */
 const MEMORY_MS = 200;
+/** Jobs are changed on other nodes too. */
+const JOBS_ELSEWHERE = { longestMs: 2_000 };
+/** Runs end on other nodes too, and nobody tells us. */
+const ENDS_ELSEWHERE = { lookMs: 1_000 };
+/** How often a turn is taken up again after a crash. In a cluster nodes are lost for more reasons than the turn itself. */
+const RECOVERIES = { alone: 3, cluster: 10 };
 const LIMITS = { inbox: 100, text: 4_000_000, graceMs: 5_000, warm: 500 };
 
 /** Whatever it has opened is closed again when it fails: the store's thread alone would keep the process, with nobody behind
@@ -105,13 +126,18 @@ export async function openRuntime(options: {
   opened.defer(logUncaught(log));
   for (const warning of warnings) log("warn", "config.warning", { warning });
 
+  const cluster = clusterOf(config, pkg.version, log);
+  if (cluster && !options.prepare)
+    throw new ConfigError(
+      "This home is a node of a cluster. Start it with `hermes gateway`, then this command uses it.",
+    );
   const endpoints = chooseEndpoints(config);
   const { models, modelNamed } = openModels({ settings: config, endpoints, clock, redact: redactor.text });
   const cwd = config.terminal.cwd ?? process.cwd();
   const contextFiles = createContextFiles({ cwd, home: home.dir, now: clock.now, log });
 
   const { approvals, terminal } = config;
-  const opening = openStore(config.store, home);
+  const opening = openStore(config, home);
   opened.defer(() => opening.then((store) => store.close()).catch(() => {}));
   // While the store's thread starts.
   const { openToolbox, pickSandbox } = await import("../tools/toolbox.ts");
@@ -135,6 +161,11 @@ export async function openRuntime(options: {
     log,
   });
   opened.defer(() => toolbox.close());
+  if (cluster) {
+    const { ownerHere } = await import("../tools/shell/exec.ts");
+    const { watchOver } = await import("../tools/shell/watcher.ts");
+    opened.defer(watchOver(ownerHere(home.dir)));
+  }
   const { openMemory } = await import("../memory/open.ts");
   const memory = openMemory({
     settings: config.memory,
@@ -155,8 +186,10 @@ export async function openRuntime(options: {
   const tools = joined(() => toolbox.tools(), memory.tools);
   const observers: Running["observers"] = new Set();
   const fenced = Promise.withResolvers<void>();
+  const leaving = Promise.withResolvers<void>();
   const engine = createEngine({
     fenced: fenced.resolve,
+    ...(cluster && { node: cluster.about, leaving: leaving.resolve }),
     ...(options.barred && { barred: options.barred }),
     store,
     clock,
@@ -164,7 +197,12 @@ export async function openRuntime(options: {
     announce: config.webhooks.map(({ url }) => url),
     observers,
     begins: memory.recallAhead,
-    rules: { iterations: config.agent.max_iterations, recoveries: 3, parallel: 8, memory: told.writers },
+    rules: {
+      iterations: config.agent.max_iterations,
+      recoveries: cluster ? RECOVERIES.cluster : RECOVERIES.alone,
+      parallel: 8,
+      memory: told.writers,
+    },
     limits: {
       ...LIMITS,
       turns: config.agent.max_concurrent_turns,
@@ -175,6 +213,7 @@ export async function openRuntime(options: {
       modelNamed,
       system: promptFrom({
         cwd,
+        moves: cluster !== null && config.cluster.workspace === "local",
         clock,
         tools,
         memory: (about) => memory.systemBlock(about),
@@ -194,7 +233,7 @@ export async function openRuntime(options: {
       log,
     }),
   });
-  const runtime: Engine = withMemoryHealth(
+  const local: Engine = withMemoryHealth(
     withTools(engine, {
       toolbox,
       journal: store.journal,
@@ -203,14 +242,36 @@ export async function openRuntime(options: {
     }),
     memory,
   );
+  const { journal, nodes } = store;
+  const runtime: Engine = cluster
+    ? { ...local, ...createRouter({ engine: local, nodes, journal, peerOf: cluster.peerOf, clock, log }) }
+    : local;
+  const onOneNode: Running["onOneNode"] = async (name, begin) =>
+    cluster ? holdLease({ nodes, node: engine.node, clock, log }, name, begin) : always(begin);
   const { createWebhooks } = await import("../surfaces/webhooks/webhooks.ts");
-  const webhooks = createWebhooks({ runtime, targets: config.webhooks, clock, random: Math.random, log });
-  observers.add(webhooks.observe);
+  const targets = config.webhooks;
+  let telling: HeldLease | null = null;
+  const tellEnds: Begin = async () => {
+    const webhooks = createWebhooks({
+      runtime,
+      targets,
+      clock,
+      random: Math.random,
+      log,
+      ...(cluster && ENDS_ELSEWHERE),
+    });
+    observers.add(webhooks.observe);
+    webhooks.start();
+    return async () => {
+      await webhooks.close(TELL_MS);
+      observers.delete(webhooks.observe);
+    };
+  };
   observers.add(toolbox.delegated.observe);
   const telemetry = await openTelemetry();
   if (telemetry) observers.add(telemetry.observe);
   opened.defer(async () => {
-    await Promise.all([webhooks.close(TELL_MS), telemetry?.close(TELL_MS), memory.shutdownAll(MEMORY_MS)]);
+    await Promise.all([telling?.release(), telemetry?.close(TELL_MS), memory.shutdownAll(MEMORY_MS)]);
   });
   const { createScheduler } = await import("../schedule/scheduler.ts");
   const { unattended } = approvals;
@@ -222,6 +283,7 @@ export async function openRuntime(options: {
     unattended,
     zone: config.schedule.zone,
     delivers: deliversBy(config),
+    ...(cluster && JOBS_ELSEWHERE),
     goalLimits: goalLimitsOf(config),
     costOf: (model, usage) => costOf(config.prices, model, usage),
     mine: options.mine,
@@ -241,6 +303,10 @@ export async function openRuntime(options: {
   const running: Running = {
     chores,
     engine: withGoals(runtime, scheduler, log),
+    local,
+    nodes,
+    cluster,
+    onOneNode,
     config,
     home,
     endpoints,
@@ -254,6 +320,7 @@ export async function openRuntime(options: {
     hide: redactor.add,
     observers,
     fenced: fenced.promise,
+    drained: leaving.promise,
     scheduler,
     defer: (close) =>
       parts.defer(async () => {
@@ -274,11 +341,12 @@ export async function openRuntime(options: {
     await abandon(running);
     throw error;
   }
+  telling = await onOneNode("webhooks", tellEnds);
+  if (cluster) parts.defer(cluster.watch(nodes));
   const resting = collectWhenIdle(async () => (await engine.load()).turns === 0);
   resting.active();
   observers.add(resting.active);
   parts.defer(resting.close);
-  webhooks.start();
   toolbox.delegated
     .takeUp(options.mine)
     .catch((error: unknown) => log("warn", "delegate.untold", { error: messageOf(error) }));
@@ -291,6 +359,17 @@ export async function openRuntime(options: {
     const { createTelemetry } = await import("../telemetry/otel.ts");
     return createTelemetry({ runtime, endpoint, ...rest, redact: redactor.text, version: pkg.version, clock, log });
   }
+}
+
+/** Where there is one node. */
+async function always(begin: Begin): Promise<HeldLease> {
+  const end = await begin();
+  return {
+    here: () => true,
+    async release() {
+      await end();
+    },
+  };
 }
 
 /** Closes what could not start, whatever comes of it: why it could not is what its user must hear. */

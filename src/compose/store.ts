@@ -9,13 +9,13 @@ import { lockFile, refuseCutOff } from "../store/sqlite/file.ts";
 import { openSqlite } from "../store/sqlite/sqlite.ts";
 
 /** For the one process that owns this home. */
-export async function openStore({ url }: Config["store"], { database }: Home): Promise<Store> {
+export async function openStore({ store: { url }, cluster }: Config, { database }: Home): Promise<Store> {
   if (url === undefined) return openSqlite({ file: database });
   const { openPostgres } = await import("../store/postgres/postgres.ts");
   refuseCutOff(database);
   const unlock = lockFile(database); // what else is in the home has one owner too
   try {
-    const store = await openPostgres({ url });
+    const store = await openPostgres({ url, member: cluster.secret !== undefined });
     return { ...store, close: () => store.close().finally(unlock) };
   } catch (error) {
     unlock();

@@ -213,6 +213,14 @@ export const schema = section({
   }),
   /** Where conversations are stored; without `url`, in a file in the home. */
   store: section({ url: databaseAddress().optional() }),
+  /** Several nodes on one PostgreSQL. With a secret this process is one of them. */
+  cluster: section({
+    secret: text().min(16, "must have at least 16 characters").optional(),
+    /** Where the other nodes reach this one; by default where its API listens. */
+    address: webAddress().optional(),
+    /** Whether all nodes have the same working directory. */
+    workspace: oneOf("shared", "local").default("local"),
+  }),
   retention: section({ runs_days: whole(0).default(30) }),
   logging: section({ level: oneOf("debug", "info", "warn", "error").default("info") }),
 });
@@ -259,6 +267,9 @@ export const VARIABLES: Readonly<Record<string, { key: string; read?: (value: st
   HERMES_TIMEZONE: { key: "schedule.zone" },
   OTEL_EXPORTER_OTLP_ENDPOINT: { key: "telemetry.endpoint" },
   HERMES_STORE_URL: { key: "store.url" },
+  HERMES_CLUSTER_SECRET: { key: "cluster.secret" },
+  HERMES_CLUSTER_ADDRESS: { key: "cluster.address" },
+  HERMES_CLUSTER_WORKSPACE: { key: "cluster.workspace" },
   ...channelVariables,
 };
 

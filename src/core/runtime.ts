@@ -157,3 +157,21 @@ export interface Runtime {
   resume(): Promise<void>;
   load(): Promise<Load>;
 }
+
+/** What nodes that share a store ask each other for, beside `follow`: all that needs a session's owner. */
+export const PEER_CALLS = [
+  "accept",
+  "stop",
+  "answer",
+  "grants",
+  "revoke",
+  "withdraw",
+  "move",
+  "status",
+  "create",
+  "fork",
+  "restoreFiles",
+  "fileChanges",
+  "forget",
+] as const;
+export type Peer = Pick<Runtime, (typeof PEER_CALLS)[number] | "follow">;

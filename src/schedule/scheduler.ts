@@ -27,9 +27,12 @@ type Options = JobsOptions &
     barred?(session: string, inputs: readonly string[]): Promise<readonly string[]>;
     /** What HEARTBEAT.md says now; empty: there is none. */
     standingText?(): Promise<string>;
+    /** At least so often all jobs are looked at. */
+    longestMs?: number;
   };
 /** Its `remove` lets a running turn go on to its end, and takes back a slot that waits behind it. */
 export type Scheduler = RunningJobs & {
+  /** Also again, after `close`. */
   start(): void;
   /** Begins what is due now, once. Returns how many turns that began. */
   tick(): Promise<number>;
@@ -58,10 +61,10 @@ const HEARTBEAT =
 const LAST = 200;
 
 export function createScheduler(options: Options): Scheduler {
-  const { runtime, clock, log, mine = () => true, unattendedIn = () => undefined } = options;
+  const { runtime, clock, log, mine = () => true, unattendedIn = () => undefined, longestMs = LONGEST_MS } = options;
   const jobs = openJobs(options);
   const goals = createGoals({ ...options, jobs, say, leaving: () => leaving.signal.aborted || runtime.draining() });
-  const leaving = new AbortController();
+  let leaving = new AbortController();
   let alarm = new AbortController();
   let working = Promise.resolve();
   let began = 0;
@@ -83,8 +86,8 @@ export function createScheduler(options: Options): Scheduler {
   /** Begins what is due. Returns how long there is nothing else to do. */
   async function advance(): Promise<number> {
     try {
-      if (await runtime.paused()) return LONGEST_MS; // what is due then is begun after it, once
-      let wait = LONGEST_MS;
+      if (await runtime.paused()) return longestMs; // what is due then is begun after it, once
+      let wait = longestMs;
       for (const job of await jobs.all()) wait = Math.min(wait, await look(job));
       return Math.max(0, wait);
     } catch (error) {
@@ -93,14 +96,14 @@ export function createScheduler(options: Options): Scheduler {
   }
 
   async function look(job: Job): Promise<number> {
-    if (leaving.signal.aborted || runtime.draining() || !mine(sessionOf(job))) return LONGEST_MS;
+    if (leaving.signal.aborted || runtime.draining() || !mine(sessionOf(job))) return longestMs;
     try {
       if (job.goal) {
         await goals.advance(job);
-        return LONGEST_MS;
+        return longestMs;
       }
       const nextAt = await take(job);
-      return nextAt === null ? LONGEST_MS : nextAt - clock.now();
+      return nextAt === null ? longestMs : nextAt - clock.now();
     } catch (error) {
       return later(job.id, error);
     }
@@ -239,6 +242,7 @@ export function createScheduler(options: Options): Scheduler {
 
   return {
     start() {
+      leaving = new AbortController();
       working = work();
     },
     async tick() {

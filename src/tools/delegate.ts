@@ -73,7 +73,13 @@ export function createDelegate({ runtime, clock, unattended, delegated }: Option
       void runtime()
         .stop({ session, turn, scope: "tree" })
         .catch(() => over.abort()); // we are shutting down: the child goes on after the next start
-    const release = onAbort(call.signal, stop);
+    /** Another node may have taken the parent over: it looks at the child from there, and the child goes on. */
+    const stopWithParent = async () => {
+      const parent = await runtime().status(call.session);
+      if (parent.turn?.id === call.turn && parent.turn.phase === "acting") over.abort();
+      else stop();
+    };
+    const release = onAbort(call.signal, () => void stopWithParent().catch(() => over.abort()));
     let late = false;
     const inTime = after(clock, timeoutMs, () => {
       late = true;

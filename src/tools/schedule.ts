@@ -96,7 +96,7 @@ export function createSchedule({ jobs, clock, judge }: Options): Tool {
     name: "schedule",
     description:
       "Have something done later or again and again, in turns of their own: add, list, remove, pause, resume, run (now, " +
-      "besides its times). Nobody can be asked in such a turn. RunningJobs run while the gateway runs, at most once a minute.",
+      "besides its times). Nobody can be asked in such a turn. Jobs run while the gateway runs, at most once a minute.",
     args,
     repeatable: true,
     judge: ({ action, text = "" }, session) => {

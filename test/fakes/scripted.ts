@@ -20,7 +20,7 @@ import type { AcceptRequest, Receipt } from "../../src/core/runtime.ts";
 import type { Delivery, Entry, Outcome, Rules } from "../../src/core/session.ts";
 import type { Store } from "../../src/core/store.ts";
 import { createEngine, type Engine } from "../../src/engine/engine.ts";
-import type { EngineLimits } from "../../src/engine/world.ts";
+import type { EngineLimits, World } from "../../src/engine/world.ts";
 import { asStore, createMemoryStore, type MemoryStore } from "./memory-store.ts";
 
 /** Everything that can happen without time passing has happened. */
@@ -242,6 +242,8 @@ export type BootOptions = {
   limits?: Partial<EngineLimits>;
   rules?: Partial<Rules>;
   announce?: readonly string[];
+  /** Shares the disk with others. */
+  node?: World["node"];
   observe?: (session: string, entries: readonly Entry[]) => void;
   /** Stands between the engine and its work. */
   perform?: (perform: Perform) => Perform;
@@ -305,6 +307,7 @@ export async function bootEngine(options: BootOptions = {}): Promise<Booted> {
     limits,
     rules,
     announce,
+    ...(options.node && { node: options.node }),
     observers: [observe],
   });
 

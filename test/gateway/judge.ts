@@ -2,7 +2,7 @@
 // said and the contract; nothing here asks the gateway.
 import { entriesOf } from "../../src/core/pages.ts";
 import type { Entry } from "../../src/core/session.ts";
-import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
+import type { Store } from "../../src/core/store.ts";
 import { splitMarkdown } from "../../src/surfaces/gateway/split.ts";
 import type { FakeTelegram } from "../fakes/chat/telegram.ts";
 import type { Talk } from "./storm.ts";
@@ -16,50 +16,44 @@ const NOISE =
   /^(⏳|⚡|⏩|⏹|♻️|From now on messages|Nothing is running|It has just finished|This turn was given up|⚠️ I was restarted in the middle of|[⚙✓✗])/u;
 
 export async function judge({
-  database,
+  store,
   talks,
   telegram,
 }: {
-  database: string;
+  store: Pick<Store, "journal" | "check">;
   talks: readonly Talk[];
   telegram: FakeTelegram;
 }) {
-  const store = await openSqlite({ file: database, readOnly: true });
   const total = { answered: 0, interrupted: 0, givenUp: 0, copies: 0, refused: 0, problems: [] as string[] };
   /** Texts of sends that the platform took, or may have taken, without a word. */
   const unheard = telegram.calls
     .filter(({ method, fault }) => method === "sendMessage" && fault !== undefined)
     .map(({ params }) => String(params["text"]));
-  try {
-    total.problems.push(...(await store.check()));
-    for (const talk of talks) {
-      const session = `agent:main:telegram:dm:${talk.chat}`;
-      const row = await store.journal.load(session);
-      const problem = (what: string) => total.problems.push(`chat ${talk.chat} (${talk.mode}): ${what}`);
-      if (row?.state.turn || row?.state.inbox.length) problem("a turn runs, or a message waits");
-      const entries = await entriesOf(store.journal, session);
-      const shown = telegram.sent(talk.chat).filter(({ deleted }) => !deleted);
-      const texts = shown.map(({ text }) => text);
-      const refused = texts.filter((text) => text === REFUSED).length;
-      total.refused += refused;
-      inputs(talk, entries, refused, problem);
-      const turns = turnsOf(entries);
-      for (const turn of turns) {
-        if (turn.ends.length !== 1) problem(`turn ${turn.texts[0]} ended ${turn.ends.length} times`);
-        if (turn.ends[0] === "completed") total.answered++;
-        else if (turn.ends[0] === "failed") total.givenUp++;
-        else total.interrupted++;
-      }
-      const stopped = turns.filter(({ ends }) => ends[0] === "cancelled").length;
-      if (stopped > talk.stops) problem(`${stopped} turns were stopped, ${talk.stops} were asked to`);
-      if (talk.mode === "queue" && turns.some(({ ends }) => ends[0] === "interrupted"))
-        problem("a turn was interrupted");
-      total.copies += answers(turns, texts, unheard, problem);
+  total.problems.push(...(await store.check()));
+  for (const talk of talks) {
+    const session = `agent:main:telegram:dm:${talk.chat}`;
+    const row = await store.journal.load(session);
+    const problem = (what: string) => total.problems.push(`chat ${talk.chat} (${talk.mode}): ${what}`);
+    if (row?.state.turn || row?.state.inbox.length) problem("a turn runs, or a message waits");
+    const entries = await entriesOf(store.journal, session);
+    const shown = telegram.sent(talk.chat).filter(({ deleted }) => !deleted);
+    const texts = shown.map(({ text }) => text);
+    const refused = texts.filter((text) => text === REFUSED).length;
+    total.refused += refused;
+    inputs(talk, entries, refused, problem);
+    const turns = turnsOf(entries);
+    for (const turn of turns) {
+      if (turn.ends.length !== 1) problem(`turn ${turn.texts[0]} ended ${turn.ends.length} times`);
+      if (turn.ends[0] === "completed") total.answered++;
+      else if (turn.ends[0] === "failed") total.givenUp++;
+      else total.interrupted++;
     }
-    return total;
-  } finally {
-    await store.close();
+    const stopped = turns.filter(({ ends }) => ends[0] === "cancelled").length;
+    if (stopped > talk.stops) problem(`${stopped} turns were stopped, ${talk.stops} were asked to`);
+    if (talk.mode === "queue" && turns.some(({ ends }) => ends[0] === "interrupted")) problem("a turn was interrupted");
+    total.copies += answers(turns, texts, unheard, problem);
   }
+  return total;
 }
 
 type Turn = { texts: string[]; ends: string[]; reply: string; restarts: number; failed: boolean };

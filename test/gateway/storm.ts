@@ -23,7 +23,7 @@ type StormOptions = {
 export type Talk = { chat: number; mode: "queue" | "interrupt" | "steer"; said: string[]; stops: number };
 
 const MODES = ["queue", "interrupt", "queue", "steer"] as const;
-const FIRST_CHAT = 5_000;
+export const FIRST_CHAT = 5_000;
 const REST_MS = 90_000;
 
 export async function storm({ messages, chats, seconds, seed, say }: StormOptions) {
@@ -65,7 +65,9 @@ export async function storm({ messages, chats, seconds, seed, say }: StormOption
     if (!(await atRest(database, telegram))) problems.push(`it is not at rest after ${REST_MS / 1_000} s`);
     signal(running, "SIGTERM");
     await running.gone;
-    const judged = await judge({ database, talks, telegram });
+    const store = await openSqlite({ file: database, readOnly: true });
+    const judged = await judge({ store, talks, telegram });
+    await store.close();
     problems.push(...judged.problems, ...llm.violations, ...telegram.violations);
     const { answered, interrupted, givenUp, copies, refused } = judged;
     say(
@@ -83,10 +85,10 @@ export async function storm({ messages, chats, seconds, seed, say }: StormOption
   }
 }
 
-const person = (chat: number) => ({ id: chat, name: `Person ${chat}` });
+export const person = (chat: number) => ({ id: chat, name: `Person ${chat}` });
 
 /** Everybody's messages, at their moments; now and then a stop, an update that comes again, a call that goes wrong. */
-async function talk(people: {
+export async function talk(people: {
   telegram: FakeTelegram;
   talks: readonly Talk[];
   messages: number;
@@ -163,10 +165,10 @@ async function kill(
   return { running, kills };
 }
 
-const pick = <T>(random: Random, all: readonly T[]): T => all[Math.floor(random() * all.length)] as T;
+export const pick = <T>(random: Random, all: readonly T[]): T => all[Math.floor(random() * all.length)] as T;
 
 /** Mostly quick; now and then slow enough to be interrupted, with a tool before it, or with more than fits into one message. */
-function replier(random: Random): (request: LlmRequest) => Reply {
+export function replier(random: Random): (request: LlmRequest) => Reply {
   return ({ messages }) => {
     const last = messages.at(-1);
     const asked = messages.findLast(({ role }) => role === "user")?.text ?? "";
@@ -188,7 +190,7 @@ function replier(random: Random): (request: LlmRequest) => Reply {
   };
 }
 
-const seen = (telegram: FakeTelegram, chat: number, text: string) =>
+export const seen = (telegram: FakeTelegram, chat: number, text: string) =>
   telegram.until(() => telegram.sent(chat).some((one) => one.text === text));
 
 async function nextOwner(database: string, before: number): Promise<number> {

@@ -338,6 +338,7 @@ const DOORS: Readonly<Record<string, string>> = {
   // Programs of the system, by their absolute paths.
   "src/tools/sandbox/networks.ts": "nsenter, with this program's own Node in /",
   "src/surfaces/gateway/service.ts": "systemd-notify",
+  "src/tools/shell/watcher.ts": "/bin/sh, which ends the tools of a node that was killed",
   "src/surfaces/cli/web.ts": "HERMES_HOME, and the system's way to open a browser",
   "src/surfaces/gateway/lifecycle.ts": "/bin/sh, which starts this program again",
 };

@@ -23,6 +23,10 @@ import { VOICES } from "./voices.ts";
 
 export type GatewayOptions = Ambient & {
   runtime: Runtime;
+  /** Of this node alone, where there are others: what runs on another one is shown by that. */
+  local?: Runtime | undefined;
+  /** Where there are others: the id of this node. */
+  node?(): string;
   chats: readonly Chat[];
   newKey(): string;
   /** Bytes that nobody can guess. */
@@ -95,11 +99,11 @@ export function createGateway(options: GatewayOptions): Gateway {
   const { notes } = runtime;
   const chats = new Map(options.chats.map((chat) => [chat.platform, chat]));
   const access = createAccess({ ...options, notes });
-  const sessions = createSessions(notes);
+  const sessions = createSessions(notes, options.local !== undefined);
   const tell = createTell(options);
   const questions = createQuestions({ ...options, notes, access, tell });
-  const show = createShow({ ...options, chats, notes, questions, tell });
-  const outbox = createOutbox({ chats, notes, clock, log });
+  const show = createShow({ ...options, runtime: options.local ?? runtime, chats, notes, questions, tell });
+  const outbox = createOutbox({ ...options, chats, notes });
   const commands = createCommands({
     ...options,
     notes,

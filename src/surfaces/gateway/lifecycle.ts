@@ -12,6 +12,8 @@ export type Leaving = { why: "shutdown" | "restart" | "failure"; turn: string | 
 export type Lifecycle = {
   /** True once, then false: one restart is enough. */
   requestRestart(asked: { turn: string | null }): boolean;
+  /** As a signal does. */
+  stop(): void;
   /** Something went wrong that nobody expected: we leave in good order, since nobody knows what else is wrong now. */
   fail(): void;
   asked: Promise<Leaving>;
@@ -38,6 +40,7 @@ export function createLifecycle(log: Log, signals: Signals = process): Lifecycle
   return {
     asked: asked.promise,
     requestRestart: ({ turn }) => leave("restart", turn),
+    stop: () => void leave("shutdown", null),
     fail: () => void leave("failure", null),
   };
 }

@@ -14,6 +14,7 @@ import { splitMarkdown } from "./split.ts";
 type Options = Ambient & {
   chats: ReadonlyMap<string, Chat>;
   notes: Notes;
+  node?(): string;
 };
 /** `done`: the parts of a reply that have arrived. `trying`: the next part may have arrived. */
 type Progress = { done: number; trying: boolean };
@@ -23,7 +24,7 @@ const WAIT_MS = { first: 1_000, most: 60_000 };
 /** An outage longer than this is not waited out: the answer stays in the conversation. */
 const GIVE_UP_MS = 86_400_000;
 
-export function createOutbox({ chats, notes, clock, log }: Options): Channel {
+export function createOutbox({ chats, notes, clock, log, node = () => "" }: Options): Channel {
   const send: Channel["send"] = async ({ key, session, turn, text }, signal) => {
     const route = await routeFor(session, notes);
     const chat = route && chats.get(route.platform);
@@ -56,10 +57,15 @@ export function createOutbox({ chats, notes, clock, log }: Options): Channel {
 
   type Part = { turn: string; key: string; name: string; part: number; maybe: boolean };
 
-  /** The message that showed the work becomes the answer; an edit twice is an edit. False: there is none any more. */
+  /** The message that showed the work becomes the answer; an edit twice is an edit. False: there is none any more, or it is of another
+   *  node: an edit of that node's that comes late would undo the answer. */
   async function intoLive(chat: Chat, place: Place, one: Part, text: string, signal: AbortSignal): Promise<boolean> {
-    const live = asRecord(await notes.get(`live/${one.turn}`))?.["message"];
+    const { message: live, node: by = "" } = asRecord(await notes.get(`live/${one.turn}`)) ?? {};
     if (typeof live !== "string") return false;
+    if (by !== node()) {
+      void chat.remove(place, live, signal).catch(() => {});
+      return false;
+    }
     return insist(chat, one, signal, async () => {
       await chat.edit(place, live, { text }, signal);
     });

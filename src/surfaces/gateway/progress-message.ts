@@ -29,8 +29,10 @@ export function createView(options: {
   tell: Tell;
   clock: Clock;
   log: Log;
+  node?(): string;
 }) {
   const { chat, place, turn, notes, tell, clock, log } = options;
+  const node = options.node?.();
   const over = new AbortController();
   const cut = new AbortController();
   const lines = new Map<string, string>();
@@ -40,6 +42,7 @@ export function createView(options: {
   let shown = "";
   let message: string | null = null;
   let noted = false; // which message it is
+  let left = false;
   let dirty = Promise.withResolvers<void>();
   const wake = () => dirty.resolve();
 
@@ -67,7 +70,7 @@ export function createView(options: {
   }
 
   async function note(sent: string): Promise<void> {
-    if (!noted) await notes.set(liveName(turn), { message: sent });
+    if (!noted) await notes.set(liveName(turn), { message: sent, ...(node !== undefined && { node }) });
     noted = true;
   }
 
@@ -91,8 +94,11 @@ export function createView(options: {
   async function shownBefore(): Promise<string | null> {
     while (!over.signal.aborted) {
       try {
-        const before = asRecord(await notes.get(liveName(turn)))?.["message"];
-        return typeof before === "string" ? before : null;
+        const { message: before, node: by } = asRecord(await notes.get(liveName(turn))) ?? {};
+        if (typeof before !== "string") return null;
+        if (by === node) return before;
+        void chat.remove(place, before, cut.signal).catch(() => {}); // an edit of that node's may come late
+        return null;
       } catch (error) {
         log("warn", "view.unread", { turn, error: messageOf(error) });
         await clock.sleep(STORE_MS, over.signal);
@@ -108,7 +114,7 @@ export function createView(options: {
     const inTime = after(clock, LATE_MS, () => cut.abort("late"));
     await pumping;
     inTime();
-    if (message === null) return;
+    if (message === null || left) return;
     if (!cut.signal.aborted) return note(message);
     // What was cut may still arrive there: the answer goes elsewhere.
     await notes.set(liveName(turn), undefined);
@@ -116,6 +122,11 @@ export function createView(options: {
   }
 
   return {
+    /** Another node shows it from now on, in a message of its own. */
+    leave(): void {
+      left = true;
+      cut.abort("left");
+    },
     say(more: string) {
       if (!text) saidAt = clock.monotonic();
       text += more;

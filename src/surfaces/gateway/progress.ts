@@ -3,7 +3,7 @@
 
 import { followTurn } from "../../conversation/follow-turn.ts";
 import type { Chat, Place } from "../../core/chat.ts";
-import { messageOf } from "../../core/errors.ts";
+import { Elsewhere, messageOf } from "../../core/errors.ts";
 import { type Entry, HEARTBEAT_SOURCE, type InputKind, type RecoveryKind } from "../../core/session.ts";
 import type { Notes } from "../../core/store.ts";
 import { asRecord } from "./access.ts";
@@ -13,7 +13,7 @@ import { routeFor } from "./outbox.ts";
 import { createView, liveName, type ProgressView } from "./progress-message.ts";
 import type { Questions } from "./questions.ts";
 
-type Options = Pick<GatewayOptions, "runtime" | "clock" | "log" | "progress"> & {
+type Options = Pick<GatewayOptions, "runtime" | "clock" | "log" | "progress" | "node"> & {
   chats: ReadonlyMap<string, Chat>;
   notes: Notes;
   questions: Questions;
@@ -84,6 +84,7 @@ export function createShow(options: Options): Show {
       try {
         return await watch(session, turn, seen, signal);
       } catch (error) {
+        if (error instanceof Elsewhere) return; // it is shown from there
         log("warn", "view.failed", { session, turn, tries, error: messageOf(error) });
         if (ended.has(turn)) return;
         await clock.sleep(Math.min(LONGEST_WAIT_MS, 1_000 * 2 ** tries), signal);
@@ -102,7 +103,7 @@ export function createShow(options: Options): Show {
     const { asking } = await runtime.status(session);
     await questions.settleOld(chat, place, session, asking);
     for (const question of asking) questions.ask(chat, place, session, turn, question);
-    const view = createView({ chat, place, turn, notes, tell, clock, log });
+    const view = createView({ ...options, chat, place, turn });
     const isQuiet = first.input.source === HEARTBEAT_SOURCE; // it may have nothing to say
     const typing = isQuiet ? new AbortController() : keepTyping(chat, place);
     try {
@@ -113,6 +114,9 @@ export function createShow(options: Options): Show {
       if (outcome === "cancelled" || outcome === "interrupted") await view.end(MARKS[outcome]);
       if (outcome === "cut off" && !(await view.end(CUT_OFF)))
         void tell.say(chat, place, { text: CUT_OFF }, `cut.${turn}`);
+    } catch (error) {
+      if (error instanceof Elsewhere) view.leave();
+      throw error;
     } finally {
       typing.abort("over");
       await view.close();

@@ -15,9 +15,12 @@ const MOST_KNOWN = 2_000_000;
 /** What one costs beside its key. */
 const STATE = 100;
 
-export function createSessions(notes: Notes) {
+/** `shared`: other nodes change them too, so that nothing is kept here. */
+export function createSessions(notes: Notes, shared = false) {
   const known = createBounded<PlaceState>(MOST_KNOWN);
-  const keep = (key: string, state: PlaceState) => known.set(key, state, key.length + STATE);
+  const keep = (key: string, state: PlaceState) => {
+    if (!shared) known.set(key, state, key.length + STATE);
+  };
   const nameOf = (key: string) => `talk/${key}`;
 
   function stateOf(note: unknown): PlaceState {

@@ -11,6 +11,8 @@ import type { Notes } from "../../core/store.ts";
 /** `id` names it for people; it is no secret. */
 export type SignIn = { id: string; at: number; until: number; agent: string };
 export type SignIns = {
+  /** Reads them again: other nodes begin and revoke some too. */
+  read(): Promise<void>;
   /** The one whose cookie and token came with a request; null: there is none that counts. */
   of(headers: IncomingHttpHeaders): SignIn | null;
   /** Whether a request has both. Its connection lasts no longer than the sign-in. */
@@ -42,16 +44,28 @@ export async function openSignIns({ notes, clock }: { notes: Notes; clock: Clock
   const all = new Map<string, StoredSignIn>();
   const codes = new Map<string, number>(); // digest and end
   const sockets = new Map<Socket, string>(); // that are open, and whose they are
-  for (const { key, value } of await notes.list(NOTES)) {
-    const found = noted.safeParse(value);
-    const id = key.slice(NOTES.length);
-    if (found.success && found.data.until > clock.now()) all.set(id, { id, ...found.data });
-    else await notes.set(key, undefined);
+  await read();
+
+  async function read(): Promise<void> {
+    const before = [...all.keys()];
+    const kept = await notes.list(NOTES);
+    for (const { key, value } of kept) {
+      const found = noted.safeParse(value);
+      const id = key.slice(NOTES.length);
+      if (found.success && found.data.until > clock.now()) all.set(id, { id, ...found.data });
+      else await notes.set(key, undefined);
+    }
+    const names = new Set(kept.map(({ key }) => key));
+    for (const id of before) if (!names.has(NOTES + id)) forget(id);
+  }
+
+  function forget(id: string, asking?: Socket): boolean {
+    for (const [socket, of] of sockets) if (of === id && socket !== asking) socket.destroy();
+    return all.delete(id);
   }
 
   async function revoke(id: string, asking?: Socket): Promise<boolean> {
-    if (!all.delete(id)) return false;
-    for (const [socket, of] of sockets) if (of === id && socket !== asking) socket.destroy();
+    if (!forget(id, asking)) return false;
     await notes.set(NOTES + id, undefined);
     return true;
   }
@@ -68,6 +82,7 @@ export async function openSignIns({ notes, clock }: { notes: Notes; clock: Clock
   }
 
   return {
+    read,
     of: signInOf,
     admits({ headers, socket }) {
       const found = signInOf(headers);

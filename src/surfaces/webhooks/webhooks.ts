@@ -16,6 +16,8 @@ type Options = Ambient & {
   targets: readonly { url: string; secret: string }[];
   random: Random;
   post?: Post;
+  /** How often all that waits is looked at: somebody may have revived one, and a commit can land without our hearing of it. */
+  lookMs?: number;
 };
 export type Webhooks = {
   observe(session: string, entries: readonly Entry[]): void;
@@ -27,7 +29,6 @@ export type Webhooks = {
 const AT_ONCE = 8;
 /** One target that hangs leaves room for the others. */
 const AT_ONCE_TO_ONE = 4;
-/** How often all that waits is looked at: somebody may have revived one, and a commit can land without our hearing of it. */
 const LOOK_MS = 10_000;
 /** Between two tries when the store is in trouble. */
 const STORE_MS = 1_000;
@@ -35,7 +36,8 @@ const PAGE = 500;
 /** Kept in memory, a few hundred bytes each; the rest waits in the store. */
 const MOST = 50_000;
 
-export function createWebhooks({ runtime, targets, clock, random, log, post = openPost() }: Options): Webhooks {
+export function createWebhooks(options: Options): Webhooks {
+  const { runtime, targets, clock, random, log, post = openPost(), lookMs = LOOK_MS } = options;
   const secrets = new Map(targets.map(({ url, secret }) => [url, secret]));
   const lines = new Map<string, Announcement[]>();
   /** The ids of all that is in a line. */
@@ -89,9 +91,9 @@ export function createWebhooks({ runtime, targets, clock, random, log, post = op
 
   async function read(): Promise<void> {
     const now = clock.now();
-    if (now >= lookAt || lookAt - now > LOOK_MS) {
+    if (now >= lookAt || lookAt - now > lookMs) {
       seen = 0;
-      lookAt = now + LOOK_MS;
+      lookAt = now + lookMs;
     }
     for await (const row of rows({ dead: false, after: seen })) {
       if (known.size >= MOST) return;

@@ -85,7 +85,15 @@ export function countRuns(most: number): LiveRuns & { observe(entries: readonly 
     for (const run of runs) live.add(run);
   };
 
-  return { place, size: () => live.size + entering, found, observe };
+  let counted = new Set<string>();
+  const keep = (runs: readonly string[]) => {
+    const here = new Set(runs);
+    for (const run of counted) if (!here.has(run)) live.delete(run);
+    counted = new Set(live);
+    admit();
+  };
+
+  return { place, keep, size: () => live.size + entering, found, observe };
 }
 
 /** The run that is none of its own any more. */

@@ -90,12 +90,18 @@ export async function checkPlace(runtime: Runtime, run: string, session: string,
 
 /** How much was said in the model call that was under way at that entry. */
 async function saidBehind(runtime: Runtime, session: string, seq: number): Promise<number> {
-  for await (const page of pagesOf(runtime, session, seq))
-    for (const entry of page) {
-      if (entry.kind === "thought" || entry.kind === "cut") return entry.text.length;
-      if (entry.kind === "restarted" || entry.kind === "retracted") return Number.POSITIVE_INFINITY; // taken back since
-    }
-  return (await runtime.status(session)).said;
+  const stored = async () => {
+    for await (const page of pagesOf(runtime, session, seq))
+      for (const entry of page) {
+        if (entry.kind === "thought" || entry.kind === "cut") return entry.text.length;
+        if (entry.kind === "restarted" || entry.kind === "retracted") return Number.POSITIVE_INFINITY; // taken back since
+      }
+    return null;
+  };
+  const before = await stored();
+  if (before !== null) return before;
+  const { said } = await runtime.status(session);
+  return (await stored()) ?? said; // the call may have ended meanwhile, or another node has taken it over
 }
 
 const bare = (cursor: string) => cursor.split("+", 1)[0] ?? "";

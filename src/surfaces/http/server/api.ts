@@ -14,6 +14,8 @@ import { openApi } from "./openapi.ts";
 import type { Api, Route } from "./route.ts";
 import { type ServeOptions, serve } from "./server.ts";
 
+const COUNT_MS = 2_000;
+
 export type ApiOptions = Omit<Api, "runs" | "retries" | "leaving" | "open"> &
   ServeOptions & {
     health: Health;
@@ -31,7 +33,7 @@ export type ServedApi = {
 };
 
 export async function serveApi(options: ApiOptions): Promise<ServedApi> {
-  const { runtime, clock, log, newKey, tools, settings, health, more = [] } = options;
+  const { runtime, clock, log, newKey, tools, settings, health, node, more = [] } = options;
   const leaving = new AbortController();
   const runs = countRuns(settings.maxRuns);
   let open = false;
@@ -46,7 +48,16 @@ export async function serveApi(options: ApiOptions): Promise<ServedApi> {
     retries: createRetries(runtime, clock),
     leaving: leaving.signal,
     open: () => open,
+    ...(node && { node }),
   };
+  /** Runs that have moved to another node end there, unseen from here. */
+  async function countAgain(): Promise<void> {
+    while (!leaving.signal.aborted) {
+      await clock.sleep(COUNT_MS, leaving.signal);
+      const load = await runtime.load().catch(() => null); // the store is in trouble: next time
+      if (load) runs.keep(load.inputs);
+    }
+  }
   let url = "";
   const describe = () => openApi(routes, { url, version: settings.version });
   const routes: Route[] = [...routesOf(api, health, describe), ...more];
@@ -61,6 +72,7 @@ export async function serveApi(options: ApiOptions): Promise<ServedApi> {
       const left = await Promise.all(inputs.map(async (id) => ((await isOurs(runtime, id)) ? [id] : [])));
       runs.found(left.flat());
       open = true;
+      if (node) void countAgain();
     },
     async close(ms) {
       leaving.abort("leaving");

@@ -6,6 +6,8 @@ import { messageOf } from "../../../core/errors.ts";
 import { type Problem, problem } from "./problem.ts";
 
 export const BODY_LIMIT = 10_000_000;
+/** Of another node: what a client sent, and once more what makes it the same. */
+export const PEER_BODY_LIMIT = 3 * BODY_LIMIT;
 const DEEPEST = 64;
 const LONGEST_MESSAGE = 300;
 const LONGEST_NAME = 50;

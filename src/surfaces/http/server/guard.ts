@@ -4,17 +4,19 @@ import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { isIPv6 } from "node:net";
 import type { Clock } from "../../../core/ports.ts";
-import { BODY_LIMIT, bodyTooLarge } from "./body.ts";
+import { BODY_LIMIT, bodyTooLarge, PEER_BODY_LIMIT } from "./body.ts";
 import { type Problem, problem } from "./problem.ts";
 
 type RequestHeaders = Record<string, string>;
-type KeyAccess = "open" | "key" | "basic";
+type KeyAccess = "open" | "key" | "basic" | "node";
 type Options = {
   /** Our own addresses, with port, in lower case. Asked each time: port 0 is known only after the start. */
   hosts(): ReadonlySet<string>;
   /** Whose pages may call us. */
   origins: ReadonlySet<string>;
   key: string;
+  /** What nodes that share our store have instead of a key, for the paths that are theirs. */
+  secret?: string | undefined;
   /** What a path needs. `basic`: a browser may ask its user, who gives the key as password. Only plain paths are asked
    * about: any other spelling needs the key, since the router may read it as another path. */
   open(method: string, path: string): KeyAccess;
@@ -24,7 +26,11 @@ type Options = {
 };
 
 /** `headers` go with the answer. */
-type GuardVerdict = { deny: Problem } | { preflight: RequestHeaders } | { headers: RequestHeaders };
+type GuardVerdict =
+  | { deny: Problem }
+  | { preflight: RequestHeaders }
+  /** `peer`: another node of ours asks. */
+  | { headers: RequestHeaders; peer?: true };
 
 export const securityHeaders: Readonly<RequestHeaders> = {
   "X-Content-Type-Options": "nosniff",
@@ -45,8 +51,9 @@ const PREFLIGHT: Readonly<RequestHeaders> = {
 const EXPOSED =
   "Idempotency-Replayed, Retry-After, X-Request-Id, X-Should-Retry, X-Hermes-Ignored, X-Hermes-Session-Id, X-Hermes-Session-Key";
 
-export const createGuard = ({ hosts, origins, key, open, signedIn = () => false, clock }: Options) => {
+export const createGuard = ({ hosts, origins, key, secret, open, signedIn = () => false, clock }: Options) => {
   const isKey = keyCheck(key);
+  const isSecret = secret === undefined ? () => false : keyCheck(secret);
   const failures = createFailures(clock);
 
   return (request: IncomingMessage): GuardVerdict => {
@@ -60,18 +67,19 @@ export const createGuard = ({ hosts, origins, key, open, signedIn = () => false,
     // A browser asks without the key whether it may send it.
     if (foreign !== undefined && request.method === "OPTIONS") return { preflight: { ...headers, ...PREFLIGHT } };
 
-    const denied = wrongKey(request) ?? wrongBody(request);
-    return denied ? { deny: withHeaders(denied, headers) } : { headers };
+    const access = accessTo(request, open);
+    const peer = access === "node";
+    const denied = wrongKey(request, access) ?? wrongBody(request, peer ? PEER_BODY_LIMIT : BODY_LIMIT);
+    return denied ? { deny: withHeaders(denied, headers) } : { headers, ...(peer && { peer }) };
   };
 
-  function wrongKey(request: IncomingMessage): Problem | null {
-    const access = accessTo(request, open);
+  function wrongKey(request: IncomingMessage, access: KeyAccess): Problem | null {
     if (access === "open") return null;
     const given = request.headers.authorization;
-    if (given === undefined && signedIn(request)) return null;
+    if (given === undefined && access !== "node" && signedIn(request)) return null;
     const presented = given === undefined ? null : credential(given, access);
     // The right key is never locked out, whatever others do from the same address.
-    if (presented !== null && isKey(presented)) return null;
+    if (presented !== null && (access === "node" ? isSecret : isKey)(presented)) return null;
     // Without any header nothing was guessed.
     const wait = given === undefined ? null : failures.add(request.socket.remoteAddress);
     if (wait !== null) return tooManyFailures(wait);
@@ -141,7 +149,9 @@ const keyCheck = (key: string) => {
 };
 
 const unauthorized = (missing: boolean, access: KeyAccess): Problem => {
-  const wrong = missing ? "The API key is missing" : "The API key is wrong";
+  const what = access === "node" ? "cluster.secret" : "The API key";
+  const wrong = `${what} is ${missing ? "missing" : "wrong"}`;
+  if (access === "node") return problem(401, "invalid_cluster_secret", `${wrong}. All nodes must have the same one.`);
   const advice =
     access === "basic"
       ? "Enter any user name, and the API key as the password. The key is in the file api_key of HERMES_HOME, unless you have configured one."
@@ -158,7 +168,7 @@ const tooManyFailures = (seconds: number): Problem => {
 // ── The body ──────────────────────────────────────────────────────────────────────────────────────────
 
 /** A form on any page can send `text/plain`; only a page that we allow can send JSON. */
-const wrongBody = ({ headers }: IncomingMessage): Problem | null => {
+const wrongBody = ({ headers }: IncomingMessage, limit: number): Problem | null => {
   const length = Number(headers["content-length"] ?? 0);
   if (length === 0 && headers["transfer-encoding"] === undefined) return null;
   const [type = ""] = (headers["content-type"] ?? "").split(";", 1);
@@ -169,7 +179,7 @@ const wrongBody = ({ headers }: IncomingMessage): Problem | null => {
     return unsupported("Send the body as JSON, with the header `Content-Type: application/json`.");
   if ((headers["content-encoding"] ?? "identity").toLowerCase() !== "identity")
     return unsupported("Send the body without Content-Encoding: it is not unpacked here.");
-  return length > BODY_LIMIT ? bodyTooLarge(BODY_LIMIT) : null;
+  return length > limit ? bodyTooLarge(limit) : null;
 };
 
 const FORM = /^application\/x-www-form-urlencoded$/i;

@@ -13,7 +13,9 @@ export function infoRoutes(api: Api, health: Health, describe: () => Record<stri
   const { runtime, clock, settings } = api;
   const began = clock.monotonic();
   const status = () => (api.open() ? (runtime.draining() ? "draining" : "ok") : "starting");
-  const who = () => ({ status: status(), platform: "hermes-agent", version: settings.version });
+  const who = () => ({ status: status(), platform: "hermes-agent", version: settings.version, ...api.node?.() });
+  /** A load balancer must not send anything to a node that leaves, or that has lost its membership: its peers take it. */
+  const isUp = () => api.open() && !(api.node && (runtime.draining() || api.node().node === ""));
   async function measure() {
     const [{ turns, held, waiting, oldestWaitingAt }, paused] = await Promise.all([runtime.load(), runtime.paused()]);
     return {
@@ -32,13 +34,13 @@ export function infoRoutes(api: Api, health: Health, describe: () => Record<stri
     route("GET", path, {
       access: "open",
       summary,
-      answers: { 200: "All routes work", 503: "The server is starting" },
+      answers: { 200: "All routes work", 503: "The server is starting, or is a node of a cluster that is leaving" },
       gives: z.looseObject({
         status: z.enum(["ok", "draining", "starting"]),
         platform: z.string(),
         version: z.string(),
       }),
-      handle: () => (api.open() ? ok(who()) : { status: 503, body: who(), ...SOON }),
+      handle: () => (isUp() ? ok(who()) : { status: 503, body: who(), ...SOON }),
     });
   return [
     simple("/health", "Check whether the server is up"),

@@ -4,12 +4,17 @@ import type { Counter, Histogram, Registry } from "prom-client";
 import type { Clock } from "../../../core/ports.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Entry } from "../../../core/session.ts";
-import { type Route, routeTagged } from "./route.ts";
+import { type Api, type Route, routeTagged } from "./route.ts";
 import { type Counted, createTally, type Sample, type Timed } from "./samples.ts";
 
 const route = routeTagged("server");
 
-type Options = { runtime: Pick<Runtime, "load">; clock: Clock; connections(): Promise<number> };
+type Options = {
+  runtime: Pick<Runtime, "load">;
+  clock: Clock;
+  connections(): Promise<number>;
+  node?: Api["node"] | undefined;
+};
 export type Metrics = {
   observe(session: string, entries: readonly Entry[]): void;
   text(): Promise<string>;
@@ -72,7 +77,7 @@ export function createMetrics(options: Options): Metrics {
  *  not keep alive. */
 let ofProcess: Registry | null = null;
 
-async function open({ runtime, clock, connections }: Options): Promise<LoadedRegistry> {
+async function open({ runtime, clock, connections, node }: Options): Promise<LoadedRegistry> {
   const { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } = await import("prom-client");
   const registry = new Registry();
   const registers = [registry];
@@ -92,6 +97,10 @@ async function open({ runtime, clock, connections }: Options): Promise<LoadedReg
   const waiting = gauge("inputs_waiting", "Inputs that wait for their turn");
   const oldest = gauge("oldest_input_seconds", "How long the oldest of them has waited");
   const sockets = gauge("connections", "Connections that are open");
+  const inCluster = node && {
+    info: new Gauge({ name: "hermes_node_info", help: "The id of this node", labelNames: ["node"], registers }),
+    lost: gauge("peers_unreachable", "Nodes of the cluster that this one cannot reach"),
+  };
   return {
     take(sample) {
       if ("counter" in sample) counters.get(sample.counter)?.inc(sample.labels ?? {}, sample.by ?? 1);
@@ -103,6 +112,12 @@ async function open({ runtime, clock, connections }: Options): Promise<LoadedReg
       waiting.set(inputs);
       oldest.set(oldestWaitingAt === null ? 0 : Math.max(0, clock.now() - oldestWaitingAt) / 1_000);
       sockets.set(count);
+      if (inCluster && node) {
+        const now = node();
+        inCluster.info.reset(); // a node that had lost its membership has another id
+        inCluster.info.set({ node: now.node }, 1);
+        inCluster.lost.set(now.peers_unreachable);
+      }
       return `${await registry.metrics()}\n${await shared.metrics()}`;
     },
     close: () => registry.clear(),

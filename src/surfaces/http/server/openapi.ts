@@ -5,6 +5,7 @@ import type { Gives, Route } from "./route.ts";
 export function openApi(routes: readonly Route[], server: { url: string; version: string }): Record<string, unknown> {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const row of routes) {
+    if (row.access === "node") continue;
     const path = row.path.replaceAll(/:([a-z]+)/g, "{$1}");
     paths[path] = { ...paths[path], [row.method.toLowerCase()]: operation(row, path) };
   }
@@ -18,7 +19,9 @@ export function openApi(routes: readonly Route[], server: { url: string; version
     },
     servers: [{ url: server.url }],
     security: [{ key: [] }],
-    tags: [...new Set([...Object.keys(TAGS), ...routes.map(({ tag }) => tag)])].map((name) => ({
+    tags: [
+      ...new Set([...Object.keys(TAGS), ...routes.filter(({ access }) => access !== "node").map(({ tag }) => tag)]),
+    ].map((name) => ({
       name,
       description: TAGS[name] ?? "",
     })),

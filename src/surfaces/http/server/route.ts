@@ -23,6 +23,8 @@ export type Api = Ambient & {
   leaving: AbortSignal;
   /** True once the runtime has started. */
   open(): boolean;
+  /** Of a node of a cluster: who it is, and how many of its peers it cannot reach. */
+  node?: () => { node: string; peers_unreachable: number };
 };
 export type ApiSettings = {
   /** The model under the name that clients see. */
@@ -45,6 +47,8 @@ export type LiveRuns = {
   size(): number;
   /** Counts the runs that an earlier process left. */
   found(runs: readonly string[]): void;
+  /** Lets go of those that were counted the last time too and are not among these. */
+  keep(runs: readonly string[]): void;
 };
 /** The place of one run among those that may be active at a time. */
 export type RunPermit = {
@@ -82,8 +86,9 @@ export type Route = {
   method: "GET" | "POST" | "PATCH" | "DELETE";
   /** `/v1/runs/:id`: a part with a colon stands for any text. */
   path: string;
-  /** Who may call it: everybody, whoever has the key, or (for a browser) the key as a password too. */
-  access: "open" | "key" | "basic";
+  /** Who may call it: everybody, whoever has the key, or (for a browser) the key as a password too; or only nodes that share
+   *  our store, with the secret of the cluster. The path of such a row has no parameters. */
+  access: "open" | "key" | "basic" | "node";
   tag: string;
   summary: string;
   body?: z.ZodType;

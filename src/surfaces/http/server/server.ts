@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { type AddressInfo, isIPv4 } from "node:net";
 import { networkInterfaces } from "node:os";
 import { ConfigError, messageOf } from "../../../core/errors.ts";
-import { parse, readJson } from "./body.ts";
+import { BODY_LIMIT, PEER_BODY_LIMIT, parse, readJson } from "./body.ts";
 import { createGuard, createRateLimit, securityHeaders } from "./guard.ts";
 import { envelope, Problem, problem } from "./problem.ts";
 import { type Api, draining, problemOf, type Route, type RouteCall, starting, streamer } from "./route.ts";
@@ -13,6 +13,8 @@ export type ServeOptions = {
   host: string;
   port: number;
   key: string;
+  /** Of the cluster: opens the rows for nodes. */
+  secret?: string | undefined;
   origins: readonly string[];
   /** Names besides our own addresses. */
   names: readonly string[];
@@ -39,12 +41,13 @@ const BODY_MS = 60_000;
 
 export async function serve(api: Api, routes: readonly Route[], options: ServeOptions): Promise<Server> {
   const { clock, log } = api;
-  const { host, port, key, names, rateLimit, redact } = options;
+  const { host, port, key, secret, names, rateLimit, redact } = options;
   let hosts: ReadonlySet<string> = new Set();
   const guard = createGuard({
     hosts: () => hosts,
     origins: new Set(options.origins),
     key,
+    secret,
     ...(options.signedIn && { signedIn: options.signedIn }),
     open: (method, path) => routes.find((row) => row.method === method && row.path === path)?.access ?? "key",
     clock,
@@ -61,7 +64,7 @@ export async function serve(api: Api, routes: readonly Route[], options: ServeOp
     if ("deny" in verdict) return refuse(response, verdict.deny, redact);
     for (const [name, value] of Object.entries({ ...securityHeaders, ...verdict.headers }))
       response.setHeader(name, value);
-    const wait = limit(request.socket.remoteAddress);
+    const wait = verdict.peer ? null : limit(request.socket.remoteAddress);
     if (wait !== null) return refuse(response, tooMany(wait), redact);
     const { method = "", url = "" } = request;
     const [path = "", query = ""] = url.split(/\?([^]*)/, 2);
@@ -151,7 +154,8 @@ async function answer(api: Api, row: Route, asked: Asked, redact: (text: string)
   try {
     if (!api.open() && row.access !== "open") throw starting();
     if (row.starts && api.runtime.draining()) throw draining();
-    const body = row.body ? parse(row.body, (await readJson(request)) ?? {}) : undefined;
+    const limit = row.access === "node" ? PEER_BODY_LIMIT : BODY_LIMIT;
+    const body = row.body ? parse(row.body, (await readJson(request, limit)) ?? {}) : undefined;
     const answered = await row.handle({
       params,
       query: new URLSearchParams(query),

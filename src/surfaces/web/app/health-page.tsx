@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { lasting } from "../../../conversation/updates.ts";
 import { changeCount } from "./changes.ts";
-import { ago, timeOf } from "./format.ts";
+import { ago, counted, timeOf } from "./format.ts";
 import { Act, Empty, Page, useRoute } from "./page.tsx";
 import { linkTo } from "./route.ts";
 import { get, post, remove } from "./server.ts";
@@ -26,12 +26,23 @@ type DeadLetter = {
   error: string;
   created_at: number;
 };
+type ShownNode = {
+  id: string;
+  address: string;
+  version: string;
+  leaving: boolean;
+  lease_until: number;
+  sessions: number;
+  self: boolean;
+  reachable: boolean;
+};
 type SignedIn = { id: string; created_at: number; expires_at: number; agent: string; current: boolean };
 
 export function HealthPage() {
   const { value: when } = changeCount;
   const health = useRoute<DetailedHealth>("/health/detailed", when);
   const dead = useRoute<{ data: DeadLetter[] }>("/api/webhooks/dead", when);
+  const nodes = useRoute<{ data: ShownNode[] }>("/api/nodes", when);
   const browsers = useRoute<{ data: SignedIn[] }>("/api/sign-ins");
   // Only a gateway can start itself again.
   const canRestart = "/api/restart" in (useRoute<{ paths: object }>("/openapi.json").value?.paths ?? {});
@@ -59,6 +70,31 @@ export function HealthPage() {
             </p>
           )}
           <Installation />
+        </section>
+      )}
+      {nodes.value && nodes.value.data.length > 1 && (
+        <section aria-label="Nodes">
+          <h2>Nodes</h2>
+          {nodes.value.data.map((node) => (
+            <article key={node.id} class="row">
+              <div class="what">
+                <b>
+                  {node.address || node.id} {node.self && <span class="tag">answers you</span>}
+                </b>
+                <p class={node.reachable ? "" : "error"}>{nodeText(node)}</p>
+              </div>
+              {!node.leaving && (
+                <Act
+                  asks
+                  act={() => post(`/api/nodes/${encodeURIComponent(node.id)}/drain`).finally(nodes.again)}
+                  label={`Drain ${node.address || node.id}`}
+                >
+                  Drain
+                </Act>
+              )}
+            </article>
+          ))}
+          <p class="aside">A node that is drained hands its sessions over to the others and exits.</p>
         </section>
       )}
       {value && (
@@ -135,6 +171,17 @@ export function HealthPage() {
     </Page>
   );
 }
+
+const nodeText = ({ id, version, sessions, leaving, lease_until, reachable }: ShownNode): string =>
+  [
+    counted(sessions, "session at work", "sessions at work"),
+    leaving ? "leaving" : lease_until * 1_000 < Date.now() && "does not answer",
+    !reachable && "cannot be reached from here",
+    `hermes ${version}`,
+    id,
+  ]
+    .filter(Boolean)
+    .join(" · ");
 
 type DoctorFinding = { check: string; status: "ok" | "warn" | "fail"; says: string; fix?: string };
 

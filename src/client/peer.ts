@@ -1,0 +1,44 @@
+// The engine of another node that shares our store, over HTTP: the same calls with the same arguments, the same refusals by name.
+// Nothing is tried again here: whoever asks may find the session somewhere else by then.
+import { Refusal } from "../core/errors.ts";
+import { PEER_CALLS, type Peer, type Update } from "../core/runtime.ts";
+import { refusalOf } from "./remote.ts";
+import { createWire, type ServerConnection } from "./wire.ts";
+
+export function createPeer(server: Omit<ServerConnection, "patient">): Peer {
+  const wire = createWire({ ...server, patient: false });
+
+  const call =
+    (method: string) =>
+    async (...args: unknown[]): Promise<unknown> => {
+      try {
+        return (await wire.json<{ result: unknown }>("POST", "/api/cluster/call", { body: { method, args } })).result;
+      } catch (error) {
+        throw said(error);
+      }
+    };
+
+  const follow: Peer["follow"] = async function* (session, cursor, signal) {
+    const path = `/api/cluster/events?${new URLSearchParams({ session }).toString()}`;
+    try {
+      for await (const next of wire.stream(path, { after: cursor, signal }))
+        if ("data" in next) {
+          const update: Update = JSON.parse(next.data);
+          yield update;
+        }
+    } catch (error) {
+      throw said(error);
+    }
+  };
+
+  const calls: unknown = Object.fromEntries(PEER_CALLS.map((method) => [method, call(method)]));
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the other node gives what its own engine gave
+  return { ...(calls as Omit<Peer, "follow">), follow };
+}
+
+/** A node that starts, that has another secret, or that is too old to be asked cannot answer now; the reason names it. */
+function said(error: unknown): unknown {
+  const refusal = refusalOf(error);
+  if (refusal instanceof Refusal) return refusal;
+  return new Refusal("store_unavailable", error instanceof Error ? error.message : String(error));
+}

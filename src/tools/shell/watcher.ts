@@ -1,0 +1,30 @@
+// Ends what the tools of a node have started when the node is killed. A single hermes does that at its next start (sweepOrphans); of
+// several nodes another one goes on with the session at once, while nobody may start on this machine for long.
+import { spawn } from "node:child_process";
+
+/** Waits until our end of the pipe is closed, by our death too, and kills whatever carries the mark, until nothing does. */
+const SCRIPT = `
+read -r _
+for round in 1 2 3 4 5; do
+  found=
+  for dir in /proc/[0-9]*; do
+    tr '\\0' '\\n' 2>/dev/null <"$dir/environ" | grep -qF -- "=$1;" || continue
+    kill -KILL "\${dir#/proc/}" 2>/dev/null && found=1
+  done
+  [ -n "$found" ] || exit 0
+done`;
+
+/** `owner`: `ownerHere(home)`. Returns how to end the watch, when everything has been ended in good order. Linux only. */
+export function watchOver(owner: string): () => void {
+  if (process.platform !== "linux") return () => {};
+  const watcher = spawn("/bin/sh", ["-c", SCRIPT, "hermes watcher", owner], {
+    cwd: "/",
+    env: { PATH: "/usr/bin:/bin" },
+    detached: true, // a signal to our group is not for it
+    stdio: ["pipe", "ignore", "ignore"],
+  });
+  watcher.on("error", () => {}); // there is no shell: as before
+  watcher.stdin.on("error", () => {});
+  watcher.unref();
+  return () => void watcher.kill("SIGKILL");
+}

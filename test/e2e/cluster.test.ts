@@ -1,0 +1,156 @@
+// Three nodes on one PostgreSQL, as their users have them; then a short one of the storms that `npm run cluster-test` makes at length.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createClient, type RunEvent } from "../../src/client/client.ts";
+import { KEY, SECRET, startCluster, type TestCluster, type TestNode } from "../cluster/nodes.ts";
+import { storm } from "../cluster/storm.ts";
+import { makePlace } from "../fakes/hermes.ts";
+import { type FakeLlm, startFakeLlm } from "../fakes/llm/server.ts";
+
+const SOON = { interval: 5, timeout: 20_000 };
+
+describe("any node", () => {
+  let llm: FakeLlm;
+  let cluster: TestCluster;
+  let a: TestNode;
+  let b: TestNode;
+  let c: TestNode;
+  beforeAll(async () => {
+    llm = await startFakeLlm();
+    cluster = await startCluster(3, { OPENAI_BASE_URL: llm.url, OPENAI_API_KEY: "k", LLM_MODEL: "fake-model" });
+    const [first, second, third] = cluster.nodes;
+    if (!first || !second || !third) throw new Error("There are not three nodes.");
+    [a, b, c] = [first, second, third];
+  }, 60_000);
+  afterAll(async () => {
+    await cluster.close();
+    await llm.close();
+    expect(llm.violations).toEqual([]);
+  });
+
+  const at = (node: TestNode, method: string, path: string, body?: unknown) =>
+    cluster.ask(method, path, body, node.url);
+  const clientOf = (node: TestNode) => createClient({ url: node.url, key: KEY });
+  const said = (events: readonly RunEvent[]) =>
+    events.flatMap((one) => (one.event === "message.delta" ? [one.delta] : []));
+  /** The next request to the model after so many. */
+  const requestAfter = async (count: number) => {
+    await expect.poll(() => llm.requests.length, SOON).toBeGreaterThan(count);
+    const request = llm.requests[count];
+    if (!request) throw new Error("There is no request.");
+    return request;
+  };
+  const idOf = async (node: TestNode) => String((await at(node, "GET", "/health"))["node"]);
+
+  it("is a door to a session at work on another one: messages, status, live words, stop", async () => {
+    llm.script({ text: ["so ", "far"], fault: { silence: "text" } });
+    const { run_id: run } = await clientOf(a).start("plan the garden", { session_id: "garden" });
+    await (await requestAfter(0)).holding;
+    llm.script({ text: "second" });
+    const next = await clientOf(b).start("and the shed", {
+      session_id: "garden",
+      mode: "queue",
+      idempotency_key: "shed",
+    });
+    expect(next).toMatchObject({ mode: "queue", replayed: false });
+    expect(
+      await clientOf(c).start("and the shed", { session_id: "garden", mode: "queue", idempotency_key: "shed" }),
+    ).toEqual({
+      ...next,
+      replayed: true,
+    });
+    expect(await at(b, "GET", "/api/sessions/garden")).toMatchObject({
+      status: { turn: { id: run }, inbox: [{ id: next.run_id, text: "and the shed" }] },
+    });
+    const events: RunEvent[] = [];
+    const watching = (async () => {
+      for await (const event of clientOf(c).events(run)) events.push(event);
+    })();
+    await expect.poll(() => said(events).join(""), SOON).toBe("so far");
+    await clientOf(b).stop(run);
+    await watching;
+    expect(events.at(-1)).toMatchObject({ event: "run.cancelled" });
+    expect(await clientOf(c).wait(next.run_id)).toMatchObject({ status: "completed", output: "second" });
+  }, 60_000);
+
+  it("answers a question that a turn on another one asks", async () => {
+    llm.script([{ calls: [{ name: "clarify", args: { question: "Which colour?" } }] }, { text: "blue it is" }]);
+    const { run_id: run } = await clientOf(a).start("paint it");
+    await expect.poll(async () => (await clientOf(b).status(run)).status, SOON).toBe("waiting_for_approval");
+    expect(await at(c, "POST", `/v1/runs/${run}/approval`, { answer: "blue" })).toMatchObject({
+      http: 200,
+      resolved: 1,
+    });
+    expect(await clientOf(b).wait(run)).toMatchObject({ status: "completed", output: "blue it is" });
+  }, 60_000);
+
+  it("goes on with what a drained one has begun, and a stream through it with no gap and no double", async () => {
+    llm.script({ text: ["half ", "an answer"], fault: { silence: "text" } });
+    const { run_id: run } = await clientOf(b).start("write a poem", { session_id: "poem" });
+    const { data } = await at(c, "GET", "/api/nodes");
+    expect(data).toHaveLength(3);
+    const events: RunEvent[] = [];
+    const watching = (async () => {
+      for await (const event of clientOf(c).events(run)) events.push(event);
+    })();
+    await expect.poll(() => said(events).join(""), SOON).toBe("half an answer");
+    llm.script({ text: "a whole answer" });
+    const hermes = c.place.start(["nodes", "drain", await idOf(b)]);
+    expect(await hermes.exit).toBe(0);
+    await watching;
+    expect(await b.gone()).toBe(0);
+    const reset = events.findIndex(({ event }) => event === "message.reset");
+    expect(said(events.slice(reset)).join("")).toBe("a whole answer");
+    expect(events.at(-1)).toMatchObject({ event: "run.completed", output: "a whole answer" });
+    const listed = c.place.start(["nodes"]);
+    await listed.exit;
+    expect(listed.stdout().trim().split("\n")).toHaveLength(2);
+    await b.start();
+  }, 60_000);
+
+  it("goes on with what a killed one has begun", async () => {
+    llm.script({ text: "half", fault: { silence: "text" } });
+    const before = llm.requests.length;
+    const { run_id: run } = await clientOf(a).start("write a letter", { session_id: "letter" });
+    await (await requestAfter(before)).holding;
+    llm.script({ text: "a whole letter" });
+    a.signal("SIGKILL");
+    const began = performance.now();
+    await requestAfter(before + 1);
+    expect(performance.now() - began).toBeLessThan(4_000); // a lease of 5 s need not end
+    expect(await clientOf(b).wait(run)).toMatchObject({ status: "completed", output: "a whole letter" });
+    await a.gone();
+    await a.start();
+  }, 60_000);
+
+  it("is asked by the others with the secret of the cluster only", async () => {
+    const call = (path: string, key: string) =>
+      fetch(`${b.url}${path}`, {
+        method: "POST",
+        headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+        body: JSON.stringify({ method: "status", args: ["garden"] }),
+      });
+    expect((await call("/api/cluster/call", KEY)).status).toBe(401);
+    expect((await call("/api/cluster/%63all", KEY)).status).toBe(404);
+    expect((await call("/api/sessions/garden/stop", SECRET)).status).toBe(401);
+    const answer = await call("/api/cluster/call", SECRET);
+    expect(await answer.json()).toMatchObject({ result: { session: "garden", turn: null } });
+  });
+});
+
+it.each([
+  [{ HERMES_CLUSTER_SECRET: SECRET }, /cluster\.secret .* needs store\.url/],
+  [{ HERMES_CLUSTER_SECRET: SECRET, HERMES_STORE_URL: "postgres://x@127.0.0.1:1/y" }, /set gateway\.api_server\.key/],
+])("a node that lacks something says what: %o", async (env, words) => {
+  const place = makePlace(env);
+  const hermes = place.start(["gateway", "--port", "0"]);
+  expect(await hermes.exit).toBe(78);
+  expect(hermes.stderr()).toMatch(words);
+  place.clear();
+});
+
+it("every message is answered once while nodes are killed, stand still and are drained, and PostgreSQL is restarted", async () => {
+  const lines: string[] = [];
+  const say = (line: string) => lines.push(line);
+  const { problems } = await storm({ seconds: 10, everyMs: 2_500, pauseMs: 6_500, people: 3, seed: 1, say });
+  expect(problems, lines.join("\n")).toEqual([]);
+}, 180_000);
