@@ -392,7 +392,7 @@ describe("hermes doctor", () => {
       .split("\n")
       .map((line) => line.split(/\s+/).slice(0, 2).join(" "));
     const held = probe.usable ? ["✓ sandbox", "✓ network", "✓ limits", "✓ git"] : ["! sandbox", "✓ limits"];
-    const rest = ["! undo", "✓ disk", "✓ logs"];
+    const rest = ["✓ undo", "✓ disk", "✓ logs"];
     expect(names).toEqual(["✓ node", "✓ home", "✓ config", "! model", "✓ database", ...held, ...rest]);
     expect(existsSync(home)).toBe(false);
   });

@@ -454,7 +454,7 @@ describe("what it looks like", () => {
     const screen = await chat({ cols });
     send(screen, "hi");
     await screen.until(() => screen.rows().includes(bar), bar);
-    screen.type("/he");
+    screen.type("/hel");
     await screen.until(() => screen.rows().some((row) => row.startsWith("→ help")), "the menu");
     screen.key("enter");
     await screen.until(() => screen.lines().join("").includes("!!command"), "help");
