@@ -201,6 +201,7 @@ async function soon<T>(work: Promise<T>): Promise<T> {
 const everyRow = async (bodyFor: (row: Row) => fc.Arbitrary<string>) => {
   expect(rows.length).toBeGreaterThan(2);
   for (const row of rows) {
+    await api.engine.resume(); // the row before it may have been the pause
     ids[0] = await (isAnswer(row) ? asking() : settled());
     await fc.assert(
       fc.asyncProperty(bodyFor(row), fc.constantFrom(...ids), headers, (body, id, more) =>
