@@ -5,9 +5,9 @@ export type NodeDesk = Pick<Nodes, "list" | "drain">;
 type Print = (text: string) => Promise<void> | void;
 
 export async function listNodes(desk: NodeDesk, now: number, json: boolean, print: Print): Promise<number> {
-  const nodes = await desk.list();
+  const nodes = (await desk.list()).filter(({ address }) => address !== ""); // without one it has the store for itself
   if (json) await print(`${JSON.stringify(nodes)}\n`);
-  else if (!nodes.length) await print("No node runs on this store.\n");
+  else if (!nodes.length) await print("No node of a cluster runs on this store. docs/cluster.md says how to start one.\n");
   else for (const node of nodes) await print(`${lineOf(node, now)}\n`);
   return 0;
 }
@@ -15,7 +15,7 @@ export async function listNodes(desk: NodeDesk, now: number, json: boolean, prin
 const lineOf = ({ id, address, version, leaving, leaseUntil, sessions }: NodeRow, now: number) => {
   const lease = Math.round((leaseUntil - now) / 1_000);
   const state = leaving ? "leaving" : lease > 0 ? `lease ${lease} s` : "does not answer";
-  return `${id}  ${address || "no address"}  ${version}  ${sessions} at work  ${state}`;
+  return `${id}  ${address}  ${version}  ${sessions} at work  ${state}`;
 };
 
 export async function drainNode(desk: NodeDesk, id: string, print: Print): Promise<number> {
