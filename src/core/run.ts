@@ -127,7 +127,7 @@ export function takeEntry(run: Run, entry: Entry): void {
   }
 }
 
-const STOPPED = "Cancelled: the turn was stopped before this was done.";
+const STOPPED = "Cancelled: the turn was stopped while this ran.";
 const STOPPED_PRINTED = `${STOPPED} The end of what it had printed:\n`;
 
 /** The result of a call that was stopped, for the model. */

@@ -16,7 +16,7 @@ export const goalInstructions = ({ text }: Job): string =>
 ${text}
 </goal>
 You work on it by yourself, step by step. After each answer you are asked to go on, and nobody reads it before that. Do in one step what belongs
-together, and check what you did. Two last lines of an answer end that, and only these:
+together, and check what you did. Only an answer whose last line is one of these two ends the work:
 GOAL: DONE <what shows it> (once the goal is reached and you have checked it)
 GOAL: BLOCKED <what is missing> (if you cannot go on without a person)`;
 

@@ -7,7 +7,8 @@ type Print = (text: string) => Promise<void> | void;
 export async function listNodes(desk: NodeDesk, now: number, json: boolean, print: Print): Promise<number> {
   const nodes = (await desk.list()).filter(({ address }) => address !== ""); // without one it has the store for itself
   if (json) await print(`${JSON.stringify(nodes)}\n`);
-  else if (!nodes.length) await print("No node of a cluster runs on this store. docs/cluster.md says how to start one.\n");
+  else if (!nodes.length)
+    await print("No node of a cluster runs on this store. docs/cluster.md says how to start one.\n");
   else for (const node of nodes) await print(`${lineOf(node, now)}\n`);
   return 0;
 }
