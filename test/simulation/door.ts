@@ -9,6 +9,8 @@ const AGAIN_MS = 50;
 /** A node that does not answer for so long is asked again, or another one. */
 const SILENT_MS = 1_000;
 const HOLD_MS = 8_000;
+/** A session whose node is changing just now is asked for again. */
+const CHANGING_MS = 500;
 
 type Door = Pick<Runtime, "accept" | "stop" | "answer" | "withdraw" | "move" | "status" | "forget" | "follow">;
 
@@ -27,7 +29,8 @@ export function doorTo(self: Running, all: readonly Running[], { scheduler }: Wo
       } catch (error) {
         if (!(error instanceof Refusal)) throw error;
         const there = error instanceof Elsewhere && all.find(({ address }) => address === error.address);
-        if (owner === self && !there) throw error;
+        const changing = error.code === "store_unavailable" && scheduler.now() < until - HOLD_MS + CHANGING_MS;
+        if (owner === self && !there && !changing) throw error;
         owner = there && there !== owner ? there : self;
       }
       if (scheduler.now() > until) throw new Refusal("store_unavailable", "nobody has it");

@@ -66,6 +66,8 @@ export type Plan = {
   sessions: number;
   room: number;
   resume: boolean;
+  /** At the end it is not looked whether every session still takes a message, and can be deleted: that costs a quarter. */
+  brief?: boolean;
   /** Processes that share the store; not given: one that has it to itself. */
   nodes?: number;
   faults: Fault[];
@@ -98,8 +100,9 @@ const KINDS = (Object.entries(WEIGHTS) as [keyof typeof WEIGHTS, number][]).flat
 export function makePlan(seed: number, several = false): Plan {
   const random = createRandom(seed);
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
-  const sessions = 1 + Math.floor(random() * 3);
-  const faults: Fault[] = FAULTS.filter(() => random() < 0.25);
+  const sessions = pick([1, 1, 2, 2, 3]);
+  const density = pick([0.05, 0.15, 0.3]);
+  const faults: Fault[] = FAULTS.filter(() => random() < density);
   const span = pick([200, 1_000, 5_000, 20_000]);
   const actionsOf = (kinds: readonly Action["do"][], length: number) =>
     Array.from(
@@ -114,10 +117,11 @@ export function makePlan(seed: number, several = false): Plan {
       }),
     );
   const byTime = (a: Action, b: Action) => a.at - b.at;
-  const actions = actionsOf(KINDS, 4 + Math.floor(random() * 14)).sort(byTime);
-  const plan = { seed, sessions, room: pick([1, 2, 8]), resume: random() < 0.85, faults, actions };
-  if (random() > 0.2 && !several) return plan;
-  const troubles = actionsOf(["freeze", "cut", "kill", "drain", "watch", "jump"], Math.floor(random() * 8));
+  const actions = actionsOf(KINDS, 3 + Math.floor(random() * 10)).sort(byTime);
+  const brief = random() < 0.75;
+  const plan = { seed, sessions, room: pick([1, 2, 8]), resume: random() < 0.85, brief, faults, actions };
+  if (random() > 0.15 && !several) return plan;
+  const troubles = actionsOf(["freeze", "cut", "kill", "drain", "watch", "jump"], Math.floor(random() * 6));
   const nodes = 2 + Math.floor(random() * 2);
   if (random() < 0.4) faults.push("store.slow");
   return { ...plan, nodes, actions: [...actions, ...troubles].sort(byTime) };

@@ -32,6 +32,8 @@ const LEAVE_MS = 1_000;
 const AWAKE_MS = 50;
 /** Memory may be in the longest of its waits when the faults stop. */
 const MEMORY_REST_MS = 300_000;
+/** The same where nodes beat all the while, which costs. */
+const NODE_REST_MS = 2_000;
 
 export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.World["trace"] = null): Result {
   const world = fake.createWorld(plan, runMicrotasks, trace);
@@ -54,6 +56,7 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
   /** The one that is talked to. */
   let process = processes[0] as Running;
   const door = () => doorTo(process, processes, world, client);
+  let calmSince = 0;
   let kills = 0;
   let steps = 0;
 
@@ -276,6 +279,7 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
       const violation = takeViolation();
       if (violation) throw violation;
       for (const { flying } of processes) {
+        if (flying.size <= plan.room) continue;
         const working = new Set(flying.values().flatMap((f) => (f.signal.aborted || f.placeless ? [] : [f.session])));
         must(working.size <= plan.room, "I23", () => `${working.size} turns in flight, room for ${plan.room}`);
       }
@@ -285,10 +289,11 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
 
   /** Sessions that cannot begin to work, while another waits without its place and there would be room for them. */
   function heldUp(): string[] {
+    if (plan.nodes || pauses || !process.started || process.draining) return NOBODY;
+    if (!process.flying.values().some((flight) => flight.placeless)) return NOBODY;
     const placeless = new Set(process.flying.values().flatMap((f) => (f.placeless ? [f.session] : [])));
-    if (!placeless.size || !process.started || process.draining || plan.nodes || pauses) return [];
     const begun = (session: string) => process.worked.has(checker.live(session) ?? "");
-    if (keys.filter((session) => begun(session) && !placeless.has(session)).length >= plan.room) return [];
+    if (keys.filter((session) => begun(session) && !placeless.has(session)).length >= plan.room) return NOBODY;
     return keys.filter((session) => {
       const phase = begun(session) ? undefined : world.disk.journal.load(session)?.state.turn?.phase.at;
       return phase === "thinking" || phase === "compacting";
@@ -311,29 +316,32 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
 
   function calm() {
     world.stormy = false;
-    if (plan.nodes) runUntil(() => false, scheduler.now() + MOST_AWAY_MS); // every pause is over
+    calmSince = scheduler.now();
+    const isHere = (one: Running) => !one.paused && one.cutUntil <= scheduler.now();
+    if (plan.nodes) runUntil(() => processes.every(isHere), scheduler.now() + MOST_AWAY_MS);
     for (const one of processes) {
       if (one.draining) world.kill(one);
       if (!one.alive) restart(one);
     }
     let asked = false;
-    const nudge = () => {
-      if (plan.nodes) choose(0);
-      for (const session of keys) {
-        if (!process.started) continue;
-        if (!asked) for (const record of said) if (!record.id) say(record.request); // a client that never heard asks again
-        asked = true;
-        answer(session, 0);
-        if (pauses) pause(false);
-        if (!checker.live(session) && checker.waiting(session)) act({ ...NUDGE, session: keys.indexOf(session) }); // parked
-      }
-      if (!world.deleted.size) scheduler.add(client, "nudge", 1_000, nudge);
-    };
-    nudge();
     const resting = () =>
       asked &&
       processes.every((one) => one.asked === 0) &&
       keys.every((session) => !checker.live(session) && !checker.waiting(session));
+    const nudge = () => {
+      if (world.deleted.size) return;
+      scheduler.add(client, "nudge", 1_000, nudge);
+      if (plan.nodes) choose(0);
+      if (!process.started) return;
+      if (!asked) for (const record of said) if (!record.id) say(record.request); // a client that never heard asks again
+      asked = true;
+      if (pauses && !resting()) pause(false); // one that was asked for earlier may come after it
+      for (const session of keys) {
+        if (checker.asks(session)) answer(session, 0);
+        if (!checker.live(session) && checker.waiting(session)) act({ ...NUDGE, session: keys.indexOf(session) }); // parked
+      }
+    };
+    nudge();
     // A dead channel takes its whole patience for each reply, a dead endpoint or a defect for each thought.
     const slow = Number(world.down) + Number(world.broken) + Number(world.defective);
     const patience = slow * said.length * UNDELIVERED_MS;
@@ -387,7 +395,7 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
   function wellAgain() {
     const engine = door();
     world.outage = { from: 0, until: 0 };
-    runUntil(() => false, scheduler.now() + STORE_WAIT_MS);
+    runUntil(() => false, calmSince + STORE_WAIT_MS);
     for (const session of keys) {
       const say = {
         session,
@@ -407,7 +415,7 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
       const became = now(`${session} cannot be deleted`, () => engine.forget(session));
       must(became === "forgotten", "I26", () => `${session} cannot be deleted: ${became}`);
     }
-    runUntil(() => false, scheduler.now() + (plan.nodes ? REST_MS / 10 : MEMORY_REST_MS)); // nobody asks for them any more
+    runUntil(() => false, scheduler.now() + (plan.nodes ? NODE_REST_MS : MEMORY_REST_MS)); // nobody asks for them any more
   }
 
   /** What it resolves to, within a moment. */
@@ -431,7 +439,7 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
     storm();
     calm();
     afterwards();
-    wellAgain();
+    if (!plan.brief) wellAgain();
     violation = takeViolation();
   } catch (error) {
     if (!(error instanceof Violation)) throw error;
@@ -441,6 +449,7 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
   return { hash: (scheduler.hash() ^ Math.floor(random() * 2 ** 31)) >>> 0, steps, turns, kills, violation };
 }
 
+const NOBODY: string[] = [];
 const NUDGE: Action = { at: 0, do: "say", session: 0, mode: "queue", push: false, pick: 0 };
 
 /** In two of five inputs nobody can be asked; one of five comes from a client that has a tool, and can be asked. */

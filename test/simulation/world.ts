@@ -20,6 +20,8 @@ const LEASE_MS = 5_000;
 const VALID_MS = 4_000;
 const FAULT_RATE = 0.2;
 const OUTAGE_MS = { least: 70_000, most: 400_000 };
+/** Where nodes beat all the while: the patience with an outage is the same there. */
+const NODE_OUTAGE_MS = { least: 1_000, most: 10_000 };
 /** How long somebody who waits is kept waiting for the network, and what the last try may take. */
 const PATIENCE_MS = 120_000 + 30_000;
 
@@ -125,7 +127,8 @@ export function createWorld(plan: Plan, runMicrotasks: () => void, trace: World[
   };
   if (faults.has("model.outage")) {
     const from = world.scheduler.now() + random() * 5_000;
-    world.outage = { from, until: from + OUTAGE_MS.least + random() * (OUTAGE_MS.most - OUTAGE_MS.least) };
+    const { least, most } = plan.nodes ? NODE_OUTAGE_MS : OUTAGE_MS;
+    world.outage = { from, until: from + least + random() * (most - least) };
   }
   return world;
 }
@@ -367,7 +370,8 @@ export function modelOf(world: World, process: Process, name: "first" | "second"
         const fault = (reason: string, kind: FaultKind) => finish({ end: "fault", reason, kind });
         const failing = (reason: string, kind: FaultKind) =>
           void scheduler.add(process, reason, delay(random, 20), () => over || fault(reason, kind));
-        let chunks = delay(random, 4);
+        const fast = random() < 0.25; // words come in the midst of everything
+        let chunks = delay(random, fast ? 12 : 4);
         const next = () => {
           if (over) return;
           if (world.chance("model.hangs")) return;
@@ -385,7 +389,7 @@ export function modelOf(world: World, process: Process, name: "first" | "second"
             usage: { input: 1, output: 1 },
           });
         };
-        const later = () => void scheduler.add(process, "model", delay(random, 60), next);
+        const later = () => void scheduler.add(process, "model", delay(random, fast ? 5 : 60), next);
         const { from, until } = world.outage;
         const now = scheduler.now();
         if (now >= from && now < until) {
@@ -405,7 +409,7 @@ export function modelOf(world: World, process: Process, name: "first" | "second"
   };
 
   function calls(clients: boolean) {
-    if (random() < 0.45) return [];
+    if (random() < (world.stormy ? 0.45 : 0.85)) return []; // what is left to do is done soon
     if (world.chance("model.odd")) return [{ tool: "nothing", args: {} }, { tool: "read", args: "bad" }, ...many(11)];
     const wanted = many(1 + delay(random, 3));
     return clients ? [...wanted, { tool: CLIENTS.name, args: {} }, { tool: CLIENTS.name, args: {} }] : wanted;
