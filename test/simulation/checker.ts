@@ -319,6 +319,7 @@ export function createChecker(inboxLimit: number, recoveries: number) {
     withdrawAsked,
     handedOver,
     accepted,
+    texts,
     taken,
     withdrawn,
     attended,

@@ -29,8 +29,9 @@ const FAULTS = [
   "observer.throws",
   "crash.commit", // killed just before or just after a commit
 ] as const;
-/** "store.slow": what nodes ask takes seconds. For several nodes only, so that the other plans stay as they are. */
-export type Fault = (typeof FAULTS)[number] | "store.slow";
+/** For several nodes only. "store.slow": what nodes ask takes seconds. "peer.lost": what they say to each other is lost. */
+const NODE_FAULTS = ["store.slow", "peer.lost"] as const;
+export type Fault = (typeof FAULTS)[number] | (typeof NODE_FAULTS)[number];
 
 export type Action = {
   /** Simulated milliseconds after the beginning. */
@@ -54,7 +55,9 @@ export type Action = {
     /** A node stops for some seconds, and wakes. */
     | "freeze"
     /** A node cannot reach the store for some seconds. */
-    | "cut";
+    | "cut"
+    /** A node cannot reach the others for some seconds. */
+    | "part";
   session: number;
   mode: "interrupt" | "queue" | "steer";
   push: boolean;
@@ -74,8 +77,8 @@ export type Plan = {
   actions: Action[];
 };
 
-/** "freeze" and "cut" are for several nodes only. */
-const WEIGHTS: Record<Exclude<Action["do"], "freeze" | "cut">, number> = {
+/** Some are for several nodes only. */
+const WEIGHTS: Record<Exclude<Action["do"], "freeze" | "cut" | "part">, number> = {
   say: 12,
   redeliver: 2,
   stop: 4,
@@ -121,8 +124,8 @@ export function makePlan(seed: number, several = false): Plan {
   const brief = random() < 0.75;
   const plan = { seed, sessions, room: pick([1, 2, 8]), resume: random() < 0.85, brief, faults, actions };
   if (random() > 0.15 && !several) return plan;
-  const troubles = actionsOf(["freeze", "cut", "kill", "drain", "watch", "jump"], Math.floor(random() * 6));
+  const troubles = actionsOf(["freeze", "cut", "part", "kill", "drain", "watch", "jump"], Math.floor(random() * 6));
   const nodes = 2 + Math.floor(random() * 2);
-  if (random() < 0.4) faults.push("store.slow");
+  faults.push(...NODE_FAULTS.filter(() => random() < 0.4));
   return { ...plan, nodes, actions: [...actions, ...troubles].sort(byTime) };
 }

@@ -9,7 +9,7 @@ import { type Checker, createChecker, must, NO_ROUTE, validate } from "./checker
 import type { Fault, Plan } from "./plan.ts";
 import { createRandom, createScheduler, type Owner, type Random, type Scheduler } from "./scheduler.ts";
 
-export const INBOX = 6;
+export const INBOX = 3;
 export const GRACE_MS = 500;
 export const RECOVERIES = 3;
 export const STALE_MS = 5_000;
@@ -18,7 +18,7 @@ const CONTEXT = 400;
 /** As the design says; what the code believes must not be longer. */
 const LEASE_MS = 5_000;
 const VALID_MS = 4_000;
-const FAULT_RATE = 0.2;
+const FAULT_RATES = [0.1, 0.2, 0.5];
 const OUTAGE_MS = { least: 70_000, most: 400_000 };
 /** Where nodes beat all the while: the patience with an outage is the same there. */
 const NODE_OUTAGE_MS = { least: 1_000, most: 10_000 };
@@ -39,6 +39,8 @@ export type Process = Owner & {
   beatAt: number;
   /** It cannot reach the store before. */
   cutUntil: number;
+  /** It cannot reach other nodes, or be reached, before. */
+  partedUntil: number;
   /** When it went on after a pause. */
   wokeAt: number;
   /** Turns that worked here. */
@@ -97,6 +99,7 @@ export type World = {
 export function createWorld(plan: Plan, runMicrotasks: () => void, trace: World["trace"]): World {
   const random = createRandom(plan.seed ^ 0x5bd1e995);
   const faults = new Set<Fault>(plan.faults);
+  const rate = FAULT_RATES[Math.floor(random() * FAULT_RATES.length)] ?? 0;
   const scheduler = createScheduler(random, runMicrotasks, trace);
   const world: World = {
     random,
@@ -123,7 +126,7 @@ export function createWorld(plan: Plan, runMicrotasks: () => void, trace: World[
     kill: (process) => {
       process.alive = false;
     },
-    chance: (fault) => faults.has(fault) && world.stormy && random() < FAULT_RATE,
+    chance: (fault) => faults.has(fault) && world.stormy && random() < rate,
   };
   if (faults.has("model.outage")) {
     const from = world.scheduler.now() + random() * 5_000;
@@ -295,7 +298,7 @@ export function storeOf(world: World, process: Process): Store {
 
 const delay = (random: Random, most: number) => Math.floor(random() * most);
 /** Dies after the grace, when its turn may be forgotten and the next one wait, or never. */
-const deaf = (random: Random) => (random() < 0.7 ? GRACE_MS * (2 + delay(random, 20)) : 3_600_000);
+const deaf = (random: Random) => (random() < 0.5 ? GRACE_MS * (2 + delay(random, 20)) : 3_600_000);
 
 /** Whether the session is at work in this process, by what is stored. */
 export function isOwner({ disk }: World, process: Process, session: string): boolean {
