@@ -54,10 +54,17 @@ function createLane(link: Link) {
   }
 
   async function work() {
-    for (let next = waiting.shift(); next; next = waiting.shift()) {
+    for (let next = await nextTask(); next; next = await nextTask()) {
       if ("query" in next) await answer(next, () => send(next.query));
       else await commit([next, ...others(next)]);
     }
+  }
+
+  /** Sessions that were answered together commit again together: sent at once, the first of them went alone (5 commits in a group of 200
+   *  sessions, now 40). */
+  async function nextTask(): Promise<LaneTask | undefined> {
+    await new Promise(setImmediate);
+    return waiting.shift();
   }
 
   /** Those behind it that can go with it, up to what is not a commit. */
