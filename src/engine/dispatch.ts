@@ -106,7 +106,7 @@ export function createDispatch(world: World) {
   let closed: Refusal | null = null;
   let mine: (session: string) => boolean = () => true;
 
-  const { elsewhere, forgetRow, dropAll, takeUp, handOverAll, calm } = createMoves(world, {
+  const { elsewhere, ensureHere, forgetRow, dropAll, takeUp, handOverAll, calm } = createMoves(world, {
     nodes,
     member: () => member,
     slots,
@@ -135,8 +135,7 @@ export function createDispatch(world: World) {
         const node = await member.joined(options.insist);
         // Another node may have changed what is at rest here: whoever would be told no is told so from what is stored.
         const certain = !slot.row || isOurs(slot.row) || options.look === "cached";
-        const row = slot.row ?? (await load(slot));
-        if (member.shared && row.owner !== null && row.owner !== node) throw await elsewhere(slot);
+        const row = await ensureHere(node, slot, slot.row ?? (await load(slot)), options.look);
         const orphan = isOrphan(row) && !options.look;
         if (orphan && leaving && member.shared)
           throw new Refusal("draining", "Restarting: another node goes on with it.");
@@ -407,8 +406,8 @@ export function createDispatch(world: World) {
         for (;;) {
           if (closed) throw closed;
           const node = await member.joined(false);
-          const { version, state, owner } = slot.row && isOurs(slot.row) ? slot.row : await load(slot);
-          if (owner !== null && owner !== node) throw await elsewhere(slot);
+          const known = slot.row && isOurs(slot.row) ? slot.row : await load(slot);
+          const { version, state } = await ensureHere(node, slot, known);
           if (version === 0) return "unknown";
           if (hasWork(state)) return "busy";
           const verdict = await catalog.forget({ session: key, node, version });
