@@ -22,10 +22,8 @@ import { wholeOf } from "./live-text.ts";
 import { createMembership } from "./membership.ts";
 import { createMoves } from "./moves.ts";
 import { createPlaceWait } from "./place-wait.ts";
-import { createSlots, type Slot } from "./slots.ts";
+import { createSlots, type Slot, type StoredRow } from "./slots.ts";
 import type { Observe, World } from "./world.ts";
-
-type StoredRow = NonNullable<Slot["row"]>;
 
 /** Makes the event when the session's line has come to it; may throw a Refusal. `said` and `printed`: the live
  *  text by then. Null: only look. */

@@ -6,10 +6,8 @@ import { hasWork } from "../core/turn.ts";
 import type { TurnGate } from "./gate.ts";
 import { wake } from "./live.ts";
 import type { Membership } from "./membership.ts";
-import type { Slot } from "./slots.ts";
+import type { Slot, StoredRow } from "./slots.ts";
 import type { World } from "./world.ts";
-
-type Row = NonNullable<Slot["row"]>;
 
 export function createMoves(
   { clock, log, limits, nodeOf }: World,
@@ -44,7 +42,7 @@ export function createMoves(
   }
 
   /** The row; refuses where another node has the session, or has what it needs while it is at rest. */
-  async function ensureHere(node: string, slot: Slot, row: Row, look?: "cached" | "newest"): Promise<Row> {
+  async function ensureHere(node: string, slot: Slot, row: StoredRow, look?: "cached" | "newest"): Promise<StoredRow> {
     if (!member().shared || row.owner === node) return row;
     if (row.owner !== null) throw await elsewhere(slot);
     const isKnownHere = row.version === 0 || row.writer === node || hasWork(row.state) || look === "cached";
