@@ -48,14 +48,14 @@ export function journalPort({ where, read, lanes }: Connections): Journal {
 }
 
 /** The arguments of `commit_group`, in its order. */
-export function groupQuery(group: readonly PgCommit[]): Query {
+export function groupQuery(node: string, group: readonly PgCommit[]): Query {
   const entries = group.flatMap(({ session, entries }) => entries.map((entry) => ({ session, ...entry })));
   const said = group.flatMap(({ session, said }) => said.map((seq) => ({ session, seq })));
   const inputs = group.flatMap(({ session, at, accepted }) => accepted.map((input) => ({ session, at, ...input })));
   const taken = [...new Map(group.flatMap((one) => one.taken.map((input) => [input.id, input]))).values()]; // the last one counts
   const told = group.flatMap(({ session, at, announced }) => announced.map((one) => ({ session, at, ...one })));
   const values = [
-    group[0]?.node ?? "",
+    node,
     ...columns(group, "session", "version", "active", "works", "granted", "parent", "at", "length", "title", "state"),
     ...columns(entries, "session", "seq", "turn", "at", "fact"),
     ...columns(said, "session", "seq"),

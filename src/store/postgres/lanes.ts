@@ -16,6 +16,7 @@ type QueryTask = Waits<PgRow[]> & { query: Query };
 type LaneTask = CommitTask | QueryTask;
 
 export type WriteLanes = ReturnType<typeof createLanes>;
+type Lane = ReturnType<typeof createLane>;
 
 export function createLanes(link: Link) {
   const first = createLane(link);
@@ -28,6 +29,12 @@ export function createLanes(link: Link) {
     query: (key: string, query: Query): Promise<PgRow[]> =>
       new Promise((resolve, reject) => laneOf(key).push({ query, resolve, reject })),
     isBusy: (key: string): boolean => laneOf(key).isBusy(),
+    /** A commit of nothing in each: the first one in a connection takes ten times as long, and may be somebody's stop. */
+    async warm(node: string): Promise<void> {
+      const commitNothing = (lane: Lane) =>
+        new Promise((resolve, reject) => lane.push({ query: groupQuery(node, []), resolve, reject }));
+      await Promise.all([first, ...others].map(commitNothing));
+    },
     async close(): Promise<void> {
       await Promise.all([first, ...others].map((lane) => lane.close()));
     },
@@ -99,7 +106,12 @@ function createLane(link: Link) {
 
   async function verdictOf(group: readonly CommitTask[]): Promise<CommitVerdict> {
     try {
-      const [row] = await send(groupQuery(group.map(({ commit }) => commit)));
+      const [row] = await send(
+        groupQuery(
+          group[0]?.commit.node ?? "",
+          group.map(({ commit }) => commit),
+        ),
+      );
       return verdict(row?.["verdict"]);
     } catch (error) {
       const taken = error instanceof StoreFault && error.cause instanceof DatabaseError ? error.cause.constraint : "";

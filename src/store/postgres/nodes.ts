@@ -39,6 +39,7 @@ export function nodesPort({ read, write, lanes }: Connections, presence: Presenc
       if (member) await presence?.become(id); // before anybody can look for its lock
       const values = [id, address, version, !member];
       await lanes.query(id, { text: `SELECT join_node($1, $2, $3, $4, ${LEASE})`, values });
+      lanes.warm(id).catch(() => {}); // the first commit will say what is wrong
       return id;
     },
     beat: async (id) => {
