@@ -16,7 +16,6 @@ type QueryTask = Waits<PgRow[]> & { query: Query };
 type LaneTask = CommitTask | QueryTask;
 
 export type WriteLanes = ReturnType<typeof createLanes>;
-type Lane = ReturnType<typeof createLane>;
 
 export function createLanes(link: Link) {
   const first = createLane(link);
@@ -31,9 +30,10 @@ export function createLanes(link: Link) {
     isBusy: (key: string): boolean => laneOf(key).isBusy(),
     /** A commit of nothing in each: the first one in a connection takes ten times as long, and may be somebody's stop. */
     async warm(node: string): Promise<void> {
-      const commitNothing = (lane: Lane) =>
-        new Promise((resolve, reject) => lane.push({ query: groupQuery(node, []), resolve, reject }));
-      await Promise.all([first, ...others].map(commitNothing));
+      const query = groupQuery(node, []);
+      await Promise.all(
+        [first, ...others].map(({ push }) => new Promise((resolve, reject) => push({ query, resolve, reject }))),
+      );
     },
     async close(): Promise<void> {
       await Promise.all([first, ...others].map((lane) => lane.close()));
