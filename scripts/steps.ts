@@ -30,7 +30,9 @@ async function runLane(steps: readonly Step[]): Promise<boolean[]> {
     const { ok, output } = await run(command, live);
     oks.push(ok);
     const took = secondsSince(began);
-    console.log(ok ? `── ${name} passed (${took})` : `── ${name} failed (${took}): ${command.join(" ")}\n${output.trim()}\n`);
+    console.log(
+      ok ? `── ${name} passed (${took})` : `── ${name} failed (${took}): ${command.join(" ")}\n${output.trim()}\n`,
+    );
   }
   return oks;
 }
