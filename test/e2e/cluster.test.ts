@@ -18,9 +18,7 @@ describe("any node", () => {
   let c: TestNode;
   beforeAll(async () => {
     llm = await startFakeLlm();
-    cluster = await startCluster(3, llm.env, "approvals: {mode: off}
-terminal: {sandbox: off}
-");
+    cluster = await startCluster(3, llm.env, "approvals: {mode: off}\nterminal: {sandbox: off}\n");
     const [first, second, third] = cluster.nodes;
     if (!first || !second || !third) throw new Error("There are not three nodes.");
     [a, b, c] = [first, second, third];
