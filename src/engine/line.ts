@@ -4,7 +4,6 @@ import type { Slot } from "./slots.ts";
 
 /** `changed`: what should be in flight may be something else now. */
 export function createLine(changed: (slot: Slot) => void) {
-  /** One at a time for a session. */
   function inLine<T>(slot: Slot, insist: boolean, work: () => Promise<T>): Promise<T> {
     if (slot.line.trouble && !insist) return Promise.reject(unavailable(slot.line.trouble));
     slot.line.pending++;
@@ -21,7 +20,7 @@ export function createLine(changed: (slot: Slot) => void) {
     });
     const over = () => {
       slot.line.pending--;
-      slot.line.trouble = null; // it was this one's: whoever comes next finds out for itself (I26)
+      slot.line.trouble = null; // the trouble of this change: the next one finds out for itself (I26)
       if (slot.line.halted === null) return;
       slot.line.halted = null;
       changed(slot);
