@@ -157,6 +157,12 @@ export async function openRuntime(options: {
     ...store,
     runtime: () => runtime,
     jobs: () => scheduler,
+    cluster: cluster && {
+      address: () => cluster.about.address,
+      ownFiles: config.cluster.workspace === "local",
+      nodes: store.nodes,
+      unreachable: cluster.unreachable,
+    },
     clock,
     log,
   });
@@ -189,7 +195,7 @@ export async function openRuntime(options: {
   const leaving = Promise.withResolvers<void>();
   const engine = createEngine({
     fenced: fenced.resolve,
-    ...(cluster && { node: cluster.about, leaving: leaving.resolve }),
+    ...(cluster && { node: cluster.about, nodeOf: toolbox.localState.nodeOf, leaving: leaving.resolve }),
     ...(options.barred && { barred: options.barred }),
     store,
     clock,
@@ -213,7 +219,6 @@ export async function openRuntime(options: {
       modelNamed,
       system: promptFrom({
         cwd,
-        moves: cluster !== null && config.cluster.workspace === "local",
         clock,
         tools,
         memory: (about) => memory.systemBlock(about),
@@ -227,7 +232,7 @@ export async function openRuntime(options: {
       },
       redact: redactor.known,
       channel: options.channel ?? null,
-      memory: told,
+      memory: toolbox.localState.withNotices(told),
       clock,
       random: Math.random,
       log,
@@ -268,6 +273,7 @@ export async function openRuntime(options: {
     };
   };
   observers.add(toolbox.delegated.observe);
+  observers.add(toolbox.localState.observe);
   const telemetry = await openTelemetry();
   if (telemetry) observers.add(telemetry.observe);
   opened.defer(async () => {

@@ -2,14 +2,15 @@
 import { Elsewhere, messageOf, StoreFault } from "../core/errors.ts";
 import type { Effect } from "../core/session.ts";
 import type { Nodes } from "../core/store.ts";
+import { hasWork } from "../core/turn.ts";
 import type { TurnGate } from "./gate.ts";
 import { wake } from "./live.ts";
 import type { Membership } from "./membership.ts";
-import type { Slot } from "./slots.ts";
+import type { Slot, StoredRow } from "./slots.ts";
 import type { World } from "./world.ts";
 
 export function createMoves(
-  { clock, log, limits }: World,
+  { clock, log, limits, nodeOf }: World,
   engine: {
     nodes: Nodes;
     member(): Membership;
@@ -38,6 +39,16 @@ export function createMoves(
     drop(slot);
     const owner = await nodes.ownerOf(slot.key);
     return owner ? new Elsewhere(owner) : new StoreFault("no", "the session is changing its node");
+  }
+
+  /** The row; refuses where another node has the session, or has what it needs while it is at rest. */
+  async function ensureHere(node: string, slot: Slot, row: StoredRow, look?: "cached" | "newest"): Promise<StoredRow> {
+    if (!member().shared || row.owner === node) return row;
+    if (row.owner !== null) throw await elsewhere(slot);
+    const isKnownHere = row.version === 0 || row.writer === node || hasWork(row.state) || look === "cached";
+    const there = isKnownHere ? null : await nodeOf?.(slot.key);
+    if (there) throw new Elsewhere(there);
+    return row;
   }
 
   function forgetRow(slot: Slot) {
@@ -128,5 +139,5 @@ export function createMoves(
     quiet.delete(move);
   }
 
-  return { elsewhere, forgetRow, dropAll, takeUp, handOverAll, calm };
+  return { elsewhere, ensureHere, forgetRow, dropAll, takeUp, handOverAll, calm };
 }

@@ -8,10 +8,11 @@ import type { Inflight } from "./inflight.ts";
 import { createRecent, type JournalTail } from "./journal-tail.ts";
 import type { Live, Prints } from "./live.ts";
 
+export type StoredRow = Pick<SessionRow, "owner" | "writer" | "version" | "state" | "parent" | "updatedAt">;
 export type Slot = {
   key: string;
   /** Null until loaded, and again when what is known may not be what is stored. */
-  row: Pick<SessionRow, "owner" | "writer" | "version" | "state" | "parent" | "updatedAt"> | null;
+  row: StoredRow | null;
   /** The last entry when it was first loaded here. */
   since: number;
   /** Null: to be read again when it is wanted. */
