@@ -35,7 +35,8 @@ if (unknown.length) {
   process.exit(2);
 }
 
-if (!isBuilt()) console.log("bench: bin/hermes runs the sources, because one is newer than dist/. npm run build first.");
+if (!isBuilt())
+  console.log("bench: bin/hermes runs the sources, because one is newer than dist/. npm run build first.");
 const began = performance.now();
 const figures: Figure[] = [];
 for (const name of chosen) figures.push(...(await measure(name)));
