@@ -20,7 +20,7 @@ export function createLine(changed: (slot: Slot) => void) {
     });
     const over = () => {
       slot.line.pending--;
-      slot.line.trouble = null; // the trouble of this change: the next one finds out for itself (I26)
+      slot.line.trouble = null; // it was this one's: whoever comes next finds out for itself (I26)
       if (slot.line.halted === null) return;
       slot.line.halted = null;
       changed(slot);
