@@ -2,16 +2,17 @@
 // for a session, side by side for different ones.
 //
 // E1  Nothing is answered, shown or started before the commit it follows from is durable.            (I2, I11)
-// E2  Only the owner of the newest epoch writes; one that was replaced stops everything it has.      (I21)
+// E2  Only the node that owns a session writes it; one that was replaced stops everything it has.    (I21)
 // E3  An executor's only way to speak is one event; live text is a view that the entry replaces.     (I6, I20)
 // E4  A result is never dropped because the store is in trouble; an input that cannot be stored is
 //     refused by name, and nothing of it stays.                                                      (I1, I23)
 import { Elsewhere, messageOf, Refusal, StoreFault } from "../core/errors.ts";
 import type { EffectContext } from "../core/ports.ts";
 import { type Effect, type Entry, type Event, fresh, type Printed, type Session } from "../core/session.ts";
-import { ALONE, type Commit, type CommitVerdict } from "../core/store.ts";
+import { ALONE } from "../core/store.ts";
 import { emptyTranscript, extend, type Transcript } from "../core/transcript.ts";
 import { hasWork, transition, unsaved, work } from "../core/turn.ts";
+import { createCommit } from "./commit.ts";
 import { createGate } from "./gate.ts";
 import { givenUp } from "./give-up.ts";
 import { createInflight } from "./inflight.ts";
@@ -21,10 +22,8 @@ import { wholeOf } from "./live-text.ts";
 import { createMembership } from "./membership.ts";
 import { createMoves } from "./moves.ts";
 import { createPlaceWait } from "./place-wait.ts";
-import { createSlots, type Slot } from "./slots.ts";
+import { createSlots, type Slot, type StoredRow } from "./slots.ts";
 import type { Observe, World } from "./world.ts";
-
-type StoredRow = NonNullable<Slot["row"]>;
 
 /** Makes the event when the session's line has come to it; may throw a Refusal. `said` and `printed`: the live
  *  text by then. Null: only look. */
@@ -45,8 +44,6 @@ const PAGE = 1_000;
 const RETRY_MS = [10, 50, 200, 1_000, 5_000];
 /** Tries at work that throws. */
 const TRIES = 5;
-/** Looks at an accept whose fate is unknown before its sender is told so. */
-const LOOKS = 3;
 
 const NEW: StoredRow = { owner: null, writer: "", version: 0, state: fresh, parent: null, updatedAt: 0 };
 /** Work that takes one of the places for turns in flight. */
@@ -88,6 +85,7 @@ export function createDispatch(world: World) {
   });
   const { inLine, trouble } = createLine(reconcile);
   const waitWithoutPlace = createPlaceWait(clock, gate, reconcile);
+  const commit = createCommit(world, pause, unknown);
   const quiet = new Set<() => void>();
   const member = createMembership({
     clock,
@@ -106,7 +104,7 @@ export function createDispatch(world: World) {
   let closed: Refusal | null = null;
   let mine: (session: string) => boolean = () => true;
 
-  const { elsewhere, forgetRow, dropAll, takeUp, handOverAll, calm } = createMoves(world, {
+  const { elsewhere, ensureHere, forgetRow, dropAll, takeUp, handOverAll, calm } = createMoves(world, {
     nodes,
     member: () => member,
     slots,
@@ -133,10 +131,9 @@ export function createDispatch(world: World) {
       if (closed) throw closed;
       try {
         const node = await member.joined(options.insist);
-        // Another node may have changed what is at rest here: whoever would be told no is told so from what is stored.
+        // Another node may have changed a session that is at rest here: a refusal is decided by the stored row, not by this copy.
         const certain = !slot.row || isOurs(slot.row) || options.look === "cached";
-        const row = slot.row ?? (await load(slot));
-        if (member.shared && row.owner !== null && row.owner !== node) throw await elsewhere(slot);
+        const row = await ensureHere(node, slot, slot.row ?? (await load(slot)), options.look);
         const orphan = isOrphan(row) && !options.look;
         if (orphan && leaving && member.shared)
           throw new Refusal("draining", "Restarting: another node goes on with it.");
@@ -152,8 +149,9 @@ export function createDispatch(world: World) {
         const at = clock.now();
         const entries = facts.map((fact): Entry => ({ ...fact, at }));
         const parent = row.parent ?? options.parent ?? null;
-        const made = { node, version: row.version, state, entries, parent, at };
-        const verdict = await commit(slot, made, orphan ? {} : options);
+        const active = isActive(state);
+        const made = { session: slot.key, node, version: row.version, state, active, entries, parent, at };
+        const verdict = await commit(made, orphan ? {} : options);
         if (verdict === "fenced" && member.shared) {
           if (node === member.id()) void member.lose();
           continue;
@@ -162,8 +160,8 @@ export function createDispatch(world: World) {
         if (verdict === "elsewhere") throw await elsewhere(slot);
         if (verdict === "duplicate") return "duplicate";
         if (verdict === "done") {
-          const owner = isActive(state) ? node : null;
-          // Written in the life before: it stands, but its consequences are for whoever takes it up.
+          const owner = active ? node : null;
+          // Written under a lease that is lost by now: the commit stands, and whoever takes the session up acts on it.
           if (node !== member.id()) slot.row = null;
           else adopt(slot, { owner, writer: node, version: row.version + 1, state, parent, updatedAt: at }, entries);
           if (!orphan) return entries;
@@ -223,60 +221,16 @@ export function createDispatch(world: World) {
     return { type: "restarted", resume, ...(barred.length && { barred }), ...(planned && { planned }) };
   }
 
-  async function commit(
-    slot: Slot,
-    made: Pick<Commit, "node" | "version" | "state" | "entries" | "parent" | "at">,
-    { accepted, title = "" }: Pick<ChangeOptions, "accepted" | "title">,
-  ): Promise<CommitVerdict> {
-    const taken = made.entries.flatMap((entry): Commit["taken"] => {
-      if (entry.kind === "began" || entry.kind === "joined") return [{ id: entry.input, turn: entry.turn }];
-      return entry.kind === "withdrawn" ? [{ id: entry.input, turn: null }] : [];
-    });
-    const announced = (made.parent === null && world.announce ? world.announce : []).flatMap((to) =>
-      made.entries.flatMap((e) => (e.kind === "ended" || e.kind === "withdrawn" ? [{ to, turn: e.turn }] : [])),
-    );
-    const session = slot.key;
-    try {
-      return await journal.commit({
-        session,
-        active: isActive(made.state),
-        ...made,
-        accepted: accepted ? [accepted] : [],
-        taken,
-        title,
-        announced,
-      });
-    } catch (error) {
-      if (!(error instanceof StoreFault) || error.landed === "no") throw error;
-      return await look(slot, made, error);
-    }
-  }
-
-  /** A commit that may have landed: if the next version is ours, it is this one. */
-  async function look(
-    slot: Slot,
-    { node, version }: Pick<Commit, "node" | "version">,
-    fault: StoreFault,
-  ): Promise<CommitVerdict> {
-    for (let attempt = 0; attempt < LOOKS; attempt++) {
-      try {
-        const row = await journal.load(slot.key);
-        if (row?.version === version + 1 && row.writer === node) return "done";
-        if ((row?.version ?? 0) === version) throw new StoreFault("no", fault.message, { cause: fault });
-        return "stale";
-      } catch (error) {
-        if (!(error instanceof StoreFault)) throw error;
-        if (error.cause === fault) throw error;
-        await pause(attempt);
-      }
-    }
+  /** A commit that may have landed has consequences as soon as the store can be read again. */
+  function unknown(key: string) {
+    const slot = slotOf(key);
     slot.row = null;
-    void report(slot, null); // if it landed, it has consequences as soon as the store can be read again
-    throw fault;
+    void report(slot, null);
   }
 
-  const pause = (attempt: number, signal?: AbortSignal) =>
-    clock.sleep(RETRY_MS[Math.min(attempt, RETRY_MS.length - 1)] ?? 0, signal);
+  function pause(attempt: number, signal?: AbortSignal): Promise<void> {
+    return clock.sleep(RETRY_MS[Math.min(attempt, RETRY_MS.length - 1)] ?? 0, signal);
+  }
 
   function adopt(slot: Slot, row: StoredRow, entries: Entry[]) {
     if (slot.view.live && slot.view.live.step !== row.state.step) slot.view.live = null;
@@ -303,7 +257,7 @@ export function createDispatch(world: World) {
   // ── What follows from a state ───────────────────────────────────────────────────────────────────────
 
   function reconcile(slot: Slot) {
-    // One that is not in memory any more may have a late death to tell of; it does not speak for the one that is.
+    // A slot that was evicted may still report a death. Only the slot in memory decides what runs.
     if (closed || slots.get(slot.key) !== slot || !slot.row || isOrphan(slot.row)) return;
     const { state, parent } = slot.row;
     const { withoutPlace, inflight } = slot;
@@ -342,7 +296,9 @@ export function createDispatch(world: World) {
       signal,
       history: () => history(slot, signal),
       journal: {
-        entries: (session, after, limit) => patiently(() => journal.entries(session, after, limit), signal),
+        entries: async (session, after, limit) =>
+          (session === slot.key && slot.view.recent.after(after)?.slice(0, limit)) ||
+          patiently(() => journal.entries(session, after, limit), signal),
         turn: (id) => patiently(() => journal.turn(id), signal),
       },
       waitWithoutPlace: (ms) => waitWithoutPlace(slot, effect, ms, signal),
@@ -363,7 +319,7 @@ export function createDispatch(world: World) {
     return world.perform(effect, cx);
   }
 
-  /** Null: it is worth another try. Behind words that somebody has seen nothing starts over. */
+  /** Null: try again. An answer of which somebody has seen words is not started over. */
   function threw(slot: Slot, effect: Effect, error: unknown, tries: number): Event | null {
     const said = "step" in effect && slot.view.live?.step === effect.step ? wholeOf(slot.view.live.text) : "";
     const last = tries >= TRIES || said !== "";
@@ -398,8 +354,8 @@ export function createDispatch(world: World) {
     if (!slot.row) await change(slot.key, () => null, { insist: true, look: "cached" });
   }
 
-  /** In its line, so that nothing that was accepted is forgotten with it. What a memory was not told yet is no reason to
-   *  keep it: the memory may be gone for good (I26). */
+  /** In the session's line, so that no input that was accepted meanwhile is forgotten with it. Entries that a memory was not told
+   *  yet do not keep the session: that memory may be gone for good (I26). */
   function forget(key: string): Promise<"forgotten" | "busy" | "unknown"> {
     const slot = slotOf(key);
     return inLine(slot, false, async () => {
@@ -407,8 +363,8 @@ export function createDispatch(world: World) {
         for (;;) {
           if (closed) throw closed;
           const node = await member.joined(false);
-          const { version, state, owner } = slot.row && isOurs(slot.row) ? slot.row : await load(slot);
-          if (owner !== null && owner !== node) throw await elsewhere(slot);
+          const known = slot.row && isOurs(slot.row) ? slot.row : await load(slot);
+          const { version, state } = await ensureHere(node, slot, known);
           if (version === 0) return "unknown";
           if (hasWork(state)) return "busy";
           const verdict = await catalog.forget({ session: key, node, version });
@@ -423,8 +379,7 @@ export function createDispatch(world: World) {
         }
       } catch (error) {
         if (!(error instanceof StoreFault)) throw error;
-        slot.row = null; // it may be gone
-        void report(slot, null);
+        unknown(key); // it may be gone
         throw unavailable(error);
       }
     });
@@ -433,7 +388,7 @@ export function createDispatch(world: World) {
   async function owned(signal: AbortSignal): Promise<boolean> {
     if (closed || signal.aborted) return false;
     if (member.shared) return member.isValid();
-    // Patiently: one who has sent something must not lose count because the store could not be read.
+    // Waits for the store: an executor that has sent something must not lose count because of a failed read.
     const still = await patiently(() => nodes.beat(member.id()), signal);
     if (still === "gone" && !signal.aborted) fenced();
     return !closed && !signal.aborted;

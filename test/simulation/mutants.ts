@@ -51,7 +51,7 @@ const OF_SEVERAL_NODES: Mutant[] = [
     "if (!(await cx.owned()) || cx.signal.aborted)",
     "if (cx.signal.aborted)",
   ]),
-  bug("an unknown commit is judged by its version alone", "engine/dispatch.ts", [
+  bug("an unknown commit is judged by its version alone", "engine/commit.ts", [
     "row?.version === version + 1 && row.writer === node",
     "row?.version === version + 1",
   ]),
@@ -224,8 +224,8 @@ export const MUTANTS: Mutant[] = [
 
   // The engine
   bug("acknowledged before the commit", "engine/dispatch.ts", [
-    "const verdict = await commit(slot, made, orphan ? {} : options);",
-    `const verdict = "done" as Verdict; commit(slot, made, orphan ? {} : options).catch(() => {});`,
+    "const verdict = await commit(made, orphan ? {} : options);",
+    `const verdict = "done" as Verdict; commit(made, orphan ? {} : options).catch(() => {});`,
   ]),
   bug("started before the commit", "engine/dispatch.ts", [
     "const at = clock.now();",
@@ -235,15 +235,12 @@ export const MUTANTS: Mutant[] = [
     "const isOrphan = (row: StoredRow) => row.writer !== member.id() && hasWork(row.state);",
     "const isOrphan = (row: StoredRow) => row.writer === null && hasWork(row.state);",
   ]),
-  bug("no dedupe", "engine/dispatch.ts", ["accepted: accepted ? [accepted] : [],", "accepted: [],"]),
+  bug("no dedupe", "engine/commit.ts", ["accepted: accepted ? [accepted] : [],", "accepted: [],"]),
   bug("no fencing", "engine/dispatch.ts", [
-    "        session,\n        active: isActive(made.state),\n        ...made,",
-    "        session,\n        active: isActive(made.state),\n        ...made,\n        node: (await nodes.list())[0]?.id ?? made.node,",
+    "const made = { session: slot.key, node,",
+    "const made = { session: slot.key, node: (await nodes.list())[0]?.id ?? node,",
   ]),
-  bug("an unknown commit is taken for done", "engine/dispatch.ts", [
-    "return await look(slot, made, error);",
-    `return "done";`,
-  ]),
+  bug("an unknown commit is taken for done", "engine/commit.ts", ["return await look(made, error);", `return "done";`]),
   bug("text after a stop", "engine/dispatch.ts", [
     "if (state.step !== row.state.step) hold(",
     "if (state.step < 0) hold(",
