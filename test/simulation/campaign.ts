@@ -90,7 +90,7 @@ export function createPool(size: number) {
     };
     const known = KNOWN.get(bug);
     let failure = known === undefined ? undefined : await search(known, 1);
-    for (let from = 1; !failure && ran < most; from += CHUNK) failure = await search(from, CHUNK);
+    for (let from = 1; !failure && from <= most; from += CHUNK) failure = await search(from, CHUNK);
     worker.disconnect();
     return { ran, failure };
   }
