@@ -45,7 +45,7 @@ const RETRY_MS = [10, 50, 200, 1_000, 5_000];
 /** Tries at work that throws. */
 const TRIES = 5;
 
-const NEW: StoredRow = { owner: null, writer: "", version: 0, state: fresh, parent: null, updatedAt: 0 };
+const NEW: StoredRow = { owner: null, writer: "", version: 0, state: fresh, parent: null, createdAt: 0, updatedAt: 0 };
 /** Work that takes one of the places for turns in flight. */
 const HEAVY: Record<Effect["do"], boolean> = {
   think: true,
@@ -163,7 +163,11 @@ export function createDispatch(world: World) {
           const owner = active ? node : null;
           // Written under a lease that is lost by now: the commit stands, and whoever takes the session up acts on it.
           if (node !== member.id()) slot.row = null;
-          else adopt(slot, { owner, writer: node, version: row.version + 1, state, parent, updatedAt: at }, entries);
+          else {
+            slot.createdAt = row.version > 0 ? row.createdAt : at;
+            const stored = { owner, writer: node, version: row.version + 1, createdAt: slot.createdAt, updatedAt: at };
+            adopt(slot, { ...stored, state, parent }, entries);
+          }
           if (!orphan) return entries;
         } else slot.row = null; // stale
       } catch (error) {
@@ -196,9 +200,13 @@ export function createDispatch(world: World) {
 
   /** This is what is stored, whatever was known before. */
   function know(slot: Slot, row: StoredRow) {
+    const isAnother = row.createdAt !== slot.createdAt; // what was known here has been deleted
+    if (isAnother) slot.transcript = null;
     if (row === NEW) slot.transcript = emptyTranscript(); // nothing to read: saves a question to the store's thread
-    if (slot.since < 0 || row === NEW) slot.since = row.state.seq;
+    if (slot.since < 0 || isAnother) slot.since = row.state.seq;
+    slot.createdAt = row.createdAt;
     slot.view.recent.clear();
+    slot.view.page = null;
     if (row.writer === member.id() || row === NEW) adopt(slot, row, []);
     slot.row = row;
   }

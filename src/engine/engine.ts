@@ -57,7 +57,7 @@ const LEAVE_MS = 1_000;
 type Begins = { begins?(turn: { session: string; turn: string; text: string; by?: string }): void };
 
 export function createEngine({ begins, ...given }: World & Begins): Engine {
-  const { journal, catalog } = sharingReads(given.store);
+  const { journal, catalog } = sharingReads(given.store, () => !given.node?.address);
   const world: World = { ...given, store: { ...given.store, journal, catalog } };
   const { clock, log, limits } = world;
   const { notes, announcements, search } = world.store;

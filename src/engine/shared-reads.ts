@@ -5,13 +5,14 @@ import type { Store } from "../core/store.ts";
 
 type Ports = Pick<Store, "journal" | "catalog">;
 
-export function sharingReads({ journal, catalog }: Ports): Ports {
+/** `alone`: nobody else writes to this store; of another node's changes nothing is heard here. */
+export function sharingReads({ journal, catalog }: Ports, alone: () => boolean): Ports {
   const reading = new Map<string, Promise<Entry[]>>();
   return {
     journal: {
       ...journal,
       turn(id) {
-        const known = reading.get(id);
+        const known = alone() ? reading.get(id) : undefined;
         if (known) return known;
         const read = journal.turn(id);
         const over = () => {

@@ -8,15 +8,20 @@ import type { Inflight } from "./inflight.ts";
 import { createRecent, type JournalTail } from "./journal-tail.ts";
 import type { Live, Prints } from "./live.ts";
 
-export type StoredRow = Pick<SessionRow, "owner" | "writer" | "version" | "state" | "parent" | "updatedAt">;
+export type StoredRow = Pick<
+  SessionRow,
+  "owner" | "writer" | "version" | "state" | "parent" | "createdAt" | "updatedAt"
+>;
 export type Slot = {
   key: string;
   /** Null until loaded, and again when what is known may not be what is stored. */
   row: StoredRow | null;
   /** The last entry when it was first loaded here. */
   since: number;
-  /** Null: to be read again when it is wanted. */
+  /** Of the session that was created at `createdAt`: another node may have deleted it, and it may have begun anew. Null: to be read again
+   *  when it is wanted. */
   transcript: Transcript | null;
+  createdAt: number;
   line: Line;
   view: SlotView;
   inflight: Inflight;
@@ -77,6 +82,7 @@ export function createSlots(warm: number, inflightOf: (slot: () => Slot) => Infl
       row: null,
       since: -1,
       transcript: null,
+      createdAt: 0,
       line: { tail: Promise.resolve(), pending: 0, trouble: null, hasty: new Set(), halted: null },
       view: {
         viewers: 0,

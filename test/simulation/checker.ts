@@ -82,6 +82,8 @@ export function createChecker(inboxLimit: number, recoveries: number) {
   const withdrawAsked = new Set<string>();
   /** Sessions that a node has given up in order, since they were last taken up. */
   const handedOver = new Set<string>();
+  /** Sessions that were deleted, and began anew with two messages. */
+  const anew = new Set<string>();
 
   function seen(session: string): SessionSeen {
     const known = sessions.get(session);
@@ -307,6 +309,12 @@ export function createChecker(inboxLimit: number, recoveries: number) {
       must(i === at, "§6", () => `${turn} is told again of results that another one read`);
       must(before?.stopped === false, "§6", () => `${turn} is told to finish what was stopped`);
     });
+    const past = messages.filter(({ role }) => role === "user").length - 2;
+    must(
+      past <= 0 || !anew.has(session),
+      "I25",
+      () => `${turn} is shown ${past} messages from before ${session} was deleted`,
+    );
     const previous = messages[at - 1];
     if (before && before.outcome !== "completed" && previous?.role === "user")
       must(previous.text.startsWith(SUMMARY), "§6", () => `${turn} does not see that the turn before it had no answer`);
@@ -314,6 +322,10 @@ export function createChecker(inboxLimit: number, recoveries: number) {
 
   return {
     landing,
+    forgotten(session: string) {
+      sessions.delete(session);
+      anew.add(session);
+    },
     shown,
     stopAsked,
     withdrawAsked,

@@ -102,6 +102,14 @@ const OF_SEVERAL_NODES: Mutant[] = [
             place = String(Number.parseInt(place || "0", 10) + 1);`,
   ]),
   bug("a viewer waits for a node that is gone", "engine/router.ts", ["if (!living.has(node)) {", "if (!living) {"]),
+  bug("a conversation is kept that was deleted on another node", "engine/dispatch.ts", [
+    "    if (isAnother) slot.transcript = null;\n",
+    "",
+  ]),
+  bug("a read is shared with those who know of another node's change", "engine/shared-reads.ts", [
+    "const known = alone() ? reading.get(id) : undefined;",
+    "const known = reading.get(id);",
+  ]),
 ].map((mutant) => ({ ...mutant, nodes: true }));
 
 export const MUTANTS: Mutant[] = [
@@ -319,6 +327,19 @@ export const MUTANTS: Mutant[] = [
   bug("words of a stream that broke are kept", "engine/stream.ts", [
     ` || entry.kind === "retracted") && chars`,
     ") && chars",
+  ]),
+  bug(
+    "a conversation is kept that was deleted",
+    "engine/dispatch.ts",
+    ["    if (isAnother) slot.transcript = null;\n", ""],
+    [
+      "if (row === NEW) slot.transcript = emptyTranscript();",
+      "if (row === NEW) slot.transcript ??= emptyTranscript();",
+    ],
+  ),
+  bug("a read is shared with those who know of a later change", "engine/shared-reads.ts", [
+    "          for (const { turn } of change.entries) reading.delete(turn);\n",
+    "",
   ]),
 
   ...OF_SEVERAL_NODES,

@@ -411,25 +411,43 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
     world.outage = { from: 0, until: 0 };
     runUntil(() => false, calmSince + STORE_WAIT_MS);
     for (const session of keys) {
-      const say = {
-        session,
-        source: "test",
-        key: "last",
-        text: `<${session}>last`,
-        mode: "queue",
-        reply: "pull",
-      } as const;
       now(`${session} cannot be read`, () => runtime.status(session));
-      const { id } = now(`${session} takes no message`, () => runtime.accept({ ...say, key: `last ${session}` }));
-      const answered = runUntil(() => checker.outcome.has(id), scheduler.now() + REST_MS + UNDELIVERED_MS);
-      must(answered, "I26", () => `${session} does not answer`);
+      mustAnswer(other(), session, "last");
+      mustAnswer(process, session, "very last");
     }
     world.over = true;
+    for (const viewer of viewers) viewer.leave();
     for (const session of keys) {
       const became = now(`${session} cannot be deleted`, () => runtime.forget(session));
       must(became === "forgotten", "I26", () => `${session} cannot be deleted: ${became}`);
     }
     runUntil(() => false, scheduler.now() + (plan.nodes ? NODE_REST_MS : MEMORY_REST_MS)); // nobody asks for them any more
+    for (const session of keys) beginAnew(session);
+  }
+
+  const other = () => processes.find((one) => isUp(one) && one !== process) ?? process;
+
+  function mustAnswer(through: Running, session: string, name: string) {
+    const say = { session, source: "test", key: `${name} ${session}`, text: `<${session}>${name}` };
+    const request = { ...say, mode: "queue", reply: "pull" } as const;
+    const { id } = now(`${session} takes no message`, () => through.runtime.accept(request));
+    const answered = runUntil(() => checker.outcome.has(id), scheduler.now() + REST_MS + UNDELIVERED_MS);
+    must(answered, "I26", () => `${session} does not answer`);
+    if (plan.nodes) runUntil(() => !world.disk.journal.load(session)?.owner, scheduler.now() + MOVE_MS);
+  }
+
+  /** Nobody knows anything any more of a session that was deleted, wherever it was (I25). */
+  function beginAnew(session: string) {
+    checker.forgotten(session);
+    world.deleted.delete(session);
+    for (const by of fake.WRITERS) world.remembered.delete(`${by} ${session}`);
+    mustAnswer(process, session, "anew");
+    const viewer = createViewer(session, world);
+    viewer.turnOver(other());
+    runUntil(viewer.complete, scheduler.now() + REST_MS);
+    viewer.check();
+    viewer.leave();
+    mustAnswer(other(), session, "again");
   }
 
   /** What it resolves to, within a moment. */

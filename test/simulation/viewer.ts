@@ -10,6 +10,7 @@ import type { World } from "./world.ts";
 export type Viewer = {
   /** Watching: leaves. Away: comes back. */
   turnOver(through: Running): void;
+  leave(): void;
   /** That process is gone. */
   cut(gone: Running): void;
   /** Comes back if it does not watch: what it watches already must show everything by itself. */
@@ -23,7 +24,7 @@ export function createViewer(session: string, world: World): Viewer {
   let cursor = "";
   let text = "";
   let quiet = false;
-  let watching: { through: Running; leave: AbortController } | null = null;
+  let watching: { through: Running; left: AbortController } | null = null;
 
   function take(update: Update) {
     world.trace?.(`  viewer of ${session}: ${JSON.stringify(update)}`);
@@ -51,13 +52,14 @@ export function createViewer(session: string, world: World): Viewer {
   }
 
   async function come(through: Running) {
-    const leave = new AbortController();
-    const mine = { through, leave };
+    const left = new AbortController();
+    const mine = { through, left };
     watching = mine;
     try {
-      for await (const update of through.runtime.follow(session, cursor, leave.signal)) {
-        if (leave.signal.aborted) return; // what comes now it does not see any more
+      for await (const update of through.runtime.follow(session, cursor, left.signal)) {
+        if (left.signal.aborted) return; // what comes now it does not see any more
         take(update);
+        if ("entry" in update) lookUp(through, update.entry);
       }
     } catch {
       // The store could not be read, or nobody has the session.
@@ -65,15 +67,27 @@ export function createViewer(session: string, world: World): Viewer {
     if (watching === mine) watching = null; // it comes back later
   }
 
-  function go() {
-    watching?.leave.abort("gone");
+  /** Whoever has seen an entry finds it, whatever else is under way. */
+  function lookUp({ runtime }: Running, { turn, seq }: Entry) {
+    void runtime.turn(turn).then(
+      (entries) => {
+        const has = world.over || entries.some((entry) => entry.seq === seq);
+        must(has, "I20", () => `a viewer of ${session} has seen entry ${seq}, which its turn does not have`);
+      },
+      () => {}, // the store could not be read
+    );
+  }
+
+  function leave() {
+    watching?.left.abort("gone");
     watching = null;
   }
 
   return {
-    turnOver: (through) => (watching ? go() : void come(through)),
+    turnOver: (through) => (watching ? leave() : void come(through)),
+    leave,
     cut: (gone) => {
-      if (watching?.through === gone) go();
+      if (watching?.through === gone) leave();
     },
     finish: (through) => {
       if (!watching) void come(through);
@@ -86,6 +100,8 @@ export function createViewer(session: string, world: World): Viewer {
         "I20",
         () => `a viewer saw ${seen.length} of ${all.length} entries of ${session}`,
       );
+      const wrong = seen.find(({ turn, kind }, i) => turn !== all[i]?.turn || kind !== all[i]?.kind);
+      must(!wrong, "I25", () => `a viewer of ${session} saw ${wrong?.kind} of ${wrong?.turn}, which is not its`);
     },
   };
 }

@@ -182,6 +182,12 @@ export function storeOf(world: World, process: Process): Store {
   const ports = throughIo(disk, io);
   const journal: Journal = {
     ...ports.journal,
+    // It is read in one task and comes in another: meanwhile it may be no longer so.
+    turn: async (id) => {
+      const entries = await ports.journal.turn(id);
+      await new Promise<void>((come) => void scheduler.add(process, "turn comes", delay(random, 3), come));
+      return entries;
+    },
     commit: (commit) =>
       new Promise((resolve, reject) => {
         // It lands in one task and its answer comes in another: a kill between the two is "landed but unknown".

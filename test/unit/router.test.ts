@@ -154,3 +154,20 @@ describe("a session at work on another node", () => {
 async function* silence(): AsyncGenerator<Update> {
   yield await never;
 }
+
+describe("a session that was deleted on another node", () => {
+  it("and has begun anew there is not known any more by those who knew it", async () => {
+    const { clock, a, b } = await twoNodes();
+    const talk = async (node: Node, text: string) => {
+      await node.runtime.accept(said(text, text));
+      const asked = await node.model.next();
+      asked.answer(`you said ${text}`);
+      await clock.pass(10);
+      return asked.request.messages.flatMap((message) => (message.role === "user" ? [message.text] : []));
+    };
+    for (const text of ["one", "two", "three"]) await talk(b, text);
+    expect(await a.runtime.forget("garden")).toBe("forgotten");
+    await talk(a, "four");
+    expect(await talk(b, "five")).toEqual(["four", "five"]);
+  });
+});

@@ -16,7 +16,7 @@ function slow() {
     await new Promise<void>((resolve) => reads.push(resolve));
     return seen;
   };
-  const shared = sharingReads({ ...store, journal: { ...store.journal, turn } }).journal;
+  const shared = sharingReads({ ...store, journal: { ...store.journal, turn } }, () => true).journal;
   const commit = (entry: Entry, version: number) =>
     shared.commit({
       session: "s",
@@ -69,7 +69,7 @@ it("a read that failed is made again for the next one", async () => {
     if (fails-- > 0) return Promise.reject(new StoreFault("no", "the disk is gone"));
     return store.journal.turn(id);
   };
-  const shared = sharingReads({ ...store, journal: { ...store.journal, turn } }).journal;
+  const shared = sharingReads({ ...store, journal: { ...store.journal, turn } }, () => true).journal;
   await expect(shared.turn("t")).rejects.toThrow("the disk is gone");
   expect(await shared.turn("t")).toEqual([]);
 });
