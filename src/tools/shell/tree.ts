@@ -136,11 +136,15 @@ export const procTable: Table = () =>
     return first >= 0x30 && first <= 0x39 ? (procRow(Number(name)) ?? []) : [];
   });
 
-/** One process, or null when it is gone. Fields: proc_pid_stat(5); its name may hold spaces and brackets. */
+/** In the flags of a thread of the kernel (PF_KTHREAD). It has no environment, so it would be looked at again and again. */
+const OF_KERNEL = 0x200000;
+
+/** One process, or null when it is gone, or the kernel's. Fields: proc_pid_stat(5); its name may hold spaces and brackets. */
 export function procRow(pid: number): ProcessRow | null {
   const text = readProc(`/proc/${pid}/stat`);
   if (text === null) return null;
   const field = text.slice(text.lastIndexOf(")") + 2).split(" ", 20);
+  if (Number(field[6]) & OF_KERNEL) return null;
   return {
     pid,
     parent: Number(field[1]),
