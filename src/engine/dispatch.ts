@@ -296,7 +296,9 @@ export function createDispatch(world: World) {
       signal,
       history: () => history(slot, signal),
       journal: {
-        entries: (session, after, limit) => patiently(() => journal.entries(session, after, limit), signal),
+        entries: async (session, after, limit) =>
+          (session === slot.key && slot.view.recent.after(after)?.slice(0, limit)) ||
+          patiently(() => journal.entries(session, after, limit), signal),
         turn: (id) => patiently(() => journal.turn(id), signal),
       },
       waitWithoutPlace: (ms) => waitWithoutPlace(slot, effect, ms, signal),

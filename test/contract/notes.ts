@@ -23,6 +23,27 @@ export function notesContract(place: Place<"notes">) {
         expect([await notes().get("a/1"), await notes().get("b")]).toEqual([undefined, true]);
       });
 
+      test("is never read as it was before, whoever reads it while it is written", async () => {
+        for (let n = 0; n < 20; n++) {
+          const swaps = n % 2 === 1;
+          const early = notes().get("n");
+          const written = swaps ? notes().swap("n", n, n + 1) : notes().set("n", n + 1);
+          const late = notes().get("n");
+          expect([[n || undefined, n + 1].includes(Number(await early) || undefined), await late]).toEqual([
+            true,
+            n + 1,
+          ]);
+          await written;
+          expect([await notes().get("n"), await notes().get("n")]).toEqual([n + 1, n + 1]);
+        }
+        const early = [1, 2, 3].map((n) => notes().get(`new/${n}`));
+        await Promise.all([1, 2, 3].map((n) => notes().set(`new/${n}`, n)));
+        expect(await Promise.all(early)).toHaveLength(3);
+        expect(await Promise.all([1, 2, 3].map((n) => notes().get(`new/${n}`)))).toEqual([1, 2, 3]);
+        expect(await notes().swap("n", "another", 0)).toBe(false);
+        expect(await notes().get("n")).toBe(20);
+      });
+
       test("is swapped only from what it is, and of many who swap from the same value one does", async () => {
         expect(await notes().swap("n", 1, 2)).toBe(false);
         expect(await notes().swap("n", undefined, { b: [1, null], a: "\u0000 \ud800" })).toBe(true);

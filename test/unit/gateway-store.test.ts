@@ -66,12 +66,11 @@ describe("a chat whose notes cannot be used for a while", () => {
     ["get", "asked/"],
     ["set", "ask/"],
     ["set", "asked/"],
-    ["get", "live/"],
   ] as const)("(%s %s) sees the question and the work once they can", async (op, prefix) => {
     const { chat, clock, failing, tool } = await asking(op, prefix);
     const buttons = () => chat.sent().flatMap((said) => said.buttons.flat());
     await clock.pass(20_000);
-    if (prefix !== "live/") expect(buttons()).toEqual([]);
+    expect(buttons()).toEqual([]);
     failing.now = false;
     await clock.pass(40_000);
     expect(buttons()).toHaveLength(2);
@@ -82,6 +81,48 @@ describe("a chat whose notes cannot be used for a while", () => {
     expect(tool.all).toHaveLength(1);
     expect(chat.texts().join("\n")).toContain("⚙️ do");
     expect(chat.violations).toEqual([]);
+  });
+
+  it("sees no second message of a turn that goes on after a crash, once it can be read which one it had", async () => {
+    const { failing, between } = illness("get", "live/");
+    const tool = scriptedTool("do", {});
+    const before = await bootGateway({ tools: [tool], between });
+    await before.chat.say("clean up");
+    (await before.model.next()).answer("", { tool: "do", args: {} });
+    await tool.next();
+    await before.clock.pass(1_000);
+    expect([before.chat.texts(), failing.times]).toEqual([["⚙️ do"], 0]); // a turn that began here is asked for nowhere
+    before.kill();
+    const { chat, model, clock } = await before.next();
+    (await model.next()).answer("", { tool: "do", args: {} });
+    (await tool.next()).done("done");
+    await clock.pass(1_000);
+    expect(failing.times).toBeGreaterThan(0);
+    expect(chat.texts()).toEqual(["⚙️ do"]);
+    failing.now = false;
+    await clock.pass(10_000);
+    expect(chat.texts()).toEqual([expect.stringContaining("✓ do")]);
+    (await model.next()).answer("All clean.");
+    await clock.pass(5_000);
+    expect(chat.texts()).toEqual(["All clean."]);
+  });
+
+  it("gets a part of a reply that could not be noted once more, marked, and then the rest", async () => {
+    let failures = 1;
+    const between = ({ notes, ...store }: Store): Store => {
+      const set: Store["notes"]["set"] = async (key, value) => {
+        const isDone = key.startsWith("out/") && JSON.stringify(value).includes('"done":1');
+        if (isDone && failures-- > 0) throw new StoreFault("no", "the disk failed");
+        await notes.set(key, value);
+      };
+      return { ...store, notes: { ...notes, set } };
+    };
+    const { chat, model, clock } = await bootGateway({ between });
+    await chat.say("tell me much");
+    (await model.next()).answer(`${"a ".repeat(2_000)}\n\n${"b ".repeat(100)}`);
+    await clock.pass(60_000);
+    const starts = chat.texts().map((text) => text.slice(0, 12));
+    expect([starts.slice(0, 2), starts.length]).toEqual([["a a a a a a ", "(Sent again:"], 3]);
   });
 
   it("has its answer in the message that showed the work, though that could not be noted at first", async () => {

@@ -1,19 +1,19 @@
-// Calls to Telegram's Bot API, and what their failures mean. The token stands in every address, so no error of the library
-// or of a socket is passed on as it is.
-import { Agent as PlainAgent } from "node:http";
-import { Agent as SecureAgent } from "node:https";
-import type { Api } from "grammy";
+// Calls to Telegram's Bot API, and what their failures mean. The token stands in every address, so no error of a socket is passed
+// on as it is.
+import type { ApiMethods } from "grammy/types";
 import { SendFault } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Clock } from "../../core/ports.ts";
 import { openCalls, unanswered } from "../shared/calls.ts";
 
-type TheirSignal = NonNullable<Parameters<Api["getMe"]>[0]>;
-type Work<T> = (api: Api, signal: TheirSignal) => Promise<T>;
-
+type CallLimits = { signal?: AbortSignal; ms?: number };
 export type TelegramApi = {
   /** Throws a TelegramFault. */
-  call<T>(work: Work<T>, limits?: { signal?: AbortSignal; ms?: number }): Promise<T>;
+  call<M extends keyof ApiMethods>(
+    method: M,
+    params: Parameters<ApiMethods[M]>[0],
+    limits?: CallLimits,
+  ): Promise<ReturnType<ApiMethods[M]>>;
   /** A file of a message, by its id. Throws an Error that anybody may read. */
   load(file: string, most: number, signal: AbortSignal): Promise<Uint8Array>;
   close(): Promise<void>;
@@ -36,70 +36,48 @@ type Options = {
   answered(): void;
 };
 
-/** Telegram closes connections that nobody uses; one that it closes under our hands looks like a lost message. */
-const IDLE_MS = 10_000;
-/** Bytes, decompressed. A hundred updates are the most that it gives at once. */
-const LONGEST_ANSWER = 32_000_000;
-
 export function openApi({ token, apiRoot, clock, answered }: Options): TelegramApi {
   const root = apiRoot.replace(/\/+$/, "");
-  const agent = new (root.startsWith("https:") ? SecureAgent : PlainAgent)({ keepAlive: true, timeout: IDLE_MS });
   const calls = openCalls(clock);
   const never = new AbortController().signal;
-  let opening: ReturnType<typeof library> | null = null;
-  let closed = false;
 
   function withoutAddress(error: unknown): never {
     throw new Error(messageOf(error).replaceAll(token, "[redacted]"));
   }
 
-  /** Loaded with the first call: most people have no bot at Telegram. */
-  async function library() {
-    const { Api, GrammyError, HttpError } = await import("grammy");
-    const api = new Api(token, { apiRoot: root, baseFetchConfig: { agent, compress: true, size: LONGEST_ANSWER } });
-    return { api, GrammyError, HttpError };
+  async function call<M extends keyof ApiMethods>(
+    method: M,
+    params: Parameters<ApiMethods[M]>[0],
+    { signal = never, ms }: CallLimits = {},
+  ): Promise<ReturnType<ApiMethods[M]>> {
+    const answer = await calls
+      .within(signal, (cut) => calls.post(`${root}/bot${token}/${method}`, params ?? {}, cut), ms)
+      .catch((error: unknown) => {
+        throw outage(error);
+      });
+    if (!isAnswer<ReturnType<ApiMethods[M]>>(answer)) throw outage(null);
+    answered();
+    if (answer.ok) return answer.result;
+    throw refusal(answer.error_code, answer.description, answer.parameters?.retry_after);
   }
-
-  const call: TelegramApi["call"] = async (work, { signal = never, ms } = {}) => {
-    opening ??= library();
-    const { api, GrammyError, HttpError } = await opening;
-    if (closed) throw new TelegramFault(0, "no", "The connection to Telegram is closed.");
-    try {
-      const answer = await calls.within(signal, (cut) => work(api, theirs(cut)), ms);
-      answered();
-      return answer;
-    } catch (error) {
-      const why = error instanceof HttpError ? error.error : error;
-      if (isTooLarge(why)) agent.destroy(); // the library refuses the rest and yet reads on
-      if (!(error instanceof GrammyError)) throw outage(why);
-      answered();
-      throw refusal(error.error_code, error.description, error.parameters.retry_after);
-    }
-  };
 
   return {
     call,
     async load(file, most, signal) {
-      const { file_path: path } = await call((api, cut) => api.getFile(file, cut), { signal });
+      const { file_path: path } = await call("getFile", { file_id: file }, { signal });
       const { bytes } = await calls.load(`${root}/file/bot${token}/${path}`, {}, most, signal).catch(withoutAddress);
       return bytes;
     },
-    async close() {
-      closed = true;
-      agent.destroy();
-      await calls.close();
-    },
+    close: calls.close,
   };
 }
 
-/** grammy's types want the AbortSignal of another library. Node's own signal has all that grammy uses of it. */
-function theirs(signal: unknown): TheirSignal {
-  if (!isTheirs(signal)) throw new TypeError("not a signal");
-  return signal;
-}
-const isTheirs = (signal: unknown): signal is TheirSignal => signal instanceof AbortSignal;
+type ApiAnswer<T> =
+  | { ok: true; result: T }
+  | { ok: false; error_code: number; description: string; parameters?: { retry_after?: number } };
 
-const isTooLarge = (error: unknown) => error instanceof Error && "type" in error && error.type === "max-size";
+const isAnswer = <T>(value: unknown): value is ApiAnswer<T> =>
+  typeof value === "object" && value !== null && "ok" in value;
 
 function outage(error: unknown): TelegramFault {
   const { landed, message } = unanswered("Telegram", error);

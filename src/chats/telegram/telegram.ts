@@ -67,10 +67,10 @@ export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log,
 
   async function connect(onState: (connected: boolean) => void, signal: AbortSignal): Promise<End> {
     try {
-      reader.me = await api.call((library, cut) => library.getMe(cut), { signal });
+      reader.me = await api.call("getMe", undefined, { signal });
       if (webhook) await hang(webhook, signal);
       // If a webhook is still set, Telegram gives nothing to a poll.
-      else await api.call((library, cut) => library.deleteWebhook({}, cut), { signal });
+      else await api.call("deleteWebhook", {}, { signal });
       if (!webhook) void intake?.add(await ask(0, { signal }));
       onState(true);
       while (true) await (webhook ? watch(webhook, signal) : poll(signal));
@@ -95,14 +95,14 @@ export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log,
   async function ask(timeout: number, limits: { signal?: AbortSignal; ms?: number }): Promise<Update[]> {
     const offset = intake?.offset();
     const asked = { limit: MOST_UPDATES, timeout, allowed_updates: ALLOWED, ...(offset !== undefined && { offset }) };
-    const updates = await api.call((library, cut) => library.getUpdates(asked, cut), limits);
+    const updates = await api.call("getUpdates", asked, limits);
     confirmed = offset;
     return updates;
   }
 
   function answer(query: string, text: string): void {
-    const shown = { text: text.slice(0, LONGEST_ANSWER) };
-    const sending = api.call((library, cut) => library.answerCallbackQuery(query, shown, cut), { ms: SHOW_MS });
+    const shown = { callback_query_id: query, text: text.slice(0, LONGEST_ANSWER) };
+    const sending = api.call("answerCallbackQuery", shown, { ms: SHOW_MS });
     sending.catch((error: unknown) => log("debug", "chat.press_unanswered", fieldsOf(error)));
   }
 
@@ -114,14 +114,13 @@ export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log,
   }
 
   async function hang({ url, secret }: Webhook, signal: AbortSignal): Promise<void> {
-    const asked = { secret_token: secret, allowed_updates: ALLOWED };
-    await api.call((library, cut) => library.setWebhook(url, asked, cut), { signal });
+    await api.call("setWebhook", { url, secret_token: secret, allowed_updates: ALLOWED }, { signal });
   }
 
   /** Whether Telegram still knows where we are, and reaches us. */
   async function watch(hook: Webhook, signal: AbortSignal): Promise<void> {
     await clock.sleep(WATCH_MS, signal);
-    const info = await api.call((library, cut) => library.getWebhookInfo(cut), { signal });
+    const info = await api.call("getWebhookInfo", undefined, { signal });
     if (info.url !== hook.url) await hang(hook, signal);
     const missed = (info.last_error_date ?? 0) * 1_000 > clock.now() - 2 * WATCH_MS;
     changed(true, missed ? `Telegram cannot reach ${hook.url}: ${info.last_error_message}` : "");
@@ -164,9 +163,7 @@ export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log,
         reply_parameters: { message_id: Number(outbound.replyTo), allow_sending_without_reply: true },
       };
       const { message_id } = await formatted(outbound, ({ text, options }) =>
-        api.call((library, cut) => library.sendMessage(chat, text, { ...options, ...thread, ...reply }, cut), {
-          signal,
-        }),
+        api.call("sendMessage", { chat_id: chat, text, ...options, ...thread, ...reply }, { signal }),
       );
       return String(message_id);
     },
@@ -174,21 +171,21 @@ export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log,
     async edit(place, message, outbound, signal) {
       const { chat } = numbersOf(place);
       await formatted(outbound, ({ text, options }) =>
-        api.call((library, cut) => library.editMessageText(chat, Number(message), text, options, cut), { signal }),
+        api.call("editMessageText", { chat_id: chat, message_id: Number(message), text, ...options }, { signal }),
       ).catch(unless(/message is not modified/));
     },
 
     async remove(place, message, signal) {
       const { chat } = numbersOf(place);
       await api
-        .call((library, cut) => library.deleteMessage(chat, Number(message), cut), { signal })
+        .call("deleteMessage", { chat_id: chat, message_id: Number(message) }, { signal })
         .catch(unless(/message to delete not found/));
     },
 
     async typing(place) {
       try {
         const { chat, thread } = numbersOf(place);
-        await api.call((library, cut) => library.sendChatAction(chat, "typing", thread, cut), { ms: SHOW_MS });
+        await api.call("sendChatAction", { chat_id: chat, action: "typing", ...thread }, { ms: SHOW_MS });
       } catch (error) {
         log("debug", "chat.typing_failed", fieldsOf(error));
       }
@@ -200,7 +197,7 @@ export function createTelegram({ token, apiRoot = API_ROOT, webhook, clock, log,
         .map(({ name, description }) => ({ command: name, description: description.slice(0, 256) || name }));
       for (const { name } of commands) offered.add(name);
       try {
-        await api.call((library, cut) => library.setMyCommands(shown.slice(0, 100), {}, cut));
+        await api.call("setMyCommands", { commands: shown.slice(0, 100) });
       } catch (error) {
         log("warn", "chat.offer_failed", fieldsOf(error));
       }

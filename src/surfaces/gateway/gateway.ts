@@ -99,7 +99,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const { notes } = runtime;
   const chats = new Map(options.chats.map((chat) => [chat.platform, chat]));
   const access = createAccess({ ...options, notes });
-  const sessions = createSessions(notes, options.local !== undefined);
+  const sessions = createSessions(notes);
   const tell = createTell(options);
   const questions = createQuestions({ ...options, notes, access, tell });
   const show = createShow({ ...options, runtime: options.local ?? runtime, chats, notes, questions, tell });
@@ -123,10 +123,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   return {
     access,
     channel: {
-      async send(reply, signal) {
-        await show.freeze(reply.turn);
-        return outbox.send(reply, signal);
-      },
+      send: async (reply, signal) => outbox.send(reply, signal, await show.freeze(reply.turn)),
     },
     observe: show.observe,
     async start() {

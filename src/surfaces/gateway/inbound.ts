@@ -111,28 +111,26 @@ export function createTalk(options: Options): { handlerOf(chat: Chat): InboundHa
       const { place, from } = message;
       if (!(await access.mayTalk(platform, place, from))) return stranger(message);
       if (!options.hears(platform, message)) return;
-      await access.noteAdmin(platform, place, from);
       const user = (place.kind === "group" || place.kind === "channel") && !options.sharedGroups ? from.id : undefined;
       const key = chatSession({ platform, place, ...(user !== undefined && { user }), generation: 1 });
       // Side by side: each is a question to the store's thread, and the person waits for all of them.
-      const [session, before, taken] = await Promise.all([
+      const [session, before, mode] = await Promise.all([
         sessions.current(key),
         notes.get(onceOf(message)),
-        isTaken(message),
+        commands.modeOf(key, platform),
+        access.noteAdmin(platform, place, from),
       ]);
       if (before === "done") return;
       try {
         const command = commandIn(message.text.trim());
         if (command) return await obey(message, command, key, session, before !== undefined);
-        if (taken) return; // an "ok" that began a turn is no answer to what that turn asks
-        const [answered, mode] = await Promise.all([
-          answer(message, session, answerOf(before)),
-          commands.modeOf(key, platform),
-        ]);
-        if (answered) return;
         const { asking } = await runtime.status(session);
+        // An "ok" that began a turn is no answer to what that turn asks, and files are loaded once. Else `accept` knows it.
+        if ((asking.length || message.attachments.length) && (await isTaken(message))) return;
+        if (await answer(message, session, answerOf(before))) return;
         await accept(message, session, message.text, asking.length ? modeWhileAsked(mode) : mode);
       } catch (error) {
+        if (error instanceof Refusal && error.code === "idempotency_key_conflict") return; // taken before a setting changed
         const words = error instanceof Refusal ? refusalText(error) : null;
         if (words === null) throw error; // the store's trouble: it must be brought again
         await notes.set(onceOf(message), "done");
@@ -194,7 +192,7 @@ export function createTalk(options: Options): { handlerOf(chat: Chat): InboundHa
     ): Promise<void> {
       const { place, from } = message;
       const key = keyOf(message);
-      if (await voices?.has(platform, key)) return; // it is being transcribed
+      if (message.attachments.length && (await voices?.has(platform, key))) return; // it is being transcribed
       const kept = await keepAttachments(message.attachments, sessionDir(options.files, session), newKey);
       const { images, pictures, recordings, lines } = kept;
       const given = { platform, key, session, place, from, mode };

@@ -16,6 +16,11 @@ type Options = Ambient & {
   notes: Notes;
   node?(): string;
 };
+export type Outbox = {
+  /** `shown`: what is known without the store of a turn that only this process has worked on: the message that shows it, if there is one. */
+  send(...args: [...Parameters<Channel["send"]>, shown?: ShownTurn | null]): ReturnType<Channel["send"]>;
+};
+export type ShownTurn = { message: string | null };
 /** `done`: the parts of a reply that have arrived. `trying`: the next part may have arrived. */
 type Progress = { done: number; trying: boolean };
 
@@ -24,8 +29,8 @@ const WAIT_MS = { first: 1_000, most: 60_000 };
 /** An outage longer than this is not waited out: the answer stays in the conversation. */
 const GIVE_UP_MS = 86_400_000;
 
-export function createOutbox({ chats, notes, clock, log, node = () => "" }: Options): Channel {
-  const send: Channel["send"] = async ({ key, session, turn, text }, signal) => {
+export function createOutbox({ chats, notes, clock, log, node = () => "" }: Options): Outbox {
+  const send: Outbox["send"] = async ({ key, session, turn, text }, signal, shown = null) => {
     const route = await routeFor(session, notes);
     const chat = route && chats.get(route.platform);
     if (!route || !chat) {
@@ -34,41 +39,52 @@ export function createOutbox({ chats, notes, clock, log, node = () => "" }: Opti
     }
     const parts = splitMarkdown(text.trim() || "(There is nothing to say.)", chat.longest - AGAIN.length - 1);
     const name = `out/${key}`;
-    const before = progressOf(await notes.get(name));
-    const last: Promise<void>[] = [];
+    const before = shown ? { done: 0, trying: false } : progressOf(await notes.get(name));
+    const live = await liveMessage(turn, shown);
     for (const [part, words] of parts.entries()) {
       if (part < before.done) continue;
       const maybe = part === before.done && before.trying;
       const one = { turn, key: `${key}.${part}`, name, part, maybe };
       const there =
-        (part === 0 && !maybe && (await intoLive(chat, route.place, one, words, signal))) ||
+        (part === 0 && !maybe && live && (await intoLive(chat, route.place, one, live, words, signal))) ||
         (await asMessage(chat, route.place, one, words, signal));
       if (!there) return "undelivered";
-      const noted = notes.set(name, { done: part + 1, trying: false });
-      if (part + 1 < parts.length) await noted;
-      else last.push(noted);
+      // Of the last one, the commit that ends the turn says it.
+      if (part + 1 < parts.length) await notes.set(name, { done: part + 1, trying: false });
     }
     // Not waited for: they reach the store before the commit that ends the turn, and one fsync is enough for all of them. Where
     // they are lost the turn is over all the same, or the reply is sent again and says so.
-    last.push(notes.set(`live/${turn}`, undefined));
-    Promise.all(last).catch((error: unknown) => log("warn", "reply.unnoted", { turn, error: messageOf(error) }));
+    if (live)
+      Promise.all([notes.set(name, { done: parts.length, trying: false }), notes.set(`live/${turn}`, undefined)]).catch(
+        (error: unknown) => log("warn", "reply.unnoted", { turn, error: messageOf(error) }),
+      );
     return "sent";
   };
 
   type Part = { turn: string; key: string; name: string; part: number; maybe: boolean };
 
-  /** The message that showed the work becomes the answer; an edit twice is an edit. False: there is none any more, or it is of another
+  type LiveMessage = { message: string; by: unknown };
+  async function liveMessage(turn: string, shown: ShownTurn | null): Promise<LiveMessage | null> {
+    if (shown) return shown.message === null ? null : { message: shown.message, by: node() };
+    const { message, node: by = "" } = asRecord(await notes.get(`live/${turn}`)) ?? {};
+    return typeof message === "string" ? { message, by } : null;
+  }
+
+  /** The message that showed the work becomes the answer; an edit twice is an edit. False: it never will, or it is of another
    *  node: an edit of that node's that comes late would undo the answer. */
-  async function intoLive(chat: Chat, place: Place, one: Part, text: string, signal: AbortSignal): Promise<boolean> {
-    const { message: live, node: by = "" } = asRecord(await notes.get(`live/${one.turn}`)) ?? {};
-    if (typeof live !== "string") return false;
+  async function intoLive(
+    chat: Chat,
+    place: Place,
+    one: Part,
+    { message, by }: LiveMessage,
+    text: string,
+    signal: AbortSignal,
+  ): Promise<boolean> {
     if (by !== node()) {
-      void chat.remove(place, live, signal).catch(() => {});
+      void chat.remove(place, message, signal).catch(() => {});
       return false;
     }
-    return insist(chat, one, signal, async () => {
-      await chat.edit(place, live, { text }, signal);
-    });
+    return insist(chat, one, signal, () => chat.edit(place, message, { text }, signal));
   }
 
   /** False: it never will arrive. */

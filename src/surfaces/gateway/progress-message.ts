@@ -30,8 +30,10 @@ export function createView(options: {
   clock: Clock;
   log: Log;
   node?(): string;
+  /** No earlier process can have shown it. */
+  isFirst: boolean;
 }) {
-  const { chat, place, turn, notes, tell, clock, log } = options;
+  const { chat, place, turn, notes, tell, clock, log, isFirst } = options;
   const node = options.node?.();
   const over = new AbortController();
   const cut = new AbortController();
@@ -76,7 +78,7 @@ export function createView(options: {
 
   /** Shows what there is, as often as the platform allows. Never rejects. */
   async function pump(): Promise<void> {
-    message = await shownBefore();
+    message = isFirst ? null : await shownBefore();
     noted = message !== null;
     for (;;) {
       await dirty.promise;
@@ -122,6 +124,8 @@ export function createView(options: {
   }
 
   return {
+    /** The message that the answer can take the place of, once this is closed. */
+    message: () => (left || cut.signal.aborted ? null : message),
     /** Another node shows it from now on, in a message of its own. */
     leave(): void {
       left = true;

@@ -9,7 +9,7 @@ import type { Notes } from "../../core/store.ts";
 import { asRecord } from "./access.ts";
 import type { GatewayOptions } from "./gateway.ts";
 import type { Tell } from "./notices.ts";
-import { routeFor } from "./outbox.ts";
+import { routeFor, type ShownTurn } from "./outbox.ts";
 import { createView, liveName, type ProgressView } from "./progress-message.ts";
 import type { Questions } from "./questions.ts";
 
@@ -23,8 +23,8 @@ export type Show = {
   observe(session: string, entries: readonly Entry[]): void;
   /** Messages of turns that ended while nobody was there to say so. */
   tidy(): Promise<void>;
-  /** No more edits of this turn's message: its answer takes the place. */
-  freeze(turn: string): Promise<void>;
+  /** No more edits of this turn's message: its answer takes the place. Null: only the store knows whether there is one. */
+  freeze(turn: string): Promise<ShownTurn | null>;
   close(): Promise<void>;
 };
 
@@ -54,14 +54,19 @@ const CUT_OFF =
 export function createShow(options: Options): Show {
   const { runtime, chats, notes, questions, tell, clock, log, progress } = options;
   const views = new Map<string, { over: AbortController; settled: Promise<void> }>();
+  /** Turns that began here, and the view of each: no other process has shown anything of them. */
+  const own = new Map<string, ProgressView | null>();
   /** Turns that are over, of those that are watched. */
   const ended = new Set<string>();
   const frozen = new Set<string>();
 
   function observe(session: string, entries: readonly Entry[]) {
     for (const { kind, turn, seq } of entries) {
+      if (kind === "began") own.set(turn, null);
+      if (kind === "restarted") own.delete(turn);
       if (kind === "began" || kind === "restarted") open(session, turn, seq - 1);
       if (kind !== "ended") continue;
+      own.delete(turn);
       frozen.delete(turn);
       if (views.has(turn)) ended.add(turn);
     }
@@ -73,6 +78,7 @@ export function createShow(options: Options): Show {
     const settled = insist(session, turn, after, over.signal).finally(() => {
       views.delete(turn);
       ended.delete(turn);
+      if (!frozen.has(turn)) own.delete(turn); // it has no answer for a chat, or another node goes on with it
     });
     views.set(turn, { over, settled });
   }
@@ -101,9 +107,12 @@ export function createShow(options: Options): Show {
     if (!chat || first?.kind !== "accepted" || first.input.reply !== "push") return;
     const { place } = route;
     const { asking } = await runtime.status(session);
-    await questions.settleOld(chat, place, session, asking);
+    const isFirst = own.get(turn) === null;
+    await questions.settleOld(chat, place, session, asking, isFirst);
     for (const question of asking) questions.ask(chat, place, session, turn, question);
-    const view = createView({ ...options, chat, place, turn });
+    const view = createView({ ...options, chat, place, turn, isFirst });
+    if (isFirst) own.set(turn, view);
+    else own.delete(turn);
     const isQuiet = first.input.source === HEARTBEAT_SOURCE; // it may have nothing to say
     const typing = isQuiet ? new AbortController() : keepTyping(chat, place);
     try {
@@ -195,6 +204,9 @@ export function createShow(options: Options): Show {
     const view = views.get(turn);
     view?.over.abort("frozen");
     await view?.settled;
+    const shown = own.get(turn);
+    own.delete(turn); // a second time the store is asked what came of the first
+    return shown === undefined ? null : { message: shown?.message() ?? null };
   }
 
   return {

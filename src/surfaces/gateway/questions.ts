@@ -5,6 +5,7 @@
 import { answerIn as answerOf, choiceAnswer, choiceText } from "../../conversation/choice.ts";
 import { DECIDED, keptText } from "../../conversation/commands/answers.ts";
 import type { AskedQuestion, OpenQuestion } from "../../conversation/commands/command.ts";
+import { createBounded } from "../../core/bounded.ts";
 import type { Button, ButtonPress, Chat, Person, Place } from "../../core/chat.ts";
 import type { Answer } from "../../core/runtime.ts";
 import type { Notes } from "../../core/store.ts";
@@ -38,22 +39,26 @@ const MOST_PARTS = 10;
 /** What is left free for how it was decided. */
 const OUTCOME = 200;
 const WAIT_MS = { first: 1_000, most: 30_000 };
+const MOST_SETTLED = 10_000;
 
-type Options = Pick<GatewayOptions, "runtime" | "clock" | "log" | "newKey" | "approvers"> & {
+type Options = Pick<GatewayOptions, "runtime" | "clock" | "log" | "newKey" | "approvers" | "local"> & {
   notes: Notes;
   access: Access;
   tell: Tell;
 };
 
 export function createQuestions(options: Options) {
-  const { runtime, notes, access, tell, clock, log, newKey, approvers } = options;
+  const { runtime, notes, access, tell, clock, log, newKey, approvers, local } = options;
   const nameOf = (session: string, call: string) => `asked/${session}/${call}`;
+  /** Sessions in which nothing of a process before us is left; where there are other nodes, that can change. */
+  const settled = createBounded<true>(MOST_SETTLED);
   const showing = new Map<string, { over: AbortController; shown: Promise<unknown> }>();
 
   /** Begins to show it, unless it is shown already. */
   function ask(chat: Chat, place: Place, session: string, turn: string, question: AskedQuestion): void {
     const name = nameOf(session, question.call);
     if (showing.has(name)) return;
+    settled.delete(session);
     const over = new AbortController();
     const attempt = () => show(chat, place, session, turn, question, over.signal);
     const shown = insist(attempt, question, over.signal).finally(() => showing.delete(name));
@@ -161,12 +166,20 @@ export function createQuestions(options: Options) {
     }
   }
 
-  /** What a process before us had shown and could not bring to its end. */
-  async function settleOld(chat: Chat, place: Place, session: string, asking: readonly AskedQuestion[]): Promise<void> {
+  /** What a process before us had shown and could not bring to its end. `once`: only if it was not done since we run. */
+  async function settleOld(
+    chat: Chat,
+    place: Place,
+    session: string,
+    asking: readonly AskedQuestion[],
+    once: boolean,
+  ): Promise<void> {
+    if (once && settled.get(session)) return;
     for (const { key } of await notes.list(nameOf(session, ""))) {
       const [call = ""] = key.slice(nameOf(session, "").length).split("@");
       if (!asking.some((question) => question.call === call)) await settle(chat, place, session, call, "It is over.");
     }
+    if (!local) settled.set(session, true);
   }
 
   /** Returns what whoever pressed it is shown. */
