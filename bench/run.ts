@@ -19,6 +19,7 @@ const PARTS = [
   "terminal",
   "web",
   "cluster",
+  "day",
 ];
 const { values } = read();
 if (values.help) {
