@@ -24,7 +24,7 @@ const noteShape = z.object({
         /** The process of hermes that started it, and where its node is reached. */
         life: z.string(),
         address: z.string(),
-        /** The model knows that it is out of reach. */
+        /** The model knows that it is gone. */
         told: z.boolean().optional(),
       }),
     )
@@ -67,7 +67,7 @@ export function createLocalState({ notes, log, home, life, cluster }: LocalState
   const noted = createBounded<string>(MOST_REMEMBERED);
   /** By turn: what it is told. */
   const notices = createBounded<Promise<string>>(MOST_REMEMBERED);
-  /** By session: the processes that its turn is told of. */
+  /** By session: the processes that its turn is told are gone. */
   const telling = createBounded<readonly string[]>(MOST_REMEMBERED);
 
   async function read(session: string): Promise<LocalNote> {
@@ -105,7 +105,7 @@ export function createLocalState({ notes, log, home, life, cluster }: LocalState
     const untold = (await missing(session)).filter(({ told }) => !told);
     telling.set(
       session,
-      untold.map(({ id }) => id),
+      untold.flatMap(({ id, gone }) => (gone ? [id] : [])),
     );
     const listed = (gone: boolean) =>
       untold.flatMap((process) => (process.gone === gone ? [`- ${process.id}: ${process.command}`] : []));

@@ -147,6 +147,7 @@ describe("any node", () => {
 
     a.signal("SIGKILL");
     await a.gone();
+    await expect.poll(async () => (await at(b, "GET", "/api/nodes"))["data"], SOON).toHaveLength(2);
     llm.script([{ text: "it is gone" }, { text: "yes" }]);
     const told = await turn(b, "and now?");
     expect(told).toMatch(/Background processes of this conversation are gone.*bg_[0-9a-f]{8}: echo/);
@@ -169,7 +170,11 @@ describe("any node", () => {
     const body = JSON.stringify({ id: "1", chat: "ci", user: { id: "*", name: "Build" }, text: "/status" });
     const timestamp = String(Math.floor(Date.now() / 1_000));
     const signature = createHmac("sha256", HOOK).update(`${timestamp}.${body}`).digest("hex");
-    const headers = { "X-Hermes-Timestamp": timestamp, "X-Hermes-Signature": `sha256=${signature}` };
+    const headers = {
+      "Content-Type": "application/json",
+      "X-Hermes-Timestamp": timestamp,
+      "X-Hermes-Signature": `sha256=${signature}`,
+    };
     const post = async ({ url }: TestNode) =>
       (await fetch(`${url}/channels/webhook`, { method: "POST", headers, body })).status;
     expect([await post(a), await post(b), await post(c)]).toEqual([202, 409, 409]);
