@@ -86,12 +86,8 @@ describe("the packed program", () => {
     place = makePlace(
       {
         PATH,
-        OPENAI_BASE_URL: llm.url,
-        OPENAI_API_KEY: "k",
-        LLM_MODEL: "fake-model",
-        TELEGRAM_BOT_TOKEN: telegram.token,
-        TELEGRAM_API_ROOT: telegram.apiRoot,
-        TELEGRAM_ALLOWED_USERS: "999",
+        ...llm.env,
+        ...telegram.env(999),
         DISCORD_BOT_TOKEN: discord.token,
         DISCORD_API_ROOT: discord.apiRoot,
         DISCORD_ALLOWED_USERS: ANNA.id,
@@ -104,9 +100,7 @@ describe("the packed program", () => {
     );
     expect(run(join(installed, "bin", "hermes"), ["--version"], { env: place.env() })).toBe(`${pkg.version}\n`);
 
-    const gateway = place.start(["gateway", "--port", "0"]);
-    await gateway.prints(/^hermes gateway ready on http:\S+\n/m);
-    const [, url] = /ready on (http:\S+)\n/.exec(gateway.stdout()) ?? [];
+    const { hermes: gateway, url } = await place.startGateway();
     expect(await (await fetch(`${url}/health`)).json()).toMatchObject({ status: "ok", version: pkg.version });
 
     expect(await (await fetch(`${url}/`)).text()).toContain("/console/app.js");
