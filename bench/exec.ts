@@ -10,6 +10,7 @@ import { closeNetns } from "../src/tools/sandbox/netns.ts";
 import { chooseSandbox, type Sandbox } from "../src/tools/sandbox/sandbox.ts";
 import { openNetns, probeSandbox, run } from "../src/tools/shell/exec.ts";
 import { createTerminal } from "../src/tools/shell/terminal.ts";
+import { localStateIn } from "../test/fakes/local-state.ts";
 import { marked, SHAPES } from "../test/fakes/shapes.ts";
 import { type Figure, median, percentile, report } from "./figure.ts";
 
@@ -41,6 +42,7 @@ async function tool(times: number): Promise<Figure[]> {
   const [home, workspace] = [join(dir, "home"), fileURLToPath(new URL("..", import.meta.url))];
   mkdirSync(home, { mode: 0o700 });
   const terminal = createTerminal({
+    localState: localStateIn(home),
     home,
     workspace,
     sandbox: chooseSandbox({

@@ -21,6 +21,7 @@ import { type Begin, type HeldLease, holdLease } from "../engine/lease.ts";
 import { createRouter } from "../engine/router.ts";
 import type { Observe, World } from "../engine/world.ts";
 import { chooseEndpoints } from "../llm/endpoint.ts";
+import { formatOf } from "../llm/formats.ts";
 import { openModels } from "../llm/models.ts";
 import type { LongTermMemory } from "../memory/manager.ts";
 import { withMemoryHealth } from "../memory/runtime.ts";
@@ -157,6 +158,12 @@ export async function openRuntime(options: {
     ...store,
     runtime: () => runtime,
     jobs: () => scheduler,
+    cluster: cluster && {
+      address: () => cluster.about.address,
+      ownFiles: config.cluster.workspace === "local",
+      nodes: store.nodes,
+      unreachable: cluster.unreachable,
+    },
     clock,
     log,
   });
@@ -189,7 +196,7 @@ export async function openRuntime(options: {
   const leaving = Promise.withResolvers<void>();
   const engine = createEngine({
     fenced: fenced.resolve,
-    ...(cluster && { node: cluster.about, leaving: leaving.resolve }),
+    ...(cluster && { node: cluster.about, nodeOf: toolbox.localState.nodeOf, leaving: leaving.resolve }),
     ...(options.barred && { barred: options.barred }),
     store,
     clock,
@@ -213,7 +220,6 @@ export async function openRuntime(options: {
       modelNamed,
       system: promptFrom({
         cwd,
-        moves: cluster !== null && config.cluster.workspace === "local",
         clock,
         tools,
         memory: (about) => memory.systemBlock(about),
@@ -227,7 +233,7 @@ export async function openRuntime(options: {
       },
       redact: redactor.known,
       channel: options.channel ?? null,
-      memory: told,
+      memory: toolbox.localState.withNotices(told),
       clock,
       random: Math.random,
       log,
@@ -268,6 +274,7 @@ export async function openRuntime(options: {
     };
   };
   observers.add(toolbox.delegated.observe);
+  observers.add(toolbox.localState.observe);
   const telemetry = await openTelemetry();
   if (telemetry) observers.add(telemetry.observe);
   opened.defer(async () => {
@@ -342,7 +349,14 @@ export async function openRuntime(options: {
     throw error;
   }
   telling = await onOneNode("webhooks", tellEnds);
-  if (cluster) parts.defer(cluster.watch(nodes));
+  if (cluster) {
+    parts.defer(cluster.watch(nodes));
+    // A turn that another node hands over would wait for this code: 100 ms of its hand-over.
+    for (const endpoint of endpoints)
+      formatOf(endpoint)
+        .load(endpoint, () => {})
+        .catch(() => {});
+  }
   const resting = collectWhenIdle(async () => (await engine.load()).turns === 0);
   resting.active();
   observers.add(resting.active);

@@ -35,6 +35,8 @@ export type World = Ambient & {
   fenced?(): void;
   /** This process among those that share the store. Not given, or without an address: it has the store to itself. */
   node?: NodeInfo;
+  /** Another node that has what a session at rest needs, such as its files: calls for it go there. */
+  nodeOf?(session: string): Promise<{ node: string; address: string } | null>;
   /** Told when somebody wants this node to leave. */
   leaving?(): void;
 };

@@ -20,6 +20,7 @@ import { createDelegate } from "./delegate.ts";
 import { createExposure } from "./exposure.ts";
 import { bundledRipgrep } from "./files/ripgrep.ts";
 import { createFileTools } from "./files/tools.ts";
+import { createLocalState, type LocalState, type LocalStateOptions } from "./local-state.ts";
 import { createMcp, type Mcp, type McpOptions } from "./mcp/tools.ts";
 import { hostPattern, PRESETS } from "./sandbox/hosts.ts";
 import { createKeptHosts } from "./sandbox/kept-hosts.ts";
@@ -76,6 +77,7 @@ export type ToolboxOptions = Ambient & {
   skills: Parameters<typeof createSkillView>[0];
   /** What `pickSandbox` gave. */
   sandbox: SandboxChoice;
+  cluster: LocalStateOptions["cluster"];
 };
 
 export type Toolbox = {
@@ -89,6 +91,7 @@ export type Toolbox = {
   processes: RunningProcesses;
   /** The part of it that are child agents. */
   delegated: Pick<BackgroundChildren, "observe" | "takeUp" | "end">;
+  localState: Pick<LocalState, "observe" | "withNotices" | "nodeOf">;
   /** Ends the other part: processes. */
   endBackground(session: string): Promise<void>;
   /** Brings files back to before a turn. */
@@ -119,7 +122,10 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
   });
   const places = createPlaces(home, log);
   const closing = new AbortController();
+  const owner = ownerHere(home);
+  const localState = createLocalState({ notes, log, home, life: owner, cluster: options.cluster });
   const shell = createTerminal({
+    localState,
     home,
     workspace,
     writable: terminal.writable,
@@ -137,7 +143,6 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
       allow: allowedHosts(terminal.network_allow),
     },
   });
-  const owner = ownerHere(home);
   const snapshots = createSnapshots({
     home,
     workspace,
@@ -181,7 +186,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     createClarify(options.clarifyMs),
     createDelegate({ runtime, clock, unattended: approvals.unattended, delegated }),
     createSchedule({ jobs: options.jobs, clock, ...(exposure && { judge: exposure.judgeJob }) }),
-  ].map(snapshots.around);
+  ].map((tool) => localState.around(snapshots.around(tool)));
   let all = own;
   const mcp = createMcp({
     servers: options.mcpServers,
@@ -231,6 +236,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
       ...delegated.list(session),
     ],
     delegated,
+    localState,
     processes: runningProcesses(shell.running),
     endBackground: shell.endAll,
     restoreFiles: snapshots.restore,

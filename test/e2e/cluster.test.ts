@@ -1,4 +1,6 @@
 // Three nodes on one PostgreSQL, as their users have them; then a short one of the storms that `npm run cluster-test` makes at length.
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createClient, type RunEvent } from "../../src/client/client.ts";
 import { KEY, SECRET, startCluster, type TestCluster, type TestNode } from "../cluster/nodes.ts";
@@ -16,7 +18,7 @@ describe("any node", () => {
   let c: TestNode;
   beforeAll(async () => {
     llm = await startFakeLlm();
-    cluster = await startCluster(3, { OPENAI_BASE_URL: llm.url, OPENAI_API_KEY: "k", LLM_MODEL: "fake-model" });
+    cluster = await startCluster(3, llm.env, "approvals: {mode: off}\nterminal: {sandbox: off}\n");
     const [first, second, third] = cluster.nodes;
     if (!first || !second || !third) throw new Error("There are not three nodes.");
     [a, b, c] = [first, second, third];
@@ -119,6 +121,32 @@ describe("any node", () => {
     expect(performance.now() - began).toBeLessThan(4_000); // a lease of 5 s need not end
     expect(await clientOf(b).wait(run)).toMatchObject({ status: "completed", output: "a whole letter" });
     await a.gone();
+    await a.start();
+  }, 60_000);
+
+  it("leaves a session where its files and background processes are; when that node is killed, the model is told once", async () => {
+    const command = "echo $$ > server.pid; exec sleep 300";
+    const turn = async (node: TestNode, text: string) => {
+      const { run_id } = await clientOf(node).start(text, { session_id: "server" });
+      expect(await clientOf(node).wait(run_id)).toMatchObject({ status: "completed" });
+      return llm.requests.at(-1)?.raw ?? "";
+    };
+    llm.script([{ calls: [{ name: "terminal", args: { command, background: true } }] }, { text: "it runs" }]);
+    await turn(a, "start the server");
+    const pid = readFileSync(join(a.place.dir, "server.pid"), "utf8").trim();
+
+    llm.script([{ calls: [{ name: "process", args: { action: "list" } }] }, { text: "still running" }]);
+    expect(await turn(b, "does it run?")).toMatch(/bg_[0-9a-f]{8} · running for/);
+    expect(await at(c, "GET", "/api/sessions/server")).toMatchObject({ status: { background: [{ command }] } });
+
+    a.signal("SIGKILL");
+    await a.gone();
+    llm.script([{ text: "it is gone" }, { text: "yes" }]);
+    const told = await turn(b, "and now?");
+    expect(told).toMatch(/Background processes of this conversation are gone.*bg_[0-9a-f]{8}: echo/);
+    expect(told).toContain("has moved to another machine");
+    expect(await turn(c, "are you sure?")).not.toContain("Background processes of this conversation");
+    await expect.poll(() => existsSync(`/proc/${pid}`), SOON).toBe(false);
     await a.start();
   }, 60_000);
 

@@ -23,6 +23,7 @@ import {
   type TerminalOptions,
   type TerminalTool,
 } from "../../src/tools/shell/terminal.ts";
+import { localStateIn } from "../fakes/local-state.ts";
 import { marked, until } from "../fakes/shapes.ts";
 import { needs } from "../needs.ts";
 
@@ -62,6 +63,7 @@ const boxed = (): SandboxChoice =>
 
 function terminal(more: Partial<TerminalOptions> = {}) {
   const made = createTerminal({
+    localState: localStateIn(home),
     home,
     workspace,
     sandbox: NONE,

@@ -7,6 +7,7 @@ import type { Tool, ToolCall } from "../../src/core/ports.ts";
 import { chooseSandbox } from "../../src/tools/sandbox/sandbox.ts";
 import { ownerHere, probeSandbox } from "../../src/tools/shell/exec.ts";
 import { createTerminal, type TerminalOptions } from "../../src/tools/shell/terminal.ts";
+import { localStateIn } from "./local-state.ts";
 import { marked } from "./shapes.ts";
 
 const probe = await probeSandbox();
@@ -51,6 +52,7 @@ export function sandboxed() {
       ...choosing,
     });
     const made = createTerminal({
+      localState: localStateIn(home),
       home,
       workspace,
       sandbox,

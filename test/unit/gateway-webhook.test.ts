@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { createWebhook } from "../../src/chats/webhook/webhook.ts";
 import { SendFault } from "../../src/core/chat.ts";
 import { listener } from "../contract/chat.ts";
+import { asStore, createMemoryStore } from "../fakes/memory-store.ts";
 import { startReceiver } from "../fakes/receiver.ts";
 import { handClock } from "../fakes/scripted.ts";
 
@@ -12,9 +13,9 @@ const MESSAGE = { id: "m1", chat: "c1", user: { id: "u1", name: "Build" }, text:
 
 type Signing = { secret?: string; body?: string; signed?: string; at?: number; prefix?: string };
 
-async function door(url?: string) {
-  const clock = handClock();
-  const chat = createWebhook({ secret: SECRET, url, clock, log: () => {} });
+async function door(url?: string, shared = { clock: handClock(), notes: asStore(createMemoryStore()).notes }) {
+  const { clock, notes } = shared;
+  const chat = createWebhook({ secret: SECRET, url, ...shared, log: () => {} });
   const inbox = listener();
   await chat.start(inbox);
   const post = (message: object, signing: Signing = {}) => {
@@ -23,7 +24,7 @@ async function door(url?: string) {
     const signature = prefix + createHmac("sha256", secret).update(`${timestamp}.${signed}`).digest("hex");
     return chat.receive(Buffer.from(body), { "x-hermes-timestamp": timestamp, "x-hermes-signature": signature });
   };
-  return { chat, clock, inbox, post };
+  return { chat, clock, notes, inbox, post };
 }
 
 describe("a webhook", () => {
@@ -84,6 +85,17 @@ describe("a webhook", () => {
     }
     expect(await post(MESSAGE, { at })).toMatchObject({ status: expect.toBeOneOf([401, 409]) });
     expect(inbox.messages).toHaveLength(1);
+  });
+
+  it("is good once for all nodes on a store, and forgotten when it is too old to be replayed", async () => {
+    const one = await door();
+    const other = await door(undefined, one);
+    expect(await one.post(MESSAGE)).toMatchObject({ status: 202 });
+    expect(await other.post(MESSAGE)).toMatchObject({ status: 409 });
+    expect(other.inbox.messages).toEqual([]);
+    await one.clock.pass(600_001);
+    await other.post(MESSAGE);
+    await expect.poll(() => one.notes.list("")).toHaveLength(1);
   });
 
   it("is good once also for many who knock at the same moment", async () => {

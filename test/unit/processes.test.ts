@@ -4,10 +4,16 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { ownerHere } from "../../src/tools/shell/exec.ts";
 import { createProcesses } from "../../src/tools/shell/processes.ts";
+import { localStateIn } from "../fakes/local-state.ts";
 
 it("of finished processes the last hundred are remembered, over all sessions, and of a forgotten session none", async () => {
   const dir = mkdtempSync(join(tmpdir(), "hermes-processes-"));
-  const processes = createProcesses({ owner: ownerHere(dir), log: () => {}, onComplete: () => {} });
+  const processes = createProcesses({
+    owner: ownerHere(dir),
+    log: () => {},
+    notes: localStateIn(dir),
+    onComplete: () => {},
+  });
   const start = async (session: string, command: string) => {
     const begun = await processes.start(session, command, {
       cwd: dir,

@@ -43,6 +43,7 @@ it("a background process that ends while the store fails is told of once the sto
     sandbox: { sandbox: null, why: "", refuse: false },
     clarifyMs: 10_000,
     mcpServers: {},
+    cluster: null,
     journal: engine,
     catalog: engine,
     notes: engine.notes,

@@ -12,9 +12,9 @@ export const webhook = defineChannel({
   }),
   variables: {},
   secretOf: ({ secret }) => secret,
-  open: async ({ secret = "", url }, { clock, log, listen }) => {
+  open: async ({ secret = "", url }, { clock, log, notes, listen }) => {
     const { createWebhook } = await import("./webhook.ts");
-    const chat = createWebhook({ clock, log, secret, url });
+    const chat = createWebhook({ clock, log, notes, secret, url });
     listen(chat.receive);
     return chat;
   },

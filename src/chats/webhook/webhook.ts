@@ -16,6 +16,7 @@ import {
 } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Ambient } from "../../core/ports.ts";
+import type { Notes } from "../../core/store.ts";
 import { linked } from "../../core/wait.ts";
 import type { Receive } from "../shared/channel.ts";
 
@@ -23,6 +24,8 @@ type Options = Ambient & {
   secret: string;
   /** Where answers go; without it they can only be read over the API. */
   url: string | undefined;
+  /** Where the signatures are kept that were seen: another node, or the next process, must refuse them too. */
+  notes: Pick<Notes, "swap" | "set" | "list">;
 };
 export type WebhookChat = Chat & {
   /** One request, as it came. */
@@ -32,7 +35,7 @@ type SignedHeaders = Parameters<Receive>[1];
 type Received = Awaited<ReturnType<Receive>>;
 
 const AGE_MS = 300_000;
-const MOST_SEEN = 10_000;
+const SEEN = "seen/webhook/";
 const SEND_MS = 15_000;
 
 const id = z.string().min(1).max(200);
@@ -52,8 +55,8 @@ const message = z.strictObject({
     .default([]),
 });
 
-export function createWebhook({ secret, url, clock, log }: Options): WebhookChat {
-  const seen = new Map<string, number>();
+export function createWebhook({ secret, url, notes, clock, log }: Options): WebhookChat {
+  let sweepAt = clock.monotonic();
   let handler: InboundHandler | null = null;
   let heardAt: number | null = null;
   let error = "";
@@ -64,18 +67,21 @@ export function createWebhook({ secret, url, clock, log }: Options): WebhookChat
   async function receive(raw: Uint8Array, headers: SignedHeaders): Promise<Received> {
     const wrong = unsigned(raw, headers);
     if (wrong) return refused(401, wrong);
-    const signature = String(headers["x-hermes-signature"]);
-    if (seen.has(signature)) return refused(409, "This request was made before; sign it anew to send it again.");
     if (!handler) return refused(503, "Not listening just now; try again.");
-    remember(signature);
     const parsed = message.safeParse(jsonOf(raw));
     if (!parsed.success) return refused(400, z.prettifyError(parsed.error).slice(0, 300));
     heardAt = clock.now();
+    const note = SEEN + String(headers["x-hermes-signature"]);
+    let isFirst = false;
     try {
+      isFirst = await notes.swap(note, undefined, clock.now());
+      if (!isFirst) return refused(409, "This request was made before; sign it anew to send it again.");
+      void sweep();
       return await dispatch(handler, parsed.data);
     } catch (trouble) {
-      seen.delete(signature); // nothing was taken: the same request may come again
       log("warn", "webhook.untaken", { error: messageOf(trouble) });
+      // Nothing was taken: the same request may come again.
+      if (isFirst) await notes.set(note, undefined).catch(() => {});
       return refused(503, "Not taken; try again.");
     }
   }
@@ -92,13 +98,16 @@ export function createWebhook({ secret, url, clock, log }: Options): WebhookChat
     return age > AGE_MS ? "The request is too old, or your clock is wrong." : null;
   }
 
-  function remember(signature: string) {
-    const now = clock.now();
-    for (const [old, at] of seen) {
-      if (now - at < 2 * AGE_MS && seen.size < MOST_SEEN) break;
-      seen.delete(old);
+  /** Forgets what is refused by its age. */
+  async function sweep(): Promise<void> {
+    if (clock.monotonic() < sweepAt) return;
+    sweepAt = clock.monotonic() + AGE_MS;
+    try {
+      for (const { key, value } of await notes.list(SEEN))
+        if (clock.now() - Number(value) > 2 * AGE_MS) await notes.set(key, undefined);
+    } catch (trouble) {
+      log("warn", "webhook.unswept", { error: messageOf(trouble) });
     }
-    seen.set(signature, now);
   }
 
   async function post(place: Place, payload: Record<string, unknown>, key: string, signal: AbortSignal): Promise<void> {

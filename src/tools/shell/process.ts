@@ -3,6 +3,7 @@ import * as z from "zod";
 import type { Gate, Tool, ToolCall, ToolResult } from "../../core/ports.ts";
 import { within } from "../../core/wait.ts";
 import { clock } from "../../platform/clock.ts";
+import type { MissingProcess } from "../local-state.ts";
 import { type Background, end, isRunning, type Processes } from "./processes.ts";
 
 const Args = z
@@ -28,6 +29,8 @@ const WAIT_S = 60;
 
 export function createProcessTool(
   processes: Processes,
+  /** Those that were started elsewhere, or before a restart. */
+  missing: (session: string) => Promise<readonly MissingProcess[]>,
   judgeWrite: (text: string, process: Background) => Promise<Gate>,
 ): Tool {
   async function judge(raw: unknown, session: string): Promise<Gate> {
@@ -40,10 +43,10 @@ export function createProcessTool(
   async function act(raw: unknown, { session, signal }: ToolCall): Promise<ToolResult> {
     const args = parsed(raw);
     if (typeof args === "string") return { ok: false, text: args };
-    if (args.action === "list") return { ok: true, text: listed(processes.list(session)) };
+    const all = async () => listed(processes.list(session), await missing(session));
+    if (args.action === "list") return { ok: true, text: await all() };
     const process = processes.get(session, args.id ?? "");
-    if (!process)
-      return { ok: false, text: `There is no process ${args.id} in this session.\n${listed(processes.list(session))}` };
+    if (!process) return { ok: false, text: `There is no process ${args.id} here.\n${await all()}` };
     switch (args.action) {
       case "poll":
         return said(process);
@@ -80,9 +83,15 @@ function said(process: Background, what = ""): ToolResult {
   return { ok: true, text: `[${head} · all output: ${process.file}]\n${process.running.fresh() || "(nothing new)"}` };
 }
 
-const listed = (all: Background[]) =>
-  all.map((process) => `${process.id} · ${state(process)} · ${process.command.slice(0, 200)}`).join("\n") ||
-  "No background processes.";
+const listed = (all: readonly Background[], missing: readonly MissingProcess[]) =>
+  [
+    ...all.map((process) => ({ ...process, state: state(process) })),
+    ...missing.map((process) => ({ ...process, state: process.gone ? GONE : OUT_OF_REACH })),
+  ]
+    .map(({ id, state, command }) => `${id} · ${state} · ${command.slice(0, 200)}`)
+    .join("\n") || "No background processes.";
+const GONE = "gone without a result, because hermes or its machine was restarted";
+const OUT_OF_REACH = "on another machine that cannot be reached now";
 
 function state(process: Background): string {
   if (isRunning(process)) return `running for ${Math.round((Date.now() - process.startedAt) / 1000)} s`;

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { messageOf } from "../../core/errors.ts";
 import type { Log } from "../../core/ports.ts";
 import type { Unattended } from "../../core/session.ts";
+import type { LocalState } from "../local-state.ts";
 import { type ExecOptions, endOwned, type Result, type RunningProcess, start } from "./exec.ts";
 
 export type Background = {
@@ -54,9 +55,11 @@ export function createProcesses(options: {
   /** `ownerHere(home)` */
   owner: string;
   log: Log;
+  /** Where it is noted that they run here. */
+  notes: Pick<LocalState, "starts" | "ended">;
   onComplete: (process: Background, result: Result) => void;
 }): Processes {
-  const { owner, log, onComplete } = options;
+  const { owner, log, notes, onComplete } = options;
   const all = new Map<string, Background>();
   const list = (session: string) => [...all.values()].filter((process) => process.session === session);
   let open = true;
@@ -75,6 +78,7 @@ export function createProcesses(options: {
     const { outputs, notify, unattended, onEnd, ...rest } = how;
     const id = `bg_${randomBytes(4).toString("hex")}`;
     const file = join(outputs, `${id}.txt`);
+    await notes.starts(session, { id, command });
     const running = await start(command, {
       ...rest,
       marker: `${id}-${randomBytes(8).toString("hex")}`,
@@ -102,7 +106,10 @@ export function createProcesses(options: {
         const finished = [...all.values()].filter((other) => !isRunning(other));
         for (const old of finished.slice(0, -MOST_REMEMBERED)) all.delete(old.id);
         if (result.survivors > 0) log("warn", "process.survived", { session, id, survivors: result.survivors });
+        // What ends because we leave was not to end: the next process says so.
+        const unnoted = open ? notes.ended(session, id) : null;
         if (notify && open && !result.aborted) onComplete(process, result);
+        return unnoted;
       })
       .catch((error: unknown) => log("error", "process.unsettled", { session, id, error: messageOf(error) }));
     return process;

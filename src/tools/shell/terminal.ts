@@ -12,6 +12,7 @@ import { within } from "../../core/wait.ts";
 import { clock } from "../../platform/clock.ts";
 import { asData } from "../../platform/fence.ts";
 import { pathWithout } from "../../platform/programs.ts";
+import type { LocalState } from "../local-state.ts";
 import { createBox, type Entered, inside } from "../sandbox/box.ts";
 import { allowsHost, hostPattern, PRESETS } from "../sandbox/hosts.ts";
 import { createKeptHosts } from "../sandbox/kept-hosts.ts";
@@ -49,6 +50,7 @@ export type TerminalOptions = {
   judgeInput?: ((text: string, process: Background) => CommandJudgement | Promise<CommandJudgement>) | undefined;
   /** Makes control and bidi characters visible. */
   display: (text: string) => string;
+  localState: Pick<LocalState, "starts" | "ended" | "missing" | "forget">;
   /** A background process that was to be told about has ended. */
   onComplete: (process: Background, text: string) => void;
   log: Log;
@@ -111,7 +113,7 @@ type Args = z.output<typeof Args>;
 type CommandDir = { cwd: string; note: string };
 
 export function createTerminal(options: TerminalOptions): TerminalTool {
-  const { home, policy, display, onComplete, log, pass } = options;
+  const { home, policy, display, localState, onComplete, log, pass } = options;
   const { timeoutMs = 180_000, approvalMs = 300_000, network: net = OFF, limits = USUAL_LIMITS } = options;
   const workspace = realpathSync(options.workspace);
   const longest = Math.max(timeoutMs, LONGEST_TIMEOUT_MS);
@@ -127,6 +129,7 @@ export function createTerminal(options: TerminalOptions): TerminalTool {
   const processes = createProcesses({
     owner,
     log,
+    notes: localState,
     onComplete: (process, result) => onComplete(process, endedText(process, result)),
   });
 
@@ -351,14 +354,14 @@ export function createTerminal(options: TerminalOptions): TerminalTool {
       (reason) => `${display(text)}\n\ninto ${process.id} (${display(process.command)}): ${reason}`,
     );
   return {
-    tools: [tool, createProcessTool(processes, judgeWrite)],
+    tools: [tool, createProcessTool(processes, localState.missing, judgeWrite)],
     enter: (session) => box.enter(session, places.of(session), []),
     processes: processes.list,
     running: processes.running,
     endAll: processes.endAll,
     async forget(session) {
       await processes.forget(session);
-      await places.forget(session);
+      await Promise.all([places.forget(session), localState.forget(session)]);
     },
     sweep: (now) => places.sweep(now, processes.busy()),
     close: async () => {

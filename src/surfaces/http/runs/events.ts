@@ -56,7 +56,7 @@ export const RUN_EVENTS: Readonly<Record<string, Readonly<Record<string, string>
     expires_at: "Unix time after which the answer is no",
   },
   "approval.responded": { choice: "The answer", request_id: "The approval", resolved: "The number of approvals: 1" },
-  "memory.recalled": { text: "What memory added to the message" },
+  "memory.recalled": { text: "What memory added to the message, and notes on what is lost" },
   "run.steered": {},
   "run.stopping": {},
   "run.notice": { text: "A wait or a retry; empty when it is over" },
