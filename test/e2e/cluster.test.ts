@@ -18,11 +18,7 @@ describe("any node", () => {
   let c: TestNode;
   beforeAll(async () => {
     llm = await startFakeLlm();
-    cluster = await startCluster(
-      3,
-      { OPENAI_BASE_URL: llm.url, OPENAI_API_KEY: "k", LLM_MODEL: "fake-model" },
-      "approvals: {mode: off}\nterminal: {sandbox: off}\n",
-    );
+    cluster = await startCluster(3, llm.env, "approvals: {mode: off}\nterminal: {sandbox: off}\n");
     const [first, second, third] = cluster.nodes;
     if (!first || !second || !third) throw new Error("There are not three nodes.");
     [a, b, c] = [first, second, third];
