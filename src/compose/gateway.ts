@@ -93,8 +93,8 @@ export async function runGateway(options: {
   const drainMs = drain * 1_000;
   const cancelDeadline = setDeadline(drainMs + watchdog * 1_000);
   log("info", "gateway.leaving", { why, drainMs });
-  await scheduling.release();
-  if (running.cluster) await gateway.stopHearing(); // from now on another node hears
+  // From now on another node does that.
+  await Promise.all([scheduling.release(), running.cluster && gateway.stopHearing()]);
   const drained = running.engine.drain(drainMs, turn ?? undefined);
   // Of several nodes another one goes on with what is left, and nobody notices.
   if (!running.cluster) await gateway.announceLeaving(why === "restart" ? why : "shutdown").catch(() => {});

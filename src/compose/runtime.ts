@@ -21,6 +21,7 @@ import { type Begin, type HeldLease, holdLease } from "../engine/lease.ts";
 import { createRouter } from "../engine/router.ts";
 import type { Observe, World } from "../engine/world.ts";
 import { chooseEndpoints } from "../llm/endpoint.ts";
+import { formatOf } from "../llm/formats.ts";
 import { openModels } from "../llm/models.ts";
 import type { LongTermMemory } from "../memory/manager.ts";
 import { withMemoryHealth } from "../memory/runtime.ts";
@@ -348,7 +349,14 @@ export async function openRuntime(options: {
     throw error;
   }
   telling = await onOneNode("webhooks", tellEnds);
-  if (cluster) parts.defer(cluster.watch(nodes));
+  if (cluster) {
+    parts.defer(cluster.watch(nodes));
+    // A turn that another node hands over would wait for this code: 100 ms of its hand-over.
+    for (const endpoint of endpoints)
+      formatOf(endpoint)
+        .load(endpoint, () => {})
+        .catch(() => {});
+  }
   const resting = collectWhenIdle(async () => (await engine.load()).turns === 0);
   resting.active();
   observers.add(resting.active);

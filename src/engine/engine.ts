@@ -147,7 +147,7 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
           cursor: before(first),
         });
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
+      if (!(error instanceof Refusal) || error instanceof Elsewhere) throw error; // the session's node answers for it
       refusal = error;
     }
     // The second delivery of what was accepted is answered like the first, whatever holds now (I3).

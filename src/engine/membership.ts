@@ -68,9 +68,9 @@ export function createMembership(
 
   async function keepLooking(refresh: () => Promise<void>): Promise<void> {
     while (!over.signal.aborted) {
-      look = new AbortController();
       await clock.sleep(LOOK_MS, look.signal);
       if (over.signal.aborted) return;
+      look = new AbortController(); // a hint from here on is for the look after this one
       if (losing) await losing;
       else
         await lookAround(refresh).catch((error: unknown) => {
@@ -90,8 +90,14 @@ export function createMembership(
     validUntil = sent + VALID_MS;
     if (heard === "leaving" && !leaving) world.leaving();
     await refresh();
+    await takeUpFree(self); // before the dead: what is handed over should not wait
     const reaped = await nodes.reap();
-    if (reaped.length > 0) log("warn", "node.reaped", { nodes: reaped });
+    if (reaped.length === 0) return;
+    log("warn", "node.reaped", { nodes: reaped });
+    await takeUpFree(self);
+  }
+
+  async function takeUpFree(self: string): Promise<void> {
     if (leaving || self !== id) return;
     const found = await nodes.claim(self, world.room());
     if (self === id && found.length > 0) void world.takeUp(found);

@@ -1,4 +1,5 @@
 // Sessions that come to this node, and those that leave it.
+import { createBounded } from "../core/bounded.ts";
 import { Elsewhere, messageOf, StoreFault } from "../core/errors.ts";
 import type { Effect } from "../core/session.ts";
 import type { Nodes } from "../core/store.ts";
@@ -8,6 +9,8 @@ import { wake } from "./live.ts";
 import type { Membership } from "./membership.ts";
 import type { Slot, StoredRow } from "./slots.ts";
 import type { World } from "./world.ts";
+
+const ADDRESSES = 1_000;
 
 export function createMoves(
   { clock, log, limits, nodeOf }: World,
@@ -31,20 +34,26 @@ export function createMoves(
   const { nodes, member, slots, slotOf, weigh, gate, isOurs, isClosed, inLine, open, reconcile, quiet } = engine;
   /** Sessions that cannot be taken up: they are left alone. */
   const unrecoverable = new Set<string>();
+  /** Of other nodes, by id. One that listens somewhere else has another id. */
+  const addresses = createBounded<string>(ADDRESSES);
   /** Sessions that are being handed over. */
   const moving = new Set<string>();
 
-  /** Another node has it: nothing of it runs here. */
-  async function elsewhere(slot: Slot): Promise<Error> {
+  /** Another node has it: nothing of it runs here. `owner`: its id, as it was just read. */
+  async function elsewhere(slot: Slot, owner = ""): Promise<Error> {
     drop(slot);
-    const owner = await nodes.ownerOf(slot.key);
-    return owner ? new Elsewhere(owner) : new StoreFault("no", "the session is changing its node");
+    const address = addresses.get(owner);
+    if (address !== undefined) return new Elsewhere({ node: owner, address });
+    const found = await nodes.ownerOf(slot.key);
+    if (!found) return new StoreFault("no", "the session is changing its node");
+    addresses.set(found.node, found.address);
+    return new Elsewhere(found);
   }
 
   /** The row; refuses where another node has the session, or has what it needs while it is at rest. */
   async function ensureHere(node: string, slot: Slot, row: StoredRow, look?: "cached" | "newest"): Promise<StoredRow> {
     if (!member().shared || row.owner === node) return row;
-    if (row.owner !== null) throw await elsewhere(slot);
+    if (row.owner !== null) throw await elsewhere(slot, row.owner);
     const isKnownHere = row.version === 0 || row.writer === node || hasWork(row.state) || look === "cached";
     const there = isKnownHere ? null : await nodeOf?.(slot.key);
     if (there) throw new Elsewhere(there);

@@ -1,6 +1,7 @@
 // A turn that waits by itself gives its place back, and stands in line for it afterwards.
 import type { Clock } from "../core/ports.ts";
 import type { Effect } from "../core/session.ts";
+import { onAbort } from "../core/wait.ts";
 import type { TurnGate } from "./gate.ts";
 import { notice } from "./live.ts";
 import type { Slot } from "./slots.ts";
@@ -19,13 +20,12 @@ export function createPlaceWait(clock: Clock, gate: TurnGate, reconcile: (slot: 
 
   async function placeAgain(slot: Slot, effect: Effect, signal: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const goOn = () => resolve();
-    slot.withoutPlace.set(effect.key, goOn);
-    signal.addEventListener("abort", goOn);
+    slot.withoutPlace.set(effect.key, resolve);
+    const release = onAbort(signal, resolve);
     reconcile(slot);
     if (gate.holds(slot.key) && "step" in effect) notice(slot, effect.step, NO_PLACE);
     await promise;
-    signal.removeEventListener("abort", goOn);
+    release();
   }
 
   return waitWithoutPlace;

@@ -4,12 +4,14 @@ import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { WebSocketServer } from "ws";
 import { createDiscord } from "../../src/chats/discord/discord.ts";
+import { sessionIn } from "../../src/chats/discord/saved-session.ts";
 import type { Chat, Place } from "../../src/core/chat.ts";
 import { ConfigError } from "../../src/core/errors.ts";
 import type { Clock, Log } from "../../src/core/ports.ts";
 import { clock as realClock } from "../../src/platform/clock.ts";
 import { hastyClock, type Listener, listener } from "../contract/chat.ts";
 import { type FakeDiscord, startFakeDiscord } from "../fakes/chat/discord.ts";
+import { asStore, createMemoryStore } from "../fakes/memory-store.ts";
 
 const ANNA = { id: "801234567890123456", name: "Anna" };
 const BEN = { id: "802345678901234567", name: "Ben" };
@@ -414,6 +416,37 @@ describe("what was said while no process listened", () => {
     expect(textsIn("channel")).toEqual(["before", "unheard 1", "unheard 2", "live", "later"]);
     expect(textsIn("thread")).toEqual(["before", "unheard 1", "unheard 2"]);
     expect(textsIn("dm")).toEqual(["before", "unheard 1", "unheard 2"]);
+  });
+
+  it("is replayed to the next one, which resumes its session: edits, deletions and all", async () => {
+    const { notes } = asStore(createMemoryStore());
+    const session = sessionIn(notes, discord.token);
+    const first = await process({ session });
+    const message = say("before");
+    const removed = say("removed");
+    await inbox.texts(2);
+    await leave(first);
+    discord.edit(message, "changed meanwhile");
+    discord.remove(removed);
+    say("unheard");
+
+    const second = await process({ session });
+    await inbox.until(() => inbox.edits.length > 0 && inbox.deletions.length > 0 && texts().includes("unheard"));
+    expect(texts()).toEqual(["before", "removed", "unheard"]);
+    expect(inbox.edits).toMatchObject([{ text: "changed meanwhile" }]);
+    await leave(second);
+
+    await process({ session });
+    say(`<@&${discord.guild.botRole}> look`);
+    await inbox.until(() => texts().length === 4);
+    expect(inbox.messages.at(-1)).toMatchObject({ addressed: true });
+    expect(discord.sessions).toMatchObject([{ resumes: 2 }]);
+
+    discord.invalidate(false);
+    await discord.until(() => discord.sessions.length > 1);
+    await vi.waitFor(async () =>
+      expect(await session.load()).toMatchObject({ session: { sessionId: discord.sessions.at(-1)?.id } }),
+    );
   });
 
   it("or not taken is heard, though something after it was taken", async () => {

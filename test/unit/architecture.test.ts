@@ -425,7 +425,6 @@ function leakySignals(path: string, source: string): string[] {
  *  rejection is left behind. */
 const WAITS: Readonly<Record<string, string>> = {
   "src/core/wait.ts": "the one place",
-  "src/engine/place-wait.ts": "the place of a turn, or the end of the work that waits for it",
   "src/engine/line.ts": "a change, or its refusal while the store is away",
   "src/agent/watchdog.ts": "a model call, or its silence",
   "src/tools/shell/exec.ts": "the exit of a process, or that nothing of it is alive",

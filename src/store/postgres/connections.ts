@@ -53,6 +53,7 @@ export function openConnections(link: Link, readOnly: boolean): Connections {
       commit: guarded(lanes.commit, true),
       query: guarded(lanes.query, true),
       isBusy: lanes.isBusy,
+      warm: guarded(lanes.warm, true),
     },
     close: () => {
       closing ??= lanes.close().then(link.close);

@@ -2,12 +2,12 @@
 import { type Journal, PAGE_CHARS } from "../../core/store.ts";
 import { hasWork } from "../../core/turn.ts";
 import { type CommitRow, entriesOf, entryRowOf, inputRowOf, rowOf, sessionOf, stateRowOf } from "../rows.ts";
-import { saidIn } from "../search-text.ts";
+import { textOf } from "../search-text.ts";
 import type { Connections } from "./connections.ts";
 import type { Query } from "./link.ts";
 
-/** A commit, with what lists need of its state. */
-export type PgCommit = CommitRow & { works: boolean; granted: boolean; length: number };
+/** A commit, with what lists need of its state, and the entries that searches look in. */
+export type PgCommit = CommitRow & { works: boolean; granted: boolean; length: number; said: number[] };
 
 const LOAD = `SELECT key session, owner, writer, version, state, parent, created_at "createdAt", updated_at "updatedAt" FROM session WHERE key = $1`;
 /** Counted before they are read: 1,000 entries of 10 MB each would not fit into memory. */
@@ -28,8 +28,9 @@ export function journalPort({ where, read, lanes }: Connections): Journal {
       return row ? sessionOf(stateRowOf(row), where) : null;
     },
     commit: async (commit) => {
-      const { state } = commit;
-      const more = { works: hasWork(state), granted: state.grants.length > 0, length: state.seq };
+      const { state, entries } = commit;
+      const said = entries.filter((entry) => textOf(entry) !== "").map(({ seq }) => seq);
+      const more = { works: hasWork(state), granted: state.grants.length > 0, length: state.seq, said };
       return lanes.commit({ ...rowOf(commit), ...more });
     },
     entries: async (session, after, limit) => {
@@ -47,14 +48,14 @@ export function journalPort({ where, read, lanes }: Connections): Journal {
 }
 
 /** The arguments of `commit_group`, in its order. */
-export function groupQuery(group: readonly PgCommit[]): Query {
+export function groupQuery(node: string, group: readonly PgCommit[]): Query {
   const entries = group.flatMap(({ session, entries }) => entries.map((entry) => ({ session, ...entry })));
-  const said = entries.filter(({ fact }) => saidIn(fact) !== "");
+  const said = group.flatMap(({ session, said }) => said.map((seq) => ({ session, seq })));
   const inputs = group.flatMap(({ session, at, accepted }) => accepted.map((input) => ({ session, at, ...input })));
-  const taken = group.flatMap(({ taken }) => taken);
+  const taken = [...new Map(group.flatMap((one) => one.taken.map((input) => [input.id, input]))).values()]; // the last one counts
   const told = group.flatMap(({ session, at, announced }) => announced.map((one) => ({ session, at, ...one })));
   const values = [
-    group[0]?.node ?? "",
+    node,
     ...columns(group, "session", "version", "active", "works", "granted", "parent", "at", "length", "title", "state"),
     ...columns(entries, "session", "seq", "turn", "at", "fact"),
     ...columns(said, "session", "seq"),

@@ -43,7 +43,8 @@ export function openLink(url: string) {
     connectionTimeoutMillis: CONNECT_MS,
     keepAlive: true,
   };
-  const pool = new Pool({ ...settings, max: READERS, query_timeout: ANSWER_MS });
+  // They stay: a new one takes 10 ms, and knows no statement.
+  const pool = new Pool({ ...settings, max: READERS, idleTimeoutMillis: 0, query_timeout: ANSWER_MS });
   pool.on("error", () => {}); // an idle one was lost; the next read takes another
   const suspects = new Set<Backend>();
   let settling: Promise<void> | null = null;
