@@ -444,9 +444,8 @@ describe("what was said while no process listened", () => {
 
     discord.invalidate(false);
     await discord.until(() => discord.sessions.length > 1);
-    await vi.waitFor(async () =>
-      expect(await session.load()).toMatchObject({ session: { sessionId: discord.sessions.at(-1)?.id } }),
-    );
+    const { id: sessionId } = discord.sessions.at(-1) ?? {};
+    await expect.poll(() => session.load()).toMatchObject({ session: { sessionId } });
   });
 
   it("or not taken is heard, though something after it was taken", async () => {
