@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-// Each test file has a process of its own. Compiled code is kept from one to the next, where bin/hermes keeps that of the program.
+// Compiled code is kept from one process to the next, where bin/hermes keeps that of the program.
 process.env["NODE_COMPILE_CACHE"] ??= fileURLToPath(new URL("node_modules/.cache/hermes", import.meta.url));
 
 /** Files that start processes, browsers and databases come first: a slow one at the end would leave the other workers idle. */
@@ -15,11 +15,18 @@ class SlowFirst extends BaseSequencer {
   }
 }
 
+/** Unit tests that measure their process, count what is open in it, or fill its memory. */
+const ALONE = ["clock", "file-tools", "mcp", "skills", "sse", "wait", "web"].map((name) => `test/unit/${name}.test.ts`);
+
 export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts"],
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    projects: [
+      { extends: true, test: { name: "alone", include: ["test/!(unit)/*.test.ts", ...ALONE] } },
+      // A process of its own costs each file 0.4 s of a core: one process after the other runs many of those that need none.
+      { extends: true, test: { name: "shared", include: ["test/unit/*.test.ts"], exclude: ALONE, isolate: false } },
+    ],
+    testTimeout: 60_000, // those that compute much took 3 s, and 40 s on a machine with ten others at work
+    hookTimeout: 60_000,
     pool: "forks",
     maxWorkers: 3, // on two cores: a test file waits a third of its time, for processes that it has started
     sequence: { sequencer: SlowFirst },

@@ -135,7 +135,7 @@ async function nodeFigures(): Promise<Figure[]> {
 
 async function onTwo<T>(measure: (cluster: TestCluster, llm: FakeLlm) => Promise<T>): Promise<T> {
   await using llm = await startFakeLlm();
-  const env = { OPENAI_BASE_URL: llm.url, OPENAI_API_KEY: "k", LLM_MODEL: "fake-model" };
+  const { env } = llm;
   const cluster = await startCluster(2, env, "gateway: {api_server: {max_concurrent_runs: 0}}\n");
   try {
     return await measure(cluster, llm);

@@ -1,6 +1,7 @@
 // npm run bench -- [--quick] [--only turns] : every measurement in a process of its own, then what came of the goals.
-import { fork } from "node:child_process";
+import { fork, spawnSync } from "node:child_process";
 import { once } from "node:events";
+import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { messageOf } from "../src/core/errors.ts";
 import { type Figure, met } from "./figure.ts";
@@ -35,6 +36,8 @@ if (unknown.length) {
   process.exit(2);
 }
 
+if (!isBuilt())
+  console.log("bench: bin/hermes runs the sources, because one is newer than dist/. npm run build first.");
 const began = performance.now();
 const figures: Figure[] = [];
 for (const name of chosen) figures.push(...(await measure(name)));
@@ -45,6 +48,14 @@ console.log(
   `bench: ${figures.length} figures in ${seconds} s, ${goals.length - missed.length} of ${goals.length} goals met` +
     (missed.length ? `; missed: ${missed.map(({ name }) => name).join("; ")}` : ""),
 );
+
+/** As bin/hermes looks. From sources, a start takes twice as much. */
+function isBuilt(): boolean {
+  const root = fileURLToPath(new URL("..", import.meta.url));
+  const newer = ["src", "package.json", "-newer", "dist/main.cjs", "-print", "-quit"];
+  const { status, stdout } = spawnSync("find", newer, { cwd: root, encoding: "utf8" });
+  return status === 0 && stdout === "";
+}
 
 async function measure(name: string): Promise<Figure[]> {
   const child = fork(new URL(`./${name}.ts`, import.meta.url), values.quick ? ["--quick"] : [], {

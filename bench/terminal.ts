@@ -169,7 +169,7 @@ function open(command: string, args: string[], more: Record<string, string> = {}
       return (Number(fields[11]) + Number(fields[12])) * 10; // in ticks of 10 ms
     },
     rss: () => Number(/VmRSS:\s+(\d+)/.exec(proc("status"))?.[1]) / 1_024,
-    isBundled: () => proc("cmdline").includes("dist/main.js"),
+    isBundled: () => proc("cmdline").includes("dist/main.cjs"),
     exit: new Promise((resolve) => {
       pty.onExit(() => {
         running.delete(terminal);

@@ -10,6 +10,7 @@ import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import type { InputOptions, OutputOptions, Plugin } from "rolldown";
+import { makeBytecode } from "./bundle/bytecode.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const { values: options } = parseArgs({
@@ -41,6 +42,9 @@ const GROUPS = [
   },
   { name: "api", test: /src\/compose\/api\.ts$/ },
 ];
+
+/** scripts/bundle/main.ts calls each file of the program like this. */
+const WRAPPER = ["(function (exports, require, module, __filename, __dirname) {", "})"] as const;
 
 const threads: Plugin = {
   name: "threads",
@@ -90,21 +94,25 @@ try {
 
 async function buildProgram() {
   // Each thread is one file of its own: what it shares with the program must not make it load the program.
-  for (const [name, file] of [["main", "src/main.ts"], ...Object.entries(THREADS)] as const)
-    await bundle({
-      input: { [name]: file },
+  const node = (input: Record<string, string>, output: OutputOptions) =>
+    bundle({
+      input,
       platform: "node",
       external: ["@vscode/ripgrep", ...NOT_INSTALLED],
       plugins: [builtins, threads],
-      output: {
-        dir,
-        minify: { compress: true, mangle: false, codegen: true },
-        codeSplitting: { groups: name === "main" ? GROUPS : [] },
-      },
+      output: { dir, minify: { compress: true, mangle: false, codegen: true }, ...output },
     });
-  for (const file of globSync(`${dir}/*.js`)) writeFileSync(file, inAscii(readFileSync(file, "utf8")));
+  const script: OutputOptions = { format: "cjs", entryFileNames: "[name].cjs", chunkFileNames: "[name]-[hash].cjs" };
+  const [postBanner, postFooter] = WRAPPER;
+  await node({ program: "src/main.ts" }, { ...script, postBanner, postFooter, codeSplitting: { groups: GROUPS } });
+  await node({ main: "scripts/bundle/main.ts" }, script);
+  for (const [name, file] of Object.entries(THREADS)) await node({ [name]: file }, { codeSplitting: { groups: [] } });
+  for (const file of globSync(`${dir}/*.{js,cjs}`)) writeFileSync(file, inAscii(readFileSync(file, "utf8")));
   cpSync(`${root}src/store/sqlite/migrations`, `${dir}/migrations`, { recursive: true });
-  writeFileSync(`${dir}/hermes.1`, execFileSync(process.execPath, [`${dir}/main.js`, "man"]));
+  writeFileSync(`${dir}/hermes.1`, execFileSync(process.execPath, [`${dir}/main.cjs`, "man"]));
+  await makeBytecode(dir).catch((error: unknown) =>
+    console.log(`build: no bytecode, a start takes longer: ${String(error)}`),
+  );
   const { modules } = await (await import("./console.ts")).buildConsole(root, `${dir}/console/`);
   for (const id of modules) bundled.add(id);
 }

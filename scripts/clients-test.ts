@@ -100,7 +100,7 @@ function lacks({ needs }: ClientCase): string {
 async function runAll(program: string): Promise<void> {
   await using llm = await startFakeLlm();
   llm.script(playReply);
-  const place = makePlace({ OPENAI_BASE_URL: llm.url, OPENAI_API_KEY: "k", LLM_MODEL: "fake-model" }, program);
+  const place = makePlace(llm.env, program);
   mkdirSync(place.home, { mode: 0o700 });
   writeFileSync(join(place.home, "config.yaml"), `${JSON.stringify(config(place.dir))}\n`, { mode: 0o600 });
   const gateway = place.start(["gateway", "--port", "0"]);

@@ -84,11 +84,9 @@ addNodes(program);
 addCompletion(program);
 addMan(program);
 
-try {
-  await program.parseAsync(commandLine(process.argv.slice(2)), { from: "user" });
-} catch (error) {
+program.parseAsync(commandLine(process.argv.slice(2)), { from: "user" }).catch((error: unknown) => {
   process.exit(exitCodeOf(error)); // an open handle would keep the process alive
-}
+});
 
 /** The same command line with everything that may be left out. Commander's own default commands would take a misspelt command
  *  for an argument ("gateway stauts"). */

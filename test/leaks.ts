@@ -8,10 +8,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 /** The last of them may just be dying. */
 const PATIENCE = 50;
 
-const RUN = randomUUID();
+/** Of all projects in vitest.config.ts. The workers are started later: they inherit it, and so does what they start. */
+const RUN = (process.env.HERMES_TEST_RUN ??= randomUUID());
 
 export function setup() {
-  process.env.HERMES_TEST_RUN = RUN; // before the workers are started: they inherit it, and so does what they start
   const before = new Set(ours());
   return async function teardown() {
     for (let look = 0; look < PATIENCE; look++) {

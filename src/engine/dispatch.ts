@@ -131,7 +131,7 @@ export function createDispatch(world: World) {
       if (closed) throw closed;
       try {
         const node = await member.joined(options.insist);
-        // Another node may have changed what is at rest here: whoever would be told no is told so from what is stored.
+        // Another node may have changed a session that is at rest here: a refusal is decided by the stored row, not by this copy.
         const certain = !slot.row || isOurs(slot.row) || options.look === "cached";
         const row = await ensureHere(node, slot, slot.row ?? (await load(slot)), options.look);
         const orphan = isOrphan(row) && !options.look;
@@ -161,7 +161,7 @@ export function createDispatch(world: World) {
         if (verdict === "duplicate") return "duplicate";
         if (verdict === "done") {
           const owner = active ? node : null;
-          // Written in the life before: it stands, but its consequences are for whoever takes it up.
+          // Written under a lease that is lost by now: the commit stands, and whoever takes the session up acts on it.
           if (node !== member.id()) slot.row = null;
           else adopt(slot, { owner, writer: node, version: row.version + 1, state, parent, updatedAt: at }, entries);
           if (!orphan) return entries;
@@ -257,7 +257,7 @@ export function createDispatch(world: World) {
   // ── What follows from a state ───────────────────────────────────────────────────────────────────────
 
   function reconcile(slot: Slot) {
-    // One that is not in memory any more may have a late death to tell of; it does not speak for the one that is.
+    // A slot that was evicted may still report a death. Only the slot in memory decides what runs.
     if (closed || slots.get(slot.key) !== slot || !slot.row || isOrphan(slot.row)) return;
     const { state, parent } = slot.row;
     const { withoutPlace, inflight } = slot;
@@ -319,7 +319,7 @@ export function createDispatch(world: World) {
     return world.perform(effect, cx);
   }
 
-  /** Null: it is worth another try. Behind words that somebody has seen nothing starts over. */
+  /** Null: try again. An answer of which somebody has seen words is not started over. */
   function threw(slot: Slot, effect: Effect, error: unknown, tries: number): Event | null {
     const said = "step" in effect && slot.view.live?.step === effect.step ? wholeOf(slot.view.live.text) : "";
     const last = tries >= TRIES || said !== "";
@@ -354,8 +354,8 @@ export function createDispatch(world: World) {
     if (!slot.row) await change(slot.key, () => null, { insist: true, look: "cached" });
   }
 
-  /** In its line, so that nothing that was accepted is forgotten with it. What a memory was not told yet is no reason to
-   *  keep it: the memory may be gone for good (I26). */
+  /** In the session's line, so that no input that was accepted meanwhile is forgotten with it. Entries that a memory was not told
+   *  yet do not keep the session: that memory may be gone for good (I26). */
   function forget(key: string): Promise<"forgotten" | "busy" | "unknown"> {
     const slot = slotOf(key);
     return inLine(slot, false, async () => {
@@ -388,7 +388,7 @@ export function createDispatch(world: World) {
   async function owned(signal: AbortSignal): Promise<boolean> {
     if (closed || signal.aborted) return false;
     if (member.shared) return member.isValid();
-    // Patiently: one who has sent something must not lose count because the store could not be read.
+    // Waits for the store: an executor that has sent something must not lose count because of a failed read.
     const still = await patiently(() => nodes.beat(member.id()), signal);
     if (still === "gone" && !signal.aborted) fenced();
     return !closed && !signal.aborted;

@@ -12,7 +12,7 @@ type Flight = {
   gone: AbortController;
 };
 
-/** Before work that came to nothing by itself is tried again; work that threw waits longer each time. */
+/** Until work that ended without an event is tried again; work that threw waits longer each time. */
 const AGAIN_MS = 1_000;
 
 export type Inflight = {
@@ -27,13 +27,13 @@ export function createInflight(world: {
   graceMs: number;
   /** Null when it was aborted or cannot say anything. */
   run(effect: Effect, signal: AbortSignal): Promise<Event | null>;
-  /** So many times now. What it comes to if it is given up; null: it is to be tried again. */
+  /** Returns the event of work that is given up after so many tries; null: it is tried again. */
   threw(effect: Effect, error: unknown, tries: number): Event | null;
   /** Resolves when the event has been committed or was void. Never rejects. */
   report(event: Event): Promise<void>;
-  /** An aborted one is dead, or (abandoned) was given up on. */
+  /** Aborted work is dead, or was given up on (`abandoned`). */
   dead(key: string, abandoned: boolean): void;
-  /** One is gone from the list; what is still wanted of it must be started again. */
+  /** A flight is off the list; if its work is still wanted, it must be started again. */
   landed(): void;
 }): Inflight {
   const flights = new Map<string, Flight>();

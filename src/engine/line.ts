@@ -4,7 +4,6 @@ import type { Slot } from "./slots.ts";
 
 /** `changed`: what should be in flight may be something else now. */
 export function createLine(changed: (slot: Slot) => void) {
-  /** One at a time for a session. */
   function inLine<T>(slot: Slot, insist: boolean, work: () => Promise<T>): Promise<T> {
     if (slot.line.trouble && !insist) return Promise.reject(unavailable(slot.line.trouble));
     slot.line.pending++;

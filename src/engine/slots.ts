@@ -29,7 +29,7 @@ export type Slot = {
 type Line = {
   tail: Promise<unknown>;
   pending: number;
-  /** Whoever is first in line waits for the store; who does not insist is refused at once. */
+  /** Set while the first in line waits for the store: changes that do not insist are refused at once. */
   trouble: StoreFault | null;
   hasty: Set<(fault: StoreFault) => void>;
   /** A turn whose stop waits to be stored: it does no more work all the same. */
@@ -47,7 +47,7 @@ type SlotView = {
   page: { after: number; upTo: number; entries: Promise<Entry[]> } | null;
 };
 
-/** Looks at once for one to let go of: each new session and each piece of work that ends comes by. */
+/** Slots that one call looks at: it is called for each new session and each piece of work that ends. */
 const LOOKS = 16;
 /** Characters that are kept of sessions at rest, their conversations and newest entries: 60 runs with a picture of 2 MB held 130 MB. With
  *  8 MB, 200 sessions that talk at once read their conversations again for each turn: 987 turns/s instead of 4,117. */
@@ -57,7 +57,7 @@ const MOST_TEXT = 32_000_000;
 export function createSlots(warm: number, inflightOf: (slot: () => Slot) => Inflight) {
   const slots = new Map<string, Slot>(); // the one not used for longest is first
 
-  /** Whose conversation and entries can be read again. */
+  /** Sessions without a turn: their conversation and entries can be read from the store again. */
   const resting = createBounded<Slot>(MOST_TEXT, (slot) => {
     slot.transcript = null;
     slot.view.recent.clear();
@@ -92,7 +92,7 @@ export function createSlots(warm: number, inflightOf: (slot: () => Slot) => Infl
     return slot;
   }
 
-  /** One in use goes to the end, or it would be looked at again and again while idle ones wait behind it. */
+  /** A slot in use goes to the end: at the front it would be looked at again and again, and hide the idle ones behind it. */
   function evict(most = warm): void {
     for (let looks = LOOKS; looks > 0 && slots.size > most; looks--) {
       const [oldest] = slots;
@@ -104,7 +104,7 @@ export function createSlots(warm: number, inflightOf: (slot: () => Slot) => Infl
     }
   }
 
-  /** When its state or its transcript has changed. */
+  /** Called when its state or its transcript has changed. */
   function weigh(slot: Slot): void {
     const weight = (slot.transcript ? weightOf(slot.transcript) : 0) + slot.view.recent.weight();
     if (slot.row?.state.turn || weight === 0) resting.delete(slot.key);

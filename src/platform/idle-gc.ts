@@ -1,11 +1,8 @@
 // V8 keeps the heap that a burst of work needed, in use or not. One collection after the work gives it back: of 105 MB of an idle
 // gateway 12 MB.
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { clock } from "./clock.ts";
 
 const REST_MS = 5_000;
-let collect: NodeJS.GCFunction | null = null;
 
 /** Collects once when nothing was active for a while. `idle` is asked before, because it takes some tens of milliseconds. */
 export function collectWhenIdle(idle: () => Promise<boolean> | boolean): { active(): void; close(): void } {
@@ -24,7 +21,7 @@ export function collectWhenIdle(idle: () => Promise<boolean> | boolean): { activ
     if (timer === null) return; // closed meanwhile
     if (!resting || last !== at) return wait(REST_MS);
     timer = null;
-    gc()({ type: "major", execution: "sync", flavor: "last-resort" });
+    await collect();
   }
 
   return {
@@ -39,12 +36,11 @@ export function collectWhenIdle(idle: () => Promise<boolean> | boolean): { activ
   };
 }
 
-function gc(): NodeJS.GCFunction {
-  if (collect) return collect;
-  // Never off again: flags are those of all threads. The store's thread, at rest at the same moment, took it from this one, which
-  // ended the gateway.
-  setFlagsFromString("--expose-gc");
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what V8 documents
-  collect = runInNewContext("gc") as NodeJS.GCFunction;
-  return collect;
+/** Not by `gc()`: its flag (--expose-gc) changes the flags that compiled code was made with, so V8 would refuse all code that Node or
+ *  we have compiled before, and the first turn after a rest would compile what it loads. */
+async function collect(): Promise<void> {
+  const { Session } = await import("node:inspector/promises");
+  const session = new Session();
+  session.connect();
+  await session.post("HeapProfiler.collectGarbage").finally(() => session.disconnect());
 }

@@ -1,6 +1,4 @@
 // Several nodes of the program as real processes, each with a home of its own, on one PostgreSQL behind a load balancer.
-import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { makePlace, type Place } from "../fakes/hermes.ts";
 import { startPostgres, type TestServer } from "../fakes/postgres.ts";
 import { type Balancer, startBalancer } from "./balancer.ts";
@@ -69,8 +67,7 @@ export async function startCluster(count: number, env: NodeJS.ProcessEnv, config
 
 function makeNode(env: NodeJS.ProcessEnv, config: string): TestNode {
   const place = makePlace({ API_SERVER_KEY: KEY, HERMES_CLUSTER_SECRET: SECRET, ...env });
-  mkdirSync(place.home, { recursive: true, mode: 0o700 });
-  writeFileSync(join(place.home, "config.yaml"), config, { mode: 0o600 });
+  place.configure(config);
   let hermes: ReturnType<Place["start"]> | null = null;
   const node: TestNode = {
     place,

@@ -7,11 +7,11 @@ import { entriesOf } from "../../src/core/pages.ts";
 import type { Entry } from "../../src/core/session.ts";
 import type { Store } from "../../src/core/store.ts";
 import { openPostgres } from "../../src/store/postgres/postgres.ts";
-import { type FakeTelegram, startFakeTelegram } from "../fakes/chat/telegram.ts";
+import { startFakeTelegram } from "../fakes/chat/telegram.ts";
 import type { Reply } from "../fakes/llm/reply.ts";
 import { type LlmRequest, startFakeLlm } from "../fakes/llm/server.ts";
 import { judge } from "../gateway/judge.ts";
-import { FIRST_CHAT, person, pick, replier, seen, type Talk, talk } from "../gateway/storm.ts";
+import { atRest, envOf, FIRST_CHAT, pick, REST_MS, replier, setModes, type Talk, talk } from "../gateway/storm.ts";
 import { createRandom, type Random } from "../simulation/scheduler.ts";
 import { KEY, startCluster, type TestCluster, type TestNode } from "./nodes.ts";
 
@@ -32,7 +32,6 @@ type Kind = (typeof KINDS)[number];
 
 /** The most that anybody waits for an answer: a node that hangs is replaced after 5 s, PostgreSQL is away for one. */
 const PATIENCE_MS = 120_000;
-const REST_MS = 120_000;
 /** What a sandbox needs to end with its node. */
 const DEATH_MS = 500;
 
@@ -45,21 +44,12 @@ export async function storm({ seconds, everyMs, pauseMs, people, seed, say }: St
   });
   const cluster = await startCluster(
     3,
-    {
-      OPENAI_BASE_URL: llm.url,
-      OPENAI_API_KEY: "k",
-      LLM_MODEL: "fake-model",
-      TELEGRAM_BOT_TOKEN: telegram.token,
-      TELEGRAM_API_ROOT: telegram.apiRoot,
-      TELEGRAM_ALLOWED_USERS: talks.map(({ chat }) => chat).join(),
-      HERMES_GATEWAY_BUSY_INPUT_MODE: "queue",
-    },
+    envOf(llm, telegram, talks),
     "approvals: {mode: off}\ngateway: {api_server: {max_concurrent_runs: 0}}\nagent: {restart_drain_timeout: 5}\n",
   );
   const problems: string[] = [];
   try {
-    for (const { chat } of talks) telegram.say({ from: person(chat), text: "/busy queue" });
-    await Promise.all(talks.map(({ chat }) => seen(telegram, chat, "From now on messages queue while I work.")));
+    await setModes(telegram, talks);
     const until = performance.now() + seconds * 1_000;
     const fate = disturb(cluster, { until, everyMs, pauseMs, random: createRandom(seed) });
     const [asked, did] = await Promise.all([
@@ -294,12 +284,4 @@ function workingIn({ place, pid }: TestNode): string[] {
       return []; // it has just ended
     }
   });
-}
-
-async function atRest(store: Store, telegram: FakeTelegram): Promise<boolean> {
-  for (let look = 0; look < REST_MS / 200; look++) {
-    if (!telegram.pending().length && !(await store.catalog.sessions({ active: true, limit: 1 })).length) return true;
-    await sleep(200);
-  }
-  return false;
 }

@@ -1,5 +1,5 @@
 // The same stories over every dialect. Nothing that happens in a conversation may make a later request of it unacceptable.
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import type { Reply } from "../fakes/llm/reply.ts";
 import { type LlmRequest, startFakeLlm } from "../fakes/llm/server.ts";
 import {
@@ -8,7 +8,6 @@ import {
   boot,
   call,
   chatRow,
-  closing,
   modelAt,
   PNG,
   ROWS,
@@ -182,7 +181,7 @@ describe.each(ROWS)("$name", (row) => {
 
   it("a loop that another model began", async () => {
     const other = await startFakeLlm();
-    closing.push(() => other.close());
+    onTestFinished(() => other.close());
     const guest = modelAt({ ...chatRow("openai"), model: "another" }, other);
     const { say, send, script, held, kill, disk, llm } = await begin(row, { modelNamed: () => guest });
     other.script([

@@ -1,6 +1,6 @@
 // A conversation over one of the dialects: the real engine and the real model port against a server that refuses what the real
 // one refuses.
-import { afterEach, expect } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import type { Model, Tool } from "../../src/core/ports.ts";
 import type { Entry } from "../../src/core/session.ts";
 import { createModel } from "../../src/llm/provider.ts";
@@ -53,11 +53,6 @@ export const ROWS: Row[] = [
   chatRow("vllm", { sees: false }),
   chatRow("ollama"),
 ];
-
-export const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close();
-});
 
 export const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 export const call = (name: string) => ({ name: "look", args: { name } });
@@ -120,16 +115,16 @@ export async function boot(
     rules: { iterations: 12 },
     ...more,
   });
-  closing.push(() => booted.kill());
+  onTestFinished(() => booted.kill());
   return { ...booted, ...held, tool };
 }
 
 export async function begin(row: Row, more: BootOptions & { context?: number } = {}) {
   const llm = await startFakeLlm({ ...(row.dialect && { dialect: row.dialect }), models: [row.model] });
-  closing.push(
-    () => llm.close(),
-    () => expect(violations(row, llm)).toEqual([]),
-  );
+  onTestFinished(async () => {
+    await llm.close();
+    expect(violations(row, llm)).toEqual([]);
+  });
   const booted = await boot(row, llm, more);
   const send = async (text: string, given: Parameters<Booted["send"]>[2] = {}) =>
     (await booted.send(given.session ?? "s", text, { options: { effort: "low" }, ...given })).id;

@@ -1,6 +1,6 @@
 // `hermes gateway` as real processes between a Telegram and a model provider of this machine: talked to, interrupted, asked,
 // killed, drained, restarted.
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ownerPid } from "../../src/store/sqlite/file.ts";
@@ -20,15 +20,8 @@ let expected: unknown[];
 beforeEach(async () => {
   [llm, telegram] = await Promise.all([startFakeLlm(), startFakeTelegram()]);
   expected = [];
-  place = makePlace({
-    OPENAI_BASE_URL: llm.url,
-    OPENAI_API_KEY: "k",
-    LLM_MODEL: "fake-model",
-    TELEGRAM_BOT_TOKEN: telegram.token,
-    TELEGRAM_API_ROOT: telegram.apiRoot,
-    TELEGRAM_ALLOWED_USERS: "999,1001",
-  });
-  configure();
+  place = makePlace({ ...llm.env, ...telegram.env(ANNA.id, BEN.id) });
+  place.configure("approvals: {mode: off}\nterminal: {sandbox: off}\n");
 });
 afterEach(async () => {
   await endDetached();
@@ -38,17 +31,7 @@ afterEach(async () => {
   expect(telegram.violations).toEqual(expected);
 });
 
-function configure(yaml = "approvals: {mode: off}\nterminal: {sandbox: off}\n") {
-  mkdirSync(place.home, { recursive: true, mode: 0o700 });
-  writeFileSync(join(place.home, "config.yaml"), yaml, { mode: 0o600 });
-}
-
-/** Ready when this returns. */
-async function gateway(env: NodeJS.ProcessEnv = {}) {
-  const hermes = place.start(["gateway", "--port", "0"], env);
-  await hermes.prints(/^hermes gateway ready on /m);
-  return hermes;
-}
+const gateway = async (env?: NodeJS.ProcessEnv) => (await place.startGateway(env)).hermes;
 async function killed(hermes: { kill(signal: NodeJS.Signals): void; exit: Promise<unknown> }) {
   hermes.kill("SIGKILL");
   await hermes.exit;
@@ -120,7 +103,7 @@ describe("a message on Telegram", () => {
   });
 
   it("in a group that shares a conversation is worked on after a crash only if its own sender is still on the list", async () => {
-    configure(
+    place.configure(
       "approvals: {mode: off}\nterminal: {sandbox: off}\ngateway: {shared_groups: true, telegram: {require_mention: false}}\n",
     );
     const chat = -7;
@@ -207,7 +190,7 @@ describe("a message on Telegram", () => {
   });
 
   it("that needs an approval is asked for with buttons; one press runs it, the next does nothing", async () => {
-    configure("terminal: {sandbox: off}\n");
+    place.configure("terminal: {sandbox: off}\n");
     llm.script([run("touch approved.txt"), { text: "Touched." }]);
     await gateway();
     say("touch it");
@@ -289,7 +272,7 @@ describe("kill -9", () => {
   });
 
   it("while a question waits: its button works in the next process", async () => {
-    configure("terminal: {sandbox: off}\n");
+    place.configure("terminal: {sandbox: off}\n");
     llm.script([run("touch later.txt"), { text: "Touched." }]);
     const hermes = await gateway();
     say("touch it");
@@ -416,13 +399,7 @@ describe("SIGTERM", () => {
 describe("a gateway that cannot start", () => {
   it("with a token that another one uses says so (78), and leaves that one alone", async () => {
     await gateway();
-    const other = makePlace({
-      TELEGRAM_BOT_TOKEN: telegram.token,
-      TELEGRAM_API_ROOT: telegram.apiRoot,
-      OPENAI_BASE_URL: llm.url,
-      OPENAI_API_KEY: "k",
-      LLM_MODEL: "fake-model",
-    });
+    const other = makePlace({ ...llm.env, ...telegram.env() });
     const second = other.start(["gateway", "--port", "0"], { HOME: place.dir }); // the same user, another home of ours
     expect(await second.exit).toBe(78);
     expect(second.stderr()).toContain("Another gateway on this machine uses the same Telegram token; stop it first.");

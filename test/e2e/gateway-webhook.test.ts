@@ -1,6 +1,6 @@
 // The webhook channel of `hermes gateway` as a real process: a program that is a chat.
 import { createHmac } from "node:crypto";
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { makePlace, type Place } from "../fakes/hermes.ts";
@@ -14,7 +14,7 @@ let receiver: Receiver;
 let place: Place;
 beforeEach(async () => {
   [llm, receiver] = await Promise.all([startFakeLlm(), startReceiver({ answer: 200 })]);
-  place = makePlace({ OPENAI_BASE_URL: llm.url, OPENAI_API_KEY: "k", LLM_MODEL: "fake-model", API_SERVER_KEY: KEY });
+  place = makePlace({ ...llm.env, API_SERVER_KEY: KEY });
 });
 afterEach(async () => {
   place.clear();
@@ -23,11 +23,8 @@ afterEach(async () => {
 });
 
 async function gateway(yaml: string) {
-  mkdirSync(place.home, { recursive: true, mode: 0o700 });
-  writeFileSync(join(place.home, "config.yaml"), yaml, { mode: 0o600 });
-  const hermes = place.start(["gateway", "--port", "0"]);
-  await hermes.prints(/^hermes gateway ready on /m);
-  const url = /ready on (http:\S+)\n/.exec(hermes.stdout())?.[1] ?? "";
+  place.configure(yaml);
+  const { url } = await place.startGateway();
   return (body: string, headers: Record<string, string> = {}) =>
     fetch(`${url}/channels/webhook`, {
       method: "POST",

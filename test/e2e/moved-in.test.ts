@@ -21,14 +21,7 @@ let speech: FakeTranscription;
 let place: Place;
 beforeEach(async () => {
   [llm, telegram, speech] = await Promise.all([startFakeLlm(), startFakeTelegram(), startTranscription()]);
-  place = makePlace({
-    OPENAI_BASE_URL: llm.url,
-    OPENAI_API_KEY: "k",
-    LLM_MODEL: "fake-model",
-    TELEGRAM_BOT_TOKEN: telegram.token,
-    TELEGRAM_API_ROOT: telegram.apiRoot,
-    TELEGRAM_ALLOWED_USERS: "999,1001,1002",
-  });
+  place = makePlace({ ...llm.env, ...telegram.env(ANNA.id, BEN.id, CLEO.id) });
   llm.script((request) => ({ text: `Heard: ${lastUser(request).split("\n", 1)[0]}` }));
 });
 afterEach(async () => {
@@ -44,13 +37,9 @@ const shown = (what: string | RegExp, chat: number = ANNA.id) =>
   telegram.until(() =>
     telegram.sent(chat).find(({ text }) => (typeof what === "string" ? text === what : what.test(text))),
   );
-async function gateway(
+const gateway = async (
   env: NodeJS.ProcessEnv = { STT_OPENAI_BASE_URL: speech.url, VOICE_TOOLS_OPENAI_KEY: "speech-key" },
-) {
-  const hermes = place.start(["gateway", "--port", "0"], env);
-  await hermes.prints(/^hermes gateway ready on /m);
-  return hermes;
-}
+) => (await place.startGateway(env)).hermes;
 it("spoken words are words; the recording is kept; what failed can be tried again", async () => {
   await gateway();
   speak("one");

@@ -1,11 +1,12 @@
 // What `npm pack` makes, installed beside nothing but the packages that it names: the program on a machine with any Node, the bundled chat
 // libraries, and the client for Node, browsers and TypeScript.
 import { execFile, execFileSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { Script } from "node:vm";
 import { rolldown } from "rolldown";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import pkg from "../../package.json" with { type: "json" };
@@ -52,6 +53,19 @@ afterAll(async () => {
 });
 
 describe("the packed program", () => {
+  it("has bytecode of each of its files, which V8 takes", () => {
+    const files = globSync("*-*.cjs", { cwd: join(installed, "dist") }).map((name) => join(installed, "dist", name));
+    const refused = files.filter((filename) => {
+      const script = new Script(readFileSync(filename, "utf8"), {
+        filename,
+        cachedData: readFileSync(`${filename}.code`),
+      });
+      return script.cachedDataRejected !== false;
+    });
+    expect(files.length).toBeGreaterThan(20);
+    expect(refused).toEqual([]);
+  });
+
   it("has the licenses of the packages that are bundled into it", () => {
     const licenses = readFileSync(join(installed, "dist/LICENSES.txt"), "utf8");
     for (const name of ["undici", "preact", "pg", "@ai-sdk/openai"])
@@ -72,12 +86,8 @@ describe("the packed program", () => {
     place = makePlace(
       {
         PATH,
-        OPENAI_BASE_URL: llm.url,
-        OPENAI_API_KEY: "k",
-        LLM_MODEL: "fake-model",
-        TELEGRAM_BOT_TOKEN: telegram.token,
-        TELEGRAM_API_ROOT: telegram.apiRoot,
-        TELEGRAM_ALLOWED_USERS: "999",
+        ...llm.env,
+        ...telegram.env(999),
         DISCORD_BOT_TOKEN: discord.token,
         DISCORD_API_ROOT: discord.apiRoot,
         DISCORD_ALLOWED_USERS: ANNA.id,
@@ -90,9 +100,7 @@ describe("the packed program", () => {
     );
     expect(run(join(installed, "bin", "hermes"), ["--version"], { env: place.env() })).toBe(`${pkg.version}\n`);
 
-    const gateway = place.start(["gateway", "--port", "0"]);
-    await gateway.prints(/^hermes gateway ready on http:\S+\n/m);
-    const [, url] = /ready on (http:\S+)\n/.exec(gateway.stdout()) ?? [];
+    const { hermes: gateway, url } = await place.startGateway();
     expect(await (await fetch(`${url}/health`)).json()).toMatchObject({ status: "ok", version: pkg.version });
 
     expect(await (await fetch(`${url}/`)).text()).toContain("/console/app.js");

@@ -1,7 +1,6 @@
 // A stop at every point of a turn: the run is over, the provider sees nothing new after the stop's answer, no process is left, the
 // next message is answered, and what the provider is sent then is a transcript that a strict one accepts.
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { readdirSync, readFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openRuntime, type Running } from "../../src/compose/runtime.ts";
 import type { Entry } from "../../src/core/session.ts";
@@ -33,8 +32,9 @@ const sleeping = () =>
       return false; // it has just ended
     }
   }).length;
+/** A look at all processes takes some milliseconds. */
 async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5));
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 20));
 }
 
 const call = (name: string, args: unknown) => ({ name, args });
@@ -135,13 +135,11 @@ const POINTS: Record<string, Point> = {
 
 describe("a stop", () => {
   it.each(Object.entries(POINTS))("%s", async (name, { config = free, text = "go", replies, there }) => {
-    mkdirSync(place.home, { recursive: true, mode: 0o700 });
-    writeFileSync(join(place.home, "config.yaml"), `${config}agent: {max_iterations: 20}\n`, { mode: 0o600 });
+    place.configure(`${config}agent: {max_iterations: 20}\n`);
     const env = { PATH: process.env["PATH"], HOME: place.dir, HERMES_HOME: place.home };
-    const model = { OPENAI_BASE_URL: llm.url, OPENAI_API_KEY: "k", LLM_MODEL: "fake-model" };
     const cwd = { flag: "--cwd", key: "terminal.cwd", value: place.dir };
     running = await openRuntime({
-      env: { ...env, ...model },
+      env: { ...env, ...llm.env },
       flags: [cwd],
       logToStderr: false,
       mine: () => true,
@@ -199,17 +197,15 @@ describe("kill -9", () => {
     "%s: nothing is left, the turn is finished, and the next message is answered",
     async (name, point) => {
       const { config = free, text = "go", replies, there } = point;
-      mkdirSync(place.home, { recursive: true, mode: 0o700 });
-      writeFileSync(join(place.home, "config.yaml"), config, { mode: 0o600 });
-      const env = { OPENAI_BASE_URL: llm.url, OPENAI_API_KEY: "k", LLM_MODEL: "fake-model" };
+      place.configure(config);
       let queue = [...replies];
       llm.script(() => queue.shift() ?? { text: "here I am" });
       if (name === "while the conversation is summarised") {
-        const before = place.start(["run", "--session", "talk", LONG], env);
+        const before = place.start(["run", "--session", "talk", LONG], llm.env);
         before.hangUp();
         expect(await before.exit).toBe(0);
       }
-      const first = place.start(["chat", "--session", "talk"], env);
+      const first = place.start(["chat", "--session", "talk"], llm.env);
       await first.prints(/Type a message/);
       first.type(`${text}\n`);
       await there((kind) => first.prints(SHOWN[kind]));
@@ -217,7 +213,7 @@ describe("kill -9", () => {
       expect(await first.exit).toBe("SIGKILL");
       queue = [];
 
-      const second = place.start(["chat", "--session", "talk"], env);
+      const second = place.start(["chat", "--session", "talk"], llm.env);
       await second.prints(/Type a message/);
       expect(sleeping()).toBe(0);
       if (name === "while it is asked whether it may" || name === "while a question waits") {

@@ -18,12 +18,8 @@ afterEach(() => {
 const SIZE = { cols: 100, rows: 30 };
 const READY = "Ctrl+D leaves";
 
-function start(args: string[], env: NodeJS.ProcessEnv = {}): Screen {
-  const screen = openTerminal(args, { ...SIZE, env });
-  return screen;
-}
 async function chat(args: string[] = [], env: NodeJS.ProcessEnv = {}): Promise<Screen> {
-  const screen = start(["chat", ...args], env);
+  const screen = openTerminal(["chat", ...args], { ...SIZE, env });
   await screen.shows(READY);
   await screen.until(({ text }) => /^(working|fake-model) /m.test(text()), "the status bar");
   return screen;
@@ -71,14 +67,12 @@ const last = (screen: Screen, ...sequences: string[]) => {
 };
 const count = (screen: Screen, sequence: string) => screen.raw().split(sequence).length - 1;
 
-const WAYS = [
-  ["/quit", "/quit\r"],
-  ["/exit", "/exit\r"],
-  ["Ctrl+D", "\x04"],
-] as const;
-
 describe("leaving", () => {
-  it.each(WAYS)("by %s, with nothing going on", async (_, keys) => {
+  it.each([
+    ["/quit", "/quit\r"],
+    ["/exit", "/exit\r"],
+    ["Ctrl+D", "\x04"],
+  ])("by %s, with nothing going on", async (_, keys) => {
     const screen = await chat();
     screen.type(keys);
     expect(await screen.exit).toBe(0);
@@ -86,22 +80,18 @@ describe("leaving", () => {
     expect(screen.text()).not.toContain("Resume with"); // nothing was said
   });
 
-  it.each(WAYS)("by %s in the middle of a turn, which goes on when one comes back", async (_, keys) => {
+  it("by Ctrl+D in the middle of a turn, which goes on when one comes back, but not while something is typed", async () => {
     llm.script([{ text: "never told", fault: { silence: "text" } }, { text: "Here it is." }]);
     const screen = await chat();
-    screen.type("one\r");
+    screen.type("abc\x04d");
+    await holds(screen, "abcd");
+    screen.type("\r");
     await screen.shows("never told");
-    screen.type(keys);
+    screen.type("\x04");
     expect(await screen.exit).toBe(0);
     const again = await chat(["-c"]);
     await again.shows("Here it is.");
     expect(llm.requests).toHaveLength(2);
-  });
-
-  it("Ctrl+D does not leave while something is typed", async () => {
-    const screen = await chat();
-    screen.type("abc\x04d");
-    await holds(screen, "abcd");
   });
 
   it("Ctrl+C stops the turn and, a second time within two seconds, leaves with 130", async () => {
@@ -220,7 +210,7 @@ telemetry: { endpoint: "${await silentServer()}" }\n`);
 
   it("before it is open, with an MCP server that never answers", async () => {
     configure(`mcp_servers: { deaf: { command: ${JSON.stringify(["sh", "-c", DEAF])} } }\n`);
-    const screen = start(["chat"]);
+    const screen = openTerminal(["chat"], SIZE);
     await runsNow("sleep 1");
     expect(screen.text()).not.toContain(READY);
     await leaves(screen);
@@ -291,7 +281,7 @@ describe("ended from outside", () => {
     await first.shows("Hello from the fake model.");
     first.type("/quit\r");
     await first.exit;
-    const screen = start(["--resume"]);
+    const screen = openTerminal(["--resume"], SIZE);
     await screen.shows("Which conversation?");
     screen.kill("SIGTERM");
     expect(await screen.exit).toBe(143);

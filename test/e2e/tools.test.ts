@@ -11,7 +11,7 @@ import { startSearxng } from "../fakes/searxng.ts";
 
 useProgram({ config: "approvals: {mode: off}\nterminal: {sandbox: off}\n" });
 
-const settings = () => ({ OPENAI_BASE_URL: llm.url, OPENAI_API_KEY: "k", LLM_MODEL: "fake-model" });
+const settings = () => llm.env;
 const call = (name: string, args: unknown) => ({ calls: [{ name, args }] });
 const terminal = (command: string) => call("terminal", { command });
 const said = (request: LlmRequest | undefined) => JSON.stringify(request?.body);

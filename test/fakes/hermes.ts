@@ -1,6 +1,6 @@
 // The program as a real process with a home of its own, and what it has printed so far.
 import { spawn } from "node:child_process";
-import { mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -31,6 +31,10 @@ export type Place = {
   startWithFullDisk(args: string[], kib: number): Hermes;
   /** On a terminal of its own: what is typed are keys, what is printed comes with colours and all. */
   startOnTerminal(args: string[]): Hermes;
+  /** Writes config.yaml. */
+  configure(yaml: string): void;
+  /** `hermes gateway`, ready when this returns. */
+  startGateway(more?: NodeJS.ProcessEnv): Promise<{ hermes: Hermes; url: string }>;
   /** What a process here starts with. */
   env(more?: NodeJS.ProcessEnv): NodeJS.ProcessEnv;
   /** Takes in a process that was started elsewhere: clear() kills it if it still runs. */
@@ -66,7 +70,16 @@ export function makePlace(env: NodeJS.ProcessEnv = {}, launcher = program): Plac
     home,
     env: whole,
     adopt,
+    configure(yaml) {
+      mkdirSync(home, { recursive: true, mode: 0o700 });
+      writeFileSync(join(home, "config.yaml"), yaml, { mode: 0o600 });
+    },
     start: (args, more = {}) => launch(launcher, args, more),
+    async startGateway(more = {}) {
+      const hermes = launch(launcher, ["gateway", "--port", "0"], more);
+      await hermes.prints(/^hermes gateway ready on http:\S+\n/m);
+      return { hermes, url: /ready on (http:\S+)\n/.exec(hermes.stdout())?.[1] ?? "" };
+    },
     startWithFullDisk: (args, kib) =>
       launch("/bin/sh", ["-c", `ulimit -f ${kib * 2}; exec "$0" "$@"`, launcher, ...args], {}), // in blocks of 512 bytes
     startOnTerminal(args) {

@@ -1,6 +1,4 @@
 // The program as a real process beside a fake provider: both anew for each test of the file that says `useProgram`.
-import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { afterEach, beforeEach, expect } from "vitest";
 import { makePlace, type Place } from "./hermes.ts";
 import { type FakeLlm, startFakeLlm } from "./llm/server.ts";
@@ -23,8 +21,7 @@ export function useProgram(options: ProgramOptions = {}): void {
   const { env = {}, config, knowsProvider = true } = options;
   beforeEach(async () => {
     llm = await startFakeLlm(options.llm);
-    const provider = { OPENAI_BASE_URL: llm.url, OPENAI_API_KEY: "k", LLM_MODEL: "fake-model" };
-    place = makePlace({ ...(knowsProvider && provider), ...env });
+    place = makePlace({ ...(knowsProvider && llm.env), ...env });
     running = [];
     if (config) configure(config);
   });
@@ -38,10 +35,7 @@ export function useProgram(options: ProgramOptions = {}): void {
 }
 
 /** config.yaml, of these lines. */
-export function configure(...lines: string[]): void {
-  mkdirSync(place.home, { recursive: true, mode: 0o700 });
-  writeFileSync(join(place.home, "config.yaml"), lines.map((line) => `${line}\n`).join(""), { mode: 0o600 });
-}
+export const configure = (...lines: string[]): void => place.configure(lines.map((line) => `${line}\n`).join(""));
 
 export const closeAfterTest = (one: Pick<Screen, "kill" | "exit">): void => void running.push(one);
 
@@ -53,8 +47,4 @@ export function openTerminal(args: string[], size?: Parameters<typeof onTerminal
 }
 
 /** `hermes gateway`, ready when this returns. */
-export async function openGateway(env: NodeJS.ProcessEnv = {}) {
-  const hermes = place.start(["gateway", "--port", "0"], env);
-  await hermes.prints(/^hermes gateway ready on http:\S+\n/m);
-  return { hermes, url: /ready on (http:\S+)\n/.exec(hermes.stdout())?.[1] ?? "" };
-}
+export const openGateway = (env?: NodeJS.ProcessEnv) => place.startGateway(env);

@@ -1,21 +1,21 @@
 // What the tests of /v1/runs share: an API that is closed after each test, and the requests of a client.
-import { afterEach, expect } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import type { Gate } from "../../src/core/ports.ts";
 import { type StartOptions, startApi, type TestApi } from "./api.ts";
 import { scriptedTool } from "./scripted.ts";
 
-let opened: TestApi[] = [];
-afterEach(async () => {
-  for (const api of opened.splice(0)) await api.close();
-});
+const opened = new Set<TestApi>();
 export async function start(options: StartOptions = {}): Promise<TestApi> {
   const api = await startApi(options);
-  opened.push(api);
+  opened.add(api);
+  onTestFinished(async () => {
+    if (opened.delete(api)) await api.close();
+  });
   return api;
 }
 /** `kill -9`. */
 export async function kill(api: TestApi): Promise<void> {
-  opened = opened.filter((one) => one !== api);
+  opened.delete(api);
   await api.kill();
 }
 /** `kill -9`, then a new process on the same disk. */

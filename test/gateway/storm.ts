@@ -1,14 +1,14 @@
 // People in many chats talk at random moments to a gateway that is killed every few seconds, and restarted once by one of
 // them. Telegram and the model provider are of this machine and outlive it; what they saw is judged in judge.ts.
-import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Store } from "../../src/core/store.ts";
 import { ownerPid } from "../../src/store/sqlite/file.ts";
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { type FakeTelegram, startFakeTelegram } from "../fakes/chat/telegram.ts";
 import { makePlace, type Place } from "../fakes/hermes.ts";
 import type { Reply } from "../fakes/llm/reply.ts";
-import { type LlmRequest, startFakeLlm } from "../fakes/llm/server.ts";
+import { type FakeLlm, type LlmRequest, startFakeLlm } from "../fakes/llm/server.ts";
 import { createRandom, type Random } from "../simulation/scheduler.ts";
 import { judge } from "./judge.ts";
 
@@ -24,7 +24,7 @@ export type Talk = { chat: number; mode: "queue" | "interrupt" | "steer"; said: 
 
 const MODES = ["queue", "interrupt", "queue", "steer"] as const;
 export const FIRST_CHAT = 5_000;
-const REST_MS = 90_000;
+export const REST_MS = 120_000;
 
 export async function storm({ messages, chats, seconds, seed, say }: StormOptions) {
   await using telegram = await startFakeTelegram();
@@ -33,17 +33,8 @@ export async function storm({ messages, chats, seconds, seed, say }: StormOption
   const talks = Array.from({ length: chats }, (_, n): Talk => {
     return { chat: FIRST_CHAT + n, mode: MODES[n % MODES.length] ?? "queue", said: [], stops: 0 };
   });
-  const place = makePlace({
-    OPENAI_BASE_URL: llm.url,
-    OPENAI_API_KEY: "k",
-    LLM_MODEL: "fake-model",
-    TELEGRAM_BOT_TOKEN: telegram.token,
-    TELEGRAM_API_ROOT: telegram.apiRoot,
-    TELEGRAM_ALLOWED_USERS: talks.map(({ chat }) => chat).join(),
-    HERMES_GATEWAY_BUSY_INPUT_MODE: "queue",
-  });
-  mkdirSync(place.home, { recursive: true, mode: 0o700 });
-  writeFileSync(join(place.home, "config.yaml"), "approvals: {mode: off}\nterminal: {sandbox: off}\n", { mode: 0o600 });
+  const place = makePlace(envOf(llm, telegram, talks));
+  place.configure("approvals: {mode: off}\nterminal: {sandbox: off}\n");
   const database = join(place.home, "hermes.db");
   const problems: string[] = [];
   let last: Life | null = null;
@@ -51,21 +42,17 @@ export async function storm({ messages, chats, seconds, seed, say }: StormOption
     const first = start(place);
     last = first;
     await first.ready;
-    for (const { chat, mode } of talks) telegram.say({ from: person(chat), text: `/busy ${mode}` });
-    await Promise.all(
-      talks.map(({ chat, mode }) => seen(telegram, chat, `From now on messages ${mode} while I work.`)),
-    );
-
+    await setModes(telegram, talks);
     const talking = talk({ telegram, talks, messages, seconds, random: createRandom(seed + 2) });
     const fate = { place, database, telegram, seconds, random: createRandom(seed) };
     const { running, kills } = await kill(first, fate, talking, (life) => {
       last = life;
     });
     await running.ready;
-    if (!(await atRest(database, telegram))) problems.push(`it is not at rest after ${REST_MS / 1_000} s`);
+    const store = await openSqlite({ file: database, readOnly: true });
+    if (!(await atRest(store, telegram))) problems.push(`it is not at rest after ${REST_MS / 1_000} s`);
     signal(running, "SIGTERM");
     await running.gone;
-    const store = await openSqlite({ file: database, readOnly: true });
     const judged = await judge({ store, talks, telegram });
     await store.close();
     problems.push(...judged.problems, ...llm.violations, ...telegram.violations);
@@ -85,7 +72,23 @@ export async function storm({ messages, chats, seconds, seed, say }: StormOption
   }
 }
 
-export const person = (chat: number) => ({ id: chat, name: `Person ${chat}` });
+export const envOf = (llm: FakeLlm, telegram: FakeTelegram, talks: readonly Talk[]): NodeJS.ProcessEnv => ({
+  ...llm.env,
+  ...telegram.env(...talks.map(({ chat }) => chat)),
+  HERMES_GATEWAY_BUSY_INPUT_MODE: "queue",
+});
+
+/** Everybody says how their messages are to be taken, and sees that it holds. */
+export async function setModes(telegram: FakeTelegram, talks: readonly Talk[]): Promise<void> {
+  for (const { chat, mode } of talks) telegram.say({ from: person(chat), text: `/busy ${mode}` });
+  await telegram.until(() =>
+    talks.every(({ chat, mode }) =>
+      telegram.sent(chat).some(({ text }) => text === `From now on messages ${mode} while I work.`),
+    ),
+  );
+}
+
+const person = (chat: number) => ({ id: chat, name: `Person ${chat}` });
 
 /** Everybody's messages, at their moments; now and then a stop, an update that comes again, a call that goes wrong. */
 export async function talk(people: {
@@ -190,9 +193,6 @@ export function replier(random: Random): (request: LlmRequest) => Reply {
   };
 }
 
-export const seen = (telegram: FakeTelegram, chat: number, text: string) =>
-  telegram.until(() => telegram.sent(chat).some((one) => one.text === text));
-
 async function nextOwner(database: string, before: number): Promise<number> {
   for (let look = 0; look < 300; look++) {
     const pid = ownerPid(database);
@@ -216,15 +216,10 @@ function isAlive(pid: number): boolean {
 }
 
 /** Nothing waits, nothing runs, Telegram has nothing left to bring. */
-async function atRest(database: string, telegram: FakeTelegram): Promise<boolean> {
-  const store = await openSqlite({ file: database, readOnly: true });
-  try {
-    for (let look = 0; look < REST_MS / 200; look++) {
-      if (!telegram.pending().length && !(await store.catalog.sessions({ active: true, limit: 1 })).length) return true;
-      await sleep(200);
-    }
-    return false;
-  } finally {
-    await store.close();
+export async function atRest({ catalog }: Pick<Store, "catalog">, telegram: FakeTelegram): Promise<boolean> {
+  for (let look = 0; look < REST_MS / 200; look++) {
+    if (!telegram.pending().length && !(await catalog.sessions({ active: true, limit: 1 })).length) return true;
+    await sleep(200);
   }
+  return false;
 }

@@ -1,6 +1,6 @@
 // A real gateway at work for hours: people in chats, runs with viewers, tools, approvals and stops, completions, side by side. Nothing is
 // killed. Now and then everybody pauses, and what the process holds is written down (probe.ts); judge.ts says whether it grew.
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../../src/core/errors.ts";
@@ -30,19 +30,14 @@ export async function soak({ minutes, seed, say }: SoakOptions): Promise<{ passe
   const random = createRandom(seed);
   llm.script(replyTo);
   const place = makePlace({
-    OPENAI_BASE_URL: llm.url,
-    OPENAI_API_KEY: "k",
-    LLM_MODEL: "fake-model",
+    ...llm.env,
+    ...telegram.env(...PEOPLE),
     API_SERVER_KEY: KEY,
-    TELEGRAM_BOT_TOKEN: telegram.token,
-    TELEGRAM_API_ROOT: telegram.apiRoot,
-    TELEGRAM_ALLOWED_USERS: PEOPLE.join(),
     HERMES_GATEWAY_BUSY_INPUT_MODE: "queue",
     NODE_OPTIONS: `--expose-gc --import=${new URL("./probe.ts", import.meta.url).href}`,
   });
   const samplesFile = join(place.dir, "samples.jsonl");
-  mkdirSync(place.home, { recursive: true, mode: 0o700 });
-  writeFileSync(join(place.home, "config.yaml"), "terminal: {sandbox: off}\n", { mode: 0o600 });
+  place.configure("terminal: {sandbox: off}\n");
   writeFileSync(samplesFile, "");
   const hermes = place.start(["gateway", "--port", "0"], { SOAK_SAMPLES: samplesFile });
   try {

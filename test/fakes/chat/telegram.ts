@@ -40,6 +40,8 @@ type Press = {
 export type FakeTelegram = Pick<ChatServer, "calls" | "violations" | "nextCall" | "until"> & {
   apiRoot: string;
   token: string;
+  /** What a gateway is told of it, and who may talk to it. */
+  env(...users: number[]): NodeJS.ProcessEnv;
   bot: { id: number; username: string };
   say(saying: Saying): Message;
   edit(message: Message, text: string): void;
@@ -357,9 +359,15 @@ export async function startFakeTelegram({
     await server.close();
   }
 
+  const apiRoot = `http://127.0.0.1:${server.port}`;
   return {
-    apiRoot: `http://127.0.0.1:${server.port}`,
+    apiRoot,
     token,
+    env: (...users) => ({
+      TELEGRAM_BOT_TOKEN: token,
+      TELEGRAM_API_ROOT: apiRoot,
+      TELEGRAM_ALLOWED_USERS: users.join(),
+    }),
     bot,
     calls: server.calls,
     violations: server.violations,

@@ -41,6 +41,8 @@ type Script = (request: LlmRequest) => Reply | undefined;
 export type FakeLlm = {
   /** `http://127.0.0.1:<port>/v1`: the base URL for every format. */
   url: string;
+  /** What a program is told of it. */
+  env: { OPENAI_BASE_URL: string; OPENAI_API_KEY: string; LLM_MODEL: string };
   /** Replies are used up one by one; a function answers whatever they do not, until another takes its place. */
   script(next: Reply | Reply[] | Script): void;
   requests: LlmRequest[];
@@ -223,8 +225,10 @@ export async function startFakeLlm(options: FakeLlmOptions = {}): Promise<FakeLl
     await Promise.all(requests.map((request) => request.closed));
   }
 
+  const url = `http://127.0.0.1:${port}/v1`;
   return {
-    url: `http://127.0.0.1:${port}/v1`,
+    url,
+    env: { OPENAI_BASE_URL: url, OPENAI_API_KEY: "k", LLM_MODEL: "fake-model" },
     script: (next) => {
       if (typeof next === "function") otherwise = next;
       else replies.push(...(Array.isArray(next) ? next : [next]));
