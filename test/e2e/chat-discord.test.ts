@@ -1,7 +1,7 @@
 // What is special about Discord: @discordjs/ws and @discordjs/rest over a fake Discord. What all platforms share is in test/contract/chat.ts.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { WebSocketServer } from "ws";
 import { createDiscord } from "../../src/chats/discord/discord.ts";
 import { sessionIn } from "../../src/chats/discord/saved-session.ts";
@@ -209,7 +209,7 @@ describe("the connection", () => {
     discord.silence();
     await chat.close();
     // Both ends of every connection are in this process.
-    await vi.waitFor(() => expect(process.getActiveResourcesInfo()).not.toContain("TCPSocketWrap"));
+    await expect.poll(() => process.getActiveResourcesInfo()).not.toContain("TCPSocketWrap");
     const hanging = discord.fault("GET /gateway/bot", "hang");
     const other = create();
     const starting = other.start(inbox);
@@ -444,9 +444,8 @@ describe("what was said while no process listened", () => {
 
     discord.invalidate(false);
     await discord.until(() => discord.sessions.length > 1);
-    await vi.waitFor(async () =>
-      expect(await session.load()).toMatchObject({ session: { sessionId: discord.sessions.at(-1)?.id } }),
-    );
+    const { id: sessionId } = discord.sessions.at(-1) ?? {};
+    await expect.poll(() => session.load()).toMatchObject({ session: { sessionId } });
   });
 
   it("or not taken is heard, though something after it was taken", async () => {
@@ -478,7 +477,7 @@ describe("what was said while no process listened", () => {
     inbox.take = ({ text }) => (text === "two" ? gate.promise : Promise.resolve());
     const [one] = [say("one"), say("two")];
     await inbox.texts(2);
-    await vi.waitFor(() => expect(writes).toEqual([one]));
+    await expect.poll(() => writes).toEqual([one]);
     gate.resolve();
     await leave(first);
   });
@@ -496,7 +495,7 @@ describe("what was said while no process listened", () => {
     };
     const chat = await process({ clock });
     const first = say("message 0");
-    await vi.waitFor(() => expect(seconds).toBe(1));
+    await expect.poll(() => seconds).toBe(1);
     const said = Array.from({ length: 9 }, (_, index) => say(`message ${index + 1}`));
     await inbox.texts(10);
     expect(writes).toEqual([first]);

@@ -20,11 +20,11 @@ describe("any node", () => {
   let c: TestNode;
   beforeAll(async () => {
     llm = await startFakeLlm();
-    const config = `approvals: {mode: off}
-terminal: {sandbox: off}
-gateway: {webhook: {secret: ${HOOK}}}
-`;
-    cluster = await startCluster(3, llm.env, config);
+    cluster = await startCluster(
+      3,
+      llm.env,
+      `approvals: {mode: off}\nterminal: {sandbox: off}\ngateway: {webhook: {secret: ${HOOK}}}\n`,
+    );
     const [first, second, third] = cluster.nodes;
     if (!first || !second || !third) throw new Error("There are not three nodes.");
     [a, b, c] = [first, second, third];
