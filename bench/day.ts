@@ -15,6 +15,8 @@ const SLICES = quick ? 4 : 8;
 const SLICE = 400;
 const LOOKS = quick ? 20 : 100;
 
+const nameOf = (n: number, sessions: number) => `agent:main:api:dm:${(n * 7_919) % sessions}`;
+
 type Day = {
   sessions: number;
   bench: Bench;
@@ -26,6 +28,7 @@ type Day = {
   cpu: number[];
   looks: number[];
   lists: number[];
+  searches: number[];
 };
 
 const server = await startPostgres();
@@ -36,6 +39,7 @@ try {
   for (let slice = 0; slice <= SLICES; slice++) for (const day of [small, large]) await measure(day, slice);
   // From here on the engines write nothing: a node among several takes their place.
   for (const day of [small, large]) day.node = await day.store.nodes.join({ ...ALONE, address: "http://127.0.0.1:1" });
+  for (const { store } of [small, large]) await store.search("light", { limit: 1 }); // adds what is new to the index
   for (let n = 0; n < LOOKS; n++) for (const day of [small, large]) await look(day);
   await small.bench.close();
   await large.bench.close();
@@ -52,9 +56,10 @@ try {
     figure("stored for a turn, with indices", "kB", ({ cost }) => cost.stored / 1_000, 1.2),
     figure("write-ahead log for a turn", "kB", ({ cost }) => cost.wal / 1_000, 1.3),
     figure("pages that PostgreSQL visits for a turn", "pages", ({ cost }) => cost.pages, 1.3),
-    figure("calls of PostgreSQL for a turn", "calls", ({ cost }) => cost.calls, 1.3),
+    figure("calls of PostgreSQL for a turn", "calls", ({ cost }) => cost.calls, 1.5),
     figure("what a node asks each second", "ms", ({ looks }) => median(looks), 2),
     figure("the newest 50 sessions", "ms", ({ lists }) => median(lists), 2),
+    figure("a search in one session", "ms", ({ searches }) => median(searches), 2),
   ]);
 } finally {
   await server.stop();
@@ -72,14 +77,13 @@ async function dayOf(sessions: number): Promise<Day> {
   const cost = { stored: of("stored"), wal: of("wal"), pages: of("pages"), calls: of("calls") };
   const store = await openPostgres({ url });
   const bench = await openBench("", { store, warm: 0 });
-  return { sessions, bench, store, node: "", cost, rates: [], cpu: [], looks: [], lists: [] };
+  return { sessions, bench, store, node: "", cost, rates: [], cpu: [], looks: [], lists: [], searches: [] };
 }
 
 async function speak(bench: Bench, sessions: number, turns: number, name: string): Promise<void> {
   let next = 0;
   const talk = async () => {
-    for (let n = next++; n < turns; n = next++)
-      await bench.turn(`agent:main:api:dm:${(n * 7_919) % sessions}`, `${name} ${n}`);
+    for (let n = next++; n < turns; n = next++) await bench.turn(nameOf(n, sessions), `${name} ${n}`);
   };
   await Promise.all(Array.from({ length: AT_ONCE }, talk));
 }
@@ -94,8 +98,9 @@ async function measure({ sessions, bench, rates, cpu }: Day, slice: number): Pro
   cpu.push((used.user + used.system - user - system) / 1_000 / SLICE);
 }
 
-/** What a node asks each second, and what a list of sessions asks. */
-async function look({ store: { nodes, catalog }, node, looks, lists }: Day): Promise<void> {
+/** What a node asks each second, a list of sessions, and what memory asks before a turn. */
+async function look({ sessions, store, node, looks, lists, searches }: Day): Promise<void> {
+  const { nodes, catalog, search } = store;
   const asked = performance.now();
   await nodes.beat(node);
   await nodes.reap();
@@ -104,6 +109,10 @@ async function look({ store: { nodes, catalog }, node, looks, lists }: Day): Pro
   const listed = performance.now();
   await catalog.sessions({ limit: 50, top: true });
   lists.push(performance.now() - listed);
+  const session = nameOf(searches.length * 7, sessions);
+  const searched = performance.now();
+  await search("light wind", { session, limit: 5 });
+  searches.push(performance.now() - searched);
 }
 
 async function usage(from: TestServer, url: string) {
