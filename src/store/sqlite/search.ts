@@ -24,8 +24,8 @@ type SearchIndex = {
 const INDEX_AT_ONCE = 500;
 /** Of more matches, the newest get a rank. A rank takes 2 µs, and a common word is in a fifth of all entries. */
 const MOST_RANKED = 500;
-/** How long somebody in a hurry waits for the index. */
-const SOON_MS = 3;
+/** How long somebody in a hurry waits for what the process before us left unindexed. */
+const LEFT_MS = 100;
 
 export function searchIndex(db: DatabaseSync): SearchIndex {
   // Not before they are used: a damaged index must not keep anybody from opening the file.
@@ -119,6 +119,8 @@ export function searchPort({ file, readOnly, long, look }: Thread): Search {
   };
   /** One for all who cannot wait for it. */
   let beside: Promise<void> | null = null;
+  /** From then on the index is behind by a moment: the thread makes it at rest, and each search beside itself. */
+  let isCurrent = false;
   return (query, { session = null, limit, soon = false }) =>
     long(async (write, closing) => {
       const index = async () => {
@@ -126,10 +128,15 @@ export function searchPort({ file, readOnly, long, look }: Thread): Search {
         while (more) more = (await write("index", INDEX_AT_ONCE)) && !closing();
       };
       if (soon) {
-        beside ??= index().finally(() => {
+        const done = (isDone: boolean) => {
           beside = null;
-        });
-        await within(clock, SOON_MS, beside);
+          isCurrent ||= isDone;
+        };
+        beside ??= index().then(
+          () => done(true),
+          () => done(false), // the search says what is wrong
+        );
+        if (!isCurrent) await within(clock, LEFT_MS, beside);
       } else await index();
       const rows = await look("search", query, session, limit);
       return rows.map((row) => foundOf(row, query));
