@@ -159,7 +159,7 @@ const PROVIDER = "request at the provider";
 const against = (value: number) => [{ value, what: "bare bot" }];
 
 async function idle({ ours, bare }: Both): Promise<Figure[]> {
-  await sleep(8_000); // what a start leaves to be done, and the collection of its garbage after five quiet seconds
+  await sleep(8_000); // what a start leaves to be done, and the one collection when it has rested for 5 s
   const seconds = quick ? 3 : 10;
   const before = [ours.cpuMs(), bare.cpuMs()] as const;
   await sleep(seconds * 1_000);

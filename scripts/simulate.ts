@@ -11,6 +11,7 @@ const { values } = parseArgs({
     seed: { type: "string", default: "1" },
     bug: { type: "string" },
     bugs: { type: "boolean", default: false },
+    record: { type: "boolean", default: false },
     workers: { type: "string", default: String(Math.min(availableParallelism(), 8)) },
     help: { type: "boolean", short: "h", default: false },
   },
@@ -19,6 +20,7 @@ if (values.help) {
   console.log(`npm run simulate -- [options]
   --schedules N  how many (20000)      --seed S   the first seed (1)
   --bug NAME     with a planted bug    --bugs     every planted bug: each must be found
+  --record       with --bugs: keeps the seeds that found them in test/simulation/seeds.json, where the next search begins
   --workers N    processes (${values.workers})`);
   process.exit(0);
 }
@@ -28,7 +30,7 @@ const schedules = number("schedules", values.schedules);
 const seed = number("seed", values.seed);
 const pool = createPool(number("workers", values.workers));
 const { passed, failed } = values.bugs
-  ? await pool.findBugs(schedules)
+  ? await pool.findBugs(schedules, values.record)
   : await pool.campaign({ from: seed, count: schedules, bug: values.bug ?? "" });
 console.log(`${passed} passed, ${failed} failed`);
 process.exitCode = failed ? 1 : 0;

@@ -14,6 +14,8 @@ import type { Nodes, Notes } from "../core/store.ts";
 
 const noteShape = z.object({
   files: z.object({ machine: z.string(), address: z.string() }).optional(),
+  /** The directory that the session is in, where all nodes have the same ones. */
+  cwd: z.string().optional(),
   processes: z
     .array(
       z.object({
@@ -22,7 +24,7 @@ const noteShape = z.object({
         /** The process of hermes that started it, and where its node is reached. */
         life: z.string(),
         address: z.string(),
-        /** The model knows that it is out of reach. */
+        /** The model knows that it is gone. */
         told: z.boolean().optional(),
       }),
     )
@@ -65,7 +67,7 @@ export function createLocalState({ notes, log, home, life, cluster }: LocalState
   const noted = createBounded<string>(MOST_REMEMBERED);
   /** By turn: what it is told. */
   const notices = createBounded<Promise<string>>(MOST_REMEMBERED);
-  /** By session: the processes that its turn is told of. */
+  /** By session: the processes that its turn is told are gone. */
   const telling = createBounded<readonly string[]>(MOST_REMEMBERED);
 
   async function read(session: string): Promise<LocalNote> {
@@ -81,7 +83,7 @@ export function createLocalState({ notes, log, home, life, cluster }: LocalState
       const note = parsed(value);
       const next = make(note);
       if (next === note) return value;
-      return next.files || next.processes.length ? next : undefined;
+      return next.files || next.cwd || next.processes.length ? next : undefined;
     });
 
   /** Other nodes that are there to stay, by their addresses. */
@@ -103,7 +105,7 @@ export function createLocalState({ notes, log, home, life, cluster }: LocalState
     const untold = (await missing(session)).filter(({ told }) => !told);
     telling.set(
       session,
-      untold.map(({ id }) => id),
+      untold.flatMap(({ id, gone }) => (gone ? [id] : [])),
     );
     const listed = (gone: boolean) =>
       untold.flatMap((process) => (process.gone === gone ? [`- ${process.id}: ${process.command}`] : []));
@@ -148,8 +150,13 @@ export function createLocalState({ notes, log, home, life, cluster }: LocalState
     noted.set(session, turn);
   }
 
+  const sharesFiles = cluster !== null && !cluster.ownFiles;
   return {
     missing,
+    cwd: async (session: string) => (sharesFiles ? (await read(session)).cwd : undefined),
+    async setCwd(session: string, cwd: string): Promise<void> {
+      if (sharesFiles) await write(session, (note) => ({ ...note, cwd }));
+    },
     /** Before it starts. */
     starts: (session: string, { id, command }: Pick<NotedProcess, "id" | "command">) =>
       write(session, (note) => {

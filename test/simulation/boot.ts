@@ -2,14 +2,19 @@
 import { createPerform } from "../../src/agent/agent.ts";
 import { createBreaker } from "../../src/agent/breaker.ts";
 import type { Perform } from "../../src/core/ports.ts";
+import type { Runtime } from "../../src/core/runtime.ts";
 import type { Rules } from "../../src/core/session.ts";
 import { createEngine, type Engine } from "../../src/engine/engine.ts";
+import { createRouter } from "../../src/engine/router.ts";
 import { must } from "./checker.ts";
+import { peerOf } from "./peers.ts";
 import type { Plan } from "./plan.ts";
 import * as fake from "./world.ts";
 
 export type Running = fake.Process & {
   engine: Engine;
+  /** What its clients talk to: of several nodes, its router. */
+  runtime: Runtime;
   started: boolean;
   /** Accepts that have not been answered yet. */
   asked: number;
@@ -25,11 +30,17 @@ const RULES: Rules = { iterations: 6, recoveries: fake.RECOVERIES, parallel: 4, 
 export function boot(
   world: fake.World,
   plan: Plan,
-  seen: { keys: string[]; ran: Map<string, number>; starved: Map<string, number>; holds(self: Running): boolean },
+  seen: {
+    keys: string[];
+    ran: Map<string, number>;
+    starved: Map<string, number>;
+    holds(self: Running): boolean;
+    at(address: string): Running | undefined;
+  },
   address: string,
 ): Running {
   const { scheduler, checker } = world;
-  const { keys, ran, starved, holds } = seen;
+  const { keys, ran, starved, holds, at } = seen;
 
   const self: Running = {
     alive: true,
@@ -41,6 +52,7 @@ export function boot(
     ids: new Set(),
     beatAt: 0,
     cutUntil: 0,
+    partedUntil: 0,
     wokeAt: 0,
     worked: new Set(),
     thinking: new Map(),
@@ -52,6 +64,7 @@ export function boot(
     asked: 0,
     started: false,
     engine: null as unknown as Engine,
+    runtime: null as unknown as Runtime,
   };
   const clock = fake.clockOf(world, self);
   const perform = createPerform({
@@ -115,8 +128,9 @@ export function boot(
     }
     return done();
   };
+  const store = fake.storeOf(world, self);
   self.engine = createEngine({
-    store: fake.storeOf(world, self),
+    store,
     clock,
     log: () => {},
     perform: watched,
@@ -136,6 +150,9 @@ export function boot(
       warm: 1,
     },
   });
+  const peers = (other: string) => peerOf(world, self, at, other);
+  const { engine } = self;
+  self.runtime = address ? createRouter({ engine, ...store, peerOf: peers, clock, log: () => {} }) : engine;
   start(self);
   return self;
 }

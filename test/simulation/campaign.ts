@@ -1,13 +1,17 @@
 // Many schedules over several processes: progress, kept regressions, shrinking, planted bugs.
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
+import { writeFileSync } from "node:fs";
 import { MUTANTS } from "./mutants.ts";
 import type { Plan } from "./plan.ts";
 import regressions from "./regressions.json" with { type: "json" };
+import seeds from "./seeds.json" with { type: "json" };
 import type { Failure, Order, Report } from "./worker.ts";
 
 const CHUNK = 500;
 const SHOW = 3;
+/** The seed that found each planted bug last. */
+const KNOWN = new Map<string, number>(Object.entries(seeds));
 type Score = { passed: number; failed: number };
 /** `trace`: changes with every task that ran and when. */
 type Outcome = Score & { trace: string };
@@ -50,37 +54,45 @@ export function createPool(size: number) {
     return { passed: total.ran - failures.length, failed: failures.length, trace: total.hash.toString(16) };
   }
 
-  /** A bug counts as found when some schedule breaks an invariant. */
-  async function findBugs(most: number): Promise<Score> {
-    const queue = [...MUTANTS];
-    const score: Score = { passed: 0, failed: 0 };
+  /** A bug counts as found when some schedule breaks an invariant. `record`: keeps the seeds that found them. */
+  async function findBugs(most: number, record: boolean): Promise<Score> {
+    // Those that must be looked for come first: at the end every process has something to do.
+    const queue = MUTANTS.toSorted((a, b) => Number(KNOWN.has(a.name)) - Number(KNOWN.has(b.name)));
+    const found = new Map<string, number>();
     await Promise.all(
       Array.from({ length: size }, async () => {
         for (let mutant = queue.shift(); mutant; mutant = queue.shift()) {
-          const found = await findBug(mutant.name, most);
-          score[found ? "passed" : "failed"]++;
-          console.log(found ? `✓ ${mutant.name}: ${found}` : `✗ ${mutant.name}: not found in ${most} schedules`);
+          const { ran, failure } = await findBug(mutant.name, most);
+          if (failure) found.set(mutant.name, failure.plan.seed);
+          console.log(
+            failure
+              ? `✓ ${mutant.name}: seed ${failure.plan.seed}, the ${ran}th schedule (${failure.message})`
+              : `✗ ${mutant.name}: not found in ${most} schedules`,
+          );
         }
       }),
     );
-    return score;
+    if (record) {
+      const kept = MUTANTS.flatMap(({ name }) => (found.has(name) ? [[name, found.get(name)]] : []));
+      writeFileSync(new URL("seeds.json", import.meta.url), `${JSON.stringify(Object.fromEntries(kept), null, 2)}\n`);
+    }
+    return { passed: found.size, failed: MUTANTS.length - found.size };
   }
 
-  async function findBug(bug: string, most: number): Promise<string | null> {
+  /** Begins with the seed that found it last: it is looked for from the first one only if that does not find it any more. */
+  async function findBug(bug: string, most: number): Promise<{ ran: number; failure: Failure | undefined }> {
     const worker = await spawn(bug);
     let ran = 0;
-    try {
-      while (ran < most) {
-        const count = Math.min(CHUNK, most - ran);
-        const report = await ask(worker, { do: "range", from: 1 + ran, count, stopAtFirst: true });
-        ran += report.ran;
-        const [failure] = report.failures;
-        if (failure) return `found after ${ran} schedules (${failure.message})`;
-      }
-      return null;
-    } finally {
-      worker.disconnect();
-    }
+    const search = async (from: number, count: number) => {
+      const report = await ask(worker, { do: "range", from, count, stopAtFirst: true });
+      ran += report.ran;
+      return report.failures[0];
+    };
+    const known = KNOWN.get(bug);
+    let failure = known === undefined ? undefined : await search(known, 1);
+    for (let from = 1; !failure && from <= most; from += CHUNK) failure = await search(from, CHUNK);
+    worker.disconnect();
+    return { ran, failure };
   }
 
   return { campaign, findBugs };

@@ -319,6 +319,7 @@ export function createChecker(inboxLimit: number, recoveries: number) {
     withdrawAsked,
     handedOver,
     accepted,
+    texts,
     taken,
     withdrawn,
     attended,
@@ -329,6 +330,12 @@ export function createChecker(inboxLimit: number, recoveries: number) {
       [...(sessions.get(session)?.calls ?? [])].flatMap(([call, { asked, done }]) =>
         asked === "client" && !done ? [{ call }] : [],
       ),
+    /** Whether some call of it waits for somebody. */
+    asks: (session: string) =>
+      sessions
+        .get(session)
+        ?.calls.values()
+        .some(({ asked, decided, done }) => asked && !decided && !done) ?? false,
     live: (session: string) => sessions.get(session)?.live ?? null,
     stopping: (session: string) => sessions.get(session)?.stopping ?? null,
     ended: (session: string) => sessions.get(session)?.ended ?? [],

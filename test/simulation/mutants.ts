@@ -75,6 +75,33 @@ const OF_SEVERAL_NODES: Mutant[] = [
     "          if (!isOurs(slot.row)) slot.row = null;\n          await open(session);\n",
     "          if (isOurs(slot.row)) return;\n          await open(session);\n",
   ]),
+  bug(
+    "a router sends to a dead owner for ever",
+    "engine/router.ts",
+    [
+      "const began = clock.monotonic();\n    for",
+      "const began = Number.POSITIVE_INFINITY;\n    let known: unknown;\n    for",
+    ],
+    ["return await call(engine);", "if (known) throw known;\n        return await call(engine);"],
+    [
+      "const owner = error instanceof Elsewhere ? error : null;",
+      "const owner = error instanceof Elsewhere ? error : null;\n        known = owner;",
+    ],
+  ),
+  bug("a router accepts twice when the first answer was lost", "engine/router.ts", [
+    "accept: ({ admit, ...request }) =>\n      at((node) => node.accept(node === engine && admit ? { ...request, admit } : request)),",
+    `accept: (request) => {
+      let tries = 0;
+      const named = () => ({ ...request, key: tries++ ? \`\${request.key} again\` : request.key });
+      return at((node) => node.accept(node === engine ? request : named()));
+    },`,
+  ]),
+  bug("a stream that is cut on one node resumes on another with a gap", "engine/router.ts", [
+    "why = messageOf(broken);",
+    `why = messageOf(broken);
+            place = String(Number.parseInt(place || "0", 10) + 1);`,
+  ]),
+  bug("a viewer waits for a node that is gone", "engine/router.ts", ["if (!living.has(node)) {", "if (!living) {"]),
 ].map((mutant) => ({ ...mutant, nodes: true }));
 
 export const MUTANTS: Mutant[] = [

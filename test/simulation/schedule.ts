@@ -4,7 +4,6 @@ import { messageOf, Refusal } from "../../src/core/errors.ts";
 import type { AcceptRequest } from "../../src/core/runtime.ts";
 import { boot, type Running } from "./boot.ts";
 import { must, takeViolation, Violation } from "./checker.ts";
-import { doorTo } from "./door.ts";
 import type { Action, Plan } from "./plan.ts";
 import type { Owner } from "./scheduler.ts";
 import { createViewer, type Viewer } from "./viewer.ts";
@@ -23,6 +22,8 @@ const STORE_WAIT_MS = 5_000;
 const HELD_UP_MS = 45_000;
 /** I26: in which a session that is at rest answers for itself. */
 const MOMENT_MS = 1_000;
+/** The same where its node may have changed. */
+const MOVE_MS = 3_000;
 const DOWN_MS = 1_800_000;
 /** The longest pause of a node, or time without the store. */
 const MOST_AWAY_MS = 12_000;
@@ -32,6 +33,8 @@ const LEAVE_MS = 1_000;
 const AWAKE_MS = 50;
 /** Memory may be in the longest of its waits when the faults stop. */
 const MEMORY_REST_MS = 300_000;
+/** The same where nodes beat all the while, which costs. */
+const NODE_REST_MS = 2_000;
 
 export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.World["trace"] = null): Result {
   const world = fake.createWorld(plan, runMicrotasks, trace);
@@ -48,18 +51,20 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
   let holding = false;
   let pauses = 0;
   const addresses = Array.from({ length: plan.nodes ?? 1 }, (_, n) => (plan.nodes ? `http://n${n}` : ""));
-  const bootAt = (address: string) =>
-    boot(world, plan, { keys, ran, starved, holds: (self) => holding && self === process && !plan.nodes }, address);
-  const processes = addresses.map(bootAt);
+  const at = (address: string) => processes.find((one) => one.address === address);
+  const bootAt = (address: string): Running =>
+    boot(world, plan, { keys, ran, starved, holds: (self) => holding && self === process && !plan.nodes, at }, address);
+  const processes: Running[] = [];
+  processes.push(...addresses.map(bootAt));
   /** The one that is talked to. */
   let process = processes[0] as Running;
-  const door = () => doorTo(process, processes, world, client);
+  let calmSince = 0;
   let kills = 0;
   let steps = 0;
 
   function restart(old = process) {
     kills++;
-    for (const viewer of viewers) viewer.cut();
+    for (const viewer of viewers) viewer.cut(old);
     const next = bootAt(old.address);
     processes[processes.indexOf(old)] = next;
     if (process === old) process = next;
@@ -93,7 +98,7 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
     const self = process;
     const { draining } = self;
     self.asked++;
-    void door()
+    void self.runtime
       .accept(request)
       .finally(() => self.asked--)
       .then(
@@ -102,7 +107,11 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
           must(record.id === null || record.id === receipt.id, "I3", () => `${record.id} became ${receipt.id}`);
           must(receipt.replayed || !record.first, "I3", () => `${receipt.id} was accepted again`);
           record.first ||= !receipt.replayed;
-          must(!draining || receipt.replayed || receipt.applied !== "interrupt", "I18", () => "a drain interrupts");
+          must(
+            !draining || plan.nodes !== undefined || receipt.replayed || receipt.applied !== "interrupt",
+            "I18",
+            () => "a drain interrupts",
+          );
           must(receipt.session === request.session, "I25", () => `${receipt.id} went to ${receipt.session}`);
           record.id = receipt.id;
         },
@@ -113,7 +122,7 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
   }
 
   function act(action: Action) {
-    const engine = door();
+    const { runtime } = process;
     const session = keys[action.session] ?? "s0";
     const choose = <T>(list: T[]): T | undefined => list[Math.floor(action.pick * list.length)];
     const names = said.flatMap((s) => (s.id && s.request.session === session ? [s.id] : []));
@@ -143,10 +152,10 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
       }
       case "stop": {
         const live = checker.live(session);
-        const turn = action.pick < 0.5 && live ? live : choose(names);
+        const turn = action.pick < 0.75 && live ? live : choose(names);
         if (!turn) return;
         checker.stopAsked.add(turn);
-        return void engine.stop({ session, turn, scope: action.pick < 0.25 ? "tree" : "turn" }).then(
+        return void runtime.stop({ session, turn, scope: action.pick < 0.25 ? "tree" : "turn" }).then(
           (how) => {
             const over = checker.outcome.has(turn) || checker.withdrawn.has(turn);
             if (how === "stopping" && !over)
@@ -166,19 +175,19 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
         const input = choose(names);
         if (!input) return;
         checker.withdrawAsked.add(input);
-        return void engine.withdraw(session, input).catch(() => {});
+        return void runtime.withdraw(session, input).catch(() => {});
       }
       case "move": {
         const input = choose(names);
-        return input && void engine.move(session, input, Math.floor(action.pick * 3)).catch(() => {});
+        return input && void runtime.move(session, input, Math.floor(action.pick * 3)).catch(() => {});
       }
       case "forget":
-        return void engine.forget(session).catch((error: unknown) => {
+        return void runtime.forget(session).catch((error: unknown) => {
           if (!(error instanceof Refusal))
             must(false, "I23", () => `deleting failed without a name: ${messageOf(error)}`);
         });
       case "watch":
-        return viewers[action.session]?.turnOver(engine);
+        return viewers[action.session]?.turnOver(process);
       case "jump":
         world.skew += action.pick < 0.5 ? -3_600_000 : 3_600_000;
         return;
@@ -188,6 +197,9 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
         return freeze(process, action.pick);
       case "cut":
         process.cutUntil = scheduler.now() + Math.floor(action.pick * MOST_AWAY_MS);
+        return;
+      case "part":
+        process.partedUntil = scheduler.now() + Math.floor(action.pick * MOST_AWAY_MS);
         return;
       case "replace": {
         const old = process;
@@ -240,8 +252,8 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
   }
 
   function answer(session: string, pick: number) {
-    const engine = door();
-    void engine.status(session).then(
+    const { runtime } = process;
+    void runtime.status(session).then(
       ({ asking }) => {
         // A client finds its calls in the answer that it got; people are not shown them.
         for (const { call } of [...asking, ...checker.clientCalls(session)]) {
@@ -251,8 +263,8 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
             must((decided.get(id) ?? 0) <= 1, "I15", () => `${id} was decided twice`);
           };
           const yes = { session, call, allow: pick < 0.8, text: "go on", by: "a" };
-          void engine.answer(yes).then(take, () => {});
-          if (pick > 0.5) void engine.answer({ ...yes, allow: false, text: "no", by: "b" }).then(take, () => {});
+          void runtime.answer(yes).then(take, () => {});
+          if (pick > 0.5) void runtime.answer({ ...yes, allow: false, text: "no", by: "b" }).then(take, () => {});
         }
       },
       () => {},
@@ -276,6 +288,7 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
       const violation = takeViolation();
       if (violation) throw violation;
       for (const { flying } of processes) {
+        if (flying.size <= plan.room) continue;
         const working = new Set(flying.values().flatMap((f) => (f.signal.aborted || f.placeless ? [] : [f.session])));
         must(working.size <= plan.room, "I23", () => `${working.size} turns in flight, room for ${plan.room}`);
       }
@@ -285,10 +298,11 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
 
   /** Sessions that cannot begin to work, while another waits without its place and there would be room for them. */
   function heldUp(): string[] {
+    if (plan.nodes || pauses || !process.started || process.draining) return NOBODY;
+    if (!process.flying.values().some((flight) => flight.placeless)) return NOBODY;
     const placeless = new Set(process.flying.values().flatMap((f) => (f.placeless ? [f.session] : [])));
-    if (!placeless.size || !process.started || process.draining || plan.nodes || pauses) return [];
     const begun = (session: string) => process.worked.has(checker.live(session) ?? "");
-    if (keys.filter((session) => begun(session) && !placeless.has(session)).length >= plan.room) return [];
+    if (keys.filter((session) => begun(session) && !placeless.has(session)).length >= plan.room) return NOBODY;
     return keys.filter((session) => {
       const phase = begun(session) ? undefined : world.disk.journal.load(session)?.state.turn?.phase.at;
       return phase === "thinking" || phase === "compacting";
@@ -311,29 +325,32 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
 
   function calm() {
     world.stormy = false;
-    if (plan.nodes) runUntil(() => false, scheduler.now() + MOST_AWAY_MS); // every pause is over
+    calmSince = scheduler.now();
+    const isHere = (one: Running) => !one.paused && Math.max(one.cutUntil, one.partedUntil) <= scheduler.now();
+    if (plan.nodes) runUntil(() => processes.every(isHere), scheduler.now() + MOST_AWAY_MS);
     for (const one of processes) {
       if (one.draining) world.kill(one);
       if (!one.alive) restart(one);
     }
     let asked = false;
-    const nudge = () => {
-      if (plan.nodes) choose(0);
-      for (const session of keys) {
-        if (!process.started) continue;
-        if (!asked) for (const record of said) if (!record.id) say(record.request); // a client that never heard asks again
-        asked = true;
-        answer(session, 0);
-        if (pauses) pause(false);
-        if (!checker.live(session) && checker.waiting(session)) act({ ...NUDGE, session: keys.indexOf(session) }); // parked
-      }
-      if (!world.deleted.size) scheduler.add(client, "nudge", 1_000, nudge);
-    };
-    nudge();
     const resting = () =>
       asked &&
       processes.every((one) => one.asked === 0) &&
       keys.every((session) => !checker.live(session) && !checker.waiting(session));
+    const nudge = () => {
+      if (world.deleted.size) return;
+      scheduler.add(client, "nudge", 1_000, nudge);
+      if (plan.nodes) choose(0);
+      if (!process.started) return;
+      if (!asked) for (const record of said) if (!record.id) say(record.request); // a client that never heard asks again
+      asked = true;
+      if (pauses && !resting()) pause(false); // one that was asked for earlier may come after it
+      for (const session of keys) {
+        if (checker.asks(session)) answer(session, 0);
+        if (!checker.live(session) && checker.waiting(session)) act({ ...NUDGE, session: keys.indexOf(session) }); // parked
+      }
+    };
+    nudge();
     // A dead channel takes its whole patience for each reply, a dead endpoint or a defect for each thought.
     const slow = Number(world.down) + Number(world.broken) + Number(world.defective);
     const patience = slow * said.length * UNDELIVERED_MS;
@@ -360,6 +377,11 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
           () => `${id} is ${checker.outcome.get(id)}`,
         );
     }
+    const texts = new Set<string>();
+    for (const [id, text] of checker.texts) {
+      must(!texts.has(text), "I3", () => `${id} (${text}) was accepted before, under another name`);
+      texts.add(text);
+    }
     const copies = new Set<string>();
     const unmarked = new Set<string>();
     for (const sent of world.sent) {
@@ -378,16 +400,16 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
         if (entry.kind === "delivered" && entry.how === "sent")
           must(copies.has(entry.turn), "I22", () => `${entry.turn} is said to be delivered`);
     }
-    for (const viewer of viewers) viewer.finish(door());
+    for (const viewer of viewers) viewer.finish(process);
     runUntil(() => viewers.every((viewer) => viewer.complete()), scheduler.now() + REST_MS);
     for (const viewer of viewers) viewer.check();
   }
 
   /** Every cause has ended: every session can be read, takes a message and answers it, and can be deleted (I26). */
   function wellAgain() {
-    const engine = door();
+    const { runtime } = process;
     world.outage = { from: 0, until: 0 };
-    runUntil(() => false, scheduler.now() + STORE_WAIT_MS);
+    runUntil(() => false, calmSince + STORE_WAIT_MS);
     for (const session of keys) {
       const say = {
         session,
@@ -397,17 +419,17 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
         mode: "queue",
         reply: "pull",
       } as const;
-      now(`${session} cannot be read`, () => engine.status(session));
-      const { id } = now(`${session} takes no message`, () => engine.accept({ ...say, key: `last ${session}` }));
+      now(`${session} cannot be read`, () => runtime.status(session));
+      const { id } = now(`${session} takes no message`, () => runtime.accept({ ...say, key: `last ${session}` }));
       const answered = runUntil(() => checker.outcome.has(id), scheduler.now() + REST_MS + UNDELIVERED_MS);
       must(answered, "I26", () => `${session} does not answer`);
     }
     world.over = true;
     for (const session of keys) {
-      const became = now(`${session} cannot be deleted`, () => engine.forget(session));
+      const became = now(`${session} cannot be deleted`, () => runtime.forget(session));
       must(became === "forgotten", "I26", () => `${session} cannot be deleted: ${became}`);
     }
-    runUntil(() => false, scheduler.now() + (plan.nodes ? REST_MS / 10 : MEMORY_REST_MS)); // nobody asks for them any more
+    runUntil(() => false, scheduler.now() + (plan.nodes ? NODE_REST_MS : MEMORY_REST_MS)); // nobody asks for them any more
   }
 
   /** What it resolves to, within a moment. */
@@ -419,7 +441,7 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
         (error: unknown) => said.push({ error }),
       );
     });
-    runUntil(() => said.length > 0, scheduler.now() + MOMENT_MS);
+    runUntil(() => said.length > 0, scheduler.now() + (plan.nodes ? MOVE_MS : MOMENT_MS));
     const [first] = said;
     if (first && "value" in first) return first.value;
     throw new Violation("I26", `${otherwise}: ${first ? messageOf(first.error) : "it is stuck"}`);
@@ -431,7 +453,7 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
     storm();
     calm();
     afterwards();
-    wellAgain();
+    if (!plan.brief) wellAgain();
     violation = takeViolation();
   } catch (error) {
     if (!(error instanceof Violation)) throw error;
@@ -441,6 +463,7 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
   return { hash: (scheduler.hash() ^ Math.floor(random() * 2 ** 31)) >>> 0, steps, turns, kills, violation };
 }
 
+const NOBODY: string[] = [];
 const NUDGE: Action = { at: 0, do: "say", session: 0, mode: "queue", push: false, pick: 0 };
 
 /** In two of five inputs nobody can be asked; one of five comes from a client that has a tool, and can be asked. */

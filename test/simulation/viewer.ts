@@ -1,17 +1,19 @@
 // Somebody who watches a session, leaves, comes back at the same place, also in another process: what they have
 // seen in all must be the journal, each entry once, and each text whole.
 
-import type { Runtime, Update } from "../../src/core/runtime.ts";
+import type { Update } from "../../src/core/runtime.ts";
 import type { Entry } from "../../src/core/session.ts";
+import type { Running } from "./boot.ts";
 import { must } from "./checker.ts";
 import type { World } from "./world.ts";
 
 export type Viewer = {
   /** Watching: leaves. Away: comes back. */
-  turnOver(engine: Pick<Runtime, "follow">): void;
-  /** The process it watched through is gone. */
-  cut(): void;
-  finish(engine: Pick<Runtime, "follow">): void;
+  turnOver(through: Running): void;
+  /** That process is gone. */
+  cut(gone: Running): void;
+  /** Comes back if it does not watch: what it watches already must show everything by itself. */
+  finish(through: Running): void;
   complete(): boolean;
   check(): void;
 };
@@ -21,7 +23,7 @@ export function createViewer(session: string, world: World): Viewer {
   let cursor = "";
   let text = "";
   let quiet = false;
-  let leave: AbortController | null = null;
+  let watching: { through: Running; leave: AbortController } | null = null;
 
   function take(update: Update) {
     world.trace?.(`  viewer of ${session}: ${JSON.stringify(update)}`);
@@ -48,33 +50,33 @@ export function createViewer(session: string, world: World): Viewer {
     if (entry.kind === "began") quiet = false;
   }
 
-  async function watch(engine: Pick<Runtime, "follow">, signal: AbortSignal) {
+  async function come(through: Running) {
+    const leave = new AbortController();
+    const mine = { through, leave };
+    watching = mine;
     try {
-      for await (const update of engine.follow(session, cursor, signal)) {
-        if (signal.aborted) return; // what comes now it does not see any more
+      for await (const update of through.runtime.follow(session, cursor, leave.signal)) {
+        if (leave.signal.aborted) return; // what comes now it does not see any more
         take(update);
       }
     } catch {
-      leave = null; // the store could not be read: come back later
+      // The store could not be read, or nobody has the session.
     }
+    if (watching === mine) watching = null; // it comes back later
   }
 
-  function come(engine: Pick<Runtime, "follow">) {
-    leave = new AbortController();
-    void watch(engine, leave.signal);
-  }
-
-  function cut() {
-    leave?.abort();
-    leave = null;
+  function go() {
+    watching?.leave.abort("gone");
+    watching = null;
   }
 
   return {
-    turnOver: (engine) => (leave ? cut() : come(engine)),
-    cut,
-    finish: (engine) => {
-      cut();
-      come(engine);
+    turnOver: (through) => (watching ? go() : void come(through)),
+    cut: (gone) => {
+      if (watching?.through === gone) go();
+    },
+    finish: (through) => {
+      if (!watching) void come(through);
     },
     complete: () => seen.length === world.disk.all(session).length,
     check: () => {

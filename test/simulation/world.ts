@@ -9,7 +9,7 @@ import { type Checker, createChecker, must, NO_ROUTE, validate } from "./checker
 import type { Fault, Plan } from "./plan.ts";
 import { createRandom, createScheduler, type Owner, type Random, type Scheduler } from "./scheduler.ts";
 
-export const INBOX = 6;
+export const INBOX = 3;
 export const GRACE_MS = 500;
 export const RECOVERIES = 3;
 export const STALE_MS = 5_000;
@@ -18,8 +18,10 @@ const CONTEXT = 400;
 /** As the design says; what the code believes must not be longer. */
 const LEASE_MS = 5_000;
 const VALID_MS = 4_000;
-const FAULT_RATE = 0.2;
+const FAULT_RATES = [0.1, 0.2, 0.5];
 const OUTAGE_MS = { least: 70_000, most: 400_000 };
+/** Where nodes beat all the while: the patience with an outage is the same there. */
+const NODE_OUTAGE_MS = { least: 1_000, most: 10_000 };
 /** How long somebody who waits is kept waiting for the network, and what the last try may take. */
 const PATIENCE_MS = 120_000 + 30_000;
 
@@ -37,6 +39,8 @@ export type Process = Owner & {
   beatAt: number;
   /** It cannot reach the store before. */
   cutUntil: number;
+  /** It cannot reach other nodes, or be reached, before. */
+  partedUntil: number;
   /** When it went on after a pause. */
   wokeAt: number;
   /** Turns that worked here. */
@@ -95,6 +99,7 @@ export type World = {
 export function createWorld(plan: Plan, runMicrotasks: () => void, trace: World["trace"]): World {
   const random = createRandom(plan.seed ^ 0x5bd1e995);
   const faults = new Set<Fault>(plan.faults);
+  const rate = FAULT_RATES[Math.floor(random() * FAULT_RATES.length)] ?? 0;
   const scheduler = createScheduler(random, runMicrotasks, trace);
   const world: World = {
     random,
@@ -121,11 +126,12 @@ export function createWorld(plan: Plan, runMicrotasks: () => void, trace: World[
     kill: (process) => {
       process.alive = false;
     },
-    chance: (fault) => faults.has(fault) && world.stormy && random() < FAULT_RATE,
+    chance: (fault) => faults.has(fault) && world.stormy && random() < rate,
   };
   if (faults.has("model.outage")) {
     const from = world.scheduler.now() + random() * 5_000;
-    world.outage = { from, until: from + OUTAGE_MS.least + random() * (OUTAGE_MS.most - OUTAGE_MS.least) };
+    const { least, most } = plan.nodes ? NODE_OUTAGE_MS : OUTAGE_MS;
+    world.outage = { from, until: from + least + random() * (most - least) };
   }
   return world;
 }
@@ -292,7 +298,7 @@ export function storeOf(world: World, process: Process): Store {
 
 const delay = (random: Random, most: number) => Math.floor(random() * most);
 /** Dies after the grace, when its turn may be forgotten and the next one wait, or never. */
-const deaf = (random: Random) => (random() < 0.7 ? GRACE_MS * (2 + delay(random, 20)) : 3_600_000);
+const deaf = (random: Random) => (random() < 0.5 ? GRACE_MS * (2 + delay(random, 20)) : 3_600_000);
 
 /** Whether the session is at work in this process, by what is stored. */
 export function isOwner({ disk }: World, process: Process, session: string): boolean {
@@ -367,7 +373,8 @@ export function modelOf(world: World, process: Process, name: "first" | "second"
         const fault = (reason: string, kind: FaultKind) => finish({ end: "fault", reason, kind });
         const failing = (reason: string, kind: FaultKind) =>
           void scheduler.add(process, reason, delay(random, 20), () => over || fault(reason, kind));
-        let chunks = delay(random, 4);
+        const fast = random() < 0.25; // words come in the midst of everything
+        let chunks = delay(random, fast ? 12 : 4);
         const next = () => {
           if (over) return;
           if (world.chance("model.hangs")) return;
@@ -385,7 +392,7 @@ export function modelOf(world: World, process: Process, name: "first" | "second"
             usage: { input: 1, output: 1 },
           });
         };
-        const later = () => void scheduler.add(process, "model", delay(random, 60), next);
+        const later = () => void scheduler.add(process, "model", delay(random, fast ? 5 : 60), next);
         const { from, until } = world.outage;
         const now = scheduler.now();
         if (now >= from && now < until) {
@@ -405,7 +412,7 @@ export function modelOf(world: World, process: Process, name: "first" | "second"
   };
 
   function calls(clients: boolean) {
-    if (random() < 0.45) return [];
+    if (random() < (world.stormy ? 0.45 : 0.85)) return []; // what is left to do is done soon
     if (world.chance("model.odd")) return [{ tool: "nothing", args: {} }, { tool: "read", args: "bad" }, ...many(11)];
     const wanted = many(1 + delay(random, 3));
     return clients ? [...wanted, { tool: CLIENTS.name, args: {} }, { tool: CLIENTS.name, args: {} }] : wanted;

@@ -271,6 +271,14 @@ describe("a search", () => {
     expect(await search).toMatchObject([{ session: "a", seq: 2_999 }]);
   });
 
+  test("finds the one old entry with a rare word behind many newer ones with a common word", async () => {
+    const store = await open();
+    await store.nodes.join(ALONE);
+    const newer = said(2, 1_200, "a kettle, number");
+    await store.journal.commit(commitOf("a", 0, { entries: [entryOf(1, "t", "where is the teapot"), ...newer] }));
+    expect(await store.search("kettle teapot of porcelain", { limit: 1 })).toMatchObject([{ seq: 1 }]);
+  });
+
   test("of a process that only looks finds what the owner has indexed, at rest or for a search", async () => {
     const owner = await open();
     await owner.nodes.join(ALONE);

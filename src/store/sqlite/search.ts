@@ -22,7 +22,8 @@ type SearchIndex = {
 
 /** Entries in one transaction: the longest that a commit waits for the index. */
 const INDEX_AT_ONCE = 500;
-/** Of more matches, the newest get a rank. A rank takes 2 µs, and a common word is in a fifth of all entries. */
+/** Of more matches, the newest get a rank. A rank takes 2 µs, and a common word is in a fifth of all entries. So where any word will do,
+ *  the rare ones are looked for, which decide the rank. */
 const MOST_RANKED = 500;
 /** How long somebody in a hurry waits for what the process before us left unindexed. */
 const LEFT_MS = 100;
@@ -54,8 +55,7 @@ export function searchIndex(db: DatabaseSync): SearchIndex {
     const { everywhere, inSessions, entry } = sql();
     const wide = isWide(session);
     const isWithin = (key: string) => session === null || key === session || key.startsWith(`${session}:`);
-    const ask = (how: string) => {
-      const said = phrases.join(how);
+    const ask = (said: string) => {
       const matches = (wide ? everywhere.all(said) : inSessions.all(said, session)).sort(byRank);
       const found: FoundRow[] = [];
       for (const { rowid } of matches) {
@@ -65,8 +65,19 @@ export function searchIndex(db: DatabaseSync): SearchIndex {
       }
       return found;
     };
-    const all = ask(" AND ");
-    return all.length > 0 || phrases.length === 1 ? all : ask(" OR ");
+    const all = ask(phrases.join(" AND "));
+    return all.length > 0 || phrases.length === 1 ? all : ask((wide ? rarest(phrases) : phrases).join(" OR "));
+  }
+
+  /** As many as have few enough matches together; all, if each has too many. */
+  function rarest(phrases: readonly string[]): string[] {
+    const counted = phrases.map((phrase) => ({ phrase, count: Number(sql().count.get(phrase)?.count) }));
+    let room = MOST_RANKED;
+    const chosen = counted
+      .filter(({ count }) => count > 0)
+      .sort((a, b) => a.count - b.count)
+      .filter(({ count }) => (room -= count) >= 0);
+    return (chosen.length ? chosen : counted).map(({ phrase }) => phrase);
   }
 
   return {
@@ -100,6 +111,7 @@ function prepare(db: DatabaseSync) {
     // With the `+`, the entries of the sessions are listed once. Without it FTS5 would look for each of them.
     inSessions: db.prepare(`SELECT rowid, rank FROM said WHERE said MATCH ?1 AND +rowid IN (
       SELECT rowid FROM entry WHERE session = ?2 UNION ALL SELECT rowid FROM entry WHERE ${BELOW}) ${NEWEST}`),
+    count: db.prepare(`SELECT count(*) count FROM (SELECT 1 FROM said WHERE said MATCH ?1 LIMIT ${MOST_RANKED})`),
     entry: db.prepare("SELECT session, seq, turn, at, fact FROM entry WHERE rowid = ?"),
   };
 }
