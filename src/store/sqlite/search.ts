@@ -140,13 +140,13 @@ export function searchPort({ file, readOnly, long, look }: Thread): Search {
         while (more) more = (await write("index", INDEX_AT_ONCE)) && !closing();
       };
       if (soon) {
-        const done = (isDone: boolean) => {
+        const over = (made: boolean) => {
           beside = null;
-          isCurrent ||= isDone;
+          isCurrent ||= made;
         };
         beside ??= index().then(
-          () => done(true),
-          () => done(false), // the search says what is wrong
+          () => over(true),
+          () => over(false), // the search says what is wrong
         );
         if (!isCurrent) await within(clock, LEFT_MS, beside);
       } else await index();
