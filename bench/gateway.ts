@@ -64,7 +64,10 @@ const world = createServer((request, response) => {
   });
 });
 
+let lastRequest = "";
+
 function provide(body: string, response: ServerResponse): void {
+  lastRequest = body;
   const passage = passages.get(Number(/message in chat (\d+)/.exec(body)?.[1]));
   if (passage) passage.askedAt = performance.now();
   response.writeHead(200, { "content-type": "text/event-stream" }).end(ANSWER);
@@ -238,7 +241,11 @@ async function measure(): Promise<Figure[]> {
   mkdirSync(join(dir, "bare"));
   writeFileSync(join(home, "config.yaml"), configOf(url, token), { mode: 0o600 });
   const ours = await launch(`bot${token}`, HERMES, ["gateway"], { HERMES_HOME: home });
-  const bare = await launch("bare", process.execPath, ["--no-warnings", BARE, join(dir, "bare"), `${url}/bare`, url]);
+  await say(ours.name, PEOPLE[0] ?? 0); // what it asks the provider for, the other one asks for too
+  const request = join(dir, "request.json");
+  writeFileSync(request, lastRequest);
+  const place = [join(dir, "bare"), `${url}/bare`, url, request];
+  const bare = await launch("bare", process.execPath, ["--no-warnings", BARE, ...place]);
   const both = { ours, bare };
   const atRest = await idle(both);
   return [...(await alone(both, quick ? 100 : 400)), ...(await atOnce(both)), ...atRest];

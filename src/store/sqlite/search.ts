@@ -25,8 +25,8 @@ const INDEX_AT_ONCE = 500;
 /** Of more matches, the newest get a rank. A rank takes 2 µs, and a common word is in a fifth of all entries. So where any word will do,
  *  the rare ones are looked for, which decide the rank. */
 const MOST_RANKED = 500;
-/** How long somebody in a hurry waits for the index. */
-const SOON_MS = 3;
+/** How long somebody in a hurry waits for what the process before us left unindexed. */
+const LEFT_MS = 100;
 
 export function searchIndex(db: DatabaseSync): SearchIndex {
   // Not before they are used: a damaged index must not keep anybody from opening the file.
@@ -131,6 +131,8 @@ export function searchPort({ file, readOnly, long, look }: Thread): Search {
   };
   /** One for all who cannot wait for it. */
   let beside: Promise<void> | null = null;
+  /** From then on the index is behind by a moment: the thread makes it at rest, and each search beside itself. */
+  let isCurrent = false;
   return (query, { session = null, limit, soon = false }) =>
     long(async (write, closing) => {
       const index = async () => {
@@ -138,10 +140,15 @@ export function searchPort({ file, readOnly, long, look }: Thread): Search {
         while (more) more = (await write("index", INDEX_AT_ONCE)) && !closing();
       };
       if (soon) {
-        beside ??= index().finally(() => {
+        const over = (made: boolean) => {
           beside = null;
-        });
-        await within(clock, SOON_MS, beside);
+          isCurrent ||= made;
+        };
+        beside ??= index().then(
+          () => over(true),
+          () => over(false), // the search says what is wrong
+        );
+        if (!isCurrent) await within(clock, LEFT_MS, beside);
       } else await index();
       const rows = await look("search", query, session, limit);
       return rows.map((row) => foundOf(row, query));
