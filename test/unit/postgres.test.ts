@@ -56,6 +56,22 @@ async function cuttable() {
   };
 }
 
+it("judges a commit that has waited by what the one before it has left, not by what was there when it came", async () => {
+  const { journal } = await open();
+  for (const key of ["version", "owner", "gone"]) await journal.commit(commitOf(key, 0));
+  const other = new Client({ connectionString: url });
+  await other.connect();
+  const changes = ["SET version = 2 WHERE key = 'version'", "SET owner = 'another' WHERE key = 'owner'"];
+  await other.query(
+    `BEGIN; UPDATE session ${changes.join("; UPDATE session ")}; DELETE FROM session WHERE key = 'gone'`,
+  );
+  const verdicts = ["version", "owner", "gone"].map((key) => journal.commit(commitOf(key, 1)));
+  await expect.poll(() => server.sql("SELECT 1 FROM pg_locks WHERE NOT granted")).not.toHaveLength(0);
+  await other.query("COMMIT");
+  await other.end();
+  expect(await Promise.all(verdicts)).toEqual(["stale", "elsewhere", "stale"]);
+});
+
 describe("a commit whose answer was lost", () => {
   it("never lands after somebody has looked whether it did", async () => {
     const way = await cuttable();
