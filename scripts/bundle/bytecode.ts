@@ -51,7 +51,7 @@ export async function makeBytecode(dir: string): Promise<void> {
           signal: AbortSignal.timeout(LIMIT_MS),
         },
       );
-    await once(run("--help").stdout.resume(), "close");
+    for (const args of [["--help"], ["run", "Who has to sign the report?"]]) await once(run(...args), "exit");
     const gateway = run("gateway");
     const ended = once(gateway, "exit");
     const url = await new Promise<string>((resolve, reject) => {
