@@ -6,7 +6,7 @@ import { Client } from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Store } from "../../src/core/store.ts";
 import { openPostgres } from "../../src/store/postgres/postgres.ts";
-import { commitOf, entryOf, joined } from "../contract/store.ts";
+import { commitOf, entriesOf, entryOf, joined } from "../contract/store.ts";
 import { startPostgres, type TestServer } from "../fakes/postgres.ts";
 
 let server: TestServer;
@@ -94,6 +94,17 @@ describe("a commit whose answer was lost", () => {
     await store?.close();
     way.close();
   });
+});
+
+it("a search in one session does not wait until everything that others have said is in the index", async () => {
+  const { journal, search } = await open();
+  await journal.commit(commitOf("others", 0, { entries: entriesOf(1, 1_500, "t") }));
+  await journal.commit(commitOf("mine", 0, { entries: [entryOf(1, "u", "a needle")] }));
+  expect(await search("needle", { session: "mine", limit: 5 })).toMatchObject([{ session: "mine" }]);
+  const [left] = await server.sql("SELECT count(*) FROM said_queue", url);
+  expect(Number(left?.["count"])).toBe(1_000);
+  expect(await search("entry", { limit: 5 })).toHaveLength(5);
+  expect(await server.sql("SELECT 1 FROM said_queue", url)).toEqual([]);
 });
 
 describe("a server that was restarted", () => {
