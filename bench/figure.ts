@@ -3,7 +3,7 @@
 export type Figure = {
   name: string;
   value: number;
-  unit: "ms" | "/s" | "MB" | "kB";
+  unit: "ms" | "/s" | "MB" | "kB" | "pages" | "calls";
   /** The same without us, and what that is; the goal is about the first. */
   against?: { value: number; what: string }[];
   /** The most that is fine; the least, of what is better when there is more of it. */

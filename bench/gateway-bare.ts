@@ -1,12 +1,18 @@
-// `node gateway-bare.ts DIR PLATFORM PROVIDER` : a bot with nothing but the I/O of ours. It polls; a message is one commit
-// before it is confirmed and one when it is answered, by the same SQL in a thread; a streaming request to the provider; and
-// one to the platform.
+// `node gateway-bare.ts DIR PLATFORM PROVIDER REQUEST` : a bot with nothing but the I/O of ours. It polls; a message is one commit
+// before it is confirmed, one when it is answered and one when the reply is sent, by the same SQL in a thread; a streaming request
+// to the provider with the settings, the tools and the system prompt of the file REQUEST and the chat's messages; and two calls to
+// the platform: somebody is typing, and the reply.
+import { readFileSync } from "node:fs";
 import { fetch } from "undici";
 import { openThread, type Row } from "./bare.ts";
 
+type Message = { role: string; content: string };
 type Update = { update_id: number; message: { message_id: number; chat: { id: number }; text: string } };
 
-const [dir = "", platform = "", provider = ""] = process.argv.slice(2);
+const [dir = "", platform = "", provider = "", requestFile = ""] = process.argv.slice(2);
+const { messages: usual, ...request } = JSON.parse(readFileSync(requestFile, "utf8")) as { messages: Message[] };
+const system = usual.filter(({ role }) => role === "system");
+const conversations = new Map<number, Message[]>();
 const thread = await openThread(dir);
 console.log("ready");
 let offset = 0;
@@ -23,17 +29,19 @@ async function take({ message }: Update): Promise<void> {
 }
 
 async function answer(session: string, { chat, text }: Update["message"]): Promise<void> {
-  const said = await ask(text);
+  const conversation = conversations.get(chat.id) ?? [];
+  conversations.set(chat.id, conversation);
+  void call("sendChatAction", { chat_id: chat.id, action: "typing" });
+  conversation.push({ role: "user", content: text });
+  const said = await ask([...system, ...conversation]);
+  conversation.push({ role: "assistant", content: said });
   await thread.commit(rowOf(session, 1, said));
   await call("sendMessage", { chat_id: chat.id, text: said });
+  await thread.commit(rowOf(session, 2, ""));
 }
 
-async function ask(text: string): Promise<string> {
-  const { body } = await post(`${provider}/v1/chat/completions`, {
-    model: "m",
-    stream: true,
-    messages: [{ role: "user", content: text }],
-  });
+async function ask(messages: Message[]): Promise<string> {
+  const { body } = await post(`${provider}/v1/chat/completions`, { ...request, messages });
   const decoder = new TextDecoder();
   let said = "";
   let rest = "";
@@ -58,7 +66,7 @@ function post(url: string, body: object) {
   return fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
 }
 
-/** What our own rows of a turn weigh: two entries when it comes, two when it is answered. */
+/** What our own rows of a turn weigh: two entries when it comes, two when it is answered, two when that is sent. */
 function rowOf(session: string, version: number, text: string): Row {
   const at = Date.now();
   const fact = JSON.stringify({ kind: "thought", text, calls: [] });

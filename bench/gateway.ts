@@ -64,7 +64,10 @@ const world = createServer((request, response) => {
   });
 });
 
+let lastRequest = "";
+
 function provide(body: string, response: ServerResponse): void {
+  lastRequest = body;
   const passage = passages.get(Number(/message in chat (\d+)/.exec(body)?.[1]));
   if (passage) passage.askedAt = performance.now();
   response.writeHead(200, { "content-type": "text/event-stream" }).end(ANSWER);
@@ -156,7 +159,7 @@ const PROVIDER = "request at the provider";
 const against = (value: number) => [{ value, what: "bare bot" }];
 
 async function idle({ ours, bare }: Both): Promise<Figure[]> {
-  await sleep(2_000); // what a start leaves to be done
+  await sleep(8_000); // what a start leaves to be done, and the one collection when it has rested for 5 s
   const seconds = quick ? 3 : 10;
   const before = [ours.cpuMs(), bare.cpuMs()] as const;
   await sleep(seconds * 1_000);
@@ -238,7 +241,11 @@ async function measure(): Promise<Figure[]> {
   mkdirSync(join(dir, "bare"));
   writeFileSync(join(home, "config.yaml"), configOf(url, token), { mode: 0o600 });
   const ours = await launch(`bot${token}`, HERMES, ["gateway"], { HERMES_HOME: home });
-  const bare = await launch("bare", process.execPath, ["--no-warnings", BARE, join(dir, "bare"), `${url}/bare`, url]);
+  await say(ours.name, PEOPLE[0] ?? 0); // what it asks the provider for, the other one asks for too
+  const request = join(dir, "request.json");
+  writeFileSync(request, lastRequest);
+  const place = [join(dir, "bare"), `${url}/bare`, url, request];
+  const bare = await launch("bare", process.execPath, ["--no-warnings", BARE, ...place]);
   const both = { ours, bare };
   const atRest = await idle(both);
   return [...(await alone(both, quick ? 100 : 400)), ...(await atOnce(both)), ...atRest];

@@ -20,6 +20,7 @@ const PARTS = [
   "terminal",
   "web",
   "cluster",
+  "day",
 ];
 const { values } = read();
 if (values.help) {

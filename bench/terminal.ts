@@ -370,7 +370,7 @@ async function streaming(url: string): Promise<Figure[]> {
 
 async function idle(url: string): Promise<Figure> {
   const ours = await openHermes(url);
-  await sleep(3_000); // what a start leaves to be done
+  await sleep(8_000); // what a start leaves to be done, and the collection of its garbage after five quiet seconds
   const seconds = quick ? 3 : 10;
   const before = ours.cpuMs();
   await sleep(seconds * 1_000);

@@ -91,8 +91,8 @@ const MEMORY_MS = 200;
 const JOBS_ELSEWHERE = { longestMs: 2_000 };
 /** Runs end on other nodes too, and nobody tells us. */
 const ENDS_ELSEWHERE = { lookMs: 1_000 };
-/** How often a turn is taken up again after a crash. In a cluster nodes are lost for more reasons than the turn itself. */
-const RECOVERIES = { alone: 3, cluster: 10 };
+/** How often a turn is taken up again after a crash, without anything of it done in between. */
+const RECOVERIES = 3;
 const LIMITS = { inbox: 100, text: 4_000_000, graceMs: 5_000, warm: 500 };
 
 /** Whatever it has opened is closed again when it fails: the store's thread alone would keep the process, with nobody behind
@@ -206,7 +206,7 @@ export async function openRuntime(options: {
     begins: memory.recallAhead,
     rules: {
       iterations: config.agent.max_iterations,
-      recoveries: cluster ? RECOVERIES.cluster : RECOVERIES.alone,
+      recoveries: RECOVERIES,
       parallel: 8,
       memory: told.writers,
     },

@@ -201,6 +201,7 @@ export interface Nodes {
 
 /** One entry; `text` is the part of it that fits. */
 export type Found = { session: string; seq: number; turn: string; at: number; text: string };
-/** What people and models said, best match first, of equal ones the newest: all words of the query, or else any.
- * `session` is a key or its first parts: `a:b` is `a:b` and `a:b:…`, never `a:bc`. */
-export type Search = (query: string, within: { session?: string; limit: number }) => Promise<Found[]>;
+/** What people and models said, best match first, of equal ones the newest: all words of the query, or else any. Of very many matches, only
+ *  the newest may be compared. `session` is a key or its first parts: `a:b` is `a:b` and `a:b:…`, never `a:bc`. `soon`: a turn waits, so
+ *  what was said a moment ago may be missing. */
+export type Search = (query: string, within: { session?: string; limit: number; soon?: boolean }) => Promise<Found[]>;

@@ -44,15 +44,16 @@ async function* chatParts(
   let parts: LanguageModelV4StreamPart[] = [];
   const parse = createSseParser();
   const answer = createAnswer((part) => parts.push(part));
-  function* take(bytes: Uint8Array) {
+  const take = (bytes: Uint8Array) => {
     for (const heard of parse(bytes)) if ("data" in heard) answer.chunk(heard.data);
-    yield* parts;
+    const made = parts;
     parts = [];
-  }
+    return made;
+  };
   yield { type: "stream-start", warnings: [] }; // the headers are a sign of life
   for await (const bytes of body) {
     guard.see(bytes);
-    yield* take(bytes);
+    for (const part of take(bytes)) yield part; // `yield*` takes two promises more for each
   }
   guard.end();
   yield* take(END);

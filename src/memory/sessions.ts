@@ -36,7 +36,7 @@ export function createSessionsMemory({ journal, search, clock }: Options): Memor
       if (words.length === 0 || whose.scope !== scopeOf({ session: whose.session })) return "";
       if (await hasNoNews(whose)) return "";
       const searches = searchedFrom(whose.session).map((session) =>
-        search(words.join(" "), { session, limit: LOOKED_AT }),
+        search(words.join(" "), { session, limit: LOOKED_AT, soon: true }),
       );
       const found = new Map((await Promise.all(searches)).flat().map((hit) => [`${hit.session} ${hit.seq}`, hit]));
       return [...found.values()]

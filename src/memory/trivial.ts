@@ -20,9 +20,10 @@ export function isTrivial(text: string): boolean {
   return words.length < LEAST.words || words.every((word) => SMALL_TALK.has(word));
 }
 
-let segmenter: Intl.Segmenter | null = null; // some milliseconds of a start
+let segmenter: Intl.Segmenter | null = null; // 15 ms of the first turn, so only for scripts that need it
 
 function wordsOf(text: string): string[] {
+  if (/^[\t-~]*$/.test(text)) return text.toLowerCase().match(/\w+(?:['.]\w+)*/g) ?? [];
   segmenter ??= new Intl.Segmenter("en", { granularity: "word" });
   return [...segmenter.segment(text.toLowerCase())]
     .filter(({ isWordLike }) => isWordLike)

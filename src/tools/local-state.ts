@@ -9,11 +9,13 @@ import { messageOf } from "../core/errors.ts";
 import { changeNote } from "../core/notes.ts";
 import type { Log, Memory, Tool, ToolCall } from "../core/ports.ts";
 import type { Entry } from "../core/session.ts";
-import { parseKey } from "../core/session-key.ts";
+import { isChild, parseKey } from "../core/session-key.ts";
 import type { Nodes, Notes } from "../core/store.ts";
 
 const noteShape = z.object({
   files: z.object({ machine: z.string(), address: z.string() }).optional(),
+  /** The directory that the session is in, where all nodes have the same ones. */
+  cwd: z.string().optional(),
   processes: z
     .array(
       z.object({
@@ -22,7 +24,7 @@ const noteShape = z.object({
         /** The process of hermes that started it, and where its node is reached. */
         life: z.string(),
         address: z.string(),
-        /** The model knows that it is out of reach. */
+        /** The model knows that it is gone. */
         told: z.boolean().optional(),
       }),
     )
@@ -65,7 +67,7 @@ export function createLocalState({ notes, log, home, life, cluster }: LocalState
   const noted = createBounded<string>(MOST_REMEMBERED);
   /** By turn: what it is told. */
   const notices = createBounded<Promise<string>>(MOST_REMEMBERED);
-  /** By session: the processes that its turn is told of. */
+  /** By session: the processes that its turn is told are gone. */
   const telling = createBounded<readonly string[]>(MOST_REMEMBERED);
 
   async function read(session: string): Promise<LocalNote> {
@@ -81,7 +83,7 @@ export function createLocalState({ notes, log, home, life, cluster }: LocalState
       const note = parsed(value);
       const next = make(note);
       if (next === note) return value;
-      return next.files || next.processes.length ? next : undefined;
+      return next.files || next.cwd || next.processes.length ? next : undefined;
     });
 
   /** Other nodes that are there to stay, by their addresses. */
@@ -103,7 +105,7 @@ export function createLocalState({ notes, log, home, life, cluster }: LocalState
     const untold = (await missing(session)).filter(({ told }) => !told);
     telling.set(
       session,
-      untold.map(({ id }) => id),
+      untold.flatMap(({ id, gone }) => (gone ? [id] : [])),
     );
     const listed = (gone: boolean) =>
       untold.flatMap((process) => (process.gone === gone ? [`- ${process.id}: ${process.command}`] : []));
@@ -139,8 +141,7 @@ export function createLocalState({ notes, log, home, life, cluster }: LocalState
 
   /** A run without a session and a child have no turn after this one. */
   async function noteFiles({ session, turn }: Pick<ToolCall, "session" | "turn">): Promise<void> {
-    const { of } = parseKey(session);
-    if (of === "run" || of === "child" || noted.get(session) === turn) return;
+    if (isChild(session) || parseKey(session).of === "run" || noted.get(session) === turn) return;
     const files = { machine, address: here() };
     await write(session, (note) =>
       note.files?.machine === files.machine && note.files.address === files.address ? note : { ...note, files },
@@ -148,16 +149,23 @@ export function createLocalState({ notes, log, home, life, cluster }: LocalState
     noted.set(session, turn);
   }
 
+  const sharesFiles = cluster !== null && !cluster.ownFiles;
   return {
     missing,
-    /** Before it starts. */
-    starts: (session: string, { id, command }: Pick<NotedProcess, "id" | "command">) =>
-      write(session, (note) => {
-        const process = { id, command: command.slice(0, LONGEST_COMMAND), life, address: here() };
-        return { ...note, processes: [...note.processes, process] };
-      }),
-    ended: (session: string, id: string) =>
-      write(session, (note) => ({ ...note, processes: note.processes.filter((process) => process.id !== id) })),
+    cwd: async (session: string) => (sharesFiles ? (await read(session)).cwd : undefined),
+    async setCwd(session: string, cwd: string): Promise<void> {
+      if (sharesFiles) await write(session, (note) => ({ ...note, cwd }));
+    },
+    /** Before it starts. A child has no later turn that could be told. */
+    async starts(session: string, { id, command }: Pick<NotedProcess, "id" | "command">): Promise<void> {
+      if (isChild(session)) return;
+      const process = { id, command: command.slice(0, LONGEST_COMMAND), life, address: here() };
+      await write(session, (note) => ({ ...note, processes: [...note.processes, process] }));
+    },
+    async ended(session: string, id: string): Promise<void> {
+      if (isChild(session)) return;
+      await write(session, (note) => ({ ...note, processes: note.processes.filter((process) => process.id !== id) }));
+    },
     forget: (session: string) => notes.set(noteOf(session), undefined),
     /** Its files are here from now on. */
     around: (tool: Tool): Tool =>

@@ -1,9 +1,10 @@
 // The agent's list of what is to be done, one per session, kept where a restart or a summary cannot lose it.
 import { createHash } from "node:crypto";
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as z from "zod";
 import type { Tool } from "../core/ports.ts";
+import type { Notes } from "../core/store.ts";
 import { defineTool, ok } from "./define.ts";
 
 const item = z.strictObject({
@@ -21,37 +22,35 @@ type TodoItem = z.output<typeof item>;
 
 const MARK = { pending: "[ ]", in_progress: "[~]", done: "[x]", dropped: "[-]" };
 
-export function createTodo(dir: string): Tool {
-  const fileOf = (session: string) =>
-    join(dir, `${createHash("sha256").update(session).digest("hex").slice(0, 32)}.json`);
+/** `dir`: where the lists were files, before they were notes. */
+export function createTodo({ notes, dir }: { notes: Notes; dir: string }): {
+  tool: Tool;
+  forget(session: string): Promise<void>;
+} {
+  const list = z.array(item);
+  const nameOf = (session: string) => `todo/${session}`;
 
-  function read(session: string): TodoItem[] {
-    try {
-      return z.array(item).parse(JSON.parse(readFileSync(fileOf(session), "utf8")));
-    } catch {
-      return []; // none yet
-    }
+  async function read(session: string): Promise<TodoItem[]> {
+    const note = await notes.get(nameOf(session));
+    return list.safeParse(note ?? (await fileOf(session))).data ?? [];
   }
 
-  function write(session: string, items: TodoItem[]) {
-    mkdirSync(dir, { recursive: true, mode: 0o700 });
-    const file = fileOf(session);
-    writeFileSync(`${file}.tmp`, JSON.stringify(items), { mode: 0o600 });
-    renameSync(`${file}.tmp`, file);
+  async function fileOf(session: string): Promise<unknown> {
+    const name = `${createHash("sha256").update(session).digest("hex").slice(0, 32)}.json`;
+    return readFile(join(dir, name), "utf8").then(JSON.parse, () => undefined);
   }
 
-  return defineTool({
+  const tool = defineTool({
     name: "todo",
     description:
       "Your list of what is to be done in this conversation. Write it for work of several steps; keep it true.",
     args,
     repeatable: true,
-    run: ({ items }, { session }) => {
-      if (items) write(session, items);
-      const now = items ?? read(session);
-      return Promise.resolve(
-        ok(now.map(({ text, status }) => `${MARK[status]} ${text}`).join("\n") || "The list is empty."),
-      );
+    run: async ({ items }, { session }) => {
+      if (items) await notes.set(nameOf(session), items);
+      const now = items ?? (await read(session));
+      return ok(now.map(({ text, status }) => `${MARK[status]} ${text}`).join("\n") || "The list is empty.");
     },
   });
+  return { tool, forget: (session) => notes.set(nameOf(session), undefined) };
 }

@@ -166,6 +166,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     log,
     tell: (about, text, key) => tell(about, text, { source: "delegate", key: `end/${key}` }),
   });
+  const todo = createTodo({ notes, dir: join(home, "todo") });
   const own: Tool[] = [
     ...shell.tools,
     ...createFileTools({
@@ -181,7 +182,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     createWebTool(exposure && { judge: exposure.judgeFetch }),
     ...(options.searchUrl ? [createSearchTool(options.searchUrl)] : []),
     createSessionSearch({ search, scopeOf }),
-    createTodo(join(home, "todo")),
+    todo.tool,
     createSkillView(options.skills),
     createClarify(options.clarifyMs),
     createDelegate({ runtime, clock, unattended: approvals.unattended, delegated }),
@@ -242,7 +243,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     restoreFiles: snapshots.restore,
     fileChanges: snapshots.changes,
     async forget(session) {
-      await Promise.all([shell.forget(session), snapshots.forget(session)]);
+      await Promise.all([shell.forget(session), snapshots.forget(session), todo.forget(session)]);
     },
     async sweep(now) {
       await Promise.all([shell.sweep(now), snapshots.sweep(now)]);

@@ -1,15 +1,17 @@
 // What is special about Discord: @discordjs/ws and @discordjs/rest over a fake Discord. What all platforms share is in test/contract/chat.ts.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { WebSocketServer } from "ws";
 import { createDiscord } from "../../src/chats/discord/discord.ts";
+import { sessionIn } from "../../src/chats/discord/saved-session.ts";
 import type { Chat, Place } from "../../src/core/chat.ts";
 import { ConfigError } from "../../src/core/errors.ts";
 import type { Clock, Log } from "../../src/core/ports.ts";
 import { clock as realClock } from "../../src/platform/clock.ts";
 import { hastyClock, type Listener, listener } from "../contract/chat.ts";
 import { type FakeDiscord, startFakeDiscord } from "../fakes/chat/discord.ts";
+import { asStore, createMemoryStore } from "../fakes/memory-store.ts";
 
 const ANNA = { id: "801234567890123456", name: "Anna" };
 const BEN = { id: "802345678901234567", name: "Ben" };
@@ -207,7 +209,7 @@ describe("the connection", () => {
     discord.silence();
     await chat.close();
     // Both ends of every connection are in this process.
-    await vi.waitFor(() => expect(process.getActiveResourcesInfo()).not.toContain("TCPSocketWrap"));
+    await expect.poll(() => process.getActiveResourcesInfo()).not.toContain("TCPSocketWrap");
     const hanging = discord.fault("GET /gateway/bot", "hang");
     const other = create();
     const starting = other.start(inbox);
@@ -416,6 +418,36 @@ describe("what was said while no process listened", () => {
     expect(textsIn("dm")).toEqual(["before", "unheard 1", "unheard 2"]);
   });
 
+  it("is replayed to the next one, which resumes its session: edits, deletions and all", async () => {
+    const { notes } = asStore(createMemoryStore());
+    const session = sessionIn(notes, discord.token);
+    const first = await process({ session });
+    const message = say("before");
+    const removed = say("removed");
+    await inbox.texts(2);
+    await leave(first);
+    discord.edit(message, "changed meanwhile");
+    discord.remove(removed);
+    say("unheard");
+
+    const second = await process({ session });
+    await inbox.until(() => inbox.edits.length > 0 && inbox.deletions.length > 0 && texts().includes("unheard"));
+    expect(texts()).toEqual(["before", "removed", "unheard"]);
+    expect(inbox.edits).toMatchObject([{ text: "changed meanwhile" }]);
+    await leave(second);
+
+    await process({ session });
+    say(`<@&${discord.guild.botRole}> look`);
+    await inbox.until(() => texts().length === 4);
+    expect(inbox.messages.at(-1)).toMatchObject({ addressed: true });
+    expect(discord.sessions).toMatchObject([{ resumes: 2 }]);
+
+    discord.invalidate(false);
+    await discord.until(() => discord.sessions.length > 1);
+    const { id: sessionId } = discord.sessions.at(-1) ?? {};
+    await expect.poll(() => session.load()).toMatchObject({ session: { sessionId } });
+  });
+
   it("or not taken is heard, though something after it was taken", async () => {
     const first = await process();
     const refused = Promise.withResolvers<void>();
@@ -445,7 +477,7 @@ describe("what was said while no process listened", () => {
     inbox.take = ({ text }) => (text === "two" ? gate.promise : Promise.resolve());
     const [one] = [say("one"), say("two")];
     await inbox.texts(2);
-    await vi.waitFor(() => expect(writes).toEqual([one]));
+    await expect.poll(() => writes).toEqual([one]);
     gate.resolve();
     await leave(first);
   });
@@ -463,7 +495,7 @@ describe("what was said while no process listened", () => {
     };
     const chat = await process({ clock });
     const first = say("message 0");
-    await vi.waitFor(() => expect(seconds).toBe(1));
+    await expect.poll(() => seconds).toBe(1);
     const said = Array.from({ length: 9 }, (_, index) => say(`message ${index + 1}`));
     await inbox.texts(10);
     expect(writes).toEqual([first]);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import pkg from "../../package.json" with { type: "json" };
 import { EXIT_CODES } from "../../src/commands/shared.ts";
-import { configure, openTerminal, place, useProgram } from "../fakes/program.ts";
+import { configure, llm, openTerminal, place, useProgram } from "../fakes/program.ts";
 
 useProgram({ knowsProvider: false });
 
@@ -157,13 +157,16 @@ describe("hermes config", () => {
 });
 
 describe("hermes sessions", () => {
-  const talked = () => run(["run", "--session", "tea", "make some tea"]);
+  const talked = () => run(["run", "--session", "tea", "make some tea"], llm.env);
 
   it("shows and exports a conversation", async () => {
+    expect((await run(["sessions", "show", "tea"])).stderr).toBe("hermes: There are no conversations yet.\n");
     await talked();
     const { code, stdout } = await run(["sessions", "show", "some tea"]);
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^# make some tea\n[^]*## User[^]*make some tea[^]*## Assistant[^]*You said: make some tea/);
+    expect(stdout).toMatch(
+      /^# make some tea\n[^]*## User[^]*make some tea[^]*## Assistant[^]*Hello from the fake model/,
+    );
     expect(JSON.parse((await run(["sessions", "show", "tea", "--json"])).stdout)).toMatchObject({
       title: "make some tea",
     });
@@ -175,8 +178,13 @@ describe("hermes sessions", () => {
     expect(readFileSync(join(place.dir, "hermes-tea.md"), "utf8")).toBe(stdout);
   });
 
-  it("deletes a conversation, but not without a yes", async () => {
+  it("deletes a conversation, but none that is not there, and not without a yes", async () => {
     await talked();
+    for (const command of ["show", "export", "delete"]) {
+      const { code, stderr } = await run(["sessions", command, "coffee"]);
+      expect(code).toBe(1);
+      expect(stderr).toContain('There is no conversation "coffee"');
+    }
     const refused = await run(["sessions", "delete", "tea"]);
     expect(refused.code).toBe(2);
     expect(refused.stderr).toContain("Add --yes");
@@ -186,16 +194,6 @@ describe("hermes sessions", () => {
       stdout: "Deleted tea (make some tea).\n",
     });
     expect((await run(["sessions"])).stdout).toBe("There are no conversations yet.\n");
-  });
-
-  it("says that there is no such conversation", async () => {
-    expect((await run(["sessions", "show", "tea"])).stderr).toBe("hermes: There are no conversations yet.\n");
-    await talked();
-    for (const command of ["show", "export", "delete"]) {
-      const { code, stderr } = await run(["sessions", command, "coffee"]);
-      expect(code).toBe(1);
-      expect(stderr).toContain('There is no conversation "coffee"');
-    }
   });
 });
 

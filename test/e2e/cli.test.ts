@@ -143,10 +143,8 @@ describe("hermes -c and --resume", () => {
 
   it.each([
     [["-c"], "coffee"],
-    [["chat", "--continue"], "coffee"],
-    [["-c", "green TEA"], "tea"],
+    [["chat", "--continue", "green TEA", "--model", "some-model"], "tea"],
     [["--resume", "tea", "--plain"], "tea"],
-    [["--continue", "Tea", "--model", "some-model"], "tea"],
   ])("%j goes on with the conversation that is meant", async (args, meant) => {
     await talked({ tea: "make green tea", coffee: "make coffee" });
     const before = await lengths();

@@ -1,4 +1,5 @@
 // Three nodes on one PostgreSQL, as their users have them; then a short one of the storms that `npm run cluster-test` makes at length.
+import { createHmac } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -8,6 +9,7 @@ import { storm } from "../cluster/storm.ts";
 import { makePlace } from "../fakes/hermes.ts";
 import { type FakeLlm, startFakeLlm } from "../fakes/llm/server.ts";
 
+const HOOK = "a-secret-that-nobody-may-see";
 const SOON = { interval: 5, timeout: 20_000 };
 
 describe("any node", () => {
@@ -18,7 +20,11 @@ describe("any node", () => {
   let c: TestNode;
   beforeAll(async () => {
     llm = await startFakeLlm();
-    cluster = await startCluster(3, llm.env, "approvals: {mode: off}\nterminal: {sandbox: off}\n");
+    cluster = await startCluster(
+      3,
+      llm.env,
+      `approvals: {mode: off}\nterminal: {sandbox: off}\ngateway: {webhook: {secret: ${HOOK}}}\n`,
+    );
     const [first, second, third] = cluster.nodes;
     if (!first || !second || !third) throw new Error("There are not three nodes.");
     [a, b, c] = [first, second, third];
@@ -141,6 +147,7 @@ describe("any node", () => {
 
     a.signal("SIGKILL");
     await a.gone();
+    await expect.poll(async () => (await at(b, "GET", "/api/nodes"))["data"], SOON).toHaveLength(2);
     llm.script([{ text: "it is gone" }, { text: "yes" }]);
     const told = await turn(b, "and now?");
     expect(told).toMatch(/Background processes of this conversation are gone.*bg_[0-9a-f]{8}: echo/);
@@ -148,6 +155,29 @@ describe("any node", () => {
     expect(await turn(c, "are you sure?")).not.toContain("Background processes of this conversation");
     await expect.poll(() => existsSync(`/proc/${pid}`), SOON).toBe(false);
     await a.start();
+  }, 60_000);
+
+  it("knows the todo list of a session, and the webhooks that another one has taken", async () => {
+    const items = [{ text: "water the plants", status: "pending" }];
+    llm.script([{ calls: [{ name: "todo", args: { items } }] }, { text: "noted" }]);
+    const first = await clientOf(a).start("note it", { session_id: "list" });
+    await clientOf(a).wait(first.run_id);
+    llm.script([{ calls: [{ name: "todo", args: {} }] }, { text: "it is there" }]);
+    const second = await clientOf(b).start("what is to be done?", { session_id: "list" });
+    await clientOf(b).wait(second.run_id);
+    expect(llm.requests.at(-1)?.raw).toContain("[ ] water the plants");
+
+    const body = JSON.stringify({ id: "1", chat: "ci", user: { id: "*", name: "Build" }, text: "/status" });
+    const timestamp = String(Math.floor(Date.now() / 1_000));
+    const signature = createHmac("sha256", HOOK).update(`${timestamp}.${body}`).digest("hex");
+    const headers = {
+      "Content-Type": "application/json",
+      "X-Hermes-Timestamp": timestamp,
+      "X-Hermes-Signature": `sha256=${signature}`,
+    };
+    const post = async ({ url }: TestNode) =>
+      (await fetch(`${url}/channels/webhook`, { method: "POST", headers, body })).status;
+    expect([await post(a), await post(b), await post(c)]).toEqual([202, 409, 409]);
   }, 60_000);
 
   it("is asked by the others with the secret of the cluster only", async () => {

@@ -653,7 +653,7 @@ function dechunked(raw: Buffer): string {
 // ── Cuts ──────────────────────────────────────────────────────────────────────────────────────────────
 
 describe("a stream that is cut", () => {
-  it("at any byte and resumed is the same stream", async () => {
+  it("at every third byte and resumed is the same stream", async () => {
     const { api, id } = await eventful();
     const text = await (await events(api, id)).text();
     const full = framesOf(text);
@@ -662,13 +662,13 @@ describe("a stream that is cut", () => {
       const { frames: seen } = await look(api.url, id, "", bytes);
       judge(id, [...seen, ...(await whole(api, id, seen.at(-1)?.id))], full);
     };
-    for (let byte = 1; byte < size; byte += 20)
-      await Promise.all(Array.from({ length: 20 }, (_, n) => cutAt(Math.min(byte + n, size - 1))));
+    for (let byte = 1; byte < size; byte += 60)
+      await Promise.all(Array.from({ length: 20 }, (_, n) => cutAt(Math.min(byte + 3 * n, size - 1))));
     expect(size).toBeGreaterThan(1_000);
   });
 
   it("again and again, live and afterwards, over servers that are killed, is the same stream", async () => {
-    const budget = { left: 1_000 };
+    const budget = { left: 400 };
     for (let seed = 1; budget.left > 0; seed++) await live(seed, budget);
   });
 });

@@ -2,7 +2,7 @@
 import type OpenAI from "openai";
 import { BadRequestError, NotFoundError } from "openai";
 import type { ResponseStreamEvent } from "openai/resources/responses/responses";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { turnId } from "../../src/engine/engine.ts";
 import { frames, type StartOptions } from "../fakes/api.ts";
 import { PIXEL, refused, start as startOpenAi } from "../fakes/openai.ts";
@@ -332,7 +332,7 @@ describe("a streamed response", () => {
       message: expect.stringContaining("connection to the model was lost"),
     });
     (await model.next()).answer("Hello");
-    await vi.waitFor(async () => expect((await client.responses.retrieve(id)).status).toBe("completed"));
+    await expect.poll(async () => (await client.responses.retrieve(id)).status).toBe("completed");
     expect((await client.responses.retrieve(id)).output_text).toBe("Hello");
   });
 

@@ -226,7 +226,7 @@ describe("a command of one's own", () => {
 });
 
 describe("conversations", () => {
-  it("--resume shows them to choose from: by arrows, by typing, or none", async () => {
+  it("--resume shows them to choose from: by arrows, by typing, or none; -c goes on with the newest", async () => {
     await talkedAbout("a", "about apples", "Apples are red.");
     await talkedAbout("b", "about bears", "Bears are brown.");
     await talkedAbout("c", "about cats 日本 👨‍👩‍👧‍👦", "Cats are cats.");
@@ -251,31 +251,12 @@ describe("conversations", () => {
     await none.until(() => /^fake-model · interrupt mode · ~ · [0-9a-f]{8}$/m.test(none.text()), "a new one");
     await say(none, "about nothing", "Fine.");
     expect(llm.requests.at(-1)?.messages).toHaveLength(1);
-  });
-
-  it("-c goes on with the newest, --resume with the one that is named; a slip begins nothing", async () => {
-    await talkedAbout("a", "about apples", "Apples are red.");
-    await talkedAbout("b", "about bears", "Bears are brown.");
+    await leave(none);
     const newest = await chat(["-c"]);
-    await newest.shows("Bears are brown.");
-    expect(count(newest, "❯ about bears")).toBe(1);
-    await say(newest, "and their food?", "Honey.");
+    await newest.shows("Fine.");
+    expect(count(newest, "❯ about nothing")).toBe(1);
+    await say(newest, "and nobody?", "Honey.");
     expect(llm.requests.at(-1)?.messages).toHaveLength(3);
-    await leave(newest);
-    for (const name of ["a", "apples"]) {
-      const named = await chat(["--resume", name]);
-      await named.shows("Apples are red.");
-      await leave(named);
-    }
-    const shell = startShell(place, { cols: 100 });
-    closeAfterTest(shell);
-    const before = shell.settings();
-    send(shell, "hermes chat --resume nosuch; echo code $?");
-    await shell.shows("code 1");
-    expect(shell.text()).toContain('There is no conversation "nosuch". List them with: hermes sessions');
-    expect(shell.text()).not.toContain("Shutting down");
-    expect(shell.settings()).toEqual(before);
-    shell.key("ctrl+d");
   });
 
   it("resuming shows the last turns once, and a turn that was under way goes on", async () => {

@@ -1,28 +1,20 @@
-// Which conversation a person means, and how they are listed: over a real store.
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+// Which conversation a person means, and how they are listed.
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { fullName } from "../../src/core/session-key.ts";
+import type { Store } from "../../src/core/store.ts";
 import { clock } from "../../src/platform/clock.ts";
-import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { findSession } from "../../src/surfaces/terminal/find.ts";
 import { listSessions } from "../../src/surfaces/terminal/sessions.ts";
+import { asStore, createMemoryStore } from "../fakes/memory-store.ts";
 import { type Booted, bootEngine } from "../fakes/scripted.ts";
 
-let dir: string;
-let store: Awaited<ReturnType<typeof openSqlite>>;
+let store: Store;
 let booted: Booted;
 beforeEach(async () => {
-  dir = mkdtempSync(join(tmpdir(), "hermes-find-"));
-  store = await openSqlite({ file: join(dir, "hermes.db") });
+  store = asStore(createMemoryStore());
   booted = await bootEngine({ clock, between: () => store });
 });
-afterEach(async () => {
-  await booted.engine.drain(0);
-  await store.close();
-  rmSync(dir, { recursive: true, force: true });
-});
+afterEach(() => booted.engine.drain(0));
 
 const has = async (session: string, title: string) => {
   expect(await booted.engine.create({ session, title })).toBe("created");

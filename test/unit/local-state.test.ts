@@ -73,6 +73,11 @@ it("a session at rest belongs to the node that has its processes or files, while
   expect(await b.nodeOf("s")).toBeNull();
   expect(await b.missing("s")).toMatchObject([{ id: "bg_1", gone: true }]);
 
+  // Its directory goes with it where all see the same files.
+  const [here, there] = [node("c", false), node("d", false)];
+  await Promise.all([here.setCwd("t", "/srv/shop"), a.setCwd("u", "/srv/shop")]);
+  expect([await there.cwd("t"), await there.nodeOf("t"), await b.cwd("u")]).toEqual(["/srv/shop", null, undefined]);
+
   // It only hung: what it has is still there, whatever the others have said meanwhile.
   const recall = { session: "s", turn: "t", text: "hello" };
   expect(await b.withNotices(SILENT).recall(recall, new AbortController().signal)).toContain("are gone");

@@ -475,7 +475,7 @@ describe("a source that hangs", () => {
     ];
     const two = createSkills({ sources, clock, log });
     const first = two.list();
-    await vi.waitFor(() => expect(asleep.map(({ ms }) => ms)).toEqual([300]));
+    await expect.poll(() => asleep.map(({ ms }) => ms)).toEqual([300]);
     asleep[0]?.wake();
     const { skills: some, notes: said } = await first;
     expect(some.map(({ name }) => name)).toEqual(["mine"]);
@@ -484,7 +484,7 @@ describe("a source that hangs", () => {
     expect(await two.index()).toContain("- mine");
     expect(slow).toHaveBeenCalledTimes(1);
     late.resolve(found("theirs"));
-    await vi.waitFor(async () => expect(await seen(two)).toEqual(["mine", "theirs"]));
+    await expect.poll(() => seen(two)).toEqual(["mine", "theirs"]);
     expect((await two.list()).notes).toEqual([]);
     expect(slow).toHaveBeenCalledTimes(1);
   });
@@ -506,11 +506,11 @@ describe("a source that hangs", () => {
     });
     later();
     const third = seen(one);
-    await vi.waitFor(() => expect(asleep).toHaveLength(1));
+    await expect.poll(() => asleep).toHaveLength(1);
     asleep[0]?.wake();
     expect(await third).toEqual(["known"]);
     const viewing = one.view("known");
-    await vi.waitFor(() => expect(asleep.at(-1)?.ms).toBe(5_000));
+    await expect.poll(() => asleep.at(-1)?.ms).toBe(5_000);
     asleep.at(-1)?.wake();
     expect(await viewing).toEqual({ refused: "/nowhere does not answer. Try again later." });
   });

@@ -1,4 +1,4 @@
-// What a turn did to the files of a workspace, and /undo, which brings them back. Real git, real sandbox, real store.
+// What a turn did to the files of a workspace, and /undo, which brings them back. Real git and a real sandbox.
 import { execFileSync } from "node:child_process";
 import {
   chmodSync,
@@ -18,11 +18,11 @@ import { join, relative } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import type { Tool } from "../../src/core/ports.ts";
 import type { Notes, Store } from "../../src/core/store.ts";
-import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { createFileTools } from "../../src/tools/files/tools.ts";
 import { chooseSandbox } from "../../src/tools/sandbox/sandbox.ts";
 import { ownerHere } from "../../src/tools/shell/exec.ts";
 import { createSnapshots, type Snapshots } from "../../src/tools/snapshots/snapshots.ts";
+import { asStore, createMemoryStore } from "../fakes/memory-store.ts";
 import { sandboxed } from "../fakes/sandboxed.ts";
 import { needs } from "../needs.ts";
 
@@ -43,12 +43,11 @@ const git = (...args: string[]) =>
 let store: Store;
 let now = 1_000;
 const open: Snapshots[] = [];
-beforeEach(async () => {
-  store = await openSqlite({ file: join(box.home, "state.db") });
+beforeEach(() => {
+  store = asStore(createMemoryStore());
 });
 afterEach(async () => {
   for (const snapshots of open.splice(0)) await snapshots.close();
-  await store.close();
 });
 
 type Made = Partial<Parameters<typeof createSnapshots>[0]>;

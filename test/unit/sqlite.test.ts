@@ -271,13 +271,27 @@ describe("a search", () => {
     expect(await search).toMatchObject([{ session: "a", seq: 2_999 }]);
   });
 
-  test("of a process that only looks finds what the owner has taken in", async () => {
+  test("finds the one old entry with a rare word behind many newer ones with a common word", async () => {
     const store = await open();
-    await store.journal.commit(commitOf("a", 0, { entries: said(1, 1, "teapot") }));
+    await store.nodes.join(ALONE);
+    const newer = said(2, 1_200, "a kettle, number");
+    await store.journal.commit(commitOf("a", 0, { entries: [entryOf(1, "t", "where is the teapot"), ...newer] }));
+    expect(await store.search("kettle teapot of porcelain", { limit: 1 })).toMatchObject([{ seq: 1 }]);
+  });
+
+  test("of a process that only looks finds what the owner has indexed, at rest or for a search", async () => {
+    const owner = await open();
+    await owner.nodes.join(ALONE);
+    const entries = Array.from({ length: 250 }, (_, n) => entryOf(n + 1, "t", `teapot ${n}`));
+    await owner.journal.commit(commitOf("a", 0, { entries }));
     const reader = await open({ readOnly: true });
-    expect(await reader.search("teapot", { limit: 1 })).toEqual([]);
-    await store.search("teapot", { limit: 1 });
-    expect(await reader.search("teapot", { limit: 1 })).toHaveLength(1);
+    await expect
+      .poll(async () => (await reader.search("teapot", { limit: 500 })).length, { timeout: 10_000 })
+      .toBe(250);
+    await owner.journal.commit(commitOf("a", 1, { entries: [entryOf(251, "t", "kettle")] }));
+    expect(await owner.search("kettle", { limit: 1 })).toHaveLength(1);
+    expect(await reader.search("kettle", { limit: 1 })).toHaveLength(1);
+    expect(await owner.search("teapot 249", { limit: 1, soon: true })).toMatchObject([{ seq: 250 }]);
   });
 
   test("finds the right entries after VACUUM, which may number rows anew", async () => {

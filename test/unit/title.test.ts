@@ -1,4 +1,4 @@
-// Titles by the model: the real engine over the real store, and a model that a test answers for.
+// Titles by the model: the real engine, and a model that a test answers for.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,6 +10,7 @@ import type { Store } from "../../src/core/store.ts";
 import { titleOf } from "../../src/core/title.ts";
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { startFakeLlm } from "../fakes/llm/server.ts";
+import { asStore, createMemoryStore } from "../fakes/memory-store.ts";
 import { bootEngine, calm, type HandClock, handClock, scriptedMemory, scriptedModel } from "../fakes/scripted.ts";
 
 const S = "agent:main:terminal:dm:a";
@@ -17,14 +18,13 @@ const S = "agent:main:terminal:dm:a";
 let dir: string;
 let store: Store;
 let closing: (() => Promise<unknown>)[];
-beforeEach(async () => {
+beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), "hermes-title-"));
-  store = await openSqlite({ file: join(dir, "hermes.db") });
+  store = asStore(createMemoryStore());
   closing = [];
 });
 afterEach(async () => {
   for (const close of closing) await close();
-  await store.close();
   rmSync(dir, { recursive: true, force: true });
 });
 

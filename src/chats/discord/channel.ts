@@ -12,7 +12,11 @@ export const discord = defineChannel({
   },
   secretOf: ({ enabled, token }) => (enabled ? token : undefined),
   open: async ({ token = "", api_root: apiRoot }, { notes, ...world }) => {
-    const [{ createDiscord }, { cursorsIn }] = await Promise.all([import("./discord.ts"), import("./cursors.ts")]);
-    return createDiscord({ ...world, token, apiRoot, cursors: cursorsIn(notes) });
+    const [{ createDiscord }, { cursorsIn }, { sessionIn }] = await Promise.all([
+      import("./discord.ts"),
+      import("./cursors.ts"),
+      import("./saved-session.ts"),
+    ]);
+    return createDiscord({ ...world, token, apiRoot, cursors: cursorsIn(notes), session: sessionIn(notes, token) });
   },
 });

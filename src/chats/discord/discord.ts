@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { GatewayDispatchEvents } from "discord-api-types/v10";
 import { z } from "zod";
 import type { Button, Chat, InboundHandler, OutboundMessage, Place } from "../../core/chat.ts";
+import { messageOf as errorText } from "../../core/errors.ts";
 import type { Ambient, Random } from "../../core/ports.ts";
 import { openCalls } from "../shared/calls.ts";
 import { createHealth } from "../shared/health.ts";
@@ -13,12 +14,15 @@ import { type CursorStore, openCursors } from "./cursors.ts";
 import { openGateway } from "./gateway.ts";
 import { openIntake } from "./intake.ts";
 import { discordMarkdown, LONGEST } from "./markdown.ts";
+import { openSaver, type SavedSession, type SessionStore } from "./saved-session.ts";
 
 type Options = Ambient & {
   token: string;
   apiRoot?: string | undefined;
   /** Without it, messages from before the start are not fetched. */
   cursors?: CursorStore;
+  /** Without it, a new process begins a new session. */
+  session?: SessionStore;
   random: Random;
 };
 type DiscordSubscription = { stop(): Promise<void>; close(): Promise<void> };
@@ -33,7 +37,15 @@ const BUTTONS = 5;
 const LABEL = 80;
 const NONCE = 25;
 
-export function createDiscord({ token, apiRoot, cursors: store, clock, log, random }: Options): Chat {
+export function createDiscord({
+  token,
+  apiRoot,
+  cursors: store,
+  session: sessions,
+  clock,
+  log,
+  random,
+}: Options): Chat {
   const health = createHealth(platform, { clock, log });
   const { alive } = health;
   const calls = openCalls(clock);
@@ -46,7 +58,12 @@ export function createDiscord({ token, apiRoot, cursors: store, clock, log, rand
     const cursors = openCursors({ store, lanes, clock, log });
     const intake = openIntake({ api, calls, lanes, cursors, clock, log, handler });
     const answers = openAnswers({ api, lanes, clock, log, handler });
+    const saver = openSaver(sessions, { clock, log });
+    const before = await loadSession();
     const gateway = openGateway({
+      session: before?.session ?? null,
+      changedSession: (session) => saver.save(() => session && { session, bot: intake.bot() }),
+      keepsSession: sessions !== undefined,
       token,
       api,
       clock,
@@ -64,16 +81,26 @@ export function createDiscord({ token, apiRoot, cursors: store, clock, log, rand
       stop: async () => {
         intake.stop();
         await Promise.all([lanes.stop(), answers.stop()]);
-        await Promise.all([gateway.stop(), cursors.stop()]);
+        await Promise.all([gateway.stop().then(saver.stop), cursors.stop()]);
       },
       close: async () => {
         intake.stop();
         void lanes.stop();
-        await Promise.all([gateway.stop(), cursors.stop()]);
+        await Promise.all([gateway.stop().then(saver.stop), cursors.stop()]);
       },
     };
     await intake.load();
+    if (before) intake.resumes(before.bot);
     await gateway.start();
+  }
+
+  async function loadSession(): Promise<SavedSession | null> {
+    try {
+      return (await sessions?.load()) ?? null;
+    } catch (error) {
+      log("warn", "chat.unsaved", { platform, error: errorText(error) });
+      return null;
+    }
   }
 
   async function send(place: Place, outbound: OutboundMessage, key: string, signal: AbortSignal): Promise<string> {

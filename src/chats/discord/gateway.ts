@@ -27,6 +27,11 @@ type Options = Ambient & {
   token: string;
   api: DiscordApi;
   random: Random;
+  /** The one to resume. */
+  session: SessionInfo | null;
+  changedSession(session: SessionInfo | null): void;
+  /** Somebody resumes it after `stop`. */
+  keepsSession: boolean;
   /** A new session: Discord sends nothing that was said before it. */
   ready(data: GatewayReadyDispatchData): void;
   dispatch(event: GatewayDispatchPayload): void;
@@ -59,10 +64,10 @@ const NO_INTENT =
 const FINAL: Partial<Record<number, string>> = { 4004: WRONG_TOKEN, 4013: NO_INTENT, 4014: NO_INTENT };
 
 export function openGateway(options: Options): ChatConnection {
-  const { token, api, clock, random, log, changed } = options;
+  const { token, api, clock, random, log, changed, keepsSession } = options;
   let identifiedAt = Number.NEGATIVE_INFINITY;
   let bot: APIGatewayBotInfo | null = null;
-  let session: SessionInfo | null = null;
+  let { session } = options;
 
   async function connect(onState: (connected: boolean) => void, signal: AbortSignal): Promise<End> {
     if (!bot || !session) {
@@ -74,13 +79,14 @@ export function openGateway(options: Options): ChatConnection {
           : { why: faultOf(error).message, final: false };
       }
       const { remaining, reset_after } = bot.session_start_limit;
-      if (remaining < 1) return { why: `Discord allows no new session for ${reset_after} ms.`, final: false };
+      if (!session && remaining < 1)
+        return { why: `Discord allows no new session for ${reset_after} ms.`, final: false };
     }
     if (signal.aborted) return LOST;
 
     const ended = Promise.withResolvers<End>();
     const shard = new SingleShard(strategyFor(bot), ({ recover, code = NORMAL }) => {
-      if (recover !== WebSocketShardDestroyRecovery.Resume) session = null;
+      if (recover !== WebSocketShardDestroyRecovery.Resume) setSession(null);
       const isFatal = recover === undefined;
       ended.resolve(isFatal ? { why: FINAL[code] ?? `Discord closed the connection (${code}).`, final: true } : LOST);
     });
@@ -98,9 +104,14 @@ export function openGateway(options: Options): ChatConnection {
 
     const end = await ended.promise;
     release();
-    await within(clock, CLOSE_MS, shard.destroy());
+    await within(clock, CLOSE_MS, shard.destroy(keepsSession ? { recover: WebSocketShardDestroyRecovery.Resume } : {}));
     cut(shard);
     return end;
+  }
+
+  function setSession(next: SessionInfo | null): void {
+    session = next;
+    options.changedSession(next);
   }
 
   async function newSession(signal: AbortSignal): Promise<APIGatewayBotInfo> {
@@ -113,7 +124,7 @@ export function openGateway(options: Options): ChatConnection {
       retrieveSessionInfo: () => session,
       // Null comes with every end; whether the session can be resumed is decided where the end is known.
       updateSessionInfo: (_shard, info) => {
-        session = info ?? session;
+        if (info) setSession(info);
       },
       waitForIdentify: async (_shard, signal) => {
         const wait = identifiedAt + IDENTIFY_EVERY_MS - clock.monotonic();

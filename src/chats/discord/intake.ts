@@ -20,6 +20,7 @@ import { recent } from "../shared/recent.ts";
 import { type DiscordApi, faultOf } from "./api.ts";
 import { type Cursors, isNewer } from "./cursors.ts";
 import { type DiscordBot, inboundMessage, isFromPerson, placeOf } from "./inbound.ts";
+import type { SavedSession } from "./saved-session.ts";
 
 /** Undefined: a direct message has none. Null: not known. */
 type Guild = string | undefined | null;
@@ -134,6 +135,13 @@ export function openIntake({ api, calls, lanes, cursors, clock, log, handler }: 
     await handler.onMessage(inboundMessage(message, await whereIs(message.channel_id, guild), me, calls));
   }
 
+  function catchUpAll(): void {
+    const pages = isFresh ? MOST_PAGES_AT_START : MOST_PAGES;
+    isFresh = false;
+    // Where somebody spoke last, first.
+    for (const channel of [...channels.keys()].toReversed()) catchUp(channel, pages);
+  }
+
   /** Goes ahead of whatever comes from now on. */
   function catchUp(channel: string, pages: number): void {
     const known = channels.get(channel);
@@ -215,11 +223,16 @@ export function openIntake({ api, calls, lanes, cursors, clock, log, handler }: 
     /** A new session has begun. */
     ready({ user }: GatewayReadyDispatchData): void {
       me = { id: user.id, roles: myRoles };
-      const pages = isFresh ? MOST_PAGES_AT_START : MOST_PAGES;
-      isFresh = false;
-      // Where somebody spoke last, first.
-      for (const channel of [...channels.keys()].toReversed()) catchUp(channel, pages);
+      catchUpAll();
     },
+    /** The session of another process is about to be resumed. Discord replays what that process has not heard. What it heard and did not take
+     *  is fetched, ahead of that. */
+    resumes({ id, roles }: SavedSession["bot"]): void {
+      me = { id, roles: myRoles };
+      for (const role of roles) myRoles.add(role);
+      catchUpAll();
+    },
+    bot: (): SavedSession["bot"] => ({ id: me.id, roles: [...myRoles] }),
     /** Fetches nothing more: the next process does. */
     stop(): void {
       stopping.abort();

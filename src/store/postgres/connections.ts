@@ -53,6 +53,7 @@ export function openConnections(link: Link, readOnly: boolean): Connections {
       commit: guarded(lanes.commit, true),
       query: guarded(lanes.query, true),
       isBusy: lanes.isBusy,
+      doneAt: lanes.doneAt,
       warm: guarded(lanes.warm, true),
     },
     close: () => {

@@ -3,6 +3,7 @@
 import { DatabaseError } from "pg";
 import { StoreFault } from "../../core/errors.ts";
 import type { CommitVerdict } from "../../core/store.ts";
+import { clock } from "../../platform/clock.ts";
 import { groupQuery, type PgCommit } from "./journal.ts";
 import { type Connection, faultOf, isLost, type Link, type PgRow, type Query } from "./link.ts";
 
@@ -21,9 +22,17 @@ export function createLanes(link: Link) {
   const first = createLane(link);
   const others = Array.from({ length: LANES - 1 }, () => createLane(link));
   const laneOf = (key: string) => others[placeOf(key)] ?? first;
+  let last = { node: "", sent: Number.NEGATIVE_INFINITY };
   return {
-    commit: (commit: PgCommit): Promise<CommitVerdict> =>
-      new Promise((resolve, reject) => laneOf(commit.session).push({ commit, resolve, reject })),
+    async commit(commit: PgCommit): Promise<CommitVerdict> {
+      const sent = clock.monotonic();
+      const { push } = laneOf(commit.session);
+      const verdict = await new Promise<CommitVerdict>((resolve, reject) => push({ commit, resolve, reject }));
+      if (verdict === "done") last = { node: commit.node, sent };
+      return verdict;
+    },
+    /** When the last commit was sent that was done for this node. */
+    doneAt: (node: string): number => (last.node === node ? last.sent : Number.NEGATIVE_INFINITY),
     /** Runs after everything that was asked before with the same key. */
     query: (key: string, query: Query): Promise<PgRow[]> =>
       new Promise((resolve, reject) => laneOf(key).push({ query, resolve, reject })),

@@ -13,6 +13,9 @@ import type { Presence } from "./presence.ts";
 
 const LEASE = "interval '5 seconds'";
 const BETWEEN_LOOKS_MS = 150;
+/** One that has the store for itself has no lease, and looks before each model call whether the store is still its own. A commit that was
+ *  sent so short ago and done says the same as a look that took so long. Its row is not written: 200 sessions waited for each other. */
+const FRESH_MS = 500;
 
 const BEAT = `UPDATE node SET lease_until = clock_timestamp() + ${LEASE} WHERE id = $1 RETURNING leaving`;
 const LOOK = "SELECT leaving FROM node WHERE id = $1";
@@ -28,9 +31,6 @@ const TAKE_LEASE = `INSERT INTO lease (name, node) SELECT $1, id FROM node WHERE
 /** `presence`: none for a process that only looks. */
 export function nodesPort({ read, write, lanes }: Connections, presence: Presence | null): Nodes {
   const ids = (rows: PgRow[]) => rows.map(({ id }) => String(id));
-  /** One that has the store for itself has no lease to extend, and looks before each model call: 200 sessions that wrote the same row
-   *  each time waited for each other. */
-  const look = shareNext((id) => read({ name: "look", text: LOOK, values: [id] }));
 
   return {
     join: async ({ address, version }) => {
@@ -43,7 +43,10 @@ export function nodesPort({ read, write, lanes }: Connections, presence: Presenc
       return id;
     },
     beat: async (id) => {
-      const [row] = await (presence?.member ? write({ name: "beat", text: BEAT, values: [id] }) : look(id));
+      if (!presence?.member && clock.monotonic() - lanes.doneAt(id) < FRESH_MS) return "ok";
+      const [row] = await (presence?.member
+        ? write({ name: "beat", text: BEAT, values: [id] })
+        : read({ name: "look", text: LOOK, values: [id] }));
       if (!row) return "gone";
       return row["leaving"] === true ? "leaving" : "ok";
     },
@@ -92,19 +95,3 @@ const nodeOf = (row: PgRow): NodeRow => ({
   leaseUntil: Number(row["lease_until"]),
   sessions: Number(row["sessions"]),
 });
-
-/** While one is on its way, all who ask share the next one: nobody is given what was seen before they asked. */
-function shareNext<T>(ask: (id: string) => Promise<T>): (id: string) => Promise<T> {
-  let last: Promise<unknown> = Promise.resolve();
-  let next: { id: string; answer: Promise<T> } | null = null;
-  return (id) => {
-    if (next?.id === id) return next.answer;
-    const answer = last.then(() => {
-      if (next?.answer === answer) next = null;
-      return ask(id);
-    });
-    next = { id, answer };
-    last = answer.catch(() => {});
-    return answer;
-  };
-}

@@ -221,7 +221,9 @@ BEGIN
   LEFT JOIN (SELECT key, owner, version FROM session WHERE key = ANY (keys) ORDER BY key FOR NO KEY UPDATE) s ON s.key = c.key;
   IF is_elsewhere THEN RETURN 'elsewhere'; END IF;
   IF is_stale THEN RETURN 'stale'; END IF;
-  IF cardinality(input_ids) > 0 AND EXISTS (SELECT 1 FROM input i WHERE i.id = ANY (input_ids)) THEN RETURN 'duplicate'; END IF;
+  IF cardinality(input_ids) > 0 THEN
+    IF EXISTS (SELECT 1 FROM input i WHERE i.id = ANY (input_ids)) THEN RETURN 'duplicate'; END IF;
+  END IF;
 
   UPDATE session s SET owner = CASE WHEN c.active THEN node_id END, writer = node_id, version = c.version + 1, active = c.active, works = c.works, granted = c.granted,
     parent = c.parent, updated_at = c.at, entries = c.length, state = c.state,

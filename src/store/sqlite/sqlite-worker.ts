@@ -51,6 +51,8 @@ const WRITES = new Set<keyof Operations>([
   "index",
 ]);
 
+const REST_MS = 50;
+const INDEX_AT_REST = 100; // 3 ms, for which a commit may have to wait
 const GROUP = 256; // bounds how long the first of a group waits for the last
 const BUSY_MS = 1_000; // only a person with a database tool open can hold the lock we wait for
 const APPLICATION_ID = 1_214_607_981; // "Herm", as in migration 001
@@ -68,6 +70,13 @@ const NOTADB = 26;
 
 if (!parentPort) throw new Error("sqlite-worker.ts runs in a worker thread");
 const port = parentPort;
+/** Whether there may be entries that are not in the index. Who had the file before us may have left some. */
+let unindexed = true;
+let atRest = false;
+const rest = setTimeout(() => {
+  atRest = true;
+  indexSome();
+}, REST_MS).unref();
 let store: ReturnType<typeof storeIn> | null = null;
 let ended = false;
 /** For messages; known before it is open. */
@@ -81,26 +90,48 @@ const resting = collectWhenIdle(() => {
 
 port.on("message", (first: Request) => {
   resting.active();
+  atRest = false;
   if (ended) return; // one that was under way when the port was closed; its asker hears that the thread has ended
   const group = [first];
   for (let next = received(); next && group.push(next) < GROUP; ) next = received();
-  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
-  port.postMessage(serve(group));
-  if (!ended) return;
+  serve(group);
+  unindexed ||= group.some(({ op }) => op === "commit");
+  if (ended) end();
+  else rest.refresh();
+});
+
+/** What was said is indexed while nobody asks for anything, so that whoever searches need not wait for it. */
+function indexSome(): void {
+  if (!atRest || !unindexed || ended || !store || store.place.readOnly) return;
+  const [answer] = index([{ id: 0, op: "index", args: [INDEX_AT_REST] }]);
+  unindexed = answer !== undefined && "value" in answer && answer.value === true; // else a search says what is wrong
+  if (ended) end();
+  else setImmediate(indexSome); // whoever asks meanwhile is served before
+}
+
+function end(): void {
+  clearTimeout(rest);
   store?.db.close();
   port.close();
-});
+}
 
 function received(): Request | undefined {
   const waiting: { message: Request } | undefined = receiveMessageOnPort(port);
   return waiting?.message;
 }
 
-function serve(group: Request[]): WorkerReply[] {
+/** A commit is answered before anything else of its group is done. */
+function serve(group: Request[]): void {
   const writes = group.filter(({ op }) => WRITES.has(op) && op !== "index");
   const indexing = group.filter(({ op }) => op === "index"); // each by itself: no commit fails with it
   const reads = group.filter(({ op }) => !WRITES.has(op));
-  return [...write(writes), ...index(indexing), ...reads.map(read)];
+  answer(write(writes));
+  answer([...index(indexing), ...reads.map(read)]);
+}
+
+function answer(replies: WorkerReply[]): void {
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
+  if (replies.length) port.postMessage(replies);
 }
 
 /** What is lost of the index in a power cut is indexed again, so it does not wait for the disk: the next commit's fsync is of

@@ -353,6 +353,7 @@ const tryIn = (netns: Netns | null) =>
     marker: `probe-${process.pid}`,
     sandbox: { writable: [], hidden: [], netns },
     timeoutMs: 5000,
+    background: true, // it leaves nothing to look for
   });
 
 /** It may be made and not be joined (no nsenter, a kernel or a profile that forbids it): only trying tells. */

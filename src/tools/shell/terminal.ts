@@ -50,7 +50,7 @@ export type TerminalOptions = {
   judgeInput?: ((text: string, process: Background) => CommandJudgement | Promise<CommandJudgement>) | undefined;
   /** Makes control and bidi characters visible. */
   display: (text: string) => string;
-  localState: Pick<LocalState, "starts" | "ended" | "missing" | "forget">;
+  localState: Pick<LocalState, "starts" | "ended" | "missing" | "cwd" | "setCwd" | "forget">;
   /** A background process that was to be told about has ended. */
   onComplete: (process: Background, text: string) => void;
   log: Log;
@@ -138,7 +138,7 @@ export function createTerminal(options: TerminalOptions): TerminalTool {
     if (typeof args === "string") return { gate: "refuse", result: args };
     const refusal = refused() ?? noNetwork(args);
     if (refusal) return { gate: "refuse", result: refusal };
-    const { cwd } = placeOf(args, session);
+    const { cwd } = await placeOf(args, session);
     const { command } = args;
     const about: About = { command, cwd, env: environment };
     const hosts = newHosts(args, grants);
@@ -179,7 +179,7 @@ export function createTerminal(options: TerminalOptions): TerminalTool {
     const args = parsed(raw);
     if (typeof args === "string") return { ok: false, text: args };
     const { session, about } = call;
-    const now = placeOf(args, session);
+    const now = await placeOf(args, session);
     // What was judged for one directory runs in that one, whatever calls beside it do (I15).
     const cwd = about?.cwd ?? now.cwd;
     const note = now.cwd === cwd ? now.note : "";
@@ -216,7 +216,7 @@ export function createTerminal(options: TerminalOptions): TerminalTool {
     const left = await entered.leave();
     if (result.survivors > 0) log("warn", "terminal.survivors", { session, survivors: result.survivors });
     const moved = result.cwd !== undefined && result.cwd !== cwd && args.workdir === undefined;
-    if (moved || note) places.setCwd(session, moved && result.cwd ? result.cwd : cwd);
+    if (moved || note) await setCwd(session, moved && result.cwd ? result.cwd : cwd);
     const notes = [
       note,
       moved ? `now in ${result.cwd}` : "",
@@ -281,8 +281,8 @@ export function createTerminal(options: TerminalOptions): TerminalTool {
   }
 
   /** The directory of this call: the one it names, or the session's. */
-  function placeOf(args: Args, session: string): CommandDir {
-    const last = places.cwd(session) ?? workspace;
+  async function placeOf(args: Args, session: string): Promise<CommandDir> {
+    const last = (await localState.cwd(session)) ?? places.cwd(session) ?? workspace;
     const base = exists(last, session) ? last : workspace;
     const note = base === last ? "" : `${last} is gone, back in ${base}`;
     if (args.workdir === undefined) return { cwd: base, note };
@@ -290,6 +290,13 @@ export function createTerminal(options: TerminalOptions): TerminalTool {
     const there = onHost(named, session);
     // By its real name, so that a link that is turned meanwhile changes nothing.
     return { cwd: there === named && exists(named, session) ? realpathSync(named) : named, note: "" };
+  }
+
+  async function setCwd(session: string, cwd: string): Promise<void> {
+    places.setCwd(session, cwd);
+    await localState
+      .setCwd(session, cwd)
+      .catch((error: unknown) => log("warn", "terminal.cwd_not_kept", { session, error: messageOf(error) }));
   }
 
   const onHost = (path: string, session: string) => {

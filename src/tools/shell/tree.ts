@@ -1,7 +1,7 @@
 // Which processes belong to a call, and their end. A process group is not enough: children that leave it (setsid,
 // double fork) outlived a group kill in 3 of 6 shapes. So a process is ours by its group, by the marker in its
 // environment, or because its parent is ours; and we look again until nothing is left.
-import { closeSync, openSync, readdirSync, readFileSync, readSync } from "node:fs";
+import { closeSync, openSync, readdirSync, readSync } from "node:fs";
 import { clock } from "../../platform/clock.ts";
 
 export type ProcessRow = {
@@ -136,33 +136,35 @@ export const procTable: Table = () =>
     return first >= 0x30 && first <= 0x39 ? (procRow(Number(name)) ?? []) : [];
   });
 
-/** One process, or null when it is gone. Fields: proc_pid_stat(5); its name may hold spaces and brackets. */
+/** In the flags of a thread of the kernel (PF_KTHREAD). It has no environment, so it would be looked at again and again. */
+const OF_KERNEL = 0x200000;
+
+/** One process, or null when it is gone, or the kernel's. Fields: proc_pid_stat(5); its name may hold spaces and brackets. */
 export function procRow(pid: number): ProcessRow | null {
   const text = readProc(`/proc/${pid}/stat`);
   if (text === null) return null;
   const field = text.slice(text.lastIndexOf(")") + 2).split(" ", 20);
+  if (Number(field[6]) & OF_KERNEL) return null;
   return {
     pid,
     parent: Number(field[1]),
     group: Number(field[2]),
     dead: field[0] === "Z" || field[0] === "X",
     start: Number(field[19]),
-    environ: () => {
-      try {
-        return readFileSync(`/proc/${pid}/environ`, "latin1");
-      } catch {
-        return null;
-      }
-    },
+    environ: () => readProc(`/proc/${pid}/environ`),
   };
 }
 
-const buffer = Buffer.allocUnsafe(2048);
+let buffer = Buffer.allocUnsafe(8_192);
+/** One read for most files: `readFileSync` asks for the size first, and these files do not say it. */
 function readProc(path: string): string | null {
   let file: number | undefined;
   try {
     file = openSync(path, "r");
-    return buffer.toString("latin1", 0, readSync(file, buffer, 0, buffer.length, 0));
+    for (let size = 0; ; buffer = Buffer.concat([buffer, Buffer.allocUnsafe(buffer.length)])) {
+      size += readSync(file, buffer, size, buffer.length - size, null);
+      if (size < buffer.length) return buffer.toString("latin1", 0, size);
+    }
   } catch {
     return null;
   } finally {

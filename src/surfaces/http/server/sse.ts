@@ -60,7 +60,7 @@ export async function stream(
   setImmediate(letGo);
 
   /** The first frame of a tick is written at once, the others with one call at its end: a write costs more than what it writes. */
-  const push = async (piece: string): Promise<void> => {
+  const push = (piece: string): Promise<void> | undefined => {
     quietSince = clock.monotonic();
     if (gone.signal.aborted) return;
     held += piece;
@@ -69,7 +69,9 @@ export async function stream(
       setImmediate(letGo);
     } else if (begun && held.length < PIECE && !response.writableNeedDrain) return;
     write();
-    if (!response.writableNeedDrain) return;
+    return response.writableNeedDrain ? drain() : undefined;
+  };
+  const drain = async (): Promise<void> => {
     const taken = new AbortController();
     const drained = () => taken.abort("drained");
     response.once("drain", drained);
@@ -90,7 +92,8 @@ export async function stream(
   try {
     for await (const frame of open(gone.signal)) {
       for (const piece of encode(frame)) {
-        await push(piece);
+        const drained = push(piece);
+        if (drained) await drained;
         if (gone.signal.aborted) break;
       }
       if (gone.signal.aborted) break;
@@ -113,7 +116,11 @@ function* encode({ id, event, data }: SseFrame): Generator<string> {
   const name = event === undefined ? "" : `event: ${event}\n`;
   const place = id === undefined ? "" : `id: ${id}\n`;
   let piece = `${place}${name}data: `;
-  for (const next of typeof data === "string" ? [data] : jsonOf(data)) {
+  for (const next of typeof data === "string"
+    ? [data]
+    : lengthOf(data) < PIECE
+      ? [JSON.stringify(data)]
+      : jsonOf(data)) {
     if (piece.length + next.length > PIECE) {
       yield piece;
       piece = "";
@@ -121,6 +128,15 @@ function* encode({ id, event, data }: SseFrame): Generator<string> {
     piece += next;
   }
   yield `${piece}\n\n`;
+}
+
+/** About what it takes as JSON. */
+function lengthOf(value: unknown): number {
+  if (typeof value === "string") return value.length;
+  if (typeof value !== "object" || value === null) return 8;
+  let sum = 0;
+  for (const [key, item] of Object.entries(value)) sum += key.length + lengthOf(item);
+  return sum;
 }
 
 /** What JSON.stringify gives, a long text of it in pieces. Halves of a character are escaped, and whole again when read. */

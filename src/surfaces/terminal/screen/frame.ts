@@ -1,13 +1,17 @@
 // The frame of the screen: the terminal while it is ours. A transcript that only grows, and the parts below it.
-import { type Component, Container, ProcessTerminal, TuiMainScreen } from "@earendil-works/pi-tui";
+import { type Component, ProcessTerminal, TuiMainScreen } from "@earendil-works/pi-tui";
 import type { TerminalSettings } from "../open.ts";
 import { pickTheme } from "./theme.ts";
 import { fitting, type TranscriptLook } from "./transcript.ts";
 
-/** Lines of the transcript that can be drawn anew, and how many stay when there are more: what the terminal has scrolled
- *  away is its own, and each frame compares all that is here (0.5 ms for 3,000 lines). */
+/** Lines of the transcript that can be drawn anew, for another width or theme, and how many stay when there are more: what the terminal has
+ *  scrolled away is its own. */
 const MOST_LINES = 3_000;
 const KEPT_LINES = 2_000;
+/** Lines that the renderer is given, and how many when there are more: it reads all of them four times for each frame. With 2,000, that was
+ *  more than half of the work while an answer streamed in. */
+const MOST_SHOWN = 400;
+const KEPT_SHOWN = 200;
 /** So often, what moves is drawn again. */
 const TICK_MS = 200;
 /** So often, an answer that streams in: at the renderer's own pace (16 ms) it took half as much CPU again. Keys do not wait
@@ -38,7 +42,22 @@ export const drawnBy = (render: (width: number) => string[]): Component => ({
 export function createFrame({ env, display, moves }: FrameOptions) {
   const terminal = new ProcessTerminal();
   const tui = new TuiMainScreen(terminal);
-  const transcript = new Container();
+  let parts: Component[] = [];
+  let hidden = 0; // parts at the beginning that the renderer is not given
+  let size = "";
+  const transcript: Component = {
+    render(width) {
+      // The renderer draws everything anew, except where a keyboard on the screen changes the height.
+      const now = env["TERMUX_VERSION"] ? String(width) : `${width} ${terminal.rows}`;
+      if (size !== now) hidden = 0;
+      size = now;
+      return parts.slice(hidden).flatMap((part) => part.render(width));
+    },
+    invalidate() {
+      hidden = 0;
+      for (const part of parts) part.invalidate();
+    },
+  };
   const lastLine = drawnBy(() => [""]);
   let lower: Component = lastLine;
   let focus: Component | null = null;
@@ -59,7 +78,7 @@ export function createFrame({ env, display, moves }: FrameOptions) {
     coloured() {
       const { previousViewportTop: top } = tui.captureRenderState();
       let line = 0;
-      for (const part of transcript.children) {
+      for (const part of parts.slice(hidden)) {
         if (line >= top) part.invalidate();
         line += part.render(terminal.columns).length;
       }
@@ -84,23 +103,31 @@ export function createFrame({ env, display, moves }: FrameOptions) {
     tui.setFocus(focus);
   }
 
-  /** What the terminal has long scrolled away is let go, with what the renderer knows of its lines. */
-  function letGo(): void {
-    const width = terminal.columns;
-    const heights = transcript.children.map((child) => child.render(width).length);
+  /** How many parts at the beginning can go so that at most `kept` lines stay, and how many lines these have. */
+  function beyond(from: readonly Component[], most: number, kept: number): { count: number; lines: number } {
+    const heights = from.map((part) => part.render(terminal.columns).length);
     let total = heights.reduce((sum, height) => sum + height, 0);
-    if (total <= MOST_LINES || state !== "ours") return;
-    tui.renderNow();
-    let gone = 0;
-    let first = 0;
-    while (total > KEPT_LINES && first < heights.length - 1) {
-      const height = heights[first++] ?? 0;
-      gone += height;
+    const gone = { count: 0, lines: 0 };
+    if (total <= most) return gone;
+    while (total > kept && gone.count < heights.length - 1) {
+      const height = heights[gone.count++] ?? 0;
+      gone.lines += height;
       total -= height;
     }
+    return gone;
+  }
+
+  /** What the terminal has scrolled away is hidden from the renderer, with what it knows of its lines, and later let go. */
+  function letGo(): void {
+    if (state !== "ours" || !beyond(parts.slice(hidden), MOST_SHOWN, KEPT_SHOWN).count) return;
+    tui.renderNow();
+    const { count, lines: gone } = beyond(parts.slice(hidden), MOST_SHOWN, KEPT_SHOWN);
     const drawn = tui.captureRenderState();
     if (gone > drawn.previousViewportTop) return;
-    transcript.children.splice(0, first);
+    hidden += count;
+    const old = Math.min(hidden, beyond(parts, MOST_LINES, KEPT_LINES).count);
+    parts.splice(0, old);
+    hidden -= old;
     tui.restoreRenderState({
       ...drawn,
       previousLines: drawn.previousLines.slice(gone),
@@ -121,7 +148,7 @@ export function createFrame({ env, display, moves }: FrameOptions) {
   /** Only the conversation stays on the terminal. */
   function rest(): void {
     tui.clear();
-    rested = transcript.children.length;
+    rested = parts.length;
     for (const part of [transcript, lastLine]) tui.addChild(part); // the renderer blanks the line where the cursor is
     tui.renderNow();
     tui.stop();
@@ -138,7 +165,8 @@ export function createFrame({ env, display, moves }: FrameOptions) {
     if (state !== "suspended") return;
     state = "ours";
     process.off("SIGCONT", resume);
-    transcript.children.splice(0, rested);
+    parts = parts.slice(rested);
+    hidden = 0;
     tui.restoreRenderState(NOTHING_DRAWN);
     show();
     tui.start();
@@ -152,7 +180,7 @@ export function createFrame({ env, display, moves }: FrameOptions) {
     drawSoon,
     rows: () => terminal.rows,
     add(part: Component): void {
-      transcript.addChild(part);
+      parts.push(part);
       draw();
     },
     start(below: Component, focused: Component): void {

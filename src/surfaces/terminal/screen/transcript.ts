@@ -65,7 +65,8 @@ export function drawn(look: TranscriptLook, text: string, width: number): string
   const style = { ...theme.markdown, highlightCode, codeBlockBorder: () => FENCE };
   const given = outsideCode(clean(text), (prose) => withColumns(withBoxes(prose)));
   const lines = new Markdown(given, 0, 0, style).render(width);
-  return lines.flatMap((line) => {
+  return lines.flatMap((padded) => {
+    const line = padded.trimEnd(); // the renderer fills each line with blanks: half of what a terminal was sent
     if (line.includes(BLANK)) return [line.replaceAll(BLANK, " ")];
     if (!line.includes(FENCE)) return [line];
     const rest = line.replaceAll(FENCE, "");
