@@ -24,6 +24,7 @@ import { fresh } from "../../src/core/session.ts";
 import { ALONE, type Store } from "../../src/core/store.ts";
 import { StoreInUse } from "../../src/store/in-use.ts";
 import { openSqlite, type SqliteOptions } from "../../src/store/sqlite/sqlite.ts";
+import type { WorkerReply } from "../../src/store/sqlite/sqlite-worker.ts";
 import { commitOf, entryOf, stateOf } from "../contract/store.ts";
 
 const STORE = new URL("../../src/store/sqlite/sqlite.ts", import.meta.url).href;
@@ -599,5 +600,45 @@ describe("check", () => {
     const store = await open();
     expect(await store.check()).toEqual([expect.stringContaining("session a")]);
     await expect(store.journal.load("a")).rejects.toMatchObject({ name: "StoreFault", landed: "no" });
+  });
+});
+
+describe("durability", () => {
+  test("every write that is answered was synced to the disk, also beside and right after work on the index (I2)", async () => {
+    // The store's own thread; it says how each of its transactions is about to be committed: 2 is FULL, 1 is NORMAL.
+    const thread = new Worker(
+      `const { DatabaseSync } = require("node:sqlite");
+       const { parentPort } = require("node:worker_threads");
+       const { prepare } = DatabaseSync.prototype;
+       DatabaseSync.prototype.prepare = function (sql) {
+         const statement = prepare.call(this, sql);
+         if (sql !== "COMMIT") return statement;
+         const level = prepare.call(this, "PRAGMA synchronous");
+         return { run: () => (parentPort.postMessage(level.get().synchronous), statement.run()) };
+       };
+       import(${JSON.stringify(new URL("../../src/store/sqlite/sqlite-worker.ts", import.meta.url).href)});`,
+      { eval: true },
+    );
+    const heard: unknown[] = [];
+    thread.on("message", (message: unknown) => {
+      if (typeof message === "number") heard.push(message);
+      else if (Array.isArray(message))
+        heard.push(...message.map((reply: WorkerReply) => ("failure" in reply ? reply.failure : reply.id)));
+    });
+    const ask = (id: string, op: string, ...args: unknown[]) => thread.postMessage({ id, op, args });
+    writeFileSync(file, "");
+    ask("open", "open", { file, readOnly: false, maxPages: null });
+    await expect.poll(() => heard).toContain("open");
+    ask("write", "setNote", "a", "1", 1);
+    ask("index", "index", 100);
+    ask("write behind it", "setNote", "a", "2", 2);
+    await expect.poll(() => heard).toContain("index");
+    ask("write later", "setNote", "a", "3", 3);
+    await expect.poll(() => heard).toContain("write later");
+    ask("close", "close");
+    await once(thread, "exit");
+    const levelOf = (id: string) => heard.slice(0, heard.indexOf(id)).findLast((one) => typeof one === "number");
+    expect(["write", "write behind it", "write later"].map(levelOf)).toEqual([2, 2, 2]);
+    expect(heard).toContain(1); // the index does not wait for the disk
   });
 });
