@@ -10,7 +10,6 @@ import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import type { InputOptions, OutputOptions, Plugin } from "rolldown";
-import { makeBytecode } from "./bundle/bytecode.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const { values: options } = parseArgs({
@@ -110,9 +109,9 @@ async function buildProgram() {
   for (const file of globSync(`${dir}/*.{js,cjs}`)) writeFileSync(file, inAscii(readFileSync(file, "utf8")));
   cpSync(`${root}src/store/sqlite/migrations`, `${dir}/migrations`, { recursive: true });
   writeFileSync(`${dir}/hermes.1`, execFileSync(process.execPath, [`${dir}/main.cjs`, "man"]));
-  await makeBytecode(dir).catch((error: unknown) =>
-    console.log(`build: no bytecode, a start takes longer: ${String(error)}`),
-  );
+  await import("./bundle/bytecode.ts")
+    .then(({ makeBytecode }) => makeBytecode(dir))
+    .catch((error: unknown) => console.log(`build: no bytecode, a start takes longer: ${String(error)}`));
   const { modules } = await (await import("./console.ts")).buildConsole(root, `${dir}/console/`);
   for (const id of modules) bundled.add(id);
 }

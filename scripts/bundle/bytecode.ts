@@ -7,8 +7,10 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Script } from "node:vm";
+import { type IPty, spawn as pty } from "@lydell/node-pty";
 
 const KEY = "only-while-dist-is-built-0123456789";
+const QUESTION = "Who has to sign the report?";
 const TURNS = 5;
 const LIMIT_MS = 60_000;
 
@@ -40,18 +42,19 @@ export async function makeBytecode(dir: string): Promise<void> {
       gateway: { api_server: { port: 0, key: KEY } },
     };
     writeFileSync(join(home, "config.yaml"), JSON.stringify(config), { mode: 0o600 });
+    const node = ["--import", `data:text/javascript,${encodeURIComponent(RECORD)}`, `${dir}/main.cjs`];
+    const env = {
+      PATH: process.env.PATH ?? "",
+      HOME: home,
+      HERMES_HOME: home,
+      TERM: "xterm-256color",
+      LANG: "C.UTF-8",
+    };
+    const signal = AbortSignal.timeout(LIMIT_MS);
     const run = (...args: string[]) =>
-      spawn(
-        process.execPath,
-        ["--import", `data:text/javascript,${encodeURIComponent(RECORD)}`, `${dir}/main.cjs`, ...args],
-        {
-          cwd: home,
-          env: { PATH: process.env.PATH, HOME: home, HERMES_HOME: home },
-          stdio: ["ignore", "pipe", "ignore"],
-          signal: AbortSignal.timeout(LIMIT_MS),
-        },
-      );
-    for (const args of [["--help"], ["run", "Who has to sign the report?"]]) await once(run(...args), "exit");
+      spawn(process.execPath, [...node, ...args], { cwd: home, env, stdio: ["ignore", "pipe", "ignore"], signal });
+    for (const args of [["--help"], ["run", QUESTION]]) await once(run(...args), "exit");
+    await chat(pty(process.execPath, [...node, QUESTION], { cols: 100, rows: 30, cwd: home, env }), signal);
     const gateway = run("gateway");
     const ended = once(gateway, "exit");
     const url = await new Promise<string>((resolve, reject) => {
@@ -69,6 +72,20 @@ export async function makeBytecode(dir: string): Promise<void> {
     provider.close();
     rmSync(home, { recursive: true, force: true });
   }
+}
+
+/** On its screen, until the answer is there; two Ctrl+C end it. */
+async function chat(terminal: IPty, signal: AbortSignal): Promise<void> {
+  let printed = "";
+  const seen = terminal.onData((text) => {
+    printed += text;
+    if (!printed.includes("nobody.")) return;
+    seen.dispose();
+    terminal.write("\x03");
+    terminal.write("\x03");
+  });
+  signal.addEventListener("abort", () => terminal.kill());
+  await new Promise<void>((resolve) => terminal.onExit(() => resolve()));
 }
 
 async function talk(url: string): Promise<void> {

@@ -9,7 +9,7 @@ import { messageOf } from "../core/errors.ts";
 import { changeNote } from "../core/notes.ts";
 import type { Log, Memory, Tool, ToolCall } from "../core/ports.ts";
 import type { Entry } from "../core/session.ts";
-import { parseKey } from "../core/session-key.ts";
+import { isChild, parseKey } from "../core/session-key.ts";
 import type { Nodes, Notes } from "../core/store.ts";
 
 const noteShape = z.object({
@@ -141,8 +141,7 @@ export function createLocalState({ notes, log, home, life, cluster }: LocalState
 
   /** A run without a session and a child have no turn after this one. */
   async function noteFiles({ session, turn }: Pick<ToolCall, "session" | "turn">): Promise<void> {
-    const { of } = parseKey(session);
-    if (of === "run" || of === "child" || noted.get(session) === turn) return;
+    if (isChild(session) || parseKey(session).of === "run" || noted.get(session) === turn) return;
     const files = { machine, address: here() };
     await write(session, (note) =>
       note.files?.machine === files.machine && note.files.address === files.address ? note : { ...note, files },
@@ -157,14 +156,16 @@ export function createLocalState({ notes, log, home, life, cluster }: LocalState
     async setCwd(session: string, cwd: string): Promise<void> {
       if (sharesFiles) await write(session, (note) => ({ ...note, cwd }));
     },
-    /** Before it starts. */
-    starts: (session: string, { id, command }: Pick<NotedProcess, "id" | "command">) =>
-      write(session, (note) => {
-        const process = { id, command: command.slice(0, LONGEST_COMMAND), life, address: here() };
-        return { ...note, processes: [...note.processes, process] };
-      }),
-    ended: (session: string, id: string) =>
-      write(session, (note) => ({ ...note, processes: note.processes.filter((process) => process.id !== id) })),
+    /** Before it starts. A child has no later turn that could be told. */
+    async starts(session: string, { id, command }: Pick<NotedProcess, "id" | "command">): Promise<void> {
+      if (isChild(session)) return;
+      const process = { id, command: command.slice(0, LONGEST_COMMAND), life, address: here() };
+      await write(session, (note) => ({ ...note, processes: [...note.processes, process] }));
+    },
+    async ended(session: string, id: string): Promise<void> {
+      if (isChild(session)) return;
+      await write(session, (note) => ({ ...note, processes: note.processes.filter((process) => process.id !== id) }));
+    },
     forget: (session: string) => notes.set(noteOf(session), undefined),
     /** Its files are here from now on. */
     around: (tool: Tool): Tool =>

@@ -6,7 +6,7 @@ import { Client } from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Store } from "../../src/core/store.ts";
 import { openPostgres } from "../../src/store/postgres/postgres.ts";
-import { commitOf, entryOf, joined } from "../contract/store.ts";
+import { commitOf, entriesOf, entryOf, joined } from "../contract/store.ts";
 import { startPostgres, type TestServer } from "../fakes/postgres.ts";
 
 let server: TestServer;
@@ -56,6 +56,22 @@ async function cuttable() {
   };
 }
 
+it("judges a commit that has waited by what the one before it has left, not by what was there when it came", async () => {
+  const { journal } = await open();
+  for (const key of ["version", "owner", "gone"]) await journal.commit(commitOf(key, 0));
+  const other = new Client({ connectionString: url });
+  await other.connect();
+  const changes = ["SET version = 2 WHERE key = 'version'", "SET owner = 'another' WHERE key = 'owner'"];
+  await other.query(
+    `BEGIN; UPDATE session ${changes.join("; UPDATE session ")}; DELETE FROM session WHERE key = 'gone'`,
+  );
+  const verdicts = ["version", "owner", "gone"].map((key) => journal.commit(commitOf(key, 1)));
+  await expect.poll(() => server.sql("SELECT 1 FROM pg_locks WHERE NOT granted")).not.toHaveLength(0);
+  await other.query("COMMIT");
+  await other.end();
+  expect(await Promise.all(verdicts)).toEqual(["stale", "elsewhere", "stale"]);
+});
+
 describe("a commit whose answer was lost", () => {
   it("never lands after somebody has looked whether it did", async () => {
     const way = await cuttable();
@@ -78,6 +94,17 @@ describe("a commit whose answer was lost", () => {
     await store?.close();
     way.close();
   });
+});
+
+it("a search in one session does not wait until everything that others have said is in the index", async () => {
+  const { journal, search } = await open();
+  await journal.commit(commitOf("others", 0, { entries: entriesOf(1, 1_500, "t") }));
+  await journal.commit(commitOf("mine", 0, { entries: [entryOf(1, "u", "a needle")] }));
+  expect(await search("needle", { session: "mine", limit: 5 })).toMatchObject([{ session: "mine" }]);
+  const [left] = await server.sql("SELECT count(*) FROM said_queue", url);
+  expect(Number(left?.["count"])).toBe(1_000);
+  expect(await search("entry", { limit: 5 })).toHaveLength(5);
+  expect(await server.sql("SELECT 1 FROM said_queue", url)).toEqual([]);
 });
 
 describe("a server that was restarted", () => {

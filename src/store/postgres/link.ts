@@ -18,6 +18,8 @@ const ANSWER_MS = 10_000;
 /** Characters in a millisecond: what is large may take longer on its way, or it would be tried again for ever. */
 const SLOWEST = 100;
 const CONNECT_MS = 5_000;
+/** A connection is idle for so long: TCP asks for a sign of life. Gateways forget one that is silent for some minutes. */
+const PROBE_MS = 60_000;
 const READERS = 4;
 const ENDING_MS = 5_000;
 
@@ -42,6 +44,7 @@ export function openLink(url: string) {
     application_name: "hermes",
     connectionTimeoutMillis: CONNECT_MS,
     keepAlive: true,
+    keepAliveInitialDelayMillis: PROBE_MS,
   };
   // They stay: a new one takes 10 ms, and knows no statement.
   const pool = new Pool({ ...settings, max: READERS, idleTimeoutMillis: 0, query_timeout: ANSWER_MS });
