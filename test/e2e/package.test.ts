@@ -68,7 +68,7 @@ describe("the packed program", () => {
 
   it("has the licenses of the packages that are bundled into it", () => {
     const licenses = readFileSync(join(installed, "dist/LICENSES.txt"), "utf8");
-    for (const name of ["undici", "preact", "pg", "@ai-sdk/openai"])
+    for (const name of ["undici", "preact", "pg", "highlight.js", "@ai-sdk/openai"])
       expect(licenses).toMatch(new RegExp(`^${name} [0-9.]+: `, "m"));
   });
 

@@ -334,7 +334,6 @@ const DOORS: Readonly<Record<string, string>> = {
   "src/tools/sandbox/netns.ts": "/proc",
   "src/tools/shell/pipes.ts": "pipes in a directory of our own that nobody else may enter",
   "src/surfaces/web/files.ts": "the console as it was built with this program",
-  "src/surfaces/terminal/screen/highlight.ts": "modules of this program, by their names",
   // Programs of the system, by their absolute paths.
   "src/tools/sandbox/networks.ts": "nsenter, with this program's own Node in /",
   "src/surfaces/gateway/service.ts": "systemd-notify",

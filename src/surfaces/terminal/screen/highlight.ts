@@ -1,12 +1,7 @@
 // Code in colours: diffs by their first signs, languages by highlight.js, which is loaded when the first of them is shown.
-import { createRequire } from "node:module";
+import type { HighlightCore } from "./languages.js";
 import type { Paint, Theme } from "./theme.ts";
 
-/** What we use of it. By `require`: an import would bring its types, and with them a browser's names for all our sources. */
-type Core = {
-  registerLanguage(name: string, language: unknown): void;
-  highlight(code: string, options: { language: string; ignoreIllegals: true }): { value: string };
-};
 type ColourScope = keyof Theme["code"];
 
 /** 20 kB of TypeScript take 30 ms. */
@@ -47,11 +42,10 @@ const SCOPES: readonly [ColourScope, string][] = [
 const PAINTS = new Map(SCOPES.flatMap(([scope, names]) => names.split(" ").map((name) => [name, scope] as const)));
 const ENTITIES: Record<string, string> = { "&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#x27;": "'" };
 
-const require = createRequire(import.meta.url);
 const ready = new Set<string>();
 /** Who wants to know when a language is there; null once it has been looked for. */
 const waiting = new Map<string, Set<() => void> | null>();
-let core: Core | null = null;
+let core: HighlightCore | null = null;
 let grown: { language: string; theme: Theme; code: string; lines: string[] } | null = null;
 
 /** As many lines as the code has. `onReady`: it looks better from now on. */
@@ -88,26 +82,18 @@ function load(language: string, onReady?: () => void) {
   if (others !== undefined) return;
   const callbacks = new Set(onReady ? [onReady] : []);
   waiting.set(language, callbacks);
-  setImmediate(() => {
-    waiting.set(language, null);
-    try {
-      const loaded: unknown = require("highlight.js/lib/core");
-      if (!isCore(loaded)) return;
-      core = loaded;
-      for (const name of [language, ...(INSIDE[language] ?? [])])
-        loaded.registerLanguage(name, require(`highlight.js/lib/languages/${name}`));
-    } catch {
-      return; // Not installed: code stays plain.
-    }
-    ready.add(language);
-    for (const callback of callbacks) callback();
-  });
+  setImmediate(() => void loadNow(language, callbacks));
 }
 
-const isCore = (value: unknown): value is Core =>
-  typeof value === "object" && value !== null && "registerLanguage" in value && "highlight" in value;
+async function loadNow(language: string, callbacks: ReadonlySet<() => void>): Promise<void> {
+  const { register } = await import("./languages.js");
+  waiting.set(language, null);
+  core = register([language, ...(INSIDE[language] ?? [])]);
+  ready.add(language);
+  for (const callback of callbacks) callback();
+}
 
-function paintCode(core: Core, code: string, language: string, theme: Theme): string[] {
+function paintCode(core: HighlightCore, code: string, language: string, theme: Theme): string[] {
   const known = grown?.language === language && grown.theme === theme && code.startsWith(grown.code) ? grown : null;
   const rest = code.slice(known?.code.length ?? 0);
   const { value } = core.highlight(rest, { language, ignoreIllegals: true });
