@@ -72,8 +72,9 @@ const OTHER_LIMIT = 137;
 const ABORTED = 130;
 const NOT_STARTED = 126;
 const NOT_FOUND = 127;
-/** What is in the pipe when all are dead is read in no time; a foreign process that holds it is not waited for. */
-const DRAIN_MS = 300;
+/** What is in the pipe when all are dead is read in no time, except on a machine with ten others at work: with 300 ms, output was lost there.
+ *  A foreign process that holds the pipe is not waited for. */
+const DRAIN_MS = 2_000;
 /** The kernel's limit for one argument (MAX_ARG_STRLEN). */
 const LONGEST_COMMAND = 128 * 1024 - 1;
 /** What a process may leave unread in its input. */
