@@ -95,7 +95,7 @@ describe("hermes", () => {
     );
     const { code, stderr } = await run(["--help"], { env: { NODE_OPTIONS: `--import=${spy}` } });
     expect(code).toBe(0);
-    expect(stderr).toMatch(/loaded (commander|file:.*dist\/main\.js)/); // from the sources, or bundled
+    expect(stderr).toMatch(/loaded (commander|file:.*dist\/main\.cjs)/); // from the sources, or bundled
     expect(stderr).not.toMatch(/loaded .*(zod|yaml|pino|sqlite|surfaces|config[/-]|schemas)/);
   });
 
@@ -225,7 +225,7 @@ describe("bin/hermes", () => {
     makeLog()("info", "hello");
     const child = start(["logs", "-f"]);
     await once(child.stdout, "data");
-    expect(readFileSync(`/proc/${child.pid}/cmdline`, "utf8")).toMatch(/node\0.*main\.(ts|js)\0logs\0-f/);
+    expect(readFileSync(`/proc/${child.pid}/cmdline`, "utf8")).toMatch(/node\0.*main\.(ts|cjs)\0logs\0-f/);
     child.kill("SIGTERM");
     expect(await once(child, "exit")).toEqual([null, "SIGTERM"]);
   });
