@@ -46,8 +46,8 @@ export type Status = {
   inbox: { id: string; mode: Mode; text: string }[];
   asking: (Ask & { call: string })[];
   parked: boolean;
-  /** Characters that the model has said in the call that is under way. */
-  said: number;
+  /** Characters that the model has said in the call that is under way. Null: the process that made the call is gone, and knew it alone. */
+  said: number | null;
   /** Where the stream was when this process first looked: what came since may not have been seen by anybody. */
   since: string;
   /** The turn has begun but waits for room among the turns in flight. */

@@ -437,6 +437,7 @@ export function createDispatch(world: World) {
     read,
     forget,
     readCached,
+    isOrphan,
     isOurs,
     calm,
     handOverAll,

@@ -233,7 +233,7 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
       inbox: inbox.map(({ id, mode }) => ({ id, mode, text: waiting.get(id)?.text ?? "" })),
       asking,
       parked,
-      said: slot.view.live ? lengthOf(slot.view.live.text) : 0,
+      said: sessions.isOrphan(row) ? null : slot.view.live ? lengthOf(slot.view.live.text) : 0,
       since: String(slot.since),
       held: sessions.waitsInLine(session),
       unsaved: unsaved(row.state, world.rules),

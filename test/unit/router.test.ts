@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { Refusal } from "../../src/core/errors.ts";
 import type { AcceptRequest, Peer, Runtime, Update } from "../../src/core/runtime.ts";
+import type { Store } from "../../src/core/store.ts";
 import { createRouter } from "../../src/engine/router.ts";
 import { asStore, createMemoryStore } from "../fakes/memory-store.ts";
 import { type Booted, bootEngine, handClock, scriptedModel } from "../fakes/scripted.ts";
@@ -65,6 +66,29 @@ function watch(runtime: Runtime, session: string) {
   return { seen, watching, leave: () => leave.abort() };
 }
 const entriesIn = (seen: readonly Update[]) => seen.flatMap((one) => ("entry" in one ? [one.entry.seq] : []));
+
+describe("a session whose node is gone", () => {
+  it("may have said anything, until another node has taken it up: a viewer who saw more than is stored is not refused", async () => {
+    const clock = handClock();
+    const disk = createMemoryStore({ shared: true, now: clock.now });
+    const model = scriptedModel();
+    let claims = false;
+    const between = ({ nodes, ...store }: Store): Store => {
+      return { ...store, nodes: { ...nodes, claim: async (...of) => (claims ? nodes.claim(...of) : []) } };
+    };
+    const a = await bootEngine({ disk, clock, model, node: { address: "a", version: "1" } });
+    const { engine } = await bootEngine({ disk, clock, between, node: { address: "b", version: "1" } });
+    await a.send("garden", "plan");
+    (await model.next()).say("so far");
+    expect(await a.engine.status("garden")).toMatchObject({ said: 6 });
+    a.kill();
+    await clock.pass(10_000);
+    expect(await engine.status("garden")).toMatchObject({ turn: { phase: "thinking" }, said: null });
+    claims = true;
+    await clock.pass(2_000);
+    expect(await engine.status("garden")).toMatchObject({ turn: { recoveries: 1 }, said: 0 });
+  });
+});
 
 describe("a session at work on another node", () => {
   it("takes messages, says how it is, is watched with its live words, and is stopped there", async () => {

@@ -101,7 +101,7 @@ async function saidBehind(runtime: Runtime, session: string, seq: number): Promi
   const before = await stored();
   if (before !== null) return before;
   const { said } = await runtime.status(session);
-  return (await stored()) ?? said; // the call may have ended meanwhile, or another node has taken it over
+  return (await stored()) ?? said ?? Number.POSITIVE_INFINITY; // the call may have ended meanwhile, or another node has taken it over
 }
 
 const bare = (cursor: string) => cursor.split("+", 1)[0] ?? "";
