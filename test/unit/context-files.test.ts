@@ -39,6 +39,20 @@ describe("files for agents in the working directory", () => {
     expect(told).toEqual([]);
   });
 
+  it("are read again after two seconds, also when the clock was set back", async () => {
+    let now = 10_000;
+    const files = createContextFiles({ cwd: work, home: join(root, "home"), now: () => now, log: () => {} });
+    const textAt = async (at: number, written: string) => {
+      writeFileSync(join(work, "AGENTS.md"), written);
+      now = at;
+      return (await files())[0]?.text;
+    };
+    expect(await textAt(10_000, "one")).toBe("one");
+    expect(await textAt(11_000, "two")).toBe("one");
+    expect(await textAt(12_001, "two")).toBe("two");
+    expect(await textAt(5_000, "three")).toBe("three");
+  });
+
   it.each([
     ["our own environment", () => "/proc/self/environ"],
     ["a file outside of it", () => join(root, "notes.md")],

@@ -34,3 +34,25 @@ it("counts for a moment in each request and goes on in the next, counts nothing 
   expect(new Set(rows)).toEqual(new Set(["a 2 4", "b 2 4", "c 2 4"]));
   expect(rows).toHaveLength(3);
 });
+
+it("does not count what was said before a session was deleted and begun anew", async () => {
+  const model = scriptedModel({ end: "aborted" }, { name: "demo:m", context: 1_000_000 });
+  const clock = handClock();
+  const { engine, send, ended } = await bootEngine({ model, clock });
+  const talk = async () => {
+    const { id } = await send("a", "hi");
+    (await model.next()).answer("yes");
+    await ended("a", id);
+  };
+  const [route] = usageRoutes(engine, { prices: {}, clock });
+  const calls = async () => {
+    const answered = await route?.handle({ query: new URLSearchParams() } as never);
+    return (answered as Answer).body.data.map((row) => row.calls);
+  };
+  for (let n = 0; n < 3; n++) await talk();
+  expect(await calls()).toEqual([3]);
+  await clock.pass(1_000);
+  expect(await engine.forget("a")).toBe("forgotten");
+  await talk();
+  expect(await calls()).toEqual([1]);
+});

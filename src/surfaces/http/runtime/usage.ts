@@ -41,9 +41,9 @@ const query = z.object({
 export function usageRoutes(runtime: Runtime, { prices, clock }: { prices: Prices; clock: Clock }): Route[] {
   const kept = createBounded<CountedSession>(MOST_HOURS_KEPT);
 
-  async function countedIn({ session, entries }: SessionSummary, until: number): Promise<CountedSession> {
-    const before = kept.get(session);
-    const counted = before ?? { seq: 0, hours: new Map() };
+  async function countedIn({ session, entries, createdAt }: SessionSummary, until: number): Promise<CountedSession> {
+    const key = `${createdAt} ${session}`; // it may have been deleted and begun anew
+    const counted = kept.get(key) ?? { seq: 0, hours: new Map() };
     if (counted.seq < entries && clock.monotonic() < until)
       for await (const page of pagesOf(runtime, session, counted.seq)) {
         for (const entry of page) {
@@ -51,13 +51,13 @@ export function usageRoutes(runtime: Runtime, { prices, clock }: { prices: Price
           counted.seq = entry.seq;
           if (entry.kind !== "thought") continue;
           const hour = Math.floor(entry.at / HOUR_MS);
-          const key = `${hour} ${entry.model}`;
-          const { calls, usage } = counted.hours.get(key) ?? { calls: 0, usage: { input: 0, output: 0 } };
-          counted.hours.set(key, { hour, model: entry.model, calls: calls + 1, usage: usagePlus(usage, entry.usage) });
+          const row = `${hour} ${entry.model}`;
+          const { calls, usage } = counted.hours.get(row) ?? { calls: 0, usage: { input: 0, output: 0 } };
+          counted.hours.set(row, { hour, model: entry.model, calls: calls + 1, usage: usagePlus(usage, entry.usage) });
         }
         if (clock.monotonic() >= until) break;
       }
-    kept.set(session, counted, counted.hours.size + 1);
+    kept.set(key, counted, counted.hours.size + 1);
     return counted;
   }
 
