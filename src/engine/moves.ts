@@ -123,12 +123,11 @@ export function createMoves(
 
   function sendAway(session: string): Promise<void> {
     const sessions: string[] = [];
-    const send = async () => {
-      await null;
+    const send = () => {
       parcel = null;
-      await nodes.handOver(member().id(), sessions);
+      return nodes.handOver(member().id(), sessions);
     };
-    parcel ??= { sessions, sent: send() };
+    parcel ??= { sessions, sent: Promise.resolve().then(send) };
     parcel.sessions.push(session);
     return parcel.sent;
   }
