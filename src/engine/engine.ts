@@ -384,8 +384,9 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
     const turns = (slot: Slot) =>
       slot.row?.state.turn?.id !== except && flying(slot, (e) => e.do !== "remember" && e.do !== "ask");
     if (member.shared) {
+      const handedOver = sessions.handOverAll(ms); // first: somebody waits for them
       void told(member.drain());
-      await sessions.handOverAll(ms);
+      await handedOver;
     } else {
       await calm((slot) => !turns(slot), ms);
       await calm((slot) => !flying(slot, (e) => e.do === "remember"), Math.min(ms, MEMORY_MS));

@@ -30,7 +30,7 @@ const OF_SEVERAL_NODES: Mutant[] = [
     "a lease by the node's wall clock",
     "engine/membership.ts",
     ["const sent = clock.monotonic();\n    const joined", "const sent = clock.now();\n    const joined"],
-    ["const sent = clock.monotonic();\n    const heard", "const sent = clock.now();\n    const heard"],
+    ["const sent = clock.monotonic();\n    const beat", "const sent = clock.now();\n    const beat"],
     ["validUntil - clock.monotonic()", "validUntil - clock.now()"],
     ["clock.monotonic() < validUntil", "clock.now() < validUntil"],
   ),
