@@ -16,7 +16,6 @@ import { choiceAnswer, choiceText, noAnswer } from "../../conversation/choice.ts
 import type { CommandContext } from "../../conversation/commands/command.ts";
 import { commandIn, EDITOR_COMMANDS, findCommand, runCommand } from "../../conversation/commands/commands.ts";
 import { modeWhileAsked } from "../../conversation/modes.ts";
-import { spentIn } from "../../conversation/spent.ts";
 import type { ModelNames } from "../../core/model-names.ts";
 import { pagesOf } from "../../core/pages.ts";
 import type { AcceptRequest, Runtime, Update } from "../../core/runtime.ts";
@@ -345,20 +344,10 @@ export function createAcpSession(options: AcpSessionOptions) {
       setYolo,
       jobs: options.jobs,
       skills: options.skills,
-      spent: () => spentIn(runtime, session),
       costOf: options.costOf,
-      sessions: async () => [],
       findSession: async () => null,
       newSession: () => session,
-      left: () => {},
       stop: async () => ((await cancel()) ? "stopped" : "nothing"),
-      asked: async () => {
-        const { turn, asking } = await runtime.status(session);
-        const [question] = asking;
-        return turn && question ? { turn: turn.id, question } : null;
-      },
-      mayAnswer: () => null,
-      tasks: async () => [],
     };
   }
 

@@ -3,7 +3,6 @@
 import type { ChatContext, CommandResult, ListedSession } from "../../conversation/commands/command.ts";
 import { CHAT_COMMANDS, findCommand, runCommand, type Typed } from "../../conversation/commands/commands.ts";
 import { modeNamed } from "../../conversation/modes.ts";
-import { spentIn } from "../../conversation/spent.ts";
 import type { Person } from "../../core/chat.ts";
 import { replyRoute, setReplyRoute } from "../../core/reply-route.ts";
 import { EFFORTS, type Effort, type Input, type Mode } from "../../core/session.ts";
@@ -107,7 +106,6 @@ export function createCommands(options: Options): Commands {
       setYolo: (on) => notes.set(yoloName(session), on || undefined),
       jobs: options.jobs,
       skills,
-      spent: () => spentIn(runtime, session),
       costOf,
       sessions: () => sessionsOf(key),
       async findSession(words) {
@@ -123,11 +121,6 @@ export function createCommands(options: Options): Commands {
         options.left(session, by);
       },
       stop: (scope) => stop(key, session, scope),
-      async asked() {
-        const { asking, turn } = await runtime.status(session);
-        const [question] = asking;
-        return question && turn ? { turn: turn.id, question } : null;
-      },
       mayAnswer: (asked, given) => questions.refusal(platform, from, asked, given),
       tasks: async () => (await tasksOf(key)).map(({ title }) => title),
       async background(text) {

@@ -1,7 +1,7 @@
 // What a terminal does for the slash commands of conversation/commands.
 
 import type { ListedSession, TerminalContext } from "../../conversation/commands/command.ts";
-import { COMMAND_GROUPS } from "../../conversation/commands/commands.ts";
+import { COMMAND_GROUPS, helpLine } from "../../conversation/commands/commands.ts";
 import { exportFile } from "../../conversation/export.ts";
 import type { Facts } from "../../conversation/facts.ts";
 import { entriesOf } from "../../core/pages.ts";
@@ -27,7 +27,7 @@ const KEYS = `- Enter sends; Shift+Enter, Ctrl+J or \\ and Enter begin a new lin
 
 export function commandContext(desk: OpenTalk): TerminalContext {
   const { runtime, facts, view, costOf, models, skills, newSession, leave } = desk;
-  const { session, title, turn, mode, spent } = facts;
+  const { session, title, turn, mode } = facts;
   const [question] = facts.asking;
   return {
     surface: "terminal",
@@ -52,7 +52,6 @@ export function commandContext(desk: OpenTalk): TerminalContext {
     setYolo: desk.setYolo,
     jobs: desk.jobs,
     skills,
-    spent: async () => spent,
     costOf,
     sessions: () => sessionsToResume(runtime),
     findSession: (words) => findSession(runtime, words),
@@ -60,8 +59,6 @@ export function commandContext(desk: OpenTalk): TerminalContext {
     left: () => desk.switched(session),
     stop: async (scope) => ((await desk.stop(scope)) ? "shown" : "nothing"),
     asked: () => (turn && question ? { turn: turn.id, question } : null),
-    mayAnswer: () => null,
-    tasks: async () => [],
     choose: view.choose,
     async exportTo(file, format) {
       const json = format ? format === "json" : file.endsWith(".json");
@@ -81,7 +78,7 @@ const help = (): string =>
 const helpLines = (commands: (typeof COMMAND_GROUPS)[number]["commands"]): string =>
   commands
     .filter(({ on }) => on !== "chat")
-    .map(({ name, argument = "", description }) => `- \`/${`${name} ${argument}`.trim()}\` ${description}`)
+    .map(helpLine)
     .join("\n");
 
 /** Those of the terminal, however many others are newer; and the newest of those. */
