@@ -76,6 +76,8 @@ export type CommandContext = {
   /** Lets the person choose; null: they chose nothing. Not there: the surface cannot ask like that. */
   choose?(title: string, choices: PickerItem[]): Promise<string | null>;
 };
+/** What commands show of models, jobs and skills: the same in all conversations of a process. */
+export type CommandSources = Required<Pick<CommandContext, "models" | "window" | "costOf" | "jobs" | "skills">>;
 export type TerminalContext = CommandContext & {
   /** Writes this session to a file. Returns its path. */
   exportTo(file: string, format: "md" | "json" | ""): Promise<string>;

@@ -63,7 +63,7 @@ type Options = Pick<GatewayOptions, Given> & {
 };
 
 export function createCommands(options: Options): Commands {
-  const { runtime, notes, clock, access, sessions, questions, busyMode, models, costOf, skills, restart } = options;
+  const { runtime, notes, clock, access, sessions, questions, busyMode, restart } = options;
 
   const modeOf = async (key: string, platform: string): Promise<Mode> =>
     modeNamed(await notes.get(`busy/${key}`)) ?? busyMode(platform);
@@ -86,8 +86,8 @@ export function createCommands(options: Options): Commands {
   function contextOf({ platform, from, key, session, message }: ChatCommand): ChatContext {
     const by = personOf(platform, from);
     return {
+      ...options,
       surface: "chat",
-      runtime,
       session,
       by,
       isAdmin: access.isAdmin(platform, from),
@@ -98,15 +98,10 @@ export function createCommands(options: Options): Commands {
       setMode: (mode) => notes.set(`busy/${key}`, mode),
       model: async () => (await modelOf(session)) ?? options.model,
       setModel: (name) => notes.set(modelName(session), name),
-      models,
-      window: options.window,
       effort: () => effortOf(session),
       setEffort: (effort) => notes.set(effortName(session), effort),
       yolo: () => isYolo(session),
       setYolo: (on) => notes.set(yoloName(session), on || undefined),
-      jobs: options.jobs,
-      skills,
-      costOf,
       sessions: () => sessionsOf(key),
       async findSession(words) {
         const wanted = Number(words || Number.NaN);

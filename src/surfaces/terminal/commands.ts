@@ -26,36 +26,21 @@ const KEYS = `- Enter sends; Shift+Enter, Ctrl+J or \\ and Enter begin a new lin
 - \`!command\` runs a command of yours, and the model is told with your next message; \`!!command\` keeps it to yourself`;
 
 export function commandContext(desk: OpenTalk): TerminalContext {
-  const { runtime, facts, view, costOf, models, skills, newSession, leave } = desk;
+  const { runtime, facts, view } = desk;
   const { session, title, turn, mode } = facts;
   const [question] = facts.asking;
   return {
+    ...desk,
     surface: "terminal",
-    runtime,
     session,
     by: "terminal",
     isAdmin: true,
     name: shortName(session),
     help,
-    copy: desk.copy,
-    now: desk.now,
     mode: () => mode,
-    setMode: desk.setMode,
-    model: desk.model,
-    setModel: desk.setModel,
-    models,
-    window: desk.window,
-    effort: desk.effort,
-    setEffort: desk.setEffort,
     showReasoning: view.showThoughts,
-    yolo: desk.yolo,
-    setYolo: desk.setYolo,
-    jobs: desk.jobs,
-    skills,
-    costOf,
     sessions: () => sessionsToResume(runtime),
     findSession: (words) => findSession(runtime, words),
-    newSession,
     left: () => desk.switched(session),
     stop: async (scope) => ((await desk.stop(scope)) ? "shown" : "nothing"),
     asked: () => (turn && question ? { turn: turn.id, question } : null),
@@ -66,7 +51,6 @@ export function commandContext(desk: OpenTalk): TerminalContext {
       const { text, usualFile } = exportFile({ key: session, title }, entries, json, new Date(desk.now()));
       return desk.save(file || usualFile, text);
     },
-    leave,
   };
 }
 
