@@ -265,9 +265,8 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
     const session = homes.get(id) ?? "";
     const { row = null, view } = slots.get(session) ?? {};
     const recent = view?.recent;
-    const entries = recent?.turn(id);
-    const whole = sessions.isOurs(row) || entries?.some(({ kind }) => kind === "ended");
-    return entries && whole ? { entries, session, joined: recent?.joined(id) ?? null } : null;
+    const entries = sessions.isOurs(row) ? recent?.turn(id) : null; // another node may have deleted what is not ours
+    return entries ? { entries, session, joined: recent?.joined(id) ?? null } : null;
   }
 
   async function there(id: string) {
@@ -331,9 +330,9 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
 
   /** Of many who come late, the first one reads for all: 80 copies of an answer of 8 MB were most of 2 GB. */
   function pageOf(slot: Slot, after: number): Promise<Entry[]> {
-    const upTo = slot.row?.state.seq ?? 0;
-    if (slot.view.page?.after === after && slot.view.page.upTo === upTo) return slot.view.page.entries;
-    const page = { after, upTo, entries: journal.entries(slot.key, after, VIEWED) };
+    const { row } = slot;
+    if (slot.view.page?.after === after && slot.view.page.row === row) return slot.view.page.entries;
+    const page = { after, row, entries: journal.entries(slot.key, after, VIEWED) };
     slot.view.page = page;
     page.entries.catch(() => {
       if (slot.view.page === page) slot.view.page = null;
@@ -385,8 +384,9 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
     const turns = (slot: Slot) =>
       slot.row?.state.turn?.id !== except && flying(slot, (e) => e.do !== "remember" && e.do !== "ask");
     if (member.shared) {
+      const handedOver = sessions.handOverAll(ms); // first: somebody waits for them
       void told(member.drain());
-      await sessions.handOverAll(ms);
+      await handedOver;
     } else {
       await calm((slot) => !turns(slot), ms);
       await calm((slot) => !flying(slot, (e) => e.do === "remember"), Math.min(ms, MEMORY_MS));
