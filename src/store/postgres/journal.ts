@@ -128,19 +128,29 @@ export function commitQuery(commit: PgCommit): Query {
   return { name, text, values };
 }
 
-const NOTHING: PgCommit = {
-  ...{ session: "", node: "", version: 1, active: false, works: false, granted: false, parent: null, at: 0, length: 0 },
-  ...{ title: "", state: "", entries: [], said: [], accepted: [], taken: [], announced: [] },
+const NOBODY = {
+  session: "",
+  node: "",
+  active: false,
+  works: false,
+  granted: false,
+  parent: null,
+  title: "",
+  state: "",
 };
-const entries = [{ seq: 1, turn: "", at: 0, fact: "" }];
+const ENTRY = { seq: 1, turn: "", at: 0, fact: "" };
+const shape = (more: Partial<PgCommit>): PgCommit => {
+  const none = { said: [], accepted: [], taken: [], announced: [] };
+  return { ...NOBODY, version: 1, at: 0, length: 1, entries: [ENTRY], ...none, ...more };
+};
 const accepted = [{ id: "", digest: "" }];
 /** What most commits are like: accepted, begun from the queue, answered, stopped. Nothing comes of them: they are of no node. */
 export const SHAPES: readonly PgCommit[] = [
-  { ...NOTHING, version: 0, entries, said: [1], accepted },
-  { ...NOTHING, entries, said: [1], accepted },
-  { ...NOTHING, entries, said: [1] },
-  { ...NOTHING, entries, said: [1], taken: [{ id: "", turn: "" }] },
-  { ...NOTHING, entries },
+  shape({ version: 0, said: [1], accepted }),
+  shape({ said: [1], accepted }),
+  shape({ said: [1], taken: [{ id: "", turn: "" }] }),
+  shape({ said: [1] }),
+  shape({}),
 ];
 
 function partsOf(group: readonly PgCommit[]) {
