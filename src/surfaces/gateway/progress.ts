@@ -19,14 +19,6 @@ type Options = Pick<GatewayOptions, "runtime" | "clock" | "log" | "progress" | "
   questions: Questions;
   tell: Tell;
 };
-export type Show = {
-  observe(session: string, entries: readonly Entry[]): void;
-  /** Messages of turns that ended while nobody was there to say so. */
-  tidy(): Promise<void>;
-  /** No more edits of this turn's message: its answer takes the place. Null: only the store knows whether there is one. */
-  freeze(turn: string): Promise<ShownTurn | null>;
-  close(): Promise<void>;
-};
 
 type WatchedTurn = {
   session: string;
@@ -51,7 +43,7 @@ const MARKS = { cancelled: "⏹ Stopped.", interrupted: "⚡ Interrupted." };
 const CUT_OFF =
   "⚠️ I was restarted in the middle of this, and it does not continue by itself. Send a message to continue.";
 
-export function createShow(options: Options): Show {
+export function createShow(options: Options) {
   const { runtime, chats, notes, questions, tell, clock, log, progress } = options;
   const views = new Map<string, { over: AbortController; settled: Promise<void> }>();
   /** Turns that began here, and the view of each: no other process has shown anything of them. */
@@ -186,6 +178,7 @@ export function createShow(options: Options): Show {
     return over;
   }
 
+  /** Messages of turns that ended while nobody was there to say so. */
   async function tidy() {
     for (const { key, value } of await notes.list(liveName(""))) {
       const run = await runtime.run(key.slice(liveName("").length));
@@ -199,7 +192,8 @@ export function createShow(options: Options): Show {
     }
   }
 
-  async function freeze(turn: string) {
+  /** No more edits of this turn's message: its answer takes the place. Null: only the store knows whether there is one. */
+  async function freeze(turn: string): Promise<ShownTurn | null> {
     frozen.add(turn);
     const view = views.get(turn);
     view?.over.abort("frozen");

@@ -8,8 +8,9 @@ import type { AcceptRequest, Receipt, Runtime } from "../../../core/runtime.ts";
 import type { Entry, ModelOptions } from "../../../core/session.ts";
 import { RUN } from "../../../core/session-key.ts";
 import { type Problem, problem } from "../server/problem.ts";
-import { type Api, draining, type RunPermit } from "../server/route.ts";
+import { type Api, draining } from "../server/route.ts";
 import { attemptOf, digestOf } from "./retries.ts";
+import type { RunPermit } from "./run-limit.ts";
 
 export const sessionId = z
   .string()

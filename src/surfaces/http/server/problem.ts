@@ -25,6 +25,10 @@ export class Problem extends Error {
 export const problem = (status: number, code: string | null, message: string, more?: ProblemDetails): Problem =>
   new Problem(status, code, message, more);
 
+/** The same, with more headers. */
+export const withHeaders = ({ status, code, message, type, param, headers }: Problem, more: Problem["headers"]) =>
+  problem(status, code, message, { type, param, headers: { ...headers, ...more } });
+
 export const envelope = ({ message, type, param, code }: Problem) => ({ error: { message, type, param, code } });
 
 const typeOf = (status: number): string => {

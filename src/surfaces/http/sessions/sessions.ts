@@ -163,9 +163,7 @@ export function sessionRoutes(api: Api): Route[] {
       summary: "Read a session and its status",
       answers: { 200: "The session with its status", 404: "No session has this id" },
       gives: aSession,
-      async handle({ params: { id = "" } }) {
-        return ok({ ...(await whole(id)), status: await runtime.status(id) });
-      },
+      handle: async ({ params: { id = "" } }) => ok({ ...(await whole(id)), status: await runtime.status(id) }),
     }),
 
     route("PATCH", "/api/sessions/:id", {
