@@ -81,15 +81,8 @@ export const unitFile = (env: NodeJS.ProcessEnv, home: string): string =>
   join(env["XDG_CONFIG_HOME"] || join(env["HOME"] || home, ".config"), "systemd", "user", "hermes-gateway.service");
 
 function describe(pid: number, health: GatewayHealth): string {
-  const {
-    status,
-    version,
-    uptime_seconds: up,
-    turns_running: turns,
-    inputs_waiting: waiting,
-    channels,
-    paused,
-  } = health;
+  const { status, version, uptime_seconds: up, channels, paused } = health;
+  const { turns_running: turns, inputs_waiting: waiting } = health;
   const lines = [
     `The gateway runs as process ${pid}: ${String(status)}, version ${String(version)}, up ${Math.round(Number(up))} s`,
     `Turns running: ${String(turns)}, messages waiting: ${String(waiting)}`,

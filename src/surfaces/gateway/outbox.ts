@@ -16,10 +16,6 @@ type Options = Ambient & {
   notes: Notes;
   node?(): string;
 };
-export type Outbox = {
-  /** `shown`: what is known without the store of a turn that only this process has worked on: the message that shows it, if there is one. */
-  send(...args: [...Parameters<Channel["send"]>, shown?: ShownTurn | null]): ReturnType<Channel["send"]>;
-};
 export type ShownTurn = { message: string | null };
 /** `done`: the parts of a reply that have arrived. `trying`: the next part may have arrived. */
 type Progress = { done: number; trying: boolean };
@@ -29,8 +25,13 @@ const WAIT_MS = { first: 1_000, most: 60_000 };
 /** An outage longer than this is not waited out: the answer stays in the conversation. */
 const GIVE_UP_MS = 86_400_000;
 
-export function createOutbox({ chats, notes, clock, log, node = () => "" }: Options): Outbox {
-  const send: Outbox["send"] = async ({ key, session, turn, text }, signal, shown = null) => {
+export function createOutbox({ chats, notes, clock, log, node = () => "" }: Options) {
+  /** `shown`: what is known without the store of a turn that only this process has worked on: the message that shows it, if there is one. */
+  const send = async (
+    { key, session, turn, text }: Parameters<Channel["send"]>[0],
+    signal: AbortSignal,
+    shown: ShownTurn | null = null,
+  ): ReturnType<Channel["send"]> => {
     const route = await routeFor(session, notes);
     const chat = route && chats.get(route.platform);
     if (!route || !chat) {
