@@ -10,6 +10,8 @@ export type Somewhere = {
   clock: Clock;
   print(text: string): Promise<void> | void;
 };
+type Print = Somewhere["print"];
+type NewService = { file: string; unit: string; print: Print };
 type GatewayHealth = Record<string, unknown>;
 
 const LOOK_MS = 100;
@@ -63,11 +65,7 @@ export async function restartGateway({ owner, clock, print }: Somewhere, waitMs:
   return done ? 0 : 1;
 }
 
-export async function installService({
-  file,
-  unit,
-  print,
-}: { file: string; unit: string } & Pick<Somewhere, "print">): Promise<number> {
+export async function installService({ file, unit, print }: NewService): Promise<number> {
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, unit);
   await print(
@@ -108,12 +106,7 @@ export async function makePairingCode(desk: PairingDesk, platform: string, print
   return 0;
 }
 
-export async function approvePairing(
-  desk: PairingDesk,
-  platform: string,
-  code: string,
-  print: Somewhere["print"],
-): Promise<number> {
+export async function approvePairing(desk: PairingDesk, platform: string, code: string, print: Print): Promise<number> {
   const person = await desk.approve(platform, code);
   await print(person ? `${platform} ${person.id} (${person.name}) may talk to the bot now.\n` : NO_CODE);
   return person ? 0 : 1;
@@ -131,12 +124,7 @@ export async function listPaired(desk: PairingDesk, json: boolean, print: Somewh
   return 0;
 }
 
-export async function endPairing(
-  desk: PairingDesk,
-  platform: string,
-  id: string,
-  print: Somewhere["print"],
-): Promise<number> {
+export async function endPairing(desk: PairingDesk, platform: string, id: string, print: Print): Promise<number> {
   const done = await desk.unpair(platform, id);
   await print(done ? `${platform} ${id} may no longer talk to the bot.\n` : `Nobody is paired as ${platform} ${id}.\n`);
   return done ? 0 : 1;

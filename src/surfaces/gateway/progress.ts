@@ -100,8 +100,8 @@ export function createShow(options: Options) {
     const { place } = route;
     const { asking } = await runtime.status(session);
     const isFirst = own.get(turn) === null;
-    await questions.settleOld(chat, place, session, asking, isFirst);
-    for (const question of asking) questions.ask(chat, place, session, turn, question);
+    await questions.settleOld({ chat, place, session }, asking, isFirst);
+    for (const question of asking) questions.ask({ chat, place, session, turn }, question);
     const view = createView({ ...options, chat, place, turn, isFirst });
     if (isFirst) own.set(turn, view);
     else own.delete(turn);
@@ -124,7 +124,8 @@ export function createShow(options: Options) {
     }
   }
 
-  async function follow({ session, turn, seen, signal, view, calls, chat, place, attended, isQuiet }: WatchedTurn) {
+  async function follow(watched: WatchedTurn) {
+    const { session, turn, seen, signal, view, calls, chat, attended, isQuiet } = watched;
     const line = (call: string, mark: string) => {
       if (progress(chat.platform) !== "off" && !isQuiet) view.line(call, `${mark} ${calls.get(call) ?? "tool"}`);
     };
@@ -141,16 +142,16 @@ export function createShow(options: Options) {
           if (entry.calls.length) view.unsay();
           break;
         case "asked":
-          if (attended) questions.ask(chat, place, session, turn, { call: entry.call, ...entry.ask });
+          if (attended) questions.ask(watched, { call: entry.call, ...entry.ask });
           break;
         case "decided":
-          await questions.settle(chat, place, session, entry.call, `${entry.allow ? "✅" : "❌"} ${entry.text}`);
+          await questions.settle(watched, entry.call, `${entry.allow ? "✅" : "❌"} ${entry.text}`);
           break;
         case "started":
           line(entry.call, "⚙️");
           break;
         case "acted":
-          await questions.settle(chat, place, session, entry.call, "It is over.");
+          await questions.settle(watched, entry.call, "It is over.");
           line(entry.call, entry.outcome === "ok" ? "✓" : "✗");
           break;
         case "stopping":

@@ -8,7 +8,7 @@ import { EFFORTS, MODES } from "../../../core/session.ts";
 import { LARGEST_IMAGE, MOST_IMAGES } from "../openai/messages.ts";
 import { foundRun, idempotencyKeyOf, one, sessionId, sessionKeyOf } from "../runs/start.ts";
 import { parse } from "../server/body.ts";
-import { problem } from "../server/problem.ts";
+import { missing, problem } from "../server/problem.ts";
 import { type Api, list, ok, type Route, routeTagged, streamed } from "../server/route.ts";
 
 const route = routeTagged("terminal");
@@ -264,8 +264,7 @@ export function mirrorRoutes(api: Api): Route[] {
       answers: { 200: "`queued`, `withdrawn`, `taken` or `answered`", 404: "No input has this id" },
       async handle({ params: { id = "" } }) {
         const whereabouts = await runtime.whereabouts(id);
-        if (!whereabouts)
-          throw problem(404, "input_not_found", `There is no input ${JSON.stringify(id.slice(0, 60))}.`);
+        if (!whereabouts) throw missing("input", id);
         return ok(whereabouts);
       },
     }),

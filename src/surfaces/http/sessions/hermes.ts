@@ -133,19 +133,9 @@ export async function sessionRecord(runtime: Runtime, summary: SessionSummary): 
 
 export function sourceOf(session: string): string {
   const key = parseKey(session);
-  switch (key.of) {
-    case "chat":
-      return key.platform;
-    case "terminal":
-      return "cli";
-    case "job":
-      return "cron";
-    case "child":
-      return "subagent";
-    default:
-      return "api_server";
-  }
+  return key.of === "chat" ? key.platform : (SOURCES[key.of] ?? "api_server");
 }
+const SOURCES: Readonly<Record<string, string>> = { terminal: "cli", job: "cron", child: "subagent" };
 
 // ── Messages ──────────────────────────────────────────────────────────────────────────────────────────
 

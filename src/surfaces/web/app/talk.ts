@@ -105,7 +105,7 @@ async function enter(conversation: ConversationView, draft: Draft, images: Image
   try {
     const command = images.length ? null : commandIn(draft.text.trim());
     if (command) await obey(conversation, draft.text.trim());
-    else await send(conversation, draft, images, mode);
+    else await send(conversation, draft, { images, mode });
     return true;
   } catch (error) {
     tell(session, wordsOf(error), true);
@@ -113,27 +113,23 @@ async function enter(conversation: ConversationView, draft: Draft, images: Image
   }
 }
 
-async function send(
-  { session, model }: Pick<ConversationView, "session" | "model">,
-  { text, key }: Draft,
-  images: readonly Image[],
-  mode: Mode,
-  more: { task?: "compress" } = {},
-): Promise<void> {
+type SentHow = Omit<NonNullable<CommandResult["send"]>, "text">;
+
+async function send(to: Pick<ConversationView, "session" | "model">, draft: Draft, how: SentHow): Promise<void> {
+  const { session, model } = to;
+  const { images = [], ...more } = how;
   const { effort, isYolo } = chosen.get(session) ?? {};
   const receipt = await runtime.accept({
     session,
     source: "web",
-    key,
-    text,
-    mode,
+    ...draft,
     reply: "pull",
     attended: true,
     by: "web",
     ...(model.value && { model: model.value }),
     ...(effort && { options: { effort } }),
     ...(isYolo && { unattended: "allow" }),
-    ...(images.length && { images: [...images] }),
+    ...(images.length && { images }),
     ...more,
   });
   tell(session, takenText(receipt));
@@ -162,14 +158,8 @@ async function show(conversation: ConversationView, result: CommandResult): Prom
   if (title !== undefined && facts.value) facts.value = { ...facts.value, title };
   if (draft !== undefined) keepDraft(session, { text: draft, key: newId() });
   if (message) {
-    const { text: words, mode, images = [], task } = message;
-    await send(
-      { session, model: conversation.model },
-      { text: words, key: newId() },
-      images,
-      mode,
-      task ? { task } : {},
-    );
+    const { text: words, ...how } = message;
+    await send({ session, model: conversation.model }, { text: words, key: newId() }, how);
   }
   if (session !== conversation.session) go("conversations", session);
   else if (draft !== undefined) draftChanged.value += 1;
