@@ -1,7 +1,6 @@
 // hermes gateway, pairing: the server, and who may talk to it from a chat app.
 import type { Command } from "commander";
 import pkg from "../../package.json" with { type: "json" };
-import type { PairingDesk } from "../core/chat.ts";
 import { homeOf, makeDir } from "../platform/home.ts";
 import { offerImport } from "./import.ts";
 import { env, print } from "./shared.ts";
@@ -98,35 +97,41 @@ export function addGateway(program: Command, launcher: string): void {
     .command("create")
     .description("create a pairing code for one person, valid once and for ten minutes")
     .argument("<platform>", "a chat platform such as telegram")
-    .action((platform: string) => onPairing((cli, desk) => cli.makePairingCode(desk, platform, print)));
+    .action(async (platform: string) => {
+      const { makePairingCode } = await import("../surfaces/cli/gateway.ts");
+      const { withPairing } = await import("../compose/gateway.ts");
+      process.exitCode = await withPairing(env, (desk) => makePairingCode(desk, platform, print));
+    });
   pairing
     .command("list")
     .description("list paired people")
     .option("--json", "print JSON", false)
-    .action(({ json }: { json: boolean }) => onPairing((cli, desk) => cli.listPaired(desk, json, print)));
+    .action(async ({ json }: { json: boolean }) => {
+      const { listPaired } = await import("../surfaces/cli/gateway.ts");
+      const { withPairing } = await import("../compose/gateway.ts");
+      process.exitCode = await withPairing(env, (desk) => listPaired(desk, json, print));
+    });
   pairing
     .command("approve")
     .description("pair the person whom the bot has given this code")
     .argument("<platform>", "a chat platform such as telegram")
     .argument("<code>", "the code that the person got")
-    .action((platform: string, code: string) =>
-      onPairing((cli, desk) => cli.approvePairing(desk, platform, code, print)),
-    );
+    .action(async (platform: string, code: string) => {
+      const { approvePairing } = await import("../surfaces/cli/gateway.ts");
+      const { withPairing } = await import("../compose/gateway.ts");
+      process.exitCode = await withPairing(env, (desk) => approvePairing(desk, platform, code, print));
+    });
   pairing
     .command("remove")
     .alias("revoke")
     .description("remove a pairing")
     .argument("<platform>")
     .argument("<id>", "an id from `hermes pairing list`")
-    .action((platform: string, id: string) => onPairing((cli, desk) => cli.endPairing(desk, platform, id, print)));
-}
-
-type GatewayCli = typeof import("../surfaces/cli/gateway.ts");
-
-async function onPairing(command: (cli: GatewayCli, desk: PairingDesk) => Promise<number>) {
-  const { withPairing } = await import("../compose/gateway.ts");
-  const cli = await import("../surfaces/cli/gateway.ts");
-  process.exitCode = await withPairing(env, (desk) => command(cli, desk));
+    .action(async (platform: string, id: string) => {
+      const { endPairing } = await import("../surfaces/cli/gateway.ts");
+      const { withPairing } = await import("../compose/gateway.ts");
+      process.exitCode = await withPairing(env, (desk) => endPairing(desk, platform, id, print));
+    });
 }
 
 async function somewhere() {

@@ -10,7 +10,7 @@ export type Somewhere = {
   clock: Clock;
   print(text: string): Promise<void> | void;
 };
-type Print = Somewhere["print"];
+export type Print = Somewhere["print"];
 type NewService = { file: string; unit: string; print: Print };
 type GatewayHealth = Record<string, unknown>;
 

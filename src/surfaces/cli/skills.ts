@@ -23,10 +23,10 @@ export async function skillLines(from: Pick<Skills, "list">): Promise<string> {
   return [...(lines.length > 0 ? lines : [none]), ...notes.map((note) => `! ${printable(note)}`), ""].join("\n");
 }
 
-type ShownSkill = { skills: Skills; name: string; file?: string | undefined; print: PrintSkills };
+type SkillView = { skills: Skills; name: string; file?: string | undefined; print: PrintSkills };
 
 /** The exit code: 1 there is none, or it cannot be read. */
-export async function showSkill({ skills, name, file, print }: ShownSkill): Promise<number> {
+export async function showSkill({ skills, name, file, print }: SkillView): Promise<number> {
   const viewed = await skills.view(name, file);
   if ("refused" in viewed) {
     await print(`${printable(viewed.refused)}\n`);

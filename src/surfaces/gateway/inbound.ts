@@ -50,7 +50,7 @@ const MOST_ACKED = 1_000;
 const keyOf = ({ place, message }: Pick<InboundMessage, "place" | "message">) =>
   [place.chat, place.thread ?? "", message].join("/");
 
-type SentMessage = NonNullable<CommandResult["send"]>;
+type CommandMessage = NonNullable<CommandResult["send"]>;
 /** What becomes an input. */
 type InboundInput = Pick<SpokenMessage, "platform" | "key" | "session" | "place" | "from" | "mode"> & {
   text: string;
@@ -182,7 +182,7 @@ export function createTalk(options: Options): { handlerOf(chat: Chat): InboundHa
       return true;
     }
 
-    async function accept(message: InboundMessage, session: string, send: SentMessage): Promise<void> {
+    async function accept(message: InboundMessage, session: string, send: CommandMessage): Promise<void> {
       const { place, from } = message;
       const { text: said, mode, task } = send;
       const key = keyOf(message);

@@ -9,7 +9,6 @@ import { findProgram } from "../../platform/programs.ts";
 const EXIT = { stopped: 0, failed: 1, restart: 75, second: 130 };
 
 export type Leaving = { why: "shutdown" | "restart" | "failure"; turn: string | null };
-export type Lifecycle = ReturnType<typeof createLifecycle>;
 
 type Signals = { on(signal: NodeJS.Signals, heard: () => void): unknown };
 

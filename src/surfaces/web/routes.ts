@@ -126,7 +126,7 @@ const shown = ({ id, at, until, agent }: SignIn) => ({
 
 function send({ type, plain, br }: ConsoleFile, call: RouteCall<unknown>, more: Record<string, string>): RouteAnswer {
   const { headers: asked, response } = call;
-  const packed = br && /\bbr\b/.test(String(asked["accept-encoding"] ?? "")) ? br : null;
+  const packed = br && /\bbr\b/.test(asked["accept-encoding"] ?? "") ? br : null;
   const headers = { "Content-Type": type, Vary: "Accept-Encoding", ...more };
   const encoding = packed ? { "Content-Encoding": "br" } : {};
   const body = packed ?? plain;
