@@ -1,6 +1,6 @@
 // The runtime that surfaces use, a few lines each over `change`.
 
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { createBounded } from "../core/bounded.ts";
 import { Elsewhere, Refusal, StoreFault } from "../core/errors.ts";
 import { pagesOf } from "../core/pages.ts";
@@ -95,7 +95,7 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
     validate({ ...request, session }, limits);
     const text = request.text.toWellFormed(); // a provider refuses half a character, and would refuse it for ever
     const all = [session, text, request.mode, reply, into, images, model, task, instructions, past, options];
-    const digest = hash(request.same === undefined ? all : [request.same]);
+    const digest = sha256(request.same === undefined ? all : [request.same]);
     const make: Make = (state, said, printed) => {
       if (draining && !state.turn && !request.parent)
         throw new Refusal("draining", "Restarting: no new work is accepted right now.");
@@ -125,7 +125,7 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
         ...(wire && { wire }),
       };
       if (!state.turn && !state.inbox.length && !bare) begins?.({ session, turn: id, text, ...(by && { by }) });
-      return { type: "arrived", input: { id, text, mode, reply, ...given }, said, printed };
+      return { type: "arrived", input: { id, text, mode, reply, ...given }, said: said(), printed };
     };
     homes.set(id, session); // whoever watches for it asks as soon as it is committed
     let refusal: Refusal | null = null;
@@ -172,7 +172,7 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
     let now: Session["turn"] = null;
     const make: Make = (state, said, printed) => {
       now = state.turn;
-      return { type: "stopped", turn, said, printed };
+      return { type: "stopped", turn, said: said(), printed };
     };
     const entries = await changed(session, make, turn);
     if (entries.some((entry) => entry.kind === "withdrawn")) return "withdrawn";
@@ -454,10 +454,10 @@ const pausedNote = (note: unknown): Paused | null =>
     : null;
 
 const before = (entry: Entry | undefined) => String((entry?.seq ?? 1) - 1);
-const hash = (parts: unknown[]) => createHash("sha256").update(JSON.stringify(parts)).digest("hex");
+const sha256 = (parts: unknown[]) => hash("sha256", JSON.stringify(parts));
 
 /** Made from where the input came from: delivered twice, it is the same turn by construction (I3). */
-export const turnId = (source: string, key: string): string => `${RUN}${hash([source, key]).slice(0, 32)}`;
+export const turnId = (source: string, key: string): string => `${RUN}${sha256([source, key]).slice(0, 32)}`;
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const CONTROL = /[\u0000-\u001f\u007f]/;

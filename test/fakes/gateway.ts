@@ -100,6 +100,7 @@ export async function bootGateway(options: Options = {}): Promise<TestGateway> {
     made: (engine) => {
       made = createGateway({
         runtime: engine,
+        ...(options.node && { local: engine }),
         chats: connections,
         clock,
         log: (level, event, fields = {}) => logs.push({ level, event, fields }),

@@ -84,6 +84,30 @@ describe("a chat whose notes cannot be used for a while", () => {
     expect(chat.violations).toEqual([]);
   });
 
+  it("sees an old question without its buttons from the next turn on, though its end could not be shown", async () => {
+    const { failing, between } = illness("list", "asked/");
+    failing.now = false;
+    const gate: Gate = { gate: "ask", kind: "approval", text: "rm x", choices: ["once", "deny"], timeoutMs: 300_000 };
+    const tool = scriptedTool("do", { gate });
+    const { chat, model, clock } = await bootGateway({ tools: [tool], between });
+    const buttons = () => chat.sent().flatMap((said) => said.buttons.flat());
+    await chat.say("clean up");
+    (await model.next()).answer("", { tool: "do", args: {} });
+    await clock.pass(5_000);
+    expect(buttons()).toHaveLength(2);
+    failing.now = true;
+    await chat.say("ok");
+    (await tool.next()).done("done");
+    (await model.next()).answer("All clean.");
+    await clock.pass(100);
+    failing.now = false;
+    expect([chat.texts().at(-1), buttons().length]).toEqual(["All clean.", 2]);
+    await chat.say("and now?");
+    (await model.next()).answer("Nothing.");
+    await clock.pass(5_000);
+    expect(buttons()).toEqual([]);
+  });
+
   it("sees no second message of a turn that goes on after a crash, once it can be read which one it had", async () => {
     const { failing, between } = illness("get", "live/");
     const tool = scriptedTool("do", {});
@@ -178,4 +202,19 @@ it("a turn that comes back to its node is looked up: another node may have sent 
   isCut = false;
   await clock.pass(5_000);
   expect(here.chat.texts()).toEqual(["(Sent again: the first copy may not have arrived.)\ndone"]);
+});
+
+it("a question that another node has left is over with the next turn here", async () => {
+  const clock = handClock();
+  const disk = createMemoryStore({ shared: true, now: clock.monotonic });
+  const { chat, model } = await bootGateway({ clock, disk, node: { address: "http://here", version: "1" } });
+  const talk = async (text: string) => {
+    await chat.say(text);
+    (await model.next()).answer("yes");
+    await calm();
+  };
+  await talk("one");
+  disk.notes.set(`asked/${ANNAS}/call`, { token: "t", text: "may I?" });
+  await talk("two");
+  expect(disk.notes.list("asked/")).toEqual([]);
 });

@@ -19,39 +19,34 @@ const REFUSED_MS = 15_000;
 
 /** `next`: how many turns this request has begun. `refused`: when attempts began none; the retry of each begins one. */
 type Attempts = { next: number; refused: number[] };
-export type Retries = {
-  /** The key of this attempt. `again`: it is not the first one. */
-  keyOf(request: string, again: boolean): Promise<string>;
-  /** The attempt with this key began nothing. */
-  refused(key: string): void;
-};
+export type Retries = ReturnType<typeof createRetries>;
 
-export function createRetries(runtime: Pick<Runtime, "idOf" | "run" | "whereabouts">, clock: Clock): Retries {
+export function createRetries(runtime: Pick<Runtime, "idOf" | "run" | "whereabouts">, clock: Clock) {
   const known = createBounded<Promise<Attempts>>(MOST_REQUESTS);
   const idOf = (key: string) => runtime.idOf("api", key);
 
-  async function counted(series: string): Promise<Attempts> {
-    let next = 0;
-    while (await runtime.whereabouts(idOf(`${series}:${next}`))) next++;
-    return { next, refused: [] };
+  async function counted(series: string, attempts: Attempts): Promise<Attempts> {
+    while (await runtime.whereabouts(idOf(`${series}:${attempts.next}`))) attempts.next++;
+    return attempts;
   }
 
   function attemptsOf(series: string): Promise<Attempts> {
-    const attempts = known.get(series) ?? counted(series);
+    const attempts = known.get(series) ?? counted(series, { next: 0, refused: [] });
     known.set(series, attempts);
     attempts.catch(() => known.delete(series));
     return attempts;
   }
 
   async function latestOf(series: string): Promise<string | null> {
-    const { next } = await attemptsOf(series);
+    const { next } = await counted(series, await attemptsOf(series)); // another node may have begun one since
     const key = `${series}:${next - 1}`;
     const run = next > 0 ? await runtime.run(idOf(key)) : null;
     return run && (!isOver(run) || clock.now() - run.updatedAt < RECENT_MS) ? key : null;
   }
 
   return {
-    async keyOf(request, again) {
+    /** The key of this attempt. `again`: it is not the first one. */
+    async keyOf(request: string, again: boolean): Promise<string> {
       const hour = Math.floor(clock.now() / HOUR_MS);
       const series = `retry:${request}:${hour}`;
       const attempts = await attemptsOf(series);
@@ -62,7 +57,8 @@ export function createRetries(runtime: Pick<Runtime, "idOf" | "run" | "whereabou
       }
       return `${series}:${attempts.next++}`;
     },
-    refused(key) {
+    /** The attempt with this key began nothing. */
+    refused(key: string): void {
       const [, series = "", number] = /^(.*):(\d+)$/.exec(key) ?? [];
       void known.get(series)?.then((attempts) => {
         attempts.refused.push(clock.now());
