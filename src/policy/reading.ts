@@ -13,7 +13,7 @@ import type {
   Word,
 } from "unbash";
 import { type Arg, type Doubt, LIMITS } from "./types.ts";
-import { type Finder, readArithmetic, readHeredoc, readOperand, readSubscript, readWord } from "./words.ts";
+import { type Finder, readArithmetic, readHeredoc, readOperand, readSubscript, readWord, UNREADABLE } from "./words.ts";
 
 type Assign = {
   name: string;
@@ -58,7 +58,6 @@ export type CommandReading = { steps: Step[]; redirects: Redirect[]; doubts: Dou
 export type Parser = (source: string) => ParsedScript;
 
 const DOUBTS = 50;
-const UNREADABLE = "this piece could not be read reliably";
 const UNPRINTABLE = /[^\P{C}\n\t]|[\p{Zl}\p{Zp}]|(?! )\p{Zs}/u;
 const KEYWORDS = "if|then|elif|else|fi|for|in|do|done|while|until|case|esac|select|function|coproc|time|-p|--";
 /** One thing that may occur between the pieces. One at a time: a pattern for all of them would try every way to split
@@ -133,10 +132,13 @@ export const readScript = (source: string, parse: Parser): CommandReading => {
     if (counts[level] <= DOUBTS) reading.doubts.push({ level, reason, source: part });
   }
 
+  function tooDeep(part: string): void {
+    doubtful("it is nested too deeply to be checked", part.slice(0, 80), "unreadable");
+  }
+
   /** One script and its text in `text`, between `from` and `to`. */
   function readNested(script: ParsedScript, text: string, from: number, to: number, at: Around): void {
-    if (at.depth > LIMITS.depth)
-      return doubtful("it is nested too deeply to be checked", text.slice(from, from + 80), "unreadable");
+    if (at.depth > LIMITS.depth) return tooDeep(text.slice(from));
     for (const error of script.errors ?? [])
       doubtful(`the shell grammar does not allow this (${error.message})`, around(text, error.pos), "unreadable");
     const claimed: [number, number][] = [];
@@ -190,8 +192,7 @@ export const readScript = (source: string, parse: Parser): CommandReading => {
     }
 
     function readStatement(statement: Statement, at: Around, top: boolean): void {
-      if (at.depth > LIMITS.depth)
-        return doubtful("it is nested too deeply to be checked", cut(statement).slice(0, 80), "unreadable");
+      if (at.depth > LIMITS.depth) return tooDeep(cut(statement));
       const background = statement.background === true;
       if (background) doubtful("it goes on in the background", cut(statement));
       const inner = background ? { ...subshell(at), background } : at;
@@ -206,7 +207,7 @@ export const readScript = (source: string, parse: Parser): CommandReading => {
     ): Simple | null {
       const deeper = { ...at, depth: at.depth + 1 };
       if (deeper.depth > LIMITS.depth) {
-        doubtful("it is nested too deeply to be checked", cut(node).slice(0, 80), "unreadable");
+        tooDeep(cut(node));
         return null;
       }
       switch (node.type) {

@@ -257,23 +257,14 @@ const fits = (pattern: Pattern, text: string): boolean => {
 };
 
 const compile = ({ effect, text }: NewRule, where: string, parse: Parser): PolicyRule => {
-  if (effect === "allow_exact")
-    return { effect, text, reason: null, from: where, words: [], open: false, within: null, examples: [] };
+  const rule = { effect, text, reason: null, from: where, within: null, examples: [] };
+  if (effect === "allow_exact") return { ...rule, words: [], open: false };
   const words = patternsOf(text, where, parse);
   const last = words.at(-1);
   const open = words.length > 1 && last?.length === 2 && last.join("") === "";
   const [program = []] = words;
   if (program.length !== 1) throw new ConfigError(`${where} must name the program: its first word cannot have a *`);
-  return {
-    effect,
-    text,
-    reason: null,
-    from: where,
-    words: open ? words.slice(0, -1) : words,
-    open,
-    within: null,
-    examples: [],
-  };
+  return { ...rule, words: open ? words.slice(0, -1) : words, open };
 };
 
 const patternsOf = (text: string, where: string, parse: Parser): Pattern[] => {
