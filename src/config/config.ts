@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { isMap, isScalar, isSeq, LineCounter, parseDocument } from "yaml";
-import { ConfigError, messageOf } from "../core/errors.ts";
+import { ConfigError, codeOf, messageOf } from "../core/errors.ts";
 import { nearest } from "../core/nearest.ts";
 import { VENDORS } from "../core/providers.ts";
 import { isSecretVariable } from "../platform/handed-secrets.ts";
@@ -114,7 +114,7 @@ const readFile = (file: string): string | null => {
   try {
     return readFileSync(file, "utf8").replace(/^\uFEFF/, "");
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
+    if (codeOf(error) === "ENOENT") return null;
     throw new ConfigError(`${file}: cannot be read: ${messageOf(error)}`);
   }
 };

@@ -12,8 +12,9 @@ import {
 } from "../core/session.ts";
 import { RUN } from "../core/session-key.ts";
 import type { Message } from "../core/transcript.ts";
+import { isObject, jsonIn, toList, toObject } from "../platform/json.ts";
 import type { OldRow } from "./database.ts";
-import { recordOf, textOf } from "./json.ts";
+import { textOf } from "./json.ts";
 
 export type Imported = {
   entries: Entry[];
@@ -207,9 +208,9 @@ function partsOf(content: string): { text: string; images: Image[] } {
   if (!content.startsWith(PARTS)) return { text: content, images: [] };
   const images: Image[] = [];
   const lines: string[] = [];
-  for (const part of listIn(content.slice(PARTS.length))) {
+  for (const part of objectsIn(content.slice(PARTS.length))) {
     const { type, text, image_url: image } = part;
-    const url = textOf(recordOf(image)["url"] ?? image);
+    const url = textOf(toObject(image)["url"] ?? image);
     const [, mime, data] = /^data:([^;,]+);base64,(.+)$/s.exec(url) ?? [];
     if (mime && data) images.push({ mime, data });
     else lines.push(typeof text === "string" ? text : `[${textOf(type)}] ${url}`.trim());
@@ -217,40 +218,22 @@ function partsOf(content: string): { text: string; images: Image[] } {
   return { text: lines.join("\n").trim() || "[picture]", images };
 }
 
+const objectsIn = (json: string) => toList(jsonIn(json)).filter(isObject);
 const plainText = (content: string): string => partsOf(content).text;
 
-function listIn(json: string): Record<string, unknown>[] {
-  try {
-    const list: unknown = JSON.parse(json || "[]");
-    return Array.isArray(list) ? list.filter((one) => typeof one === "object" && one !== null) : [];
-  } catch {
-    return [];
-  }
-}
-
 function callsIn(json: string): { id: string; tool: string; args: unknown }[] {
-  return listIn(json).map(({ id, call_id: other, function: called }) => {
-    const { name, arguments: args } = recordOf(called);
+  return objectsIn(json).map(({ id, call_id: other, function: called }) => {
+    const { name, arguments: args } = toObject(called);
     return { id: textOf(id ?? other), tool: textOf(name), args: argumentsIn(args) };
   });
 }
 
-function argumentsIn(args: unknown): unknown {
-  if (typeof args !== "string") return args ?? {};
-  try {
-    return JSON.parse(args || "{}");
-  } catch {
-    return { text: args };
-  }
-}
+const argumentsIn = (args: unknown): unknown =>
+  typeof args === "string" ? (jsonIn(args || "{}") ?? { text: args }) : (args ?? {});
 
 function outcomeOf(result: string): CallOutcome {
-  try {
-    const { exit_code: code, error, success } = recordOf(JSON.parse(result));
-    return (typeof code === "number" && code !== 0) || error || success === false ? "error" : "ok";
-  } catch {
-    return "ok";
-  }
+  const { exit_code: code, error, success } = toObject(jsonIn(result));
+  return (typeof code === "number" && code !== 0) || error || success === false ? "error" : "ok";
 }
 
 /** As a model is shown them: for the beginning of a fork. */

@@ -6,6 +6,7 @@ import { ConfigError } from "../core/errors.ts";
 import type { Jobs } from "../core/jobs.ts";
 import type { Store } from "../core/store.ts";
 import { type Home, isHermesHome } from "../platform/home.ts";
+import { toObject } from "../platform/json.ts";
 import { type OldRoute, openOldDatabase, routeOf } from "./database.ts";
 import {
   importJobs,
@@ -88,7 +89,5 @@ export async function importHome({ from, home, write, open, addNote, say, progre
 function mirroredRoutes(home: string): OldRoute[] {
   const file = join(home, "sessions", "sessions.json");
   if (!existsSync(file)) return [];
-  return Object.entries(parsed(readFileSync(file, "utf8"))).flatMap(([key, entry]) =>
-    typeof entry === "object" && entry !== null ? routeOf(key, { ...entry }) : [],
-  );
+  return Object.entries(parsed(readFileSync(file, "utf8"))).flatMap(([key, entry]) => routeOf(key, toObject(entry)));
 }

@@ -4,9 +4,9 @@ import { StoreFault } from "../core/errors.ts";
 import { chatSession, childSession, generation, parseKey, RUN, TERMINAL } from "../core/session-key.ts";
 import { ALONE, type Store } from "../core/store.ts";
 import { titleOf } from "../core/title.ts";
+import { toObject } from "../platform/json.ts";
 import type { OldDatabase, OldRoute, OldRow, OldSession } from "./database.ts";
 import { digest, entriesOf, type Imported, isSummary, wordsOf } from "./entries.ts";
-import { recordOf } from "./json.ts";
 
 type OldConversation = {
   sessions: OldSession[];
@@ -200,7 +200,7 @@ export async function importSessions(options: {
   }
 
   async function talkOf(key: string): Promise<{ now: number; most: number }> {
-    const { now, most: last } = recordOf(await notes.get(`talk/${key}`));
+    const { now, most: last } = toObject(await notes.get(`talk/${key}`));
     if (typeof last === "number") return { now: Number(now), most: last };
     const most = (await journal.load(key)) ? 1 : 0;
     return { now: most, most };
@@ -213,7 +213,7 @@ async function must(verdict: Promise<string>): Promise<void> {
 }
 
 function markOf(note: unknown): ImportMark | null {
-  const { session, through, version } = recordOf(note);
+  const { session, through, version } = toObject(note);
   return typeof session === "string" ? { session, through: Number(through), version: Number(version) } : null;
 }
 

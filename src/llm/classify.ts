@@ -1,6 +1,7 @@
 // What went wrong with a model call, in one of a few kinds. What is done about a kind is decided in agent/faults.ts.
 import { messageOf } from "../core/errors.ts";
 import type { Fault, FaultKind } from "../core/ports.ts";
+import { isObject, jsonIn } from "../platform/json.ts";
 
 /** Everything that is known about a failure, whichever library it came from and in whatever shape. */
 type Symptom = {
@@ -167,14 +168,8 @@ function plain(text: string): string {
   return bare.replaceAll(/\s+/g, " ").trim() || "a web page";
 }
 
-function parsed(text: string): unknown {
-  if (text.length > LONGEST_BODY || !/^\s*[[{"]/.test(text)) return undefined;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
+const parsed = (text: string): unknown =>
+  text.length > LONGEST_BODY || !/^\s*[[{"]/.test(text) ? undefined : jsonIn(text);
 
 /** `Retry-After` in milliseconds: seconds or a date; nonsense counts as absent. */
 function waitOf(headers: Record<string, unknown>): number | undefined {
@@ -196,5 +191,3 @@ function waitIn(words: string): number | undefined {
   const wait = ((Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1_000 + Number(ms);
   return wait > 0 ? Math.ceil(wait) : undefined;
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;

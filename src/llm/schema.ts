@@ -1,5 +1,6 @@
 // The schema of a tool's arguments in the words that all providers know. Arguments are still judged by the original: this
 // one may allow more than the tool does, never less.
+import { isObject, toList, toObject } from "../platform/json.ts";
 
 type Schema = Record<string, unknown>;
 
@@ -129,8 +130,3 @@ function both(one: Schema, other: Schema): Schema {
   const has = (word: string) => one[word] !== undefined || other[word] !== undefined;
   return { ...one, ...other, ...(has("properties") && { properties }), ...(has("required") && { required }) };
 }
-
-const toObject = (value: unknown): Schema => (isObject(value) ? value : {});
-const toList = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
-const isObject = (value: unknown): value is Schema =>
-  typeof value === "object" && value !== null && !Array.isArray(value);

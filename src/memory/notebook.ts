@@ -6,6 +6,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { constants, existsSync } from "node:fs";
 import { chmod, type FileHandle, link, lstat, mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { codeOf } from "../core/errors.ts";
 import { changed, entriesOf, type NotesChange, Unfit } from "./notes.ts";
 
 export const TARGETS = {
@@ -199,5 +200,3 @@ async function mustBeReal(dir: string): Promise<void> {
 
 const isLink = (path: string) =>
   new Unfit(`${path} is a link, and links are not followed. Put the thing itself there.`);
-
-const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : undefined);

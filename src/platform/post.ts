@@ -1,5 +1,6 @@
 // One POST to an address that the user configured: limited in time, never redirected to another host, and without the
 // sent data in its errors.
+import { codeOf } from "../core/errors.ts";
 import { linked } from "../core/wait.ts";
 import { clock } from "./clock.ts";
 
@@ -46,7 +47,4 @@ async function connections() {
 const oneOf = (header: string | string[] | undefined) => (Array.isArray(header) ? header[0] : header) ?? null;
 
 /** Uses the code of the error: its message may contain the address or a header, and with it a secret. */
-function reason(error: unknown): string {
-  const code = error instanceof Error && "code" in error ? String(error.code) : "";
-  return code ? `no answer (${code})` : "no answer";
-}
+const reason = (error: unknown) => (codeOf(error) ? `no answer (${codeOf(error)})` : "no answer");

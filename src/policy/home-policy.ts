@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { ConfigError, messageOf } from "../core/errors.ts";
+import { ConfigError, codeOf, messageOf } from "../core/errors.ts";
 import { openJudge } from "./judge.ts";
 import { unjudged } from "./policy.ts";
 import { addRule, type PolicyRule, parseRules, removeRule, rulesOf } from "./rules.ts";
@@ -105,7 +105,7 @@ function read(file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return "";
+    if (codeOf(error) === "ENOENT") return "";
     throw new ConfigError(
       `${file} cannot be read (${messageOf(error)}): mend it, or move it away to go on without rules`,
     );

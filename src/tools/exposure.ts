@@ -9,6 +9,7 @@ import type { CallKind, CallOutcome, EndKind, Entry, InputKind, RecoveryKind } f
 import type { Catalog, Journal } from "../core/store.ts";
 import type { Message } from "../core/transcript.ts";
 import { within } from "../platform/confined.ts";
+import { toObject } from "../platform/json.ts";
 import { HIDDEN } from "../platform/redact.ts";
 
 type Options = {
@@ -99,9 +100,9 @@ function follow(entries: readonly Entry[], trail: Trail, inside: (path: string) 
     if (!read) return;
     const foreign = tool === "web_fetch" || tool === "web_search" || tool.startsWith("mcp_");
     if (foreign) trail.pages.push(text);
-    const host = tool === "web_fetch" ? URL.parse(String(fieldOf(args, "url")))?.hostname : undefined;
+    const host = tool === "web_fetch" ? URL.parse(String(toObject(args)["url"]))?.hostname : undefined;
     if (host) trail.hosts.add(host);
-    const path = tool === "read_file" || tool === "search_files" ? fieldOf(args, "path") : undefined;
+    const path = tool === "read_file" || tool === "search_files" ? toObject(args)["path"] : undefined;
     const outside = typeof path === "string" && !inside(path);
     if (foreign || outside || tool === "delegate" || text.includes(HIDDEN)) trail.exposed = true;
   };
@@ -131,9 +132,6 @@ function follow(entries: readonly Entry[], trail: Trail, inside: (path: string) 
         entry.kind satisfies InputKind | CallKind | RecoveryKind | EndKind | "compacted" | "cut";
     }
 }
-
-const fieldOf = (args: unknown, name: string): unknown =>
-  typeof args === "object" && args !== null && name in args ? Reflect.get(args, name) : undefined;
 
 /** Whole, not as the beginning of another address; or by its host, where a person named that. A tool that prints what it is
  *  given (`echo`) is no witness, so only pages count. */

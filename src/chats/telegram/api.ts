@@ -4,6 +4,7 @@ import type { ApiMethods } from "grammy/types";
 import { SendFault } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Clock } from "../../core/ports.ts";
+import { toObject } from "../../platform/json.ts";
 import { openCalls, unanswered } from "../shared/calls.ts";
 
 type CallLimits = { signal?: AbortSignal; ms?: number };
@@ -76,8 +77,7 @@ type ApiAnswer<T> =
   | { ok: true; result: T }
   | { ok: false; error_code: number; description: string; parameters?: { retry_after?: number } };
 
-const isAnswer = <T>(value: unknown): value is ApiAnswer<T> =>
-  typeof value === "object" && value !== null && "ok" in value;
+const isAnswer = <T>(value: unknown): value is ApiAnswer<T> => "ok" in toObject(value);
 
 function outage(error: unknown): TelegramFault {
   const { landed, message } = unanswered("Telegram", error);

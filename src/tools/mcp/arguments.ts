@@ -1,6 +1,7 @@
 // Whether arguments fit a schema that somebody else wrote. Only what takes no longer than the arguments are long is looked
 // at: types, what is required, lists of allowed values, and the same below. A pattern, a reference or an alternative of a
 // server's is never evaluated: `^(a+)+$` and 30 letters kept us busy for minutes. Those are the server's to enforce.
+import { isObject, toObject } from "../../platform/json.ts";
 
 /** What is wrong with the arguments; null: nothing. */
 export function complaintOf(schema: unknown): (args: unknown) => string | null {
@@ -30,7 +31,7 @@ function checkFields(
   budget: Budget,
 ): string | null {
   const at = (name: string) => (path ? `${path}.${name}` : name);
-  const known = isObject(properties) ? properties : {};
+  const known = toObject(properties);
   const missing = Array.isArray(required) ? required.find((name) => !Object.hasOwn(value, String(name))) : undefined;
   if (missing !== undefined) return `${at(String(missing))} is missing`;
   const closed = additionalProperties === false && patternProperties === undefined;
@@ -70,5 +71,3 @@ function isOf(type: string, value: unknown): boolean {
 }
 
 const isScalar = (value: unknown): boolean => value === null || typeof value !== "object";
-const isObject = (value: unknown): value is SchemaFields =>
-  typeof value === "object" && value !== null && !Array.isArray(value);

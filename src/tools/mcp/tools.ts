@@ -5,6 +5,7 @@ import type { Gate, Tool, ToolResult } from "../../core/ports.ts";
 import { within } from "../../core/wait.ts";
 import { clock } from "../../platform/clock.ts";
 import { plain } from "../../platform/fence.ts";
+import { isObject } from "../../platform/json.ts";
 import { createLink, type LinkOptions, type McpServer, type Offered } from "./server.ts";
 
 export type McpOptions = Pick<LinkOptions, "home" | "roots" | "owner" | "log"> & {
@@ -121,9 +122,6 @@ function toolOf(server: string, name: string, { offer, complaint }: Offered, cal
     },
   };
 }
-
-const isObject = (args: unknown): args is Record<string, unknown> =>
-  typeof args === "object" && args !== null && !Array.isArray(args);
 
 /** What could draw over or turn around what a person reads is shown by its number. */
 const shown = (args: unknown): string =>

@@ -6,7 +6,7 @@ import { isIP } from "node:net";
 import { pipeline, type Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import * as z from "zod";
-import { messageOf } from "../../core/errors.ts";
+import { codeOf, messageOf } from "../../core/errors.ts";
 import type { Gate, Tool, ToolResult } from "../../core/ports.ts";
 import { linked, unlessAborted } from "../../core/wait.ts";
 import { firstBytes } from "../../platform/capped.ts";
@@ -236,6 +236,5 @@ const isText = (type: string) =>
 
 function whyNot(error: unknown): string {
   if (error instanceof Refused) return `${plain(error.message)}.`;
-  const code = error instanceof Error && "code" in error ? String(error.code) : "";
-  return `the connection failed (${[code, plain(messageOf(error))].filter(Boolean).join(": ")}).`;
+  return `the connection failed (${[codeOf(error), plain(messageOf(error))].filter(Boolean).join(": ")}).`;
 }
