@@ -5,14 +5,17 @@ import * as z from "zod";
 import { createRemoteJobs } from "../client/jobs.ts";
 import { createRemoteNodes } from "../client/nodes.ts";
 import { createRemotePairing } from "../client/pairing.ts";
+import { createRemoteRuntime } from "../client/remote.ts";
 import { createWire } from "../client/wire.ts";
 import { type Flag, loadConfig } from "../config/config.ts";
 import type { Config } from "../config/schema.ts";
 import { costOf } from "../conversation/cost.ts";
 import type { PairingDesk } from "../core/chat.ts";
 import type { Channel } from "../core/ports.ts";
+import type { Runtime } from "../core/runtime.ts";
 import { parseKey, rootOf } from "../core/session-key.ts";
 import type { Notes, Store } from "../core/store.ts";
+import { storedGrants } from "../engine/grants.ts";
 import type { HeldLease } from "../engine/lease.ts";
 import type { ImportWorld } from "../import/import.ts";
 import { modelNames } from "../llm/model-list.ts";
@@ -220,6 +223,14 @@ export async function withNodes<T>(env: NodeJS.ProcessEnv, use: (desk: NodeDesk)
   if (remote) return use(createRemoteNodes(remote.wire));
   return withStore(env, ({ nodes }) => use(nodes));
 }
+
+/** What was allowed for the rest of sessions, over the gateway that runs, or over its files while none does. */
+export async function withGrants<T>(env: NodeJS.ProcessEnv, use: (desk: GrantDesk) => Promise<T>): Promise<T> {
+  const remote = await gatewayOf(env);
+  if (remote) return use(createRemoteRuntime({ url: remote.url, key: remote.key }));
+  return withStore(env, (store) => use(storedGrants(store, clock)));
+}
+export type GrantDesk = Pick<Runtime, "granted" | "grants" | "revoke">;
 
 /** What an import writes to. Only while nothing else owns this home. */
 export async function withImportWorld<T>(env: NodeJS.ProcessEnv, use: (world: ImportWorld) => Promise<T>): Promise<T> {

@@ -20,7 +20,6 @@ export class NotConfined extends Error {
 
 export type ConfinedFile = AsyncDisposable & { handle: FileHandle; stat: BigIntStats };
 export type Dir = AsyncDisposable & {
-  real: string;
   handle: FileHandle;
   /** A path for this name in exactly this directory. */
   at(name: string): string;
@@ -77,7 +76,6 @@ export async function openDir(real: string): Promise<Dir> {
   const handle = await openReal(real, O_RDONLY | O_DIRECTORY);
   const base = PROC ? `/proc/self/fd/${handle.fd}` : real;
   return {
-    real,
     handle,
     at: (name) => join(base, name),
     entries: (most) => entriesOf(base, most),

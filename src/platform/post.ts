@@ -4,22 +4,18 @@ import { codeOf } from "../core/errors.ts";
 import { linked } from "../core/wait.ts";
 import { clock } from "./clock.ts";
 
-type Posted = { status: number; retryAfter: string | null };
-export type Post = {
-  /** Throws an Error whose message is safe to show. */
-  send(url: string, what: { headers: Record<string, string>; body: string; signal: AbortSignal }): Promise<Posted>;
-  /** Aborts requests that are under way. */
-  close(): Promise<void>;
-};
+export type Post = ReturnType<typeof openPost>;
 
 /** Nobody reads the body of the answer. This much of it is read and dropped, to keep the connection. */
 const MOST_IGNORED = 65_536;
 
-export function openPost({ limitMs = 10_000 } = {}): Post {
+export function openPost({ limitMs = 10_000 } = {}) {
   /** Loaded with the first request: undici takes 75 ms, and most processes send nothing. */
   let opening: ReturnType<typeof connections> | null = null;
   return {
-    async send(url, { headers, body, signal }) {
+    /** Throws an Error whose message is safe to show. */
+    async send(url: string, what: { headers: Record<string, string>; body: string; signal: AbortSignal }) {
+      const { headers, body, signal } = what;
       opening ??= connections();
       const { request, agent } = await opening;
       const cut = linked([signal], { clock, ms: limitMs });
@@ -35,6 +31,7 @@ export function openPost({ limitMs = 10_000 } = {}): Post {
         cut.release();
       }
     },
+    /** Aborts requests that are under way. */
     close: async () => (await opening)?.agent.destroy(),
   };
 }

@@ -17,15 +17,10 @@ export type PolicyOptions = {
   /** Whether commands run inside a sandbox. */
   sandbox: boolean;
 };
-export type CommandPolicy = {
-  judge(command: string, place?: CommandPlace): Judgement;
-  /** The rule that lets exactly this command run unasked in exactly this directory; null if there is nothing to
-   *  allow. */
-  describeAlways(command: string, place?: CommandPlace): NewRule | null;
-};
+type CommandJudge = (command: string, place?: CommandPlace) => Judgement;
 
 /** Throws a ConfigError if an example of a rule is judged differently. */
-export const createPolicy = async ({ rules, mode, sandbox }: PolicyOptions): Promise<CommandPolicy> => {
+export const createPolicy = async ({ rules, mode, sandbox }: PolicyOptions) => {
   const parse = await loadParser();
   const judge = judgeWith(parse, rules, mode, sandbox);
   const asWritten = judgeWith(parse, rules, "manual", false);
@@ -40,7 +35,8 @@ export const createPolicy = async ({ rules, mode, sandbox }: PolicyOptions): Pro
     }
   return {
     judge,
-    describeAlways: (command, place = {}) => {
+    /** The rule that lets exactly this command run unasked in exactly this directory; null if there is nothing to allow. */
+    describeAlways: (command: string, place: CommandPlace = {}): NewRule | null => {
       const { cwd } = place;
       // A text that is too long is never checked, so a rule would not help: it would still ask.
       if (cwd === undefined || tooLong(command) || judge(command, place).verdict !== "ask") return null;
@@ -48,8 +44,6 @@ export const createPolicy = async ({ rules, mode, sandbox }: PolicyOptions): Pro
     },
   };
 };
-
-type CommandJudge = CommandPolicy["judge"];
 
 const judgeWith =
   (parse: Parser, rules: readonly PolicyRule[], mode: ApprovalMode, sandbox: boolean): CommandJudge =>

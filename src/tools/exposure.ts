@@ -22,11 +22,6 @@ type Options = {
   display(text: string): string;
   timeoutMs: number;
 };
-export type Exposure = {
-  judgeFetch(url: string, session: string): Promise<Gate>;
-  /** A job begins a conversation of its own, which has read nothing: what it is to do is looked at while we know. */
-  judgeJob(text: string, session: string): Promise<Gate>;
-};
 
 /** Beyond that, anything may have been read. */
 const MOST_ENTRIES = 2_000;
@@ -34,7 +29,7 @@ const MOST_CHARS = 20_000_000;
 const PAGE = 100;
 const DEEPEST = 3;
 
-export function createExposure({ journal, catalog, roots, home, display, timeoutMs }: Options): Exposure {
+export function createExposure({ journal, catalog, roots, home, display, timeoutMs }: Options) {
   const inside = (path: string) => [...roots, home].some((root) => within(root, resolve(roots[0] ?? "/", path)));
 
   /** With what led to it: a child was told what to do by a model that has read things. */
@@ -68,7 +63,7 @@ export function createExposure({ journal, catalog, roots, home, display, timeout
   const ask = (text: string): Gate => ({ gate: "ask", kind: "approval", text, choices: ["once", "deny"], timeoutMs });
 
   return {
-    async judgeFetch(url, session) {
+    async judgeFetch(url: string, session: string): Promise<Gate> {
       const host = URL.parse(url)?.hostname;
       if (!host) return { gate: "run" }; // the tool says what is wrong with it
       const trail = await trailOf(session);
@@ -78,7 +73,8 @@ export function createExposure({ journal, catalog, roots, home, display, timeout
           `${display(host)} is new in this conversation: the address could carry out what was read.`,
       );
     },
-    async judgeJob(text, session) {
+    /** A job begins a conversation of its own, which has read nothing: what it is to do is looked at while we know. */
+    async judgeJob(text: string, session: string): Promise<Gate> {
       if (!(await trailOf(session)).exposed) return { gate: "run" };
       return ask(
         `schedule ${display(text)}\n\nThe model wrote this after it had read something from outside or something secret; it would ` +

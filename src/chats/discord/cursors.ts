@@ -7,19 +7,16 @@ import type { Lanes } from "../shared/lanes.ts";
 type Cursor = { channel: string; message: string };
 
 /** A cursor is the newest message of its channel that was taken, with all before it. */
-export type CursorStore = {
-  list(): Promise<Cursor[]>;
-  set(channel: string, message: string): Promise<void>;
-};
+export type CursorStore = ReturnType<typeof cursorsIn>;
 
-export function cursorsIn(notes: Notes): CursorStore {
+export function cursorsIn(notes: Notes) {
   const nameOf = (channel: string) => `mark/discord/${channel}`;
   return {
-    list: async () => {
+    list: async (): Promise<Cursor[]> => {
       const found = await notes.list(nameOf(""));
       return found.map(({ key, value }) => ({ channel: key.slice(nameOf("").length), message: String(value) }));
     },
-    set: (channel, message) => notes.set(nameOf(channel), message),
+    set: (channel: string, message: string) => notes.set(nameOf(channel), message),
   };
 }
 

@@ -9,10 +9,7 @@ import type { Notes } from "../../core/store.ts";
 
 /** `bot`: what is said when a session begins, and not again when it is resumed. */
 export type SavedSession = { session: SessionInfo; bot: { id: string; roles: string[] } };
-export type SessionStore = {
-  load(): Promise<SavedSession | null>;
-  save(saved: SavedSession | null): Promise<void>;
-};
+export type SessionStore = ReturnType<typeof sessionIn>;
 
 const noteShape = z.object({
   session: z.object({
@@ -26,11 +23,11 @@ const noteShape = z.object({
 });
 
 /** With another token it would be somebody else's. */
-export function sessionIn(notes: Pick<Notes, "get" | "set">, token: string): SessionStore {
+export function sessionIn(notes: Pick<Notes, "get" | "set">, token: string) {
   const note = `session/discord/${createHash("sha256").update(token).digest("hex").slice(0, 16)}`;
   return {
-    load: async () => noteShape.safeParse(await notes.get(note)).data ?? null,
-    save: (saved) => notes.set(note, saved ?? undefined),
+    load: async (): Promise<SavedSession | null> => noteShape.safeParse(await notes.get(note)).data ?? null,
+    save: (saved: SavedSession | null) => notes.set(note, saved ?? undefined),
   };
 }
 

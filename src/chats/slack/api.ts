@@ -3,10 +3,7 @@ import type { FetchFunction, Logger, LogLevel } from "@slack/web-api";
 import { SendFault } from "../../core/chat.ts";
 import { type ApiCalls, unanswered } from "../shared/calls.ts";
 
-export type SlackApi = {
-  /** Throws what Slack's library throws; see `faultOf`. */
-  ask(method: string, args: Record<string, unknown>, signal: AbortSignal): Promise<Record<string, unknown>>;
-};
+export type SlackApi = ReturnType<typeof openApi>;
 
 type Options = {
   token: string;
@@ -16,9 +13,10 @@ type Options = {
   alive(): void;
 };
 
-export const openApi = ({ token, apiRoot, calls, alive }: Options): SlackApi => ({
-  ask: (method, args, signal) =>
-    calls.within(signal, async (signal) => {
+export const openApi = ({ token, apiRoot, calls, alive }: Options) => ({
+  /** Throws what Slack's library throws; see `faultOf`. */
+  ask: (method: string, args: Record<string, unknown>, signal: AbortSignal) =>
+    calls.within(signal, async (signal): Promise<Record<string, unknown>> => {
       const { LogLevel, WebClient } = await import("@slack/web-api");
       const fetch = fetchFor(calls, signal, alive);
       // One client for each call (0.1 ms): there is no other way to give a call a signal.

@@ -1,6 +1,6 @@
 // What the file tools share.
 import * as z from "zod";
-import type { Gate, Log, ToolResult } from "../../core/ports.ts";
+import type { Gate, ToolResult } from "../../core/ports.ts";
 import { failed } from "../define.ts";
 import type { Confine, PathAccess } from "./confine.ts";
 import type { Locked } from "./locks.ts";
@@ -22,7 +22,6 @@ export type Files = {
   locked: Locked;
   display: (text: string) => string;
   ripgrep: RunProgram | null;
-  log: Log;
 };
 
 export const Path = z

@@ -20,6 +20,6 @@ export type FileToolsOptions = ConfineOptions & {
 export function createFileTools({ ripgrep, display, log, ...places }: FileToolsOptions): Tool[] {
   const confine = createConfine(places);
   if (confine.forbidden(confine.workspace)) log("warn", "files.workspace_forbidden", { workspace: confine.workspace });
-  const files: Files = { confine, marks: createMarks(), locked: createLocks(), display, ripgrep, log };
+  const files: Files = { confine, marks: createMarks(), locked: createLocks(), display, ripgrep };
   return [createReadFile(files), createWriteFile(files), createPatch(files), createSearchFiles(files)];
 }

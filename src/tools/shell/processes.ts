@@ -23,23 +23,8 @@ export type Background = {
   /** After its end, when nothing of it is left to be done. */
   readonly left: Promise<unknown>;
 };
-export type Processes = {
-  /** A text: why not. */
-  start(session: string, command: string, how: ProcessOptions): Promise<Background | string>;
-  list(session: string): Background[];
-  /** Those that run, of all sessions. */
-  running(): Background[];
-  get(session: string, id: string): Background | null;
-  /** The sessions in which something runs. */
-  busy(): string[];
-  /** Ends those of one session, and remembers none of them. */
-  forget(session: string): Promise<void>;
-  /** Ends those of one session (`/stop all`). */
-  endAll(session: string): Promise<void>;
-  /** Ends everything that tools of this process have started. */
-  close(): Promise<void>;
-};
-export type ProcessOptions = Pick<ExecOptions, "cwd" | "sandbox" | "pass" | "env" | "limits"> & {
+export type Processes = ReturnType<typeof createProcesses>;
+export type ProcessOptions = Pick<ExecOptions, "cwd" | "sandbox" | "env" | "limits"> & {
   outputs: string;
   notify: boolean;
   unattended?: Unattended | undefined;
@@ -58,7 +43,7 @@ export function createProcesses(options: {
   /** Where it is noted that they run here. */
   notes: Pick<LocalState, "starts" | "ended">;
   onComplete: (process: Background, result: Result) => void;
-}): Processes {
+}) {
   const { owner, log, notes, onComplete } = options;
   const all = new Map<string, Background>();
   const list = (session: string) => [...all.values()].filter((process) => process.session === session);
@@ -70,6 +55,7 @@ export function createProcesses(options: {
     return `Not started: ${MOST_RUNNING} background processes are running. End one first (process, action kill).`;
   };
 
+  /** A text: why not. */
   async function begin(session: string, command: string, how: ProcessOptions): Promise<Background | string> {
     const others = list(session);
     const no = whyNot(others);
@@ -115,20 +101,26 @@ export function createProcesses(options: {
     return process;
   }
 
+  /** Those that run, of all sessions. */
+  const running = () => [...all.values()].filter(isRunning);
+  /** Those of one session (`/stop all`). */
+  const endAll = async (session: string) => void (await Promise.all(list(session).map(end)));
+
   return {
     start: begin,
     list,
-    running: () => [...all.values()].filter(isRunning),
-    get: (session, id) => list(session).find((process) => process.id === id) ?? null,
-    busy: () => [...all.values()].filter(isRunning).map(({ session }) => session),
-    async forget(session) {
-      await Promise.all(list(session).map(end));
+    running,
+    get: (session: string, id: string) => list(session).find((process) => process.id === id) ?? null,
+    endAll,
+    /** Ends those of one session, and remembers none of them. */
+    async forget(session: string) {
+      await endAll(session);
       for (const { id } of list(session)) all.delete(id);
     },
-    endAll: async (session) => void (await Promise.all(list(session).map(end))),
+    /** Ends everything that tools of this process have started. */
     close: async () => {
       open = false;
-      await Promise.all([...all.values()].filter(isRunning).map(end));
+      await Promise.all(running().map(end));
       await Promise.all([...all.values()].map((process) => process.left));
       const { left } = await endOwned(owner);
       if (left > 0) log("warn", "process.survived", { survivors: left });

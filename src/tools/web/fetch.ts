@@ -164,26 +164,19 @@ const only =
   };
 
 function bytesOf(body: Readable, encoding: string, most: number): Promise<{ bytes: Uint8Array; cut: boolean }> {
-  const decoder = decoderOf(encoding);
-  return firstBytes(decoder ? pipeline(body, decoder, () => {}) : body, most);
+  const decoder = DECODERS.get(encoding.trim().toLowerCase());
+  if (decoder === undefined)
+    throw new Refused(`it is encoded as ${plain(encoding).slice(0, 50)}, which was not asked for`);
+  return firstBytes(decoder ? pipeline(body, decoder(), () => {}) : body, most);
 }
-
-function decoderOf(encoding: string) {
-  switch (encoding.trim().toLowerCase()) {
-    case "":
-    case "identity":
-      return null;
-    case "gzip":
-    case "x-gzip":
-      return createGunzip();
-    case "deflate":
-      return createInflate();
-    case "br":
-      return createBrotliDecompress();
-    default:
-      throw new Refused(`it is encoded as ${plain(encoding).slice(0, 50)}, which was not asked for`);
-  }
-}
+const DECODERS = new Map<string, (() => NodeJS.ReadWriteStream & AsyncIterable<Uint8Array>) | null>([
+  ["", null],
+  ["identity", null],
+  ["gzip", createGunzip],
+  ["x-gzip", createGunzip],
+  ["deflate", createInflate],
+  ["br", createBrotliDecompress],
+]);
 
 // ── Showing ───────────────────────────────────────────────────────────────────────────────────────────
 
