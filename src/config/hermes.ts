@@ -74,15 +74,13 @@ const NESTED: Readonly<Record<string, string>> = {
 const MCP =
   "timeout connect_timeout sampling auth oauth client_cert client_key ssl_verify supports_parallel_tool_calls keepalive_interval";
 
+const COMPATIBLE = "openai-compatible";
 const KNOWN_PROVIDERS = new Map<string, { provider: string; base_url?: string }>(
   Object.entries({
-    custom: { provider: "openai-compatible" },
-    ollama: { provider: "openai-compatible" },
-    vllm: { provider: "openai-compatible" },
-    llamacpp: { provider: "openai-compatible" },
+    ...Object.fromEntries("custom ollama vllm llamacpp".split(" ").map((name) => [name, { provider: COMPATIBLE }])),
     "openai-api": { provider: "openai" },
-    lmstudio: { provider: "openai-compatible", base_url: "http://127.0.0.1:1234/v1" },
-    openrouter: { provider: "openai-compatible", base_url: "https://openrouter.ai/api/v1" },
+    lmstudio: { provider: COMPATIBLE, base_url: "http://127.0.0.1:1234/v1" },
+    openrouter: { provider: COMPATIBLE, base_url: "https://openrouter.ai/api/v1" },
   }),
 );
 const OURS = new Set(["auto", "openai-compatible", "openai", "anthropic", "demo"]);
@@ -228,7 +226,7 @@ export function fromHermes(
     const own = named.get(name.replace(/^custom:/, ""));
     if (own) {
       const { base_url, api_key, key_env } = own;
-      wanted["provider"] = "openai-compatible";
+      wanted["provider"] = COMPATIBLE;
       wanted["base_url"] ??= base_url;
       wanted["api_key"] ??= api_key ?? (typeof key_env === "string" ? variable(key_env) : undefined);
       return null;

@@ -16,17 +16,7 @@ import { isObject, jsonIn, toList, toObject } from "../platform/json.ts";
 import type { OldRow } from "./database.ts";
 import { textOf } from "./json.ts";
 
-export type Imported = {
-  entries: Entry[];
-  state: Session;
-  inputs: { id: string; at: number }[];
-  /** By the ids of Hermes: our ids of the calls. */
-  calls: Map<string, { turn: string; call: string; at: number; tool: string }>;
-  /** The entry of each row. */
-  seqs: Map<number, number>;
-  /** What could not come as it was, and how often. */
-  left: Map<string, number>;
-};
+export type Imported = ReturnType<typeof entriesOf>;
 type Options = {
   /** The first of its sessions there: ids are made from it, so they are the same when the import is repeated. */
   id: string;
@@ -40,12 +30,15 @@ const SUMMARY = "[CONTEXT COMPACTION";
 const LOST = "Outcome unknown: Hermes ended before the result was stored.";
 const NOTE = /^\s*\[(?:System note|Context from the interrupted|This response was interrupted|IMPORTANT: )[^\]]*\]\s*/;
 
-export function entriesOf(rows: readonly OldRow[], { id, model, by, fork }: Options): Imported {
+export function entriesOf(rows: readonly OldRow[], { id, model, by, fork }: Options) {
   const entries: Entry[] = [];
-  const inputs: Imported["inputs"] = [];
-  const calls: Imported["calls"] = new Map();
-  const seqs: Imported["seqs"] = new Map();
-  const left: Imported["left"] = new Map();
+  const inputs: string[] = [];
+  /** By the ids of Hermes: our ids of the calls. */
+  const calls = new Map<string, { turn: string; call: string; at: number; tool: string }>();
+  /** The entry of each row. */
+  const seqs = new Map<number, number>();
+  /** What could not come as it was, and how often. */
+  const left = new Map<string, number>();
   const seen = new Map<string, number>();
   const head: OldRow[] = [];
   let turn: { id: string; open: Map<string, string>; answered: boolean; thoughts: number } | null = null;
@@ -87,7 +80,8 @@ export function entriesOf(rows: readonly OldRow[], { id, model, by, fork }: Opti
   }
   if (summary) shorten(entries.length);
   finish();
-  return { entries, state: { ...fresh, seq: entries.length, ended }, inputs, calls, seqs, left };
+  const state: Session = { ...fresh, seq: entries.length, ended };
+  return { entries, state, inputs, calls, left };
 
   function take(row: OldRow): void {
     switch (row.role) {
@@ -150,7 +144,7 @@ export function entriesOf(rows: readonly OldRow[], { id, model, by, fork }: Opti
       ...(images.length && { images }),
       ...(words === null && { task: "compress" as const }),
     };
-    inputs.push({ id: of, at });
+    inputs.push(of);
     note(of, { kind: "accepted", input, applied: "began" });
     seqs.set(row.id, note(of, { kind: "began", input: of }));
     turn = { id: of, open: new Map(), answered: words === null, thoughts: 0 };

@@ -111,15 +111,8 @@ function hashOf(folder: string, files: readonly string[]): string {
 // ── Jobs ──────────────────────────────────────────────────────────────────────────────────────────────
 
 /** `homeChat`: where answers go that name only the platform. */
-export async function importJobs(
-  home: string,
-  {
-    jobs,
-    notes,
-    zone,
-    homeChat,
-  }: { jobs: Jobs; notes: Notes; zone: string | undefined; homeChat(platform: string): string | undefined },
-): Promise<Part> {
+type JobsWorld = { jobs: Jobs; notes: Notes; zone: string | undefined; homeChat(platform: string): string | undefined };
+export async function importJobs(home: string, { jobs, notes, zone, homeChat }: JobsWorld): Promise<Part> {
   const part: Part = { came: 0, here: 0, left: [] };
   const { jobs: list } = parsed(contentOf(join(home, "cron", "jobs.json")));
   for (const given of Array.isArray(list) ? list : []) {

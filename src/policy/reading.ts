@@ -56,6 +56,10 @@ type Step =
 export type CommandReading = { steps: Step[]; redirects: Redirect[]; doubts: Doubt[] };
 
 export type Parser = (source: string) => ParsedScript;
+let loading: Promise<Parser> | null = null;
+
+/** Loaded when the first command is judged: `hermes --help` must not pay for it. */
+export const loadParser = (): Promise<Parser> => (loading ??= import("unbash").then(({ parse }) => parse));
 
 const DOUBTS = 50;
 const UNPRINTABLE = /[^\P{C}\n\t]|[\p{Zl}\p{Zp}]|(?! )\p{Zs}/u;

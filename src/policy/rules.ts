@@ -8,10 +8,9 @@ import type { ParsedScript } from "unbash";
 import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, Scalar, stringify } from "yaml";
 import { ConfigError } from "../core/errors.ts";
 import { baseName } from "./carriers.ts";
-import { loadParser } from "./parser.ts";
 import { absolute } from "./paths.ts";
 import { UNKNOWN } from "./possible.ts";
-import { type Parser, readScript } from "./reading.ts";
+import { loadParser, type Parser, readScript } from "./reading.ts";
 import type { Arg, PolicyVerdict } from "./types.ts";
 
 /** Literal pieces of a word; anything may be between them. */

@@ -29,7 +29,7 @@ import { createSchedule } from "./schedule.ts";
 import { createSessionSearch } from "./session-search.ts";
 import { ownerHere, probeSandbox, run, sweepOrphans } from "./shell/exec.ts";
 import { USUAL_LIMITS } from "./shell/limits.ts";
-import { runningProcesses } from "./shell/running-processes.ts";
+import { runningProcesses } from "./shell/processes.ts";
 import { createPlaces } from "./shell/session-dirs.ts";
 import { createTerminal } from "./shell/terminal.ts";
 import { createSkillView } from "./skill-view.ts";

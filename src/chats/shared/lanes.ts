@@ -2,7 +2,7 @@
 // is tried again with growing pauses, and what follows in its place waits behind it.
 import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log, Random } from "../../core/ports.ts";
-import { pause } from "./pause.ts";
+import { pause } from "./reconnect.ts";
 
 export type Lanes = ReturnType<typeof openLanes>;
 

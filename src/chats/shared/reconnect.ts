@@ -1,7 +1,7 @@
 // A connection that is made again after each end, with growing pauses, until `stop`.
 import { ConfigError, messageOf } from "../../core/errors.ts";
 import type { Ambient, Random } from "../../core/ports.ts";
-import { pause } from "./pause.ts";
+import { backoff } from "../../core/wait.ts";
 
 export type ChatConnection = {
   /** Resolves when it is connected or has failed for now; rejects with a ConfigError when none ever will. */
@@ -20,6 +20,10 @@ type Options = Ambient & {
   /** `error` is empty while it is connected, and when it is not wanted. */
   changed(connected: boolean, error: string): void;
 };
+
+/** A growing pause, as chat platforms bear it. */
+export const pause = (attempt: number, random: Random, { first = 1_000, most = 60_000 } = {}): number =>
+  backoff(attempt, { first, most }, random());
 
 const SLOW = { first: 60_000, most: 600_000 };
 

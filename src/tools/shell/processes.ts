@@ -2,8 +2,9 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { messageOf } from "../../core/errors.ts";
-import type { Log } from "../../core/ports.ts";
+import type { Log, RunningProcesses } from "../../core/ports.ts";
 import type { Unattended } from "../../core/session.ts";
+import { readTail } from "../../platform/confined.ts";
 import type { LocalState } from "../local-state.ts";
 import { type ExecOptions, endOwned, type Result, type RunningProcess, start } from "./exec.ts";
 
@@ -134,5 +135,24 @@ export async function end({ running }: Background): Promise<number> {
   await running.done;
   return left;
 }
+
+/** Bytes of output that are shown of each. */
+const SHOWN = 2_000;
+
+/** For whoever looks after the whole machine. */
+export const runningProcesses = (running: () => readonly Background[]): RunningProcesses => ({
+  list: () =>
+    Promise.all(
+      running().map(async ({ id, session, command, cwd, startedAt, file }) => {
+        const tail = await readTail(file, SHOWN).catch(() => Buffer.alloc(0)); // nothing printed yet
+        return { id, session, command, cwd, startedAt, output: tail.toString().toWellFormed() };
+      }),
+    ),
+  async end(id) {
+    const process = running().find((one) => one.id === id);
+    if (process) await end(process);
+    return process !== undefined;
+  },
+});
 
 export const isRunning = ({ result }: Background) => result === null;
