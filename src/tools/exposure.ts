@@ -11,6 +11,7 @@ import type { Message } from "../core/transcript.ts";
 import { within } from "../platform/confined.ts";
 import { toObject } from "../platform/json.ts";
 import { HIDDEN } from "../platform/redact.ts";
+import { escapeForDisplay as display } from "../policy/display.ts";
 
 type Options = {
   journal: Pick<Journal, "entries">;
@@ -19,7 +20,6 @@ type Options = {
   roots: readonly string[];
   /** HERMES_HOME: what may be read there are the session's own outputs. */
   home: string;
-  display(text: string): string;
   timeoutMs: number;
 };
 
@@ -29,7 +29,7 @@ const MOST_CHARS = 20_000_000;
 const PAGE = 100;
 const DEEPEST = 3;
 
-export function createExposure({ journal, catalog, roots, home, display, timeoutMs }: Options) {
+export function createExposure({ journal, catalog, roots, home, timeoutMs }: Options) {
   const inside = (path: string) => [...roots, home].some((root) => within(root, resolve(roots[0] ?? "/", path)));
 
   /** With what led to it: a child was told what to do by a model that has read things. */

@@ -111,7 +111,6 @@ export async function openToolbox(options: ToolboxOptions) {
     sandbox: choice,
     policy,
     ...(approvals.mode === "off" && { judgeInput: () => ({ verdict: "allow" as const, reason: "asking is off" }) }),
-    display: escapeForDisplay,
     onComplete: (process, text) => void tell(process, text, { source: "process", key: randomUUID() }),
     log,
     timeoutMs: terminal.timeoutMs,
@@ -137,7 +136,7 @@ export async function openToolbox(options: ToolboxOptions) {
   const exposure =
     approvals.mode === "off"
       ? undefined
-      : createExposure({ journal, catalog, roots, home, display: escapeForDisplay, timeoutMs: approvals.timeoutMs });
+      : createExposure({ journal, catalog, roots, home, timeoutMs: approvals.timeoutMs });
   const delegated = createBackgroundChildren({
     notes,
     runtime,
@@ -155,7 +154,6 @@ export async function openToolbox(options: ToolboxOptions) {
       outputsOf: (session) => places.of(session).outputs,
       ripgrep:
         rg === null ? null : (args, how) => run([rg, ...args], { ...how, ...SEARCH, marker: randomUUID(), owner }),
-      display: escapeForDisplay,
       log,
     }),
     createWebTool(exposure && { judge: exposure.judgeFetch }),

@@ -75,8 +75,6 @@ function terminal(more: Partial<TerminalOptions> = {}) {
       canKeep: () => true,
       keep: async (command, cwd) => void kept.push({ command, cwd }),
     },
-    display: (text) =>
-      text.replaceAll(/[\x00-\x09\x0b-\x1f\u202a-\u202e]/g, (c) => `\\u{${c.charCodeAt(0).toString(16)}}`),
     onComplete: ({ session }, text) => {
       told.push({ session, text });
       onTold();

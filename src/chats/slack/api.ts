@@ -59,16 +59,10 @@ export function quiet(level: LogLevel, debug: (text: string) => void = () => {})
 }
 
 /** Slack's names for a token that it does not accept. */
-export const REFUSED = new Set([
-  "account_inactive",
-  "invalid_auth",
-  "missing_scope",
-  "no_permission",
-  "not_allowed_token_type",
-  "not_authed",
-  "token_expired",
-  "token_revoked",
-]);
+export const REFUSED = new Set(
+  `account_inactive invalid_auth missing_scope no_permission not_allowed_token_type not_authed token_expired
+  token_revoked`.split(/\s+/),
+);
 /** Errors after which a part of the call may have been done. */
 const UNCLEAR = new Set(["fatal_error", "internal_error", "request_timeout", "service_unavailable"]);
 

@@ -1,6 +1,7 @@
 // Slack's events on their way to the handler. Each is acknowledged once it is taken. Slack sends an event again that is not acknowledged
 // within three seconds, and sends each mention twice; an event with a known id is taken once.
 
+import { createBounded } from "../../core/bounded.ts";
 import type { InboundHandler, InboundMessage, Person, Place } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Ambient } from "../../core/ports.ts";
@@ -48,7 +49,7 @@ export function openIntake({ token, apiRoot, api, calls, lanes, clock, log, hand
   const taken = recent(MOST_MESSAGES);
   const ours = recent(MOST_MESSAGES);
   const underWay = new Map<string, Promise<boolean>>();
-  const people = new Map<string, string>();
+  const people = createBounded<string>(MOST_PEOPLE);
   const pressing = new Set<Promise<void>>();
   const never = new AbortController().signal;
   let stopped = false;
@@ -181,7 +182,6 @@ export function openIntake({ token, apiRoot, api, calls, lanes, clock, log, hand
       .ask("users.info", { user }, never)
       .then(nameIn, (error: unknown) => reasonOf(error) && user);
     if (found === undefined) return user;
-    if (people.size >= MOST_PEOPLE) people.clear();
     people.set(user, found);
     return found;
   }

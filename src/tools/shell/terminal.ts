@@ -12,6 +12,7 @@ import { within } from "../../core/wait.ts";
 import { clock } from "../../platform/clock.ts";
 import { asData } from "../../platform/fence.ts";
 import { pathWithout } from "../../platform/programs.ts";
+import { escapeForDisplay as display } from "../../policy/display.ts";
 import { defineTool, failed } from "../define.ts";
 import type { LocalState } from "../local-state.ts";
 import { createBox, type Entered, inside } from "../sandbox/box.ts";
@@ -49,8 +50,6 @@ export type TerminalOptions = {
   policy: TerminalPolicy;
   /** May this be typed into that background process? Without an opinion of its own: as a command, and never unasked outside a sandbox. */
   judgeInput?: ((text: string, process: Background) => CommandJudgement | Promise<CommandJudgement>) | undefined;
-  /** Makes control and bidi characters visible. */
-  display: (text: string) => string;
   localState: Pick<LocalState, "starts" | "ended" | "missing" | "cwd" | "setCwd" | "forget">;
   /** A background process that was to be told about has ended. */
   onComplete: (process: Background, text: string) => void;
@@ -97,7 +96,7 @@ type Args = z.output<typeof Args>;
 type CommandDir = { cwd: string; note: string };
 
 export function createTerminal(options: TerminalOptions) {
-  const { home, policy, display, localState, onComplete, log } = options;
+  const { home, policy, localState, onComplete, log } = options;
   const { timeoutMs = 180_000, approvalMs = 300_000, network: net = OFF, limits = USUAL_LIMITS } = options;
   const workspace = realpathSync(options.workspace);
   const longest = Math.max(timeoutMs, LONGEST_TIMEOUT_MS);
