@@ -1,18 +1,32 @@
 // The engine of another node that shares our store, over HTTP: the same calls with the same arguments, the same refusals by name.
 // Nothing is tried again here: whoever asks may find the session somewhere else by then.
-import { Refusal } from "../core/errors.ts";
+import { messageOf, Refusal } from "../core/errors.ts";
 import { PEER_CALLS, type Peer, type Update } from "../core/runtime.ts";
+import { textWithin } from "../platform/capped.ts";
 import { refusalOf } from "./remote.ts";
-import { createWire, type ServerConnection } from "./wire.ts";
+import { createWire, LONGEST_ANSWER, refusedWith } from "./wire.ts";
 
-export function createPeer(server: Omit<ServerConnection, "patient">): Peer {
-  const wire = createWire({ ...server, patient: false });
+export function createPeer(server: { url: string; key: string }): Peer {
+  const url = server.url.replace(/\/+$/, "");
+  const { key } = server;
+  const wire = createWire({ url, key, patient: false });
+  const headers = { Authorization: `Bearer ${key}`, "Content-Type": "application/json" };
+
+  /** Not by `fetch`, whose web streams take twice the time of the call itself. */
+  async function post(body: string): Promise<unknown> {
+    const { request } = await import("undici");
+    const answer = await request(`${url}/api/cluster/call`, { method: "POST", headers, body });
+    const text = await textWithin(answer.body, LONGEST_ANSWER);
+    if (answer.statusCode !== 200) throw refusedWith(url, answer.statusCode, text);
+    const { result }: { result: unknown } = JSON.parse(text);
+    return result;
+  }
 
   const call =
     (method: string) =>
     async (...args: unknown[]): Promise<unknown> => {
       try {
-        return (await wire.json<{ result: unknown }>("POST", "/api/cluster/call", { body: { method, args } })).result;
+        return await post(JSON.stringify({ method, args }));
       } catch (error) {
         throw said(error);
       }
@@ -40,5 +54,5 @@ export function createPeer(server: Omit<ServerConnection, "patient">): Peer {
 function said(error: unknown): unknown {
   const refusal = refusalOf(error);
   if (refusal instanceof Refusal) return refusal;
-  return new Refusal("store_unavailable", error instanceof Error ? error.message : String(error));
+  return new Refusal("store_unavailable", messageOf(error));
 }

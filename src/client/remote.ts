@@ -18,7 +18,8 @@ import { createWire, HermesError, type RequestOptions, type ServerConnection } f
 
 type Options = ServerConnection & { log?: Log };
 type List<T> = { data: T[]; next?: string | null };
-type RemoteRow = {
+/** A session, as the routes show it. */
+export type RemoteRow = {
   id: string;
   title: string;
   parent_id: string | null;

@@ -54,7 +54,7 @@ const LATEST_MS = 5_000;
 const AGAIN_MS = [250, 500, 1_000, 2_000];
 const SILENCE_MS = 60_000;
 /** Bytes of one answer that is no stream: a thousand entries of a journal, with pictures, are the largest. */
-const LONGEST_ANSWER = 256_000_000;
+export const LONGEST_ANSWER = 256_000_000;
 const LONGEST_ERROR = 65_536;
 
 export function createWire(connection: ServerConnection): Wire {
@@ -181,16 +181,8 @@ export function createWire(connection: ServerConnection): Wire {
       throw unreachable(error);
     });
 
-  async function errorOf(response: Response): Promise<HermesError> {
-    const { status } = response;
-    const text = await textOf(cutAfter(LONGEST_ERROR, response));
-    try {
-      const { error }: { error: { message: unknown; code?: unknown; param?: unknown } } = JSON.parse(text);
-      return new HermesError(status, textOrNull(error.code), String(error.message), textOrNull(error.param));
-    } catch {
-      return new HermesError(status, null, `${base} answered ${status} and no reason; check the address.`);
-    }
-  }
+  const errorOf = async (response: Response): Promise<HermesError> =>
+    refusedWith(base, response.status, await textOf(cutAfter(LONGEST_ERROR, response)));
 
   function parse(text: string, status: number) {
     try {
@@ -201,6 +193,16 @@ export function createWire(connection: ServerConnection): Wire {
   }
 
   return { json, stream };
+}
+
+/** `text`: the body of an answer that is not ok. */
+export function refusedWith(base: string, status: number, text: string): HermesError {
+  try {
+    const { error }: { error: { message: unknown; code?: unknown; param?: unknown } } = JSON.parse(text);
+    return new HermesError(status, textOrNull(error.code), String(error.message), textOrNull(error.param));
+  } catch {
+    return new HermesError(status, null, `${base} answered ${status} and no reason; check the address.`);
+  }
 }
 
 const textOrNull = (value: unknown) => (typeof value === "string" ? value : null);

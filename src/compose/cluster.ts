@@ -47,9 +47,10 @@ export function clusterOf(config: Config, version: string, log: Log): Cluster | 
 
   async function answers(address: string): Promise<boolean> {
     try {
-      const { ok, body } = await fetch(`${address}/health`, { signal: AbortSignal.timeout(ANSWER_MS) });
-      await body?.cancel();
-      return ok;
+      const { request } = await import("undici"); // as for a call of that node, which so finds all of it loaded
+      const { statusCode, body } = await request(`${address}/health`, { signal: AbortSignal.timeout(ANSWER_MS) });
+      await body.dump();
+      return statusCode === 200;
     } catch (error) {
       if (!silent.includes(address)) log("warn", "cluster.unreachable", { address, error: messageOf(error) });
       return false;

@@ -92,16 +92,19 @@ export async function runGateway(options: {
   const service = notifyService({ env, notify: findProgram("systemd-notify"), clock, log });
 
   const { why, turn } = await lifecycle.asked;
-  service.stopping();
   const drainMs = drain * 1_000;
-  const cancelDeadline = setDeadline(drainMs + watchdog * 1_000);
   log("info", "gateway.leaving", { why, drainMs });
   // From now on another node does that.
-  await Promise.all([scheduling.release(), running.cluster && gateway.stopHearing()]);
-  const drained = running.engine.drain(drainMs, turn ?? undefined);
+  const unscheduled = scheduling.release();
+  const drained = (running.cluster ? gateway.stopHearing() : unscheduled).then(() =>
+    running.engine.drain(drainMs, turn ?? undefined),
+  );
+  await clock.sleep(0); // the deadline is a thread, which takes 5 ms to start: sessions are handed over before that
+  const cancelDeadline = setDeadline(drainMs + watchdog * 1_000);
+  service.stopping();
   // Of several nodes another one goes on with what is left, and nobody notices.
   if (!running.cluster) await gateway.announceLeaving(why === "restart" ? why : "shutdown").catch(() => {});
-  const { left } = await drained;
+  const [{ left }] = await Promise.all([drained, unscheduled]);
   await running.close(0);
   if (left.length) console.error(`hermes: ${left.length} unfinished turn(s) continue after the next start`);
   cancelDeadline();

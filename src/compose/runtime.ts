@@ -8,7 +8,7 @@ import { withTitles } from "../agent/title.ts";
 import { type Flag, loadConfig } from "../config/config.ts";
 import type { Config } from "../config/schema.ts";
 import { costOf } from "../conversation/cost.ts";
-import { ConfigError, messageOf } from "../core/errors.ts";
+import { messageOf } from "../core/errors.ts";
 import type { Channel, Log, RunningProcesses, Tool } from "../core/ports.ts";
 import type { Endpoint } from "../core/providers.ts";
 import { replyRoute } from "../core/reply-route.ts";
@@ -37,6 +37,7 @@ import { createSweep, removeSessionDir } from "../platform/session-dirs.ts";
 import { logUncaught } from "../platform/uncaught.ts";
 import { withGoals } from "../schedule/runtime.ts";
 import type { Scheduler } from "../schedule/scheduler.ts";
+import { StoreInUse } from "../store/in-use.ts";
 import { joined } from "../tools/joined.ts";
 import { withTools } from "../tools/runtime.ts";
 import { deliversBy, unattendedIn } from "./channels.ts";
@@ -129,7 +130,8 @@ export async function openRuntime(options: {
 
   const cluster = clusterOf(config, pkg.version, log);
   if (cluster && !options.prepare)
-    throw new ConfigError(
+    throw new StoreInUse(
+      null,
       "This home is a node of a cluster. Start it with `hermes gateway`, then this command uses it.",
     );
   const endpoints = chooseEndpoints(config);

@@ -166,5 +166,5 @@ const replacedCounts = ({ text = "" }: Called): string | undefined => {
 
 const linesOf = (text: string): string[] => text.trimEnd().split("\n");
 const isItem = (line: string): boolean => line.slice(0, 3) in BOXES;
-const recordOf = (value: unknown): Record<string, unknown> =>
+export const recordOf = (value: unknown): Record<string, unknown> =>
   typeof value === "object" && value !== null ? { ...value } : {};

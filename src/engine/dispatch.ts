@@ -206,7 +206,6 @@ export function createDispatch(world: World) {
     if (slot.since < 0 || isAnother) slot.since = row.state.seq;
     slot.createdAt = row.createdAt;
     slot.view.recent.clear();
-    slot.view.page = null;
     if (row.writer === member.id() || row === NEW) adopt(slot, row, []);
     slot.row = row;
   }

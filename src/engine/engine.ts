@@ -1,6 +1,6 @@
 // The runtime that surfaces use, a few lines each over `change`.
 
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { createBounded } from "../core/bounded.ts";
 import { Elsewhere, Refusal, StoreFault } from "../core/errors.ts";
 import { pagesOf } from "../core/pages.ts";
@@ -95,7 +95,7 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
     validate({ ...request, session }, limits);
     const text = request.text.toWellFormed(); // a provider refuses half a character, and would refuse it for ever
     const all = [session, text, request.mode, reply, into, images, model, task, instructions, past, options];
-    const digest = hash(request.same === undefined ? all : [request.same]);
+    const digest = sha256(request.same === undefined ? all : [request.same]);
     const make: Make = (state, said, printed) => {
       if (draining && !state.turn && !request.parent)
         throw new Refusal("draining", "Restarting: no new work is accepted right now.");
@@ -265,9 +265,8 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
     const session = homes.get(id) ?? "";
     const { row = null, view } = slots.get(session) ?? {};
     const recent = view?.recent;
-    const entries = recent?.turn(id);
-    const whole = sessions.isOurs(row) || entries?.some(({ kind }) => kind === "ended");
-    return entries && whole ? { entries, session, joined: recent?.joined(id) ?? null } : null;
+    const entries = sessions.isOurs(row) ? recent?.turn(id) : null; // another node may have deleted what is not ours
+    return entries ? { entries, session, joined: recent?.joined(id) ?? null } : null;
   }
 
   async function there(id: string) {
@@ -331,9 +330,9 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
 
   /** Of many who come late, the first one reads for all: 80 copies of an answer of 8 MB were most of 2 GB. */
   function pageOf(slot: Slot, after: number): Promise<Entry[]> {
-    const upTo = slot.row?.state.seq ?? 0;
-    if (slot.view.page?.after === after && slot.view.page.upTo === upTo) return slot.view.page.entries;
-    const page = { after, upTo, entries: journal.entries(slot.key, after, VIEWED) };
+    const { row } = slot;
+    if (slot.view.page?.after === after && slot.view.page.row === row) return slot.view.page.entries;
+    const page = { after, row, entries: journal.entries(slot.key, after, VIEWED) };
     slot.view.page = page;
     page.entries.catch(() => {
       if (slot.view.page === page) slot.view.page = null;
@@ -385,8 +384,9 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
     const turns = (slot: Slot) =>
       slot.row?.state.turn?.id !== except && flying(slot, (e) => e.do !== "remember" && e.do !== "ask");
     if (member.shared) {
+      const handedOver = sessions.handOverAll(ms); // first: somebody waits for them
       void told(member.drain());
-      await sessions.handOverAll(ms);
+      await handedOver;
     } else {
       await calm((slot) => !turns(slot), ms);
       await calm((slot) => !flying(slot, (e) => e.do === "remember"), Math.min(ms, MEMORY_MS));
@@ -454,10 +454,10 @@ const pausedNote = (note: unknown): Paused | null =>
     : null;
 
 const before = (entry: Entry | undefined) => String((entry?.seq ?? 1) - 1);
-const hash = (parts: unknown[]) => createHash("sha256").update(JSON.stringify(parts)).digest("hex");
+const sha256 = (parts: unknown[]) => hash("sha256", JSON.stringify(parts));
 
 /** Made from where the input came from: delivered twice, it is the same turn by construction (I3). */
-export const turnId = (source: string, key: string): string => `${RUN}${hash([source, key]).slice(0, 32)}`;
+export const turnId = (source: string, key: string): string => `${RUN}${sha256([source, key]).slice(0, 32)}`;
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const CONTROL = /[\u0000-\u001f\u007f]/;

@@ -8,7 +8,7 @@ export type JournalTail = {
   clear(): void;
   /** Characters that it holds. */
   weight(): number;
-  /** All entries behind this one; null: not known here. */
+  /** All entries behind this one; null: none are known here. Never empty: a viewer who knows of more would ask again at once, for ever. */
   after(seq: number): Entry[] | null;
   /** All entries of a turn; null: not known here. */
   turn(id: string): Entry[] | null;
@@ -42,7 +42,8 @@ export function createRecent(): JournalTail {
     weight: () => text,
     after(seq) {
       const [first] = entries;
-      return first && first.seq <= seq + 1 ? entries.slice(seq + 1 - first.seq) : null;
+      const behind = first && first.seq <= seq + 1 ? entries.slice(seq + 1 - first.seq) : [];
+      return behind.length ? behind : null;
     },
     turn: (id) =>
       entries.some((entry) => entry.kind === "accepted" && entry.turn === id)

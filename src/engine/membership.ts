@@ -84,22 +84,26 @@ export function createMembership(
   async function lookAround(refresh: () => Promise<void>): Promise<void> {
     const self = id;
     const sent = clock.monotonic();
-    const heard = await nodes.beat(self);
+    const beat = nodes.beat(self);
+    const refreshed = refresh();
+    const takenUp = Promise.all([refreshed, takeUpFree(self, refreshed)]); // what is handed over should not wait for the beat
+    takenUp.catch(() => {}); // awaited below
+    const heard = await beat;
     if (self !== id) return; // the answer is for a life that is over
     if (heard === "gone") return lose();
     validUntil = sent + VALID_MS;
     if (heard === "leaving" && !leaving) world.leaving();
-    await refresh();
-    await takeUpFree(self); // before the dead: what is handed over should not wait
+    await takenUp;
     const reaped = await nodes.reap();
     if (reaped.length === 0) return;
     log("warn", "node.reaped", { nodes: reaped });
-    await takeUpFree(self);
+    await takeUpFree(self, refreshed);
   }
 
-  async function takeUpFree(self: string): Promise<void> {
+  async function takeUpFree(self: string, refreshed: Promise<void>): Promise<void> {
     if (leaving || self !== id) return;
     const found = await nodes.claim(self, world.room());
+    await refreshed;
     if (self === id && found.length > 0) void world.takeUp(found);
   }
 

@@ -38,6 +38,8 @@ export function createMoves(
   const addresses = createBounded<string>(ADDRESSES);
   /** Sessions that are being handed over. */
   const moving = new Set<string>();
+  /** Those of them that are let go of in this moment: told together. */
+  let parcel: { sessions: string[]; sent: Promise<void> } | null = null;
 
   /** Another node has it: nothing of it runs here. `owner`: its id, as it was just read. */
   async function elsewhere(slot: Slot, owner = ""): Promise<Error> {
@@ -111,12 +113,23 @@ export function createMoves(
     await inLine(slot, true, async () => {
       if (isClosed() || !mayMove()) return;
       drop(slot);
-      await nodes.handOver(member().id(), [slot.key]);
+      await sendAway(slot.key);
     }).catch((error: unknown) => {
       if (!(error instanceof StoreFault)) throw error; // it is free when this node has left
     });
     moving.delete(slot.key);
     for (const check of quiet) check();
+  }
+
+  function sendAway(session: string): Promise<void> {
+    const sessions: string[] = [];
+    const send = () => {
+      parcel = null;
+      return nodes.handOver(member().id(), sessions);
+    };
+    parcel ??= { sessions, sent: Promise.resolve().then(send) };
+    parcel.sessions.push(session);
+    return parcel.sent;
   }
 
   function isOnce({ row }: Slot, effect: Effect): boolean {
@@ -144,7 +157,7 @@ export function createMoves(
     };
     quiet.add(move);
     move();
-    await calm((slot) => slot.row === null || slot.row.owner !== member().id(), ms);
+    await calm(({ key, row }) => !moving.has(key) && row?.owner !== member().id(), ms);
     quiet.delete(move);
   }
 

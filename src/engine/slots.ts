@@ -48,8 +48,8 @@ type SlotView = {
   live: Live | null;
   prints: Prints;
   recent: JournalTail;
-  /** What was last read for late viewers; gone with the next entry, or the last of them. */
-  page: { after: number; upTo: number; entries: Promise<Entry[]> } | null;
+  /** What was last read for late viewers, of this row and no other; gone with the next entry, or the last of them. */
+  page: { after: number; row: StoredRow | null; entries: Promise<Entry[]> } | null;
 };
 
 /** Slots that one call looks at: it is called for each new session and each piece of work that ends. */

@@ -12,7 +12,7 @@ const PLACES = (
   .split(" ");
 
 let forbidden: readonly string[] = [];
-const known = new Map<string, string | null>(); // of the few names that this program asks for
+const known = new Map<string, string>(); // of the few names that this program asks for; one that is missing may be installed any time
 
 /** Directories that the agent can write: a system directory inside one of them is not trusted. */
 export function distrustPrograms(roots: readonly string[]): void {
@@ -23,12 +23,13 @@ export function distrustPrograms(roots: readonly string[]): void {
 /** The absolute path, or null if this machine has no such program that can be trusted. */
 export function findProgram(name: string): string | null {
   const before = known.get(name);
-  if (before !== undefined) return before;
+  if (before) return before;
   const found = PLACES.filter(isTrusted)
     .map((dir) => join(dir, name))
     .find((path) => isProgram(path) && !isForbidden(realOf(path)));
-  known.set(name, found ?? null);
-  return found ?? null;
+  if (!found) return null;
+  known.set(name, found);
+  return found;
 }
 
 /** PATH without directories where the agent could place a file named `ls` that runs for `ls`. */

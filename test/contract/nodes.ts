@@ -37,6 +37,17 @@ export function nodesContract(place: Place<"journal" | "nodes">) {
       expect(await store().nodes.lease("x", second)).toBe(true);
     });
 
+    test("one that was replaced is soon told so, whatever it or another one has committed", async () => {
+      const first = await join();
+      expect(await write(first, "a", 0)).toBe("done");
+      const second = await join();
+      expect(await write(second, "b", 0)).toBe("done");
+      expect(await store().nodes.beat(first)).toBe("gone");
+      await join();
+      const told = async () => [await write(second, "b", 1), await store().nodes.beat(second)];
+      await expect.poll(told, { timeout: 5_000 }).toEqual(["fenced", "gone"]);
+    });
+
     test("one that leaves is given nothing more", async () => {
       const first = await join();
       await write(first, "a", 0, { active: true });

@@ -145,6 +145,20 @@ describe("what people say", () => {
     expect(inbox.messages).toMatchObject([{ from: { id: ANNA.id, name: ANNA.id } }]);
   });
 
+  it("is called by a new name within an hour", async () => {
+    let leap = 0;
+    await started({ ...hastyClock(), monotonic: () => realClock.monotonic() + leap });
+    const hi = (name: string) => slack.say({ from: { id: ANNA.id, name }, text: "hi" });
+    hi("Anna");
+    await inbox.texts(1);
+    hi("Ann");
+    await inbox.texts(2);
+    leap = 3_600_000;
+    hi("Ann");
+    await inbox.texts(3);
+    expect(inbox.messages.map(({ from }) => from.name)).toEqual(["Anna", "Anna", "Ann"]);
+  });
+
   it("as a command is heard with its words and acknowledged when it was taken", async () => {
     await started();
     const gate = Promise.withResolvers<void>();

@@ -115,6 +115,14 @@ describe("any node", () => {
     await b.start();
   }, 60_000);
 
+  it("serves the commands of its home, as a single gateway does", async () => {
+    llm.script({ text: "from the node" });
+    const ran = a.place.start(["run", "who is there?"]);
+    ran.hangUp();
+    expect(await ran.exit).toBe(0);
+    expect(ran.stdout()).toContain("from the node");
+  }, 60_000);
+
   it("goes on with what a killed one has begun", async () => {
     llm.script({ text: "half", fault: { silence: "text" } });
     const before = llm.requests.length;

@@ -99,10 +99,8 @@ boxed.it(
     await telegram.until(() => searxng.asked.length === 1 && speech.asked.length === 1);
     await idle();
     say("/rollback 1 now");
-    // The files are back, the answer is not there yet. A kill while git writes a file leaves that to /undo files.
-    const isBack = () =>
-      !existsSync(made) && existsSync(join(work, "mine")) && readFileSync(join(work, "mine"), "utf8") === "mine";
-    await expect.poll(isBack, { timeout: 15_000, interval: 1 }).toBe(true);
+    // In the middle of it: git removes files first, then it writes.
+    await expect.poll(() => existsSync(made), { timeout: 15_000, interval: 1 }).toBe(false);
     first.kill("SIGKILL");
     await first.exit;
     release();
@@ -111,7 +109,7 @@ boxed.it(
     await Promise.all([shown("Heard: You said something.", BEN.id), shown("Heard: search", CLEO.id)]);
     say("hello");
     await shown("Heard: hello");
-    expect(readFileSync(join(work, "mine"), "utf8")).toBe("mine");
+    await expect.poll(() => existsSync(join(work, "mine")) && readFileSync(join(work, "mine"), "utf8")).toBe("mine");
     const users = llm.requests.findLast((request) => lastUser(request) === "hello")?.messages ?? [];
     expect(users.filter(({ role }) => role === "user").map(({ text }) => text)).toEqual(["hello"]);
     const told = /Taken back: make it|in the middle of \/rollback/;

@@ -23,7 +23,7 @@ import {
 
 export const ANNAS = "agent:main:telegram:dm:999";
 
-type Options = Pick<BootOptions, "limits" | "rules" | "between"> & {
+type Options = Pick<BootOptions, "limits" | "rules" | "between" | "node"> & {
   /** What a process before this one left. */
   disk?: MemoryStore;
   clock?: HandClock;
@@ -91,6 +91,7 @@ export async function bootGateway(options: Options = {}): Promise<TestGateway> {
     tools,
     limits: { text: 1_000_000, ...limits },
     ...(rules && { rules }),
+    ...(options.node && { node: options.node }),
     ...(options.disk && { disk: options.disk }),
     between: (store) => fragile(between(store), tick),
     channel: { send: async (reply, signal) => (await opened.promise).send(reply, signal) },
@@ -99,6 +100,7 @@ export async function bootGateway(options: Options = {}): Promise<TestGateway> {
     made: (engine) => {
       made = createGateway({
         runtime: engine,
+        ...(options.node && { local: engine }),
         chats: connections,
         clock,
         log: (level, event, fields = {}) => logs.push({ level, event, fields }),

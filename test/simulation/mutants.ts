@@ -30,7 +30,7 @@ const OF_SEVERAL_NODES: Mutant[] = [
     "a lease by the node's wall clock",
     "engine/membership.ts",
     ["const sent = clock.monotonic();\n    const joined", "const sent = clock.now();\n    const joined"],
-    ["const sent = clock.monotonic();\n    const heard", "const sent = clock.now();\n    const heard"],
+    ["const sent = clock.monotonic();\n    const beat", "const sent = clock.now();\n    const beat"],
     ["validUntil - clock.monotonic()", "validUntil - clock.now()"],
     ["clock.monotonic() < validUntil", "clock.now() < validUntil"],
   ),
@@ -105,6 +105,16 @@ const OF_SEVERAL_NODES: Mutant[] = [
   bug("a conversation is kept that was deleted on another node", "engine/dispatch.ts", [
     "    if (isAnother) slot.transcript = null;\n",
     "",
+  ]),
+  bug(
+    "the address of a session is kept when its node changes",
+    "engine/moves.ts",
+    ["const address = addresses.get(owner);", "const address = addresses.get(slot.key);"],
+    ["addresses.set(found.node, found.address);", "addresses.set(slot.key, found.address);"],
+  ),
+  bug("a run that was deleted on another node is shown", "engine/engine.ts", [
+    "sessions.isOurs(row) ? recent?.turn(id) : null",
+    "recent?.turn(id)",
   ]),
   bug("a read is shared with those who know of another node's change", "engine/shared-reads.ts", [
     "const known = alone() ? reading.get(id) : undefined;",
@@ -341,6 +351,35 @@ export const MUTANTS: Mutant[] = [
     "          for (const { turn } of change.entries) reading.delete(turn);\n",
     "",
   ]),
+  bug("an entry is not added to the newest ones", "engine/dispatch.ts", [
+    "slot.view.recent.add(entries);",
+    "slot.view.recent.add(entries.slice(0, -1));",
+  ]),
+  bug("the newest entries are those of what was known before", "engine/dispatch.ts", [
+    "    slot.view.recent.clear();\n",
+    "",
+  ]),
+  bug(
+    "of the newest entries the last ones are dropped",
+    "engine/journal-tail.ts",
+    ["const MOST_ENTRIES = 64;", "const MOST_ENTRIES = 8;"],
+    ["entries.splice(0, 1)", "entries.splice(-1, 1)"],
+  ),
+  bug(
+    "older entries than the newest ones are taken for none",
+    "engine/journal-tail.ts",
+    ["const MOST_ENTRIES = 64;", "const MOST_ENTRIES = 8;"],
+    [
+      "first && first.seq <= seq + 1 ? entries.slice(seq + 1 - first.seq) : []",
+      "entries.filter((entry) => entry.seq > seq)",
+    ],
+  ),
+  bug(
+    "the end of a turn is taken for all of it",
+    "engine/journal-tail.ts",
+    ["const MOST_ENTRIES = 64;", "const MOST_ENTRIES = 8;"],
+    [`entry.kind === "accepted" && entry.turn === id`, "entry.turn === id"],
+  ),
 
   ...OF_SEVERAL_NODES,
 

@@ -410,11 +410,11 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
     const { runtime } = process;
     world.outage = { from: 0, until: 0 };
     runUntil(() => false, calmSince + STORE_WAIT_MS);
-    for (const session of keys) {
+    const newest = keys.map((session) => {
       now(`${session} cannot be read`, () => runtime.status(session));
       mustAnswer(other(), session, "last");
-      mustAnswer(process, session, "very last");
-    }
+      return mustAnswer(process, session, "very last");
+    });
     world.over = true;
     for (const viewer of viewers) viewer.leave();
     for (const session of keys) {
@@ -422,18 +422,26 @@ export function runSchedule(plan: Plan, runMicrotasks: () => void, trace: fake.W
       must(became === "forgotten", "I26", () => `${session} cannot be deleted: ${became}`);
     }
     runUntil(() => false, scheduler.now() + (plan.nodes ? NODE_REST_MS : MEMORY_REST_MS)); // nobody asks for them any more
+    for (const id of newest) for (const one of processes.filter(isUp)) mustBeGone(one, id);
     for (const session of keys) beginAnew(session);
   }
 
   const other = () => processes.find((one) => isUp(one) && one !== process) ?? process;
 
-  function mustAnswer(through: Running, session: string, name: string) {
+  /** The input that it takes and answers. */
+  function mustAnswer(through: Running, session: string, name: string): string {
     const say = { session, source: "test", key: `${name} ${session}`, text: `<${session}>${name}` };
     const request = { ...say, mode: "queue", reply: "pull" } as const;
     const { id } = now(`${session} takes no message`, () => through.runtime.accept(request));
     const answered = runUntil(() => checker.outcome.has(id), scheduler.now() + REST_MS + UNDELIVERED_MS);
     must(answered, "I26", () => `${session} does not answer`);
     if (plan.nodes) runUntil(() => !world.disk.journal.load(session)?.owner, scheduler.now() + MOVE_MS);
+    return id;
+  }
+
+  function mustBeGone({ runtime, address }: Running, id: string) {
+    const run = now(`${id} cannot be looked for`, () => runtime.run(id));
+    must(run === null, "I25", () => `${id} is shown at ${address}, though its session was deleted`);
   }
 
   /** Nobody knows anything any more of a session that was deleted, wherever it was (I25). */

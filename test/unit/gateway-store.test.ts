@@ -2,10 +2,11 @@
 // store is well again, and nothing of it ends the process (a rejection that nobody handles fails this file).
 import { describe, expect, it } from "vitest";
 import { StoreFault } from "../../src/core/errors.ts";
-import type { Gate } from "../../src/core/ports.ts";
+import type { Channel, Gate } from "../../src/core/ports.ts";
 import type { Store } from "../../src/core/store.ts";
 import { ANNAS, bootGateway } from "../fakes/gateway.ts";
-import { calm, scriptedTool } from "../fakes/scripted.ts";
+import { createMemoryStore } from "../fakes/memory-store.ts";
+import { bootEngine, calm, handClock, scriptedModel, scriptedTool } from "../fakes/scripted.ts";
 
 type Op = "get" | "set" | "list";
 
@@ -83,6 +84,30 @@ describe("a chat whose notes cannot be used for a while", () => {
     expect(chat.violations).toEqual([]);
   });
 
+  it("sees an old question without its buttons from the next turn on, though its end could not be shown", async () => {
+    const { failing, between } = illness("list", "asked/");
+    failing.now = false;
+    const gate: Gate = { gate: "ask", kind: "approval", text: "rm x", choices: ["once", "deny"], timeoutMs: 300_000 };
+    const tool = scriptedTool("do", { gate });
+    const { chat, model, clock } = await bootGateway({ tools: [tool], between });
+    const buttons = () => chat.sent().flatMap((said) => said.buttons.flat());
+    await chat.say("clean up");
+    (await model.next()).answer("", { tool: "do", args: {} });
+    await clock.pass(5_000);
+    expect(buttons()).toHaveLength(2);
+    failing.now = true;
+    await chat.say("ok");
+    (await tool.next()).done("done");
+    (await model.next()).answer("All clean.");
+    await clock.pass(100);
+    failing.now = false;
+    expect([chat.texts().at(-1), buttons().length]).toEqual(["All clean.", 2]);
+    await chat.say("and now?");
+    (await model.next()).answer("Nothing.");
+    await clock.pass(5_000);
+    expect(buttons()).toEqual([]);
+  });
+
   it("sees no second message of a turn that goes on after a crash, once it can be read which one it had", async () => {
     const { failing, between } = illness("get", "live/");
     const tool = scriptedTool("do", {});
@@ -140,4 +165,56 @@ describe("a chat whose notes cannot be used for a while", () => {
     await clock.pass(5_000);
     expect(chat.texts()).toEqual(["All clean."]);
   });
+});
+
+it("a turn that comes back to its node is looked up: another node may have sent its reply", async () => {
+  const clock = handClock();
+  const disk = createMemoryStore({ shared: true, now: clock.monotonic });
+  let isCut = false;
+  const cuttable = <Port extends object>(port: Port): Port =>
+    new Proxy(port, {
+      get: (target, name) => (isCut ? () => Promise.reject(new StoreFault("no", "cut")) : Reflect.get(target, name)),
+    });
+  const between = ({ journal, nodes, ...store }: Store): Store => ({
+    ...store,
+    journal: cuttable(journal),
+    nodes: cuttable(nodes),
+  });
+  const here = await bootGateway({ clock, disk, between, node: { address: "http://here", version: "1" } });
+  await here.chat.say("work");
+  await here.model.next();
+  isCut = true;
+  const model = scriptedModel();
+  const channel: Channel = {
+    send: async ({ key }) => {
+      disk.notes.set(`out/${key}`, { done: 0, trying: true });
+      return new Promise(() => {});
+    },
+  };
+  const there = await bootEngine({ clock, disk, model, channel, node: { address: "http://there", version: "1" } });
+  const taken = model.next();
+  await clock.pass(8_000);
+  (await taken).answer("done");
+  await calm();
+  there.kill();
+  await clock.pass(6_000);
+  expect(disk.nodes.reap()).toEqual(["2"]); // by a third node, which has no room for the turn
+  isCut = false;
+  await clock.pass(5_000);
+  expect(here.chat.texts()).toEqual(["(Sent again: the first copy may not have arrived.)\ndone"]);
+});
+
+it("a question that another node has left is over with the next turn here", async () => {
+  const clock = handClock();
+  const disk = createMemoryStore({ shared: true, now: clock.monotonic });
+  const { chat, model } = await bootGateway({ clock, disk, node: { address: "http://here", version: "1" } });
+  const talk = async (text: string) => {
+    await chat.say(text);
+    (await model.next()).answer("yes");
+    await calm();
+  };
+  await talk("one");
+  disk.notes.set(`asked/${ANNAS}/call`, { token: "t", text: "may I?" });
+  await talk("two");
+  expect(disk.notes.list("asked/")).toEqual([]);
 });

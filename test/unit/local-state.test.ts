@@ -3,9 +3,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import type { Tool } from "../../src/core/ports.ts";
 import type { Entry } from "../../src/core/session.ts";
 import { createLocalState } from "../../src/tools/local-state.ts";
 import { asStore, createMemoryStore } from "../fakes/memory-store.ts";
+import { scriptedTool } from "../fakes/scripted.ts";
 
 const THOUGHT: Entry = {
   seq: 1,
@@ -85,4 +87,27 @@ it("a session at rest belongs to the node that has its processes or files, while
   nodes = nodes.map((one) => ({ ...one, leaving: false }));
   await expect.poll(() => notes.get("local/s")).toMatchObject({ processes: [{ told: true }] });
   expect([await a.missing("s"), await b.nodeOf("s")]).toEqual([[], { node: "a", address: "http://a" }]);
+});
+
+it("a session whose files were changed on another node is told so, also where they were changed before", async () => {
+  const { notes } = asStore(createMemoryStore());
+  const list = async () => [];
+  const node = (name: string) => {
+    const cluster = { address: () => `http://${name}`, ownFiles: true, nodes: { list }, unreachable: () => [] };
+    return createLocalState({ notes, log: () => {}, home: join(home, name), life: name, cluster });
+  };
+  const signal = new AbortController().signal;
+  const [a, b] = [node("a"), node("b")];
+  const tool: Tool = { ...scriptedTool("write_file"), run: async () => ({ ok: true, text: "" }) };
+  const toldIn = (state: typeof a, turn: string) =>
+    state.withNotices(SILENT).recall({ session: "s", turn, text: "hello" }, signal);
+  for (const [here, there, turn] of [
+    [a, b, "t1"],
+    [b, a, "t2"],
+    [a, b, "t3"],
+  ] as const) {
+    await here.around(tool).run({}, { session: "s", turn, call: "c", signal });
+    expect(await toldIn(here, `${turn} here`)).toBe("what memory knows");
+    expect(await toldIn(there, `${turn} there`)).toMatch(/^.+what memory knows$/s);
+  }
 });

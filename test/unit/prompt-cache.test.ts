@@ -1,6 +1,8 @@
 // Providers keep the beginning of a request for the next one, and bill a tenth for it. It must not change without need: over a
 // long conversation with calls, thoughts, memory and summaries, each request begins as the one before it did.
+
 import { afterEach, describe, expect, it } from "vitest";
+import { fixedTokens } from "../../src/agent/context.ts";
 import type { Memory, Tool } from "../../src/core/ports.ts";
 import { createModel } from "../../src/llm/provider.ts";
 import { clock } from "../../src/platform/clock.ts";
@@ -58,6 +60,8 @@ describe.each(["openai-compatible", "openai", "anthropic"] as const)("over %s", 
     llm = await startFakeLlm();
     const model = createModel({ provider, model: "m", baseUrl: llm.url, apiKey: "key", context: 1_500, because: "" });
     const lists = [[look], [look, { ...look, name: "see" }], [{ ...look, description: "Looks better." }]];
+    const [one = 0, two] = lists.map((tools) => fixedTokens("", tools));
+    expect(two).toBeGreaterThan(one);
     const messages = [{ role: "user", text: "look" } as const];
     const hear = { alive: () => {}, text: () => {}, reasoning: () => {} };
     for (const tools of [...lists, ...lists])

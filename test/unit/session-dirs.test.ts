@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { createSweep, removeSessionDir, sessionDir } from "../../src/platform/session-dirs.ts";
+import { createPlaces } from "../../src/tools/shell/session-dirs.ts";
 
 const DAY = 86_400;
 const NOW = Date.parse("2026-11-20T09:00:00Z");
@@ -55,4 +56,13 @@ it("a session's files go with it, and no others; what is not there is no trouble
   await removeSessionDir(root, "never");
   expect([one, two].map((path) => existsSync(path))).toEqual([false, true]);
   await createSweep(join(root, "nowhere"))(NOW, []);
+});
+
+it("a session that was deleted and begins anew is where all begin", async () => {
+  const places = createPlaces(root, () => {});
+  places.of("one");
+  places.setCwd("one", "/srv");
+  expect([places.cwd("one"), createPlaces(root, () => {}).cwd("one")]).toEqual(["/srv", "/srv"]);
+  await places.forget("one");
+  expect(places.cwd("one")).toBeNull();
 });

@@ -278,6 +278,31 @@ boxed.describe("/undo", () => {
     expect(text("edited")).toBe("edited as it was\nturn\n");
   });
 
+  it("finishes what a kill cut short: files not yet written, missing, half written; not what somebody changed since", async () => {
+    const first = start();
+    for (const name of ["late", "missing"]) write(name, `${name} as it was\n`);
+    git("add", "-A");
+    await first.sh("for f in *; do echo turn > $f; done; echo > made");
+    await first.close();
+    const [note] = await store.notes.list("snapshot/");
+    const { before, after } = (note?.value ?? {}) as { before?: string; after?: string };
+    const [dir = ""] = readdirSync(join(box.home, "snapshots"));
+    const turning = JSON.stringify({ from: after, to: before, session: "s" });
+    writeFileSync(join(box.home, "snapshots", dir, "turning"), turning);
+    write("edited", "edited as");
+    write("deleted", "");
+    write("kept", "somebody\n");
+    rmSync(at("missing"));
+    await start().close();
+    expect(["edited", "deleted", "missing", "late"].map(text)).toEqual(
+      ["edited", "deleted", "missing", "late"].map((name) => `${name} as it was\n`),
+    );
+    expect([text("kept"), existsSync(at("made"))]).toEqual(["somebody\n", false]);
+    write("late", "later\n");
+    await start().close();
+    expect(text("late")).toBe("later\n");
+  });
+
   it("keeps bytes, modes, links and names exactly, whatever attributes say", async () => {
     write(".gitattributes", "* text=auto eol=lf\n*.id ident\n");
     write("crlf.txt", "a\r\nb\n");

@@ -42,6 +42,8 @@ type Options = Ambient & {
 
 const MOST_MESSAGES = 5_000;
 const MOST_PEOPLE = 2_000;
+/** People change their names. */
+const NAME_MS = 3_600_000;
 /** A press must be acknowledged within three seconds, or Slack shows the person that it failed. */
 const PRESS_MS = 2_000;
 
@@ -49,7 +51,7 @@ export function openIntake({ token, apiRoot, api, calls, lanes, clock, log, hand
   const taken = recent(MOST_MESSAGES);
   const ours = recent(MOST_MESSAGES);
   const underWay = new Map<string, Promise<boolean>>();
-  const people = createBounded<string>(MOST_PEOPLE);
+  const people = createBounded<{ name: string; at: number }>(MOST_PEOPLE);
   const pressing = new Set<Promise<void>>();
   const never = new AbortController().signal;
   let stopped = false;
@@ -177,12 +179,12 @@ export function openIntake({ token, apiRoot, api, calls, lanes, clock, log, hand
   /** The name of a person; the id, if Slack does not tell the name. Events hold ids only. */
   async function nameOf(user: string): Promise<string> {
     const known = people.get(user);
-    if (known !== undefined) return known;
+    if (known && clock.monotonic() - known.at < NAME_MS) return known.name;
     const found = await api
       .ask("users.info", { user }, never)
       .then(nameIn, (error: unknown) => reasonOf(error) && user);
     if (found === undefined) return user;
-    people.set(user, found);
+    people.set(user, { name: found, at: clock.monotonic() });
     return found;
   }
 

@@ -2,6 +2,7 @@
 import { checkModel } from "../../core/model-names.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { EFFORTS } from "../../core/session.ts";
+import { spentIn } from "../spent.ts";
 import type { Command, CommandContext, CommandResult } from "./command.ts";
 import { CRON_VERBS, cron } from "./cron.ts";
 import { history, lastEntries, windowText } from "./shown.ts";
@@ -179,8 +180,8 @@ export const aboutCommands: readonly Command[] = [
 const PAUSED =
   "⏸ Paused: no turn begins until /pause off, in any conversation. Turns that run go on to their end; messages are taken, and wait.";
 
-async function usage({ spent: read, costOf }: CommandContext): Promise<string> {
-  const spent = await read();
+async function usage({ runtime, session, costOf }: CommandContext): Promise<string> {
+  const spent = await spentIn(runtime, session);
   if (!spent.length) return "Nothing was spent yet.";
   const lines = spent.map((one) => {
     const cost = costOf(one.model, one);

@@ -2,7 +2,7 @@
 import type { Answer, Runtime } from "../../core/runtime.ts";
 import type { Grant } from "../../core/session.ts";
 import { choiceAnswer, noAnswer, SCOPES, savedText } from "../choice.ts";
-import type { AskedQuestion, Command, CommandContext, CommandResult } from "./command.ts";
+import type { AskedQuestion, Command, CommandContext, CommandResult, OpenQuestion } from "./command.ts";
 
 export const answerCommands: readonly Command[] = [
   {
@@ -67,11 +67,11 @@ async function answer(
   { runtime, session, by, asked: seen, mayAnswer, surface }: CommandContext,
   how: (question: AskedQuestion) => Answer | null,
 ): Promise<CommandResult> {
-  const asked = await seen();
+  const asked = seen ? seen() : await askedIn(runtime, session);
   if (!asked) return { text: NOTHING_ASKED };
   const { question } = asked;
   const given = how(question);
-  const refused = await mayAnswer(asked, given);
+  const refused = await mayAnswer?.(asked, given);
   if (refused) return { refused };
   if (!given) return { refused: `That is no answer to this. ${howTo(question)}` };
   const first = await runtime.answer({ session, call: question.call, ...given, by });
@@ -79,6 +79,12 @@ async function answer(
   const kept = await keptText(runtime, session, question, given);
   // A screen shows by itself how it was decided.
   return { text: [surface === "chat" && thanks(given), kept].filter(Boolean).join("\n") };
+}
+
+async function askedIn(runtime: Runtime, session: string): Promise<OpenQuestion | null> {
+  const { turn, asking } = await runtime.status(session);
+  const [question] = asking;
+  return turn && question ? { turn: turn.id, question } : null;
 }
 
 /** What a yes leaves behind, and how to take it back; empty: nothing. */

@@ -3,7 +3,6 @@ import type { Job, JobRefused, Wish } from "../../core/jobs.ts";
 import type { ModelNames } from "../../core/model-names.ts";
 import type { Answer, Runtime, Status } from "../../core/runtime.ts";
 import type { Effort, Image, Mode, Task, Usage } from "../../core/session.ts";
-import type { Spent } from "../spent.ts";
 
 export type AskedQuestion = Status["asking"][number];
 export type OpenQuestion = { turn: string; question: AskedQuestion };
@@ -54,30 +53,31 @@ export type CommandContext = {
   jobs(): CommandJobs;
   /** What the agent can look up. */
   skills(): Promise<string>;
-  spent(): Promise<readonly Spent[]>;
   /** Null: the price of that model is not known. */
   costOf(model: string, usage: Usage): number | null;
   /** What the person calls this session, if that is something to show. */
   name?: string;
-  /** The sessions that the person can go back to, newest first. */
-  sessions(): Promise<readonly ListedSession[]>;
   /** The one that the person means. Null: there is no such session. */
   findSession(words: string): Promise<string | null>;
   /** A new session for the person to go on in. */
   newSession(): string | Promise<string>;
   /** This session is left for another one. */
-  left(): void | Promise<void>;
+  left?(): void | Promise<void>;
   /** `shown`: the surface shows by itself that the turn stops. */
   stop(scope: "turn" | "tree"): Promise<"nothing" | "ending" | "stopped" | "shown">;
-  /** The question that the person sees, and the turn that asks it. */
-  asked(): OpenQuestion | null | Promise<OpenQuestion | null>;
+  /** The question that the person sees, and the turn that asks it. Not there: the one that waits now. */
+  asked?(): OpenQuestion | null;
   /** Why this person cannot give that answer; null: they can. */
-  mayAnswer(asked: OpenQuestion, given: Answer | null): string | null | Promise<string | null>;
+  mayAnswer?(asked: OpenQuestion, given: Answer | null): string | null | Promise<string | null>;
   /** Titles of the tasks that work beside this session. */
-  tasks(): Promise<readonly string[]>;
+  tasks?(): Promise<readonly string[]>;
+  /** The sessions that the person can go back to, newest first. Not there: nobody can choose among them. */
+  sessions?(): Promise<readonly ListedSession[]>;
   /** Lets the person choose; null: they chose nothing. Not there: the surface cannot ask like that. */
   choose?(title: string, choices: PickerItem[]): Promise<string | null>;
 };
+/** What commands show of models, jobs and skills: the same in all conversations of a process. */
+export type CommandSources = Required<Pick<CommandContext, "models" | "window" | "costOf" | "jobs" | "skills">>;
 export type TerminalContext = CommandContext & {
   /** Writes this session to a file. Returns its path. */
   exportTo(file: string, format: "md" | "json" | ""): Promise<string>;
@@ -86,6 +86,7 @@ export type TerminalContext = CommandContext & {
   leave(): void;
 };
 export type ChatContext = CommandContext & {
+  sessions(): Promise<readonly ListedSession[]>;
   /** Begins a task beside this session. */
   background(text: string): Promise<void>;
   /** Tries again to transcribe what failed here. Returns what will happen. */

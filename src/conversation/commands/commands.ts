@@ -34,6 +34,10 @@ export const EDITOR_COMMANDS: readonly CommandOn<CommandContext>[] = COMMANDS.fi
   (command) => command.on === "everywhere" && !command.moves,
 );
 
+/** Of /help: the command with what may follow it, as code. */
+export const helpLine = ({ name, argument = "", description }: Pick<Command, "name" | "argument" | "description">) =>
+  `- \`/${`${name} ${argument}`.trim()}\` ${description}`;
+
 export type Typed = { name: string; rest: string };
 
 /** Null: the text is a message. */

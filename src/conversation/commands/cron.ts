@@ -20,7 +20,7 @@ export async function cron({ jobs }: CommandContext, rest: string): Promise<Comm
 
 export const lineOf = (job: CommandJob): string =>
   `- \`${job.id}\` ${job.goal ? "🎯 " : ""}${stateOf(job)} · ${nameOf(job)}`;
-const stateOf = ({ enabled, nextAt, goal }: CommandJob): string => {
+export const stateOf = ({ enabled, nextAt, goal }: Pick<CommandJob, "enabled" | "nextAt" | "goal">): string => {
   if (!enabled) return goal?.reached ? "reached" : "paused";
   return goal ? `step ${goal.step}` : timeOf(nextAt);
 };

@@ -16,7 +16,7 @@ export const sessionCommands: readonly Command[] = [
     moves: true,
     once: "look",
     async run({ newSession, left }) {
-      await left();
+      await left?.();
       return {
         open: { session: await newSession(), heading: "✨ A new conversation. /resume brings the old one back." },
       };
@@ -41,11 +41,11 @@ export const sessionCommands: readonly Command[] = [
     moves: true,
     idle: "chat",
     async run({ runtime, session, sessions, findSession, choose, left, now }, rest) {
-      const rows = choose && !rest ? await sessions() : null;
+      const rows = choose && sessions && !rest ? await sessions() : null;
       if (rows?.length === 0) return { text: NO_SESSIONS };
       const chosen = rows && choose ? await pickSession(rows, choose, now()) : await findSession(rest);
       if (chosen === null) return rows ? {} : { refused: "Which one? /sessions lists them." };
-      if (chosen !== session) await left();
+      if (chosen !== session) await left?.();
       const { title = "" } = (await runtime.summary(chosen)) ?? {};
       return { open: { session: chosen, heading: `▸ ${title || "(no title)"}` } };
     },

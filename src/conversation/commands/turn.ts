@@ -106,7 +106,7 @@ async function describe({ runtime, session, name, tasks, yolo }: CommandContext)
     ...(paused ? [`- ⏸ Paused by ${paused.by}: nothing begins. /pause off ends that.`] : []),
     ...((await yolo()) ? ["- ⚠️ Nothing is asked in this conversation: /yolo off ends that."] : []),
     ...asking.map(({ text }) => `- Asks: ${oneLine(text, 200)}`),
-    ...(await tasks()).map((task) => `- Beside this: ${task}`),
+    ...((await tasks?.()) ?? []).map((task) => `- Beside this: ${task}`),
     ...background.map(({ id, command }) => `- In the background: ${id} \`${oneLine(command, 80)}\``),
     ...(unsaved.length ? [`- Memory still to be written: ${unsaved.join(", ")}`] : []),
   ].join("\n");

@@ -1,6 +1,8 @@
 // What an editor is shown of a tool call: a title, its kind, the files it is about, and the change it makes to them.
 import { resolve } from "node:path";
 import type { ToolCall, ToolCallContent, ToolKind } from "@agentclientprotocol/sdk";
+import { recordOf } from "../../conversation/calls.ts";
+import { fenced } from "../../conversation/export.ts";
 import { atMost, plain } from "../../platform/fence.ts";
 
 export type ProposedTool = { id: string; tool: string; args: unknown };
@@ -89,11 +91,5 @@ function hunksOf(diff: string): { file: string; before: string; after: string }[
 /** What a tool printed or returned, as a block that its own words cannot end. */
 export function outputOf(text: string): ToolCallContent[] {
   const shown = atMost(plain(text), LONGEST.output).trimEnd();
-  if (!shown) return [];
-  const ticks = Math.max(2, ...Array.from(shown.matchAll(/`+/g), ([run]) => run.length));
-  const fence = "`".repeat(ticks + 1);
-  return [{ type: "content", content: { type: "text", text: `${fence}\n${shown}\n${fence}` } }];
+  return shown ? [{ type: "content", content: { type: "text", text: fenced("", shown) } }] : [];
 }
-
-export const recordOf = (value: unknown): Record<string, unknown> =>
-  typeof value === "object" && value !== null ? { ...value } : {};

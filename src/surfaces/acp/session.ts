@@ -13,11 +13,9 @@ import {
   type StopReason,
 } from "@agentclientprotocol/sdk";
 import { choiceAnswer, choiceText, noAnswer } from "../../conversation/choice.ts";
-import type { CommandContext } from "../../conversation/commands/command.ts";
+import type { CommandContext, CommandSources } from "../../conversation/commands/command.ts";
 import { commandIn, EDITOR_COMMANDS, findCommand, runCommand } from "../../conversation/commands/commands.ts";
 import { modeWhileAsked } from "../../conversation/modes.ts";
-import { spentIn } from "../../conversation/spent.ts";
-import type { ModelNames } from "../../core/model-names.ts";
 import { pagesOf } from "../../core/pages.ts";
 import type { AcceptRequest, Runtime, Update } from "../../core/runtime.ts";
 import type { Ask, Effort, EndedBy, Entry, Mode, Outcome } from "../../core/session.ts";
@@ -29,21 +27,15 @@ import { failure, messageIn, refused } from "./prompt.ts";
 import { createUpdates, said } from "./updates.ts";
 
 /** What every conversation of one editor has in common. */
-export type AcpShared = {
+export type AcpShared = CommandSources & {
   runtime: Runtime;
   client: AgentContext;
   /** The editor is gone: nothing is sent any more, and nothing is stopped because of it. */
   closed: AbortSignal;
   workspace: string;
-  /** Tokens that fit into the model's window; 0: unknown. */
-  window: number;
-  /** The one that answers if none is chosen, and all that can be chosen. */
+  /** The one that answers if none is chosen. */
   model: string;
-  models(): Promise<ModelNames>;
-  costOf: CommandContext["costOf"];
   mode: Mode;
-  jobs: CommandContext["jobs"];
-  skills(): Promise<string>;
   newKey(): string;
   now(): number;
 };
@@ -321,44 +313,27 @@ export function createAcpSession(options: AcpSessionOptions) {
 
   function commandContext(): CommandContext {
     return {
+      ...options,
       surface: "editor",
-      runtime,
-      session,
       by: BY,
       isAdmin: true,
       name: sessionId,
       help: () => EDITOR_COMMANDS.map(({ name, description }) => `- \`/${name}\` ${description}`).join("\n"),
-      now: options.now,
       mode: () => mode,
       setMode: (next) => {
         mode = next;
       },
       model: () => model ?? options.model,
       setModel,
-      models: options.models,
-      window: options.window,
       effort: () => effort,
       setEffort: (next) => {
         effort = next;
       },
       yolo: () => approvals === "allow",
       setYolo,
-      jobs: options.jobs,
-      skills: options.skills,
-      spent: () => spentIn(runtime, session),
-      costOf: options.costOf,
-      sessions: async () => [],
       findSession: async () => null,
       newSession: () => session,
-      left: () => {},
       stop: async () => ((await cancel()) ? "stopped" : "nothing"),
-      asked: async () => {
-        const { turn, asking } = await runtime.status(session);
-        const [question] = asking;
-        return turn && question ? { turn: turn.id, question } : null;
-      },
-      mayAnswer: () => null,
-      tasks: async () => [],
     };
   }
 

@@ -1,11 +1,12 @@
 // What happens in a session, as the updates that an editor shows. All of it comes from the journal and the live text, so a
 // conversation that is loaded again looks the same.
 import type { SessionUpdate, ToolCallContent } from "@agentclientprotocol/sdk";
+import { recordOf } from "../../conversation/calls.ts";
 import { compactedText } from "../../core/run.ts";
 import type { Update } from "../../core/runtime.ts";
-import type { CallOutcome, Entry, Input } from "../../core/session.ts";
+import type { CallKind, CallOutcome, EndKind, Entry, Input, RecoveryKind } from "../../core/session.ts";
 import type { Message } from "../../core/transcript.ts";
-import { describeCall, outputOf, type ProposedTool, recordOf } from "./calls.ts";
+import { describeCall, outputOf, type ProposedTool } from "./calls.ts";
 
 type ActedEntry = Extract<Entry, { kind: "acted" }>;
 type UpdatesOptions = {
@@ -59,20 +60,8 @@ export function createUpdates({ workspace, window, isMine }: UpdatesOptions) {
         return [said("Held after too many crashes: say something to go on.")];
       case "forked":
         return e.messages.flatMap(saidBefore);
-      case "cut":
-      case "asked":
-      case "decided":
-      case "revoked":
-      case "moved":
-      case "stopping":
-      case "abandoned":
-      case "restarted":
-      case "retracted":
-      case "delivered":
-      case "ended":
-        return [];
       default:
-        e satisfies never;
+        e.kind satisfies CallKind | EndKind | RecoveryKind | "moved" | "cut";
         return [];
     }
   }

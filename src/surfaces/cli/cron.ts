@@ -1,4 +1,5 @@
 // hermes cron: manages jobs, through the running gateway or directly in the store.
+import { stateOf, timeOf } from "../../conversation/commands/cron.ts";
 import type { Job, JobRefused, Jobs, RunningJobs } from "../../core/jobs.ts";
 import { routeTo, timeText, wishedTime } from "../../core/schedule-text.ts";
 import { wholeKey } from "../../core/session-key.ts";
@@ -44,9 +45,9 @@ export async function jobStatus({ jobs, print }: CronOptions): Promise<number> {
   return 0;
 }
 
-export async function addJob({ jobs, print, complain }: CronOptions, text: string, flags: AddFlags): Promise<number> {
+export async function addJob(options: CronOptions, text: string, flags: AddFlags): Promise<number> {
   const { to, allow, skipMissed, ...when } = flags;
-  const job = await jobs.add({
+  const job = await options.jobs.add({
     ...when,
     text,
     route: to === undefined ? null : wholeKey(to),
@@ -54,43 +55,45 @@ export async function addJob({ jobs, print, complain }: CronOptions, text: strin
     ...(skipMissed && { catchUp: "skip" }),
     createdBy: "cli",
   });
-  if ("refused" in job) return refuse(job, complain);
-  await print(`Added ${job.id}: ${printable(job.name)}, next ${timeOf(job.nextAt)}\n`);
-  return 0;
+  return told(options, job, ({ id, name, nextAt }) => `Added ${id}: ${printable(name)}, next ${timeOf(nextAt)}`);
 }
 
 type CreateFlags = { name?: string; deliver?: string; model?: string };
 
 /** In the words of Hermes: `create "every 2h" "look" --deliver telegram:1001`. */
 export async function createJob(
-  { jobs, print, complain }: CronOptions,
+  options: CronOptions,
   schedule: string,
   prompt: string,
   { name, deliver = "local", model }: CreateFlags,
 ): Promise<number> {
   const given = timeAndPlace(schedule, deliver);
-  if (typeof given === "string") return refuse({ refused: "invalid", why: given }, complain);
-  const job = await jobs.add({ ...given, text: prompt || (name ?? ""), name, model: model ?? null, createdBy: "cli" });
-  if ("refused" in job) return refuse(job, complain);
-  await print(`Created job: ${job.id}\n${printable(job.name)}, next ${timeOf(job.nextAt)}\n`);
-  return 0;
+  if (typeof given === "string") return told(options, { refused: "invalid", why: given }, String);
+  const job = await options.jobs.add({
+    ...given,
+    text: prompt || (name ?? ""),
+    name,
+    model: model ?? null,
+    createdBy: "cli",
+  });
+  return told(options, job, ({ id, nextAt, ...one }) => {
+    return `Created job: ${id}\n${printable(one.name)}, next ${timeOf(nextAt)}`;
+  });
 }
 
 export async function editJob(
-  { jobs, print, complain }: CronOptions,
+  options: CronOptions,
   id: string,
   { schedule, prompt, name, deliver, model }: CreateFlags & { schedule?: string; prompt?: string },
 ): Promise<number> {
   const given = timeAndPlace(schedule, deliver);
-  if (typeof given === "string") return refuse({ refused: "invalid", why: given }, complain);
+  if (typeof given === "string") return told(options, { refused: "invalid", why: given }, String);
   const change = { ...given, text: prompt, name, model };
-  const job = await jobs.edit(
+  const job = await options.jobs.edit(
     id,
     Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)),
   );
-  if ("refused" in job) return refuse(job, complain);
-  await print(`Changed ${job.id}: ${printable(job.name)}, next ${timeOf(job.nextAt)}\n`);
-  return 0;
+  return told(options, job, (one) => `Changed ${one.id}: ${printable(one.name)}, next ${timeOf(one.nextAt)}`);
 }
 
 /** A string says what is wrong. */
@@ -103,34 +106,32 @@ function timeAndPlace(schedule: string | undefined, deliver: string | undefined)
   return route === undefined ? `${JSON.stringify(deliver)} is not a chat such as telegram:1001.` : { ...when, route };
 }
 
-export async function changeJob(
-  { jobs, print, complain }: CronOptions,
-  verb: "remove" | "pause" | "resume",
-  id: string,
-): Promise<number> {
-  const job = await jobs[verb](id);
-  if ("refused" in job) return refuse(job, complain);
-  const next = verb === "resume" ? `, next ${timeOf(job.nextAt)}` : "";
-  await print(`${DONE[verb]} ${job.id}: ${printable(job.name)}${next}\n`);
-  return 0;
+export async function changeJob(options: CronOptions, verb: keyof typeof DONE, id: string): Promise<number> {
+  return told(options, await options.jobs[verb](id), (job) => {
+    return `${DONE[verb]} ${job.id}: ${printable(job.name)}${verb === "resume" ? `, next ${timeOf(job.nextAt)}` : ""}`;
+  });
 }
 
-export async function runJob({ jobs, print, complain }: CronOptions, id: string): Promise<number> {
+export async function runJob(options: CronOptions, id: string): Promise<number> {
+  const { jobs, complain } = options;
   if (!jobs.runNow) {
     complain("No gateway runs, so no job can run. Start it with: hermes gateway");
     return 1;
   }
-  const begun = await jobs.runNow(id);
-  if ("refused" in begun) return refuse(begun, complain);
-  await print(`Started ${begun.turn}\n`);
-  return 0;
+  return told(options, await jobs.runNow(id), ({ turn }) => `Started ${turn}`);
 }
 
 const DONE = { remove: "Removed", pause: "Paused", resume: "Resumed" };
 
-function refuse({ why }: JobRefused, complain: CronOptions["complain"]): number {
-  complain(printable(why));
-  return 1;
+/** Prints what was done, or why it was not. */
+async function told<T extends object>(
+  { print, complain }: CronOptions,
+  result: T | JobRefused,
+  text: (done: T) => string,
+): Promise<number> {
+  if ("refused" in result) complain(printable(result.why));
+  else await print(`${text(result)}\n`);
+  return "refused" in result ? 1 : 0;
 }
 
 function tableOf(jobs: readonly Job[]): string {
@@ -138,12 +139,3 @@ function tableOf(jobs: readonly Job[]): string {
   const widths = [0, 1, 2].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   return rows.map((row) => `${row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join("  ")}\n`).join("");
 }
-
-const stateOf = ({ enabled, goal, nextAt }: Job): string => {
-  if (!enabled) return goal?.reached ? "reached" : "paused";
-  return goal ? `step ${goal.step}` : timeOf(nextAt);
-};
-
-/** In the time zone of the reader. */
-const timeOf = (at: number | null): string =>
-  at === null ? "never" : new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "short" }).format(at);

@@ -3,7 +3,6 @@
 import type { ChatContext, CommandResult, ListedSession } from "../../conversation/commands/command.ts";
 import { CHAT_COMMANDS, findCommand, runCommand, type Typed } from "../../conversation/commands/commands.ts";
 import { modeNamed } from "../../conversation/modes.ts";
-import { spentIn } from "../../conversation/spent.ts";
 import type { Person } from "../../core/chat.ts";
 import { replyRoute, setReplyRoute } from "../../core/reply-route.ts";
 import { EFFORTS, type Effort, type Input, type Mode } from "../../core/session.ts";
@@ -64,7 +63,7 @@ type Options = Pick<GatewayOptions, Given> & {
 };
 
 export function createCommands(options: Options): Commands {
-  const { runtime, notes, clock, access, sessions, questions, busyMode, models, costOf, skills, restart } = options;
+  const { runtime, notes, clock, access, sessions, questions, busyMode, restart } = options;
 
   const modeOf = async (key: string, platform: string): Promise<Mode> =>
     modeNamed(await notes.get(`busy/${key}`)) ?? busyMode(platform);
@@ -87,8 +86,8 @@ export function createCommands(options: Options): Commands {
   function contextOf({ platform, from, key, session, message }: ChatCommand): ChatContext {
     const by = personOf(platform, from);
     return {
+      ...options,
       surface: "chat",
-      runtime,
       session,
       by,
       isAdmin: access.isAdmin(platform, from),
@@ -99,16 +98,10 @@ export function createCommands(options: Options): Commands {
       setMode: (mode) => notes.set(`busy/${key}`, mode),
       model: async () => (await modelOf(session)) ?? options.model,
       setModel: (name) => notes.set(modelName(session), name),
-      models,
-      window: options.window,
       effort: () => effortOf(session),
       setEffort: (effort) => notes.set(effortName(session), effort),
       yolo: () => isYolo(session),
       setYolo: (on) => notes.set(yoloName(session), on || undefined),
-      jobs: options.jobs,
-      skills,
-      spent: () => spentIn(runtime, session),
-      costOf,
       sessions: () => sessionsOf(key),
       async findSession(words) {
         const wanted = Number(words || Number.NaN);
@@ -123,11 +116,6 @@ export function createCommands(options: Options): Commands {
         options.left(session, by);
       },
       stop: (scope) => stop(key, session, scope),
-      async asked() {
-        const { asking, turn } = await runtime.status(session);
-        const [question] = asking;
-        return question && turn ? { turn: turn.id, question } : null;
-      },
       mayAnswer: (asked, given) => questions.refusal(platform, from, asked, given),
       tasks: async () => (await tasksOf(key)).map(({ title }) => title),
       async background(text) {

@@ -1,14 +1,13 @@
 // The gateway: chat platforms over one runtime. Everything here is a view or a door; what must survive is in the runtime's
 // sessions and notes.
 
-import type { CommandJobs } from "../../conversation/commands/command.ts";
+import type { CommandSources } from "../../conversation/commands/command.ts";
 import type { Chat, InboundMessage, Transcribe } from "../../core/chat.ts";
 import { ConfigError, messageOf } from "../../core/errors.ts";
-import type { ModelNames } from "../../core/model-names.ts";
 import type { Ambient, Channel } from "../../core/ports.ts";
 import { BACKGROUND_ROUTES } from "../../core/reply-route.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { Entry, Mode, Unattended, Usage } from "../../core/session.ts";
+import type { Entry, Mode, Unattended } from "../../core/session.ts";
 import { parseKey, rootOf } from "../../core/session-key.ts";
 import { within } from "../../core/wait.ts";
 import { type Access, createAccess, type Lists } from "./access.ts";
@@ -21,48 +20,42 @@ import { createQuestions } from "./questions.ts";
 import { createSessions } from "./sessions.ts";
 import { VOICES } from "./voices.ts";
 
-export type GatewayOptions = Ambient & {
-  runtime: Runtime;
-  /** Of this node alone, where there are others: what runs on another one is shown by that. */
-  local?: Runtime | undefined;
-  /** Where there are others: the id of this node. */
-  node?(): string;
-  chats: readonly Chat[];
-  newKey(): string;
-  /** Bytes that nobody can guess. */
-  randomBytes(count: number): Uint8Array;
-  lists(platform: string): Lists;
-  /** Who decides on approvals: whoever is asked, or admins only. */
-  approvers: "asker" | "admins";
-  busyMode(platform: string): Mode;
-  /** How approvals are decided on a platform where nobody can be asked. Undefined: whoever talks there is asked. */
-  unattended(platform: string): Unattended | undefined;
-  /** The configured model. */
-  model: string;
-  models(): Promise<ModelNames>;
-  costOf(model: string, usage: Usage): number | null;
-  /** Tokens that fit into the window of the configured model; 0: unknown. */
-  window: number;
-  jobs(): CommandJobs;
-  /** What can be looked up, for a person. */
-  skills(): Promise<string>;
-  /** Somebody leaves that conversation for a new one. */
-  left(session: string, by: string): void;
-  /** Which tool calls are shown. */
-  progress(platform: string): "off" | "new" | "all" | "verbose";
-  /** Whether a message in that place is for us. */
-  hears(platform: string, message: InboundMessage): boolean;
-  /** Where attachments are kept. */
-  files: string;
-  /** Null: nothing is set up that could. */
-  transcribe: Transcribe | null;
-  /** Groups where all share one session. */
-  sharedGroups: boolean;
-  /** What somebody hears who is on no list: how to pair, or nothing. */
-  strangers: "pair" | "ignore";
-  /** Somebody wants us to start again. False: somebody did already. */
-  requestRestart(asked: { turn: string | null }): boolean;
-};
+export type GatewayOptions = Ambient &
+  CommandSources & {
+    runtime: Runtime;
+    /** Of this node alone, where there are others: what runs on another one is shown by that. */
+    local?: Runtime | undefined;
+    /** Where there are others: the id of this node. */
+    node?(): string;
+    chats: readonly Chat[];
+    newKey(): string;
+    /** Bytes that nobody can guess. */
+    randomBytes(count: number): Uint8Array;
+    lists(platform: string): Lists;
+    /** Who decides on approvals: whoever is asked, or admins only. */
+    approvers: "asker" | "admins";
+    busyMode(platform: string): Mode;
+    /** How approvals are decided on a platform where nobody can be asked. Undefined: whoever talks there is asked. */
+    unattended(platform: string): Unattended | undefined;
+    /** The configured model. */
+    model: string;
+    /** Somebody leaves that conversation for a new one. */
+    left(session: string, by: string): void;
+    /** Which tool calls are shown. */
+    progress(platform: string): "off" | "new" | "all" | "verbose";
+    /** Whether a message in that place is for us. */
+    hears(platform: string, message: InboundMessage): boolean;
+    /** Where attachments are kept. */
+    files: string;
+    /** Null: nothing is set up that could. */
+    transcribe: Transcribe | null;
+    /** Groups where all share one session. */
+    sharedGroups: boolean;
+    /** What somebody hears who is on no list: how to pair, or nothing. */
+    strangers: "pair" | "ignore";
+    /** Somebody wants us to start again. False: somebody did already. */
+    requestRestart(asked: { turn: string | null }): boolean;
+  };
 export type Gateway = {
   access: Access;
   channel: Channel;

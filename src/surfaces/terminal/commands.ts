@@ -1,7 +1,7 @@
 // What a terminal does for the slash commands of conversation/commands.
 
 import type { ListedSession, TerminalContext } from "../../conversation/commands/command.ts";
-import { COMMAND_GROUPS } from "../../conversation/commands/commands.ts";
+import { COMMAND_GROUPS, helpLine } from "../../conversation/commands/commands.ts";
 import { exportFile } from "../../conversation/export.ts";
 import type { Facts } from "../../conversation/facts.ts";
 import { entriesOf } from "../../core/pages.ts";
@@ -26,42 +26,24 @@ const KEYS = `- Enter sends; Shift+Enter, Ctrl+J or \\ and Enter begin a new lin
 - \`!command\` runs a command of yours, and the model is told with your next message; \`!!command\` keeps it to yourself`;
 
 export function commandContext(desk: OpenTalk): TerminalContext {
-  const { runtime, facts, view, costOf, models, skills, newSession, leave } = desk;
-  const { session, title, turn, mode, spent } = facts;
+  const { runtime, facts, view } = desk;
+  const { session, title, turn, mode } = facts;
   const [question] = facts.asking;
   return {
+    ...desk,
     surface: "terminal",
-    runtime,
     session,
     by: "terminal",
     isAdmin: true,
     name: shortName(session),
     help,
-    copy: desk.copy,
-    now: desk.now,
     mode: () => mode,
-    setMode: desk.setMode,
-    model: desk.model,
-    setModel: desk.setModel,
-    models,
-    window: desk.window,
-    effort: desk.effort,
-    setEffort: desk.setEffort,
     showReasoning: view.showThoughts,
-    yolo: desk.yolo,
-    setYolo: desk.setYolo,
-    jobs: desk.jobs,
-    skills,
-    spent: async () => spent,
-    costOf,
     sessions: () => sessionsToResume(runtime),
     findSession: (words) => findSession(runtime, words),
-    newSession,
     left: () => desk.switched(session),
     stop: async (scope) => ((await desk.stop(scope)) ? "shown" : "nothing"),
     asked: () => (turn && question ? { turn: turn.id, question } : null),
-    mayAnswer: () => null,
-    tasks: async () => [],
     choose: view.choose,
     async exportTo(file, format) {
       const json = format ? format === "json" : file.endsWith(".json");
@@ -69,7 +51,6 @@ export function commandContext(desk: OpenTalk): TerminalContext {
       const { text, usualFile } = exportFile({ key: session, title }, entries, json, new Date(desk.now()));
       return desk.save(file || usualFile, text);
     },
-    leave,
   };
 }
 
@@ -81,7 +62,7 @@ const help = (): string =>
 const helpLines = (commands: (typeof COMMAND_GROUPS)[number]["commands"]): string =>
   commands
     .filter(({ on }) => on !== "chat")
-    .map(({ name, argument = "", description }) => `- \`/${`${name} ${argument}`.trim()}\` ${description}`)
+    .map(helpLine)
     .join("\n");
 
 /** Those of the terminal, however many others are newer; and the newest of those. */

@@ -2,7 +2,7 @@
 // is the view's business. Whatever is entered is durable, or done, when `enter` returns; when it throws, nothing was.
 
 import { keptText } from "../../conversation/commands/answers.ts";
-import type { AskedQuestion, CommandJobs, CommandResult } from "../../conversation/commands/command.ts";
+import type { AskedQuestion, CommandResult, CommandSources } from "../../conversation/commands/command.ts";
 import {
   commandIn,
   findCommand,
@@ -16,15 +16,14 @@ import { MODE, modeWhileAsked, takenText } from "../../conversation/modes.ts";
 import { spentPlus } from "../../conversation/spent.ts";
 import { createTeller } from "../../conversation/updates.ts";
 import { messageOf } from "../../core/errors.ts";
-import type { ModelNames } from "../../core/model-names.ts";
 import { entriesOf, pagesOf } from "../../core/pages.ts";
 import type { AcceptRequest, Answer, Receipt, Runtime } from "../../core/runtime.ts";
-import type { Effort, Image, Input, Mode, Usage } from "../../core/session.ts";
+import type { Effort, Image, Input, Mode } from "../../core/session.ts";
 import { shortName } from "../../core/session-key.ts";
 import { commandContext } from "./commands.ts";
 import type { View } from "./view.ts";
 
-export type TalkOptions = {
+export type TalkOptions = CommandSources & {
   runtime: Runtime;
   view: View;
   mode: Mode;
@@ -42,12 +41,6 @@ export type TalkOptions = {
   save(file: string, text: string): Promise<string>;
   /** Into the clipboard. What became of it, for people. */
   copy(text: string): Promise<string>;
-  models(): Promise<ModelNames>;
-  costOf(model: string, usage: Usage): number | null;
-  /** Tokens that fit into the window of the configured model; 0: unknown. */
-  window: number;
-  jobs(): CommandJobs;
-  skills(): Promise<string>;
   /** That conversation is left for another one. */
   switched(from: string): void;
   leave(): void;

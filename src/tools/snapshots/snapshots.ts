@@ -12,7 +12,7 @@ import { createSweep, sessionDir } from "../../platform/session-dirs.ts";
 import { createLocks } from "../files/locks.ts";
 import type { Entered } from "../sandbox/box.ts";
 import type { SandboxChoice } from "../sandbox/sandbox.ts";
-import { createWorkTree, type TreeChange, unquoted } from "./work-tree.ts";
+import { createWorkTree, type TreeChange, type Turning, unquoted } from "./work-tree.ts";
 
 export type Snapshots = {
   /** Wraps a tool with snapshots if it can change files. */
@@ -153,12 +153,7 @@ export function createSnapshots(options: {
     if (changes.length > 0 && !preview) {
       // First store the present state, so that the restore can be undone whatever happens.
       await keep(undoOf(session), { session, before: now.tree, after: goal, at: clock.now() });
-      const entered = await enter(session);
-      try {
-        if (entered.sandbox) await tree.turnTo(now.tree, goal, entered.sandbox);
-      } finally {
-        await entered.leave();
-      }
+      await turn({ from: now.tree, to: goal, session });
     }
     const named = (changes: readonly TreeChange[]) => names(changes.map(({ path }) => display(unquoted(path))));
     const removed = changes.filter(isRemoval);
@@ -174,6 +169,34 @@ export function createSnapshots(options: {
       changes.length > 0 && !preview && "/undo files takes this back.",
     ];
     return { summary: summary.filter(Boolean).join(" "), patch };
+  }
+
+  async function turn(turning: Turning): Promise<void> {
+    const entered = await enter(turning.session);
+    try {
+      if (entered.sandbox) await tree.turnTo(turning, entered.sandbox);
+    } finally {
+      await entered.leave();
+    }
+  }
+
+  /** A kill in the middle of a restore leaves some files as they were, and one missing or cut short. What is anything
+   *  else by now was changed since, and is left alone. */
+  async function finish(): Promise<void> {
+    const open = tree.unfinished();
+    if (!open) return;
+    const { from, to, session } = open;
+    const now = await tree.take();
+    if ("why" in now) throw new Error(now.why);
+    const since = new Map((await tree.compare(from, now.tree)).map(({ path, after }) => [path, after]));
+    const ours: TreeChange[] = [];
+    for (const change of await tree.compare(from, to)) {
+      const is = since.get(change.path);
+      if (is === undefined || isNone(is) || (!isRemoval(change) && (await tree.isBeginning(is, change.after))))
+        ours.push(change);
+    }
+    await turn({ from: now.tree, to: ours.length > 0 ? await tree.change(ours) : now.tree, session });
+    log("info", "snapshot.finished", { session, files: ours.length });
   }
 
   /** Takes the turns back one by one, the newest first, without touching a file. What changed between two of them is left alone, and
@@ -218,6 +241,10 @@ export function createSnapshots(options: {
   }
 
   const sweepOthers = createSweep(root);
+  void inOrder(finish).catch((error: unknown) => {
+    log("warn", "snapshot.unfinished", { error: messageOf(error) });
+    tree.giveUp(); // tried once: later, files would change out of the blue
+  });
   return {
     around: (tool) =>
       CHANGE_FILES.has(tool.name)
@@ -279,7 +306,8 @@ const PREVIEWED = {
 };
 
 const undoOf = (session: string) => `undo:${session}`;
-const isRemoval = ({ after }: TreeChange) => after.startsWith("0 ");
+const isNone = (side: string) => side.startsWith("0 ");
+const isRemoval = ({ after }: TreeChange) => isNone(after);
 
 /** `back`: the reverse of the turn's changes; `since`: changes after the turn. */
 function planned(

@@ -3,7 +3,9 @@
 // fsmonitor, line ends) are not applied, so a tree has the exact bytes. Of the repository we use its objects, its index
 // at first, and its ignore rules.
 import { randomBytes } from "node:crypto";
-import { mkdirSync, realpathSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import * as z from "zod";
 import { messageOf } from "../../core/errors.ts";
 import type { FileChanges } from "../../core/runtime.ts";
 import { plain } from "../../platform/fence.ts";
@@ -22,11 +24,19 @@ export type WorkTree = {
   diff(from: string, to: string): Promise<FileChanges>;
   /** The tree that was taken last, with these changes applied. */
   change(changes: readonly TreeChange[]): Promise<string>;
-  /** Changes the files of the workspace from `from`, the tree that was taken last, to `to`. */
-  turnTo(from: string, to: string, sandbox: Sandbox): Promise<void>;
+  /** Changes the files of the workspace from `from`, the tree that was taken last, to `to`, for a session. */
+  turnTo(turning: Turning, sandbox: Sandbox): Promise<void>;
+  /** The change in the middle of which hermes was killed. */
+  unfinished(): Turning | null;
+  /** It is not to be finished. */
+  giveUp(): void;
+  /** Whether a file is the beginning of another: git was ended while it wrote it. Both: mode and object. */
+  isBeginning(now: string, whole: string): Promise<boolean>;
   /** Deletes objects that belong to none of these trees. Returns the kilobytes that are left. */
   keepOnly(trees: readonly string[]): Promise<number>;
 };
+const Turning = z.object({ from: z.string(), to: z.string(), session: z.string() });
+export type Turning = z.output<typeof Turning>;
 /** `passing`: the next attempt may succeed. */
 type Taken = { tree: string } | { why: string; passing: boolean };
 /** `path` is quoted as git does it. `before` and `after`: mode and object, "0 …" for no file. */
@@ -49,6 +59,7 @@ export function createWorkTree(options: {
 }): WorkTree {
   const { dir, sandbox, owner, takeMs = TAKE_MS } = options;
   const workspace = realpathSync(options.workspace);
+  const turningFile = join(dir, "turning");
   const env = { PATH: pathWithout(sandbox.writable, process.env.PATH ?? "/usr/local/bin:/usr/bin:/bin") };
 
   async function git(script: string, args: readonly string[], more: Partial<ExecOptions> = {}): Promise<Result> {
@@ -109,9 +120,24 @@ export function createWorkTree(options: {
       const sides = changes.map(({ after, path }) => `${after}\t${path}`).toSorted();
       return gitOrThrow(CHANGE, [], { stdin: { text: `${sides.join("\n")}\n` } });
     },
-    async turnTo(from, to, writing) {
+    async turnTo(turning, writing) {
       const all = { ...writing, writable: [...writing.writable, dir] };
-      await gitOrThrow('git read-tree -m -u "$2" "$3"', [from, to], { sandbox: all });
+      writeFileSync(turningFile, JSON.stringify(turning), { mode: 0o600 });
+      try {
+        await gitOrThrow('git read-tree -m -u "$2" "$3"', [turning.from, turning.to], { sandbox: all });
+      } finally {
+        this.giveUp();
+      }
+    },
+    unfinished() {
+      // Git starts when this file is whole.
+      const text = existsSync(turningFile) ? readFileSync(turningFile, "utf8") : "";
+      return text.endsWith("}") ? Turning.parse(JSON.parse(text)) : null;
+    },
+    giveUp: () => rmSync(turningFile, { force: true }),
+    async isBeginning(now, whole) {
+      const [id = "", wholeId = ""] = [now, whole].map((side) => side.split(" ")[1]);
+      return (await gitOrThrow(BEGINNING, [id, wholeId])) === id;
     },
     keepOnly: async (trees) => Number(await gitOrThrow(KEEP, trees)),
   };
@@ -211,6 +237,8 @@ if [ -f "$exclude" ] && [ "$exclude" -nt "$1/info/exclude" ]; then head -c 10000
 look "$1"
 git write-tree || { rm -f "$1/index"; look "$1"; git write-tree; }
 `;
+
+const BEGINNING = 'git cat-file blob "$3" | head -c "$(git cat-file -s "$2")" | git hash-object --stdin';
 
 const DIFF = 'git diff-tree -r --stat=100 -p --no-renames --no-color --no-ext-diff --no-textconv "$2" "$3"';
 

@@ -30,21 +30,20 @@ export function createRetries(runtime: Pick<Runtime, "idOf" | "run" | "whereabou
   const known = createBounded<Promise<Attempts>>(MOST_REQUESTS);
   const idOf = (key: string) => runtime.idOf("api", key);
 
-  async function counted(series: string): Promise<Attempts> {
-    let next = 0;
-    while (await runtime.whereabouts(idOf(`${series}:${next}`))) next++;
-    return { next, refused: [] };
+  async function counted(series: string, attempts: Attempts): Promise<Attempts> {
+    while (await runtime.whereabouts(idOf(`${series}:${attempts.next}`))) attempts.next++;
+    return attempts;
   }
 
   function attemptsOf(series: string): Promise<Attempts> {
-    const attempts = known.get(series) ?? counted(series);
+    const attempts = known.get(series) ?? counted(series, { next: 0, refused: [] });
     known.set(series, attempts);
     attempts.catch(() => known.delete(series));
     return attempts;
   }
 
   async function latestOf(series: string): Promise<string | null> {
-    const { next } = await attemptsOf(series);
+    const { next } = await counted(series, await attemptsOf(series)); // another node may have begun one since
     const key = `${series}:${next - 1}`;
     const run = next > 0 ? await runtime.run(idOf(key)) : null;
     return run && (!isOver(run) || clock.now() - run.updatedAt < RECENT_MS) ? key : null;

@@ -96,7 +96,8 @@ const wrongHost = ({ url = "", rawHeaders }: IncomingMessage, hosts: ReadonlySet
   const [host = ""] = named;
   // A target that is an address (`GET http://name/`) names a second host, and the router would believe that one.
   if (named.length === 1 && hosts.has(host.toLowerCase()) && url.startsWith("/")) return null;
-  const advice = "Use the address that the server printed when it started.";
+  const advice =
+    "Use the address that the server printed when it started, or add the name to gateway.api_server.allowed_hosts.";
   return problem(421, "host_not_allowed", `The request does not name this server as its Host. ${advice}`);
 };
 

@@ -35,13 +35,12 @@ const ARGS_LINES = 20;
 const UNFOLDED_LINES = 400;
 const PRINTED_LINES = 100;
 
-/** Rendered once for each width and way of looking. */
-function part(look: TranscriptLook, render: (width: number) => string[]): Component {
-  let kept: { width: number; theme: Theme; unfolded: boolean; lines: string[] } | null = null;
+/** Rendered once for each width. For another theme, or when something is unfolded, it is invalidated. */
+function part(render: (width: number) => string[]): Component {
+  let kept: { width: number; lines: string[] } | null = null;
   return {
     render(width) {
-      if (kept?.width !== width || kept.theme !== look.theme || kept.unfolded !== look.unfolded)
-        kept = { width, theme: look.theme, unfolded: look.unfolded, lines: fitting(render(width), width) };
+      if (kept?.width !== width) kept = { width, lines: fitting(render(width), width) };
       return kept.lines;
     },
     invalidate() {
@@ -125,15 +124,14 @@ const cellsOf = (row: string): string[] =>
     .split(/(?<!\\)\|/)
     .map((cell) => cell.trim());
 
-export const markdown = (look: TranscriptLook, text: string): Component =>
-  part(look, (width) => drawn(look, text, width));
+export const markdown = (look: TranscriptLook, text: string): Component => part((width) => drawn(look, text, width));
 
 /** A piece of an answer; pieces stand apart by one line. */
 export const answer = (look: TranscriptLook, text: string): Component =>
-  part(look, (width) => [...apart(look), ...drawn(look, text, width)]);
+  part((width) => [...apart(look), ...drawn(look, text, width)]);
 
 export const message = (look: TranscriptLook, text: string, images: number): Component =>
-  part(look, (width) => {
+  part((width) => {
     const { user, dim } = look.theme;
     const [first = "", ...rest] = wrapped(text, width - 2, user);
     const pictures = images ? [dim(`  ${images === 1 ? "1 picture" : `${images} pictures`}`)] : [];
@@ -141,16 +139,16 @@ export const message = (look: TranscriptLook, text: string, images: number): Com
   });
 
 export const aside = (look: TranscriptLook, text: string, paint: (theme: Theme) => Paint): Component =>
-  part(look, (width) => wrapped(text, width, paint(look.theme)));
+  part((width) => wrapped(text, width, paint(look.theme)));
 
 export const thought = (look: TranscriptLook, text: string): Component =>
-  part(look, (width) =>
+  part((width) =>
     look.unfolded || look.thoughts ? [...apart(look), ...wrapped(text.trim(), width, look.theme.dim, "  ")] : [],
   );
 
 export const tool = (look: TranscriptLook, call: Acted): Component => {
   const [head, body] = [headOf(call), bodyOf(call)];
-  return part(look, (width) => {
+  return part((width) => {
     const { theme, unfolded } = look;
     const paint = call.outcome === "ok" ? theme.good : theme.bad;
     const line = toolLine(theme, paint(MARK[call.outcome]), head, lasting(call.ms), width);
@@ -206,7 +204,7 @@ const painted = (theme: Theme, kind: CallBody["kind"], lines: string[]): string[
 
 /** What the person's own command printed: its beginning and its end. */
 export const printed = (look: TranscriptLook, text: string): Component =>
-  part(look, (width) => {
+  part((width) => {
     const all = clean(text).trimEnd().split("\n");
     const left = all.length - 2 * PRINTED_LINES;
     const lines =

@@ -1,20 +1,12 @@
 // What changes in all sessions. Browsers allow six connections to a server over all their tabs, so one tab listens and tells the
 // others.
 import { signal } from "@preact/signals";
+import type { RemoteRow } from "../../../client/remote.ts";
 import { messageOf } from "../../../core/errors.ts";
 import type { Status } from "../../../core/runtime.ts";
 import { get, wire } from "./server.ts";
 
-export type SessionLine = {
-  id: string;
-  title: string;
-  parent_id: string | null;
-  updated_at: number;
-  active: boolean;
-  entries: number;
-  snippet?: string;
-};
-export type WorkingSession = SessionLine & { status: Status };
+export type WorkingSession = RemoteRow & { status: Status };
 export type NowState = { data: WorkingSession[]; draining: boolean };
 
 /** Rises whenever something has changed anywhere. */

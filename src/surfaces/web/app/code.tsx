@@ -38,7 +38,7 @@ export function Code({ text, language = "" }: { text: string; language?: string 
   const drawn = useMemo(() => (name === "diff" ? diffLines(text.split("\n")) : coloured(text, name)), [text, name]);
   return (
     <figure class="code">
-      <figcaption>
+      <figcaption class="line soft">
         <span>{name || "text"}</span>
         <CopyButton text={text} />
       </figcaption>
@@ -59,7 +59,7 @@ function CopyButton({ text }: { text: string }) {
   // Not there over plain HTTP from another machine.
   if (!navigator.clipboard) return null;
   return (
-    <button type="button" class="quiet" onClick={() => void copy()}>
+    <button type="button" class="quiet soft" onClick={() => void copy()}>
       {done ? "Copied" : "Copy"}
     </button>
   );
@@ -69,7 +69,7 @@ export const diffLines = (lines: readonly string[]): ComponentChildren =>
   lines.map((line) => <span class={signOf(line)}>{`${line}\n`}</span>);
 
 const signOf = (line: string): string =>
-  line.startsWith("+") ? "added" : line.startsWith("-") ? "removed" : line.startsWith("@@") ? "place" : "";
+  line.startsWith("+") ? "added" : line.startsWith("-") ? "removed" : line.startsWith("@@") ? "place soft" : "";
 
 function coloured(text: string, language: string): ComponentChildren {
   if (!core.getLanguage(language) || text.length > LONGEST) return text;

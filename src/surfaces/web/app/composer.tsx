@@ -5,7 +5,8 @@ import { WEB_COMMANDS } from "../../../conversation/commands/commands.ts";
 import { MODE } from "../../../conversation/modes.ts";
 import { type Image, MODES } from "../../../core/session.ts";
 import type { ConversationView } from "./conversation.ts";
-import { Icon } from "./icons.tsx";
+import { Icon, IconButton } from "./icons.tsx";
+import { Alert, submits } from "./page.tsx";
 import { newId, runtime } from "./server.ts";
 import {
   busyMode,
@@ -79,7 +80,7 @@ export function Composer({ conversation }: { conversation: ConversationView }) {
     >
       <Queue conversation={conversation} />
       {offered.length > 0 && (
-        <ul class="commands" aria-label="Commands">
+        <ul class="commands options" aria-label="Commands">
           {offered.map(({ name, argument, description }) => (
             <li key={name}>
               <button
@@ -89,17 +90,13 @@ export function Composer({ conversation }: { conversation: ConversationView }) {
                   area.current?.focus();
                 }}
               >
-                <b>/{name}</b> <i>{argument}</i> <span>{description}</span>
+                <b>/{name}</b> <i class="soft">{argument}</i> <span class="soft cut">{description}</span>
               </button>
             </li>
           ))}
         </ul>
       )}
-      {refused && (
-        <p class="error" role="alert">
-          {refused}
-        </p>
-      )}
+      {refused && <Alert text={refused} />}
       {images.length > 0 && (
         <div class="pictures">
           {images.map(({ mime, data }, at) => (
@@ -115,12 +112,7 @@ export function Composer({ conversation }: { conversation: ConversationView }) {
           ))}
         </div>
       )}
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          send();
-        }}
-      >
+      <form onSubmit={submits(send)}>
         <textarea
           ref={area}
           rows={1}
@@ -145,8 +137,8 @@ export function Composer({ conversation }: { conversation: ConversationView }) {
             if (event.key === "Escape" && turn) void stop(conversation, "turn");
           }}
         />
-        <div class="bar">
-          <label class="quiet" title="Attach pictures">
+        <div class="bar line">
+          <label class="quiet soft" title="Attach pictures">
             <Icon name="picture" />
             <input
               type="file"
@@ -196,6 +188,7 @@ function Queue({ conversation: { session, facts } }: { conversation: Conversatio
   const waiting = (facts.value?.waiting ?? []).filter(({ id }) => id !== facts.value?.turn?.id);
   const [gone, setGone] = useState("");
   if (!waiting.length || !facts.value?.turn) return null;
+  const move = (id: string, to: number) => runtime.move(session, id, to);
   const withdraw = async (id: string, text: string, edit: boolean) => {
     const withdrawn = await runtime.withdraw(session, id).catch(() => false);
     if (withdrawn && edit) putBack(session, text);
@@ -205,33 +198,18 @@ function Queue({ conversation: { session, facts } }: { conversation: Conversatio
     <section class="queue" aria-label="Waiting messages">
       <ol>
         {waiting.map(({ id, mode, text }, at) => (
-          <li key={id}>
-            <span class="tag">{mode}</span>
-            <span class="text">{text}</span>
-            <button
-              type="button"
-              class="quiet"
-              aria-label="Move up"
-              disabled={at === 0}
-              onClick={() => void runtime.move(session, id, at - 1)}
-            >
-              <Icon name="up" />
-            </button>
-            <button
-              type="button"
-              class="quiet"
-              aria-label="Move down"
+          <li key={id} class="line">
+            <span class="tag soft">{mode}</span>
+            <span class="text cut">{text}</span>
+            <IconButton icon="up" label="Move up" disabled={at === 0} onClick={() => void move(id, at - 1)} />
+            <IconButton
+              icon="down"
+              label="Move down"
               disabled={at === waiting.length - 1}
-              onClick={() => void runtime.move(session, id, at + 1)}
-            >
-              <Icon name="down" />
-            </button>
-            <button type="button" class="quiet" aria-label="Edit" onClick={() => void withdraw(id, text, true)}>
-              <Icon name="edit" />
-            </button>
-            <button type="button" class="quiet" aria-label="Withdraw" onClick={() => void withdraw(id, text, false)}>
-              <Icon name="close" />
-            </button>
+              onClick={() => void move(id, at + 1)}
+            />
+            <IconButton icon="edit" label="Edit" onClick={() => void withdraw(id, text, true)} />
+            <IconButton icon="close" label="Withdraw" onClick={() => void withdraw(id, text, false)} />
           </li>
         ))}
       </ol>

@@ -3,8 +3,9 @@ import { useEffect, useState } from "preact/hooks";
 import { Composer } from "./composer.tsx";
 import { type ConversationView, openConversation } from "./conversation.ts";
 import { nameOf, short, sourceOf } from "./format.ts";
-import { Icon } from "./icons.tsx";
+import { Icon, IconButton } from "./icons.tsx";
 import { Markdown } from "./markdown.tsx";
+import { Alert } from "./page.tsx";
 import { QuestionCard } from "./question.tsx";
 import { go, linkTo } from "./route.ts";
 import { runtime, wordsOf } from "./server.ts";
@@ -25,7 +26,7 @@ export function ConversationPage({ session }: { session: string }) {
 }
 
 const Start = () => (
-  <section class="conversation start">
+  <section class="conversation start soft">
     <p>Choose a conversation, or</p>
     <button type="button" class="primary" onClick={() => go("conversations", newSession())}>
       begin a new one
@@ -41,23 +42,17 @@ function OpenedConversation({ conversation }: { conversation: ConversationView }
   return (
     <section class="conversation">
       <Head conversation={conversation} />
-      {error.value && (
-        <p class="error" role="alert">
-          {error.value}
-        </p>
-      )}
+      {error.value && <Alert text={error.value} />}
       <Transcript conversation={conversation} />
-      {isEmpty && !turn && <p class="empty hint">Nothing is here yet. Write a message to begin.</p>}
+      {isEmpty && !turn && <p class="empty hint soft">Nothing is here yet. Write a message to begin.</p>}
       <div class="below">
         {note && (
           <div class={note.isError ? "note error" : "note"} role="status">
             <Markdown text={note.text} />
-            <button type="button" class="quiet" aria-label="Close" onClick={() => (said.value = null)}>
-              <Icon name="close" />
-            </button>
+            <IconButton icon="close" label="Close" onClick={() => (said.value = null)} />
           </div>
         )}
-        {notice.value && <p class="notice">{notice.value}</p>}
+        {notice.value && <p class="notice soft">{notice.value}</p>}
         {asking.map((question) => (
           <QuestionCard key={question.call} session={session} question={question} />
         ))}
@@ -80,8 +75,8 @@ function Head({ conversation }: { conversation: ConversationView }) {
     if (text.trim() && text !== title) order(conversation, `/title ${text.trim()}`);
   };
   return (
-    <header class="head">
-      <a class="quiet back" href={linkTo("conversations")} aria-label="Back to the list">
+    <header class="head line">
+      <a class="quiet back soft" href={linkTo("conversations")} aria-label="Back to the list">
         <Icon name="back" />
       </a>
       {renaming ? (
@@ -98,13 +93,13 @@ function Head({ conversation }: { conversation: ConversationView }) {
         />
       ) : (
         <h1>
-          <button type="button" class="quiet" title="Rename" onClick={() => setRenaming(true)}>
+          <button type="button" class="quiet cut" title="Rename" onClick={() => setRenaming(true)}>
             {title || isBegun ? nameOf(session, title) : "New conversation"}
           </button>
         </h1>
       )}
-      <span class="state">
-        <span class="tag">{sourceOf(session)}</span>
+      <span class="state line soft small">
+        <span class="tag soft">{sourceOf(session)}</span>
         {turn && <span class="dot" role="img" aria-label="works" />}
         {context > 0 && (
           <span title="Tokens of the conversation when the model last saw it">{short(context)} tokens</span>
@@ -129,7 +124,7 @@ function ModelChoice({ conversation, chosen }: { conversation: ConversationView;
   const known = chosen && !others.includes(chosen) ? [chosen, ...others] : others;
   return (
     <select
-      class="quiet model"
+      class="quiet model soft"
       aria-label="Model"
       value={chosen ?? ""}
       onChange={(event) => order(conversation, `/model ${event.currentTarget.value || "default"}`)}
@@ -181,11 +176,9 @@ function Menu({ conversation, title }: { conversation: ConversationView; title: 
         if (!(relatedTarget instanceof Node && event.currentTarget.contains(relatedTarget))) close();
       }}
     >
-      <button type="button" class="quiet" aria-label="More" aria-expanded={open} onClick={() => setOpen(!open)}>
-        <Icon name="more" />
-      </button>
+      <IconButton icon="more" label="More" aria-expanded={open} onClick={() => setOpen(!open)} />
       {open && (
-        <ul>
+        <ul class="options">
           {item("Retry the last message", () => order(conversation, "/retry"))}
           {item("Undo the last message", () => order(conversation, "/undo"))}
           {item("Roll back further…", () => order(conversation, "/rollback"))}

@@ -2,7 +2,7 @@
 import { headOf } from "../../../conversation/calls.ts";
 import { lasting } from "../../../conversation/updates.ts";
 import type { Entry, FailedTry } from "../../../core/session.ts";
-import { counted, short } from "./format.ts";
+import { counted, dotted, short } from "./format.ts";
 
 type CourseStepKind = "wait" | "memory" | "model" | "tool" | "question" | "summary" | "stop" | "delivery";
 export type CourseStep = {
@@ -103,7 +103,7 @@ export function courseOf(entries: readonly Entry[], now: number): Course {
       case "acted":
         begin(`call ${entry.call}`, "tool", tools.get(entry.call)?.tool ?? "tool", entry);
         end(`call ${entry.call}`, entry, {
-          detail: [entry.outcome, tools.get(entry.call)?.about].filter(Boolean).join(" · "),
+          detail: dotted(entry.outcome, tools.get(entry.call)?.about),
           ok: entry.outcome === "ok",
         });
         end(`ask ${entry.call}`, entry, { detail: "not answered", ok: false });
@@ -182,13 +182,11 @@ const triesOf = (from: number, tries: readonly FailedTry[] = []): CourseStep["fa
 function thoughtText({ model, usage, timing = {} }: Extract<Entry, { kind: "thought" }>): string {
   const { firstWord, tries = [] } = timing;
   const [first] = tries;
-  return [
+  return dotted(
     model,
     first && first.model !== model && `instead of ${first.model}`,
     tries.length > 0 && `after ${counted(tries.length, "try that failed", "tries that failed")}`,
     firstWord !== undefined && `first word after ${took(firstWord)}`,
     `${short(usage.input)} in, ${short(usage.output)} out`,
-  ]
-    .filter(Boolean)
-    .join(" · ");
+  );
 }

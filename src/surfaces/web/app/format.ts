@@ -51,4 +51,7 @@ export function sourceOf(session: string): string {
   }
 }
 
+/** What there is of these, on one line. */
+export const dotted = (...parts: (string | false | null | undefined)[]): string => parts.filter(Boolean).join(" · ");
+
 export const nameOf = (session: string, title: string): string => title || shortName(session);

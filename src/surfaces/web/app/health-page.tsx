@@ -2,30 +2,13 @@
 import { useState } from "preact/hooks";
 import { lasting } from "../../../conversation/updates.ts";
 import { changeCount } from "./changes.ts";
-import { ago, counted, timeOf } from "./format.ts";
-import { Act, Empty, Page, useRoute } from "./page.tsx";
+import { ago, counted, dotted, timeOf } from "./format.ts";
+import type { ShownHealth } from "./now-page.tsx";
+import { Act, Page, Row, Section, useRoute } from "./page.tsx";
 import { linkTo } from "./route.ts";
 import { get, post, remove } from "./server.ts";
 
-type DetailedHealth = {
-  status: string;
-  version: string;
-  uptime_seconds: number;
-  turns_running: number;
-  turns_held: number;
-  inputs_waiting: number;
-  memory_bytes: number;
-  memory: { name: string; state: string; failures: number; lastError: string; pending: number }[];
-};
-type DeadLetter = {
-  id: number;
-  url: string;
-  run_id: string;
-  session_id: string;
-  attempts: number;
-  error: string;
-  created_at: number;
-};
+type DeadLetter = { id: number; url: string; run_id: string; attempts: number; error: string; created_at: number };
 type ShownNode = {
   id: string;
   address: string;
@@ -40,7 +23,7 @@ type SignedIn = { id: string; created_at: number; expires_at: number; agent: str
 
 export function HealthPage() {
   const { value: when } = changeCount;
-  const health = useRoute<DetailedHealth>("/health/detailed", when);
+  const health = useRoute<ShownHealth>("/health/detailed", when);
   const dead = useRoute<{ data: DeadLetter[] }>("/api/webhooks/dead", when);
   const nodes = useRoute<{ data: ShownNode[] }>("/api/nodes", when);
   const browsers = useRoute<{ data: SignedIn[] }>("/api/sign-ins");
@@ -56,13 +39,13 @@ export function HealthPage() {
       {value && (
         <section aria-label="Server">
           <dl class="figures">
-            <Figure name="Turns that run" value={String(value.turns_running)} />
-            <Figure name="Turns that wait for room" value={String(value.turns_held)} />
-            <Figure name="Messages that wait" value={String(value.inputs_waiting)} />
+            <Figure name="Turns that run" value={value.turns_running} />
+            <Figure name="Turns that wait for room" value={value.turns_held} />
+            <Figure name="Messages that wait" value={value.inputs_waiting} />
             <Figure name="Memory of the process" value={`${Math.round(value.memory_bytes / 1_000_000)} MB`} />
           </dl>
           {canRestart && (
-            <p class="links">
+            <p class="links line">
               <Act act={() => post("/api/restart")} asks label="Restart the server">
                 Restart the server
               </Act>
@@ -73,16 +56,18 @@ export function HealthPage() {
         </section>
       )}
       {nodes.value && nodes.value.data.length > 1 && (
-        <section aria-label="Nodes">
-          <h2>Nodes</h2>
+        <Section title="Nodes">
           {nodes.value.data.map((node) => (
-            <article key={node.id} class="row">
-              <div class="what">
-                <b>
-                  {node.address || node.id} {node.self && <span class="tag">answers you</span>}
-                </b>
-                <p class={node.reachable ? "" : "error"}>{nodeText(node)}</p>
-              </div>
+            <Row
+              key={node.id}
+              name={
+                <>
+                  {node.address || node.id} {node.self && <span class="tag soft">answers you</span>}
+                </>
+              }
+              about={nodeText(node)}
+              isBad={!node.reachable}
+            >
               {!node.leaving && (
                 <Act
                   asks
@@ -92,43 +77,29 @@ export function HealthPage() {
                   Drain
                 </Act>
               )}
-            </article>
+            </Row>
           ))}
           <p class="aside">A node that is drained hands its sessions over to the others and exits.</p>
-        </section>
+        </Section>
       )}
       {value && (
-        <section aria-label="Long-term memory">
-          <h2>Long-term memory</h2>
-          {value.memory.map(({ name, state, failures, lastError, pending }) => (
-            <article key={name} class="row">
-              <div class="what">
-                <b>{name}</b>
-                <p class={state === "ok" ? "" : "error"}>
-                  {[
-                    state,
-                    pending > 0 && `${pending} turns to be written`,
-                    failures > 0 && `${failures} failures`,
-                    lastError,
-                  ]
-                    .filter(Boolean)
-                    .join(" · ")}
-                </p>
-              </div>
-            </article>
-          ))}
-          {value.memory.length === 0 && <Empty>No long-term memory is configured.</Empty>}
-        </section>
+        <Section title="Long-term memory" empty="No long-term memory is configured.">
+          {value.memory.map(({ name, state, failures, lastError, pending }) => {
+            const left = pending > 0 && `${pending} turns to be written`;
+            const about = dotted(state, left, failures > 0 && `${failures} failures`, lastError);
+            return <Row key={name} name={name} about={about} isBad={state !== "ok"} />;
+          })}
+        </Section>
       )}
       {dead.value && (
-        <section aria-label="Deliveries that were given up">
-          <h2>Deliveries that were given up</h2>
+        <Section title="Deliveries that were given up" empty="Every webhook was delivered.">
           {dead.value.data.map(({ id, url, run_id, attempts, error, created_at }) => (
-            <article key={id} class="row">
-              <div class="what">
-                <a href={linkTo("turn", run_id)}>{url}</a>
-                <p>{[timeOf(created_at * 1_000), `${attempts} attempts`, error].filter(Boolean).join(" · ")}</p>
-              </div>
+            <Row
+              key={id}
+              name={url}
+              href={linkTo("turn", run_id)}
+              about={dotted(timeOf(created_at * 1_000), `${attempts} attempts`, error)}
+            >
               <Act act={() => post(`/api/webhooks/dead/${id}/retry`).finally(dead.again)} label={`Try again: ${url}`}>
                 Try again
               </Act>
@@ -140,22 +111,18 @@ export function HealthPage() {
               >
                 Forget
               </Act>
-            </article>
+            </Row>
           ))}
-          {dead.value.data.length === 0 && <Empty>Every webhook was delivered.</Empty>}
-        </section>
+        </Section>
       )}
       {browsers.value && (
-        <section aria-label="Browsers that are signed in">
-          <h2>Browsers that are signed in</h2>
+        <Section title="Browsers that are signed in">
           {browsers.value.data.map(({ id, agent, created_at, expires_at, current }) => (
-            <article key={id} class="row">
-              <div class="what">
-                <b>{current ? "This browser" : browserName(agent)}</b>
-                <p>
-                  since {ago(created_at * 1_000)}, until {timeOf(expires_at * 1_000)}
-                </p>
-              </div>
+            <Row
+              key={id}
+              name={current ? "This browser" : browserName(agent)}
+              about={`since ${ago(created_at * 1_000)}, until ${timeOf(expires_at * 1_000)}`}
+            >
               <Act
                 kind="danger"
                 asks
@@ -164,24 +131,22 @@ export function HealthPage() {
               >
                 Sign out
               </Act>
-            </article>
+            </Row>
           ))}
-        </section>
+        </Section>
       )}
     </Page>
   );
 }
 
 const nodeText = ({ id, version, sessions, leaving, lease_until, reachable }: ShownNode): string =>
-  [
+  dotted(
     counted(sessions, "session at work", "sessions at work"),
     leaving ? "leaving" : lease_until * 1_000 < Date.now() && "does not answer",
     !reachable && "cannot be reached from here",
     `hermes ${version}`,
     id,
-  ]
-    .filter(Boolean)
-    .join(" · ");
+  );
 
 type DoctorFinding = { check: string; status: "ok" | "warn" | "fail"; says: string; fix?: string };
 
@@ -192,7 +157,7 @@ function Installation() {
   const [found, setFound] = useState<DoctorFinding[]>([]);
   return (
     <>
-      <p class="links">
+      <p class="links line">
         <Act act={async () => setFound((await get<{ checks: DoctorFinding[] }>("/api/doctor")).checks)}>
           Check the installation
         </Act>
@@ -224,9 +189,9 @@ function browserName(agent: string): string {
   return [name, system].filter(Boolean).join(" on ");
 }
 
-const Figure = ({ name, value }: { name: string; value: string }) => (
+const Figure = ({ name, value }: { name: string; value: string | number }) => (
   <div>
-    <dt>{name}</dt>
+    <dt class="soft small">{name}</dt>
     <dd>{value}</dd>
   </div>
 );

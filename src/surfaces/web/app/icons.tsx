@@ -1,4 +1,6 @@
 // The signs of the console: lines of one width, in the colour of their text.
+import type { ComponentProps } from "preact";
+
 const PATHS = {
   now: "M4 12h3l3 7 4-14 3 7h3",
   conversations: "M4 5h16v11H9l-5 4z",
@@ -30,4 +32,12 @@ export const Icon = ({ name }: { name: IconName }) => (
   <svg class="icon" viewBox="0 0 24 24" aria-hidden="true">
     <path d={PATHS[name]} />
   </svg>
+);
+
+type IconButtonProps = ComponentProps<"button"> & { icon: IconName; label: string };
+
+export const IconButton = ({ icon, label, ...rest }: IconButtonProps) => (
+  <button type="button" class="quiet soft" aria-label={label} {...rest}>
+    <Icon name={icon} />
+  </button>
 );

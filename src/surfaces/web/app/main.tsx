@@ -1,5 +1,5 @@
 // The console: sign-in, the rail of pages, and the page that is open.
-import { render } from "preact";
+import { type FunctionComponent, render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { followChanges, nowState, trouble } from "./changes.ts";
 import { ConversationPage } from "./conversation-page.tsx";
@@ -8,6 +8,7 @@ import { Icon } from "./icons.tsx";
 import { MemoryPage } from "./memory-page.tsx";
 import { notifyOf } from "./notify.ts";
 import { NowPage } from "./now-page.tsx";
+import { Alert, submits } from "./page.tsx";
 import { PeoplePage } from "./people-page.tsx";
 import { go, here, linkTo, type PageName } from "./route.ts";
 import { SchedulesPage } from "./schedules-page.tsx";
@@ -17,16 +18,19 @@ import { SkillsPage } from "./skills-page.tsx";
 import { TurnPage } from "./turn-page.tsx";
 import { UsagePage } from "./usage-page.tsx";
 
-const RAIL: readonly { page: PageName; name: string }[] = [
-  { page: "now", name: "Now" },
-  { page: "conversations", name: "Talk" },
-  { page: "schedules", name: "Schedules" },
-  { page: "memory", name: "Memory" },
-  { page: "skills", name: "Skills" },
-  { page: "people", name: "People" },
-  { page: "usage", name: "Usage" },
-  { page: "health", name: "Health" },
+/** The pages of the rail. */
+const RAIL: readonly { page: PageName; name: string; Open: FunctionComponent<{ id: string }> }[] = [
+  { page: "now", name: "Now", Open: NowPage },
+  { page: "conversations", name: "Talk", Open: TalkPage },
+  { page: "schedules", name: "Schedules", Open: SchedulesPage },
+  { page: "memory", name: "Memory", Open: MemoryPage },
+  { page: "skills", name: "Skills", Open: SkillsPage },
+  { page: "people", name: "People", Open: PeoplePage },
+  { page: "usage", name: "Usage", Open: UsagePage },
+  { page: "health", name: "Health", Open: HealthPage },
 ];
+
+const DRAINING = "The server is about to restart. What runs may finish; new messages wait.";
 
 function App() {
   return isSignedIn.value ? <Console /> : <SignInPage />;
@@ -39,6 +43,7 @@ function Console() {
     return () => leaving.abort("left");
   }, []);
   const { page, id } = here.value;
+  const Open = RAIL.find((row) => row.page === page)?.Open ?? TurnPage;
   const asks = nowState.value?.data.flatMap(({ status }) => status.asking).length ?? 0;
   useEffect(() => {
     if (nowState.value) notifyOf(nowState.value);
@@ -71,48 +76,27 @@ function Console() {
         </button>
       </nav>
       <main id="main" tabIndex={-1}>
-        {trouble.value && (
-          <p class="banner" role="status">
-            {trouble.value}
-          </p>
+        {[trouble.value, nowState.value?.draining && DRAINING].map(
+          (text) =>
+            text && (
+              <p key={text} class="banner" role="status">
+                {text}
+              </p>
+            ),
         )}
-        {nowState.value?.draining && (
-          <p class="banner" role="status">
-            The server is about to restart. What runs may finish; new messages wait.
-          </p>
-        )}
-        <OpenPage page={page} id={id} />
+        <Open id={id} />
       </main>
     </div>
   );
 }
 
-function OpenPage({ page, id }: { page: PageName; id: string }) {
-  switch (page) {
-    case "now":
-      return <NowPage />;
-    case "turn":
-      return <TurnPage id={id} />;
-    case "schedules":
-      return <SchedulesPage />;
-    case "memory":
-      return <MemoryPage />;
-    case "skills":
-      return <SkillsPage />;
-    case "people":
-      return <PeoplePage />;
-    case "usage":
-      return <UsagePage />;
-    case "health":
-      return <HealthPage />;
-    case "conversations":
-      return (
-        <div class="talk">
-          <SessionList />
-          <ConversationPage session={id} />
-        </div>
-      );
-  }
+function TalkPage({ id }: { id: string }) {
+  return (
+    <div class="talk">
+      <SessionList />
+      <ConversationPage session={id} />
+    </div>
+  );
 }
 
 function SignInPage() {
@@ -134,14 +118,9 @@ function SignInPage() {
   }, []);
   return (
     <main class="sign-in">
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          void enter({ key: key.trim() });
-        }}
-      >
+      <form onSubmit={submits(() => enter({ key: key.trim() }))}>
         <h1>hermes</h1>
-        <p>
+        <p class="soft">
           Run <code>hermes web</code> on the machine of the server to open this page signed in, or give the API key.
         </p>
         <input
@@ -152,11 +131,7 @@ function SignInPage() {
           value={key}
           onInput={(event) => setKey(event.currentTarget.value)}
         />
-        {error && (
-          <p class="error" role="alert">
-            {error}
-          </p>
-        )}
+        {error && <Alert text={error} />}
         <button type="submit" class="primary" disabled={!key.trim()}>
           Sign in
         </button>

@@ -47,7 +47,7 @@ function block(given: Token): ComponentChildren {
     case "code":
       return <Code text={token.text} language={token.lang ?? ""} />;
     case "blockquote":
-      return <blockquote>{blocks(token.tokens)}</blockquote>;
+      return <blockquote class="soft">{blocks(token.tokens)}</blockquote>;
     case "list":
       return token.ordered ? (
         <ol start={Number(token.start) || 1}>{token.items.map(item)}</ol>

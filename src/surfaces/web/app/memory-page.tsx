@@ -1,7 +1,7 @@
 // What the agent remembers, by whose conversations it belongs to.
 import { useState } from "preact/hooks";
 import { changeCount } from "./changes.ts";
-import { Act, Empty, Page, useRoute } from "./page.tsx";
+import { Act, EditButtons, Empty, Page, Section, useRoute } from "./page.tsx";
 import { post } from "./server.ts";
 
 type ShownMemory = { scope: string; target: "memory" | "user"; text: string };
@@ -17,7 +17,7 @@ export function MemoryPage() {
       {notes.error && <p class="error">{notes.error}</p>}
       {[...byScope].map(([scope, some]) => (
         <section key={scope} aria-label={scope}>
-          <h2>{scope === "local" ? "Terminal and console" : scope}</h2>
+          <h2 class="soft">{scope === "local" ? "Terminal and console" : scope}</h2>
           {some.map((note) => (
             <NoteRow key={`${note.target} ${note.text}`} note={note} change={change} />
           ))}
@@ -35,8 +35,8 @@ function NoteRow({ note: { scope, target, text }, change }: { note: ShownMemory;
   const [edited, setEdited] = useState<string | null>(null);
   const at = { scope, target, find: text };
   return (
-    <article class="row">
-      <span class="tag">{TARGETS[target]}</span>
+    <article class="row line">
+      <span class="tag soft">{TARGETS[target]}</span>
       {edited === null ? (
         <p class="what said">{text}</p>
       ) : (
@@ -48,26 +48,12 @@ function NoteRow({ note: { scope, target, text }, change }: { note: ShownMemory;
           onInput={(event) => setEdited(event.currentTarget.value)}
         />
       )}
-      {edited === null ? (
-        <button type="button" onClick={() => setEdited(text)}>
-          Edit
-        </button>
-      ) : (
-        <>
-          <Act
-            kind="primary"
-            act={async () => {
-              await change({ ...at, action: "replace", text: edited });
-              setEdited(null);
-            }}
-          >
-            Save
-          </Act>
-          <button type="button" onClick={() => setEdited(null)}>
-            Cancel
-          </button>
-        </>
-      )}
+      <EditButtons
+        text={text}
+        edited={edited}
+        setEdited={setEdited}
+        save={() => change({ ...at, action: "replace", text: edited })}
+      />
       <Act kind="danger" asks act={() => change({ ...at, action: "remove" })} label={`Forget: ${text.slice(0, 60)}`}>
         Forget
       </Act>
@@ -79,9 +65,8 @@ function NewNote({ change }: { change: ChangeNotes }) {
   const [text, setText] = useState("");
   const [target, setTarget] = useState<ShownMemory["target"]>("memory");
   return (
-    <section aria-label="New note">
-      <h2>New note</h2>
-      <div class="form">
+    <Section title="New note">
+      <div class="form wrap">
         <textarea
           rows={2}
           aria-label="New note"
@@ -111,6 +96,6 @@ function NewNote({ change }: { change: ChangeNotes }) {
           Remember
         </Act>
       </div>
-    </section>
+    </Section>
   );
 }

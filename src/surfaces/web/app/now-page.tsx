@@ -2,9 +2,9 @@
 import { useEffect, useState } from "preact/hooks";
 import { lasting } from "../../../conversation/updates.ts";
 import { changeCount, changed, nowState, trouble, type WorkingSession } from "./changes.ts";
-import { ago, counted, nameOf, sourceOf } from "./format.ts";
+import { ago, counted, dotted, nameOf, sourceOf } from "./format.ts";
 import { allowNotifications, notifying } from "./notify.ts";
-import { Act, Empty, Page, useRoute } from "./page.tsx";
+import { Act, Empty, Page, Row, Section, useRoute } from "./page.tsx";
 import { QuestionCard } from "./question.tsx";
 import { linkTo } from "./route.ts";
 import { remove, runtime } from "./server.ts";
@@ -18,6 +18,11 @@ type ShownProcess = {
   output: string;
 };
 export type ShownHealth = {
+  status: string;
+  version: string;
+  uptime_seconds: number;
+  memory_bytes: number;
+  memory: { name: string; state: string; failures: number; lastError: string; pending: number }[];
   turns_running: number;
   turns_held: number;
   inputs_waiting: number;
@@ -50,20 +55,17 @@ export function NowPage() {
   return (
     <Page
       title="Now"
-      about={[
+      about={dotted(
         trouble.value && "As it was when the server was last reached",
         nowState.value?.draining && "About to restart",
         counted(turns_running, "turn runs", "turns run"),
         counted(inputs_waiting, "message waits", "messages wait"),
         oldest !== null && `the oldest for ${lasting(oldest * 1_000)}`,
-      ]
-        .filter(Boolean)
-        .join(" · ")}
+      )}
     >
-      <section aria-label="Waits for you">
-        <h2>Waits for you</h2>
+      <Section title="Waits for you">
         {notifying.value === "default" && (
-          <p class="links">
+          <p class="links line">
             <Act act={allowNotifications}>Notify me when something waits</Act>
           </p>
         )}
@@ -74,23 +76,20 @@ export function NowPage() {
           </div>
         ))}
         {asking.length === 0 && <Empty>Nothing waits for a person.</Empty>}
-      </section>
+      </Section>
 
-      <section aria-label="At work">
-        <h2>At work</h2>
+      <Section title="At work" empty="Nothing runs.">
         {working.map((row) => (
           <Working key={row.id} row={row} />
         ))}
-        {working.length === 0 && <Empty>Nothing runs.</Empty>}
-      </section>
+      </Section>
 
-      <section aria-label="Background processes">
-        <h2>Background processes</h2>
+      <Section title="Background processes" empty="No process runs in the background.">
         {processes.value?.data.map(({ id, session_id, command, cwd, started_at, output }) => (
-          <article key={id} class="row">
+          <article key={id} class="row line">
             <div class="what">
               <code>{command}</code>
-              <p>
+              <p class="soft small">
                 <a href={linkTo("conversations", session_id)}>{sourceOf(session_id)}</a> · in {cwd} · for{" "}
                 {ago(started_at * 1_000)}
               </p>
@@ -109,26 +108,16 @@ export function NowPage() {
             </Act>
           </article>
         ))}
-        {processes.value?.data.length === 0 && <Empty>No process runs in the background.</Empty>}
-      </section>
+      </Section>
 
       {health.value?.channels && (
-        <section aria-label="Channels">
-          <h2>Channels</h2>
-          {health.value.channels.map(({ platform, connected, heardAt, error }) => (
-            <article key={platform} class="row">
-              <div class="what">
-                <b>{platform}</b>
-                <p class={connected ? "" : "error"}>
-                  {connected ? "Connected" : "Not connected"}
-                  {heardAt !== null && ` · last heard ${ago(heardAt)} ago`}
-                  {error && ` · ${error}`}
-                </p>
-              </div>
-            </article>
-          ))}
-          {health.value.channels.length === 0 && <Empty>No chat app is connected.</Empty>}
-        </section>
+        <Section title="Channels" empty="No chat app is connected.">
+          {health.value.channels.map(({ platform, connected, heardAt, error }) => {
+            const heard = heardAt !== null && `last heard ${ago(heardAt)} ago`;
+            const about = dotted(connected ? "Connected" : "Not connected", heard, error);
+            return <Row key={platform} name={platform} about={about} isBad={!connected} />;
+          })}
+        </Section>
       )}
     </Page>
   );
@@ -141,25 +130,23 @@ function Working({ row: { id, title, status } }: { row: WorkingSession }) {
   const running = asking.length ? "Waits for you" : held ? "Waits for room" : turn ? PHASES[turn.phase] : "Waits";
   const state = parked ? "Held after crashes" : running;
   return (
-    <article class="row">
+    <article class="row line">
       <span class={asking.length ? "dot asks" : "dot"} />
       <div class="what">
         <a href={linkTo("conversations", id)}>{nameOf(id, title)}</a>
-        <p>
-          {[
+        <p class="soft small">
+          {dotted(
             sourceOf(id),
             state,
             turn && `model call ${turn.thoughts + 1}`,
             turn && turn.recoveries > 0 && `taken up again ${turn.recoveries}×`,
             inbox.length > 0 && `${inbox.length} waiting`,
-          ]
-            .filter(Boolean)
-            .join(" · ")}
+          )}
         </p>
       </div>
       {turn && (
         <>
-          <a class="button" href={linkTo("turn", turn.id)}>
+          <a class="button soft" href={linkTo("turn", turn.id)}>
             Course
           </a>
           <Act act={() => stop("turn")} label={`Stop ${nameOf(id, title)}`}>

@@ -8,7 +8,7 @@ export function Page({ title, about, children }: { title: string; about?: string
     <div class="page">
       <header>
         <h1>{title}</h1>
-        {about && <p>{about}</p>}
+        {about && <p class="soft">{about}</p>}
       </header>
       {children}
     </div>
@@ -78,4 +78,57 @@ export function Act(props: {
   );
 }
 
-export const Empty = ({ children }: { children: ComponentChildren }) => <p class="empty">{children}</p>;
+export const Empty = ({ children }: { children: ComponentChildren }) => <p class="empty soft">{children}</p>;
+
+/** `empty`: what is said where the list in it was read and has nothing. */
+export const Section = (props: { title: string; empty?: string; children: ComponentChildren }) => (
+  <section aria-label={props.title}>
+    <h2 class="soft">{props.title}</h2>
+    {Array.isArray(props.children) && !props.children.length ? <Empty>{props.empty}</Empty> : props.children}
+  </section>
+);
+
+type RowProps = { name: ComponentChildren; href?: string; about: ComponentChildren; isBad?: boolean };
+
+/** One thing of a list: its name, what is to be said of it, and buttons. */
+export const Row = ({ name, href, about, isBad = false, children }: RowProps & { children?: ComponentChildren }) => (
+  <article class="row line">
+    <div class="what">
+      {href ? <a href={href}>{name}</a> : <b>{name}</b>}
+      <p class={isBad ? "error small" : "soft small"}>{about}</p>
+    </div>
+    {children}
+  </article>
+);
+
+/** Said at once, also to people who cannot see it. */
+export const Alert = ({ text }: { text: string }) => (
+  <p class="error" role="alert">
+    {text}
+  </p>
+);
+
+type EditButtonsProps = { text: string; edited: string | null; setEdited(text: string | null): void };
+
+/** `edited`: the new text; null: nobody edits it. */
+export function EditButtons({ text, edited, setEdited, save }: EditButtonsProps & { save(): Promise<unknown> }) {
+  const isEdited = edited !== null;
+  return (
+    <>
+      {isEdited && (
+        <Act kind="primary" act={() => save().then(() => setEdited(null))}>
+          Save
+        </Act>
+      )}
+      <button type="button" onClick={() => setEdited(isEdited ? null : text)}>
+        {isEdited ? "Cancel" : "Edit"}
+      </button>
+    </>
+  );
+}
+
+/** For a form that stays where it is. */
+export const submits = (act: () => unknown) => (event: SubmitEvent) => {
+  event.preventDefault();
+  act();
+};

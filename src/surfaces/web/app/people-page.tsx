@@ -1,11 +1,12 @@
 // Who may talk to the agent from a chat app.
 import { useState } from "preact/hooks";
+import type { PairingDesk } from "../../../core/chat.ts";
 import { timeOf } from "./format.ts";
 import type { ShownHealth } from "./now-page.tsx";
-import { Act, Empty, Page, useRoute } from "./page.tsx";
+import { Act, Empty, Page, Row, Section, useRoute } from "./page.tsx";
 import { post, remove } from "./server.ts";
 
-type Paired = { platform: string; id: string; name: string; at: number };
+type Paired = Awaited<ReturnType<PairingDesk["paired"]>>[number];
 
 export function PeoplePage() {
   const people = useRoute<{ data: Paired[] }>("/api/pairing");
@@ -22,13 +23,7 @@ export function PeoplePage() {
       <section aria-label="Paired">
         {people.error && <p class="error">{people.error}</p>}
         {people.value?.data.map(({ platform: where, id, name, at }) => (
-          <article key={`${where} ${id}`} class="row">
-            <div class="what">
-              <b>{name || id}</b>
-              <p>
-                {where} · {id} · since {timeOf(at)}
-              </p>
-            </div>
+          <Row key={`${where} ${id}`} name={name || id} about={`${where} · ${id} · since ${timeOf(at)}`}>
             <Act
               kind="danger"
               asks
@@ -37,13 +32,12 @@ export function PeoplePage() {
             >
               Remove
             </Act>
-          </article>
+          </Row>
         ))}
         {people.value?.data.length === 0 && <Empty>Nobody is paired yet. Make a code for the first person.</Empty>}
       </section>
-      <section aria-label="New pairing">
-        <h2>New pairing</h2>
-        <div class="form">
+      <Section title="New pairing">
+        <div class="form wrap">
           <select aria-label="Chat app" value={platform} onChange={(event) => setPlatform(event.currentTarget.value)}>
             {platforms.map((name) => (
               <option key={name}>{name}</option>
@@ -59,7 +53,7 @@ export function PeoplePage() {
             .
           </p>
         )}
-      </section>
+      </Section>
     </Page>
   );
 }

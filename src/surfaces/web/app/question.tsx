@@ -6,6 +6,7 @@ import { printable } from "../../../platform/logline.ts";
 import { questionName } from "./conversation.ts";
 import { clockOf } from "./format.ts";
 import { Markdown } from "./markdown.tsx";
+import { submits } from "./page.tsx";
 import { answer } from "./talk.ts";
 
 export function QuestionCard({ session, question }: { session: string; question: AskedQuestion }) {
@@ -18,7 +19,8 @@ export function QuestionCard({ session, question }: { session: string; question:
     setOutcome(await answer(session, call, given));
     setSending(false);
   };
-  const offered = kind === "approval" ? choices.filter((choice) => choice !== "deny") : choices;
+  const isApproval = kind === "approval";
+  const offered = isApproval ? choices.filter((choice) => choice !== "deny") : choices;
   return (
     <section class={`question ${kind}`} aria-label={questionName(question)}>
       <h2>{questionName(question)}</h2>
@@ -28,7 +30,7 @@ export function QuestionCard({ session, question }: { session: string; question:
         </pre>
       )}
       {about && !text.includes(`in ${about.cwd}`) && (
-        <p class="where">
+        <p class="where soft small">
           in <code>{visible(about.cwd)}</code>
         </p>
       )}
@@ -37,25 +39,20 @@ export function QuestionCard({ session, question }: { session: string; question:
           text={visible(about && text.startsWith(about.command) ? text.slice(about.command.length).trim() : text)}
         />
       </div>
-      {about?.hosts && <p class="where">It may reach {about.hosts.map(visible).join(", ")}.</p>}
+      {about?.hosts && <p class="where soft small">It may reach {about.hosts.map(visible).join(", ")}.</p>}
       {outcome && <p class="error">{outcome}</p>}
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          void give(kind === "approval" ? noAnswer(words) : { allow: true, text: words });
-        }}
-      >
-        <div class="choices">
+      <form class="wrap" onSubmit={submits(() => give(isApproval ? noAnswer(words) : { allow: true, text: words }))}>
+        <div class="wrap">
           {offered.map((choice, at) => (
             <button
               key={choice}
               type="button"
-              class={at === 0 && kind === "approval" ? "primary" : ""}
+              class={at === 0 && isApproval ? "primary" : ""}
               disabled={sending}
               title={choiceText(question, choice)}
               onClick={() => void give(choiceAnswer(kind, choice))}
             >
-              {LABELS[choice] && kind === "approval" ? LABELS[choice] : choice}
+              {LABELS[choice] && isApproval ? LABELS[choice] : choice}
             </button>
           ))}
         </div>
@@ -63,20 +60,16 @@ export function QuestionCard({ session, question }: { session: string; question:
           <input
             value={words}
             onInput={(event) => setWords(event.currentTarget.value)}
-            aria-label={kind === "approval" ? "Reason for a no" : "Answer in your own words"}
-            placeholder={kind === "approval" ? "Why not (optional)" : "In your own words"}
+            aria-label={isApproval ? "Reason for a no" : "Answer in your own words"}
+            placeholder={isApproval ? "Why not (optional)" : "In your own words"}
           />
-          <button
-            type="submit"
-            class={kind === "approval" ? "danger" : ""}
-            disabled={sending || (kind === "question" && !words)}
-          >
-            {kind === "approval" ? "Deny" : "Answer"}
+          <button type="submit" class={isApproval ? "danger" : ""} disabled={sending || (!isApproval && !words)}>
+            {isApproval ? "Deny" : "Answer"}
           </button>
         </div>
       </form>
-      <p class="until">
-        {kind === "approval"
+      <p class="until soft small">
+        {isApproval
           ? `Denied if nobody answers by ${clockOf(until)}.`
           : `After ${clockOf(until)} the agent goes on without an answer.`}
       </p>

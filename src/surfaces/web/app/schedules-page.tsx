@@ -1,29 +1,15 @@
 // What the scheduler does and when.
 import { useState } from "preact/hooks";
+import type { JobJson } from "../../../core/jobs.ts";
 import { durationText } from "../../../core/schedule-text.ts";
 import { changeCount } from "./changes.ts";
-import { timeOf } from "./format.ts";
-import { Act, Empty, Page, useRoute } from "./page.tsx";
+import { dotted, timeOf } from "./format.ts";
+import { Act, Alert, Empty, Page, Section, submits, useRoute } from "./page.tsx";
 import { linkTo } from "./route.ts";
 import { patch, post, remove, wordsOf } from "./server.ts";
 
-type ShownJob = {
-  id: string;
-  name: string;
-  text: string;
-  cron: string | null;
-  zone: string | null;
-  at: number | null;
-  every: number | null;
-  goal: { step: number } | null;
-  deliver_to: string | null;
-  session_id: string;
-  enabled: boolean;
-  next_at: number | null;
-};
-
 export function SchedulesPage() {
-  const jobs = useRoute<{ data: ShownJob[] }>("/api/jobs", changeCount.value);
+  const jobs = useRoute<{ data: JobJson[] }>("/api/jobs", changeCount.value);
   return (
     <Page title="Schedules" about="Turns at set times. Nobody can be asked in them.">
       <section aria-label="Jobs">
@@ -33,22 +19,21 @@ export function SchedulesPage() {
         ))}
         {jobs.value?.data.length === 0 && <Empty>Nothing is scheduled.</Empty>}
       </section>
-      <section aria-label="New job">
-        <h2>New job</h2>
+      <Section title="New job">
         <JobForm save={(wish) => post("/api/jobs", wish)} done={jobs.again} />
-      </section>
+      </Section>
     </Page>
   );
 }
 
-function JobRow({ job, again }: { job: ShownJob; again(): void }) {
+function JobRow({ job, again }: { job: JobJson; again(): void }) {
   const { id, name, text, cron, zone, at, every, goal, enabled, next_at, session_id, deliver_to } = job;
   const [editing, setEditing] = useState(false);
   const title = name || text.slice(0, 80);
   const change = (verb: string) => post(`/api/jobs/${id}/${verb}`).finally(again);
   if (editing)
     return (
-      <article class="row">
+      <article class="row line">
         <JobForm
           job={job}
           save={(wish) => patch(`/api/jobs/${id}`, wish)}
@@ -60,21 +45,19 @@ function JobRow({ job, again }: { job: ShownJob; again(): void }) {
       </article>
     );
   return (
-    <article class="row">
+    <article class="row line">
       <div class="what">
         <a href={linkTo("conversations", session_id)}>{title}</a>
-        <p>
-          {[
+        <p class="soft small">
+          {dotted(
             cron ? `${cron} (${zone})` : at !== null && !goal && `once, ${timeOf(at * 1_000)}`,
             every !== null && `every ${durationText(every * 1_000)}`,
             goal && `goal, step ${goal.step}`,
             enabled ? !goal && next_at !== null && `next ${timeOf(next_at * 1_000)}` : "paused",
             deliver_to && `answers to ${deliver_to}`,
-          ]
-            .filter(Boolean)
-            .join(" · ")}
+          )}
         </p>
-        {text !== title && <p>{text}</p>}
+        {text !== title && <p class="soft small">{text}</p>}
       </div>
       <Act act={() => change("run")} label={`Run now: ${title}`}>
         Run now
@@ -99,7 +82,7 @@ type WhenKind = keyof typeof WHENS;
 const KINDS: readonly WhenKind[] = ["cron", "at", "in"];
 const HINTS = { cron: "0 9 * * 1-5", in: "20m, 3h or 2d" };
 
-type JobFormProps = { job?: ShownJob; save(wish: object): Promise<unknown>; done(): void };
+type JobFormProps = { job?: JobJson; save(wish: object): Promise<unknown>; done(): void };
 
 /** For a new job, or to change one. */
 function JobForm({ job, save, done }: JobFormProps) {
@@ -126,13 +109,7 @@ function JobForm({ job, save, done }: JobFormProps) {
     onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) => setWhen(currentTarget.value),
   };
   return (
-    <form
-      class="form"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void send();
-      }}
-    >
+    <form class="form wrap" onSubmit={submits(send)}>
       <textarea
         rows={2}
         aria-label="What to do"
@@ -161,11 +138,7 @@ function JobForm({ job, save, done }: JobFormProps) {
         </button>
       )}
       {kind === "cron" && <span class="aside">minute, hour, day, month, weekday</span>}
-      {error && (
-        <p class="error" role="alert">
-          {error}
-        </p>
-      )}
+      {error && <Alert text={error} />}
     </form>
   );
 }

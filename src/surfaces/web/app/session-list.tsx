@@ -1,13 +1,14 @@
 // The list of conversations over all surfaces, the one that changed last first, with search.
 import { useEffect, useState } from "preact/hooks";
-import { changeCount, nowState, type SessionLine } from "./changes.ts";
+import type { RemoteRow } from "../../../client/remote.ts";
+import { changeCount, nowState } from "./changes.ts";
 import { ago, nameOf, sourceOf } from "./format.ts";
-import { Icon } from "./icons.tsx";
+import { Icon, IconButton } from "./icons.tsx";
 import { go, here, linkTo } from "./route.ts";
 import { get, wordsOf } from "./server.ts";
 import { newSession } from "./talk.ts";
 
-type SessionLines = { data: SessionLine[]; next: string | null };
+type SessionLines = { data: RemoteRow[]; next: string | null };
 
 const PAGE = 50;
 const TYPING_MS = 200;
@@ -15,7 +16,7 @@ const TYPING_MS = 200;
 export function SessionList() {
   const [words, setWords] = useState("");
   const [children, setChildren] = useState(false);
-  const [lines, setLines] = useState<SessionLine[] | null>(null);
+  const [lines, setLines] = useState<RemoteRow[] | null>(null);
   const [next, setNext] = useState<string | null>(null);
   const [error, setError] = useState("");
   const { value: change } = changeCount;
@@ -54,16 +55,9 @@ export function SessionList() {
   const Heading = here.value.id ? "h2" : "h1";
   return (
     <nav class="sessions" aria-label="Conversations">
-      <header>
+      <header class="line">
         <Heading>Conversations</Heading>
-        <button
-          type="button"
-          class="quiet"
-          aria-label="New conversation"
-          onClick={() => go("conversations", newSession())}
-        >
-          <Icon name="plus" />
-        </button>
+        <IconButton icon="plus" label="New conversation" onClick={() => go("conversations", newSession())} />
       </header>
       <search>
         <Icon name="search" />
@@ -75,7 +69,7 @@ export function SessionList() {
           onInput={(event) => setWords(event.currentTarget.value)}
         />
       </search>
-      <label class="check">
+      <label class="check line soft small">
         <input type="checkbox" checked={children} onChange={(event) => setChildren(event.currentTarget.checked)} />
         Include child conversations
       </label>
@@ -84,7 +78,7 @@ export function SessionList() {
         {lines?.map((line) => (
           <li key={line.id}>
             <a href={linkTo("conversations", line.id)} aria-current={here.value.id === line.id ? "page" : undefined}>
-              <span class="title">
+              <span class="title cut">
                 {line.active && (
                   <span
                     class={asks.has(line.id) ? "dot asks" : "dot"}
@@ -94,20 +88,20 @@ export function SessionList() {
                 )}
                 {nameOf(line.id, line.title)}
               </span>
-              <span class="about">
-                <span class="tag">{sourceOf(line.id)}</span>
+              <span class="about soft">
+                <span class="tag soft">{sourceOf(line.id)}</span>
                 <time>{ago(line.updated_at * 1_000)}</time>
               </span>
-              {line.snippet && <span class="snippet">{line.snippet}</span>}
+              {line.snippet && <span class="snippet soft small">{line.snippet}</span>}
             </a>
           </li>
         ))}
       </ul>
       {lines?.length === 0 && (
-        <p class="empty">{words ? "Nothing found. Try other words." : "No conversations yet."}</p>
+        <p class="empty soft">{words ? "Nothing found. Try other words." : "No conversations yet."}</p>
       )}
       {next && (
-        <button type="button" class="quiet" onClick={() => void more()}>
+        <button type="button" class="quiet soft" onClick={() => void more()}>
           Show more
         </button>
       )}

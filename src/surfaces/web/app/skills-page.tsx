@@ -1,7 +1,7 @@
 // What the agent can look up: folders with a description of how to do something. Those in HERMES_HOME can be changed here.
 import { useState } from "preact/hooks";
 import { Markdown } from "./markdown.tsx";
-import { Act, Empty, Page, useRoute } from "./page.tsx";
+import { Act, EditButtons, Empty, Page, Row, Section, useRoute } from "./page.tsx";
 import { patch, post, remove } from "./server.ts";
 
 type ShownSkill = { name: string; description: string; source: "user" | "workspace"; own: boolean };
@@ -46,8 +46,8 @@ function SkillRow({ skill, again }: { skill: ShownSkill } & AgainProps) {
   return (
     <details class="row skill" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>
-        <b>{skill.name}</b> <span class="tag">{skill.source === "user" ? "yours" : "workspace"}</span>
-        <p>{skill.description}</p>
+        <b>{skill.name}</b> <span class="tag soft">{skill.source === "user" ? "yours" : "workspace"}</span>
+        <p class="soft">{skill.description}</p>
       </summary>
       {open && <SkillText skill={skill} again={again} />}
     </details>
@@ -61,7 +61,6 @@ function SkillText({ skill: { name, own }, again }: { skill: ShownSkill } & Agai
   const { text, files } = read.value;
   const save = async () => {
     await patch(pathOf(name), { text: edited, was: text });
-    setEdited(null);
     read.again();
     again();
   };
@@ -80,21 +79,8 @@ function SkillText({ skill: { name, own }, again }: { skill: ShownSkill } & Agai
       )}
       {files.length > 0 && <p class="aside">Other files of its folder: {files.join(", ")}</p>}
       {own && (
-        <p class="links">
-          {edited === null ? (
-            <button type="button" onClick={() => setEdited(text)}>
-              Edit
-            </button>
-          ) : (
-            <>
-              <Act kind="primary" act={save}>
-                Save
-              </Act>
-              <button type="button" onClick={() => setEdited(null)}>
-                Cancel
-              </button>
-            </>
-          )}
+        <p class="links line">
+          <EditButtons text={text} edited={edited} setEdited={setEdited} save={save} />
           <Act kind="danger" asks label={`Remove ${name}`} act={() => remove(pathOf(name)).finally(again)}>
             {files.length ? "Remove with its files" : "Remove"}
           </Act>
@@ -117,9 +103,8 @@ function NewSkill({ again }: AgainProps) {
     again();
   };
   return (
-    <section aria-label="New skill">
-      <h2>New skill</h2>
-      <div class="form">
+    <Section title="New skill">
+      <div class="form wrap">
         <input
           aria-label="Name"
           placeholder="name-of-the-skill"
@@ -138,7 +123,7 @@ function NewSkill({ again }: AgainProps) {
           Add
         </Act>
       </div>
-    </section>
+    </Section>
   );
 }
 
@@ -147,18 +132,17 @@ function Workspaces({ trust: { trusted, workspace }, again }: { trust: TrustedWo
     post("/api/skill-trust", { dir, trusted: isTrusted }).finally(again);
   const all = trusted.includes(workspace) ? trusted : [workspace, ...trusted];
   return (
-    <section aria-label="Workspaces">
-      <h2>Workspaces</h2>
+    <Section title="Workspaces">
       {all.map((dir) => (
-        <article key={dir} class="row">
-          <div class="what">
-            <b>{dir}</b>
-            <p>
-              {trusted.includes(dir)
-                ? "Its skills are used, including those added later."
-                : "The workspace of this server. Its skills are not used: whoever can write there could change them."}
-            </p>
-          </div>
+        <Row
+          key={dir}
+          name={dir}
+          about={
+            trusted.includes(dir)
+              ? "Its skills are used, including those added later."
+              : "The workspace of this server. Its skills are not used: whoever can write there could change them."
+          }
+        >
           {trusted.includes(dir) ? (
             <Act act={() => change(dir, false)} label={`No longer trust ${dir}`}>
               No longer trust
@@ -168,8 +152,8 @@ function Workspaces({ trust: { trusted, workspace }, again }: { trust: TrustedWo
               Trust
             </Act>
           )}
-        </article>
+        </Row>
       ))}
-    </section>
+    </Section>
   );
 }

@@ -2,11 +2,10 @@
 import { signal } from "@preact/signals";
 import { createRemoteJobs } from "../../../client/jobs.ts";
 import type { CommandContext, CommandResult } from "../../../conversation/commands/command.ts";
-import { commandIn, findCommand, runCommand, WEB_COMMANDS } from "../../../conversation/commands/commands.ts";
+import { commandIn, findCommand, helpLine, runCommand, WEB_COMMANDS } from "../../../conversation/commands/commands.ts";
 import { costOf, type Prices } from "../../../conversation/cost.ts";
 import { exportFile } from "../../../conversation/export.ts";
 import { takenText } from "../../../conversation/modes.ts";
-import { spentIn } from "../../../conversation/spent.ts";
 import type { ModelNames } from "../../../core/model-names.ts";
 import { entriesOf } from "../../../core/pages.ts";
 import type { Answer } from "../../../core/runtime.ts";
@@ -246,10 +245,7 @@ function contextOf({ session, facts, model }: ConversationView, prices: Prices):
     by: "web",
     isAdmin: true,
     name: shortName(session),
-    help: () =>
-      WEB_COMMANDS.map(
-        ({ name, argument = "", description }) => `- \`/${`${name} ${argument}`.trim()}\` ${description}`,
-      ).join("\n"),
+    help: () => WEB_COMMANDS.map(helpLine).join("\n"),
     now: () => Date.now(),
     mode: () => busyMode.value,
     setMode,
@@ -269,12 +265,9 @@ function contextOf({ session, facts, model }: ConversationView, prices: Prices):
         data.map(({ name, description }) => `- **${name}** ${description}`).join("\n") || "There are no skills yet."
       );
     },
-    spent: () => spentIn(runtime, session),
     costOf: (name, usage) => costOf(prices, name, usage),
-    sessions: async () => [],
     findSession: async (words) => (await runtime.sessions({ titled: words, limit: 1 }))[0]?.session ?? null,
     newSession,
-    left() {},
     stop: async (scope) => {
       const turn = facts.value?.turn?.id;
       if (!turn && scope === "turn") return "nothing";
@@ -286,7 +279,5 @@ function contextOf({ session, facts, model }: ConversationView, prices: Prices):
       const [question] = asking;
       return turn && question ? { turn: turn.id, question } : null;
     },
-    mayAnswer: () => null,
-    tasks: async () => [],
   };
 }

@@ -6,7 +6,7 @@ import { bodyOf, headOf } from "../../../conversation/calls.ts";
 import { lasting } from "../../../conversation/updates.ts";
 import { Code, diffLines } from "./code.tsx";
 import type { CallItem, CallState, ConversationView, Item, TurnGroup } from "./conversation.ts";
-import { clockOf, timeOf } from "./format.ts";
+import { clockOf, dotted, timeOf } from "./format.ts";
 import { Markdown } from "./markdown.tsx";
 import { linkTo } from "./route.ts";
 
@@ -56,7 +56,7 @@ export function Transcript({ conversation }: { conversation: ConversationView })
     <div class="transcript" ref={scroller} onScroll={scrolled} tabIndex={0} role="region" aria-label="Transcript">
       <div class="column" ref={content}>
         {hasEarlier.value && (
-          <button type="button" class="quiet earlier" onClick={() => void loadEarlier()}>
+          <button type="button" class="quiet earlier soft" onClick={() => void loadEarlier()}>
             Show earlier
           </button>
         )}
@@ -132,7 +132,7 @@ function TurnItems({ group, isLast }: { group: TurnGroup; isLast: boolean }) {
         <footer>
           {end && end.outcome !== "completed" && <b class={end.outcome}>{OUTCOMES[end.outcome]}</b>}
           <a href={linkTo("turn", id)} title={`${timeOf(at)}: the course of this turn`}>
-            {[clockOf(at), end && lasting(end.ms), end?.model].filter(Boolean).join(" · ")}
+            {dotted(clockOf(at), end && lasting(end.ms), end?.model)}
           </a>
         </footer>
       )}
@@ -148,7 +148,7 @@ function ItemView({ item, version }: { item: Item; version: number }) {
     case "message":
       return (
         <div class="message">
-          {item.by && item.by !== "web" && <span class="by">{item.by}</span>}
+          {item.by && item.by !== "web" && <span class="by soft">{item.by}</span>}
           {item.images.map(({ mime, data }, at) => (
             <img key={at} src={`data:${mime};base64,${data}`} alt={`Attached ${at + 1}`} />
           ))}
@@ -209,8 +209,8 @@ function Call({ item }: { item: CallItem; version: number }) {
             {mark}
           </span>
           <b>{head.name}</b>
-          <code>{head.about}</code>
-          <span class="counts">{[head.counts, ms === null ? "" : lasting(ms)].filter(Boolean).join(" · ")}</span>
+          <code class="soft cut">{head.about}</code>
+          <span class="counts soft">{dotted(head.counts, ms !== null && lasting(ms))}</span>
         </summary>
         <div class="result">
           {outcome ? (

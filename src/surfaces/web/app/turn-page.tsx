@@ -9,7 +9,7 @@ import type { Entry } from "../../../core/session.ts";
 import { changeCount } from "./changes.ts";
 import { Code } from "./code.tsx";
 import { type Course, type CourseStep, courseOf, took } from "./course.ts";
-import { clockOf, nameOf, short, timeOf } from "./format.ts";
+import { clockOf, dotted, nameOf, short, timeOf } from "./format.ts";
 import { Empty, Page, useRoute } from "./page.tsx";
 import { linkTo } from "./route.ts";
 import { runtime } from "./server.ts";
@@ -41,18 +41,16 @@ export function TurnPage({ id }: { id: string }) {
   return (
     <Page
       title="Course of a turn"
-      about={[
+      about={dotted(
         timeOf(course.from),
         lasting(course.to - course.from),
         status,
         model,
         usage && `${short(usage.input)} tokens in, ${short(usage.output)} out`,
-      ]
-        .filter(Boolean)
-        .join(" · ")}
+      )}
     >
       {session && (
-        <p class="links">
+        <p class="links line">
           <a href={linkTo("conversations", session)}>Open the conversation{of?.name && ` “${of.name}”`}</a>
         </p>
       )}
@@ -119,14 +117,14 @@ function Step({ step, place }: { step: CourseStep; place(at: number): string }) 
   const span = (start: number, end: number) => ({ left: place(start), width: `calc(${place(end)} - ${place(start)})` });
   return (
     <Folded
-      kind={`step of-${kind} ${ok ? "" : "not-ok"} ${open ? "open" : ""}`}
+      kind={open ? "step open" : "step"}
       entries={entries}
       name={
         <>
           <b>{name}</b>
-          <span class="took">{took(to - from)}</span>
-          <span class="detail">{detail}</span>
-          <span class="track">
+          <span class="took soft small">{took(to - from)}</span>
+          <span class="detail soft small">{detail}</span>
+          <span class="track" style={{ "--colour": ok ? COLOURS[kind] : "#c8453b" }}>
             <i class={firstWord === null ? "bar" : "bar before"} style={span(from, to)} />
             {firstWord !== null && <i class="bar" style={span(Math.min(firstWord, to), to)} />}
             {failed.map(({ at, name: words }) => (
@@ -138,6 +136,17 @@ function Step({ step, place }: { step: CourseStep; place(at: number): string }) 
     />
   );
 }
+
+const COLOURS: Record<CourseStep["kind"], string> = {
+  wait: "var(--line-strong)",
+  stop: "var(--line-strong)",
+  model: "var(--accent)",
+  tool: "#1f8a70",
+  question: "#c98a1b",
+  summary: "#8a63c9",
+  memory: "#8a63c9",
+  delivery: "#2b8fb3",
+};
 
 type FoldedProps = { name: ComponentChildren; entries: readonly Entry[]; kind?: string; title?: string };
 

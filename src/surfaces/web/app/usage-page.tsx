@@ -1,7 +1,7 @@
 // Tokens and cost of model calls: by day as a plot, by model and by conversation as tables with bars.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { counted, nameOf, short } from "./format.ts";
-import { Empty, Page, useRoute } from "./page.tsx";
+import { Empty, Page, Section, useRoute } from "./page.tsx";
 import { linkTo } from "./route.ts";
 
 type UsageRow = {
@@ -22,7 +22,8 @@ type Measure = "tokens" | "cost";
 const RANGES = [7, 30, 90, 365];
 const MEASURES: readonly Measure[] = ["tokens", "cost"];
 const MOST_ROWS = 20;
-const MOST_SERIES = 6;
+/** Of the models, in their order. */
+const COLOURS = ["#4f5fd8", "#1f9a7d", "#d0922a", "#a066c9", "#c9556b", "#6b7f93"];
 /** Days with their date below the plot. */
 const MOST_DATES = 6;
 
@@ -39,16 +40,8 @@ export function UsagePage() {
     before.current = left || Number.POSITIVE_INFINITY;
   }, [usage.value]);
   const total = sumOf("", "", rows);
-  const models = sums(
-    rows,
-    ({ model }) => model,
-    ({ model }) => model,
-  );
-  const sessions = sums(
-    rows,
-    ({ session_id }) => session_id,
-    ({ session_id, title }) => nameOf(session_id, title),
-  );
+  const models = sums(rows, ({ model }) => ({ key: model, name: model }));
+  const sessions = sums(rows, ({ session_id: key, title }) => ({ key, name: nameOf(key, title) }));
   const shown = total.cost === null ? "tokens" : measure;
   return (
     <Page
@@ -59,7 +52,7 @@ export function UsagePage() {
           : "Counting…"
       }
     >
-      <div class="choosing">
+      <div class="choosing wrap">
         <Choice name="Days" all={RANGES} chosen={days} choose={setDays} label={(range) => `${range} days`} />
         {total.cost !== null && (
           <Choice name="Measure" all={MEASURES} chosen={measure} choose={setMeasure} label={(one) => one} />
@@ -75,7 +68,7 @@ export function UsagePage() {
       {rows.length > 0 && (
         <>
           <section aria-label="By day">
-            <h2>{shown === "cost" ? "Cost by day" : "Tokens by day"}</h2>
+            <h2 class="soft">{shown === "cost" ? "Cost by day" : "Tokens by day"}</h2>
             <Plot rows={rows} days={days} models={models.map(({ key }) => key)} measure={shown} />
           </section>
           <UsageTable title="By model" sums={models} measure={shown} />
@@ -118,9 +111,9 @@ function sumOf(key: string, name: string, rows: readonly UsageRow[]): UsageSum {
   return sum;
 }
 
-const sums = (rows: readonly UsageRow[], keyOf: (row: UsageRow) => string, name: (row: UsageRow) => string) =>
-  [...Map.groupBy(rows, keyOf)]
-    .map(([key, some]) => sumOf(key, some[0] ? name(some[0]) : key, some))
+const sums = (rows: readonly UsageRow[], by: (row: UsageRow) => Pick<UsageSum, "key" | "name">) =>
+  [...Map.groupBy(rows, (row) => by(row).key)]
+    .map(([key, some]) => sumOf(key, some[0] ? by(some[0]).name : key, some))
     .sort((a, b) => b.input + b.output - a.input - a.output);
 
 const amountOf = (rows: readonly UsageRow[], measure: Measure): number =>
@@ -142,6 +135,7 @@ function Plot({ rows, days, models, measure }: PlotProps) {
   const byDay = Map.groupBy(rows, ({ day }) => day);
   const most = Math.max(...[...byDay.values()].map((some) => amountOf(some, measure))) || 1;
   const every = Math.ceil(days / MOST_DATES);
+  const colour = (nth: number) => COLOURS[nth % COLOURS.length];
   const percent = (amount: number) => `${((amount / most) * 100).toFixed(2)}%`;
   return (
     <div class="picture">
@@ -151,7 +145,7 @@ function Plot({ rows, days, models, measure }: PlotProps) {
         aria-label={`${measure === "cost" ? "Cost" : "Tokens"} by day; at most ${amountText(most, measure)} on one day`}
       >
         {[1, 0.5, 0].map((part) => (
-          <i key={part} class="level" style={{ bottom: `${part * 100}%` }}>
+          <i key={part} class="level soft" style={{ bottom: `${part * 100}%` }}>
             {amountText(most * part, measure)}
           </i>
         ))}
@@ -165,12 +159,12 @@ function Plot({ rows, days, models, measure }: PlotProps) {
                 const title = `${day}, ${model}: ${measure === "cost" ? `$${amount.toFixed(4)}` : `${amount.toLocaleString()} tokens`}`;
                 return (
                   amount > 0 && (
-                    <i key={model} class={`s${nth % MOST_SERIES}`} title={title} style={{ height: percent(amount) }} />
+                    <i key={model} title={title} style={{ background: colour(nth), height: percent(amount) }} />
                   )
                 );
               })}
               {(days - 1 - at) % every === 0 && (
-                <span class={(days - 1 - at) % (2 * every) ? "second" : ""}>
+                <span class={(days - 1 - at) % (2 * every) ? "soft second" : "soft"}>
                   {date.toLocaleDateString(undefined, { day: "numeric", month: "short" })}
                 </span>
               )}
@@ -178,10 +172,10 @@ function Plot({ rows, days, models, measure }: PlotProps) {
           );
         })}
       </div>
-      <ul class="legend">
-        {models.slice(0, MOST_SERIES).map((model, nth) => (
+      <ul class="legend soft small">
+        {models.slice(0, COLOURS.length).map((model, nth) => (
           <li key={model}>
-            <i class={`swatch s${nth}`} /> {model}
+            <i class="swatch" style={{ background: colour(nth) }} /> {model}
           </li>
         ))}
       </ul>
@@ -199,8 +193,7 @@ function UsageTable({ title, sums: all, measure, links = false }: TableProps) {
   const largest = all.toSorted((a, b) => amount(b) - amount(a)).slice(0, MOST_ROWS);
   const most = Math.max(...largest.map(amount)) || 1;
   return (
-    <section aria-label={title}>
-      <h2>{title}</h2>
+    <Section title={title}>
       <div class="table" tabIndex={0} role="region" aria-label={`${title}, table`}>
         <table class="wide">
           <thead>
@@ -228,6 +221,6 @@ function UsageTable({ title, sums: all, measure, links = false }: TableProps) {
           </tbody>
         </table>
       </div>
-    </section>
+    </Section>
   );
 }
