@@ -7,15 +7,6 @@ import { asBoolean, asList } from "../platform/setting-kinds.ts";
 import { at, isTree, type Path, put, type SettingsTree } from "./tree.ts";
 
 type Variable = (name: string) => string | undefined;
-type Translation = {
-  warnings: string[];
-  /** What nobody should guess; each is an error. */
-  problems: string[];
-  /** Where a value stood before it was moved, by its key now. */
-  moved: Map<string, Path>;
-  /** Variables that must not override what the file says. */
-  shadowed: string[];
-};
 
 /** Top-level keys without a counterpart. */
 const IGNORED = new Set(
@@ -87,14 +78,13 @@ const OURS = new Set(["auto", "openai-compatible", "openai", "anthropic", "demo"
 const LEVELS = new Map(Object.entries({ warning: "warn", critical: "error", notset: "debug" }));
 
 /** Changes `tree`. `variable`: of the environment and .env; `known`: our keys below a section. */
-export function fromHermes(
-  tree: SettingsTree,
-  variable: Variable,
-  known: (section: string) => readonly string[],
-): Translation {
+export function fromHermes(tree: SettingsTree, variable: Variable, known: (section: string) => readonly string[]) {
   const warnings: string[] = [];
+  /** What nobody should guess; each is an error. */
   const problems: string[] = [];
-  const moved: Translation["moved"] = new Map();
+  /** Where a value stood before it was moved, by its key now. */
+  const moved = new Map<string, Path>();
+  /** Variables that must not override what the file says. */
   const shadowed: string[] = [];
   const ignored: string[] = [];
   const lost: string[] = [];

@@ -4,15 +4,7 @@ import type { Fault, FaultKind } from "../core/ports.ts";
 import { isObject, jsonIn } from "../platform/json.ts";
 
 /** Everything that is known about a failure, whichever library it came from and in whatever shape. */
-type Symptom = {
-  status?: number;
-  /** Every code and type that was named, each one word. */
-  names: string[];
-  /** The whole text of the error, and the part of it that is meant for people. */
-  words: string;
-  message: string;
-  retryAfter?: number;
-};
+type Symptom = ReturnType<typeof symptomOf>;
 
 /** The table: the first row that fits names the kind. */
 const ROWS: { kind: FaultKind; fits: (s: Symptom) => boolean }[] = [
@@ -97,10 +89,11 @@ export function classify(error: unknown): Fault {
 
 /** Libraries wrap what happened in an error of theirs, with the cause inside; servers send it as a body of any shape, or
  *  as data in the stream. */
-function symptomOf(error: unknown): Symptom {
+function symptomOf(error: unknown) {
   const layers = layersOf(error);
   const all = (key: string) =>
     layers.map((layer) => layer[key]).filter((value) => value !== undefined && value !== null);
+  /** Every code and type that was named, each one word. */
   const names = ["code", "type", "status", "error_type"].flatMap(all).filter(isName).map(String);
   // Inside a stream that began well, and behind HTTP 200, the number of the error is in its `code`.
   const statuses = ["statusCode", "status_code", "status", "code"].flatMap(all).map(Number);
@@ -113,6 +106,7 @@ function symptomOf(error: unknown): Symptom {
     ...(status !== undefined && { status }),
     ...(retryAfter !== undefined && { retryAfter }),
     names,
+    /** The whole text of the error, and the part of it that is meant for people. */
     words,
     message: said.at(-1) ?? messageOf(error),
   };

@@ -9,6 +9,7 @@ import type { Job, RunningJobs } from "../core/jobs.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { type Entry, HEARTBEAT_SOURCE, type Unattended } from "../core/session.ts";
 import { jobSession, parseKey } from "../core/session-key.ts";
+import { logFailure } from "../platform/log-failure.ts";
 import { stepKey } from "./goal.ts";
 import { createGoals, type GoalOptions } from "./goals.ts";
 import { refused } from "./job.ts";
@@ -59,7 +60,7 @@ export function createScheduler(options: Options) {
   let began = 0;
 
   async function work(): Promise<void> {
-    await jobs.inLine(takeUp).catch((error: unknown) => log("warn", "schedule.untidy", { error: messageOf(error) }));
+    await jobs.inLine(takeUp).catch(logFailure(log, "warn", "schedule.untidy"));
     while (!leaving.signal.aborted) {
       alarm = new AbortController();
       const wait = await jobs.inLine(advance);
@@ -289,7 +290,7 @@ export function createScheduler(options: Options) {
       jobs
         .inLine(() => tidy(id))
         // The next start does it.
-        .catch((error: unknown) => log("debug", "schedule.untidy", { job: id, error: messageOf(error) }));
+        .catch(logFailure(log, "debug", "schedule.untidy", { job: id }));
     },
   };
 }

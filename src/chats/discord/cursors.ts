@@ -2,6 +2,7 @@
 import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log } from "../../core/ports.ts";
 import type { Notes } from "../../core/store.ts";
+import { logFailure } from "../../platform/log-failure.ts";
 import type { Lanes } from "../shared/lanes.ts";
 
 type Cursor = { channel: string; message: string };
@@ -36,11 +37,7 @@ export function openCursors(options: { store: CursorStore | undefined; lanes: La
   async function write(channel: string, to: CursorStore): Promise<void> {
     for (let message = unwritten.get(channel); message !== undefined; message = unwritten.get(channel)) {
       unwritten.delete(channel);
-      await to
-        .set(channel, message)
-        .catch((error: unknown) =>
-          log("warn", "chat.unmarked", { platform: "discord", channel, error: messageOf(error) }),
-        );
+      await to.set(channel, message).catch(logFailure(log, "warn", "chat.unmarked", { platform: "discord", channel }));
       await clock.sleep(EVERY_MS, stopping.signal);
     }
     writers.delete(channel);

@@ -3,9 +3,9 @@
 import { createHash } from "node:crypto";
 import type { SessionInfo } from "@discordjs/ws";
 import { z } from "zod";
-import { messageOf } from "../../core/errors.ts";
 import type { Ambient } from "../../core/ports.ts";
 import type { Notes } from "../../core/store.ts";
+import { logFailure } from "../../platform/log-failure.ts";
 
 /** `bot`: what is said when a session begins, and not again when it is resumed. */
 export type SavedSession = { session: SessionInfo; bot: { id: string; roles: string[] } };
@@ -43,9 +43,7 @@ export function openSaver(store: SessionStore | undefined, { clock, log }: Ambie
   async function write(to: SessionStore): Promise<void> {
     for (let next = unwritten; next; next = unwritten) {
       unwritten = null;
-      await to
-        .save(next())
-        .catch((error: unknown) => log("warn", "chat.unsaved", { platform: "discord", error: messageOf(error) }));
+      await to.save(next()).catch(logFailure(log, "warn", "chat.unsaved", { platform: "discord" }));
       await clock.sleep(EVERY_MS, stopping.signal);
     }
     writing = null;

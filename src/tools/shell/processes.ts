@@ -1,10 +1,10 @@
 // Background processes: they outlive the turn and a plain stop, and end with us.
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { messageOf } from "../../core/errors.ts";
 import type { Log, RunningProcesses } from "../../core/ports.ts";
 import type { Unattended } from "../../core/session.ts";
 import { readTail } from "../../platform/confined.ts";
+import { logFailure } from "../../platform/log-failure.ts";
 import type { LocalState } from "../local-state.ts";
 import { type ExecOptions, endOwned, type Result, type RunningProcess, start } from "./exec.ts";
 
@@ -98,7 +98,7 @@ export function createProcesses(options: {
         if (notify && open && !result.aborted) onComplete(process, result);
         return unnoted;
       })
-      .catch((error: unknown) => log("error", "process.unsettled", { session, id, error: messageOf(error) }));
+      .catch(logFailure(log, "error", "process.unsettled", { session, id }));
     return process;
   }
 

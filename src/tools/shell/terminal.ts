@@ -11,6 +11,7 @@ import type { About, Grant, SavedRule } from "../../core/session.ts";
 import { within } from "../../core/wait.ts";
 import { clock } from "../../platform/clock.ts";
 import { asData } from "../../platform/fence.ts";
+import { logFailure } from "../../platform/log-failure.ts";
 import { pathWithout } from "../../platform/programs.ts";
 import { escapeForDisplay as display } from "../../policy/display.ts";
 import { defineTool, failed } from "../define.ts";
@@ -271,9 +272,7 @@ export function createTerminal(options: TerminalOptions) {
 
   async function setCwd(session: string, cwd: string): Promise<void> {
     places.setCwd(session, cwd);
-    await localState
-      .setCwd(session, cwd)
-      .catch((error: unknown) => log("warn", "terminal.cwd_not_kept", { session, error: messageOf(error) }));
+    await localState.setCwd(session, cwd).catch(logFailure(log, "warn", "terminal.cwd_not_kept", { session }));
   }
 
   const onHost = (path: string, session: string) => {
