@@ -246,7 +246,7 @@ describe("the gate", () => {
       timeoutMs: 1234,
     });
     expect(gate.text).toContain(`${"long ".repeat(300)}end\n\nin ${workspace}, in the background: it deletes`);
-    expect(gate.text).toContain("\\u{202e}; \\u{1b}[2K");
+    expect(gate.text).toContain("⟨U+202E⟩; ⟨U+001B⟩[2K");
   });
 
   it("lists every part with its own reason, and names the rule that always would save", async () => {

@@ -1,5 +1,6 @@
 // Discord: its gateway brings what people say, its REST API takes what we say.
 import { createHash } from "node:crypto";
+import type { SessionInfo } from "@discordjs/ws";
 import { GatewayDispatchEvents } from "discord-api-types/v10";
 import { z } from "zod";
 import type { Button, Chat, InboundHandler, OutboundMessage, Place } from "../../core/chat.ts";
@@ -14,7 +15,8 @@ import { type CursorStore, openCursors } from "./cursors.ts";
 import { openGateway } from "./gateway.ts";
 import { openIntake } from "./intake.ts";
 import { discordMarkdown, LONGEST } from "./markdown.ts";
-import { openSaver, type SavedSession, type SessionStore } from "./saved-session.ts";
+import type { SavedSession, SessionStore } from "./saved-session.ts";
+import { openWriter } from "./writer.ts";
 
 type Options = Ambient & {
   token: string;
@@ -51,11 +53,13 @@ export function createDiscord(options: Options): Chat {
     const cursors = openCursors({ store, lanes, clock, log });
     const intake = openIntake({ api, calls, lanes, cursors, clock, log, handler });
     const answers = openAnswers({ api, lanes, clock, log, handler });
-    const saver = openSaver(sessions, { clock, log });
+    const save = async (_: string, session: SessionInfo | null) =>
+      sessions?.save(session && { session, bot: intake.bot() });
+    const saver = openWriter(save, "chat.unsaved", { clock, log });
     const before = await loadSession();
     const gateway = openGateway({
       session: before?.session ?? null,
-      changedSession: (session) => saver.save(() => session && { session, bot: intake.bot() }),
+      changedSession: (session) => saver.save("session", session),
       keepsSession: sessions !== undefined,
       token,
       api,
