@@ -113,13 +113,8 @@ export async function sendTo(config: Config, to: string, text: string): Promise<
   const settings = settingsOf(config, key.platform);
   if (channel?.for !== "people" || channel.secretOf(settings) === undefined)
     throw new Error(`${key.platform} is not configured here`);
-  const chat = await channel.open(settings, {
-    clock,
-    log: () => {},
-    random: Math.random,
-    notes: NO_NOTES,
-    listen: () => {},
-  });
+  const world = { clock, log: () => {}, random: Math.random, notes: NO_NOTES, listen: () => {} };
+  const chat = await channel.open(settings, world);
   try {
     const ids: string[] = [];
     const once = randomUUID();

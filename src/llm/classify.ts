@@ -130,19 +130,7 @@ function layersOf(error: unknown): Record<string, unknown>[] {
 }
 const MOST_LAYERS = 16;
 /** OpenRouter hands on in `metadata.raw` what the provider behind it said; FastAPI's `detail` may be a list. */
-const INNER = [
-  "cause",
-  "data",
-  "value",
-  "text",
-  "responseBody",
-  "response",
-  "error",
-  "errors",
-  "detail",
-  "metadata",
-  "raw",
-];
+const INNER = "cause data value text responseBody response error errors detail metadata raw".split(" ");
 
 /** The text of a layer for people. Text that is JSON is a layer of its own, unless it contains no text. */
 function saidIn(layer: Record<string, unknown>): string[] {

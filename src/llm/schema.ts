@@ -5,17 +5,7 @@ import { isObject, toList, toObject } from "../platform/json.ts";
 type Schema = Record<string, unknown>;
 
 /** Gemini refuses every word that it does not know; these, and those that are written below, are known to all. */
-const PLAIN_WORDS = [
-  "title",
-  "default",
-  "minimum",
-  "maximum",
-  "minItems",
-  "maxItems",
-  "minLength",
-  "maxLength",
-  "pattern",
-];
+const PLAIN_WORDS = "title default minimum maximum minItems maxItems minLength maxLength pattern".split(" ");
 const TYPES = new Set(["object", "array", "string", "number", "integer", "boolean"]);
 const KEY = /^[a-zA-Z0-9_.-]{1,64}$/;
 const DEEPEST = 12;

@@ -40,14 +40,11 @@ const shown = (value: unknown): string => {
   return printable(text ?? String(value));
 };
 
-const two = (part: number): string => String(part).padStart(2, "0");
-
 const localTime = (time: string): string => {
   const date = new Date(time);
   if (Number.isNaN(date.getTime())) return printable(time);
-  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
-  const clock = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
-  return `${day} ${clock}.${String(date.getMilliseconds()).padStart(3, "0")}`;
+  const local = new Date(date.getTime() - date.getTimezoneOffset() * 60_000);
+  return local.toISOString().slice(0, -1).replace("T", " ");
 };
 
 const isRecord = (value: unknown): value is LogRecord => {

@@ -72,14 +72,7 @@ const FUNCTION_NAME = /^[A-Za-z_][\w-]*$/;
  *  each here-document that begins on it: 64 kB of `$(` or `<<a` take it seconds. */
 const OPEN = 100;
 
-type Around = {
-  depth: number;
-  scopes: readonly number[];
-  background: boolean;
-  piped: boolean;
-  captured: boolean;
-  within: string | null;
-};
+type Around = Pick<Simple, "scopes" | "background" | "piped" | "captured" | "within"> & { depth: number };
 
 export const tooLong = (source: string): Doubt | null =>
   source.length > LIMITS.length
@@ -120,14 +113,8 @@ export const readScript = (source: string, parse: Parser): CommandReading => {
   let scopes = 0;
   let commands = 0;
 
-  readNested(parse(source), source, 0, source.length, {
-    depth: 0,
-    scopes: [],
-    background: false,
-    piped: false,
-    captured: false,
-    within: null,
-  });
+  const top = { depth: 0, scopes: [], background: false, piped: false, captured: false, within: null };
+  readNested(parse(source), source, 0, source.length, top);
   return reading;
 
   function doubtful(reason: string, part: string, level: Doubt["level"] = "unproven"): void {
@@ -329,19 +316,8 @@ export const readScript = (source: string, parse: Parser): CommandReading => {
     function readCommand(node: Command, at: Around, before: Simple | null): Simple {
       commands += 1;
       if (commands > LIMITS.commands) doubtful("it has too many commands to be checked", cut(node), "unreadable");
-      const simple: Simple = {
-        argv: [],
-        words: [],
-        assigns: [],
-        redirects: [],
-        source: cut(node),
-        from: before,
-        piped: at.piped,
-        background: at.background,
-        captured: at.captured,
-        scopes: at.scopes,
-        within: at.within,
-      };
+      const lists = { argv: [], words: [], assigns: [], redirects: [] };
+      const simple: Simple = { ...at, ...lists, source: cut(node), from: before };
       const words = node.prefix.length + node.suffix.length;
       if (words > LIMITS.words) doubtful("it has too many words to be checked", cut(node).slice(0, 80), "unreadable");
       if (commands > LIMITS.commands || words > LIMITS.words) return simple;

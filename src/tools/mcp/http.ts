@@ -47,13 +47,7 @@ export function wasRefused(error: unknown): boolean {
   const codes = [codeIn(error), codeIn(error.cause)];
   return codes.some((code) => typeof code === "string" && UNREACHED.has(code));
 }
-const UNREACHED: ReadonlySet<string> = new Set([
-  "ECONNREFUSED",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-]);
+const UNREACHED = new Set("ECONNREFUSED ENOTFOUND EAI_AGAIN EHOSTUNREACH ENETUNREACH".split(" "));
 
 const codeIn = (error: unknown): unknown =>
   typeof error === "object" && error !== null && "code" in error ? error.code : undefined;

@@ -4,7 +4,6 @@ import { realpathSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import * as z from "zod";
-import { messageOf } from "../../core/errors.ts";
 import { isGranted } from "../../core/grant.ts";
 import type { Gate, Log, ToolCall, ToolResult } from "../../core/ports.ts";
 import type { About, Grant, SavedRule } from "../../core/session.ts";
@@ -169,7 +168,7 @@ export function createTerminal(options: TerminalOptions) {
       kept.keep(about?.hosts ?? []);
       // Where a grant covered the command already, only its hosts were asked about.
       if (!isGranted(call.grants ?? [], { command: args.command, cwd, env: environment }))
-        await keep(args.command, cwd);
+        await policy.keep(args.command, cwd).catch(logFailure(log, "error", "policy.unwritten")); // it is approved all the same
     }
     const place = places.of(session);
     const { outputs } = place;
@@ -248,14 +247,6 @@ export function createTerminal(options: TerminalOptions) {
     const hosts = newHosts(args, grants).filter((host) => !approved || !about?.hosts?.includes(host));
     if (yes && hosts.length > 0) return `Not run: ${hosts.join(", ")} is not allowed any longer. Call it again.`;
     return yes ? null : `Not run: it needs approval by now. Call it again. ${reason}`;
-  }
-
-  async function keep(command: string, cwd: string): Promise<void> {
-    try {
-      await policy.keep(command, cwd);
-    } catch (error) {
-      log("error", "policy.unwritten", { error: messageOf(error) }); // this call is approved all the same
-    }
   }
 
   /** The directory of this call: the one it names, or the session's. */
