@@ -3,7 +3,7 @@ import { constants, copyFileSync, existsSync, mkdtempSync, rmSync, statSync } fr
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { ConfigError, messageOf } from "../core/errors.ts";
-import { parsed, textOf } from "./json.ts";
+import { jsonIn, toObject } from "../platform/json.ts";
 
 export type OldSession = ReturnType<typeof sessionOf>;
 export type OldRow = ReturnType<typeof rowOf>;
@@ -97,6 +97,12 @@ function reading(db: DatabaseSync, columns: (table: string) => Set<string>) {
             .flatMap(({ session_key: key, entry_json: entry }) => routeOf(String(key), parsed(entry))),
   };
 }
+
+/** Of what another program wrote nothing is certain. */
+export const textOf = (value: unknown): string =>
+  typeof value === "string" ? value : typeof value === "number" ? String(value) : "";
+/** A JSON object, or an empty one. */
+export const parsed = (json: unknown): Record<string, unknown> => toObject(jsonIn(textOf(json)));
 
 type Row = Record<string, unknown>;
 const textOrNull = (value: unknown): string | null => textOf(value) || null;

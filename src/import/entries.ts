@@ -13,8 +13,7 @@ import {
 import { RUN } from "../core/session-key.ts";
 import type { Message } from "../core/transcript.ts";
 import { isObject, jsonIn, toList, toObject } from "../platform/json.ts";
-import type { OldRow } from "./database.ts";
-import { textOf } from "./json.ts";
+import { type OldRow, textOf } from "./database.ts";
 
 export type Imported = ReturnType<typeof entriesOf>;
 type Options = {

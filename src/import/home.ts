@@ -8,7 +8,7 @@ import type { Job, JobRefused, Jobs } from "../core/jobs.ts";
 import { routeTo, wishedTime } from "../core/schedule-text.ts";
 import type { Notes } from "../core/store.ts";
 import { toObject } from "../platform/json.ts";
-import { parsed, textOf } from "./json.ts";
+import { parsed, textOf } from "./database.ts";
 
 /** `left`: for people, what could not come and why. */
 export type Part = { came: number; here: number; left: string[] };

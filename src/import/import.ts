@@ -7,7 +7,7 @@ import type { Jobs } from "../core/jobs.ts";
 import type { Store } from "../core/store.ts";
 import { type Home, isHermesHome } from "../platform/home.ts";
 import { toObject } from "../platform/json.ts";
-import { type OldRoute, openOldDatabase, routeOf } from "./database.ts";
+import { type OldRoute, openOldDatabase, parsed, routeOf } from "./database.ts";
 import {
   importJobs,
   importNotes,
@@ -17,7 +17,6 @@ import {
   notImported,
   type Part,
 } from "./home.ts";
-import { parsed } from "./json.ts";
 import { importSessions } from "./sessions.ts";
 
 type Options = {
