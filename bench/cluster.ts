@@ -8,10 +8,9 @@ import { openPostgres } from "../src/store/postgres/postgres.ts";
 import { KEY, startCluster, type TestCluster, type TestNode } from "../test/cluster/nodes.ts";
 import { type FakeLlm, startFakeLlm } from "../test/fakes/llm/server.ts";
 import { startPostgres, type TestServer } from "../test/fakes/postgres.ts";
-import { rowOf } from "./bare.ts";
 import { type Bench, openBench } from "./engine.ts";
 import { type Figure, median, percentile, report } from "./figure.ts";
-import { openBarePg } from "./pg-bare.ts";
+import { openBarePg, pgRowOf } from "./pg-bare.ts";
 
 const quick = process.argv.includes("--quick");
 const SLICES = quick ? 3 : 8;
@@ -33,7 +32,7 @@ try {
 // ── The store ────────────────────────────────────────────────────────────────────────────────────────
 
 async function storeFigures(): Promise<Figure[]> {
-  const server = await startPostgres();
+  const server = await startPostgres({ synced: true });
   try {
     const found: Figure[] = [];
     for (const [sessions, turns, goal] of [
@@ -56,7 +55,7 @@ async function storeFigures(): Promise<Figure[]> {
         used.wal += (await usage(server, url)).wal - wal;
         used.turns += turns;
         const file = await rateOf(sqlite, sessions, turns, slice);
-        const rows = Map.groupBy(commits.splice(0).map(rowOf), ({ session }) => session);
+        const rows = Map.groupBy(commits.splice(0).map(pgRowOf), ({ session }) => session);
         const began = performance.now();
         await Promise.all(
           rows.values().map(async (own) => {
@@ -136,7 +135,7 @@ async function nodeFigures(): Promise<Figure[]> {
 async function onTwo<T>(measure: (cluster: TestCluster, llm: FakeLlm) => Promise<T>): Promise<T> {
   await using llm = await startFakeLlm();
   const { env } = llm;
-  const cluster = await startCluster(2, env, "gateway: {api_server: {max_concurrent_runs: 0}}\n");
+  const cluster = await startCluster(2, env, "gateway: {api_server: {max_concurrent_runs: 0}}\n", { synced: true });
   try {
     return await measure(cluster, llm);
   } finally {

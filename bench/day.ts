@@ -31,7 +31,7 @@ type Day = {
   searches: number[];
 };
 
-const server = await startPostgres();
+const server = await startPostgres({ synced: true });
 try {
   const small = await dayOf(SESSIONS.small);
   const large = await dayOf(SESSIONS.large);

@@ -1,5 +1,6 @@
 // Start, watch, approve, steer and stop runs on a hermes server, from any program or browser. Fields have the names that
 // they have in the API.
+import type { Run } from "../core/run.ts";
 import type { Mode } from "../core/session.ts";
 import { createWire, type HermesError, type ServerConnection } from "./wire.ts";
 
@@ -86,15 +87,7 @@ export type Started = {
 export type RunStatus = {
   object: "hermes.run";
   run_id: string;
-  status:
-    | "queued"
-    | "running"
-    | "waiting_for_approval"
-    | "stopping"
-    | "completed"
-    | "failed"
-    | "cancelled"
-    | "interrupted";
+  status: Run["status"];
   created_at: number;
   updated_at: number;
   session_id: string;

@@ -56,38 +56,19 @@ export function createFailover(first: Runtime, next: () => Promise<Runtime>): Ru
     }
   }
 
+  const again =
+    (method: string) =>
+    (...args: unknown[]): Promise<unknown> =>
+      call((runtime) => Reflect.apply(Reflect.get(runtime, method), runtime, args));
+  const calls: unknown = Object.fromEntries(Object.keys(first).map((method) => [method, again(method)]));
   return {
-    accept: (request) => call((runtime) => runtime.accept(request)),
-    stop: (stop) => call((runtime) => runtime.stop(stop)),
-    answer: (answer) => call((runtime) => runtime.answer(answer)),
-    grants: (session) => call((runtime) => runtime.grants(session)),
-    granted: () => call((runtime) => runtime.granted()),
-    revoke: (...grant) => call((runtime) => runtime.revoke(...grant)),
-    withdraw: (...input) => call((runtime) => runtime.withdraw(...input)),
-    move: (...input) => call((runtime) => runtime.move(...input)),
-    status: (session) => call((runtime) => runtime.status(session)),
-    idOf: (...name) => current.idOf(...name),
-    whereabouts: (input) => call((runtime) => runtime.whereabouts(input)),
-    run: (turn) => call((runtime) => runtime.run(turn)),
-    turn: (id) => call((runtime) => runtime.turn(id)),
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- each method of the first, with its arguments and its result
+    ...(calls as Runtime),
     follow,
-    sessions: (page) => call((runtime) => runtime.sessions(page)),
-    summary: (session) => call((runtime) => runtime.summary(session)),
-    search: (...query) => call((runtime) => runtime.search(...query)),
-    entries: (...page) => call((runtime) => runtime.entries(...page)),
-    retitle: (...title) => call((runtime) => runtime.retitle(...title)),
-    create: (begun) => call((runtime) => runtime.create(begun)),
-    fork: (fork) => call((runtime) => runtime.fork(fork)),
-    restoreFiles: (what) => call((runtime) => runtime.restoreFiles(what)),
-    fileChanges: (what) => call((runtime) => runtime.fileChanges(what)),
-    forget: (session) => call((runtime) => runtime.forget(session)),
+    idOf: (...name) => current.idOf(...name),
+    draining: () => current.draining(),
     announcements: first.announcements,
     notes: first.notes,
-    draining: () => current.draining(),
-    paused: () => call((runtime) => runtime.paused()),
-    pause: (by) => call((runtime) => runtime.pause(by)),
-    resume: () => call((runtime) => runtime.resume()),
-    load: () => call((runtime) => runtime.load()),
   };
 }
 

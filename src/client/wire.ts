@@ -62,12 +62,7 @@ export function createWire(connection: ServerConnection): Wire {
   const base = url.replace(/\/+$/, "");
   const send = given ?? fetch;
 
-  async function call(
-    method: string,
-    path: string,
-    { body, headers }: RequestOptions,
-    signal?: AbortSignal,
-  ): Promise<Response> {
+  async function call(method: string, path: string, { body, headers }: RequestOptions, signal?: AbortSignal) {
     const type = body === undefined ? {} : { "Content-Type": "application/json" };
     try {
       return await send(`${base}${path}`, {
@@ -86,12 +81,8 @@ export function createWire(connection: ServerConnection): Wire {
     const { again = method === "GET" } = more;
     for (const wait of [...AGAIN_MS, null]) {
       try {
-        const response = await call(
-          method,
-          path,
-          more,
-          answerMs === undefined ? undefined : AbortSignal.timeout(answerMs),
-        );
+        const tooLate = answerMs === undefined ? undefined : AbortSignal.timeout(answerMs);
+        const response = await call(method, path, more, tooLate);
         if (!response.ok) throw await errorOf(response);
         return parse(await textOf(failAfter(LONGEST_ANSWER, response)), response.status);
       } catch (error) {

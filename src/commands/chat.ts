@@ -1,6 +1,7 @@
 // hermes chat, run: conversations from a terminal.
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { OpenRuntime } from "../surfaces/terminal/open.ts";
+import type { RunCommandOptions } from "../surfaces/terminal/run.ts";
 import { offerImport } from "./import.ts";
 import { complain, EXIT, env } from "./shared.ts";
 
@@ -100,24 +101,23 @@ export function addChat(program: Command): void {
         process.exitCode = EXIT.usage;
         return;
       }
-      const { openRun } = await import("../surfaces/terminal/run.ts");
-      const { settingsFor } = await import("../compose/settings.ts");
-      const { openOrAttach } = await import("../compose/attach.ts");
-      const settings = settingsFor(env, []);
       const find = resume === undefined ? {} : { find: resume };
-      const given = { ...options, ...find, prompt: prompt.join(" ") };
-      process.exitCode = await openRun({ ...given, settings, open: openOrAttach, env });
+      process.exitCode = await run({ ...options, ...find, prompt: prompt.join(" ") });
     });
 }
 
-/** One turn in the conversation that the options of `chat` name. Standard input is not read. */
-async function oneTurn(query: string, options: Omit<ChatFlags, "attach" | "query" | "queryFile">): Promise<number> {
+async function run(given: Omit<RunCommandOptions, "settings" | "open" | "env">): Promise<number> {
   const { openRun } = await import("../surfaces/terminal/run.ts");
   const { settingsFor } = await import("../compose/settings.ts");
   const { openOrAttach } = await import("../compose/attach.ts");
+  return openRun({ ...given, settings: settingsFor(env, []), open: openOrAttach, env });
+}
+
+/** One turn in the conversation that the options of `chat` name. Standard input is not read. */
+function oneTurn(query: string, options: Omit<ChatFlags, "attach" | "query" | "queryFile">): Promise<number> {
   const { session, model, quiet, yolo } = options;
   const named = [options.continue, options.resume].find((one) => typeof one === "string");
-  return openRun({
+  return run({
     prompt: "",
     query,
     ...(typeof named === "string" && { find: named }),
@@ -128,9 +128,6 @@ async function oneTurn(query: string, options: Omit<ChatFlags, "attach" | "query
     yolo,
     image: [],
     json: false,
-    settings: settingsFor(env, []),
-    open: openOrAttach,
-    env,
   });
 }
 

@@ -1,5 +1,6 @@
 // hermes sessions: lists, shows, exports and deletes conversations.
 import type { Command } from "commander";
+import type { Runtime } from "../core/runtime.ts";
 import type { SessionPage, Store } from "../core/store.ts";
 import { complain, EXIT, env, print, wholeNumber } from "./shared.ts";
 
@@ -43,10 +44,8 @@ export function addSessions(program: Command): void {
     .option("--session-id <name>", "as JSON lines: only this conversation")
     .action(async (name: string, file: string | undefined, options: { json: boolean; sessionId?: string }) => {
       if (file === undefined && (name === "-" || name.endsWith(".jsonl"))) return exportLines(name, options.sessionId);
-      const { rootsOf, save } = await import("../surfaces/terminal/open.ts");
-      const { settingsFor } = await import("../compose/settings.ts");
       const { text, usualFile } = await exported(name, options.json || (file ?? "").endsWith(".json"));
-      await print(`Wrote ${await save(file ?? usualFile, text, rootsOf(settingsFor(env, [])))}\n`);
+      await write(file ?? usualFile, text);
     });
   sessions
     .command("delete")
@@ -104,24 +103,33 @@ async function exportLines(file: string, name: string | undefined): Promise<void
     }
   });
   const text = lines?.join("") ?? "";
-  if (file === "-") return print(text);
+  await (file === "-" ? print(text) : write(file, text));
+}
+
+async function write(file: string, text: string): Promise<void> {
   const { rootsOf, save } = await import("../surfaces/terminal/open.ts");
   const { settingsFor } = await import("../compose/settings.ts");
   await print(`Wrote ${await save(file, text, rootsOf(settingsFor(env, [])))}\n`);
 }
 
-async function rename(name: string, title: string): Promise<number> {
-  const { findSession } = await import("../surfaces/terminal/find.ts");
+/** Here, or in the process that owns this home. */
+async function onRuntime(use: (runtime: Runtime) => Promise<number>): Promise<number> {
   const { openOrAttach } = await import("../compose/attach.ts");
   const running = await openOrAttach({ env, flags: [], logToStderr: false, mine: () => false });
   try {
-    const session = await findSession(running.engine, name);
-    const done = await running.engine.retitle(session, title);
-    if (done) await print(`Renamed to ${title}\n`);
-    return done ? EXIT.ok : EXIT.failed;
+    return await use(running.engine);
   } finally {
     await running.close(0);
   }
+}
+
+async function rename(name: string, title: string): Promise<number> {
+  const { findSession } = await import("../surfaces/terminal/find.ts");
+  return onRuntime(async (runtime) => {
+    const done = await runtime.retitle(await findSession(runtime, name), title);
+    if (done) await print(`Renamed to ${title}\n`);
+    return done ? EXIT.ok : EXIT.failed;
+  });
 }
 
 async function remove(name: string, yes: boolean): Promise<number> {
@@ -144,14 +152,10 @@ async function remove(name: string, yes: boolean): Promise<number> {
       return EXIT.failed;
     }
   }
-  const { openOrAttach } = await import("../compose/attach.ts");
-  const running = await openOrAttach({ env, flags: [], logToStderr: false, mine: () => false });
-  try {
-    const became = await running.engine.forget(session);
+  return onRuntime(async (runtime) => {
+    const became = await runtime.forget(session);
     if (became === "busy") complain(`${shown} is working. Stop its turn first.`);
     else await print(`Deleted ${shown}.\n`);
     return became === "busy" ? EXIT.failed : EXIT.ok;
-  } finally {
-    await running.close(0);
-  }
+  });
 }

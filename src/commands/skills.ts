@@ -24,24 +24,19 @@ export function addSkills(program: Command): void {
       const { showSkill } = await import("../surfaces/cli/skills.ts");
       process.exitCode = await showSkill({ skills: await ownSkills(), name, file, print });
     });
-  skills
-    .command("trust")
-    .description("use the skills of a workspace too")
-    .argument("[dir]", "the workspace (default: the current directory)")
-    .action(async (dir = process.cwd()) => {
-      const { trustSkills } = await import("../surfaces/cli/skills.ts");
-      const { openTrust } = await import("../skills/trust.ts");
-      process.exitCode = await trustSkills({ trust: openTrust(homeOf(env).dir), dir, print });
-    });
-  skills
-    .command("untrust")
-    .description("no longer use the skills of a workspace")
-    .argument("[dir]", "the workspace (default: the current directory)")
-    .action(async (dir = process.cwd()) => {
-      const { untrustSkills } = await import("../surfaces/cli/skills.ts");
-      const { openTrust } = await import("../skills/trust.ts");
-      process.exitCode = await untrustSkills({ trust: openTrust(homeOf(env).dir), dir, print });
-    });
+  for (const [verb, description] of [
+    ["trust", "use the skills of a workspace too"],
+    ["untrust", "no longer use the skills of a workspace"],
+  ] as const)
+    skills
+      .command(verb)
+      .description(description)
+      .argument("[dir]", "the workspace (default: the current directory)")
+      .action(async (dir = process.cwd()) => {
+        const { changeTrust } = await import("../surfaces/cli/skills.ts");
+        const { openTrust } = await import("../skills/trust.ts");
+        process.exitCode = await changeTrust({ verb, trust: openTrust(homeOf(env).dir), dir, print });
+      });
 }
 
 async function ownSkills() {

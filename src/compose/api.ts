@@ -150,7 +150,7 @@ function watchOthers(
     await signIns.read();
     await engine.paused();
     const newest = await engine.sessions({ limit: MOST_CHANGED });
-    for (const { session, updatedAt } of newest) if (known.get(session) !== updatedAt) changes.observe(session, []);
+    for (const { session, updatedAt } of newest) if (known.get(session) !== updatedAt) changes.observe(session);
     known = new Map(newest.map(({ session, updatedAt }) => [session, updatedAt]));
   };
   const work = async () => {

@@ -10,6 +10,8 @@ type FileSources = RewindSources & Pick<Runtime, "restoreFiles">;
 
 /** `changed`: it used a tool that can change files. */
 export type PastTurn = { session: string; turn: string; input: Input; at: number; changed: boolean };
+/** The session to go on in, asked for only if there is such a turn. */
+type NextSession = () => string | Promise<string>;
 /** `turns`: what was left out, the newest first. */
 type Rewound = { undone: Input; turns: PastTurn[]; session: string };
 
@@ -18,13 +20,8 @@ export const CHANGE_FILES: ReadonlySet<string> = new Set(["terminal", "write_fil
 /** Entries that are looked through at once for the beginnings of turns. */
 const LOOKED = 10_000;
 
-/** To before the `count`-th turn from the end, into `next`, which is asked for only if there is such a turn. */
-export async function rewind(
-  runtime: RewindSources,
-  session: string,
-  count: number,
-  next: () => string | Promise<string>,
-): Promise<Rewound | null> {
+/** To before the `count`-th turn from the end. */
+export async function rewind(runtime: RewindSources, session: string, count: number, next: NextSession) {
   const turns = await pastTurns(runtime, session, count + 1);
   const first = turns[count - 1];
   if (!first) return null;
@@ -32,16 +29,11 @@ export async function rewind(
   const into = await next();
   const last = turns[count];
   if (last) await runtime.fork({ from: last.session, through: last.turn, session: into, title });
-  return { undone: first.input, turns: turns.slice(0, count), session: into };
+  return { undone: first.input, turns: turns.slice(0, count), session: into } satisfies Rewound;
 }
 
 /** The same, and what the turns did to files. `files`: what came of that, for people; empty where none of them could have changed any. */
-export async function rollback(
-  runtime: FileSources,
-  session: string,
-  count: number,
-  next: () => string | Promise<string>,
-): Promise<(Rewound & { files: string }) | null> {
+export async function rollback(runtime: FileSources, session: string, count: number, next: NextSession) {
   const back = await rewind(runtime, session, count, next);
   return back && { ...back, files: (await restored(runtime, back.session, back.turns)).summary };
 }
@@ -50,14 +42,10 @@ export async function rollback(
 export const previewFiles = (runtime: FileSources, session: string, turns: readonly PastTurn[]) =>
   restored(runtime, session, turns, true);
 
-async function restored(
-  runtime: FileSources,
-  session: string,
-  past: readonly PastTurn[],
-  preview = false,
-): Promise<FileChanges> {
+async function restored(runtime: FileSources, session: string, past: readonly PastTurn[], preview = false) {
   const turns = past.filter(({ changed }) => changed).map(({ turn }) => turn);
-  if (!turns.length) return { summary: "", patch: "" };
+  const nothing: FileChanges = { summary: "", patch: "" };
+  if (!turns.length) return nothing;
   return runtime
     .restoreFiles({ session, turns, preview })
     .catch((error: unknown) => ({ summary: `Files were not brought back: ${messageOf(error)}`, patch: "" }));

@@ -29,8 +29,13 @@ export type TestCluster = {
   close(keep?: boolean): Promise<void>;
 };
 
-export async function startCluster(count: number, env: NodeJS.ProcessEnv, config = ""): Promise<TestCluster> {
-  const postgres = await startPostgres();
+export async function startCluster(
+  count: number,
+  env: NodeJS.ProcessEnv,
+  config = "",
+  server: Parameters<typeof startPostgres>[0] = {},
+): Promise<TestCluster> {
+  const postgres = await startPostgres(server);
   const store = await postgres.place();
   const nodes = Array.from({ length: count }, () => makeNode({ ...env, HERMES_STORE_URL: store }, config));
   const balancer = await startBalancer(() => nodes.flatMap(({ url }) => url || []));

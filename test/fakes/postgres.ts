@@ -23,18 +23,12 @@ export type TestServer = {
 const NOBODY = 65_534;
 const isRoot = process.getuid?.() === 0;
 const user = isRoot ? { uid: NOBODY, gid: NOBODY } : {};
-/** Nothing of a test outlives the machine, so nothing is synced. */
-const SETTINGS = [
-  "fsync=off",
-  "shared_buffers=16MB",
-  "listen_addresses=",
-  "max_connections=60",
-  "log_min_messages=fatal",
-];
+const SETTINGS = ["shared_buffers=16MB", "listen_addresses=", "max_connections=60", "log_min_messages=fatal"];
 
-export async function startPostgres(): Promise<TestServer> {
+/** `synced`: as it is used. Nothing of a test outlives the machine, so nothing is synced otherwise. */
+export async function startPostgres({ synced = false } = {}): Promise<TestServer> {
   const named = process.env["HERMES_TEST_POSTGRES"];
-  const own = named ? null : await startOwn();
+  const own = named ? null : await startOwn(synced);
   const server = named ?? own?.url ?? "";
   const made: string[] = [];
 
@@ -78,7 +72,7 @@ export async function startPostgres(): Promise<TestServer> {
   };
 }
 
-async function startOwn() {
+async function startOwn(synced: boolean) {
   const dir = mkdtempSync(join(tmpdir(), "hermes-pg-"));
   if (isRoot) chownSync(dir, NOBODY, NOBODY);
   const native = join(dir, "native");
@@ -101,7 +95,9 @@ async function startOwn() {
   execFileSync(bin("initdb"), init, { ...how, stdio: ["ignore", "ignore", "pipe"] });
 
   let server: ChildProcess | null = null;
-  const settings = [...SETTINGS, `unix_socket_directories=${dir}`].flatMap((setting) => ["-c", setting]);
+  const settings = [...SETTINGS, `fsync=${synced ? "on" : "off"}`, `unix_socket_directories=${dir}`].flatMap(
+    (setting) => ["-c", setting],
+  );
   async function begin() {
     // The shell ends the server when its input ends: also when the test process is killed.
     const script = '"$@" & read -r signal; kill -"${signal:-QUIT}" $!; wait $!';

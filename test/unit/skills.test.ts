@@ -27,7 +27,7 @@ import { openSkills } from "../../src/skills/open.ts";
 import { openOwnSkills } from "../../src/skills/own.ts";
 import { createSkills, type SkillSource } from "../../src/skills/skills.ts";
 import { openTrust } from "../../src/skills/trust.ts";
-import { listSkills, showSkill, skillLines, trustSkills, untrustSkills } from "../../src/surfaces/cli/skills.ts";
+import { changeTrust, listSkills, showSkill, skillLines } from "../../src/surfaces/cli/skills.ts";
 import { skillRoutes } from "../../src/surfaces/http/runtime/skills.ts";
 import { createSkillView } from "../../src/tools/skill-view.ts";
 import { makePipes } from "../fakes/pipe.ts";
@@ -632,15 +632,15 @@ describe("hermes skills", () => {
   });
 
   it("trusts a workspace, no longer does, and says when it cannot", async () => {
-    expect(await trustSkills({ trust, dir: workspace, print })).toBe(0);
+    expect(await changeTrust({ verb: "trust", trust, dir: workspace, print })).toBe(0);
     expect(heard()).toContain(`${workspace}/skills`);
-    expect(await untrustSkills({ trust, dir: workspace, print })).toBe(0);
+    expect(await changeTrust({ verb: "untrust", trust, dir: workspace, print })).toBe(0);
     expect(heard()).toBe(`hermes no longer uses the skills in ${workspace}.\n`);
-    expect(await untrustSkills({ trust, dir: workspace, print })).toBe(1);
-    expect(await trustSkills({ trust, dir: join(root, "missing"), print })).toBe(1);
+    expect(await changeTrust({ verb: "untrust", trust, dir: workspace, print })).toBe(1);
+    expect(await changeTrust({ verb: "trust", trust, dir: join(root, "missing"), print })).toBe(1);
     expect(heard()).toContain("missing is not a directory");
     writeFileSync(join(home, "skills-trust.json"), "{");
-    expect(await untrustSkills({ trust, dir: workspace, print })).toBe(1);
+    expect(await changeTrust({ verb: "untrust", trust, dir: workspace, print })).toBe(1);
     expect(heard()).toContain("is damaged");
   });
 

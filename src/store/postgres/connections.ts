@@ -12,7 +12,9 @@ export type Connections = {
   write(query: Query): Promise<PgRow[]>;
   /** On a connection of its own, however long it takes. */
   slow(query: Query): Promise<PgRow[]>;
-  lanes: Omit<WriteLanes, "close">;
+  /** Prepares what is asked on the way of a message, and asks `reads` once. */
+  warm(node: string, reads: readonly Query[]): Promise<void>;
+  lanes: Omit<WriteLanes, "close" | "warm">;
   close(): Promise<void>;
 };
 
@@ -54,8 +56,10 @@ export function openConnections(link: Link, readOnly: boolean): Connections {
       query: guarded(lanes.query, true),
       isBusy: lanes.isBusy,
       doneAt: lanes.doneAt,
-      warm: guarded(lanes.warm, true),
     },
+    warm: guarded(async (node: string, reads: readonly Query[]) => {
+      await Promise.all([lanes.warm(node), link.warm(reads)]);
+    }, true),
     close: () => {
       closing ??= lanes.close().then(link.close);
       return closing;

@@ -7,8 +7,10 @@ import { randomUUID } from "node:crypto";
 import type { NodeRow, Nodes } from "../../core/store.ts";
 import { clock } from "../../platform/clock.ts";
 import type { Connections } from "./connections.ts";
-import type { PgRow } from "./link.ts";
+import { JOURNAL_READS } from "./journal.ts";
+import type { PgRow, Query } from "./link.ts";
 import { LOCKS } from "./migrate.ts";
+import { noteQuery } from "./notes.ts";
 import type { Presence } from "./presence.ts";
 
 const LEASE = "interval '5 seconds'";
@@ -28,8 +30,16 @@ const TAKE_LEASE = `INSERT INTO lease (name, node) SELECT $1, id FROM node WHERE
   ON CONFLICT (name) DO UPDATE SET node = excluded.node
   WHERE lease.node = excluded.node OR NOT EXISTS (SELECT 1 FROM node WHERE id = lease.node) RETURNING 1`;
 
+const ownerQuery = (session: string): Query => ({ name: "owner", text: OWNER, values: [session] });
+const claimQuery = (id: string, most: number): Query => {
+  return { name: "claim", text: "SELECT claim_sessions($1, $2) key", values: [id, most] };
+};
+const handOverQuery = (id: string, sessions: readonly string[]): Query => {
+  return { name: "hand over", text: "SELECT free_sessions(ARRAY[$1], $2)", values: [id, [...sessions]] };
+};
+
 /** `presence`: none for a process that only looks. */
-export function nodesPort({ read, write, lanes }: Connections, presence: Presence | null): Nodes {
+export function nodesPort({ read, write, warm, lanes }: Connections, presence: Presence | null): Nodes {
   const ids = (rows: PgRow[]) => rows.map(({ id }) => String(id));
 
   return {
@@ -39,7 +49,8 @@ export function nodesPort({ read, write, lanes }: Connections, presence: Presenc
       if (member) await presence?.become(id); // before anybody can look for its lock
       const values = [id, address, version, !member];
       await lanes.query(id, { text: `SELECT join_node($1, $2, $3, $4, ${LEASE})`, values });
-      lanes.warm(id).catch(() => {}); // the first commit will say what is wrong
+      const reads = [...JOURNAL_READS, noteQuery(""), ownerQuery(""), claimQuery(id, 0), handOverQuery(id, [])];
+      warm(id, reads).catch(() => {}); // the first commit will say what is wrong
       return id;
     },
     beat: async (id) => {
@@ -66,17 +77,15 @@ export function nodesPort({ read, write, lanes }: Connections, presence: Presenc
       return ids(await write({ text: `SELECT reap_nodes($1, ${LOCKS}) id`, values: [ids(dead)] }));
     },
     claim: async (id, most) => {
-      const values = [id, Math.min(most, Number.MAX_SAFE_INTEGER)];
-      return (await write({ name: "claim", text: "SELECT claim_sessions($1, $2) key", values })).map(({ key }) =>
-        String(key),
-      );
+      const rows = await write(claimQuery(id, Math.min(most, Number.MAX_SAFE_INTEGER)));
+      return rows.map(({ key }) => String(key));
     },
     handOver: async (id, sessions) => {
-      await write({ text: "SELECT free_sessions(ARRAY[$1], $2)", values: [id, sessions] });
+      await write(handOverQuery(id, sessions));
     },
     list: async () => (await read({ text: LIST })).map(nodeOf),
     ownerOf: async (session) => {
-      const [row] = await read({ name: "owner", text: OWNER, values: [session] });
+      const [row] = await read(ownerQuery(session));
       return row ? { node: String(row["id"]), address: String(row["address"]) } : null;
     },
     lease: async (name, id) => (await write({ name: "lease", text: TAKE_LEASE, values: [name, id] })).length === 1,

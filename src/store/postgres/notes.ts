@@ -2,9 +2,16 @@
 import type { Notes } from "../../core/store.ts";
 import { behind, jsonOf, undamaged } from "../rows.ts";
 import type { Connections } from "./connections.ts";
+import type { Query } from "./link.ts";
 
 const SET = `INSERT INTO note VALUES ($1, $2, $3)
   ON CONFLICT (key) DO UPDATE SET value = excluded.value, at = excluded.at`;
+
+export const noteQuery = (key: string): Query => ({
+  name: "note",
+  text: "SELECT value FROM note WHERE key = $1",
+  values: [key],
+});
 
 export function notesPort({ where, read, lanes }: Connections): Notes {
   const valueOf = (key: string, json: unknown) =>
@@ -13,7 +20,7 @@ export function notesPort({ where, read, lanes }: Connections): Notes {
     lanes.query(key, { text: `${text} RETURNING 1`, values: [key, ...values] });
   return {
     get: async (key) => {
-      const query = { name: "note", text: "SELECT value FROM note WHERE key = $1", values: [key] };
+      const query = noteQuery(key);
       const [row] = lanes.isBusy(key) ? await lanes.query(key, query) : await read(query);
       return row && valueOf(key, row["value"]);
     },

@@ -264,4 +264,14 @@ BEGIN
   RETURN 'done';
 END $$;
 `,
+  `
+-- No hint where nothing was freed: a node asks for that when it starts, so that the first hand-over finds its plan.
+CREATE OR REPLACE FUNCTION free_sessions(node_ids text[], keys text[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM 1 FROM session WHERE active AND owner = ANY (node_ids) AND (keys IS NULL OR key = ANY (keys)) ORDER BY key FOR NO KEY UPDATE;
+  UPDATE session SET owner = NULL, writer = CASE WHEN keys IS NULL THEN writer ELSE '' END
+  WHERE active AND owner = ANY (node_ids) AND (keys IS NULL OR key = ANY (keys));
+  IF FOUND OR keys IS NULL THEN PERFORM pg_notify(node_channel(), ''); END IF;
+END $$;
+`,
 ];

@@ -71,7 +71,8 @@ export async function setSetting(desk: ConfigDesk, key: string, text: string): P
     // A model may be called 4: what reads as a number is text where text is wanted.
     if (!(error instanceof ConfigError)) throw error;
     draft = draftWith(text);
-    if (typeof value === "string" || !isValid(draft)) throw new ConfigError(`${error.message}\nNothing was changed.`);
+    if (typeof value === "string" || problemOf(desk, draft) !== null)
+      throw new ConfigError(`${error.message}\nNothing was changed.`);
   }
   makeHome(home);
   if (draft !== readText(home.config)) writePrivate(home.config, draft);
@@ -79,15 +80,6 @@ export async function setSetting(desk: ConfigDesk, key: string, text: string): P
   await print(`Set ${key} in ${home.config}\n`);
   if (inForce && !inForce.from.startsWith(home.config)) complain(`${inForce.from} overrides this setting.`);
   return 0;
-
-  function isValid(candidate: string): boolean {
-    try {
-      loads(candidate);
-      return true;
-    } catch {
-      return false;
-    }
-  }
 }
 
 export async function unsetSetting(desk: ConfigDesk, key: string): Promise<number> {
@@ -107,7 +99,8 @@ export async function unsetSetting(desk: ConfigDesk, key: string): Promise<numbe
 }
 
 /** Only a file that loads is kept, unless the person says so. */
-export async function editConfig({ home, look, print, complain }: ConfigDesk, editor: string): Promise<number> {
+export async function editConfig(desk: ConfigDesk, editor: string): Promise<number> {
+  const { home, print, complain } = desk;
   makeHome(home);
   const before = readText(home.config);
   const file = `${home.config}.draft.yaml`;
@@ -124,7 +117,7 @@ export async function editConfig({ home, look, print, complain }: ConfigDesk, ed
         await print("Nothing was changed.\n");
         return 0;
       }
-      const problem = problemOf(text);
+      const problem = problemOf(desk, text);
       const next = problem === null ? "keep" : await askAfter(problem);
       if (next === "again") continue;
       if (next === "discard") {
@@ -137,16 +130,6 @@ export async function editConfig({ home, look, print, complain }: ConfigDesk, ed
     }
   } finally {
     rmSync(file, { force: true });
-  }
-
-  function problemOf(text: string): string | null {
-    try {
-      look(new Map([[home.config, text]]));
-      return null;
-    } catch (error) {
-      if (error instanceof ConfigError) return error.message;
-      throw error;
-    }
   }
 
   async function askAfter(problem: string): Promise<"again" | "keep" | "discard"> {
@@ -162,6 +145,17 @@ export async function editConfig({ home, look, print, complain }: ConfigDesk, ed
       ],
     });
     return isCancel(next) ? "discard" : next;
+  }
+}
+
+/** Why hermes could not start with this text in config.yaml; null: it could. */
+function problemOf({ home, look }: ConfigDesk, text: string): string | null {
+  try {
+    look(new Map([[home.config, text]]));
+    return null;
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message;
+    throw error;
   }
 }
 

@@ -10,6 +10,8 @@ export type Somewhere = {
   clock: Clock;
   print(text: string): Promise<void> | void;
 };
+export type Print = Somewhere["print"];
+type NewService = { file: string; unit: string; print: Print };
 type GatewayHealth = Record<string, unknown>;
 
 const LOOK_MS = 100;
@@ -63,11 +65,7 @@ export async function restartGateway({ owner, clock, print }: Somewhere, waitMs:
   return done ? 0 : 1;
 }
 
-export async function installService({
-  file,
-  unit,
-  print,
-}: { file: string; unit: string } & Pick<Somewhere, "print">): Promise<number> {
+export async function installService({ file, unit, print }: NewService): Promise<number> {
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, unit);
   await print(
@@ -81,15 +79,8 @@ export const unitFile = (env: NodeJS.ProcessEnv, home: string): string =>
   join(env["XDG_CONFIG_HOME"] || join(env["HOME"] || home, ".config"), "systemd", "user", "hermes-gateway.service");
 
 function describe(pid: number, health: GatewayHealth): string {
-  const {
-    status,
-    version,
-    uptime_seconds: up,
-    turns_running: turns,
-    inputs_waiting: waiting,
-    channels,
-    paused,
-  } = health;
+  const { status, version, uptime_seconds: up, channels, paused } = health;
+  const { turns_running: turns, inputs_waiting: waiting } = health;
   const lines = [
     `The gateway runs as process ${pid}: ${String(status)}, version ${String(version)}, up ${Math.round(Number(up))} s`,
     `Turns running: ${String(turns)}, messages waiting: ${String(waiting)}`,
@@ -115,12 +106,7 @@ export async function makePairingCode(desk: PairingDesk, platform: string, print
   return 0;
 }
 
-export async function approvePairing(
-  desk: PairingDesk,
-  platform: string,
-  code: string,
-  print: Somewhere["print"],
-): Promise<number> {
+export async function approvePairing(desk: PairingDesk, platform: string, code: string, print: Print): Promise<number> {
   const person = await desk.approve(platform, code);
   await print(person ? `${platform} ${person.id} (${person.name}) may talk to the bot now.\n` : NO_CODE);
   return person ? 0 : 1;
@@ -138,12 +124,7 @@ export async function listPaired(desk: PairingDesk, json: boolean, print: Somewh
   return 0;
 }
 
-export async function endPairing(
-  desk: PairingDesk,
-  platform: string,
-  id: string,
-  print: Somewhere["print"],
-): Promise<number> {
+export async function endPairing(desk: PairingDesk, platform: string, id: string, print: Print): Promise<number> {
   const done = await desk.unpair(platform, id);
   await print(done ? `${platform} ${id} may no longer talk to the bot.\n` : `Nobody is paired as ${platform} ${id}.\n`);
   return done ? 0 : 1;

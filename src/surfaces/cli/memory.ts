@@ -1,19 +1,14 @@
 // hermes memory: lists, searches, deletes and exports notes.
 import { messageOf } from "../../core/errors.ts";
+import type { MemoryNotes } from "../../core/ports.ts";
 import type { Search } from "../../core/store.ts";
 import { printable } from "../../platform/logline.ts";
 
-type MemoryTarget = "memory" | "user";
 /** The notes of each scope (`openNotebook`). */
-type ShownNotes = {
-  scopes(): Promise<string[]>;
-  entries(scope: string): Promise<{ target: MemoryTarget; text: string }[]>;
-  change(scope: string, target: MemoryTarget, change: { action: "remove"; find: string }): Promise<unknown>;
-  forget(scope: string): Promise<boolean>;
-};
+type ShownNotes = MemoryNotes & { forget(scope: string): Promise<boolean> };
 type PrintMemory = (text: string) => Promise<void>;
 type Looking = { notes: ShownNotes; scope?: string | undefined; json: boolean; print: PrintMemory };
-type ShownNote = { scope: string; target: MemoryTarget; text: string };
+type ShownNote = { scope: string; target: "memory" | "user"; text: string };
 
 export async function listMemory({ notes, scope, json, print }: Looking): Promise<void> {
   const all = await notesOf(notes, scope);

@@ -1,8 +1,8 @@
 // hermes nodes: the processes that share the store.
 import type { NodeRow, Nodes } from "../../core/store.ts";
+import type { Print } from "./gateway.ts";
 
 export type NodeDesk = Pick<Nodes, "list" | "drain">;
-type Print = (text: string) => Promise<void> | void;
 
 export async function listNodes(desk: NodeDesk, now: number, json: boolean, print: Print): Promise<number> {
   const nodes = (await desk.list()).filter(({ address }) => address !== ""); // without one it has the store for itself

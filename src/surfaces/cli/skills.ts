@@ -23,14 +23,10 @@ export async function skillLines(from: Pick<Skills, "list">): Promise<string> {
   return [...(lines.length > 0 ? lines : [none]), ...notes.map((note) => `! ${printable(note)}`), ""].join("\n");
 }
 
+type SkillView = { skills: Skills; name: string; file?: string | undefined; print: PrintSkills };
+
 /** The exit code: 1 there is none, or it cannot be read. */
-export async function showSkill(showing: {
-  skills: Skills;
-  name: string;
-  file?: string | undefined;
-  print: PrintSkills;
-}): Promise<number> {
-  const { skills, name, file, print } = showing;
+export async function showSkill({ skills, name, file, print }: SkillView): Promise<number> {
   const viewed = await skills.view(name, file);
   if ("refused" in viewed) {
     await print(`${printable(viewed.refused)}\n`);
@@ -41,36 +37,20 @@ export async function showSkill(showing: {
   return 0;
 }
 
-/** The exit code. */
-export async function trustSkills({
-  trust,
-  dir,
-  print,
-}: {
-  trust: SkillTrust;
-  dir: string;
-  print: PrintSkills;
-}): Promise<number> {
-  try {
-    const real = printable(await trust.add(dir));
-    await print(
-      `hermes now uses the skills in ${real}/skills and ${real}/.hermes/skills, including those added later.\n`,
-    );
-    return 0;
-  } catch (error) {
-    await print(`${printable(messageOf(error))}\n`);
-    return 1;
-  }
-}
+type TrustChange = { verb: "trust" | "untrust"; trust: SkillTrust; dir: string; print: PrintSkills };
 
 /** The exit code: 1 if the directory was not trusted, or the list cannot be read. */
-export async function untrustSkills(given: { trust: SkillTrust; dir: string; print: PrintSkills }): Promise<number> {
-  const { trust, dir, print } = given;
+export async function changeTrust({ verb, trust, dir, print }: TrustChange): Promise<number> {
   try {
+    if (verb === "trust") {
+      const real = printable(await trust.add(dir));
+      const where = `${real}/skills and ${real}/.hermes/skills`;
+      await print(`hermes now uses the skills in ${where}, including those added later.\n`);
+      return 0;
+    }
     const was = await trust.remove(dir);
-    await print(
-      was ? `hermes no longer uses the skills in ${printable(dir)}.\n` : `${printable(dir)} was not trusted.\n`,
-    );
+    const shown = printable(dir);
+    await print(was ? `hermes no longer uses the skills in ${shown}.\n` : `${shown} was not trusted.\n`);
     return was ? 0 : 1;
   } catch (error) {
     await print(`${printable(messageOf(error))}\n`);

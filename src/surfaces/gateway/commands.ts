@@ -1,6 +1,6 @@
 // What a chat does for the slash commands of conversation/commands.
 
-import type { ChatContext, CommandResult, ListedSession } from "../../conversation/commands/command.ts";
+import type { ChatContext, CommandResult, CommandSources, ListedSession } from "../../conversation/commands/command.ts";
 import { CHAT_COMMANDS, findCommand, runCommand, type Typed } from "../../conversation/commands/commands.ts";
 import { modeNamed } from "../../conversation/modes.ts";
 import type { Person } from "../../core/chat.ts";
@@ -22,49 +22,29 @@ type ChatCommand = Typed & {
   /** The id of the message: the same when the platform delivers it again. */
   message: string;
 };
-export type Commands = {
-  menu: readonly { name: string; description: string }[];
-  /** What to say ("": nothing), and a message that the command stands for. */
-  run(said: ChatCommand): Promise<{ say: string; send?: CommandResult["send"] }>;
-  /** Whether it must not be done twice. */
-  once(name: string): "look" | "done" | null;
-  /** What a message does while its session is busy. */
-  modeOf(key: string, platform: string): Promise<Mode>;
-  /** What holds for messages of that session: who answers, how much it reasons, and how approvals are decided if nobody is asked. */
-  chosenIn(session: string, platform: string): Promise<Pick<Input, "model" | "options" | "unattended">>;
-};
+export type Commands = ReturnType<typeof createCommands>;
 
 const MENU = CHAT_COMMANDS.map(({ name, description }) => ({ name, description }));
 const MOST_LISTED = 20;
 const MOST_TASKS = 200;
 const LONGEST_DRAFT = 200;
 
-type Given =
-  | "runtime"
-  | "clock"
-  | "busyMode"
-  | "unattended"
-  | "model"
-  | "models"
-  | "window"
-  | "costOf"
-  | "jobs"
-  | "skills"
-  | "left";
-type Options = Pick<GatewayOptions, Given> & {
-  notes: Notes;
-  access: Access;
-  sessions: PlaceSessions;
-  questions: Questions;
-  /** Voice messages of that place which failed. */
-  transcribeAgain(platform: string, key: string): Promise<string>;
-  /** Says what will happen. `key`: of the place that hears when we are back. */
-  restart(key: string): Promise<string>;
-};
+type Options = Pick<GatewayOptions, "runtime" | "clock" | "busyMode" | "unattended" | "model" | "left"> &
+  CommandSources & {
+    notes: Notes;
+    access: Access;
+    sessions: PlaceSessions;
+    questions: Questions;
+    /** Voice messages of that place which failed. */
+    transcribeAgain(platform: string, key: string): Promise<string>;
+    /** Says what will happen. `key`: of the place that hears when we are back. */
+    restart(key: string): Promise<string>;
+  };
 
-export function createCommands(options: Options): Commands {
+export function createCommands(options: Options) {
   const { runtime, notes, clock, access, sessions, questions, busyMode, restart } = options;
 
+  /** What a message does while its session is busy. */
   const modeOf = async (key: string, platform: string): Promise<Mode> =>
     modeNamed(await notes.get(`busy/${key}`)) ?? busyMode(platform);
 
@@ -165,13 +145,16 @@ export function createCommands(options: Options): Commands {
   return {
     menu: MENU,
     modeOf,
-    async chosenIn(session, platform) {
+    /** What holds for messages of that session: who answers, how much it reasons, and how approvals are decided if nobody is asked. */
+    async chosenIn(session: string, platform: string): Promise<Pick<Input, "model" | "options" | "unattended">> {
       const [model, effort, yolo] = await Promise.all([modelOf(session), effortOf(session), isYolo(session)]);
       const unattended = yolo ? "allow" : options.unattended(platform);
       return { ...(model && { model }), ...(effort && { options: { effort } }), ...(unattended && { unattended }) };
     },
-    once: (name) => findCommand(CHAT_COMMANDS, name)?.once ?? null,
-    async run(said) {
+    /** Whether it must not be done twice. */
+    once: (name: string) => findCommand(CHAT_COMMANDS, name)?.once ?? null,
+    /** What to say ("": nothing), and a message that the command stands for. */
+    async run(said: ChatCommand): Promise<{ say: string; send?: CommandResult["send"] }> {
       const command = findCommand(CHAT_COMMANDS, said.name);
       if (!command) return { say: `Unknown command /${said.name}. See /help.` };
       const outcome = await runCommand(command, contextOf(said), said.rest);

@@ -7,10 +7,10 @@ import { ConfigError, messageOf } from "../../core/errors.ts";
 import type { Ambient, Channel } from "../../core/ports.ts";
 import { BACKGROUND_ROUTES } from "../../core/reply-route.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { Entry, Mode, Unattended } from "../../core/session.ts";
+import type { Mode, Unattended } from "../../core/session.ts";
 import { parseKey, rootOf } from "../../core/session-key.ts";
 import { within } from "../../core/wait.ts";
-import { type Access, createAccess, type Lists } from "./access.ts";
+import { createAccess, type Lists } from "./access.ts";
 import { createCommands } from "./commands.ts";
 import { createTalk } from "./inbound.ts";
 import { createTell } from "./notices.ts";
@@ -56,23 +56,7 @@ export type GatewayOptions = Ambient &
     /** Somebody wants us to start again. False: somebody did already. */
     requestRestart(asked: { turn: string | null }): boolean;
   };
-export type Gateway = {
-  access: Access;
-  channel: Channel;
-  observe(session: string, entries: readonly Entry[]): void;
-  /** Opens the platforms. A wrong token stops everything; what may pass is tried again. */
-  start(): Promise<void>;
-  /** One notice for each chat with a running turn. Never rejects. */
-  announceLeaving(why: "shutdown" | "restart"): Promise<void>;
-  /** The inputs of a session whose sender may not talk to the agent any more. */
-  barred(session: string, inputs: readonly string[]): Promise<string[]>;
-  /** Takes no more messages; answers still go out. */
-  stopHearing(): Promise<void>;
-  health(): ReturnType<Chat["health"]>[];
-  /** Forgets notes of messages that nobody brings again, a part of them each time. */
-  tidy(): Promise<void>;
-  close(): Promise<void>;
-};
+export type Gateway = ReturnType<typeof createGateway>;
 
 const NOTICE = {
   shutdown:
@@ -87,7 +71,7 @@ const NOTICE_MS = 5_000;
 /** The place where somebody asked for a restart. */
 const ASKED = "restart/asked";
 
-export function createGateway(options: GatewayOptions): Gateway {
+export function createGateway(options: GatewayOptions) {
   const { runtime, clock, log, newKey, requestRestart } = options;
   const { notes } = runtime;
   const chats = new Map(options.chats.map((chat) => [chat.platform, chat]));
@@ -117,9 +101,10 @@ export function createGateway(options: GatewayOptions): Gateway {
     access,
     channel: {
       send: async (reply, signal) => outbox.send(reply, signal, await show.freeze(reply.turn)),
-    },
+    } satisfies Channel,
     observe: show.observe,
-    async start() {
+    /** Opens the platforms. A wrong token stops everything; what may pass is tried again. */
+    async start(): Promise<void> {
       const tidied = show.tidy();
       await Promise.all([
         tidied,
@@ -135,7 +120,8 @@ export function createGateway(options: GatewayOptions): Gateway {
       ]);
       await Promise.all([sayBack(), talk.voices?.resume()]);
     },
-    async announceLeaving(why) {
+    /** One notice for each chat with a running turn. Never rejects. */
+    async announceLeaving(why: keyof typeof NOTICE): Promise<void> {
       const rows = await runtime.sessions({ limit: 1_000, active: true });
       const told = new Set<string>();
       const sending = rows.map(async ({ session }) => {
@@ -150,7 +136,8 @@ export function createGateway(options: GatewayOptions): Gateway {
       });
       await within(clock, NOTICE_MS, Promise.allSettled(sending));
     },
-    async barred(session, inputs) {
+    /** The inputs of a session whose sender may not talk to the agent any more. */
+    async barred(session: string, inputs: readonly string[]): Promise<string[]> {
       const key = parseKey(session);
       const found = await Promise.all(
         // What a child does, it does for whoever began its parent's turn.
@@ -160,13 +147,14 @@ export function createGateway(options: GatewayOptions): Gateway {
       if (barred.length) log("warn", "gateway.barred", { session, inputs: barred });
       return barred;
     },
-    async stopHearing() {
+    /** Takes no more messages; answers still go out. */
+    async stopHearing(): Promise<void> {
       talk.voices?.close();
       await Promise.allSettled(options.chats.map((chat) => chat.stop()));
     },
     health: () => options.chats.map((chat) => chat.health()),
     tidy,
-    async close() {
+    async close(): Promise<void> {
       questions.close();
       await Promise.all([show.close(), tell.settled(NOTICE_MS)]);
       await Promise.allSettled(options.chats.map((chat) => chat.close()));
@@ -200,7 +188,8 @@ export function createGateway(options: GatewayOptions): Gateway {
     return turn !== null && !held;
   }
 
-  async function tidy() {
+  /** Forgets notes of messages that nobody brings again, a part of them each time. */
+  async function tidy(): Promise<void> {
     for (const prefix of [VOICES, "did/", "out/", "edit/", "live/", "tries/", "refused/", BACKGROUND_ROUTES]) {
       const old = (await notes.list(prefix)).filter(({ at }) => at > 0 && clock.now() - at > FORGET_MS);
       for (const { key } of old.slice(0, MOST_FORGOTTEN)) await notes.set(key, undefined);

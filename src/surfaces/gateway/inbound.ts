@@ -3,13 +3,14 @@
 
 import { SCOPES } from "../../conversation/choice.ts";
 import { thanks } from "../../conversation/commands/answers.ts";
+import type { CommandResult } from "../../conversation/commands/command.ts";
 import { commandIn, type Typed } from "../../conversation/commands/commands.ts";
 import { modeNamed, modeWhileAsked, takenText } from "../../conversation/modes.ts";
 import { createBounded } from "../../core/bounded.ts";
 import type { Chat, InboundHandler, InboundMessage, Person, Place } from "../../core/chat.ts";
 import { Refusal } from "../../core/errors.ts";
 import type { Receipt } from "../../core/runtime.ts";
-import type { Image, Mode, Task } from "../../core/session.ts";
+import type { Image, Task } from "../../core/session.ts";
 import { chatSession } from "../../core/session-key.ts";
 import type { Notes } from "../../core/store.ts";
 import { sessionDir } from "../../platform/session-dirs.ts";
@@ -49,6 +50,7 @@ const MOST_ACKED = 1_000;
 const keyOf = ({ place, message }: Pick<InboundMessage, "place" | "message">) =>
   [place.chat, place.thread ?? "", message].join("/");
 
+type CommandMessage = NonNullable<CommandResult["send"]>;
 /** What becomes an input. */
 type InboundInput = Pick<SpokenMessage, "platform" | "key" | "session" | "place" | "from" | "mode"> & {
   text: string;
@@ -128,7 +130,7 @@ export function createTalk(options: Options): { handlerOf(chat: Chat): InboundHa
         // An "ok" that began a turn is no answer to what that turn asks, and files are loaded once. Else `accept` knows it.
         if ((asking.length || message.attachments.length) && (await isTaken(message))) return;
         if (await answer(message, session, answerOf(before))) return;
-        await accept(message, session, message.text, asking.length ? modeWhileAsked(mode) : mode);
+        await accept(message, session, { text: message.text, mode: asking.length ? modeWhileAsked(mode) : mode });
       } catch (error) {
         if (error instanceof Refusal && error.code === "idempotency_key_conflict") return; // taken before a setting changed
         const words = error instanceof Refusal ? refusalText(error) : null;
@@ -155,11 +157,8 @@ export function createTalk(options: Options): { handlerOf(chat: Chat): InboundHa
       try {
         const done = await commands.run({ ...command, platform, from, key, session, message: keyOf(message) });
         say(place, done.say, `did.${keyOf(message)}`);
-        if (done.send) {
-          const { text, mode, ...more } = done.send;
-          // Else its files are here already.
-          if (!(await isTaken(message))) await accept(message, await sessions.current(key), text, mode, more);
-        }
+        // Else its files are here already.
+        if (done.send && !(await isTaken(message))) await accept(message, await sessions.current(key), done.send);
       } catch (error) {
         await notes.set(once, undefined); // it failed as a whole: brought again it is done anew
         throw error;
@@ -183,14 +182,9 @@ export function createTalk(options: Options): { handlerOf(chat: Chat): InboundHa
       return true;
     }
 
-    async function accept(
-      message: InboundMessage,
-      session: string,
-      said: string,
-      mode: Mode,
-      more: { images?: Image[]; task?: Task } = {},
-    ): Promise<void> {
+    async function accept(message: InboundMessage, session: string, send: CommandMessage): Promise<void> {
       const { place, from } = message;
+      const { text: said, mode, task } = send;
       const key = keyOf(message);
       if (message.attachments.length && (await voices?.has(platform, key))) return; // it is being transcribed
       const kept = await keepAttachments(message.attachments, sessionDir(options.files, session), newKey);
@@ -200,8 +194,7 @@ export function createTalk(options: Options): { handlerOf(chat: Chat): InboundHa
       if (recordings.length) await cannotHear(place, from);
       const text = [said, ...lines].filter(Boolean).join("\n");
       if (!text.trim()) return;
-      const shown = [...(more.images ?? []), ...images];
-      await take({ ...given, text, images: shown, ...(more.task && { task: more.task }) });
+      await take({ ...given, text, images: [...(send.images ?? []), ...images], ...(task && { task }) });
     }
 
     /** Once. */
@@ -297,14 +290,6 @@ function answerOf(note: unknown): QuestionDecision | null {
 
 /** Null: nothing that the person can do anything about now. */
 function refusalText({ code, message }: Refusal): string | null {
-  switch (code) {
-    case "draining":
-      return DRAINING.fresh;
-    case "inbox_full":
-    case "text_too_long":
-    case "empty_text":
-      return `⚠️ ${message}`;
-    default:
-      return null;
-  }
+  if (code === "draining") return DRAINING.fresh;
+  return ["inbox_full", "text_too_long", "empty_text"].includes(code) ? `⚠️ ${message}` : null;
 }

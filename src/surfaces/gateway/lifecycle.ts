@@ -9,20 +9,11 @@ import { findProgram } from "../../platform/programs.ts";
 const EXIT = { stopped: 0, failed: 1, restart: 75, second: 130 };
 
 export type Leaving = { why: "shutdown" | "restart" | "failure"; turn: string | null };
-export type Lifecycle = {
-  /** True once, then false: one restart is enough. */
-  requestRestart(asked: { turn: string | null }): boolean;
-  /** As a signal does. */
-  stop(): void;
-  /** Something went wrong that nobody expected: we leave in good order, since nobody knows what else is wrong now. */
-  fail(): void;
-  asked: Promise<Leaving>;
-};
 
 type Signals = { on(signal: NodeJS.Signals, heard: () => void): unknown };
 
 /** From now on signals are ours. A second one ends the process at once: what was accepted is durable already. */
-export function createLifecycle(log: Log, signals: Signals = process): Lifecycle {
+export function createLifecycle(log: Log, signals: Signals = process) {
   const asked = Promise.withResolvers<Leaving>();
   let leaving = false;
   const leave = (why: Leaving["why"], turn: string | null): boolean => {
@@ -39,8 +30,11 @@ export function createLifecycle(log: Log, signals: Signals = process): Lifecycle
   signals.on("SIGUSR2", () => leave("restart", null));
   return {
     asked: asked.promise,
-    requestRestart: ({ turn }) => leave("restart", turn),
+    /** True once, then false: one restart is enough. */
+    requestRestart: ({ turn }: { turn: string | null }): boolean => leave("restart", turn),
+    /** As a signal does. */
     stop: () => void leave("shutdown", null),
+    /** Something went wrong that nobody expected: we leave in good order, since nobody knows what else is wrong now. */
     fail: () => void leave("failure", null),
   };
 }

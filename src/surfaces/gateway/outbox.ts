@@ -16,10 +16,6 @@ type Options = Ambient & {
   notes: Notes;
   node?(): string;
 };
-export type Outbox = {
-  /** `shown`: what is known without the store of a turn that only this process has worked on: the message that shows it, if there is one. */
-  send(...args: [...Parameters<Channel["send"]>, shown?: ShownTurn | null]): ReturnType<Channel["send"]>;
-};
 export type ShownTurn = { message: string | null };
 /** `done`: the parts of a reply that have arrived. `trying`: the next part may have arrived. */
 type Progress = { done: number; trying: boolean };
@@ -29,8 +25,13 @@ const WAIT_MS = { first: 1_000, most: 60_000 };
 /** An outage longer than this is not waited out: the answer stays in the conversation. */
 const GIVE_UP_MS = 86_400_000;
 
-export function createOutbox({ chats, notes, clock, log, node = () => "" }: Options): Outbox {
-  const send: Outbox["send"] = async ({ key, session, turn, text }, signal, shown = null) => {
+export function createOutbox({ chats, notes, clock, log, node = () => "" }: Options) {
+  /** `shown`: what is known without the store of a turn that only this process has worked on: the message that shows it, if there is one. */
+  const send = async (
+    { key, session, turn, text }: Parameters<Channel["send"]>[0],
+    signal: AbortSignal,
+    shown: ShownTurn | null = null,
+  ): ReturnType<Channel["send"]> => {
     const route = await routeFor(session, notes);
     const chat = route && chats.get(route.platform);
     if (!route || !chat) {
@@ -44,10 +45,9 @@ export function createOutbox({ chats, notes, clock, log, node = () => "" }: Opti
     for (const [part, words] of parts.entries()) {
       if (part < before.done) continue;
       const maybe = part === before.done && before.trying;
-      const one = { turn, key: `${key}.${part}`, name, part, maybe };
+      const one = { chat, place: route.place, signal, turn, key: `${key}.${part}`, name, part, maybe };
       const there =
-        (part === 0 && !maybe && live && (await intoLive(chat, route.place, one, live, words, signal))) ||
-        (await asMessage(chat, route.place, one, words, signal));
+        (part === 0 && !maybe && live && (await intoLive(one, live, words))) || (await asMessage(one, words));
       if (!there) return "undelivered";
       // Of the last one, the commit that ends the turn says it.
       if (part + 1 < parts.length) await notes.set(name, { done: part + 1, trying: false });
@@ -61,7 +61,8 @@ export function createOutbox({ chats, notes, clock, log, node = () => "" }: Opti
     return "sent";
   };
 
-  type Part = { turn: string; key: string; name: string; part: number; maybe: boolean };
+  type PartWay = { chat: Chat; place: Place; signal: AbortSignal };
+  type Part = PartWay & { turn: string; key: string; name: string; part: number; maybe: boolean };
 
   type LiveMessage = { message: string; by: unknown };
   async function liveMessage(turn: string, shown: ShownTurn | null): Promise<LiveMessage | null> {
@@ -72,25 +73,20 @@ export function createOutbox({ chats, notes, clock, log, node = () => "" }: Opti
 
   /** The message that showed the work becomes the answer; an edit twice is an edit. False: it never will, or it is of another
    *  node: an edit of that node's that comes late would undo the answer. */
-  async function intoLive(
-    chat: Chat,
-    place: Place,
-    one: Part,
-    { message, by }: LiveMessage,
-    text: string,
-    signal: AbortSignal,
-  ): Promise<boolean> {
+  async function intoLive(one: Part, { message, by }: LiveMessage, text: string): Promise<boolean> {
+    const { chat, place, signal } = one;
     if (by !== node()) {
       void chat.remove(place, message, signal).catch(() => {});
       return false;
     }
-    return insist(chat, one, signal, () => chat.edit(place, message, { text }, signal));
+    return insist(one, () => chat.edit(place, message, { text }, signal));
   }
 
   /** False: it never will arrive. */
-  function asMessage(chat: Chat, place: Place, one: Part, text: string, signal: AbortSignal): Promise<boolean> {
+  function asMessage(one: Part, text: string): Promise<boolean> {
+    const { chat, place, signal } = one;
     let { maybe } = one;
-    return insist(chat, one, signal, async () => {
+    return insist(one, async () => {
       await notes.set(one.name, { done: one.part, trying: true });
       try {
         await chat.send(place, { text: maybe ? `${AGAIN}\n${text}` : text }, one.key, signal);
@@ -102,7 +98,7 @@ export function createOutbox({ chats, notes, clock, log, node = () => "" }: Opti
     });
   }
 
-  async function insist(chat: Chat, { turn, part }: Part, signal: AbortSignal, attempt: () => Promise<void>) {
+  async function insist({ chat, turn, part, signal }: Part, attempt: () => Promise<void>) {
     const began = clock.monotonic();
     for (let tries = 0; ; tries++) {
       if (signal.aborted) throw new Error("aborted");

@@ -19,14 +19,6 @@ type Options = Pick<GatewayOptions, "runtime" | "clock" | "log" | "progress" | "
   questions: Questions;
   tell: Tell;
 };
-export type Show = {
-  observe(session: string, entries: readonly Entry[]): void;
-  /** Messages of turns that ended while nobody was there to say so. */
-  tidy(): Promise<void>;
-  /** No more edits of this turn's message: its answer takes the place. Null: only the store knows whether there is one. */
-  freeze(turn: string): Promise<ShownTurn | null>;
-  close(): Promise<void>;
-};
 
 type WatchedTurn = {
   session: string;
@@ -51,7 +43,7 @@ const MARKS = { cancelled: "⏹ Stopped.", interrupted: "⚡ Interrupted." };
 const CUT_OFF =
   "⚠️ I was restarted in the middle of this, and it does not continue by itself. Send a message to continue.";
 
-export function createShow(options: Options): Show {
+export function createShow(options: Options) {
   const { runtime, chats, notes, questions, tell, clock, log, progress } = options;
   const views = new Map<string, { over: AbortController; settled: Promise<void> }>();
   /** Turns that began here, and the view of each: no other process has shown anything of them. */
@@ -108,8 +100,8 @@ export function createShow(options: Options): Show {
     const { place } = route;
     const { asking } = await runtime.status(session);
     const isFirst = own.get(turn) === null;
-    await questions.settleOld(chat, place, session, asking, isFirst);
-    for (const question of asking) questions.ask(chat, place, session, turn, question);
+    await questions.settleOld({ chat, place, session }, asking, isFirst);
+    for (const question of asking) questions.ask({ chat, place, session, turn }, question);
     const view = createView({ ...options, chat, place, turn, isFirst });
     if (isFirst) own.set(turn, view);
     else own.delete(turn);
@@ -132,7 +124,8 @@ export function createShow(options: Options): Show {
     }
   }
 
-  async function follow({ session, turn, seen, signal, view, calls, chat, place, attended, isQuiet }: WatchedTurn) {
+  async function follow(watched: WatchedTurn) {
+    const { session, turn, seen, signal, view, calls, chat, attended, isQuiet } = watched;
     const line = (call: string, mark: string) => {
       if (progress(chat.platform) !== "off" && !isQuiet) view.line(call, `${mark} ${calls.get(call) ?? "tool"}`);
     };
@@ -149,16 +142,16 @@ export function createShow(options: Options): Show {
           if (entry.calls.length) view.unsay();
           break;
         case "asked":
-          if (attended) questions.ask(chat, place, session, turn, { call: entry.call, ...entry.ask });
+          if (attended) questions.ask(watched, { call: entry.call, ...entry.ask });
           break;
         case "decided":
-          await questions.settle(chat, place, session, entry.call, `${entry.allow ? "✅" : "❌"} ${entry.text}`);
+          await questions.settle(watched, entry.call, `${entry.allow ? "✅" : "❌"} ${entry.text}`);
           break;
         case "started":
           line(entry.call, "⚙️");
           break;
         case "acted":
-          await questions.settle(chat, place, session, entry.call, "It is over.");
+          await questions.settle(watched, entry.call, "It is over.");
           line(entry.call, entry.outcome === "ok" ? "✓" : "✗");
           break;
         case "stopping":
@@ -186,6 +179,7 @@ export function createShow(options: Options): Show {
     return over;
   }
 
+  /** Messages of turns that ended while nobody was there to say so. */
   async function tidy() {
     for (const { key, value } of await notes.list(liveName(""))) {
       const run = await runtime.run(key.slice(liveName("").length));
@@ -199,7 +193,8 @@ export function createShow(options: Options): Show {
     }
   }
 
-  async function freeze(turn: string) {
+  /** No more edits of this turn's message: its answer takes the place. Null: only the store knows whether there is one. */
+  async function freeze(turn: string): Promise<ShownTurn | null> {
     frozen.add(turn);
     const view = views.get(turn);
     view?.over.abort("frozen");

@@ -16,6 +16,9 @@ import type { Tell } from "./notices.ts";
 import { faultOf } from "./outbox.ts";
 import { splitMarkdown } from "./split.ts";
 
+/** Where something is asked: by a turn of that session, and the chat that shows it. */
+type AskingPlace = { chat: Chat; place: Place; session: string };
+type AskingTurn = AskingPlace & { turn: string };
 export type Questions = ReturnType<typeof createQuestions>;
 /** Which question is answered, and how. */
 export type QuestionDecision = Answer & { session: string; call: string };
@@ -55,24 +58,19 @@ export function createQuestions(options: Options) {
   const showing = new Map<string, { over: AbortController; shown: Promise<unknown> }>();
 
   /** Begins to show it, unless it is shown already. */
-  function ask(chat: Chat, place: Place, session: string, turn: string, question: AskedQuestion): void {
+  function ask(asking: AskingTurn, question: AskedQuestion): void {
+    const { session } = asking;
     const name = nameOf(session, question.call);
     if (showing.has(name)) return;
     settled.delete(session);
     const over = new AbortController();
-    const attempt = () => show(chat, place, session, turn, question, over.signal);
+    const attempt = () => show(asking, question, over.signal);
     const shown = insist(attempt, question, over.signal).finally(() => showing.delete(name));
     showing.set(name, { over, shown });
   }
 
-  async function show(
-    chat: Chat,
-    place: Place,
-    session: string,
-    turn: string,
-    question: AskedQuestion,
-    signal: AbortSignal,
-  ): Promise<void> {
+  async function show(asking: AskingTurn, question: AskedQuestion, signal: AbortSignal): Promise<void> {
+    const { chat, session, turn } = asking;
     const { call, kind, text, choices } = question;
     const no = (why: string) => runtime.answer({ session, call, allow: false, text: why, by: "gateway" });
     if (partsOf(question, "", chat.longest).length > MOST_PARTS) {
@@ -82,7 +80,7 @@ export function createQuestions(options: Options) {
       return;
     }
     const by = await askedOf(turn);
-    const copies = await copiesOf(chat.platform, place, session, question, by);
+    const copies = await copiesOf(asking, question, by);
     if (!copies.some((copy) => copy.choices.length || kind === "question")) return void (await no(NO_ADMIN));
     const before = asRecord(await notes.get(nameOf(session, call)));
     const token = typeof before?.["token"] === "string" ? before["token"] : newKey().replaceAll("-", "").slice(0, 12);
@@ -94,13 +92,9 @@ export function createQuestions(options: Options) {
   }
 
   /** The messages that show the question, each with its choices. */
-  async function copiesOf(
-    platform: string,
-    place: Place,
-    session: string,
-    { call, kind, choices }: AskedQuestion,
-    by: string,
-  ): Promise<Copy[]> {
+  async function copiesOf({ chat, place, session }: AskingPlace, question: AskedQuestion, by: string): Promise<Copy[]> {
+    const { platform } = chat;
+    const { call, kind, choices } = question;
     const name = nameOf(session, call);
     const admin = access.isAdmin(platform, { id: by.slice(platform.length + 1) });
     const own = { name, place, head: "May I?", choices };
@@ -149,7 +143,7 @@ export function createQuestions(options: Options) {
   }
 
   /** The question is decided: its messages say so and lose their buttons. */
-  async function settle(chat: Chat, place: Place, session: string, call: string, outcome: string): Promise<void> {
+  async function settle({ chat, place, session }: AskingPlace, call: string, outcome: string): Promise<void> {
     const name = nameOf(session, call);
     showing.get(name)?.over.abort("decided");
     await showing.get(name)?.shown;
@@ -167,17 +161,12 @@ export function createQuestions(options: Options) {
   }
 
   /** What a process before us had shown and could not bring to its end. `once`: only if it was not done since we run. */
-  async function settleOld(
-    chat: Chat,
-    place: Place,
-    session: string,
-    asking: readonly AskedQuestion[],
-    once: boolean,
-  ): Promise<void> {
+  async function settleOld(where: AskingPlace, asking: readonly AskedQuestion[], once: boolean): Promise<void> {
+    const { session } = where;
     if (once && settled.get(session)) return;
     for (const { key } of await notes.list(nameOf(session, ""))) {
       const [call = ""] = key.slice(nameOf(session, "").length).split("@");
-      if (!asking.some((question) => question.call === call)) await settle(chat, place, session, call, "It is over.");
+      if (!asking.some((question) => question.call === call)) await settle(where, call, "It is over.");
     }
     if (!local) settled.set(session, true);
   }

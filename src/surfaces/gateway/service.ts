@@ -40,15 +40,7 @@ export function notifyService({ env, notify, clock, log }: Options): { stopping(
 }
 
 /** A unit for `systemctl --user`. All three are absolute. */
-export function serviceUnit({
-  program,
-  home,
-  workspace,
-}: {
-  program: string;
-  home: string;
-  workspace: string;
-}): string {
+export function serviceUnit({ program, home, workspace }: Record<"program" | "home" | "workspace", string>): string {
   // systemd takes WorkingDirectory as it is, without quotes: a line end or a last backslash would reach into the next line.
   if (/\p{Cc}|\\$/u.test(workspace))
     throw new ConfigError(`systemd cannot start a program in ${JSON.stringify(workspace)}.`);

@@ -1,33 +1,17 @@
 // Voice messages on their way to becoming words. A recording is on disk and noted before its platform is told that it has arrived, so a
 // crash neither loses nor doubles it: whoever starts next transcribes what is still noted.
 import * as z from "zod";
-import type { Person, Place, Recording, Transcribe } from "../../core/chat.ts";
+import type { Recording, Transcribe } from "../../core/chat.ts";
 import { messageOf, Refusal } from "../../core/errors.ts";
 import type { Ambient } from "../../core/ports.ts";
-import { MODES, type Mode } from "../../core/session.ts";
+import { MODES } from "../../core/session.ts";
 import { firstGeneration } from "../../core/session-key.ts";
 import type { Notes } from "../../core/store.ts";
 import { backoff, within } from "../../core/wait.ts";
 import type { Access } from "./access.ts";
 import { isKeptHere } from "./attachments.ts";
 
-export type SpokenMessage = {
-  platform: string;
-  /** Of the message, in its platform. */
-  key: string;
-  session: string;
-  place: Place;
-  from: Person;
-  mode: Mode;
-  /** What was written with it. */
-  said: string;
-  /** What else came with it. */
-  lines: string[];
-  pictures: { mime: string; path: string }[];
-  recordings: Recording[];
-  /** Why it could not be transcribed. */
-  failed?: string | undefined;
-};
+export type SpokenMessage = z.output<typeof Noted>;
 export type Voices = ReturnType<typeof createVoices>;
 
 type Options = Ambient & {
@@ -41,7 +25,7 @@ type Options = Ambient & {
 
 const Noted = z.object({
   platform: z.string(),
-  key: z.string(),
+  key: z.string(), // of the message, in its platform
   session: z.string(),
   place: z.object({
     kind: z.enum(["dm", "group", "channel", "thread"]),
@@ -50,11 +34,11 @@ const Noted = z.object({
   }),
   from: z.object({ id: z.string(), name: z.string() }),
   mode: z.enum(MODES),
-  said: z.string(),
-  lines: z.array(z.string()),
+  said: z.string(), // what was written with it
+  lines: z.array(z.string()), // what else came with it
   pictures: z.array(z.object({ mime: z.string(), path: z.string() })),
   recordings: z.array(z.object({ path: z.string(), name: z.string(), mime: z.string() })),
-  failed: z.string().optional(),
+  failed: z.string().optional(), // why it could not be transcribed
 });
 
 export const VOICES = "voice/";

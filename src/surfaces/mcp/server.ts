@@ -4,7 +4,7 @@ import * as z from "zod";
 import { answerIn } from "../../conversation/choice.ts";
 import { followTurn } from "../../conversation/follow-turn.ts";
 import { messageOf, Refusal } from "../../core/errors.ts";
-import type { Run } from "../../core/run.ts";
+import { isOver, type Run } from "../../core/run.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { type Ask, MODES } from "../../core/session.ts";
 import { linked } from "../../core/wait.ts";
@@ -21,7 +21,6 @@ export type McpServeOptions = {
 /** Clients give up on a request after 60 s, so a wait is shorter and is repeated. */
 const LONGEST_WAIT_S = 50;
 const LONGEST = { output: 100_000, said: 20_000, ask: 10_000 };
-const OVER: ReadonlySet<Run["status"]> = new Set(["completed", "failed", "cancelled", "interrupted"]);
 
 const runId = z.string().min(1).max(200).describe("From session_start.");
 type FoundRun = Run & { session: string };
@@ -159,7 +158,7 @@ export function createMcpServe({ runtime, version, newKey }: McpServeOptions): M
     return {
       status,
       session_id: session,
-      ...(OVER.has(status) && { output: atMost(output, LONGEST.output), usage }),
+      ...(isOver(run) && { output: atMost(output, LONGEST.output), usage }),
       ...(error !== null && { error }),
       ...(open.length && { waiting_for: open.map(asked) }),
     };

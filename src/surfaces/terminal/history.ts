@@ -14,18 +14,12 @@ import {
 } from "node:fs";
 import { createRedactor } from "../../platform/redact.ts";
 
-type History = {
-  /** Newest last. */
-  entries(): string[];
-  add(text: string): void;
-};
-
 const MOST = 500;
 const LONGEST = 10_000;
 /** More than every record we keep can need; of a longer file only the end is read. */
 const LARGEST_FILE = 16_000_000;
 
-export function openHistory(file: string): History {
+export function openHistory(file: string) {
   const redactor = createRedactor();
   const entries = read(file);
 
@@ -41,6 +35,7 @@ export function openHistory(file: string): History {
     }
   }
 
+  /** `entries`: newest last. */
   return { entries: () => [...entries], add };
 }
 

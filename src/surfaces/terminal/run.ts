@@ -10,7 +10,7 @@ import { findSession, newestSession } from "./find.ts";
 import { type ChatOptions, leave, modelFlag, modelLine, newSession, rootsOf } from "./open.ts";
 import { RUN_SOURCE, runOnce } from "./run-turn.ts";
 
-type RunCommandOptions = Pick<ChatOptions, "settings" | "open" | "env" | "session" | "model"> & {
+export type RunCommandOptions = Pick<ChatOptions, "settings" | "open" | "env" | "session" | "model"> & {
   prompt: string;
   /** Instead of the prompt: all of it, whatever standard input is. Its conversation is named at the end. */
   query?: string;

@@ -2,7 +2,16 @@
 import type { IncomingHttpHeaders } from "node:http";
 import * as z from "zod";
 import { problem } from "../http/server/problem.ts";
-import { type Gives, list, ok, type Route, type RouteAnswer, routeTagged, streamed } from "../http/server/route.ts";
+import {
+  type Gives,
+  list,
+  ok,
+  type Route,
+  type RouteAnswer,
+  type RouteCall,
+  routeTagged,
+  streamed,
+} from "../http/server/route.ts";
 import { type ConsoleFile, readConsole } from "./files.ts";
 import { cookieName, type SignIn, type SignIns } from "./sign-ins.ts";
 
@@ -40,10 +49,10 @@ export function consoleRoutes(signIns: SignIns): Route[] {
       summary: `The web console: ${name}`,
       answers: { 200: "The file", 404: "The console is not built" },
       gives,
-      handle({ headers, response }) {
+      handle(call) {
         const found = files.get(name);
         if (!found) throw problem(404, "console_not_built", "The console is not built: run `npm run build`.");
-        return send(found, headers, response, { "Cache-Control": "public, max-age=31536000, immutable" });
+        return send(found, call, { "Cache-Control": "public, max-age=31536000, immutable" });
       },
     });
 
@@ -61,8 +70,7 @@ export function consoleRoutes(signIns: SignIns): Route[] {
       summary: "The web console",
       answers: { 200: "A page" },
       gives: "text/html",
-      handle: ({ headers, response }) =>
-        page ? send(page, headers, response, HTML) : { status: 200, body: UNBUILT, headers: HTML },
+      handle: (call) => (page ? send(page, call, HTML) : { status: 200, body: UNBUILT, headers: HTML }),
     }),
     file("app.js", "text/javascript"),
     file("app.css", "text/css"),
@@ -116,13 +124,9 @@ const shown = ({ id, at, until, agent }: SignIn) => ({
   agent,
 });
 
-function send(
-  { type, plain, br }: ConsoleFile,
-  { "accept-encoding": accepted = "" }: IncomingHttpHeaders,
-  response: Parameters<Route["handle"]>[0]["response"],
-  more: Record<string, string>,
-): RouteAnswer {
-  const packed = br && /\bbr\b/.test(accepted) ? br : null;
+function send({ type, plain, br }: ConsoleFile, call: RouteCall<unknown>, more: Record<string, string>): RouteAnswer {
+  const { headers: asked, response } = call;
+  const packed = br && /\bbr\b/.test(asked["accept-encoding"] ?? "") ? br : null;
   const headers = { "Content-Type": type, Vary: "Accept-Encoding", ...more };
   const encoding = packed ? { "Content-Encoding": "br" } : {};
   const body = packed ?? plain;

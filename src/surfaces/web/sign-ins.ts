@@ -10,22 +10,7 @@ import type { Notes } from "../../core/store.ts";
 
 /** `id` names it for people; it is no secret. */
 export type SignIn = { id: string; at: number; until: number; agent: string };
-export type SignIns = {
-  /** Reads them again: other nodes begin and revoke some too. */
-  read(): Promise<void>;
-  /** The one whose cookie and token came with a request; null: there is none that counts. */
-  of(headers: IncomingHttpHeaders): SignIn | null;
-  /** Whether a request has both. Its connection lasts no longer than the sign-in. */
-  admits(request: Pick<IncomingMessage, "headers" | "socket">): boolean;
-  begin(agent: string): Promise<{ signIn: SignIn; cookie: string; token: string }>;
-  list(): SignIn[];
-  /** Cuts its connections, but not the one that asks for this. False: there is no such sign-in. */
-  revoke(id: string, asking?: Socket): Promise<boolean>;
-  /** A code that signs one browser in, once. */
-  newCode(): string;
-  /** False: there is no such code, or it was used, or it is too old. */
-  useCode(code: string): boolean;
-};
+export type SignIns = Awaited<ReturnType<typeof openSignIns>>;
 
 const DAY_MS = 86_400_000;
 const LIFE_MS = 30 * DAY_MS;
@@ -40,12 +25,13 @@ const noted = z.object({ at: z.number(), until: z.number(), agent: z.string(), c
 type StoredSignIn = SignIn & { cookie: string; token: string };
 
 /** Loads those of earlier processes first: a request is judged without waiting for the store. */
-export async function openSignIns({ notes, clock }: { notes: Notes; clock: Clock }): Promise<SignIns> {
+export async function openSignIns({ notes, clock }: { notes: Notes; clock: Clock }) {
   const all = new Map<string, StoredSignIn>();
   const codes = new Map<string, number>(); // digest and end
   const sockets = new Map<Socket, string>(); // that are open, and whose they are
   await read();
 
+  /** Reads them again: other nodes begin and revoke some too. */
   async function read(): Promise<void> {
     const before = [...all.keys()];
     const kept = await notes.list(NOTES);
@@ -64,12 +50,14 @@ export async function openSignIns({ notes, clock }: { notes: Notes; clock: Clock
     return all.delete(id);
   }
 
+  /** Cuts its connections, but not the one that asks for this. False: there is no such sign-in. */
   async function revoke(id: string, asking?: Socket): Promise<boolean> {
     if (!forget(id, asking)) return false;
     await notes.set(NOTES + id, undefined);
     return true;
   }
 
+  /** The one whose cookie and token came with a request; null: there is none that counts. */
   function signInOf(headers: IncomingHttpHeaders): SignIn | null {
     const token = headers[TOKEN_HEADER];
     if (typeof token !== "string") return null;
@@ -84,13 +72,14 @@ export async function openSignIns({ notes, clock }: { notes: Notes; clock: Clock
   return {
     read,
     of: signInOf,
-    admits({ headers, socket }) {
+    /** Whether a request has both. Its connection lasts no longer than the sign-in. */
+    admits({ headers, socket }: Pick<IncomingMessage, "headers" | "socket">): boolean {
       const found = signInOf(headers);
       if (found && !sockets.has(socket)) socket.once("close", () => sockets.delete(socket));
       if (found) sockets.set(socket, found.id);
       return found !== null;
     },
-    async begin(agent) {
+    async begin(agent: string): Promise<{ signIn: SignIn; cookie: string; token: string }> {
       const id = randomBytes(ID_LENGTH / 2).toString("hex");
       const cookie = id + randomBytes(32).toString("base64url");
       const token = randomBytes(32).toString("base64url");
@@ -104,13 +93,15 @@ export async function openSignIns({ notes, clock }: { notes: Notes; clock: Clock
     },
     list: () => [...all.values()].filter(({ until }) => until > clock.now()).map(shown),
     revoke,
-    newCode() {
+    /** A code that signs one browser in, once. */
+    newCode(): string {
       const code = randomBytes(32).toString("base64url");
       for (const [one, until] of codes) if (until < clock.now() || codes.size >= MOST_CODES) codes.delete(one);
       codes.set(digestOf(code), clock.now() + CODE_MS);
       return code;
     },
-    useCode(code) {
+    /** False: there is no such code, or it was used, or it is too old. */
+    useCode(code: string): boolean {
       const until = codes.get(digestOf(code));
       codes.delete(digestOf(code));
       return until !== undefined && until > clock.now();

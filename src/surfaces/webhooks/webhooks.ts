@@ -19,12 +19,7 @@ type Options = Ambient & {
   /** How often all that waits is looked at: somebody may have revived one, and a commit can land without our hearing of it. */
   lookMs?: number;
 };
-export type Webhooks = {
-  observe(session: string, entries: readonly Entry[]): void;
-  start(): void;
-  /** Tells what is due, and waits for what is under way, at most so long. The rest is told after the next start. */
-  close(ms: number): Promise<void>;
-};
+export type Webhooks = ReturnType<typeof createWebhooks>;
 
 const AT_ONCE = 8;
 /** One target that hangs leaves room for the others. */
@@ -36,7 +31,7 @@ const PAGE = 500;
 /** Kept in memory, a few hundred bytes each; the rest waits in the store. */
 const MOST = 50_000;
 
-export function createWebhooks(options: Options): Webhooks {
+export function createWebhooks(options: Options) {
   const { runtime, targets, clock, random, log, post = openPost(), lookMs = LOOK_MS } = options;
   const secrets = new Map(targets.map(({ url, secret }) => [url, secret]));
   const lines = new Map<string, Announcement[]>();
@@ -201,13 +196,14 @@ export function createWebhooks(options: Options): Webhooks {
   }
 
   return {
-    observe(_session, entries) {
+    observe(_session: string, entries: readonly Entry[]): void {
       if (entries.some(({ kind }) => kind === "ended" || kind === "withdrawn")) wake();
     },
     start() {
       working = work();
     },
-    async close(ms) {
+    /** Tells what is due, and waits for what is under way, at most so long. The rest is told after the next start. */
+    async close(ms: number): Promise<void> {
       closing = true;
       wake();
       await within(clock, ms, working);

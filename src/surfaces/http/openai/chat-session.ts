@@ -26,10 +26,37 @@ type ChatSession = { session: string; history?: Message[] };
 /** Many requests that say the same are many conversations: a session that one of them has found, or that works, is left to it. */
 export function createChatSessions({ runtime, newKey }: Pick<Api, "runtime" | "newKey">) {
   const taken = new Set<string>();
+
+  async function chatSession(headers: IncomingHttpHeaders, { text, history }: Conversation): Promise<ChatSession> {
+    const named = idIn(headers, "x-hermes-session-id");
+    if (named) return { session: named }; // it knows what was said in it
+    const past = exchanges(history);
+    const chat = CHAT_ID.map((header) => idIn(headers, header)).find(Boolean);
+    if (chat) {
+      const session = `chat:${chat}`.slice(0, 512);
+      return { session, ...(history.length && !isSame(past, await saidIn(runtime, session)) && { history }) };
+    }
+    const by = one(headers["x-hermes-session-key"]) ?? "";
+    const first = history.find(({ role }) => role === "user")?.text ?? text;
+    const alike = `${FOUND}${digestOf([first, by])}_`;
+    const fresh = { session: `${alike}${newKey().slice(0, 8)}`, ...(history.length && { history }) };
+    const hasAnswer = past.some(({ assistant }) => assistant);
+    const known = hasAnswer ? await runtime.sessions({ prefix: alike, limit: MOST_ALIKE }) : [];
+    let nearest: ChatSession = fresh;
+    for (const { session, active } of known) {
+      const said = active || taken.has(session) ? [] : await saidIn(runtime, session);
+      if (isSame(past, said)) return { session };
+      // The same beginning: a message was edited, or its answer made again.
+      if (nearest === fresh && said.length && isSame(past.slice(0, 1), said.slice(0, 1)))
+        nearest = { session, history };
+    }
+    return nearest;
+  }
+
   return {
     async find(headers: IncomingHttpHeaders, said: Conversation): Promise<ChatSession> {
       for (;;) {
-        const place = await chatSession({ runtime, newKey, taken }, headers, said);
+        const place = await chatSession(headers, said);
         if (!place.session.startsWith(FOUND)) return place; // the client named it
         const free = !taken.has(place.session); // another may have found it meanwhile
         taken.add(place.session);
@@ -38,35 +65,6 @@ export function createChatSessions({ runtime, newKey }: Pick<Api, "runtime" | "n
     },
     leave: (session: string) => taken.delete(session),
   };
-}
-
-async function chatSession(
-  { runtime, newKey, taken }: Pick<Api, "runtime" | "newKey"> & { taken: ReadonlySet<string> },
-  headers: IncomingHttpHeaders,
-  { text, history }: Conversation,
-): Promise<ChatSession> {
-  const named = idIn(headers, "x-hermes-session-id");
-  if (named) return { session: named }; // it knows what was said in it
-  const past = exchanges(history);
-  const chat = CHAT_ID.map((header) => idIn(headers, header)).find(Boolean);
-  if (chat) {
-    const session = `chat:${chat}`.slice(0, 512);
-    return { session, ...(history.length && !isSame(past, await saidIn(runtime, session)) && { history }) };
-  }
-  const by = one(headers["x-hermes-session-key"]) ?? "";
-  const first = history.find(({ role }) => role === "user")?.text ?? text;
-  const alike = `${FOUND}${digestOf([first, by])}_`;
-  const fresh = { session: `${alike}${newKey().slice(0, 8)}`, ...(history.length && { history }) };
-  const hasAnswer = past.some(({ assistant }) => assistant);
-  const known = hasAnswer ? await runtime.sessions({ prefix: alike, limit: MOST_ALIKE }) : [];
-  let nearest: ChatSession = fresh;
-  for (const { session, active } of known) {
-    const said = active || taken.has(session) ? [] : await saidIn(runtime, session);
-    if (isSame(past, said)) return { session };
-    // The same beginning: a message was edited, or its answer made again.
-    if (nearest === fresh && said.length && isSame(past.slice(0, 1), said.slice(0, 1))) nearest = { session, history };
-  }
-  return nearest;
 }
 
 /** A question beside the conversation, as web UIs ask for a title, for tags or for what might be asked next. */

@@ -5,7 +5,7 @@ import { messageOf } from "../../../core/errors.ts";
 import { isOver, type Run } from "../../../core/run.ts";
 import { createReporter, finishOf, type RunWireEvent } from "../runs/events.ts";
 import { begin, echo, isNamed, modelOf, shownModel } from "../runs/start.ts";
-import { envelope, type Problem, problem } from "../server/problem.ts";
+import { envelope, type Problem, problem, withHeaders } from "../server/problem.ts";
 import { type Api, ok, type Route, routeTagged, SOON, STARTS, streamed } from "../server/route.ts";
 import type { SseFrame } from "../server/sse.ts";
 import { createChatSessions, isSideCall } from "./chat-session.ts";
@@ -294,9 +294,6 @@ function leftBefore(): Problem {
 
 const connectionLost = (): Problem =>
   problem(502, "connection_lost", "The connection to the model was lost in the middle of the answer; ask again.");
-
-const withHeaders = ({ status, code, message, type, param, headers }: Problem, more: Record<string, string>): Problem =>
-  problem(status, code, message, { type, param, headers: { ...headers, ...more } });
 
 async function drop({ runtime, log }: Api, { id, session }: StartedTurn): Promise<void> {
   try {

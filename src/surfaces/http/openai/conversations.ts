@@ -4,7 +4,7 @@ import * as z from "zod";
 import { pagesOf } from "../../../core/pages.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import { titleOf } from "../../../core/title.ts";
-import { problem } from "../server/problem.ts";
+import { missing, problem } from "../server/problem.ts";
 import { type Api, ok, type Route, routeTagged } from "../server/route.ts";
 import { createOutput, historyItems, inputItems, itemPage, type ListedItem, PAGE_QUERY, pageOf } from "./items.ts";
 import { toHistory } from "./messages.ts";
@@ -26,7 +26,7 @@ export function conversationRoutes({ runtime, newKey }: Api): Route[] {
   async function found(id: string) {
     const summary = await runtime.summary(sessionOf(id));
     if (summary) return summary;
-    throw problem(404, "conversation_not_found", `There is no conversation ${JSON.stringify(id.slice(0, 60))}.`);
+    throw missing("conversation", id);
   }
 
   async function shown(id: string) {

@@ -10,16 +10,9 @@ export type ItemEvent = { type: string; [field: string]: unknown };
 type ItemFields = { type: string; [field: string]: unknown };
 type OutputItem = ItemFields & { id: string };
 type PlacedItem = { at: number; item: OutputItem };
-export type TurnOutput = {
-  items: readonly OutputItem[];
-  /** Live text. */
-  hear(delta: string): ItemEvent[];
-  take(entry: Entry): ItemEvent[];
-  /** What it answers. */
-  input(): Input | null;
-};
+export type TurnOutput = ReturnType<typeof createOutput>;
 
-export function createOutput({ id: run, part = 0 }: Pick<StartedTurn, "id" | "part">): TurnOutput {
+export function createOutput({ id: run, part = 0 }: Pick<StartedTurn, "id" | "part">) {
   const items: OutputItem[] = [];
   const proposed = new Map<string, { tool: string; args: unknown }>();
   const running = new Map<string, PlacedItem>();
@@ -43,6 +36,7 @@ export function createOutput({ id: run, part = 0 }: Pick<StartedTurn, "id" | "pa
   const within = ({ at, item }: PlacedItem) => ({ item_id: item.id, output_index: at });
   const inText = (place: PlacedItem) => ({ ...within(place), content_index: 0 });
 
+  /** Live text. */
   function hear(delta: string): ItemEvent[] {
     const told: ItemEvent[] = [];
     if (!speech) {
@@ -149,6 +143,7 @@ export function createOutput({ id: run, part = 0 }: Pick<StartedTurn, "id" | "pa
     return [];
   }
 
+  /** `input`: what it answers. */
   return { items, hear, take, input: () => input };
 }
 

@@ -5,7 +5,7 @@ import { isOver, newRun, type Run } from "../../../core/run.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import { type Message, tokensIn, tokensOf } from "../../../core/transcript.ts";
 import { begin, echo, shownModel } from "../runs/start.ts";
-import { type Problem, problem } from "../server/problem.ts";
+import { missing, type Problem, problem } from "../server/problem.ts";
 import { type Api, ok, type Route, routeTagged, SOON, STARTS, streamed } from "../server/route.ts";
 import type { SseFrame } from "../server/sse.ts";
 import { resultsIn, resume } from "./client-tools.ts";
@@ -60,7 +60,7 @@ export function responseRoutes(api: Api): Route[] {
     const [, hex = "", part] = /^resp_([0-9a-f]{32})(?:_(\d{1,15}))?$/.exec(response) ?? [];
     const run = hex && !unstored.has(`run_${hex}`) ? await runtime.run(`run_${hex}`) : null;
     if (run) return { ...run, part: Number(part ?? 0) };
-    throw problem(404, "response_not_found", `There is no response ${JSON.stringify(response.slice(0, 60))}.`);
+    throw missing("response", response);
   };
 
   return [
@@ -90,8 +90,9 @@ export function responseRoutes(api: Api): Route[] {
         if (body.store === false && !body.conversation) unstored.add(turn.id);
         viewers.join(turn.id);
         try {
-          if (!body.stream) return ok(await whileWaiting(response, (signal) => wait(api, turn, given, signal)), about);
-          await stream((signal) => events(api, turn, given, signal), { headers: about, stays: true });
+          if (!body.stream)
+            return ok(await whileWaiting(response, (signal) => wait({ api, turn, given }, signal)), about);
+          await stream((signal) => events({ api, turn, given }, signal), { headers: about, stays: true });
           return streamed;
         } catch (error) {
           throw begunProblem(api, headers, turn, error);
@@ -139,7 +140,7 @@ export function responseRoutes(api: Api): Route[] {
           throw problem(400, "invalid_input", needs, { param: "starting_after" });
         }
         const turn = await placed(runtime, run);
-        await stream((signal) => rest(events(api, turn, null, signal), Number(after)), { stays: true });
+        await stream((signal) => rest(events({ api, turn, given: null }, signal), Number(after)), { stays: true });
         return streamed;
       },
     }),
@@ -176,7 +177,7 @@ export function responseRoutes(api: Api): Route[] {
         if (isOver(run)) return ok(await read(api, run));
         await runtime.stop({ session: run.session, turn: run.joined ?? run.id });
         const turn = await placed(runtime, run);
-        return ok(await whileWaiting(response, (signal) => wait(api, turn, null, signal)));
+        return ok(await whileWaiting(response, (signal) => wait({ api, turn, given: null }, signal)));
       },
     }),
 
@@ -224,12 +225,10 @@ async function read(
   return responseOf(api, { run, part, session, output, given, rests: seen.rests() });
 }
 
-async function wait(
-  api: Api,
-  turn: StartedTurn,
-  given: ResponseExtras | null,
-  signal: AbortSignal,
-): Promise<Record<string, unknown>> {
+/** `given`: the fields of the request that is being answered; null: those that were stored with it. */
+type Watched = { api: Api; turn: StartedTurn; given: ResponseExtras | null };
+
+async function wait({ api, turn, given }: Watched, signal: AbortSignal): Promise<Record<string, unknown>> {
   const output = await outputSoFar(api, turn);
   for await (const { update, run, rests } of watchTurn(api, turn, signal)) {
     if ("entry" in update) output.take(update.entry);
@@ -278,7 +277,6 @@ type Made = {
   part: number | undefined;
   session: string;
   output: TurnOutput;
-  /** The fields of the request that is being answered; null: those that were stored with it. */
   given: ResponseExtras | null;
   rests: boolean;
 };
@@ -356,12 +354,7 @@ async function* rest(all: AsyncIterable<EventFrame>, after: number): AsyncGenera
   }
 }
 
-async function* events(
-  api: Api,
-  turn: StartedTurn,
-  given: ResponseExtras | null,
-  signal: AbortSignal,
-): AsyncGenerator<EventFrame> {
+async function* events({ api, turn, given }: Watched, signal: AbortSignal): AsyncGenerator<EventFrame> {
   const output = await outputSoFar(api, turn);
   // Text counts by its characters: in what pieces it came differs from one reading to the next, its length does not.
   let sequence_number = -1;

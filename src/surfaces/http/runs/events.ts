@@ -16,12 +16,6 @@ type Reporting = {
 /** A child's end is read when it is told. */
 export type ChildRun = (session: string) => Promise<Run | null>;
 
-export type Reporter = {
-  /** Takes an entry in, without telling anybody. */
-  skip(entry: Entry): void;
-  tell(entry: Entry): Promise<RunWireEvent[]>;
-};
-
 const CHILD = { goal: "The task", child_session_id: "The session of the child agent" };
 /** The fields of each event, for the documentation. All have `event`, `run_id` and `timestamp` besides. */
 export const RUN_EVENTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
@@ -70,7 +64,7 @@ export const RUN_EVENTS: Readonly<Record<string, Readonly<Record<string, string>
   "run.interrupted": { by: "The run that took over" },
 };
 
-export function createReporter({ id, session, showReasoning }: Reporting, childRun: ChildRun): Reporter {
+export function createReporter({ id, session, showReasoning }: Reporting, childRun: ChildRun) {
   const uses = new Map<string, ReportedCall>();
   const clients = new Set<string>(); // calls that the client of the turn runs
   let run: Run | null = null;
@@ -87,6 +81,7 @@ export function createReporter({ id, session, showReasoning }: Reporting, childR
     if (use) use.startedAt = entry.at;
   }
 
+  /** Takes an entry in, without telling anybody. */
   function skip(entry: Entry): void {
     take(entry);
     recalledIn(entry);

@@ -19,14 +19,9 @@ const REFUSED_MS = 15_000;
 
 /** `next`: how many turns this request has begun. `refused`: when attempts began none; the retry of each begins one. */
 type Attempts = { next: number; refused: number[] };
-export type Retries = {
-  /** The key of this attempt. `again`: it is not the first one. */
-  keyOf(request: string, again: boolean): Promise<string>;
-  /** The attempt with this key began nothing. */
-  refused(key: string): void;
-};
+export type Retries = ReturnType<typeof createRetries>;
 
-export function createRetries(runtime: Pick<Runtime, "idOf" | "run" | "whereabouts">, clock: Clock): Retries {
+export function createRetries(runtime: Pick<Runtime, "idOf" | "run" | "whereabouts">, clock: Clock) {
   const known = createBounded<Promise<Attempts>>(MOST_REQUESTS);
   const idOf = (key: string) => runtime.idOf("api", key);
 
@@ -50,7 +45,8 @@ export function createRetries(runtime: Pick<Runtime, "idOf" | "run" | "whereabou
   }
 
   return {
-    async keyOf(request, again) {
+    /** The key of this attempt. `again`: it is not the first one. */
+    async keyOf(request: string, again: boolean): Promise<string> {
       const hour = Math.floor(clock.now() / HOUR_MS);
       const series = `retry:${request}:${hour}`;
       const attempts = await attemptsOf(series);
@@ -61,7 +57,8 @@ export function createRetries(runtime: Pick<Runtime, "idOf" | "run" | "whereabou
       }
       return `${series}:${attempts.next++}`;
     },
-    refused(key) {
+    /** The attempt with this key began nothing. */
+    refused(key: string): void {
       const [, series = "", number] = /^(.*):(\d+)$/.exec(key) ?? [];
       void known.get(series)?.then((attempts) => {
         attempts.refused.push(clock.now());

@@ -2,13 +2,16 @@
 import { Refusal } from "../../../core/errors.ts";
 import type { Entry } from "../../../core/session.ts";
 import { linked, onAbort } from "../../../core/wait.ts";
-import type { LiveRuns, RunPermit } from "../server/route.ts";
 
 /** Requests that wait for their place: each holds a socket and what it was sent. */
 const MOST_WAITING = 200;
 
+export type LiveRuns = ReturnType<typeof countRuns>;
+/** The place of one run among those that may be active at a time. */
+export type RunPermit = ReturnType<LiveRuns["place"]>;
+
 /** `most` 0: no limit. */
-export function countRuns(most: number): LiveRuns & { observe(entries: readonly Entry[]): void } {
+export function countRuns(most: number) {
   const live = new Set<string>();
   const paused = new Set<string>(); // they wait for their client, and take nobody's place
   const ended = new Set<string>(); // some end before whoever started them has heard of it
@@ -25,7 +28,7 @@ export function countRuns(most: number): LiveRuns & { observe(entries: readonly 
     }
   }
 
-  function place(): RunPermit {
+  function place() {
     let inside = false;
     const take = () => {
       entering++;
@@ -37,13 +40,15 @@ export function countRuns(most: number): LiveRuns & { observe(entries: readonly 
       admit();
     };
     return {
-      enter() {
+      /** Throws a Refusal when there is no room. Twice is once. */
+      enter(): void {
         if (inside) return;
         if (isFull())
           throw new Refusal("rate_limit_exceeded", `${most} runs are at work already; wait for one, or stop one.`);
         take();
       },
-      async queue(until) {
+      /** Enters when there is room, first come, first served. Rejects with a Refusal when too many wait, or a signal aborts. */
+      async queue(until: readonly AbortSignal[]): Promise<void> {
         if (!isFull() && !line.size) return take();
         if (line.size >= MOST_WAITING)
           throw new Refusal("rate_limit_exceeded", `${MOST_WAITING} requests wait for their place already; try later.`);
@@ -62,10 +67,12 @@ export function countRuns(most: number): LiveRuns & { observe(entries: readonly 
         waiting.release();
         if (!inside) throw new Refusal("draining", "The request was given up before there was a place for it.");
       },
-      stay(run) {
+      /** Keeps the place until this run ends. */
+      stay(run: string): void {
         if (!ended.delete(run)) live.add(run);
         leave();
       },
+      /** Gives the place back: no run was started. */
       leave,
     };
   }
@@ -81,11 +88,13 @@ export function countRuns(most: number): LiveRuns & { observe(entries: readonly 
     admit();
   }
 
+  /** Counts the runs that an earlier process left. */
   const found = (runs: readonly string[]) => {
     for (const run of runs) live.add(run);
   };
 
   let counted = new Set<string>();
+  /** Lets go of those that were counted the last time too and are not among these. */
   const keep = (runs: readonly string[]) => {
     const here = new Set(runs);
     for (const run of counted) if (!here.has(run)) live.delete(run);

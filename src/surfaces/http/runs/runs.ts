@@ -162,10 +162,7 @@ export function runRoutes(api: Api): Route[] {
       summary: "Read the status of a run",
       answers: { 200: "The run with its status", 404: "No run has this id" },
       gives: runStatus,
-      async handle({ params: { id = "" } }) {
-        const run = await found(id);
-        return ok(await statusOf(api, run));
-      },
+      handle: async ({ params: { id = "" } }) => ok(await statusOf(api, await found(id))),
     }),
 
     route("GET", "/v1/runs/:id/events", {

@@ -7,9 +7,10 @@ import { pagesOf } from "../../../core/pages.ts";
 import type { AcceptRequest, Receipt, Runtime } from "../../../core/runtime.ts";
 import type { Entry, ModelOptions } from "../../../core/session.ts";
 import { RUN } from "../../../core/session-key.ts";
-import { type Problem, problem } from "../server/problem.ts";
-import { type Api, draining, type RunPermit } from "../server/route.ts";
+import { missing, type Problem, problem } from "../server/problem.ts";
+import { type Api, draining } from "../server/route.ts";
 import { attemptOf, digestOf } from "./retries.ts";
+import type { RunPermit } from "./run-limit.ts";
 
 export const sessionId = z
   .string()
@@ -93,7 +94,7 @@ export const isNamed = (headers: IncomingHttpHeaders): boolean =>
 
 export async function foundRun(runtime: Runtime, id: string) {
   const run = await runtime.run(id);
-  if (!run) throw problem(404, "run_not_found", `There is no run ${JSON.stringify(id.slice(0, 60))}.`);
+  if (!run) throw missing("run", id);
   return run;
 }
 

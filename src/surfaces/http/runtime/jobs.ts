@@ -126,21 +126,8 @@ export function jobRoutes(
       answers: { 200: "The job", 400: "A field is wrong", 404: "No job has this id" },
       errors,
       async handle({ params: { id = "" }, body: given }) {
-        const {
-          schedule,
-          prompt,
-          deliver,
-          enabled,
-          deliver_to,
-          model,
-          text = prompt,
-          name,
-          cron,
-          at,
-          in: wait,
-          every,
-          zone,
-        } = given;
+        const { schedule, deliver, deliver_to, enabled, cron, at, in: wait, every } = given;
+        const { name, zone, model, text = given.prompt } = given;
         const when = schedule === undefined ? { cron, at, in: wait, every } : wishedTime(schedule);
         const route = deliver === undefined ? deliver_to : routeTo(deliver, homeChat);
         if (!when) return failed(400, `schedule: ${JSON.stringify(schedule)} is not a time`);

@@ -2,7 +2,6 @@
 // many sessions at once.
 import type { Clock } from "../../../core/ports.ts";
 import type { Runtime } from "../../../core/runtime.ts";
-import type { Entry } from "../../../core/session.ts";
 import { onAbort } from "../../../core/wait.ts";
 import { ok, type Route, routeTagged, streamed } from "../server/route.ts";
 import { shown } from "../sessions/sessions.ts";
@@ -16,19 +15,16 @@ const PAUSE_MS = 200;
 /** Beyond so many, "anything" is said instead. */
 const MOST_CHANGED = 1_000;
 
-export type SessionChanges = {
-  observe(session: string, entries: readonly Entry[]): void;
-  /** The sessions that have changed since the last time. Null: any may have. */
-  follow(signal: AbortSignal): AsyncGenerator<string[] | null>;
-};
+export type SessionChanges = ReturnType<typeof createChanges>;
 
-export function createChanges(clock: Clock): SessionChanges {
+export function createChanges(clock: Clock) {
   const readers = new Set<(session: string) => void>();
   return {
-    observe(session) {
+    observe(session: string): void {
       for (const tell of readers) tell(session);
     },
-    async *follow(signal) {
+    /** The sessions that have changed since the last time. Null: any may have. */
+    async *follow(signal: AbortSignal): AsyncGenerator<string[] | null> {
       let changed = new Set<string>();
       let wake = Promise.withResolvers<void>();
       const tell = (session: string) => {

@@ -8,7 +8,7 @@ import { EFFORTS, MODES } from "../../../core/session.ts";
 import { LARGEST_IMAGE, MOST_IMAGES } from "../openai/messages.ts";
 import { foundRun, idempotencyKeyOf, one, sessionId, sessionKeyOf } from "../runs/start.ts";
 import { parse } from "../server/body.ts";
-import { problem } from "../server/problem.ts";
+import { missing, problem } from "../server/problem.ts";
 import { type Api, list, ok, type Route, routeTagged, streamed } from "../server/route.ts";
 
 const route = routeTagged("terminal");
@@ -145,9 +145,8 @@ export function mirrorRoutes(api: Api): Route[] {
       body: stopBody,
       example: { turn: "run_…", scope: "tree" },
       answers: { 200: "The result: `stopping`, `withdrawn`, `ending` or `over`" },
-      async handle({ params: { id = "" }, body: { turn, scope = "turn" } }) {
-        return ok({ stopped: await runtime.stop({ session: id, turn, scope }) });
-      },
+      handle: async ({ params: { id = "" }, body: { turn, scope = "turn" } }) =>
+        ok({ stopped: await runtime.stop({ session: id, turn, scope }) }),
     }),
 
     route("POST", "/api/sessions/:id/answer", {
@@ -177,17 +176,14 @@ export function mirrorRoutes(api: Api): Route[] {
     route("DELETE", "/api/sessions/:id/grants/:call", {
       summary: "Revoke a grant",
       answers: { 200: "Whether the grant was still valid" },
-      async handle({ params: { id = "", call = "" }, headers }) {
-        return ok({ revoked: await runtime.revoke(id, call, sessionKeyOf(headers) ?? "api") });
-      },
+      handle: async ({ params: { id = "", call = "" }, headers }) =>
+        ok({ revoked: await runtime.revoke(id, call, sessionKeyOf(headers) ?? "api") }),
     }),
 
     route("DELETE", "/api/sessions/:id/inbox/:input", {
       summary: "Withdraw a waiting message",
       answers: { 200: "Whether the message was still waiting" },
-      async handle({ params: { id = "", input = "" } }) {
-        return ok({ withdrawn: await runtime.withdraw(id, input) });
-      },
+      handle: async ({ params: { id = "", input = "" } }) => ok({ withdrawn: await runtime.withdraw(id, input) }),
     }),
 
     route("POST", "/api/sessions/:id/inbox/:input", {
@@ -195,9 +191,8 @@ export function mirrorRoutes(api: Api): Route[] {
       body: moveBody,
       example: { to: 0 },
       answers: { 200: "Whether the message was moved" },
-      async handle({ params: { id = "", input = "" }, body: { to } }) {
-        return ok({ moved: await runtime.move(id, input, to) });
-      },
+      handle: async ({ params: { id = "", input = "" }, body: { to } }) =>
+        ok({ moved: await runtime.move(id, input, to) }),
     }),
 
     route("POST", "/api/sessions/:id/restore-files", {
@@ -255,9 +250,7 @@ export function mirrorRoutes(api: Api): Route[] {
     route("GET", "/api/runs/:id", {
       summary: "Read a run as it is stored",
       answers: { 200: "The run", 404: "No run has this id" },
-      async handle({ params: { id = "" } }) {
-        return ok(await foundRun(runtime, id));
-      },
+      handle: async ({ params: { id = "" } }) => ok(await foundRun(runtime, id)),
     }),
 
     route("GET", "/api/runs/:id/entries", {
@@ -271,8 +264,7 @@ export function mirrorRoutes(api: Api): Route[] {
       answers: { 200: "`queued`, `withdrawn`, `taken` or `answered`", 404: "No input has this id" },
       async handle({ params: { id = "" } }) {
         const whereabouts = await runtime.whereabouts(id);
-        if (!whereabouts)
-          throw problem(404, "input_not_found", `There is no input ${JSON.stringify(id.slice(0, 60))}.`);
+        if (!whereabouts) throw missing("input", id);
         return ok(whereabouts);
       },
     }),

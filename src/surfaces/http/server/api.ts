@@ -22,17 +22,9 @@ export type ApiOptions = Omit<Api, "runs" | "retries" | "leaving" | "open"> &
     /** Routes of others that are served beside ours. */
     more?: readonly Route[];
   };
-export type ServedApi = {
-  url: string;
-  observe(session: string, entries: readonly Entry[]): void;
-  connections(): Promise<number>;
-  /** The runtime has started: from now on requests are answered. */
-  opened(): Promise<void>;
-  /** Streams end with the hint to come back; then waits for what is under way, at most so long. */
-  close(ms: number): Promise<void>;
-};
+export type ServedApi = Awaited<ReturnType<typeof serveApi>>;
 
-export async function serveApi(options: ApiOptions): Promise<ServedApi> {
+export async function serveApi(options: ApiOptions) {
   const { runtime, clock, log, newKey, tools, settings, health, node, more = [] } = options;
   const leaving = new AbortController();
   const runs = countRuns(settings.maxRuns);
@@ -65,16 +57,18 @@ export async function serveApi(options: ApiOptions): Promise<ServedApi> {
   ({ url } = server);
   return {
     url,
-    observe: (_session, entries) => runs.observe(entries),
+    observe: (_session: string, entries: readonly Entry[]) => runs.observe(entries),
     connections: server.connections,
-    async opened() {
+    /** The runtime has started: from now on requests are answered. */
+    async opened(): Promise<void> {
       const { inputs } = await runtime.load();
       const left = await Promise.all(inputs.map(async (id) => ((await isOurs(runtime, id)) ? [id] : [])));
       runs.found(left.flat());
       open = true;
       if (node) void countAgain();
     },
-    async close(ms) {
+    /** Streams end with the hint to come back; then waits for what is under way, at most so long. */
+    async close(ms: number): Promise<void> {
       leaving.abort("leaving");
       await server.close(ms);
     },

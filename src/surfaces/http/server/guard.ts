@@ -5,7 +5,7 @@ import type { IncomingMessage } from "node:http";
 import { isIPv6 } from "node:net";
 import type { Clock } from "../../../core/ports.ts";
 import { BODY_LIMIT, bodyTooLarge, PEER_BODY_LIMIT } from "./body.ts";
-import { type Problem, problem } from "./problem.ts";
+import { type Problem, problem, withHeaders } from "./problem.ts";
 
 type RequestHeaders = Record<string, string>;
 type KeyAccess = "open" | "key" | "basic" | "node";
@@ -70,6 +70,7 @@ export const createGuard = ({ hosts, origins, key, secret, open, signedIn = () =
     const access = accessTo(request, open);
     const peer = access === "node";
     const denied = wrongKey(request, access) ?? wrongBody(request, peer ? PEER_BODY_LIMIT : BODY_LIMIT);
+    // A page may read why it was refused, once it may call at all.
     return denied ? { deny: withHeaders(denied, headers) } : { headers, ...(peer && { peer }) };
   };
 
@@ -118,10 +119,6 @@ const corsHeaders = (origin: string): RequestHeaders => ({
   "Access-Control-Expose-Headers": EXPOSED,
   Vary: "Origin",
 });
-
-/** A page may read why it was refused, once it may call at all. */
-const withHeaders = ({ status, code, message, type, param, headers }: Problem, more: RequestHeaders): Problem =>
-  problem(status, code, message, { type, param, headers: { ...headers, ...more } });
 
 // ── The key ───────────────────────────────────────────────────────────────────────────────────────────
 

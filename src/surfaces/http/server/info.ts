@@ -114,6 +114,11 @@ export function infoRoutes(api: Api, health: Health, describe: () => Record<stri
 const aModel = z.looseObject({ id: z.string(), object: z.literal("model"), created: z.int(), owned_by: z.string() });
 const modelRow = (id: string) => ({ id, object: "model", created: 0, owned_by: "hermes" });
 
+/** By the names that clients of Hermes look for. */
+const FEATURES = `chat_completions chat_completions_streaming responses_api responses_streaming run_submission run_status run_events_sse
+  run_events_resume run_stop run_steer run_approval run_approval_response approval_events session_resources session_chat
+  session_chat_streaming session_fork session_model_lock jobs_admin skills_api run_idempotency tool_progress_events`;
+
 const capabilities = ({ settings }: Api, endpoints: string[]) => ({
   object: "hermes.api_server.capabilities",
   platform: "hermes-agent",
@@ -121,28 +126,7 @@ const capabilities = ({ settings }: Api, endpoints: string[]) => ({
   model: settings.modelName,
   auth: { type: "bearer", required: true },
   features: {
-    chat_completions: true,
-    chat_completions_streaming: true,
-    responses_api: true,
-    responses_streaming: true,
-    run_submission: true,
-    run_status: true,
-    run_events_sse: true,
-    run_events_resume: true,
-    run_stop: true,
-    run_steer: true,
-    run_approval: true,
-    run_approval_response: true,
-    approval_events: true,
-    session_resources: true,
-    session_chat: true,
-    session_chat_streaming: true,
-    session_fork: true,
-    session_model_lock: true,
-    jobs_admin: true,
-    skills_api: true,
-    run_idempotency: true,
-    tool_progress_events: true,
+    ...Object.fromEntries(FEATURES.split(/\s+/).map((name) => [name, true])),
     session_continuity_header: "X-Hermes-Session-Id",
     session_key_header: "X-Hermes-Session-Key",
     sessions: true,

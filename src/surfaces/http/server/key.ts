@@ -5,7 +5,6 @@ import {
   constants,
   fchmodSync,
   fstatSync,
-  fsyncSync,
   linkSync,
   openSync,
   readFileSync,
@@ -13,9 +12,9 @@ import {
   writeFileSync,
 } from "node:fs";
 import { isIPv4 } from "node:net";
-import { ConfigError } from "../../../core/errors.ts";
+import { ConfigError, codeOf } from "../../../core/errors.ts";
 
-const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK } = constants;
+const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
 const LONGEST = 4096;
 const SHORTEST_STRONG = 16;
 const FEWEST_DIFFERENT = 8;
@@ -114,7 +113,7 @@ const keepKey = (file: string, key: string): boolean => {
   // Complete before it has its name: who starts at the same moment, or after a crash here, must not find it empty.
   const draft = `${file}.${randomBytes(8).toString("hex")}`;
   try {
-    writeDraft(draft, key);
+    writeFileSync(draft, `${key}\n`, { flag: "wx", mode: 0o600, flush: true });
     linkSync(draft, file);
     return true;
   } catch (error) {
@@ -125,16 +124,3 @@ const keepKey = (file: string, key: string): boolean => {
     rmSync(draft, { force: true });
   }
 };
-
-const writeDraft = (draft: string, key: string): void => {
-  const fd = openSync(draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
-  try {
-    writeFileSync(fd, `${key}\n`);
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
-};
-
-const codeOf = (error: unknown): string =>
-  error instanceof Error && "code" in error ? String(error.code) : String(error);

@@ -15,12 +15,7 @@ type Options = {
   connections(): Promise<number>;
   node?: Api["node"] | undefined;
 };
-export type Metrics = {
-  observe(session: string, entries: readonly Entry[]): void;
-  text(): Promise<string>;
-  readonly contentType: string;
-  close(): void;
-};
+export type Metrics = ReturnType<typeof createMetrics>;
 type LoadedRegistry = { take(sample: Sample): void; text(): Promise<string>; close(): void };
 
 const COUNTERS: Record<Counted, { help: string; labels: string[] }> = {
@@ -41,7 +36,7 @@ const HISTOGRAMS: Record<Timed, { help: string; buckets: number[] }> = {
 /** Samples that wait for the library; more than that and it is loaded for them. */
 const MOST_EARLY = 5_000;
 
-export function createMetrics(options: Options): Metrics {
+export function createMetrics(options: Options) {
   let early: Sample[] = [];
   let loading: Promise<LoadedRegistry> | null = null;
   let loaded: LoadedRegistry | null = null;
@@ -62,14 +57,12 @@ export function createMetrics(options: Options): Metrics {
     if (early.length === MOST_EARLY) library().catch(() => {}); // whoever scrapes is told
   });
   return {
-    observe(_session, entries) {
+    observe(_session: string, entries: readonly Entry[]): void {
       for (const entry of entries) tally(entry);
     },
     text: async () => (await library()).text(),
     contentType: "text/plain; version=0.0.4; charset=utf-8",
-    close() {
-      loaded?.close();
-    },
+    close: () => loaded?.close(),
   };
 }
 

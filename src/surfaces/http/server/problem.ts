@@ -25,6 +25,14 @@ export class Problem extends Error {
 export const problem = (status: number, code: string | null, message: string, more?: ProblemDetails): Problem =>
   new Problem(status, code, message, more);
 
+/** `what`: "run", with the code `run_not_found`. */
+export const missing = (what: string, id: string): Problem =>
+  problem(404, `${what}_not_found`, `There is no ${what} ${JSON.stringify(id.slice(0, 60))}.`);
+
+/** The same, with more headers. */
+export const withHeaders = ({ status, code, message, type, param, headers }: Problem, more: Problem["headers"]) =>
+  problem(status, code, message, { type, param, headers: { ...headers, ...more } });
+
 export const envelope = ({ message, type, param, code }: Problem) => ({ error: { message, type, param, code } });
 
 const typeOf = (status: number): string => {

@@ -7,6 +7,7 @@ import type { Ambient, ToolSpec } from "../../../core/ports.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Mode, Unattended } from "../../../core/session.ts";
 import type { Retries } from "../runs/retries.ts";
+import type { LiveRuns } from "../runs/run-limit.ts";
 import { type Problem, problem } from "./problem.ts";
 import { type SseFrame, stream } from "./sse.ts";
 
@@ -42,26 +43,6 @@ export type ApiSettings = {
   /** How long a turn whose client is gone waits for the same request to come again. */
   retryMs: number;
 };
-export type LiveRuns = {
-  place(): RunPermit;
-  size(): number;
-  /** Counts the runs that an earlier process left. */
-  found(runs: readonly string[]): void;
-  /** Lets go of those that were counted the last time too and are not among these. */
-  keep(runs: readonly string[]): void;
-};
-/** The place of one run among those that may be active at a time. */
-export type RunPermit = {
-  /** Throws a Refusal when there is no room. Twice is once. */
-  enter(): void;
-  /** Enters when there is room, first come, first served. Rejects with a Refusal when too many wait, or a signal aborts. */
-  queue(until: readonly AbortSignal[]): Promise<void>;
-  /** Keeps the place until this run ends. */
-  stay(run: string): void;
-  /** Gives the place back: no run was started. */
-  leave(): void;
-};
-
 export type RouteCall<Body> = {
   params: Readonly<Record<string, string>>;
   query: URLSearchParams;

@@ -26,20 +26,13 @@ export type ServeOptions = {
   signedIn?(request: IncomingMessage): boolean;
   redact(text: string): string;
 };
-export type Server = {
-  url: string;
-  /** Connections that are open now. */
-  connections(): Promise<number>;
-  /** Takes no new connection, and waits for those that are open, at most so long. */
-  close(ms: number): Promise<void>;
-};
 
 /** Sockets at a time, before anybody has shown a key: more than the 1,000 viewers we promise, less than files we may open. */
 const MOST_SOCKETS = 4_096;
 const HEADERS_MS = 10_000;
 const BODY_MS = 60_000;
 
-export async function serve(api: Api, routes: readonly Route[], options: ServeOptions): Promise<Server> {
+export async function serve(api: Api, routes: readonly Route[], options: ServeOptions) {
   const { clock, log } = api;
   const { host, port, key, secret, names, rateLimit, redact } = options;
   let hosts: ReadonlySet<string> = new Set();
@@ -91,9 +84,11 @@ export async function serve(api: Api, routes: readonly Route[], options: ServeOp
   server.on("error", (error) => log("error", "http.failed", { error: messageOf(error) }));
   return {
     url: `http://${address.family === "IPv6" ? `[${address.address}]` : address.address}:${address.port}`,
-    connections: () => new Promise((resolve) => server.getConnections((_error, count) => resolve(count))),
-    close: (ms) =>
-      new Promise((resolve) => {
+    /** Connections that are open now. */
+    connections: () => new Promise<number>((resolve) => server.getConnections((_error, count) => resolve(count))),
+    /** Takes no new connection, and waits for those that are open, at most so long. */
+    close: (ms: number) =>
+      new Promise<void>((resolve) => {
         const late = setTimeout(() => server.closeAllConnections(), ms);
         // One that becomes idle later would be kept open for its next request.
         const idle = setInterval(() => server.closeIdleConnections(), 50);

@@ -42,29 +42,22 @@ export async function setMarks(runtime: Runtime, session: string, marks: Session
   await runtime.notes.set(MARKS + session, marks && { ...Object(before), ...marks });
 }
 
-type SessionCounts = {
-  user: string | null;
-  model: string | null;
-  messages: number;
-  calls: number;
-  thoughts: number;
-  usage: Usage;
-  first: string;
-};
-
 /** Entries of a session that are counted; of a longer one, the first of them. */
 const MOST_COUNTED = 5_000;
 
+const nothingCounted = () => ({
+  user: null as string | null,
+  model: null as string | null,
+  messages: 0,
+  calls: 0,
+  thoughts: 0,
+  usage: { input: 0, output: 0 } as Usage,
+  first: "",
+});
+type SessionCounts = ReturnType<typeof nothingCounted>;
+
 async function countsOf(runtime: Runtime, session: string): Promise<SessionCounts> {
-  const counts: SessionCounts = {
-    user: null,
-    model: null,
-    messages: 0,
-    calls: 0,
-    thoughts: 0,
-    usage: { input: 0, output: 0 },
-    first: "",
-  };
+  const counts = nothingCounted();
   const tasks = new Set<string>();
   let seen = 0;
   for await (const page of pagesOf(runtime, session, 0)) {
@@ -140,19 +133,9 @@ export async function sessionRecord(runtime: Runtime, summary: SessionSummary): 
 
 export function sourceOf(session: string): string {
   const key = parseKey(session);
-  switch (key.of) {
-    case "chat":
-      return key.platform;
-    case "terminal":
-      return "cli";
-    case "job":
-      return "cron";
-    case "child":
-      return "subagent";
-    default:
-      return "api_server";
-  }
+  return key.of === "chat" ? key.platform : (SOURCES[key.of] ?? "api_server");
 }
+const SOURCES: Readonly<Record<string, string>> = { terminal: "cli", job: "cron", child: "subagent" };
 
 // ── Messages ──────────────────────────────────────────────────────────────────────────────────────────
 

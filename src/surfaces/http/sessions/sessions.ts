@@ -14,7 +14,7 @@ import { begin, echo, modelOf, sessionId } from "../runs/start.ts";
 import { watchRun } from "../runs/watch.ts";
 import { mirrorRoutes } from "../runtime/runtime-routes.ts";
 import { parse } from "../server/body.ts";
-import { problem } from "../server/problem.ts";
+import { missing, problem } from "../server/problem.ts";
 import { type Api, ok, type Route, routeTagged, STARTS, streamed } from "../server/route.ts";
 import { aSession, marksOf, messageRow, namedFrames, sessionRecord, setMarks } from "./hermes.ts";
 import { cursorOf, listFrom, placeIn, type SessionItem } from "./list.ts";
@@ -108,7 +108,7 @@ export function sessionRoutes(api: Api): Route[] {
   const newSession = () => apiSession(api.newKey());
   const found = async (id: string) => {
     const summary = await runtime.summary(id);
-    if (!summary) throw unknown(id);
+    if (!summary) throw missing("session", id);
     return summary;
   };
 
@@ -163,9 +163,7 @@ export function sessionRoutes(api: Api): Route[] {
       summary: "Read a session and its status",
       answers: { 200: "The session with its status", 404: "No session has this id" },
       gives: aSession,
-      async handle({ params: { id = "" } }) {
-        return ok({ ...(await whole(id)), status: await runtime.status(id) });
-      },
+      handle: async ({ params: { id = "" } }) => ok({ ...(await whole(id)), status: await runtime.status(id) }),
     }),
 
     route("PATCH", "/api/sessions/:id", {
@@ -197,7 +195,7 @@ export function sessionRoutes(api: Api): Route[] {
       answers: { 200: "Deleted", 404: "No session has this id", 409: "A turn of this session is running" },
       async handle({ params: { id = "" } }) {
         const became = await runtime.forget(id);
-        if (became === "unknown") throw unknown(id);
+        if (became === "unknown") throw missing("session", id);
         if (became === "busy") {
           const text = "The session is at work. Stop its run and take back what waits in it, then delete it.";
           throw problem(409, "session_busy", text);
@@ -427,7 +425,6 @@ export const shown = ({ session, title, parent, createdAt, updatedAt, active, en
 // ── What is wrong ─────────────────────────────────────────────────────────────────────────────────────
 
 const quoted = (id: string) => JSON.stringify(id.slice(0, 60));
-const unknown = (id: string) => problem(404, "session_not_found", `There is no session ${quoted(id)}.`);
 const taken = (id: string) =>
   problem(409, "session_exists", `There is a session ${quoted(id)} already; use another id.`, { param: "id" });
 const notThrough = (run: string, param = "through") =>

@@ -3,14 +3,6 @@
 // it grows, so an answer of 10 MB costs its length and no memory.
 import { Marked } from "@earendil-works/pi-tui";
 
-export type Pieces = {
-  /** What is settled now. */
-  push(delta: string): string[];
-  /** What is not. */
-  rest(): string;
-  end(): string[];
-};
-
 /** A block that is longer is cut: at an item of a list, at the end of a line, or in the line if that is as long. */
 const LONGEST = 4_096;
 /** As the renderer has it. */
@@ -37,12 +29,12 @@ const marked = new Marked({
 });
 const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
 
-export function createPieces(): Pieces {
+export function createPieces() {
   let tail = "";
   /** Code that was cut out of a list: its lines are moved to the left until it ends. `from`: where they have not been yet. */
   let moved: { fence: OpenFence; from: number } | null = null;
 
-  /** In portions, as if it had streamed in: each cut reads the whole tail, and 400 kB of code at once took 4 s. */
+  /** Returns what is settled now. In portions, as if it had streamed in: each cut reads the whole tail, and 400 kB of code at once took 4 s. */
   function push(delta: string): string[] {
     const portions = Array.from({ length: Math.ceil(delta.length / LONGEST) }, (_, n) =>
       delta.slice(n * LONGEST, (n + 1) * LONGEST),
@@ -96,8 +88,9 @@ export function createPieces(): Pieces {
 
   return {
     push,
+    /** What is not settled. */
     rest: () => shown(tail),
-    end() {
+    end(): string[] {
       const blocks = blocksIn(tail);
       [tail, moved] = ["", null];
       return blocks.map(trimmed).filter(Boolean);

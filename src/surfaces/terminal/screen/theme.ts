@@ -8,28 +8,7 @@ export type Depth = 1 | 4 | 8 | 24;
 /** What the editor's border tells: it waits for a message, a turn runs, a question waits for its answer. */
 type PromptState = "ready" | "busy" | "asking";
 
-export type Theme = {
-  kind: Kind;
-  /** Without `highlightCode`: the screen adds it, see highlight.ts. */
-  markdown: MarkdownTheme;
-  editor: EditorTheme;
-  list: SelectListTheme;
-  /** What the person wrote. */
-  user: Paint;
-  accent: Paint;
-  /** Beside the point, but to be read. */
-  dim: Paint;
-  /** For details that should not draw attention. */
-  faint: Paint;
-  good: Paint;
-  bad: Paint;
-  warn: Paint;
-  added: Paint;
-  removed: Paint;
-  title: Paint;
-  code: { keyword: Paint; text: Paint; number: Paint; name: Paint; comment: Paint };
-  border(mode: PromptState): Paint;
-};
+export type Theme = ReturnType<typeof themeOf>;
 
 /** As RGB, and the nearest of the 16 colours every terminal has (its foreground code). */
 type Colour = readonly [red: number, green: number, blue: number, basic: number];
@@ -68,37 +47,50 @@ const shapes = { bold, italic, underline, strikethrough };
 export function makeTheme(kind: Kind, depth: Depth): Theme {
   if (kind === "mono" || depth === 1) return mono();
   const palette = kind === "dark" ? DARK : LIGHT;
-  const paint = (name: keyof Palette) => painter(foreground(palette[name], depth), "39");
+  return themeOf(kind, (name) => painter(foreground(palette[name], depth), "39"));
+}
+
+/** What NO_COLOR leaves: weight and line where words and signs alone would not tell. */
+function mono(): Theme {
+  const theme = themeOf("mono", (name) => MONO[name] ?? plain);
+  return { ...theme, user: bold, removed: plain, code: { ...theme.code, number: plain } };
+}
+const MONO: Partial<Record<keyof Palette, Paint>> = { red: bold, amber: bold, teal: (text) => `\`${text}\`` };
+
+function themeOf(kind: Kind, paint: (name: keyof Palette) => Paint) {
   const [accent, dim, faint] = [paint("accent"), paint("dim"), paint("faint")];
-  const [good, bad, warn, teal] = [paint("green"), paint("red"), paint("amber"), paint("teal")];
-  const list = {
+  const [good, bad, warn] = [paint("green"), paint("red"), paint("amber")];
+  const list: SelectListTheme = {
     selectedPrefix: accent,
     selectedText: (text: string) => accent(bold(text)),
     description: dim,
     scrollInfo: faint,
     noMatch: dim,
   };
+  // Without `highlightCode`: the screen adds it, see highlight.ts.
+  const markdown: MarkdownTheme = {
+    ...shapes,
+    heading: accent,
+    link: accent,
+    linkUrl: dim,
+    code: paint("teal"),
+    codeBlock: plain,
+    codeBlockBorder: faint,
+    quote: dim,
+    quoteBorder: faint,
+    hr: faint,
+    listBullet: accent,
+  };
+  const editor: EditorTheme = { borderColor: faint, selectList: list };
   return {
     kind,
-    markdown: {
-      ...shapes,
-      heading: accent,
-      link: accent,
-      linkUrl: dim,
-      code: teal,
-      codeBlock: plain,
-      codeBlockBorder: faint,
-      quote: dim,
-      quoteBorder: faint,
-      hr: faint,
-      listBullet: accent,
-    },
-    editor: { borderColor: faint, selectList: list },
+    markdown,
+    editor,
     list,
-    user: accent,
+    user: accent, // what the person wrote
     accent,
-    dim,
-    faint,
+    dim, // beside the point, but to be read
+    faint, // for details that should not draw attention
     good,
     bad,
     warn,
@@ -106,42 +98,7 @@ export function makeTheme(kind: Kind, depth: Depth): Theme {
     removed: bad,
     title: bold,
     code: { keyword: paint("violet"), text: good, number: warn, name: accent, comment: dim },
-    border: (mode) => ({ ready: faint, busy: accent, asking: warn })[mode],
-  };
-}
-
-/** What NO_COLOR leaves: weight and line where words and signs alone would not tell. */
-function mono(): Theme {
-  const list = { selectedPrefix: plain, selectedText: bold, description: plain, scrollInfo: plain, noMatch: plain };
-  return {
-    kind: "mono",
-    markdown: {
-      ...shapes,
-      heading: plain,
-      link: plain,
-      linkUrl: plain,
-      code: (text) => `\`${text}\``,
-      codeBlock: plain,
-      codeBlockBorder: plain,
-      quote: plain,
-      quoteBorder: plain,
-      hr: plain,
-      listBullet: plain,
-    },
-    editor: { borderColor: plain, selectList: list },
-    list,
-    user: bold,
-    accent: plain,
-    dim: plain,
-    faint: plain,
-    good: plain,
-    bad: bold,
-    warn: bold,
-    added: plain,
-    removed: plain,
-    title: bold,
-    code: { keyword: plain, text: plain, number: plain, name: plain, comment: plain },
-    border: (mode) => (mode === "asking" ? bold : plain),
+    border: (mode: PromptState): Paint => ({ ready: faint, busy: accent, asking: warn })[mode],
   };
 }
 

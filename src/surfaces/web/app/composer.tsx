@@ -148,7 +148,7 @@ export function Composer({ conversation }: { conversation: ConversationView }) {
               onChange={(event) => void attach(event.currentTarget.files ?? [])}
             />
           </label>
-          <span class="space" />
+          <span class="grow" />
           {isBusy && (
             <fieldset class="modes" aria-label="What your message does while a turn runs">
               {MODES.map((mode) => (
@@ -191,7 +191,7 @@ function Queue({ conversation: { session, facts } }: { conversation: Conversatio
   const move = (id: string, to: number) => runtime.move(session, id, to);
   const withdraw = async (id: string, text: string, edit: boolean) => {
     const withdrawn = await runtime.withdraw(session, id).catch(() => false);
-    if (withdrawn && edit) putBack(session, text);
+    if (withdrawn && edit) putBack(session, { text, key: newId() });
     setGone(withdrawn ? "" : "It does not wait any more.");
   };
   return (
@@ -200,7 +200,7 @@ function Queue({ conversation: { session, facts } }: { conversation: Conversatio
         {waiting.map(({ id, mode, text }, at) => (
           <li key={id} class="line">
             <span class="tag soft">{mode}</span>
-            <span class="text cut">{text}</span>
+            <span class="text cut grow">{text}</span>
             <IconButton icon="up" label="Move up" disabled={at === 0} onClick={() => void move(id, at - 1)} />
             <IconButton
               icon="down"

@@ -5,7 +5,7 @@ import { type ConversationView, openConversation } from "./conversation.ts";
 import { nameOf, short, sourceOf } from "./format.ts";
 import { Icon, IconButton } from "./icons.tsx";
 import { Markdown } from "./markdown.tsx";
-import { Alert } from "./page.tsx";
+import { Alert, Select } from "./page.tsx";
 import { QuestionCard } from "./question.tsx";
 import { go, linkTo } from "./route.ts";
 import { runtime, wordsOf } from "./server.ts";
@@ -21,12 +21,12 @@ export function ConversationPage({ session }: { session: string }) {
     return () => opened.close();
   }, [session]);
   if (!session) return <Start />;
-  if (!conversation || conversation.session !== session) return <section class="conversation" />;
+  if (!conversation || conversation.session !== session) return <section class="conversation stack grow" />;
   return <OpenedConversation key={session} conversation={conversation} />;
 }
 
 const Start = () => (
-  <section class="conversation start soft">
+  <section class="conversation stack grow start soft">
     <p>Choose a conversation, or</p>
     <button type="button" class="primary" onClick={() => go("conversations", newSession())}>
       begin a new one
@@ -40,7 +40,7 @@ function OpenedConversation({ conversation }: { conversation: ConversationView }
   const { asking = [], turn = null } = facts.value ?? {};
   const isEmpty = facts.value !== null && groups.value.length === 0;
   return (
-    <section class="conversation">
+    <section class="conversation stack grow">
       <Head conversation={conversation} />
       {error.value && <Alert text={error.value} />}
       <Transcript conversation={conversation} />
@@ -81,7 +81,7 @@ function Head({ conversation }: { conversation: ConversationView }) {
       </a>
       {renaming ? (
         <input
-          class="rename"
+          class="grow"
           aria-label="Title"
           ref={(element) => element?.focus()}
           defaultValue={title}
@@ -92,7 +92,7 @@ function Head({ conversation }: { conversation: ConversationView }) {
           }}
         />
       ) : (
-        <h1>
+        <h1 class="grow">
           <button type="button" class="quiet cut" title="Rename" onClick={() => setRenaming(true)}>
             {title || isBegun ? nameOf(session, title) : "New conversation"}
           </button>
@@ -123,19 +123,13 @@ function ModelChoice({ conversation, chosen }: { conversation: ConversationView;
   );
   const known = chosen && !others.includes(chosen) ? [chosen, ...others] : others;
   return (
-    <select
+    <Select
       class="quiet model soft"
-      aria-label="Model"
+      label="Model"
       value={chosen ?? ""}
-      onChange={(event) => order(conversation, `/model ${event.currentTarget.value || "default"}`)}
-    >
-      <option value="">{first}</option>
-      {known.map((name) => (
-        <option key={name} value={name}>
-          {name}
-        </option>
-      ))}
-    </select>
+      set={(name) => order(conversation, `/model ${name || "default"}`)}
+      names={[["", first], ...known.map((name) => [name, name])]}
+    />
   );
 }
 

@@ -37,36 +37,21 @@ export type TurnGroup = {
   version: Signal<number>;
 };
 
-export type ConversationView = {
-  session: string;
-  groups: Signal<TurnGroup[]>;
-  facts: Signal<Facts | null>;
-  /** What goes on just now; empty when it is over. */
-  notice: Signal<string>;
-  error: Signal<string>;
-  /** There is more before what is shown. */
-  hasEarlier: Signal<boolean>;
-  /** Said to people who cannot see the screen. */
-  announced: Signal<string>;
-  /** The model that was chosen for this conversation. */
-  model: Signal<string | undefined>;
-  loadEarlier(): Promise<void>;
-  close(): void;
-};
+export type ConversationView = ReturnType<typeof openConversation>;
 
 /** Entries that are read at once: few, because all of them are drawn once, in one frame, while a person scrolls. */
 const PAGE = 150;
 const LONGEST_ANNOUNCED = 600;
 
-export function openConversation(session: string, mode: Mode): ConversationView {
+export function openConversation(session: string, mode: Mode) {
   const leaving = new AbortController();
   const groups = signal<TurnGroup[]>([]);
   const facts = signal<Facts | null>(null);
-  const notice = signal("");
+  const notice = signal(""); // what goes on just now; empty when it is over
   const error = signal("");
-  const hasEarlier = signal(false);
-  const announced = signal("");
-  const model = signal<string | undefined>(undefined);
+  const hasEarlier = signal(false); // there is more before what is shown
+  const announced = signal(""); // said to people who cannot see the screen
+  const model = signal<string | undefined>(undefined); // that was chosen for this conversation
   let first = 0; // the entry before which nothing is loaded
   let loading: Promise<void> | null = null;
   let older: TurnGroup[] = [];
@@ -158,7 +143,7 @@ export function openConversation(session: string, mode: Mode): ConversationView 
     hasEarlier,
     announced,
     model,
-    loadEarlier() {
+    loadEarlier(): Promise<void> {
       loading ??= readEarlier().finally(() => {
         loading = null;
       });
@@ -207,15 +192,9 @@ async function readBefore(session: string, upTo: number): Promise<{ entries: Ent
   return { entries: whole, inputs };
 }
 
-type Fold = {
-  groups: TurnGroup[];
-  /** An entry whose text was not streamed before it. */
-  tell(entry: Entry): void;
-  /** Returns what it has changed. */
-  take(update: Exclude<Update, { notice: string }>): TurnGroup | undefined;
-};
+type Fold = ReturnType<typeof createFold>;
 
-function createFold(inputs: Map<string, Input>): Fold {
+function createFold(inputs: Map<string, Input>) {
   const groups: TurnGroup[] = [];
   let entry: Entry | null = null;
   let model = "";
@@ -322,14 +301,16 @@ function createFold(inputs: Map<string, Input>): Fold {
 
   return {
     groups,
-    tell(next) {
+    /** An entry whose text was not streamed before it. */
+    tell(next: Entry): void {
       if (next.kind === "thought" || next.kind === "cut") {
         entry = next;
         if (next.text) pen.answer(next.text);
       }
       takeEntry(next);
     },
-    take(update) {
+    /** Returns what it has changed. */
+    take(update: Exclude<Update, { notice: string }>): TurnGroup | undefined {
       if ("entry" in update) takeEntry(update.entry);
       else tell(update);
       return groups.at(-1);

@@ -33,23 +33,17 @@ export const short = (count: number): string =>
 /** Where a conversation is held. */
 export function sourceOf(session: string): string {
   const key = parseKey(session);
-  switch (key.of) {
-    case "chat":
-      return key.platform;
-    case "api":
-      return key.id.startsWith(WEB) ? "console" : "API";
-    case "run":
-    case "named":
-    case "unknown":
-      return "API";
-    case "job":
-      return "schedule";
-    case "child":
-      return "child";
-    default:
-      return key.of;
-  }
+  if (key.of === "chat") return key.platform;
+  if (key.of === "api" && key.id.startsWith(WEB)) return "console";
+  return SOURCES[key.of] ?? key.of;
 }
+const SOURCES: Readonly<Record<string, string>> = {
+  api: "API",
+  run: "API",
+  named: "API",
+  unknown: "API",
+  job: "schedule",
+};
 
 /** What there is of these, on one line. */
 export const dotted = (...parts: (string | false | null | undefined)[]): string => parts.filter(Boolean).join(" · ");

@@ -167,7 +167,7 @@ function Installation() {
       </p>
       <ul class="findings" aria-label="Findings">
         {found.map(({ check, status, says, fix }) => (
-          <li key={check + says} class={status}>
+          <li key={check + says} class={`${status} long`}>
             <b>
               {MARKS[status]} {check}
             </b>{" "}

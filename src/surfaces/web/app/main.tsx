@@ -57,10 +57,11 @@ function Console() {
       >
         Skip to the content
       </a>
-      <nav class="rail" aria-label="Pages">
+      <nav class="rail stack" aria-label="Pages">
         {RAIL.map(({ page: one, name }) => (
           <a
             key={one}
+            class="stack"
             href={linkTo(one)}
             aria-current={one === (page === "turn" ? "conversations" : page) ? "page" : undefined}
           >
@@ -69,13 +70,13 @@ function Console() {
             {one === "now" && asks > 0 && <b class="badge">{asks}</b>}
           </a>
         ))}
-        <span class="space" />
-        <button type="button" onClick={() => void signOut()}>
+        <span class="grow" />
+        <button type="button" class="stack" onClick={() => void signOut()}>
           <Icon name="close" />
           <span>Sign out</span>
         </button>
       </nav>
-      <main id="main" tabIndex={-1}>
+      <main id="main" class="stack" tabIndex={-1}>
         {[trouble.value, nowState.value?.draining && DRAINING].map(
           (text) =>
             text && (
@@ -92,7 +93,7 @@ function Console() {
 
 function TalkPage({ id }: { id: string }) {
   return (
-    <div class="talk">
+    <div class="talk grow">
       <SessionList />
       <ConversationPage session={id} />
     </div>
@@ -117,8 +118,8 @@ function SignInPage() {
     void enter({ code });
   }, []);
   return (
-    <main class="sign-in">
-      <form onSubmit={submits(() => enter({ key: key.trim() }))}>
+    <main class="sign-in stack">
+      <form class="stack" onSubmit={submits(() => enter({ key: key.trim() }))}>
         <h1>hermes</h1>
         <p class="soft">
           Run <code>hermes web</code> on the machine of the server to open this page signed in, or give the API key.

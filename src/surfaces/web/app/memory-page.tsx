@@ -1,7 +1,7 @@
 // What the agent remembers, by whose conversations it belongs to.
 import { useState } from "preact/hooks";
 import { changeCount } from "./changes.ts";
-import { Act, EditButtons, Empty, Page, Section, useRoute } from "./page.tsx";
+import { Act, EditButtons, Empty, Page, Section, Select, TextArea, useRoute } from "./page.tsx";
 import { post } from "./server.ts";
 
 type ShownMemory = { scope: string; target: "memory" | "user"; text: string };
@@ -38,15 +38,9 @@ function NoteRow({ note: { scope, target, text }, change }: { note: ShownMemory;
     <article class="row line">
       <span class="tag soft">{TARGETS[target]}</span>
       {edited === null ? (
-        <p class="what said">{text}</p>
+        <p class="what said grow">{text}</p>
       ) : (
-        <textarea
-          class="what"
-          rows={3}
-          aria-label="Text of the note"
-          value={edited}
-          onInput={(event) => setEdited(event.currentTarget.value)}
-        />
+        <TextArea rows={3} class="what grow" label="Text of the note" value={edited} set={setEdited} />
       )}
       <EditButtons
         text={text}
@@ -66,25 +60,14 @@ function NewNote({ change }: { change: ChangeNotes }) {
   const [target, setTarget] = useState<ShownMemory["target"]>("memory");
   return (
     <Section title="New note">
-      <div class="form wrap">
-        <textarea
-          rows={2}
-          aria-label="New note"
-          placeholder="Something to remember"
-          value={text}
-          onInput={(event) => setText(event.currentTarget.value)}
-        />
-        <select
-          aria-label="Kind of note"
+      <div class="form wrap grow">
+        <TextArea rows={2} label="New note" placeholder="Something to remember" value={text} set={setText} />
+        <Select
+          label="Kind of note"
           value={target}
-          onChange={(event) => setTarget(event.currentTarget.value === "user" ? "user" : "memory")}
-        >
-          {Object.entries(TARGETS).map(([value, name]) => (
-            <option key={value} value={value}>
-              {name}
-            </option>
-          ))}
-        </select>
+          set={(kind) => setTarget(kind === "user" ? "user" : "memory")}
+          names={Object.entries(TARGETS)}
+        />
         <Act
           kind="primary"
           disabled={!text.trim()}

@@ -87,14 +87,14 @@ export function NowPage() {
       <Section title="Background processes" empty="No process runs in the background.">
         {processes.value?.data.map(({ id, session_id, command, cwd, started_at, output }) => (
           <article key={id} class="row line">
-            <div class="what">
-              <code>{command}</code>
-              <p class="soft small">
+            <div class="what grow">
+              <code class="long">{command}</code>
+              <p class="soft small long">
                 <a href={linkTo("conversations", session_id)}>{sourceOf(session_id)}</a> · in {cwd} · for{" "}
                 {ago(started_at * 1_000)}
               </p>
               {output && (
-                <pre class="printed" tabIndex={0}>
+                <pre class="printed as-is" tabIndex={0}>
                   {output}
                 </pre>
               )}
@@ -132,9 +132,9 @@ function Working({ row: { id, title, status } }: { row: WorkingSession }) {
   return (
     <article class="row line">
       <span class={asking.length ? "dot asks" : "dot"} />
-      <div class="what">
+      <div class="what grow">
         <a href={linkTo("conversations", id)}>{nameOf(id, title)}</a>
-        <p class="soft small">
+        <p class="soft small long">
           {dotted(
             sourceOf(id),
             state,

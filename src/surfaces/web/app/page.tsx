@@ -1,11 +1,11 @@
 // What the pages of the console share: their frame, reading from a route, and buttons that act.
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, ComponentProps } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { get, wordsOf } from "./server.ts";
 
 export function Page({ title, about, children }: { title: string; about?: string; children: ComponentChildren }) {
   return (
-    <div class="page">
+    <div class="page grow">
       <header>
         <h1>{title}</h1>
         {about && <p class="soft">{about}</p>}
@@ -93,9 +93,9 @@ type RowProps = { name: ComponentChildren; href?: string; about: ComponentChildr
 /** One thing of a list: its name, what is to be said of it, and buttons. */
 export const Row = ({ name, href, about, isBad = false, children }: RowProps & { children?: ComponentChildren }) => (
   <article class="row line">
-    <div class="what">
+    <div class="what grow">
       {href ? <a href={href}>{name}</a> : <b>{name}</b>}
-      <p class={isBad ? "error small" : "soft small"}>{about}</p>
+      <p class={isBad ? "error small long" : "soft small long"}>{about}</p>
     </div>
     {children}
   </article>
@@ -126,6 +126,30 @@ export function EditButtons({ text, edited, setEdited, save }: EditButtonsProps 
     </>
   );
 }
+
+type TextAreaProps = { label: string; value: string; set(text: string): void; rows: number };
+
+/** Several lines to write. */
+export const TextArea = ({
+  label,
+  set,
+  ...rest
+}: TextAreaProps & Pick<ComponentProps<"textarea">, "class" | "placeholder">) => (
+  <textarea aria-label={label} onInput={(event) => set(event.currentTarget.value)} {...rest} />
+);
+
+type SelectProps = { label: string; value: string; set(value: string): void; class?: string };
+
+/** `names`: what can be chosen, and what a person reads. */
+export const Select = ({ label, set, names, ...rest }: SelectProps & { names: readonly (readonly string[])[] }) => (
+  <select aria-label={label} onChange={(event) => set(event.currentTarget.value)} {...rest}>
+    {names.map(([value = "", name]) => (
+      <option key={value} value={value}>
+        {name}
+      </option>
+    ))}
+  </select>
+);
 
 /** For a form that stays where it is. */
 export const submits = (act: () => unknown) => (event: SubmitEvent) => {

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { PairingDesk } from "../../../core/chat.ts";
 import { timeOf } from "./format.ts";
 import type { ShownHealth } from "./now-page.tsx";
-import { Act, Empty, Page, Row, Section, useRoute } from "./page.tsx";
+import { Act, Empty, Page, Row, Section, Select, useRoute } from "./page.tsx";
 import { post, remove } from "./server.ts";
 
 type Paired = Awaited<ReturnType<PairingDesk["paired"]>>[number];
@@ -13,7 +13,7 @@ export function PeoplePage() {
   const { channels = [] } = useRoute<Pick<ShownHealth, "channels">>("/health/detailed").value ?? {};
   const platforms = channels.length ? channels.map(({ platform: name }) => name) : ["telegram", "discord", "slack"];
   const [chosen, setPlatform] = useState("");
-  const platform = chosen || platforms[0];
+  const platform = chosen || (platforms[0] ?? "");
   const [code, setCode] = useState<{ code: string; expiresAt: number } | null>(null);
   return (
     <Page
@@ -37,12 +37,8 @@ export function PeoplePage() {
         {people.value?.data.length === 0 && <Empty>Nobody is paired yet. Make a code for the first person.</Empty>}
       </section>
       <Section title="New pairing">
-        <div class="form wrap">
-          <select aria-label="Chat app" value={platform} onChange={(event) => setPlatform(event.currentTarget.value)}>
-            {platforms.map((name) => (
-              <option key={name}>{name}</option>
-            ))}
-          </select>
+        <div class="form wrap grow">
+          <Select label="Chat app" value={platform} set={setPlatform} names={platforms.map((name) => [name, name])} />
           <Act kind="primary" act={async () => setCode(await post("/api/pairing", { platform }))}>
             Make a code
           </Act>

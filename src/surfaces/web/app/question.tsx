@@ -25,12 +25,12 @@ export function QuestionCard({ session, question }: { session: string; question:
     <section class={`question ${kind}`} aria-label={questionName(question)}>
       <h2>{questionName(question)}</h2>
       {about && (
-        <pre class="command" tabIndex={0}>
+        <pre class="command as-is" tabIndex={0}>
           {visible(about.command)}
         </pre>
       )}
       {about && !text.includes(`in ${about.cwd}`) && (
-        <p class="where soft small">
+        <p class="where soft small long">
           in <code>{visible(about.cwd)}</code>
         </p>
       )}
@@ -39,7 +39,7 @@ export function QuestionCard({ session, question }: { session: string; question:
           text={visible(about && text.startsWith(about.command) ? text.slice(about.command.length).trim() : text)}
         />
       </div>
-      {about?.hosts && <p class="where soft small">It may reach {about.hosts.map(visible).join(", ")}.</p>}
+      {about?.hosts && <p class="where soft small long">It may reach {about.hosts.map(visible).join(", ")}.</p>}
       {outcome && <p class="error">{outcome}</p>}
       <form class="wrap" onSubmit={submits(() => give(isApproval ? noAnswer(words) : { allow: true, text: words }))}>
         <div class="wrap">
@@ -56,8 +56,9 @@ export function QuestionCard({ session, question }: { session: string; question:
             </button>
           ))}
         </div>
-        <div class="words">
+        <div class="words grow">
           <input
+            class="grow"
             value={words}
             onInput={(event) => setWords(event.currentTarget.value)}
             aria-label={isApproval ? "Reason for a no" : "Answer in your own words"}
@@ -68,7 +69,7 @@ export function QuestionCard({ session, question }: { session: string; question:
           </button>
         </div>
       </form>
-      <p class="until soft small">
+      <p class="until soft small long">
         {isApproval
           ? `Denied if nobody answers by ${clockOf(until)}.`
           : `After ${clockOf(until)} the agent goes on without an answer.`}

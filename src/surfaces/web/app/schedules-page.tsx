@@ -4,7 +4,7 @@ import type { JobJson } from "../../../core/jobs.ts";
 import { durationText } from "../../../core/schedule-text.ts";
 import { changeCount } from "./changes.ts";
 import { dotted, timeOf } from "./format.ts";
-import { Act, Alert, Empty, Page, Section, submits, useRoute } from "./page.tsx";
+import { Act, Alert, Empty, Page, Section, Select, submits, TextArea, useRoute } from "./page.tsx";
 import { linkTo } from "./route.ts";
 import { patch, post, remove, wordsOf } from "./server.ts";
 
@@ -46,9 +46,9 @@ function JobRow({ job, again }: { job: JobJson; again(): void }) {
     );
   return (
     <article class="row line">
-      <div class="what">
+      <div class="what grow">
         <a href={linkTo("conversations", session_id)}>{title}</a>
-        <p class="soft small">
+        <p class="soft small long">
           {dotted(
             cron ? `${cron} (${zone})` : at !== null && !goal && `once, ${timeOf(at * 1_000)}`,
             every !== null && `every ${durationText(every * 1_000)}`,
@@ -57,7 +57,7 @@ function JobRow({ job, again }: { job: JobJson; again(): void }) {
             deliver_to && `answers to ${deliver_to}`,
           )}
         </p>
-        {text !== title && <p class="soft small">{text}</p>}
+        {text !== title && <p class="soft small long">{text}</p>}
       </div>
       <Act act={() => change("run")} label={`Run now: ${title}`}>
         Run now
@@ -80,7 +80,11 @@ function JobRow({ job, again }: { job: JobJson; again(): void }) {
 const WHENS = { cron: "Again and again", at: "Once, at", in: "Once, in" };
 type WhenKind = keyof typeof WHENS;
 const KINDS: readonly WhenKind[] = ["cron", "at", "in"];
-const HINTS = { cron: "0 9 * * 1-5", in: "20m, 3h or 2d" };
+const HINTS = {
+  cron: { placeholder: "0 9 * * 1-5" },
+  at: { type: "datetime-local" },
+  in: { placeholder: "20m, 3h or 2d" },
+} as const;
 
 type JobFormProps = { job?: JobJson; save(wish: object): Promise<unknown>; done(): void };
 
@@ -103,32 +107,16 @@ function JobForm({ job, save, done }: JobFormProps) {
       setError(wordsOf(cause));
     }
   };
-  const time = {
-    "aria-label": "When",
-    value: when,
-    onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) => setWhen(currentTarget.value),
-  };
   return (
-    <form class="form wrap" onSubmit={submits(send)}>
-      <textarea
-        rows={2}
-        aria-label="What to do"
-        placeholder="What to do"
-        value={text}
-        onInput={(event) => setText(event.currentTarget.value)}
-      />
-      <select
-        aria-label="Kind of time"
+    <form class="form wrap grow" onSubmit={submits(send)}>
+      <TextArea rows={2} label="What to do" placeholder="What to do" value={text} set={setText} />
+      <Select
+        label="Kind of time"
         value={kind}
-        onChange={(event) => setKind(KINDS.find((one) => one === event.currentTarget.value) ?? "cron")}
-      >
-        {KINDS.map((one) => (
-          <option key={one} value={one}>
-            {WHENS[one]}
-          </option>
-        ))}
-      </select>
-      {kind === "at" ? <input type="datetime-local" {...time} /> : <input placeholder={HINTS[kind]} {...time} />}
+        set={(chosen) => setKind(KINDS.find((one) => one === chosen) ?? "cron")}
+        names={Object.entries(WHENS)}
+      />
+      <input aria-label="When" value={when} onInput={(event) => setWhen(event.currentTarget.value)} {...HINTS[kind]} />
       <button type="submit" class="primary" disabled={!text.trim() || !when.trim()}>
         {job ? "Save" : "Add"}
       </button>

@@ -54,7 +54,7 @@ export function SessionList() {
   const asks = new Set(nowState.value?.data.filter(({ status }) => status.asking.length).map(({ id }) => id));
   const Heading = here.value.id ? "h2" : "h1";
   return (
-    <nav class="sessions" aria-label="Conversations">
+    <nav class="sessions stack" aria-label="Conversations">
       <header class="line">
         <Heading>Conversations</Heading>
         <IconButton icon="plus" label="New conversation" onClick={() => go("conversations", newSession())} />
@@ -74,7 +74,7 @@ export function SessionList() {
         Include child conversations
       </label>
       {error && <p class="error">{error}</p>}
-      <ul>
+      <ul class="grow">
         {lines?.map((line) => (
           <li key={line.id}>
             <a href={linkTo("conversations", line.id)} aria-current={here.value.id === line.id ? "page" : undefined}>
@@ -88,11 +88,11 @@ export function SessionList() {
                 )}
                 {nameOf(line.id, line.title)}
               </span>
-              <span class="about soft">
+              <span class="about soft grow">
                 <span class="tag soft">{sourceOf(line.id)}</span>
                 <time>{ago(line.updated_at * 1_000)}</time>
               </span>
-              {line.snippet && <span class="snippet soft small">{line.snippet}</span>}
+              {line.snippet && <span class="snippet soft small long">{line.snippet}</span>}
             </a>
           </li>
         ))}

@@ -1,7 +1,7 @@
 // What the agent can look up: folders with a description of how to do something. Those in HERMES_HOME can be changed here.
 import { useState } from "preact/hooks";
 import { Markdown } from "./markdown.tsx";
-import { Act, EditButtons, Empty, Page, Row, Section, useRoute } from "./page.tsx";
+import { Act, EditButtons, Empty, Page, Row, Section, TextArea, useRoute } from "./page.tsx";
 import { patch, post, remove } from "./server.ts";
 
 type ShownSkill = { name: string; description: string; source: "user" | "workspace"; own: boolean };
@@ -69,13 +69,7 @@ function SkillText({ skill: { name, own }, again }: { skill: ShownSkill } & Agai
       {edited === null ? (
         <Markdown text={text.replace(FRONT_MATTER, "")} />
       ) : (
-        <textarea
-          class="source"
-          rows={16}
-          aria-label={`Text of ${name}`}
-          value={edited}
-          onInput={(event) => setEdited(event.currentTarget.value)}
-        />
+        <TextArea rows={16} class="source" label={`Text of ${name}`} value={edited} set={setEdited} />
       )}
       {files.length > 0 && <p class="aside">Other files of its folder: {files.join(", ")}</p>}
       {own && (
@@ -104,20 +98,20 @@ function NewSkill({ again }: AgainProps) {
   };
   return (
     <Section title="New skill">
-      <div class="form wrap">
+      <div class="form wrap grow">
         <input
           aria-label="Name"
           placeholder="name-of-the-skill"
           value={name}
           onInput={(event) => setName(event.currentTarget.value.trim().toLowerCase())}
         />
-        <textarea
-          class="source"
+        <TextArea
           rows={5}
-          aria-label="Text"
+          class="source"
+          label="Text"
           placeholder="When to use it, in the first paragraph. Then how to do it."
           value={text}
-          onInput={(event) => setText(event.currentTarget.value)}
+          set={setText}
         />
         <Act kind="primary" act={add} disabled={!name || !text.trim()}>
           Add

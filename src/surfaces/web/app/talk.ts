@@ -31,40 +31,37 @@ export function setMode(mode: Mode): void {
 
 // ── Drafts ────────────────────────────────────────────────────────────────────────────────────────────
 
-const draftKey = (session: string) => `hermes.draft.${session}`;
 /** `key`: sent again after a failure, it is the same message. */
 export type Draft = { text: string; key: string };
 
-export function draftOf(session: string): Draft {
+/** What this browser keeps; null: nothing that can be read. */
+function kept<T>(name: string): Partial<T> | null {
   try {
-    const { text, key }: Partial<Draft> = JSON.parse(localStorage.getItem(draftKey(session)) ?? "{}");
-    return { text: text ?? "", key: key ?? newId() };
+    return JSON.parse(localStorage.getItem(name) ?? "null");
   } catch {
-    return { text: "", key: newId() };
+    return null;
   }
 }
 
-export function keepDraft(session: string, draft: Draft): void {
-  if (draft.text) localStorage.setItem(draftKey(session), JSON.stringify(draft));
-  else localStorage.removeItem(draftKey(session));
+function keep(name: string, value: unknown, isEmpty: boolean): void {
+  if (isEmpty) localStorage.removeItem(name);
+  else localStorage.setItem(name, JSON.stringify(value));
 }
 
-const sendingKey = (session: string) => `hermes.sending.${session}`;
+export function draftOf(session: string): Draft {
+  const { text = "", key = newId() } = kept<Draft>(`hermes.draft.${session}`) ?? {};
+  return { text, key };
+}
+
+export const keepDraft = (session: string, draft: Draft) => keep(`hermes.draft.${session}`, draft, !draft.text);
 
 /** Messages that were sent and of which nobody knows whether they have arrived; kept through a reload. */
 function unsure(session: string): Draft[] {
-  try {
-    const all: unknown = JSON.parse(localStorage.getItem(sendingKey(session)) ?? "[]");
-    return Array.isArray(all) ? all : [];
-  } catch {
-    return [];
-  }
+  const all: unknown = kept(`hermes.sending.${session}`);
+  return Array.isArray(all) ? all : [];
 }
 
-function keepUnsure(session: string, all: readonly Draft[]): void {
-  if (all.length) localStorage.setItem(sendingKey(session), JSON.stringify(all));
-  else localStorage.removeItem(sendingKey(session));
-}
+const keepUnsure = (session: string, all: readonly Draft[]) => keep(`hermes.sending.${session}`, all, !all.length);
 
 /** What a page that was left has not heard of is written again; under its key it is the same message. */
 export function takeUpUnsure(session: string): void {
@@ -97,9 +94,7 @@ export function submit(conversation: ConversationView, draft: Draft, images: Ima
       unsure(session).filter(({ key }) => key !== draft.key),
     );
     if (taken) return;
-    const { text } = draftOf(session);
-    keepDraft(session, text ? { text: `${draft.text}\n\n${text}`, key: newId() } : draft);
-    draftChanged.value += 1;
+    putBack(session, draft);
   });
 }
 
@@ -110,7 +105,7 @@ async function enter(conversation: ConversationView, draft: Draft, images: Image
   try {
     const command = images.length ? null : commandIn(draft.text.trim());
     if (command) await obey(conversation, draft.text.trim());
-    else await send(conversation, draft, images, mode);
+    else await send(conversation, draft, { images, mode });
     return true;
   } catch (error) {
     tell(session, wordsOf(error), true);
@@ -118,27 +113,23 @@ async function enter(conversation: ConversationView, draft: Draft, images: Image
   }
 }
 
-async function send(
-  { session, model }: Pick<ConversationView, "session" | "model">,
-  { text, key }: Draft,
-  images: readonly Image[],
-  mode: Mode,
-  more: { task?: "compress" } = {},
-): Promise<void> {
+type SentHow = Omit<NonNullable<CommandResult["send"]>, "text">;
+
+async function send(to: Pick<ConversationView, "session" | "model">, draft: Draft, how: SentHow): Promise<void> {
+  const { session, model } = to;
+  const { images = [], ...more } = how;
   const { effort, isYolo } = chosen.get(session) ?? {};
   const receipt = await runtime.accept({
     session,
     source: "web",
-    key,
-    text,
-    mode,
+    ...draft,
     reply: "pull",
     attended: true,
     by: "web",
     ...(model.value && { model: model.value }),
     ...(effort && { options: { effort } }),
     ...(isYolo && { unattended: "allow" }),
-    ...(images.length && { images: [...images] }),
+    ...(images.length && { images }),
     ...more,
   });
   tell(session, takenText(receipt));
@@ -167,14 +158,8 @@ async function show(conversation: ConversationView, result: CommandResult): Prom
   if (title !== undefined && facts.value) facts.value = { ...facts.value, title };
   if (draft !== undefined) keepDraft(session, { text: draft, key: newId() });
   if (message) {
-    const { text: words, mode, images = [], task } = message;
-    await send(
-      { session, model: conversation.model },
-      { text: words, key: newId() },
-      images,
-      mode,
-      task ? { task } : {},
-    );
+    const { text: words, ...how } = message;
+    await send({ session, model: conversation.model }, { text: words, key: newId() }, how);
   }
   if (session !== conversation.session) go("conversations", session);
   else if (draft !== undefined) draftChanged.value += 1;
@@ -184,9 +169,10 @@ async function show(conversation: ConversationView, result: CommandResult): Prom
 /** Rises when a draft was put back from outside of the composer. */
 export const draftChanged = signal(0);
 
-export function putBack(session: string, text: string): void {
-  const { text: now } = draftOf(session);
-  keepDraft(session, { text: now ? `${text}\n\n${now}` : text, key: newId() });
+/** Before what is written there by now. */
+export function putBack(session: string, draft: Draft): void {
+  const { text } = draftOf(session);
+  keepDraft(session, text ? { text: `${draft.text}\n\n${text}`, key: newId() } : draft);
   draftChanged.value += 1;
 }
 

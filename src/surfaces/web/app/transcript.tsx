@@ -53,7 +53,7 @@ export function Transcript({ conversation }: { conversation: ConversationView })
   };
 
   return (
-    <div class="transcript" ref={scroller} onScroll={scrolled} tabIndex={0} role="region" aria-label="Transcript">
+    <div class="transcript grow" ref={scroller} onScroll={scrolled} tabIndex={0} role="region" aria-label="Transcript">
       <div class="column" ref={content}>
         {hasEarlier.value && (
           <button type="button" class="quiet earlier soft" onClick={() => void loadEarlier()}>
@@ -129,7 +129,7 @@ function TurnItems({ group, isLast }: { group: TurnGroup; isLast: boolean }) {
         <ItemView key={index} item={item} version={isLast || end === null ? version : 0} />
       ))}
       {id && (end || !isLast) && (
-        <footer>
+        <footer class="soft small">
           {end && end.outcome !== "completed" && <b class={end.outcome}>{OUTCOMES[end.outcome]}</b>}
           <a href={linkTo("turn", id)} title={`${timeOf(at)}: the course of this turn`}>
             {dotted(clockOf(at), end && lasting(end.ms), end?.model)}
@@ -152,7 +152,7 @@ function ItemView({ item, version }: { item: Item; version: number }) {
           {item.images.map(({ mime, data }, at) => (
             <img key={at} src={`data:${mime};base64,${data}`} alt={`Attached ${at + 1}`} />
           ))}
-          <p>{item.text}</p>
+          <p class="as-is">{item.text}</p>
         </div>
       );
     case "answer":
@@ -164,8 +164,8 @@ function ItemView({ item, version }: { item: Item; version: number }) {
     case "reasoning":
       return (
         <details class="reasoning">
-          <summary>{item.live ? "Thinking…" : "Thought"}</summary>
-          <p>{item.text}</p>
+          <summary class="soft small">{item.live ? "Thinking…" : "Thought"}</summary>
+          <p class="soft as-is">{item.text}</p>
         </details>
       );
     case "call":
@@ -209,7 +209,7 @@ function Call({ item }: { item: CallItem; version: number }) {
             {mark}
           </span>
           <b>{head.name}</b>
-          <code class="soft cut">{head.about}</code>
+          <code class="soft cut grow">{head.about}</code>
           <span class="counts soft">{dotted(head.counts, ms !== null && lasting(ms))}</span>
         </summary>
         <div class="result">
@@ -220,7 +220,7 @@ function Call({ item }: { item: CallItem; version: number }) {
           )}
         </div>
       </details>
-      {!outcome && printed && <pre class="printed">{lastLines(printed, SHOWN_LINES)}</pre>}
+      {!outcome && printed && <pre class="printed as-is">{lastLines(printed, SHOWN_LINES)}</pre>}
     </div>
   );
 }
@@ -233,7 +233,7 @@ function Result({ item }: { item: Parameters<typeof bodyOf>[0] }) {
   return (
     <>
       {kind !== "diff" && <Code text={JSON.stringify(item.args, null, 2)} language="json" />}
-      <pre class={kind} tabIndex={0}>
+      <pre class={`${kind} as-is`} tabIndex={0}>
         {kind === "diff" ? diffLines(lines) : shown}
       </pre>
     </>

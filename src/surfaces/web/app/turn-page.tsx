@@ -121,9 +121,9 @@ function Step({ step, place }: { step: CourseStep; place(at: number): string }) 
       entries={entries}
       name={
         <>
-          <b>{name}</b>
+          <b class="long">{name}</b>
           <span class="took soft small">{took(to - from)}</span>
-          <span class="detail soft small">{detail}</span>
+          <span class="detail soft small long">{detail}</span>
           <span class="track" style={{ "--colour": ok ? COLOURS[kind] : "#c8453b" }}>
             <i class={firstWord === null ? "bar" : "bar before"} style={span(from, to)} />
             {firstWord !== null && <i class="bar" style={span(Math.min(firstWord, to), to)} />}

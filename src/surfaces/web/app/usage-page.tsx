@@ -153,7 +153,7 @@ function Plot({ rows, days, models, measure }: PlotProps) {
           const day = dayOf(date);
           const byModel = Map.groupBy(byDay.get(day) ?? [], ({ model }) => model);
           return (
-            <div key={day} class="day">
+            <div key={day} class="day grow">
               {models.map((model, nth) => {
                 const amount = amountOf(byModel.get(model) ?? [], measure);
                 const title = `${day}, ${model}: ${measure === "cost" ? `$${amount.toFixed(4)}` : `${amount.toLocaleString()} tokens`}`;
@@ -208,7 +208,7 @@ function UsageTable({ title, sums: all, measure, links = false }: TableProps) {
           <tbody>
             {largest.map((sum) => (
               <tr key={sum.key}>
-                <td>
+                <td class="long">
                   {links ? <a href={linkTo("conversations", sum.key)}>{sum.name}</a> : sum.name}
                   <i class="share" style={{ width: `${((amount(sum) / most) * 100).toFixed(2)}%` }} />
                 </td>
