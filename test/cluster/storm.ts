@@ -64,10 +64,10 @@ export async function storm({ seconds, everyMs, pauseMs, people, seed, say }: St
       problems.push(...judged.problems, ...llm.violations, ...telegram.violations);
       for (const one of asked.flat()) problems.push(...(await judgeRun(one, store)));
       problems.push(...did.problems);
-      const { answered, givenUp, copies } = judged;
+      const { answered, givenUp, refused, copies } = judged;
       say(
         `${seconds} s, ${asked.flat().length} runs and ${talks.reduce((sum, { said }) => sum + said.length, 0)} messages: ${did.counts}; ` +
-          `${answered} messages answered, ${givenUp} given up and told, ${copies} marked copies`,
+          `${answered} messages answered, ${givenUp} given up and told, ${refused} refused while restarting, ${copies} marked copies`,
       );
       const passed = asked.flat().length + answered;
       if (problems.length) say(`kept: ${cluster.nodes.map(({ place }) => place.dir).join(" ")}`);
