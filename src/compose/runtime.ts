@@ -8,7 +8,6 @@ import { withTitles } from "../agent/title.ts";
 import { type Flag, loadConfig } from "../config/config.ts";
 import type { Config } from "../config/schema.ts";
 import { costOf } from "../conversation/cost.ts";
-import { messageOf } from "../core/errors.ts";
 import type { Channel, Log, RunningProcesses, Tool } from "../core/ports.ts";
 import type { Endpoint } from "../core/providers.ts";
 import { replyRoute } from "../core/reply-route.ts";
@@ -32,6 +31,7 @@ import { type Home, homeOf, makeHome } from "../platform/home.ts";
 import { everyHour } from "../platform/hourly.ts";
 import { collectWhenIdle } from "../platform/idle-gc.ts";
 import { openLog } from "../platform/log.ts";
+import { logFailure } from "../platform/log-failure.ts";
 import { createRedactor } from "../platform/redact.ts";
 import { createSweep, removeSessionDir } from "../platform/session-dirs.ts";
 import { logUncaught } from "../platform/uncaught.ts";
@@ -366,9 +366,7 @@ export async function openRuntime(options: {
   resting.active();
   observers.add(resting.active);
   parts.defer(resting.close);
-  toolbox.delegated
-    .takeUp(options.mine)
-    .catch((error: unknown) => log("warn", "delegate.untold", { error: messageOf(error) }));
+  toolbox.delegated.takeUp(options.mine).catch(logFailure(log, "warn", "delegate.untold"));
   parts.defer(everyHour(chores, { clock, log })); // off the path of whatever is waiting to start
   return running;
 
@@ -394,6 +392,6 @@ async function always(begin: Begin): Promise<HeldLease> {
 /** Closes what could not start, whatever comes of it: why it could not is what its user must hear. */
 export async function abandon({ close, config, log }: Running): Promise<void> {
   const cancelDeadline = setDeadline(config.agent.exit_watchdog * 1_000);
-  await close(0).catch((error: unknown) => log("error", "start.unclosed", { error: messageOf(error) }));
+  await close(0).catch(logFailure(log, "error", "start.unclosed"));
   cancelDeadline();
 }
