@@ -66,11 +66,7 @@ export function serveAcp({ stream, version, open }: AcpOptions): AgentConnection
     return runtimeFor({ cwd: process.cwd(), servers: [], resumes: false });
   }
 
-  async function openSession(
-    session: string,
-    request: OpenRequest,
-    how: "new" | "load" | "resume",
-  ): Promise<AcpSession> {
+  async function openSession(session: string, request: OpenRequest, how: "new" | "load" | "resume") {
     const servers = (request.mcpServers ?? []).map(serverOf);
     const opened = await runtimeIn(request.cwd, servers);
     const place = await placeIn(opened, request.cwd);

@@ -141,13 +141,7 @@ export function createTalk(options: Options): { handlerOf(chat: Chat): InboundHa
     }
 
     /** `twice`: a crash caught it once. */
-    async function obey(
-      message: InboundMessage,
-      command: Typed,
-      key: string,
-      session: string,
-      twice: boolean,
-    ): Promise<void> {
+    async function obey(message: InboundMessage, command: Typed, key: string, session: string, twice: boolean) {
       const { place, from } = message;
       const once = onceOf(message);
       const caught = twice && commands.once(command.name);

@@ -124,11 +124,7 @@ export function createQuestions(options: Options) {
   }
 
   /** A question that nobody sees is a no after all its time: it is tried as long as it waits, whatever fails. Never rejects. */
-  async function insist<T>(
-    attempt: () => Promise<T>,
-    { until }: AskedQuestion,
-    signal: AbortSignal,
-  ): Promise<T | null> {
+  async function insist<T>(attempt: () => Promise<T>, { until }: AskedQuestion, signal: AbortSignal) {
     for (let tries = 0; !signal.aborted && clock.now() < until; tries++) {
       try {
         return await attempt();
@@ -190,12 +186,7 @@ export function createQuestions(options: Options) {
   }
 
   /** A message that is a clear answer to what waits; in words, why it cannot be. Null: it is a message like any other. */
-  async function answerIn(
-    platform: string,
-    from: Person,
-    session: string,
-    text: string,
-  ): Promise<QuestionDecision | string | null> {
+  async function answerIn(platform: string, from: Person, session: string, text: string) {
     const { asking, turn } = await runtime.status(session);
     const [question] = asking;
     const given = question && answerOf(question, text.trim());
@@ -207,12 +198,7 @@ export function createQuestions(options: Options) {
   }
 
   /** Why this person cannot give that answer by a command; null: they can. */
-  async function refusal(
-    platform: string,
-    from: Person,
-    { turn, question }: OpenQuestion,
-    given: Answer | null,
-  ): Promise<string | null> {
+  async function refusal(platform: string, from: Person, { turn, question }: OpenQuestion, given: Answer | null) {
     if (!mayAnswer(platform, from, await askedOf(turn), question.kind === "approval")) return NOT_YOURS;
     return given && isAdminsWord(platform, from, given) ? ADMINS_WORD : null;
   }

@@ -108,13 +108,7 @@ export function createTalk(options: TalkOptions) {
   }
 
   /** Tells from the entry `from` on; what comes after `known` changes the facts. */
-  async function follow(
-    session: string,
-    from: number,
-    known: number,
-    inputs: Map<string, Input>,
-    signal: AbortSignal,
-  ): Promise<void> {
+  async function follow(session: string, from: number, known: number, inputs: Map<string, Input>, signal: AbortSignal) {
     const tell = createTeller(view, inputs);
     try {
       for await (const update of runtime.follow(session, String(from), signal)) {

@@ -206,11 +206,7 @@ async function placed(runtime: Runtime, { id, session, part }: FoundResponse): P
   return part ? { id, session, part, cursor: String(part) } : { id, session, cursor: String((first?.seq ?? 1) - 1) };
 }
 
-async function read(
-  api: Api,
-  { id, session, joined, part }: FoundResponse,
-  given: ResponseExtras | null = null,
-): Promise<Record<string, unknown>> {
+async function read(api: Api, { id, session, joined, part }: FoundResponse, given: ResponseExtras | null = null) {
   const own = await api.runtime.turn(id);
   const rest = joined ? await api.runtime.turn(joined) : [];
   const from = rest.findIndex((entry) => entry.kind === "joined" && entry.input === id);

@@ -33,10 +33,7 @@ export async function listFrom(
 }
 const PAGE = 200;
 
-async function list(
-  runtime: Runtime,
-  { place, limit, q, which }: SessionQuery,
-): Promise<{ rows: SessionItem[]; next: PagePlace | null }> {
+async function list(runtime: Runtime, { place, limit, q, which }: SessionQuery) {
   const said = place && "said" in place ? place.said : null;
   const after = place && "session" in place ? { after: place } : {};
   const titled = q ? { titled: q } : {};
