@@ -129,13 +129,8 @@ export function serveAcp({ stream, version, open }: AcpOptions): AgentConnection
       const { runtime, workspace } = await runtimeForLists();
       const after = cursor ? placeFrom(cursor) : undefined;
       const rows = await runtime.sessions({ prefix: TERMINAL, top: true, limit: A_PAGE, ...(after && { after }) });
-      const listed = rows.map(({ session: key, title, updatedAt }): SessionInfo => {
-        return {
-          sessionId: shortName(key),
-          cwd: cwd ?? workspace,
-          title,
-          updatedAt: new Date(updatedAt).toISOString(),
-        };
+      const listed = rows.map(({ session: key, title, updatedAt: at }): SessionInfo => {
+        return { sessionId: shortName(key), cwd: cwd ?? workspace, title, updatedAt: new Date(at).toISOString() };
       });
       const last = rows.length === A_PAGE ? rows.at(-1) : undefined;
       return { sessions: listed, ...(last && { nextCursor: JSON.stringify([last.updatedAt, last.session]) }) };

@@ -67,6 +67,10 @@ const STOP_REASONS: Record<EndedBy, StopReason> = {
   iterations: "max_turn_requests",
 };
 
+type ConfigChoice = { value: string; name: string; description?: string };
+const choice = (id: "mode" | "model", name: string, currentValue: string, options: ConfigChoice[]) =>
+  ({ type: "select", id, name, category: id, currentValue, options }) satisfies SessionConfigOption;
+
 export function createAcpSession(options: AcpSessionOptions) {
   const { runtime, client, closed, session, workspace, window } = options;
   const sessionId = shortName(session);
@@ -369,22 +373,18 @@ export function createAcpSession(options: AcpSessionOptions) {
     return {
       modes: { currentModeId: approvals, availableModes: [...EDITOR_MODES] },
       configOptions: [
-        {
-          type: "select",
-          id: "mode",
-          name: "Approvals",
-          category: "mode",
-          currentValue: approvals,
-          options: EDITOR_MODES.map(({ id, ...words }) => ({ value: id, ...words })),
-        },
-        {
-          type: "select",
-          id: "model",
-          name: "Model",
-          category: "model",
-          currentValue: now,
-          options: choices.map((value) => ({ value, name: value })),
-        },
+        choice(
+          "mode",
+          "Approvals",
+          approvals,
+          EDITOR_MODES.map(({ id, ...words }) => ({ value: id, ...words })),
+        ),
+        choice(
+          "model",
+          "Model",
+          now,
+          choices.map((value) => ({ value, name: value })),
+        ),
       ],
     };
   }

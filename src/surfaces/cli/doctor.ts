@@ -6,12 +6,12 @@ import type { Store } from "../../core/store.ts";
 import type { Home } from "../../platform/home.ts";
 import { printable } from "../../platform/logline.ts";
 import { createRedactor } from "../../platform/redact.ts";
+import type { ShownSetting } from "./config.ts";
 import { describe, type ShownEndpoint } from "./models.ts";
 
 type DoctorStatus = "ok" | "warn" | "fail";
 /** `says`: the finding. `fix`: what to do, if anything. */
 type DoctorLine = { check: string; status: DoctorStatus; says: string; fix?: string };
-type DoctorSetting = { key: string; value: string; from: string };
 
 export type DoctorOptions = {
   home: Home;
@@ -20,7 +20,7 @@ export type DoctorOptions = {
   colour: boolean;
   /** Also contact the server of the model. */
   online: boolean;
-  look: () => { warnings: string[]; settings: DoctorSetting[]; secrets: string[]; endpoints: () => ShownEndpoint[] };
+  look: () => { warnings: string[]; settings: ShownSetting[]; secrets: string[]; endpoints: () => ShownEndpoint[] };
   /** Opens for reading; must not create or lock anything. */
   openStore: () => Promise<Pick<Store, "check" | "close"> | null>;
   /** The protections of commands; empty if the configuration cannot be used. */
@@ -99,7 +99,7 @@ const checkHome = ({ dir, logs }: Home): DoctorLine[] => {
 const checkConfig = async ({
   look,
   online,
-}: DoctorOptions): Promise<{ checks: DoctorLine[]; settings: DoctorSetting[] }> => {
+}: DoctorOptions): Promise<{ checks: DoctorLine[]; settings: ShownSetting[] }> => {
   const check = "config";
   try {
     const { warnings, settings, secrets, endpoints } = look();

@@ -4,7 +4,7 @@ import * as z from "zod";
 import { isPaused, newRun, takeEntry } from "../../../core/run.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { ClientTool, Entry, ModelOptions } from "../../../core/session.ts";
-import { problem } from "../server/problem.ts";
+import { problem, wrongField } from "../server/problem.ts";
 import type { WireMessage } from "./messages.ts";
 import { hexOf, type StartedTurn } from "./openai-turn.ts";
 
@@ -61,9 +61,7 @@ export function choiceOf(
   if (typeof choice !== "object" || choice === null) return {};
   const tool = "function" in choice ? z.looseObject({ name }).parse(choice.function).name : choice.name;
   if (tools.some((one) => one.name === tool)) return { toolChoice: { tool } };
-  throw problem(400, "invalid_input", `tool_choice: there is no tool ${JSON.stringify(tool)}`, {
-    param: "tool_choice",
-  });
+  throw wrongField("tool_choice", `there is no tool ${JSON.stringify(tool)}`);
 }
 
 // ── Ids ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -5,7 +5,7 @@ import { isOver, newRun, type Run } from "../../../core/run.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import { type Message, tokensIn, tokensOf } from "../../../core/transcript.ts";
 import { begin, echo, shownModel } from "../runs/start.ts";
-import { missing, type Problem, problem } from "../server/problem.ts";
+import { missing, type Problem, problem, wrongField } from "../server/problem.ts";
 import { type Api, ok, type Route, routeTagged, SOON, STARTS, streamed } from "../server/route.ts";
 import type { SseFrame } from "../server/sse.ts";
 import { resultsIn, resume } from "./client-tools.ts";
@@ -135,10 +135,8 @@ export function responseRoutes(api: Api): Route[] {
         const run = await found(id);
         if (query.get("stream") !== "true") return ok(await read(api, run));
         const after = query.get("starting_after") ?? "-1";
-        if (!/^-?\d{1,15}$/.test(after)) {
-          const needs = "starting_after: must be a sequence_number of this response";
-          throw problem(400, "invalid_input", needs, { param: "starting_after" });
-        }
+        if (!/^-?\d{1,15}$/.test(after))
+          throw wrongField("starting_after", "must be a sequence_number of this response");
         const turn = await placed(runtime, run);
         await stream((signal) => rest(events({ api, turn, given: null }, signal), Number(after)), { stays: true });
         return streamed;

@@ -9,15 +9,14 @@ import { pagesOf } from "../../../core/pages.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Entry } from "../../../core/session.ts";
 import { problem } from "../server/problem.ts";
+import type { Api } from "../server/route.ts";
 import { createReporter, type RunWireEvent } from "./events.ts";
 
 export type WatchEvent = RunWireEvent & { run_id: string; timestamp: number };
-type Watching = {
-  runtime: Runtime;
-  run: string;
-  session: string;
-  showReasoning: boolean;
-  now(): number;
+/** `now`: in seconds. */
+type Watching = { runtime: Runtime; run: string; session: string; showReasoning: boolean; now(): number };
+export const watchingOf = ({ runtime, settings, clock }: Api, run: string, session: string): Watching => {
+  return { runtime, run, session, showReasoning: settings.showReasoning, now: () => clock.now() / 1_000 };
 };
 /** Where a viewer is: behind this cursor, and behind so many events of the entry that comes next. */
 type ViewedRun = { cursor: string; seq: number; chars: number; told: number };

@@ -29,14 +29,11 @@ export const mcpRoutes = (answer: (request: Request) => Promise<Response>): Rout
         const value = request.headers[name];
         if (typeof value === "string") headers.set(name, value);
       }
-      const {
-        status,
-        headers: sent,
-        body: content,
-      } = await answer(new Request("http://localhost/mcp", { method: "POST", headers, body, signal: gone.signal }));
-      response.writeHead(status, Object.fromEntries(sent));
+      const asked = new Request("http://localhost/mcp", { method: "POST", headers, body, signal: gone.signal });
+      const answered = await answer(asked);
+      response.writeHead(answered.status, Object.fromEntries(answered.headers));
       // A client that leaves in the middle is no failure.
-      if (content) await pipeline(Readable.fromWeb(content), response).catch(() => {});
+      if (answered.body) await pipeline(Readable.fromWeb(answered.body), response).catch(() => {});
       else response.end();
       return streamed;
     },

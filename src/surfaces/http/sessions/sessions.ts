@@ -11,10 +11,10 @@ import { message, readConversation } from "../openai/messages.ts";
 import { begunProblem, watchTurn, whileWaiting } from "../openai/openai-turn.ts";
 import { usageOf } from "../runs/events.ts";
 import { begin, echo, modelOf, sessionId } from "../runs/start.ts";
-import { watchRun } from "../runs/watch.ts";
+import { watchingOf, watchRun } from "../runs/watch.ts";
 import { mirrorRoutes } from "../runtime/runtime-routes.ts";
 import { meaningsIn, parse } from "../server/body.ts";
-import { missing, problem } from "../server/problem.ts";
+import { missing, problem, wrongField } from "../server/problem.ts";
 import { type Api, ok, type Route, routeTagged, STARTS, streamed } from "../server/route.ts";
 import { aSession, marksOf, messageRow, namedFrames, sessionRecord, setMarks } from "./hermes.ts";
 import { cursorOf, listFrom, placeIn, type SessionItem } from "./list.ts";
@@ -168,9 +168,8 @@ export function sessionRoutes(api: Api): Route[] {
         await found(id);
         const other = Object.keys(marks).find((field) => !(field in changeBody.shape));
         if (other !== undefined || (name === undefined && !Object.keys(marks).length)) {
-          const param = other ?? "title";
-          const text = `${param}: only ${Object.keys(changeBody.shape).join(", ")} can be set`;
-          throw problem(400, "unsupported_session_field", text, { param });
+          const needs = `only ${Object.keys(changeBody.shape).join(", ")} can be set`;
+          throw wrongField(other ?? "title", needs, "unsupported_session_field");
         }
         if (name !== undefined) await runtime.retitle(id, name);
         const { end_reason: end, pinned, archived, hidden, unread } = marks;
@@ -276,7 +275,7 @@ export function sessionRoutes(api: Api): Route[] {
       answers: { 200: "It is chosen", 400: "No model was named", 404: "No session has this id" },
       async handle({ params: { id = "" }, body: { model, provider } }) {
         await found(id);
-        if (!model) throw problem(400, "missing_model", "model: must be the name of a model", { param: "model" });
+        if (!model) throw wrongField("model", "must be the name of a model", "missing_model");
         await setMarks(runtime, id, { model: modelOf(api, model, provider) ?? model });
         const requested = { provider: provider ?? "", model };
         const chosen = { ...requested, route_source: "raw_request", requested, model_lock: "accepted" };
@@ -315,7 +314,7 @@ export function sessionRoutes(api: Api): Route[] {
         await stream(
           async function* (signal) {
             yield frames.started(first);
-            for await (const { id: place, event } of watchRun(watching(run, id), "", signal))
+            for await (const { id: place, event } of watchRun(watchingOf(api, run, id), "", signal))
               yield* await frames.of(event, place);
           },
           { headers: { ...echo(headers), "X-Hermes-Session-Id": id } },
@@ -330,7 +329,7 @@ export function sessionRoutes(api: Api): Route[] {
   async function chat(session: string, body: z.output<typeof chatBody>, headers: IncomingHttpHeaders) {
     await found(session);
     const { text, images } = wordsIn(body);
-    if (!text) throw problem(400, "missing_message", "message: must be the text to say", { param: "message" });
+    if (!text) throw wrongField("message", "must be the text to say", "missing_message");
     const { mode } = body;
     const instructions = body.instructions ?? body.system_message;
     const model = modelOf(api, body.model) ?? (await marksOf(runtime, session)).model;
@@ -386,9 +385,6 @@ export function sessionRoutes(api: Api): Route[] {
     return { ...session, ...shown(summary), session };
   }
 
-  function watching(run: string, session: string) {
-    return { runtime, run, session, showReasoning: settings.showReasoning, now };
-  }
   function now() {
     return api.clock.now() / 1_000;
   }

@@ -12,7 +12,6 @@ type UsageRow = {
   calls: number;
   input_tokens: number;
   output_tokens: number;
-  cached_tokens: number;
   cost: number | null;
 };
 type UsageSum = { key: string; name: string; calls: number; input: number; output: number; cost: number | null };
