@@ -1,6 +1,5 @@
 // Requests and event streams to a hermes server, with nothing but `fetch`. A stream that breaks is taken up again where it
 // was; a request is sent again only where a second copy does no harm.
-
 import { createSseParser, type Frame, type Heard } from "../core/sse.ts";
 import { backoff, linked } from "../core/wait.ts";
 import { cutAfter, failAfter, TooLarge } from "../platform/capped.ts";

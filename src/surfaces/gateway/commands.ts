@@ -1,5 +1,4 @@
 // What a chat does for the slash commands of conversation/commands.
-
 import type { ChatContext, CommandResult, CommandSources, ListedSession } from "../../conversation/commands/command.ts";
 import { CHAT_COMMANDS, findCommand, runCommand, type Typed } from "../../conversation/commands/commands.ts";
 import { modeNamed } from "../../conversation/modes.ts";

@@ -1,6 +1,5 @@
 // From what a chat platform tells us to an accepted input, and the short answers on the way. When `heard` resolves, what was
 // said is durable; when it rejects, nothing was taken and the platform brings it again. What is brought twice is done once.
-
 import { SCOPES } from "../../conversation/choice.ts";
 import { thanks } from "../../conversation/commands/answers.ts";
 import type { CommandResult } from "../../conversation/commands/command.ts";

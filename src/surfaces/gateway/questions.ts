@@ -1,7 +1,6 @@
 // Approvals and questions of a turn, as messages with buttons. A button works once, for the person whose turn asks (or an
 // admin; where it is configured so, approvals are for admins only), and also after a restart: what it stands for is noted before it is shown. So does an answer in words: it is for
 // the question that waited when it came, also if the platform brings it again when another one does.
-
 import { answerIn as answerOf, choiceAnswer, choiceText } from "../../conversation/choice.ts";
 import { DECIDED, keptText } from "../../conversation/commands/answers.ts";
 import type { AskedQuestion, OpenQuestion } from "../../conversation/commands/command.ts";

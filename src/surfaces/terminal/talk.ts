@@ -1,6 +1,5 @@
 // A person's talk with the agent: everything that can be entered, and what is shown of it. How it is typed and shown
 // is the view's business. Whatever is entered is durable, or done, when `enter` returns; when it throws, nothing was.
-
 import { keptText } from "../../conversation/commands/answers.ts";
 import type { AskedQuestion, CommandResult, CommandSources } from "../../conversation/commands/command.ts";
 import {

@@ -1,5 +1,4 @@
 // /v1/responses: a turn as OpenAI's Responses API tells it. Everything is read from the turn's journal; nothing else is kept.
-
 import * as z from "zod";
 import { isOver, newRun, type Run } from "../../../core/run.ts";
 import type { Runtime } from "../../../core/runtime.ts";

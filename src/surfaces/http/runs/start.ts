@@ -1,5 +1,4 @@
 // What every route that starts a turn shares: headers, sessions, models, and the door into the runtime.
-
 import { createHash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import * as z from "zod";

@@ -1,6 +1,5 @@
 // The events of one run, from any place on. An id is `<place in the session>-<tag of the run>`, and exactly what follows it
 // is sent: also to a viewer that comes late, or again after the server was restarted (I20).
-
 import { createHash } from "node:crypto";
 import { endsTurn, followTurn } from "../../../conversation/follow-turn.ts";
 import { placeOf } from "../../../core/cursor.ts";

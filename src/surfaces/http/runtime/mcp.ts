@@ -1,5 +1,4 @@
 // /mcp: the tools of `hermes mcp-serve` over streamable HTTP, for whoever has the key.
-
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import * as z from "zod";

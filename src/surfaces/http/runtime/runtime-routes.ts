@@ -1,6 +1,5 @@
 // The runtime over HTTP, method by method and unchanged, so that a terminal elsewhere can work as if it were here. Like the
 // runtime, and unlike the routes for people, it says false where nothing was to be done, and takes sessions that are still new.
-
 import * as z from "zod";
 import { placeOf } from "../../../core/cursor.ts";
 import type { AcceptRequest } from "../../../core/runtime.ts";

@@ -1,5 +1,4 @@
 // /api/sessions: list, search, make, read, rename, fork, delete, and talk in a session.
-
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import * as z from "zod";
 import { pastTurns, previewFiles, rollback } from "../../../conversation/rewind.ts";
