@@ -27,7 +27,7 @@ import type { Observe, World } from "./world.ts";
 
 /** Makes the event when the session's line has come to it; may throw a Refusal. `said` and `printed`: the live
  *  text by then. Null: only look. */
-export type Make = (state: Session, said: string, printed: Printed) => Event | null;
+export type Make = (state: Session, said: () => string, printed: Printed) => Event | null;
 export type ChangeOptions = {
   /** The store is in trouble: wait for it, instead of refusing. */
   insist: boolean;
@@ -137,7 +137,7 @@ export function createDispatch(world: World) {
         const orphan = isOrphan(row) && !options.look;
         if (orphan && leaving && member.shared)
           throw new Refusal("draining", "Restarting: another node goes on with it.");
-        const said = slot.view.live ? wholeOf(slot.view.live.text) : "";
+        const said = () => (slot.view.live ? wholeOf(slot.view.live.text) : ""); // a copy: only where it is wanted
         const event = orphan ? await takenUp(slot.key, row) : madeBy(make, certain, row.state, said, printedIn(slot));
         const [state, facts] = event ? transition(row.state, event, { ...rules, leaving }) : [row.state, []];
         if (state === row.state) {

@@ -125,7 +125,7 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
         ...(wire && { wire }),
       };
       if (!state.turn && !state.inbox.length && !bare) begins?.({ session, turn: id, text, ...(by && { by }) });
-      return { type: "arrived", input: { id, text, mode, reply, ...given }, said, printed };
+      return { type: "arrived", input: { id, text, mode, reply, ...given }, said: said(), printed };
     };
     homes.set(id, session); // whoever watches for it asks as soon as it is committed
     let refusal: Refusal | null = null;
@@ -172,7 +172,7 @@ export function createEngine({ begins, ...given }: World & Begins): Engine {
     let now: Session["turn"] = null;
     const make: Make = (state, said, printed) => {
       now = state.turn;
-      return { type: "stopped", turn, said, printed };
+      return { type: "stopped", turn, said: said(), printed };
     };
     const entries = await changed(session, make, turn);
     if (entries.some((entry) => entry.kind === "withdrawn")) return "withdrawn";

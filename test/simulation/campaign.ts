@@ -19,7 +19,7 @@ type Outcome = Score & { trace: string };
 export function createPool(size: number) {
   async function campaign({ from, count, bug }: { from: number; count: number; bug: string }): Promise<Outcome> {
     const began = performance.now();
-    const total = { ran: 0, steps: 0, turns: 0, kills: 0, hash: 0 };
+    const total = { ran: 0, steps: 0, turns: 0, kills: 0, hash: 0, code: "" };
     const failures: Failure[] = [];
     const kept = bug ? [] : (regressions as unknown as Plan[]);
     const orders: Order[] = kept.length ? [{ do: "plans", plans: kept }] : [];
@@ -35,6 +35,7 @@ export function createPool(size: number) {
           total.steps += report.steps;
           total.turns += report.turns;
           total.kills += report.kills;
+          total.code = report.code;
           for (const hash of report.hashes) total.hash = (total.hash + hash) >>> 0; // in any order the same
           failures.push(...report.failures);
           if (performance.now() - shown < 5_000) continue;
@@ -49,7 +50,7 @@ export function createPool(size: number) {
     const rate = Math.round(total.ran / seconds);
     console.log(
       `${total.ran} schedules in ${seconds.toFixed(1)} s (${rate}/s on ${size} processes): ${total.steps} steps, ` +
-        `${total.turns} turns, ${total.kills} restarts, trace ${total.hash.toString(16)}`,
+        `${total.turns} turns, ${total.kills} restarts, trace ${total.hash.toString(16)}, code ${total.code}`,
     );
     return { passed: total.ran - failures.length, failed: failures.length, trace: total.hash.toString(16) };
   }

@@ -1,5 +1,6 @@
 // Runs schedules for scripts/simulate.ts. Needs `--expose-internals`: microtasks are drained synchronously between
 // tasks, an order of magnitude faster than going through setImmediate.
+import { hash } from "node:crypto";
 import { createRequire, registerHooks } from "node:module";
 import { MUTANTS, pathOf, planted as plantedIn } from "./mutants.ts";
 import type { Plan } from "./plan.ts";
@@ -14,6 +15,8 @@ export type Report = {
   kills: number;
   hashes: number[];
   failures: Failure[];
+  /** Of all files that are run: a campaign may go on another day, on the same code. */
+  code: string;
 };
 
 const { internalBinding } = createRequire(import.meta.url)("internal/test/binding") as {
@@ -24,10 +27,12 @@ const { runMicrotasks } = internalBinding("task_queue");
 // Refusals and faults are thrown all the time, and nobody reads where from.
 if (!process.env["TRACE"]) Error.stackTraceLimit = 0;
 const planted = process.argv[2] ?? "";
-if (planted) plant(planted);
+const loaded: string[] = [];
+hookSources(planted);
 const several = MUTANTS.some(({ name, nodes }) => name === planted && nodes);
 const { runSchedule } = await import("./schedule.ts");
 const { makePlan } = await import("./plan.ts");
+const code = hash("sha256", loaded.toSorted().join()).slice(0, 8);
 
 // A violation is recorded where it is found; that nobody caught it in the midst of the engine is no news.
 const known = (error: unknown) => error instanceof Error && error.name === "Violation";
@@ -44,7 +49,7 @@ process.on("message", (order: Order) => {
 process.send?.("ready");
 
 function carryOut(order: Order): Report {
-  const report: Report = { ran: 0, steps: 0, turns: 0, kills: 0, hashes: [], failures: [] };
+  const report: Report = { ran: 0, steps: 0, turns: 0, kills: 0, hashes: [], failures: [], code };
   const run = (plan: Plan) => {
     const result = attempt(plan);
     report.ran++;
@@ -74,16 +79,16 @@ function attempt(plan: Plan): Result {
 }
 
 /** Puts a named bug into the source as it is loaded. */
-function plant(name: string) {
+function hookSources(name: string) {
   const mutant = MUTANTS.find((m) => m.name === name);
-  if (!mutant) throw new Error(`There is no planted bug "${name}".`);
+  if (name && !mutant) throw new Error(`There is no planted bug "${name}".`);
   registerHooks({
     load(url, context, nextLoad) {
-      const loaded = nextLoad(url, context);
-      const file = mutant.edits.find((edit) => url.endsWith(`/${pathOf(edit.file)}`))?.file;
-      if (!file) return loaded;
-      const source = Buffer.from((loaded.source ?? "") as Uint8Array).toString();
-      return { ...loaded, source: plantedIn(mutant, file, source) };
+      const next = nextLoad(url, context);
+      const source = Buffer.from((next.source ?? "") as Uint8Array).toString();
+      loaded.push(hash("sha256", source));
+      const file = mutant?.edits.find((edit) => url.endsWith(`/${pathOf(edit.file)}`))?.file;
+      return mutant && file ? { ...next, source: plantedIn(mutant, file, source) } : next;
     },
   });
 }

@@ -72,6 +72,64 @@ it("judges a commit that has waited by what the one before it has left, not by w
   expect(await Promise.all(verdicts)).toEqual(["stale", "elsewhere", "stale"]);
 });
 
+it("leaves the same rows of commits that go alone and of those that go as a group", async () => {
+  const keys = Array.from({ length: 20 }, (_, n) => `s${n}`);
+  const rounds = (key: string) => {
+    const [now, later, never] = [`${key} now`, `${key} later`, `${key} never`];
+    const accepted = [now, later, never].map((id) => ({ id, digest: `of ${id}` }));
+    return [
+      commitOf(key, 0, {
+        accepted,
+        taken: [{ id: now, turn: now }],
+        entries: [entryOf(1, now)],
+        active: true,
+        title: key,
+      }),
+      commitOf(key, 1, {
+        taken: [
+          { id: later, turn: now },
+          { id: never, turn: null },
+        ],
+        entries: entriesOf(2, 4, now),
+      }),
+      commitOf(key, 2, {
+        parent: "p",
+        announced: ["x", "y"].map((to) => ({ to, turn: now })),
+        title: "another",
+        at: 7,
+      }),
+      commitOf(key, 1, { entries: [entryOf(9, "refused")] }),
+    ];
+  };
+  async function rowsAfter(commit: (round: number) => Promise<string[]>) {
+    const verdicts = [await commit(0), await commit(1), await commit(2), await commit(3)];
+    const [row] = await server.sql(
+      `SELECT (SELECT json_agg(to_jsonb(s) - 'number' - 'writer' - 'owner' || jsonb_build_object('owned', owner = writer) ORDER BY key) FROM session s) s,
+         (SELECT json_agg(e ORDER BY session, seq) FROM entry e) e, (SELECT json_agg(i ORDER BY id) FROM input i) i,
+         (SELECT json_agg(to_jsonb(a) - 'id' ORDER BY session, id) FROM announcement a) a, (SELECT json_agg(q ORDER BY session, seq) FROM said_queue q) q`,
+      url,
+    );
+    await store?.close();
+    url = await server.place();
+    return { verdicts, row };
+  }
+  const one = await open();
+  const alone = await rowsAfter(async (round) => {
+    const verdicts = [];
+    for (const key of keys) verdicts.push(await one.journal.commit(rounds(key)[round] ?? commitOf(key, 0)));
+    return verdicts;
+  });
+  const { journal } = await open();
+  const together = await rowsAfter((round) =>
+    Promise.all(keys.map((key) => journal.commit(rounds(key)[round] ?? commitOf(key, 0)))),
+  );
+  expect(together).toEqual(alone);
+  expect(alone.verdicts.map((all) => new Set(all))).toEqual(
+    ["done", "done", "done", "stale"].map((one) => new Set([one])),
+  );
+  expect(alone.row?.["a"]).toHaveLength(40);
+});
+
 describe("a commit whose answer was lost", () => {
   it("never lands after somebody has looked whether it did", async () => {
     const way = await cuttable();

@@ -4,7 +4,7 @@ import { DatabaseError } from "pg";
 import { StoreFault } from "../../core/errors.ts";
 import type { CommitVerdict } from "../../core/store.ts";
 import { clock } from "../../platform/clock.ts";
-import { commitQuery, groupQuery, type PgCommit, SHAPES } from "./journal.ts";
+import { commitQuery, groupQuery, type PgCommit, SHAPES } from "./commit-query.ts";
 import { type Connection, faultOf, isLost, type Link, type PgRow, type Query } from "./link.ts";
 
 /** Measured without the engine: two to four lanes with groups of 50 to 100 did 11,000 to 13,700 turns a second, one lane 7,000. */

@@ -160,16 +160,18 @@ function placeOf(url: string): string {
 }
 
 /** PostgreSQL keeps every character of a text but one. Keys that contain it are found by nobody; what is JSON has it escaped. */
+export const plainText = (text: string): string => (text.includes("\0") ? text.replaceAll("\0", "\ufffd") : text);
+
 function textsOf(query: Query): Query {
   const clean = (value: unknown): unknown => {
-    if (typeof value === "string") return value.includes("\0") ? value.replaceAll("\0", "\ufffd") : value;
+    if (typeof value === "string") return plainText(value);
     return Array.isArray(value) ? value.map(clean) : value;
   };
   return query.values ? { ...query, values: query.values.map(clean) } : query;
 }
 
 const charsIn = (value: unknown): number => {
-  if (typeof value === "string") return value.length;
+  if (typeof value === "string" || Buffer.isBuffer(value)) return value.length;
   return Array.isArray(value) ? value.reduce<number>((sum, one) => sum + charsIn(one), 0) : 0;
 };
 
