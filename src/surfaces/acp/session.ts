@@ -224,10 +224,7 @@ export function createAcpSession(options: AcpSessionOptions) {
     const until = { cancellationSignal: off.signal, stopWaitingOnCancel: true };
     const asked = client.request(methods.client.session.requestPermission, request, until);
     // An editor that cannot ask, or whose user dismissed the question, has not said yes.
-    const outcome = await asked.then(
-      (given) => given.outcome,
-      () => ({ outcome: "cancelled" as const }),
-    );
+    const { outcome } = await asked.catch(() => ({ outcome: { outcome: "cancelled" as const } }));
     if (off.signal.aborted || gone.signal.aborted) return; // decided elsewhere, or still open for whoever looks next
     const chosen = outcome.outcome === "selected" && ask.choices.includes(outcome.optionId) ? outcome.optionId : null;
     const answer = chosen === null ? noAnswer() : choiceAnswer(ask.kind, chosen);

@@ -143,10 +143,7 @@ export function createTalk(options: TalkOptions) {
 
   async function send(text: string, more: Partial<AcceptRequest> = {}): Promise<void> {
     const accepting = accept(text, more);
-    begun = accepting.then(
-      ({ id, applied }) => (applied === "began" ? id : ""),
-      () => "",
-    );
+    begun = accepting.then(({ id, applied }) => (applied === "began" ? id : "")).catch(() => "");
     const receipt = await accepting;
     const words = takenText(receipt);
     unsure = null;

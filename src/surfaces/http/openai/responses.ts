@@ -215,7 +215,7 @@ async function read(api: Api, { id, session, joined, part }: FoundResponse, give
     if (seen.rests()) break;
   }
   const run = seen.run() ?? newRun({ id, at: 0 });
-  return responseOf(api, { run, part, session, output, given, rests: seen.rests() });
+  return responseOf(api, { run, session, output, given, rests: seen.rests() }, part);
 }
 
 /** `given`: the fields of the request that is being answered; null: those that were stored with it. */
@@ -225,7 +225,7 @@ async function wait({ api, turn, given }: Watched, signal: AbortSignal): Promise
   const output = await outputSoFar(api, turn);
   for await (const { update, run, rests } of watchTurn(api, turn, signal)) {
     if ("entry" in update) output.take(update.entry);
-    if (rests) return responseOf(api, { run, part: turn.part, session: turn.session, output, given, rests });
+    if (rests) return responseOf(api, { run, session: turn.session, output, given, rests }, turn.part);
   }
   throw leftBefore(turn);
 }
@@ -265,16 +265,10 @@ function cutShortOf({ status, endedBy }: Run): { reason: string } | null {
   return { reason: endedBy === "filter" ? "content_filter" : "max_output_tokens" };
 }
 
-type Made = {
-  run: Run;
-  part: number | undefined;
-  session: string;
-  output: TurnOutput;
-  given: ResponseExtras | null;
-  rests: boolean;
-};
+type Made = Pick<StartedTurn, "session"> & Pick<Watched, "given"> & { run: Run; output: TurnOutput; rests: boolean };
 
-function responseOf(api: Api, { run, part = 0, session, output, given, rests }: Made): Record<string, unknown> {
+function responseOf(api: Api, made: Made, part = 0): Record<string, unknown> {
+  const { run, session, output, given, rests } = made;
   const input = output.input();
   const { options = {}, instructions = null } = input ?? {};
   const conversation = session.startsWith(CONVERSATION) ? { id: session.slice(CONVERSATION.length) } : null;
@@ -363,8 +357,8 @@ async function* events({ api, turn, given }: Watched, signal: AbortSignal): Asyn
   try {
     let begun = false;
     for await (const { update, run, rests } of watchTurn(api, turn, signal)) {
-      const made = { run, part: turn.part, session: turn.session, output, given, rests };
-      const told = (type: string) => frame({ type, response: responseOf(api, made) });
+      const made = { run, session: turn.session, output, given, rests };
+      const told = (type: string) => frame({ type, response: responseOf(api, made, turn.part) });
       if ("delta" in update) yield* output.hear(update.delta).map(frame);
       // There is no event that takes back what was sent.
       if ("reset" in update) return void (yield wrong(connectionLost(turn)));

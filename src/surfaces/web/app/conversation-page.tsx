@@ -113,14 +113,11 @@ function Head({ conversation }: { conversation: ConversationView }) {
 
 function ModelChoice({ conversation, chosen }: { conversation: ConversationView; chosen: string | undefined }) {
   const [[first = "default", ...others], setAll] = useState<readonly string[]>([]);
-  useEffect(
-    () =>
-      void models().then(
-        ({ names }) => setAll(names),
-        () => {},
-      ),
-    [],
-  );
+  useEffect(() => {
+    models()
+      .then(({ names }) => setAll(names))
+      .catch(() => {});
+  }, []);
   const known = chosen && !others.includes(chosen) ? [chosen, ...others] : others;
   return (
     <Select
