@@ -53,7 +53,6 @@ async function tool(times: number): Promise<Figure[]> {
       path: process.env.PATH ?? "",
     }),
     policy: { judge: () => ({ verdict: "allow", reason: "" }), canKeep: () => false, keep: () => Promise.resolve() },
-    display: (text) => text,
     onComplete: () => {},
     log: () => {},
     network: { mode: "ask", allow: [] },

@@ -1,7 +1,7 @@
 // hermes policy: shows what the policy decides about a command, the grants of all sessions, and the saved rules.
 import { join } from "node:path";
 import type { Command } from "commander";
-import type { GrantDesk } from "../compose/grants.ts";
+import type { GrantDesk } from "../compose/gateway.ts";
 import { homeOf } from "../platform/home.ts";
 import { complain, env, print } from "./shared.ts";
 
@@ -95,6 +95,6 @@ async function savedDesk() {
 }
 
 async function onGrants(command: (desk: GrantDesk) => Promise<number>) {
-  const { withGrants } = await import("../compose/grants.ts");
+  const { withGrants } = await import("../compose/gateway.ts");
   process.exitCode = await withGrants(env, command);
 }

@@ -1,11 +1,11 @@
 // The HTTP API over a running engine.
 import { randomUUID } from "node:crypto";
 import { rmSync, writeFileSync } from "node:fs";
-import { messageOf } from "../core/errors.ts";
 import { modelNames } from "../llm/model-list.ts";
 import { openNotebook } from "../memory/notebook.ts";
 import { notesIn } from "../memory/open.ts";
 import { clock } from "../platform/clock.ts";
+import { logFailure } from "../platform/log-failure.ts";
 import { openOwnSkills } from "../skills/own.ts";
 import { openTrust } from "../skills/trust.ts";
 import { doctorRoutes } from "../surfaces/http/runtime/doctor.ts";
@@ -155,7 +155,7 @@ function watchOthers(
   };
   const work = async () => {
     for (; !over.signal.aborted; await clock.sleep(OTHERS_MS, over.signal))
-      await look().catch((error: unknown) => log("debug", "cluster.unread", { error: messageOf(error) }));
+      await look().catch(logFailure(log, "debug", "cluster.unread"));
   };
   void work();
   return () => over.abort("over");

@@ -5,14 +5,17 @@ import * as z from "zod";
 import { createRemoteJobs } from "../client/jobs.ts";
 import { createRemoteNodes } from "../client/nodes.ts";
 import { createRemotePairing } from "../client/pairing.ts";
+import { createRemoteRuntime } from "../client/remote.ts";
 import { createWire } from "../client/wire.ts";
 import { type Flag, loadConfig } from "../config/config.ts";
 import type { Config } from "../config/schema.ts";
 import { costOf } from "../conversation/cost.ts";
 import type { PairingDesk } from "../core/chat.ts";
 import type { Channel } from "../core/ports.ts";
+import type { Runtime } from "../core/runtime.ts";
 import { parseKey, rootOf } from "../core/session-key.ts";
 import type { Notes, Store } from "../core/store.ts";
+import { storedGrants } from "../engine/grants.ts";
 import type { HeldLease } from "../engine/lease.ts";
 import type { ImportWorld } from "../import/import.ts";
 import { modelNames } from "../llm/model-list.ts";
@@ -156,13 +159,35 @@ async function assemble(running: Running, version: string) {
   return { lifecycle, chats, gateway, api };
 }
 
-/** The jobs of the gateway that runs, or of its files while none does. */
-export async function withJobs<T>(env: NodeJS.ProcessEnv, use: (jobs: CronJobs) => Promise<T>): Promise<T> {
-  const remote = await gatewayOf(env);
-  if (remote) return use(createRemoteJobs(remote.wire));
-  const { config } = loadConfig({ env });
-  return withStore(env, async ({ notes }) => use(await storedJobs(config, notes)));
-}
+type GatewayPlace = NonNullable<Awaited<ReturnType<typeof gatewayOf>>>;
+
+/** What is reached over the gateway that runs, or over its store while none does. */
+const overEither =
+  <D>(remote: (gateway: GatewayPlace) => D, stored: (store: Store, config: Config) => D | Promise<D>) =>
+  async <T>(env: NodeJS.ProcessEnv, use: (desk: D) => Promise<T>): Promise<T> => {
+    const gateway = await gatewayOf(env);
+    if (gateway) return use(remote(gateway));
+    return withStore(env, async (store, config) => use(await stored(store, config)));
+  };
+
+export const withJobs = overEither<CronJobs>(
+  ({ wire }) => createRemoteJobs(wire),
+  ({ notes }, config) => storedJobs(config, notes),
+);
+export const withPairing = overEither<PairingDesk>(
+  ({ wire }) => createRemotePairing(wire),
+  ({ notes }) => pairingDesk(notes),
+);
+export const withNodes = overEither<NodeDesk>(
+  ({ wire }) => createRemoteNodes(wire),
+  ({ nodes }) => nodes,
+);
+/** What was allowed for the rest of sessions. */
+export type GrantDesk = Pick<Runtime, "granted" | "grants" | "revoke">;
+export const withGrants = overEither<GrantDesk>(
+  ({ url, key }) => createRemoteRuntime({ url, key }),
+  (store) => storedGrants(store, clock),
+);
 
 const LOOK_MS = 100;
 
@@ -210,33 +235,20 @@ async function storedJobs(config: Config, notes: Notes) {
   });
 }
 
-/** The pairing desk of the gateway that runs, or of its files while none does. */
-export async function withPairing<T>(env: NodeJS.ProcessEnv, use: (desk: PairingDesk) => Promise<T>): Promise<T> {
-  const remote = await gatewayOf(env);
-  if (remote) return use(createRemotePairing(remote.wire));
-  return withStore(env, ({ notes }) => use(pairingDesk(notes)));
-}
-
-/** The nodes as the gateway of this home sees them, or as they stand in its store. */
-export async function withNodes<T>(env: NodeJS.ProcessEnv, use: (desk: NodeDesk) => Promise<T>): Promise<T> {
-  const remote = await gatewayOf(env);
-  if (remote) return use(createRemoteNodes(remote.wire));
-  return withStore(env, ({ nodes }) => use(nodes));
-}
-
 /** What an import writes to. Only while nothing else owns this home. */
 export async function withImportWorld<T>(env: NodeJS.ProcessEnv, use: (world: ImportWorld) => Promise<T>): Promise<T> {
-  const { config } = loadConfig({ env });
-  const { zone } = config.schedule;
-  const { telegram, discord, slack } = config.gateway;
-  const homeChats = { telegram: telegram.home_chat, discord: discord.home_chat, slack: slack.home_chat };
-  return withStore(env, async (store) => use({ store, jobs: await storedJobs(config, store.notes), zone, homeChats }));
+  return withStore(env, async (store, config) => {
+    const { telegram, discord, slack } = config.gateway;
+    const homeChats = { telegram: telegram.home_chat, discord: discord.home_chat, slack: slack.home_chat };
+    return use({ store, jobs: await storedJobs(config, store.notes), zone: config.schedule.zone, homeChats });
+  });
 }
 
-export async function withStore<T>(env: NodeJS.ProcessEnv, use: (store: Store) => Promise<T>): Promise<T> {
-  const store = await openStore(loadConfig({ env }).config, homeOf(env));
+async function withStore<T>(env: NodeJS.ProcessEnv, use: (store: Store, config: Config) => Promise<T>): Promise<T> {
+  const { config } = loadConfig({ env });
+  const store = await openStore(config, homeOf(env));
   try {
-    return await use(store);
+    return await use(store, config);
   } finally {
     await store.close();
   }

@@ -8,7 +8,6 @@ import { withTitles } from "../agent/title.ts";
 import { type Flag, loadConfig } from "../config/config.ts";
 import type { Config } from "../config/schema.ts";
 import { costOf } from "../conversation/cost.ts";
-import { messageOf } from "../core/errors.ts";
 import type { Channel, Log, RunningProcesses, Tool } from "../core/ports.ts";
 import type { Endpoint } from "../core/providers.ts";
 import { replyRoute } from "../core/reply-route.ts";
@@ -32,6 +31,7 @@ import { type Home, homeOf, makeHome } from "../platform/home.ts";
 import { everyHour } from "../platform/hourly.ts";
 import { collectWhenIdle } from "../platform/idle-gc.ts";
 import { openLog } from "../platform/log.ts";
+import { logFailure } from "../platform/log-failure.ts";
 import { createRedactor } from "../platform/redact.ts";
 import { createSweep, removeSessionDir } from "../platform/session-dirs.ts";
 import { logUncaught } from "../platform/uncaught.ts";
@@ -142,10 +142,16 @@ export async function openRuntime(options: {
   const { approvals, terminal } = config;
   const opening = openStore(config, home);
   opened.defer(() => opening.then((store) => store.close()).catch(() => {}));
-  // While the store's thread starts.
+  // While the store's thread starts, and the sandbox is tried.
   const { openToolbox, pickSandbox } = await import("../tools/toolbox.ts");
-  const [store, sandbox] = await Promise.all([opening, pickSandbox({ home: home.dir, workspace: cwd, terminal })]);
-  const { openSkills } = await import("../skills/open.ts");
+  const [store, sandbox, { openSkills }, { openMemory }, { createWebhooks }, { createScheduler }] = await Promise.all([
+    opening,
+    pickSandbox({ home: home.dir, workspace: cwd, terminal }),
+    import("../skills/open.ts"),
+    import("../memory/open.ts"),
+    import("../surfaces/webhooks/webhooks.ts"),
+    import("../schedule/scheduler.ts"),
+  ]);
   const skills = openSkills({ home: home.dir, workspace: cwd, external: externalSkills(config), clock, log });
   const toolbox = await openToolbox({
     skills,
@@ -175,7 +181,6 @@ export async function openRuntime(options: {
     const { watchOver } = await import("../tools/shell/watcher.ts");
     opened.defer(watchOver(ownerHere(home.dir)));
   }
-  const { openMemory } = await import("../memory/open.ts");
   const memory = openMemory({
     settings: config.memory,
     home: home.dir,
@@ -256,7 +261,6 @@ export async function openRuntime(options: {
     : local;
   const onOneNode: Running["onOneNode"] = async (name, begin) =>
     cluster ? holdLease({ nodes, node: engine.node, clock, log }, name, begin) : always(begin);
-  const { createWebhooks } = await import("../surfaces/webhooks/webhooks.ts");
   const targets = config.webhooks;
   let telling: HeldLease | null = null;
   const tellEnds: Begin = async () => {
@@ -282,7 +286,6 @@ export async function openRuntime(options: {
   opened.defer(async () => {
     await Promise.all([telling?.release(), telemetry?.close(TELL_MS), memory.shutdownAll(MEMORY_MS)]);
   });
-  const { createScheduler } = await import("../schedule/scheduler.ts");
   const { unattended } = approvals;
   const scheduler = createScheduler({
     runtime,
@@ -363,9 +366,7 @@ export async function openRuntime(options: {
   resting.active();
   observers.add(resting.active);
   parts.defer(resting.close);
-  toolbox.delegated
-    .takeUp(options.mine)
-    .catch((error: unknown) => log("warn", "delegate.untold", { error: messageOf(error) }));
+  toolbox.delegated.takeUp(options.mine).catch(logFailure(log, "warn", "delegate.untold"));
   parts.defer(everyHour(chores, { clock, log })); // off the path of whatever is waiting to start
   return running;
 
@@ -391,6 +392,6 @@ async function always(begin: Begin): Promise<HeldLease> {
 /** Closes what could not start, whatever comes of it: why it could not is what its user must hear. */
 export async function abandon({ close, config, log }: Running): Promise<void> {
   const cancelDeadline = setDeadline(config.agent.exit_watchdog * 1_000);
-  await close(0).catch((error: unknown) => log("error", "start.unclosed", { error: messageOf(error) }));
+  await close(0).catch(logFailure(log, "error", "start.unclosed"));
   cancelDeadline();
 }

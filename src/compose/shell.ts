@@ -2,26 +2,19 @@
 // It runs here, also when the turns run in a gateway.
 import { randomUUID } from "node:crypto";
 
-export type Shell = (
-  command: string,
-  print: (text: string) => void,
-  signal: AbortSignal,
-) => Promise<{
-  code: number;
-  /** What a model may be shown: without control sequences, beginning and end where it is long. */
-  text: string;
-}>;
+export type Shell = ReturnType<typeof createShell>;
 
 /** It goes into a message, beside whatever else the person wants to say. */
 const CAP_BYTES = 16 * 1024;
 
 /** `home` is the directory whose next process ends what we leave behind when we are killed. */
-export function createShell({ cwd, env, home }: { cwd: string; env: NodeJS.ProcessEnv; home: string }): Shell {
+export function createShell({ cwd, env, home }: { cwd: string; env: NodeJS.ProcessEnv; home: string }) {
   // Set, not passed: what is passed goes through the list of what tools may see.
   const all = Object.fromEntries(
     Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
   );
-  return async (command, print, signal) => {
+  /** `text`: what a model may be shown, without control sequences, beginning and end where it is long. */
+  return async (command: string, print: (text: string) => void, signal: AbortSignal) => {
     const { ownerHere, run } = await import("../tools/shell/exec.ts");
     let printed = false;
     const { code, output, stragglers, survivors } = await run(command, {

@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { isMap, isScalar, isSeq, LineCounter, parseDocument } from "yaml";
-import { ConfigError, messageOf } from "../core/errors.ts";
+import { ConfigError, codeOf, messageOf } from "../core/errors.ts";
 import { nearest } from "../core/nearest.ts";
 import { VENDORS } from "../core/providers.ts";
 import { isSecretVariable } from "../platform/handed-secrets.ts";
@@ -18,16 +18,6 @@ import { at, freeze, isTree, leaves, type Path, put, type SettingsTree } from ".
 
 /** A command line option that sets a key. An undefined value means that the option was not given. */
 export type Flag = { flag: string; key: string; value: unknown };
-/** A value that is not the default, safe to show, and where it came from. */
-type SettingSource = { key: string; value: string; from: string };
-export type LoadedConfig = {
-  config: Config;
-  /** For the log: mistakes that do not prevent the start. */
-  warnings: string[];
-  settings: SettingSource[];
-  /** For the redactor: every secret value. */
-  secrets: string[];
-};
 
 export const loadConfig = (options: {
   home?: string;
@@ -35,7 +25,7 @@ export const loadConfig = (options: {
   flags?: readonly Flag[];
   /** Texts by path that replace the content of these files: the configuration as it would be if they were written. */
   drafts?: ReadonlyMap<string, string>;
-}): LoadedConfig => {
+}) => {
   const { env, flags = [], drafts } = options;
   const home = options.home === undefined ? homeOf(env) : homeAt(options.home);
   const textOf = (file: string) => drafts?.get(file) ?? readFile(file) ?? "";
@@ -75,10 +65,12 @@ export const loadConfig = (options: {
     }
     return `${home.config}:${lineOf(path)}`;
   };
+  /** For the redactor. */
   const secrets = secretsIn(tree, variables);
   const redactor = createRedactor();
   for (const secret of secrets) redactor.add(secret);
 
+  /** For the log: mistakes that do not prevent the start. */
   const warnings = [
     ...hermes.warnings,
     ...misspelt(variables),
@@ -92,7 +84,8 @@ export const loadConfig = (options: {
     const lines = parsed.error?.issues.flatMap((issue) => problemLines(issue, tree, from)) ?? [];
     throw new ConfigError([...new Set([...unclear, ...lines])].map(redactor.text).join("\n"));
   }
-  const config = freeze(parsed.data);
+  const config: Config = freeze(parsed.data);
+  /** The values that are not the default, safe to show, and where each came from. */
   const settings = leaves(tree).map(({ path }) => {
     const key = path.join(".");
     return { key, value: redactor.text(shown(key, at(config, path))), from: from(path) };
@@ -114,7 +107,7 @@ const readFile = (file: string): string | null => {
   try {
     return readFileSync(file, "utf8").replace(/^\uFEFF/, "");
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
+    if (codeOf(error) === "ENOENT") return null;
     throw new ConfigError(`${file}: cannot be read: ${messageOf(error)}`);
   }
 };

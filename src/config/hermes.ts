@@ -7,15 +7,6 @@ import { asBoolean, asList } from "../platform/setting-kinds.ts";
 import { at, isTree, type Path, put, type SettingsTree } from "./tree.ts";
 
 type Variable = (name: string) => string | undefined;
-type Translation = {
-  warnings: string[];
-  /** What nobody should guess; each is an error. */
-  problems: string[];
-  /** Where a value stood before it was moved, by its key now. */
-  moved: Map<string, Path>;
-  /** Variables that must not override what the file says. */
-  shadowed: string[];
-};
 
 /** Top-level keys without a counterpart. */
 const IGNORED = new Set(
@@ -74,29 +65,26 @@ const NESTED: Readonly<Record<string, string>> = {
 const MCP =
   "timeout connect_timeout sampling auth oauth client_cert client_key ssl_verify supports_parallel_tool_calls keepalive_interval";
 
+const COMPATIBLE = "openai-compatible";
 const KNOWN_PROVIDERS = new Map<string, { provider: string; base_url?: string }>(
   Object.entries({
-    custom: { provider: "openai-compatible" },
-    ollama: { provider: "openai-compatible" },
-    vllm: { provider: "openai-compatible" },
-    llamacpp: { provider: "openai-compatible" },
+    ...Object.fromEntries("custom ollama vllm llamacpp".split(" ").map((name) => [name, { provider: COMPATIBLE }])),
     "openai-api": { provider: "openai" },
-    lmstudio: { provider: "openai-compatible", base_url: "http://127.0.0.1:1234/v1" },
-    openrouter: { provider: "openai-compatible", base_url: "https://openrouter.ai/api/v1" },
+    lmstudio: { provider: COMPATIBLE, base_url: "http://127.0.0.1:1234/v1" },
+    openrouter: { provider: COMPATIBLE, base_url: "https://openrouter.ai/api/v1" },
   }),
 );
 const OURS = new Set(["auto", "openai-compatible", "openai", "anthropic", "demo"]);
 const LEVELS = new Map(Object.entries({ warning: "warn", critical: "error", notset: "debug" }));
 
 /** Changes `tree`. `variable`: of the environment and .env; `known`: our keys below a section. */
-export function fromHermes(
-  tree: SettingsTree,
-  variable: Variable,
-  known: (section: string) => readonly string[],
-): Translation {
+export function fromHermes(tree: SettingsTree, variable: Variable, known: (section: string) => readonly string[]) {
   const warnings: string[] = [];
+  /** What nobody should guess; each is an error. */
   const problems: string[] = [];
-  const moved: Translation["moved"] = new Map();
+  /** Where a value stood before it was moved, by its key now. */
+  const moved = new Map<string, Path>();
+  /** Variables that must not override what the file says. */
   const shadowed: string[] = [];
   const ignored: string[] = [];
   const lost: string[] = [];
@@ -228,7 +216,7 @@ export function fromHermes(
     const own = named.get(name.replace(/^custom:/, ""));
     if (own) {
       const { base_url, api_key, key_env } = own;
-      wanted["provider"] = "openai-compatible";
+      wanted["provider"] = COMPATIBLE;
       wanted["base_url"] ??= base_url;
       wanted["api_key"] ??= api_key ?? (typeof key_env === "string" ? variable(key_env) : undefined);
       return null;

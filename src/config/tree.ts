@@ -1,10 +1,10 @@
 // Settings before validation: nested sections, as in YAML.
+import { isObject } from "../platform/json.ts";
 
 export type SettingsTree = Record<string, unknown>;
 export type Path = readonly PropertyKey[];
 
-export const isTree = (value: unknown): value is SettingsTree =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+export const isTree = isObject;
 
 export const at = (tree: unknown, path: Path): unknown =>
   path.reduce<unknown>((node, name) => {

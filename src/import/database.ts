@@ -3,52 +3,18 @@ import { constants, copyFileSync, existsSync, mkdtempSync, rmSync, statSync } fr
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { ConfigError, messageOf } from "../core/errors.ts";
-import { parsed, textOf } from "./json.ts";
+import { jsonIn, toObject } from "../platform/json.ts";
 
-export type OldSession = {
-  id: string;
-  source: string;
-  key: string | null;
-  user: string | null;
-  chat: string | null;
-  kind: string | null;
-  parent: string | null;
-  settings: Record<string, unknown>;
-  model: string;
-  title: string;
-  startedAt: number;
-  end: string | null;
-  archived: boolean;
-  pinned: boolean;
-  hidden: boolean;
-};
-export type OldRow = {
-  id: number;
-  role: string;
-  content: string;
-  /** What the model got instead. */
-  sent: string;
-  call: string;
-  tool: string;
-  calls: string;
-  at: number;
-  reasoning: string;
-  shown: string;
-};
+export type OldSession = ReturnType<typeof sessionOf>;
+export type OldRow = ReturnType<typeof rowOf>;
 /** Where a chat is now. `cut`: a turn was under way when Hermes last ended. */
 export type OldRoute = { key: string; session: string; cut: boolean };
-export type OldDatabase = {
-  sessions(): OldSession[];
-  /** Without what was undone, in the order in which it was written. */
-  rows(sessions: readonly string[]): OldRow[];
-  routes(): OldRoute[];
-  close(): void;
-};
+export type OldDatabase = ReturnType<typeof openOldDatabase>;
 
 const TRIES = 3;
 
 /** `scratch`: a directory of ours, for the copy. */
-export function openOldDatabase(file: string, scratch: string): OldDatabase {
+export function openOldDatabase(file: string, scratch: string) {
   const dir = mkdtempSync(join(scratch, "import-"));
   const forget = () => rmSync(dir, { recursive: true, force: true });
   try {
@@ -98,7 +64,7 @@ const stampOf = (file: string): string =>
     .join(" ");
 
 /** Older versions lack some columns. */
-function reading(db: DatabaseSync, columns: (table: string) => Set<string>): Omit<OldDatabase, "close"> {
+function reading(db: DatabaseSync, columns: (table: string) => Set<string>) {
   const of = (table: string, names: readonly string[]) => {
     const there = columns(table);
     return names.map((name) => (there.has(name) ? name : `NULL AS ${name}`)).join(", ");
@@ -107,9 +73,7 @@ function reading(db: DatabaseSync, columns: (table: string) => Set<string>): Omi
     `id source session_key user_id chat_id chat_type parent_session_id model_config model title started_at end_reason
     archived pinned hidden`.split(/\s+/);
   const ROW =
-    `id role content api_content tool_call_id tool_name tool_calls timestamp reasoning reasoning_content display_kind`.split(
-      " ",
-    );
+    `id role content api_content tool_call_id tool_calls timestamp reasoning reasoning_content display_kind`.split(" ");
   const there = columns("messages");
   const kept = there.has("active") ? `(active = 1${there.has("compacted") ? " OR compacted = 1" : ""})` : "1";
   const rows = db.prepare(
@@ -121,8 +85,10 @@ function reading(db: DatabaseSync, columns: (table: string) => Set<string>): Omi
         .prepare(`SELECT ${of("sessions", SESSION)} FROM sessions ORDER BY started_at, id`)
         .all()
         .map(sessionOf),
-    rows: (sessions) => sessions.flatMap((id) => rows.all(id).map(rowOf)).toSorted((a, b) => a.id - b.id),
-    routes: () =>
+    /** Without what was undone, in the order in which it was written. */
+    rows: (sessions: readonly string[]) =>
+      sessions.flatMap((id) => rows.all(id).map(rowOf)).toSorted((a, b) => a.id - b.id),
+    routes: (): OldRoute[] =>
       columns("gateway_routing").size === 0
         ? []
         : db
@@ -132,10 +98,16 @@ function reading(db: DatabaseSync, columns: (table: string) => Set<string>): Omi
   };
 }
 
+/** Of what another program wrote nothing is certain. */
+export const textOf = (value: unknown): string =>
+  typeof value === "string" ? value : typeof value === "number" ? String(value) : "";
+/** A JSON object, or an empty one. */
+export const parsed = (json: unknown): Record<string, unknown> => toObject(jsonIn(textOf(json)));
+
 type Row = Record<string, unknown>;
 const textOrNull = (value: unknown): string | null => textOf(value) || null;
 
-const sessionOf = (row: Row): OldSession => ({
+const sessionOf = (row: Row) => ({
   id: textOf(row["id"]),
   source: textOf(row["source"]),
   key: textOrNull(row["session_key"]),
@@ -153,13 +125,13 @@ const sessionOf = (row: Row): OldSession => ({
   hidden: row["hidden"] === 1,
 });
 
-const rowOf = (row: Row): OldRow => ({
+const rowOf = (row: Row) => ({
   id: Number(row["id"]),
   role: textOf(row["role"]),
   content: textOf(row["content"]),
+  /** What the model got instead. */
   sent: textOf(row["api_content"]),
   call: textOf(row["tool_call_id"]),
-  tool: textOf(row["tool_name"]),
   calls: textOf(row["tool_calls"]),
   at: Math.round(Number(row["timestamp"]) * 1_000),
   reasoning: textOf(row["reasoning"]) || textOf(row["reasoning_content"]),

@@ -12,20 +12,10 @@ import {
 } from "../core/session.ts";
 import { RUN } from "../core/session-key.ts";
 import type { Message } from "../core/transcript.ts";
-import type { OldRow } from "./database.ts";
-import { recordOf, textOf } from "./json.ts";
+import { isObject, jsonIn, toList, toObject } from "../platform/json.ts";
+import { type OldRow, textOf } from "./database.ts";
 
-export type Imported = {
-  entries: Entry[];
-  state: Session;
-  inputs: { id: string; at: number }[];
-  /** By the ids of Hermes: our ids of the calls. */
-  calls: Map<string, { turn: string; call: string; at: number; tool: string }>;
-  /** The entry of each row. */
-  seqs: Map<number, number>;
-  /** What could not come as it was, and how often. */
-  left: Map<string, number>;
-};
+export type Imported = ReturnType<typeof entriesOf>;
 type Options = {
   /** The first of its sessions there: ids are made from it, so they are the same when the import is repeated. */
   id: string;
@@ -39,12 +29,15 @@ const SUMMARY = "[CONTEXT COMPACTION";
 const LOST = "Outcome unknown: Hermes ended before the result was stored.";
 const NOTE = /^\s*\[(?:System note|Context from the interrupted|This response was interrupted|IMPORTANT: )[^\]]*\]\s*/;
 
-export function entriesOf(rows: readonly OldRow[], { id, model, by, fork }: Options): Imported {
+export function entriesOf(rows: readonly OldRow[], { id, model, by, fork }: Options) {
   const entries: Entry[] = [];
-  const inputs: Imported["inputs"] = [];
-  const calls: Imported["calls"] = new Map();
-  const seqs: Imported["seqs"] = new Map();
-  const left: Imported["left"] = new Map();
+  const inputs: string[] = [];
+  /** By the ids of Hermes: our ids of the calls. */
+  const calls = new Map<string, { turn: string; call: string; at: number; tool: string }>();
+  /** The entry of each row. */
+  const seqs = new Map<number, number>();
+  /** What could not come as it was, and how often. */
+  const left = new Map<string, number>();
   const seen = new Map<string, number>();
   const head: OldRow[] = [];
   let turn: { id: string; open: Map<string, string>; answered: boolean; thoughts: number } | null = null;
@@ -86,7 +79,8 @@ export function entriesOf(rows: readonly OldRow[], { id, model, by, fork }: Opti
   }
   if (summary) shorten(entries.length);
   finish();
-  return { entries, state: { ...fresh, seq: entries.length, ended }, inputs, calls, seqs, left };
+  const state: Session = { ...fresh, seq: entries.length, ended };
+  return { entries, state, inputs, calls, left };
 
   function take(row: OldRow): void {
     switch (row.role) {
@@ -149,7 +143,7 @@ export function entriesOf(rows: readonly OldRow[], { id, model, by, fork }: Opti
       ...(images.length && { images }),
       ...(words === null && { task: "compress" as const }),
     };
-    inputs.push({ id: of, at });
+    inputs.push(of);
     note(of, { kind: "accepted", input, applied: "began" });
     seqs.set(row.id, note(of, { kind: "began", input: of }));
     turn = { id: of, open: new Map(), answered: words === null, thoughts: 0 };
@@ -207,9 +201,9 @@ function partsOf(content: string): { text: string; images: Image[] } {
   if (!content.startsWith(PARTS)) return { text: content, images: [] };
   const images: Image[] = [];
   const lines: string[] = [];
-  for (const part of listIn(content.slice(PARTS.length))) {
+  for (const part of objectsIn(content.slice(PARTS.length))) {
     const { type, text, image_url: image } = part;
-    const url = textOf(recordOf(image)["url"] ?? image);
+    const url = textOf(toObject(image)["url"] ?? image);
     const [, mime, data] = /^data:([^;,]+);base64,(.+)$/s.exec(url) ?? [];
     if (mime && data) images.push({ mime, data });
     else lines.push(typeof text === "string" ? text : `[${textOf(type)}] ${url}`.trim());
@@ -217,40 +211,22 @@ function partsOf(content: string): { text: string; images: Image[] } {
   return { text: lines.join("\n").trim() || "[picture]", images };
 }
 
+const objectsIn = (json: string) => toList(jsonIn(json)).filter(isObject);
 const plainText = (content: string): string => partsOf(content).text;
 
-function listIn(json: string): Record<string, unknown>[] {
-  try {
-    const list: unknown = JSON.parse(json || "[]");
-    return Array.isArray(list) ? list.filter((one) => typeof one === "object" && one !== null) : [];
-  } catch {
-    return [];
-  }
-}
-
 function callsIn(json: string): { id: string; tool: string; args: unknown }[] {
-  return listIn(json).map(({ id, call_id: other, function: called }) => {
-    const { name, arguments: args } = recordOf(called);
+  return objectsIn(json).map(({ id, call_id: other, function: called }) => {
+    const { name, arguments: args } = toObject(called);
     return { id: textOf(id ?? other), tool: textOf(name), args: argumentsIn(args) };
   });
 }
 
-function argumentsIn(args: unknown): unknown {
-  if (typeof args !== "string") return args ?? {};
-  try {
-    return JSON.parse(args || "{}");
-  } catch {
-    return { text: args };
-  }
-}
+const argumentsIn = (args: unknown): unknown =>
+  typeof args === "string" ? (jsonIn(args || "{}") ?? { text: args }) : (args ?? {});
 
 function outcomeOf(result: string): CallOutcome {
-  try {
-    const { exit_code: code, error, success } = recordOf(JSON.parse(result));
-    return (typeof code === "number" && code !== 0) || error || success === false ? "error" : "ok";
-  } catch {
-    return "ok";
-  }
+  const { exit_code: code, error, success } = toObject(jsonIn(result));
+  return (typeof code === "number" && code !== 0) || error || success === false ? "error" : "ok";
 }
 
 /** As a model is shown them: for the beginning of a fork. */

@@ -7,7 +7,8 @@ import { messageOf } from "../core/errors.ts";
 import type { Job, JobRefused, Jobs } from "../core/jobs.ts";
 import { routeTo, wishedTime } from "../core/schedule-text.ts";
 import type { Notes } from "../core/store.ts";
-import { parsed, recordOf, textOf } from "./json.ts";
+import { toObject } from "../platform/json.ts";
+import { parsed, textOf } from "./database.ts";
 
 /** `left`: for people, what could not come and why. */
 export type Part = { came: number; here: number; left: string[] };
@@ -110,19 +111,12 @@ function hashOf(folder: string, files: readonly string[]): string {
 // ── Jobs ──────────────────────────────────────────────────────────────────────────────────────────────
 
 /** `homeChat`: where answers go that name only the platform. */
-export async function importJobs(
-  home: string,
-  {
-    jobs,
-    notes,
-    zone,
-    homeChat,
-  }: { jobs: Jobs; notes: Notes; zone: string | undefined; homeChat(platform: string): string | undefined },
-): Promise<Part> {
+type JobsWorld = { jobs: Jobs; notes: Notes; zone: string | undefined; homeChat(platform: string): string | undefined };
+export async function importJobs(home: string, { jobs, notes, zone, homeChat }: JobsWorld): Promise<Part> {
   const part: Part = { came: 0, here: 0, left: [] };
   const { jobs: list } = parsed(contentOf(join(home, "cron", "jobs.json")));
   for (const given of Array.isArray(list) ? list : []) {
-    const job = recordOf(given);
+    const job = toObject(given);
     const id = textOf(job["id"]) || "";
     const name = textOf(job["name"]) || id;
     const markName = `imported/hermes/job/${id}`;
@@ -131,7 +125,7 @@ export async function importJobs(
       continue;
     }
     const refuse = (why: string) => void part.left.push(`job "${name}": ${why}`);
-    const when = wishedTime(scheduleText(recordOf(job["schedule"])));
+    const when = wishedTime(scheduleText(toObject(job["schedule"])));
     if (job["no_agent"] === true || job["script"])
       refuse("it runs a script without the agent, which does not exist here");
     else if (!when) refuse(`its schedule (${textOf(job["schedule_display"])}) cannot be written as a cron expression`);
@@ -176,7 +170,7 @@ function scheduleText({ kind, expr, minutes, run_at: at }: Record<string, unknow
 function deliverIn(job: Record<string, unknown>): string {
   const deliver = textOf(job["deliver"]) || "local";
   if (deliver !== "origin") return deliver;
-  const { platform, chat_id: chat, thread_id: thread } = recordOf(job["origin"]);
+  const { platform, chat_id: chat, thread_id: thread } = toObject(job["origin"]);
   return [platform, chat, thread].map(textOf).filter(Boolean).join(":") || "local";
 }
 
@@ -201,7 +195,7 @@ export async function importPairings(
         continue;
       }
       for (const [id, given] of Object.entries(people)) {
-        const { user_name: name, approved_at: at } = recordOf(given);
+        const { user_name: name, approved_at: at } = toObject(given);
         const chat = chatOf(platform, id) ?? (platform === "telegram" ? id : undefined); // a private chat has the id of its person there
         const key = `paired/${platform}/${id}`;
         if (chat === undefined)

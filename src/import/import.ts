@@ -6,7 +6,8 @@ import { ConfigError } from "../core/errors.ts";
 import type { Jobs } from "../core/jobs.ts";
 import type { Store } from "../core/store.ts";
 import { type Home, isHermesHome } from "../platform/home.ts";
-import { type OldRoute, openOldDatabase, routeOf } from "./database.ts";
+import { toObject } from "../platform/json.ts";
+import { type OldRoute, openOldDatabase, parsed, routeOf } from "./database.ts";
 import {
   importJobs,
   importNotes,
@@ -16,7 +17,6 @@ import {
   notImported,
   type Part,
 } from "./home.ts";
-import { parsed } from "./json.ts";
 import { importSessions } from "./sessions.ts";
 
 type Options = {
@@ -88,7 +88,5 @@ export async function importHome({ from, home, write, open, addNote, say, progre
 function mirroredRoutes(home: string): OldRoute[] {
   const file = join(home, "sessions", "sessions.json");
   if (!existsSync(file)) return [];
-  return Object.entries(parsed(readFileSync(file, "utf8"))).flatMap(([key, entry]) =>
-    typeof entry === "object" && entry !== null ? routeOf(key, { ...entry }) : [],
-  );
+  return Object.entries(parsed(readFileSync(file, "utf8"))).flatMap(([key, entry]) => routeOf(key, toObject(entry)));
 }

@@ -4,9 +4,9 @@ import { StoreFault } from "../core/errors.ts";
 import { chatSession, childSession, generation, parseKey, RUN, TERMINAL } from "../core/session-key.ts";
 import { ALONE, type Store } from "../core/store.ts";
 import { titleOf } from "../core/title.ts";
+import { toObject } from "../platform/json.ts";
 import type { OldDatabase, OldRoute, OldRow, OldSession } from "./database.ts";
 import { digest, entriesOf, type Imported, isSummary, wordsOf } from "./entries.ts";
-import { recordOf } from "./json.ts";
 
 type OldConversation = {
   sessions: OldSession[];
@@ -14,13 +14,6 @@ type OldConversation = {
 };
 /** What we know of one that came before. `through`: the last row; 0: it was not finished. */
 type ImportMark = { session: string; through: number; version: number };
-export type SessionsImported = {
-  came: number;
-  messages: number;
-  here: number;
-  /** For people: what could not come, or not as it was. */
-  left: string[];
-};
 
 /** Entries in one commit. */
 const BATCH = 500;
@@ -30,17 +23,18 @@ export async function importSessions(options: {
   routes: readonly OldRoute[];
   store: Pick<Store, "journal" | "catalog" | "notes" | "nodes">;
   progress(done: number, all: number): void;
-}): Promise<SessionsImported> {
+}) {
   const { db, routes, store, progress } = options;
   const { journal, catalog, notes, nodes } = store;
   const all = conversationsIn(db.sessions());
   const node = await nodes.join(ALONE);
+  /** For people: what could not come, or not as it was. */
   const left: string[] = [];
   const counted = new Map<string, number>();
   /** By the id there: our key, and what its rows became. */
   const placed = new Map<string, { session: string; rows: OldRow[]; made: Imported }>();
   const current = new Map(routes.map(({ key, session }) => [session, key]));
-  const tally: SessionsImported = { came: 0, messages: 0, here: 0, left };
+  const tally = { came: 0, messages: 0, here: 0, left };
 
   for (const [done, conversation] of all.entries()) {
     progress(done, all.length);
@@ -92,13 +86,8 @@ export async function importSessions(options: {
       return;
     }
     await notes.set(markName, { session, through: 0, version: 0 });
-    const version = await write(
-      session,
-      first,
-      last,
-      made,
-      relation?.kind === "child" ? (parent?.session ?? null) : null,
-    );
+    const above = relation?.kind === "child" ? (parent?.session ?? null) : null;
+    const version = await write(session, first, last, made, above);
     const key = sessions.map(({ id }) => current.get(id)).find((one) => one !== undefined);
     await place(session, key !== undefined);
     await notes.set(markName, { session, through, version });
@@ -121,42 +110,22 @@ export async function importSessions(options: {
     const title = last.title || first.title || titleOf(said);
     const common = { session, node, active: false, parent, title };
     let version = 0;
-    let seq = 0;
-    for (let from = 0; from === 0 || from < entries.length; from += BATCH) {
-      const batch = entries.slice(from, from + BATCH);
-      const seqs = new Set(batch.map((entry) => entry.turn));
-      const accepted = inputs.filter(
-        ({ id }) => seqs.has(id) && batch.some((one) => one.kind === "accepted" && one.turn === id),
-      );
-      if (from === 0) {
-        const empty = { ...state, seq: 0, ended: 0 };
-        await must(
-          journal.commit({
-            ...common,
-            version,
-            state: empty,
-            at: first.startedAt,
-            entries: [],
-            accepted: [],
-            taken: [],
-          }),
-        );
-        version += 1;
-        if (!batch.length) break;
-      }
-      seq += batch.length;
+    for (let from = 0, to = 0; version === 0 || from < entries.length; from = to, to += BATCH) {
+      const batch = entries.slice(from, to);
+      const seq = from + batch.length;
+      const begun = new Set(batch.flatMap(({ kind, turn }) => (kind === "accepted" ? [turn] : [])));
+      const ids = inputs.filter((id) => begun.has(id));
       await must(
         journal.commit({
           ...common,
-          version,
+          version: version++,
           state: { ...state, seq, ended: Math.min(state.ended, seq) },
           at: batch.at(-1)?.at ?? first.startedAt,
           entries: batch,
-          accepted: accepted.map(({ id }) => ({ id, digest: digest("hermes", id) })),
-          taken: accepted.map(({ id }) => ({ id, turn: id })),
+          accepted: ids.map((id) => ({ id, digest: digest("hermes", id) })),
+          taken: ids.map((id) => ({ id, turn: id })),
         }),
       );
-      version += 1;
     }
     return version;
   }
@@ -200,7 +169,7 @@ export async function importSessions(options: {
   }
 
   async function talkOf(key: string): Promise<{ now: number; most: number }> {
-    const { now, most: last } = recordOf(await notes.get(`talk/${key}`));
+    const { now, most: last } = toObject(await notes.get(`talk/${key}`));
     if (typeof last === "number") return { now: Number(now), most: last };
     const most = (await journal.load(key)) ? 1 : 0;
     return { now: most, most };
@@ -213,7 +182,7 @@ async function must(verdict: Promise<string>): Promise<void> {
 }
 
 function markOf(note: unknown): ImportMark | null {
-  const { session, through, version } = recordOf(note);
+  const { session, through, version } = toObject(note);
   return typeof session === "string" ? { session, through: Number(through), version: Number(version) } : null;
 }
 

@@ -4,7 +4,8 @@
 import type { JSONObject, LanguageModelV4CallOptions, LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import { StreamingToolCallTracker } from "@ai-sdk/provider-utils";
 import { createSseParser } from "../core/sse.ts";
-import { isObject, noteExtras, toList, toObject } from "./replay.ts";
+import { isObject, toList, toObject } from "../platform/json.ts";
+import { isJsonObject, noteExtras } from "./replay.ts";
 import { type Alive, guardStream, providerPost, type StreamGuard } from "./wire.ts";
 
 type ToolDelta = NonNullable<Parameters<StreamingToolCallTracker["processDelta"]>[0]> & { extra_content?: unknown };
@@ -129,7 +130,7 @@ function createAnswer(enqueue: (part: LanguageModelV4StreamPart) => void) {
       if (error) return fail(isObject(error) ? error : { value: chunk });
       if (!Array.isArray(choices))
         return fail({ message: "the answer has a chunk in it without choices", value: chunk });
-      if (isObject(told)) usage = told;
+      if (isJsonObject(told)) usage = told;
       const { finish_reason: reason, delta } = toObject(choices[0]);
       if (typeof reason === "string") raw = reason;
       if (!isObject(delta)) return;

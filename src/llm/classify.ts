@@ -1,17 +1,10 @@
 // What went wrong with a model call, in one of a few kinds. What is done about a kind is decided in agent/faults.ts.
 import { messageOf } from "../core/errors.ts";
 import type { Fault, FaultKind } from "../core/ports.ts";
+import { isObject, jsonIn } from "../platform/json.ts";
 
 /** Everything that is known about a failure, whichever library it came from and in whatever shape. */
-type Symptom = {
-  status?: number;
-  /** Every code and type that was named, each one word. */
-  names: string[];
-  /** The whole text of the error, and the part of it that is meant for people. */
-  words: string;
-  message: string;
-  retryAfter?: number;
-};
+type Symptom = ReturnType<typeof symptomOf>;
 
 /** The table: the first row that fits names the kind. */
 const ROWS: { kind: FaultKind; fits: (s: Symptom) => boolean }[] = [
@@ -96,10 +89,11 @@ export function classify(error: unknown): Fault {
 
 /** Libraries wrap what happened in an error of theirs, with the cause inside; servers send it as a body of any shape, or
  *  as data in the stream. */
-function symptomOf(error: unknown): Symptom {
+function symptomOf(error: unknown) {
   const layers = layersOf(error);
   const all = (key: string) =>
     layers.map((layer) => layer[key]).filter((value) => value !== undefined && value !== null);
+  /** Every code and type that was named, each one word. */
   const names = ["code", "type", "status", "error_type"].flatMap(all).filter(isName).map(String);
   // Inside a stream that began well, and behind HTTP 200, the number of the error is in its `code`.
   const statuses = ["statusCode", "status_code", "status", "code"].flatMap(all).map(Number);
@@ -112,6 +106,7 @@ function symptomOf(error: unknown): Symptom {
     ...(status !== undefined && { status }),
     ...(retryAfter !== undefined && { retryAfter }),
     names,
+    /** The whole text of the error, and the part of it that is meant for people. */
     words,
     message: said.at(-1) ?? messageOf(error),
   };
@@ -135,19 +130,7 @@ function layersOf(error: unknown): Record<string, unknown>[] {
 }
 const MOST_LAYERS = 16;
 /** OpenRouter hands on in `metadata.raw` what the provider behind it said; FastAPI's `detail` may be a list. */
-const INNER = [
-  "cause",
-  "data",
-  "value",
-  "text",
-  "responseBody",
-  "response",
-  "error",
-  "errors",
-  "detail",
-  "metadata",
-  "raw",
-];
+const INNER = "cause data value text responseBody response error errors detail metadata raw".split(" ");
 
 /** The text of a layer for people. Text that is JSON is a layer of its own, unless it contains no text. */
 function saidIn(layer: Record<string, unknown>): string[] {
@@ -167,14 +150,8 @@ function plain(text: string): string {
   return bare.replaceAll(/\s+/g, " ").trim() || "a web page";
 }
 
-function parsed(text: string): unknown {
-  if (text.length > LONGEST_BODY || !/^\s*[[{"]/.test(text)) return undefined;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
+const parsed = (text: string): unknown =>
+  text.length > LONGEST_BODY || !/^\s*[[{"]/.test(text) ? undefined : jsonIn(text);
 
 /** `Retry-After` in milliseconds: seconds or a date; nonsense counts as absent. */
 function waitOf(headers: Record<string, unknown>): number | undefined {
@@ -196,5 +173,3 @@ function waitIn(words: string): number | undefined {
   const wait = ((Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1_000 + Number(ms);
   return wait > 0 ? Math.ceil(wait) : undefined;
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;

@@ -8,7 +8,7 @@ const WORD_MS = 35;
 
 type DemoReply = { text: string; calls?: ProposedCall[] };
 
-export function createDemoModel(clock: Clock, wordMs = WORD_MS): Model {
+export function createDemoModel(clock: Clock): Model {
   return {
     name: "demo:offline-demo",
     context: 8_000,
@@ -17,7 +17,7 @@ export function createDemoModel(clock: Clock, wordMs = WORD_MS): Model {
       const { text, calls = [] } = reply(request);
       const words = text.split(/(?<=\s)/);
       for (const word of words) {
-        await clock.sleep(wordMs, signal);
+        await clock.sleep(WORD_MS, signal);
         if (signal.aborted) return { end: "aborted" };
         hear.text(word);
       }

@@ -5,6 +5,7 @@ import type { ModelNames } from "../core/model-names.ts";
 import type { Fault, Offer } from "../core/ports.ts";
 import type { Endpoint } from "../core/providers.ts";
 import { textWithin } from "../platform/capped.ts";
+import { isObject, jsonIn, toObject } from "../platform/json.ts";
 import { classify } from "./classify.ts";
 import { formatOf } from "./formats.ts";
 
@@ -38,7 +39,7 @@ async function ask(endpoint: Endpoint, signal: AbortSignal): Promise<Offer[] | F
   const { providerFetch } = await import("./wire.ts");
   const { url, headers } = formatOf(endpoint).list(endpoint);
   const response = await providerFetch(url, { headers, signal });
-  const body = parsed(await textWithin(response.body, LONGEST_LIST));
+  const body = jsonIn(await textWithin(response.body, LONGEST_LIST));
   if (!response.ok) {
     const elsewhere = response.status < 400 && "it points to another address, and that is not followed";
     return classify({ statusCode: response.status, message: elsewhere || response.statusText, error: body });
@@ -48,17 +49,9 @@ async function ask(endpoint: Endpoint, signal: AbortSignal): Promise<Offer[] | F
   return { end: "fault", kind: "garbled", reason: `${url} answers, but not with a list of models` };
 }
 
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
 /** Most servers send the list in `data`; some send only the list. */
 function offersOf(body: unknown): Offer[] | null {
-  const models: unknown = isObject(body) && !Array.isArray(body) ? body["data"] : body;
+  const models: unknown = isObject(body) ? body["data"] : body;
   if (!Array.isArray(models)) return null;
   const offers = new Map<string, Offer>();
   for (const model of models) {
@@ -72,9 +65,8 @@ function offersOf(body: unknown): Offer[] | null {
 
 /** The window that the server was started with (`meta.n_ctx`, `max_model_len`, `loaded_context_length`), else that of the model. */
 function windowOf(model: Record<string, unknown>): number | undefined {
-  const meta = isObject(model["meta"]) ? model["meta"] : {};
   const told = [
-    meta["n_ctx"],
+    toObject(model["meta"])["n_ctx"],
     model["max_model_len"],
     model["loaded_context_length"],
     model["context_length"],
@@ -95,5 +87,3 @@ function priceOf(pricing: unknown): Offer["price"] {
   if (!(input >= 0 && output >= 0)) return undefined; // also NaN, and -1 for "it depends"
   return { input, output, ...(cached >= 0 && { cached }) };
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;

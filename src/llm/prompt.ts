@@ -12,6 +12,7 @@ import type { Endpoint } from "../core/providers.ts";
 import type { Image, Meta, ModelOptions, Refused, Replay } from "../core/session.ts";
 import type { Message } from "../core/transcript.ts";
 import { trueType } from "../platform/image-type.ts";
+import { toObject } from "../platform/json.ts";
 import type { Dialect } from "./dialect.ts";
 import { commonSchema } from "./schema.ts";
 
@@ -135,7 +136,7 @@ function assistant(message: Assistant, reader: PromptReader, idOf: IdOf): Langua
     toolCallId: idOf.call(id, metas[i]?.id),
     toolName: named(tool),
     // What could not be read as arguments is told as none: the result says what was wrong.
-    input: typeof args === "object" && args !== null && !Array.isArray(args) ? args : {},
+    input: toObject(args),
     // A signature is of a call as it was made.
     ...(named(tool) === tool && optionsOf(metas[i]?.meta)),
   }));

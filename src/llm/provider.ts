@@ -12,6 +12,7 @@ import type {
 } from "../core/ports.ts";
 import type { Endpoint } from "../core/providers.ts";
 import type { Refused, Usage } from "../core/session.ts";
+import { isObject, jsonIn } from "../platform/json.ts";
 import { classify } from "./classify.ts";
 import { asksToKeep, dialectOf, makerOf } from "./dialect.ts";
 import { formatOf, type Library } from "./formats.ts";
@@ -234,13 +235,9 @@ const fault = (kind: FaultKind, reason: string): Fault => ({ end: "fault", kind,
 /** What is not whole JSON (cut by a limit, or garbled) is never run, only reported back. */
 function argumentsOf(input: string): { args: unknown; bad?: string } {
   if (!input.trim()) return { args: {} };
-  try {
-    const args: unknown = JSON.parse(input);
-    if (typeof args === "object" && args !== null && !Array.isArray(args)) return { args };
-    return { args: {}, bad: "its arguments are not a JSON object" };
-  } catch {
-    return { args: {}, bad: "its arguments are not valid JSON, perhaps cut off" };
-  }
+  const args = jsonIn(input);
+  if (args === undefined) return { args: {}, bad: "its arguments are not valid JSON, perhaps cut off" };
+  return isObject(args) ? { args } : { args: {}, bad: "its arguments are not a JSON object" };
 }
 
 function usageOf({ inputTokens, outputTokens, raw }: Finish["usage"], costOf: CostOf): Usage {

@@ -1,6 +1,7 @@
 // Records the parts of an answer while it streams in, so that they can be sent back to their maker.
 import type { JSONObject, LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import type { Meta, Replay, ReplayPart } from "../core/session.ts";
+import { isObject, toList, toObject } from "../platform/json.ts";
 
 /** Of one answer, in characters. What is longer is not kept: half of it would be refused. */
 const LONGEST = 512 * 1024;
@@ -96,7 +97,7 @@ export function noteExtras() {
       for (const { signature: signed } of toList(delta["content"]).map(toObject))
         if (typeof signed === "string") signature = signed;
       for (const name of BLOCKS)
-        for (const piece of toList(delta[name]).filter(isObject)) addPiece((blocks[name] ??= []), piece);
+        for (const piece of toList(delta[name]).filter(isJsonObject)) addPiece((blocks[name] ??= []), piece);
     },
     metadata(): Record<string, JSONObject> | undefined {
       const some = Object.keys(blocks).length > 0;
@@ -120,8 +121,5 @@ function addPiece(blocks: JSONObject[], piece: JSONObject): void {
   }
 }
 
-export const toObject = (value: unknown): Record<string, unknown> => (isObject(value) ? value : {});
-export const toList = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 /** All of this was JSON. */
-export const isObject = (value: unknown): value is JSONObject =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+export const isJsonObject = (value: unknown): value is JSONObject => isObject(value);

@@ -1,20 +1,11 @@
 // The schema of a tool's arguments in the words that all providers know. Arguments are still judged by the original: this
 // one may allow more than the tool does, never less.
+import { isObject, toList, toObject } from "../platform/json.ts";
 
 type Schema = Record<string, unknown>;
 
 /** Gemini refuses every word that it does not know; these, and those that are written below, are known to all. */
-const PLAIN_WORDS = [
-  "title",
-  "default",
-  "minimum",
-  "maximum",
-  "minItems",
-  "maxItems",
-  "minLength",
-  "maxLength",
-  "pattern",
-];
+const PLAIN_WORDS = "title default minimum maximum minItems maxItems minLength maxLength pattern".split(" ");
 const TYPES = new Set(["object", "array", "string", "number", "integer", "boolean"]);
 const KEY = /^[a-zA-Z0-9_.-]{1,64}$/;
 const DEEPEST = 12;
@@ -129,8 +120,3 @@ function both(one: Schema, other: Schema): Schema {
   const has = (word: string) => one[word] !== undefined || other[word] !== undefined;
   return { ...one, ...other, ...(has("properties") && { properties }), ...(has("required") && { required }) };
 }
-
-const toObject = (value: unknown): Schema => (isObject(value) ? value : {});
-const toList = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
-const isObject = (value: unknown): value is Schema =>
-  typeof value === "object" && value !== null && !Array.isArray(value);

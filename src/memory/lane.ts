@@ -3,17 +3,7 @@
 import { messageOf } from "../core/errors.ts";
 import type { Ambient } from "../core/ports.ts";
 import { backoff, onAbort, within } from "../core/wait.ts";
-
-export type LaneHealth = {
-  name: string;
-  state: "ok" | "failing" | "suspended";
-  /** Failures in a row. */
-  failures: number;
-  lastError: string;
-  /** Calls that wait or run. */
-  pending: number;
-  suspendedUntil: number | null;
-};
+import type { MemoryProvider } from "./provider.ts";
 
 type How = {
   signal?: AbortSignal;
@@ -25,17 +15,7 @@ type How = {
   patient?: boolean;
 };
 
-export type Lane = {
-  /** Rejects if the work rejects, at its time limit, if the signal aborts, and at once while the provider is
-   *  suspended. */
-  call<T>(work: (signal: AbortSignal) => Promise<T>, how?: How): Promise<T>;
-  /** Whether no call is left that must be finished before we exit. */
-  settled(): boolean;
-  suspended(): boolean;
-  health(): LaneHealth;
-  /** Refuses waiting calls. Aborts the running call without waiting for it. */
-  close(): void;
-};
+export type Lane = ReturnType<typeof createLane>;
 
 type Options = Ambient & {
   name: string;
@@ -64,11 +44,12 @@ const FAILURES = 5;
 const SUSPENDED_MS = { first: 60_000, most: 1_800_000 };
 const LONGEST_ERROR = 300;
 
-export function createLane({ name, clock, log, redact, limitMs, changed }: Options): Lane {
+export function createLane({ name, clock, log, redact, limitMs, changed }: Options) {
   const waiting: LaneJob[] = [];
   let running: LaneJob | null = null;
   let driving = false;
   let closed = false;
+  /** In a row. */
   let failures = 0;
   let lastError = "";
   let suspendedUntil: number | null = null;
@@ -78,6 +59,7 @@ export function createLane({ name, clock, log, redact, limitMs, changed }: Optio
   const suspended = () => suspendedUntil !== null && clock.now() < suspendedUntil;
   const notAsked = (why: string) => new Error(`The memory "${name}" was not asked: ${why}.`);
 
+  /** Rejects if the work rejects, at its time limit, if the signal aborts, and at once while the provider is suspended. */
   function call<T>(work: (signal: AbortSignal) => Promise<T>, how: How = {}): Promise<T> {
     return new Promise((resolve, reject) => {
       const { signal, first = false, idly = false, patient = false } = how;
@@ -179,6 +161,7 @@ export function createLane({ name, clock, log, redact, limitMs, changed }: Optio
 
   return {
     call,
+    /** Whether no call is left that must be finished before we exit. */
     settled: () => ![running, ...waiting].some((job) => job && !job.idly && !job.forsaken),
     suspended,
     health: () => ({
@@ -189,6 +172,7 @@ export function createLane({ name, clock, log, redact, limitMs, changed }: Optio
       pending: waiting.length + (running ? 1 : 0),
       suspendedUntil: suspended() ? suspendedUntil : null,
     }),
+    /** Refuses waiting calls. Aborts the running call without waiting for it. */
     close() {
       closed = true;
       const left = [...(running ? [running] : []), ...waiting.splice(0)];
@@ -200,4 +184,20 @@ export function createLane({ name, clock, log, redact, limitMs, changed }: Optio
       changed();
     },
   };
+}
+
+/** A provider with its queue of calls; initialised before the first call. */
+export type Member = { provider: MemoryProvider; lane: Lane; call: Lane["call"] };
+
+export function createMember(provider: MemoryProvider, lane: Lane): Member {
+  let ready = false;
+  const call: Lane["call"] = (work, how) =>
+    lane.call(async (signal) => {
+      if (!ready) await provider.initialize?.(signal);
+      ready = true;
+      return work(signal);
+    }, how);
+  // Initialise early, so that its tools are known early; nobody waits for it.
+  if (provider.initialize) call(() => Promise.resolve(), { idly: true }).catch(() => {});
+  return { provider, lane, call };
 }

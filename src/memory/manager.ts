@@ -3,12 +3,11 @@
 // Here each call waits in the queue of its provider, with a time limit.
 import { createBounded } from "../core/bounded.ts";
 import { messageOf } from "../core/errors.ts";
-import type { Ambient, Memory, Remembered, Tool } from "../core/ports.ts";
+import type { Ambient, Remembered } from "../core/ports.ts";
 import { isChild, rootOf } from "../core/session-key.ts";
 import type { Message } from "../core/transcript.ts";
 import { cleaned, cut, joined, type MemoryPart, withoutRecalled } from "./fence.ts";
-import { createLane, type LaneHealth } from "./lane.ts";
-import { createMember } from "./member.ts";
+import { createLane, createMember } from "./lane.ts";
 import type { MemoryProvider, MemoryWrite, Whose } from "./provider.ts";
 import { createRecall, type RecallScope } from "./recall.ts";
 import { parentTurnOf, scopeOf, worksForAnother } from "./scope.ts";
@@ -28,28 +27,7 @@ type Options = Ambient & {
   limitMs?: number;
 };
 
-export type LongTermMemory = Memory & {
-  /** Passes the turn to all writers and returns at once. */
-  syncAll(turn: Remembered): void;
-  /** Lets all providers prepare for the next turn, and returns at once. */
-  queuePrefetchAll(query: string, about: RecallScope): void;
-  /** Asks for what `recall` will be asked for in a moment, and returns at once. */
-  recallAhead(about: RecallScope & { turn: string; text: string }): void;
-  /** Text for the system prompt, or empty. Never rejects. */
-  systemBlock(about: RecallScope): Promise<string>;
-  /** A new array only if the tools changed. */
-  tools(): readonly Tool[];
-  sessionEnded(about: RecallScope): void;
-  /** The conversation of the session `from` continues in `about.session`. */
-  sessionSwitched(from: string, about: RecallScope): void;
-  /** These messages are about to be summarised: what should the summary contain? Never rejects. */
-  compressing(messages: readonly Message[], about: RecallScope): Promise<string>;
-  health(): LaneHealth[];
-  /** True if everything is done. */
-  flushPending(ms: number): Promise<boolean>;
-  /** Waits at most `drainMs` for running calls, then lets go. After a drain there is little to wait for. */
-  shutdownAll(drainMs?: number): Promise<void>;
-};
+export type LongTermMemory = ReturnType<typeof createMemory>;
 
 const LIMIT_MS = 60_000;
 const RECALL_MS = 300;
@@ -60,7 +38,7 @@ const SHUTDOWN_MS = 300;
 const LONGEST = { side: 100_000, query: 2_000, kept: 2_000 };
 const MOST_SESSIONS = 1_000;
 
-export function createMemory(options: Options): LongTermMemory {
+export function createMemory(options: Options) {
   const { clock, log, redact, byOf, originOf, recallMs = RECALL_MS, limitMs = LIMIT_MS } = options;
   const watchers = new Set<() => void>();
   const changed = () => {
@@ -127,6 +105,7 @@ export function createMemory(options: Options): LongTermMemory {
     queuePrefetchAll(user, { session, by });
   }
 
+  /** Lets all providers prepare for the next turn, and returns at once. */
   function queuePrefetchAll(query: string, about: RecallScope): void {
     if (isTrivial(query)) return;
     const short = query.slice(0, LONGEST.query);
@@ -146,6 +125,7 @@ export function createMemory(options: Options): LongTermMemory {
       if (provider[hook]) call(async (signal) => hear(provider, await whoseOf(about), signal)).catch(unheard);
   }
 
+  /** These messages are about to be summarised: what should the summary contain? Never rejects. */
   async function compressing(messages: readonly Message[], about: RecallScope): Promise<string> {
     const parts: MemoryPart[] = [];
     const asked = members
@@ -161,6 +141,7 @@ export function createMemory(options: Options): LongTermMemory {
 
   const settled = () => members.every(({ lane }) => lane.settled());
 
+  /** True if everything is done. */
   async function flushPending(ms: number): Promise<boolean> {
     const over = new AbortController();
     const look = () => {
@@ -198,14 +179,17 @@ export function createMemory(options: Options): LongTermMemory {
     queuePrefetchAll,
     compressing,
     flushPending,
-    syncAll(turn) {
+    /** Passes the turn to all writers and returns at once. */
+    syncAll(turn: Remembered): void {
       for (const writer of writers) remember(writer, turn, turn.turn).catch(unheard);
     },
-    sessionEnded: (about) =>
+    sessionEnded: (about: RecallScope) =>
       inform("onSessionEnd", about, (provider, whose, signal) => provider.onSessionEnd?.(whose, signal)),
-    sessionSwitched: (from, about) =>
+    /** The conversation of the session `from` continues in `about.session`. */
+    sessionSwitched: (from: string, about: RecallScope) =>
       inform("onSessionSwitch", about, (provider, whose, signal) => provider.onSessionSwitch?.(from, whose, signal)),
     health: () => members.map(({ lane }) => lane.health()),
+    /** Waits at most `drainMs` for running calls, then lets go. After a drain there is little to wait for. */
     shutdownAll(drainMs = DRAIN_MS) {
       closing ??= shutdown(drainMs);
       return closing;

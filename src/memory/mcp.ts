@@ -3,23 +3,16 @@
 import type { ToolResult } from "../core/ports.ts";
 import type { MemoryProvider, RememberedTurn, Whose } from "./provider.ts";
 
-type Options = {
-  /** Calls a tool of the server; never throws for an error of the server. */
-  call(tool: string, args: Record<string, unknown>, signal: AbortSignal): Promise<ToolResult>;
-  addTool?: string | undefined;
-  searchTool?: string | undefined;
-  /** The server's names for the arguments. */
-  argument?: {
-    text?: string | undefined;
-    query?: string | undefined;
-    scope?: string | undefined;
-    /** If the server takes a key, a turn that is sent twice is stored once, also after a crash. */
-    key?: string | undefined;
-  };
-};
+/** Of the server, and its names for the arguments. If the server takes a key, a turn that is sent twice is stored once, also after a crash. */
+type McpNames = "add_tool" | "search_tool" | "text_argument" | "query_argument" | "scope_argument" | "key_argument";
+export type McpMemorySettings = Readonly<Partial<Record<McpNames, string | undefined>>>;
+/** Calls a tool of the server; never throws for an error of the server. */
+type CallMcp = (tool: string, args: Record<string, unknown>, signal: AbortSignal) => Promise<ToolResult>;
 
-export function createMcpMemory({ call, addTool, searchTool, argument = {} }: Options): MemoryProvider {
-  const { text = "text", query = "query", scope: scopeName, key: keyName } = argument;
+export function createMcpMemory(call: CallMcp, settings: McpMemorySettings): MemoryProvider {
+  const { add_tool: addTool, search_tool: searchTool } = settings;
+  const { text_argument: text = "text", query_argument: query = "query" } = settings;
+  const { scope_argument: scopeName, key_argument: keyName } = settings;
   const within = ({ scope }: Whose) => (scopeName ? { [scopeName]: scope } : {});
   const isOurs = ({ scope }: Whose) => scopeName !== undefined || scope === "local";
 

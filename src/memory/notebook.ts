@@ -6,7 +6,8 @@ import { createHash, randomBytes } from "node:crypto";
 import { constants, existsSync } from "node:fs";
 import { chmod, type FileHandle, link, lstat, mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { changed, entriesOf, type NotesChange, Unfit } from "./notes.ts";
+import { codeOf } from "../core/errors.ts";
+import { type Changed, changed, entriesOf, type NotesChange, Unfit } from "./notes.ts";
 
 export const TARGETS = {
   memory: { file: "MEMORY.md", most: 2_200 },
@@ -14,27 +15,14 @@ export const TARGETS = {
 } as const;
 export type NotesTarget = keyof typeof TARGETS;
 
-export type Notebook = {
-  /** The text on the disk now; empty if there is none. */
-  read(scope: string, target: NotesTarget): Promise<string>;
-  change(
-    scope: string,
-    target: NotesTarget,
-    change: NotesChange,
-  ): Promise<{ source: string; before?: string; unchanged?: true }>;
-  /** The scopes that have notes. */
-  scopes(): Promise<string[]>;
-  entries(scope: string): Promise<{ target: NotesTarget; text: string }[]>;
-  /** Deletes all notes of a scope. Returns false if there are none. */
-  forget(scope: string): Promise<boolean>;
-};
+export type Notebook = ReturnType<typeof openNotebook>;
 
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
 /** A file that a person made longer than this is not read in full and not written. */
 const MOST_BYTES = 100_000;
 const ATTEMPTS = 5;
 
-export function openNotebook(dir: string): Notebook {
+export function openNotebook(dir: string) {
   const placeOf = (scope: string) => (scope === "local" ? dir : join(dir, nameOf(scope)));
   const fileOf = (scope: string, target: NotesTarget) => join(placeOf(scope), TARGETS[target].file);
   let last: Promise<unknown> = Promise.resolve();
@@ -45,13 +33,13 @@ export function openNotebook(dir: string): Notebook {
 
   /** One change at a time in this process. If a person or another process writes meanwhile, their change is not
    *  overwritten. */
-  const change: Notebook["change"] = (scope, target, what) => {
+  function change(scope: string, target: NotesTarget, what: NotesChange): Promise<Changed> {
     const done = last.then(() => tryChange(scope, target, what));
     last = done.catch(() => {});
     return done;
-  };
+  }
 
-  async function tryChange(scope: string, target: NotesTarget, what: NotesChange) {
+  async function tryChange(scope: string, target: NotesTarget, what: NotesChange): Promise<Changed> {
     const file = fileOf(scope, target);
     for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
       const before = await look(file);
@@ -76,6 +64,7 @@ export function openNotebook(dir: string): Notebook {
     read,
     change,
     entries,
+    /** The scopes that have notes. */
     async scopes() {
       const names = await readdir(dir, { withFileTypes: true }).catch(() => []);
       const below = names.filter((entry) => entry.isDirectory()).flatMap(({ name }) => scopeNamed(name) ?? []);
@@ -84,7 +73,8 @@ export function openNotebook(dir: string): Notebook {
       );
       return all.flat();
     },
-    async forget(scope) {
+    /** Deletes all notes of a scope. Returns false if there are none. */
+    async forget(scope: string) {
       const had = (await entries(scope)).length > 0;
       if (scope !== "local") await rm(placeOf(scope), { recursive: true, force: true });
       else await Promise.all(TARGET_NAMES.map((target) => rm(fileOf(scope, target), { force: true })));
@@ -199,5 +189,3 @@ async function mustBeReal(dir: string): Promise<void> {
 
 const isLink = (path: string) =>
   new Unfit(`${path} is a link, and links are not followed. Put the thing itself there.`);
-
-const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : undefined);

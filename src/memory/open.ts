@@ -6,19 +6,18 @@ import type { Journal, Search } from "../core/store.ts";
 import { createFilesMemory } from "./files.ts";
 import { createHttpMemory } from "./http.ts";
 import { createMemory, type LongTermMemory } from "./manager.ts";
-import { createMcpMemory } from "./mcp.ts";
+import { createMcpMemory, type McpMemorySettings } from "./mcp.ts";
 import { openNotebook } from "./notebook.ts";
 import type { MemoryProvider } from "./provider.ts";
 import { createSessionsMemory } from "./sessions.ts";
 
-type McpArgument = "text_argument" | "query_argument" | "scope_argument" | "key_argument";
 /** The section `memory` of the configuration. */
 export type MemorySettings = {
   readonly provider: readonly ("files" | "sessions" | "http" | "mcp")[];
   /** Milliseconds. */
   readonly recall_timeout: number;
   readonly http: { readonly url?: string | undefined; readonly token?: string | undefined };
-  readonly mcp: Readonly<Partial<Record<"server" | "add_tool" | "search_tool" | McpArgument, string | undefined>>>;
+  readonly mcp: McpMemorySettings & { readonly server?: string | undefined };
 };
 
 type Options = Ambient & {
@@ -46,22 +45,12 @@ export function openMemory(options: Options): LongTermMemory {
       return createHttpMemory({ url, token });
     },
     mcp: () => {
-      const { server, add_tool, search_tool, ...names } = settings.mcp;
+      const { server, add_tool, search_tool } = settings.mcp;
       if (!server || !(add_tool || search_tool))
         throw new ConfigError(
           "memory.provider has mcp in it: set memory.mcp.server, and add_tool or search_tool beside it",
         );
-      return createMcpMemory({
-        call: (tool, args, signal) => callMcp(server, tool, args, signal),
-        addTool: add_tool,
-        searchTool: search_tool,
-        argument: {
-          text: names.text_argument,
-          query: names.query_argument,
-          scope: names.scope_argument,
-          key: names.key_argument,
-        },
-      });
+      return createMcpMemory((tool, args, signal) => callMcp(server, tool, args, signal), settings.mcp);
     },
   };
   const byOf = async (turn: string) => {

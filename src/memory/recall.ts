@@ -5,7 +5,7 @@ import { messageOf } from "../core/errors.ts";
 import type { Ambient } from "../core/ports.ts";
 import { within } from "../core/wait.ts";
 import { cleaned, joined, recalledBlock } from "./fence.ts";
-import type { Member } from "./member.ts";
+import type { Member } from "./lane.ts";
 import type { Whose } from "./provider.ts";
 import { isTrivial } from "./trivial.ts";
 

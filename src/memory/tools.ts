@@ -1,7 +1,7 @@
 // The tools of memories, as tools of the agent.
 import { messageOf } from "../core/errors.ts";
 import type { Tool } from "../core/ports.ts";
-import type { Member } from "./member.ts";
+import type { Member } from "./lane.ts";
 import type { Handled, MemoryTool, MemoryWrite } from "./provider.ts";
 import type { RecallScope, WhoseOf } from "./recall.ts";
 

@@ -19,16 +19,7 @@ export class NotConfined extends Error {
 }
 
 export type ConfinedFile = AsyncDisposable & { handle: FileHandle; stat: BigIntStats };
-export type Dir = AsyncDisposable & {
-  real: string;
-  handle: FileHandle;
-  /** A path for this name in exactly this directory. */
-  at(name: string): string;
-  /** Sorted by name. If there are more than `most`, any `most` of them. */
-  entries(most: number): Promise<Dirent[]>;
-  /** Size of the entry itself, not of a link's target; null if it is gone. */
-  sizeOf(name: string): Promise<number | null>;
-};
+export type Dir = Awaited<ReturnType<typeof openDir>>;
 
 /** The real path. A path that is written as inside a root must really be inside a root. */
 export async function realInside(path: string, roots: readonly string[]): Promise<string> {
@@ -73,19 +64,17 @@ export async function readTail(real: string, most: number): Promise<Buffer> {
   return buffer.subarray(0, bytesRead);
 }
 
-export async function openDir(real: string): Promise<Dir> {
+export async function openDir(real: string) {
   const handle = await openReal(real, O_RDONLY | O_DIRECTORY);
   const base = PROC ? `/proc/self/fd/${handle.fd}` : real;
   return {
-    real,
     handle,
-    at: (name) => join(base, name),
-    entries: (most) => entriesOf(base, most),
-    sizeOf: (name) =>
-      lstat(join(base, name)).then(
-        ({ size }) => size,
-        () => null,
-      ),
+    /** A path for this name in exactly this directory. */
+    at: (name: string) => join(base, name),
+    /** Sorted by name. If there are more than `most`, any `most` of them. */
+    entries: (most: number) => entriesOf(base, most),
+    /** Size of the entry itself, not of a link's target; null if it is gone. */
+    sizeOf: async (name: string) => (await lstat(join(base, name)).catch(() => null))?.size ?? null,
     [Symbol.asyncDispose]: () => handle.close(),
   };
 }

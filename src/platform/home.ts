@@ -4,30 +4,20 @@ import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { ConfigError, codeOf, messageOf } from "../core/errors.ts";
 
-export type Home = {
-  dir: string;
-  config: string;
-  env: string;
-  database: string;
-  logs: string;
-  log: string;
-  /** Files that came with messages, one directory per session. */
-  attachments: string;
-  /** Created by us if no API key is configured. */
-  apiKey: string;
-  /** The address at which the process that owns this home serves its API, while it does. */
-  served: string;
-};
+export type Home = ReturnType<typeof homeAt>;
 
-export const homeAt = (dir: string): Home => ({
+export const homeAt = (dir: string) => ({
   dir,
   config: join(dir, "config.yaml"),
   env: join(dir, ".env"),
   database: join(dir, "hermes.db"),
   logs: join(dir, "logs"),
   log: join(dir, "logs", "hermes.log"),
+  /** Files that came with messages, one directory per session. */
   attachments: join(dir, "attachments"),
+  /** Created by us if no API key is configured. */
   apiKey: join(dir, "api_key"),
+  /** The address at which the process that owns this home serves its API, while it does. */
   served: join(dir, "gateway.json"),
 });
 

@@ -1,6 +1,6 @@
 // Chores of a running process: once at the start, then every hour.
-import { messageOf } from "../core/errors.ts";
 import type { Clock, Log } from "../core/ports.ts";
+import { logFailure } from "./log-failure.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -14,7 +14,7 @@ export function everyHour(
   async function go(): Promise<void> {
     while (!over.signal.aborted) {
       for (const chore of chores) {
-        await chore().catch((error: unknown) => log("warn", "chore.failed", { error: messageOf(error) }));
+        await chore().catch(logFailure(log, "warn", "chore.failed"));
         if (over.signal.aborted) return;
       }
       await clock.sleep(HOUR_MS, over.signal);

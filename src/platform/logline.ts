@@ -1,4 +1,5 @@
 // One log record as one line for people: on stderr while we run, and in `hermes logs`.
+import { jsonIn, toObject } from "./json.ts";
 
 export const LEVELS = ["debug", "info", "warn", "error"] as const;
 export type Level = (typeof LEVELS)[number];
@@ -16,12 +17,8 @@ export const isTerminal = (stream: { isTTY?: boolean }, env: NodeJS.ProcessEnv):
   stream.isTTY === true && !env.NO_COLOR && env.TERM !== "dumb";
 
 export const parseRecord = (line: string): LogRecord | null => {
-  try {
-    const record: unknown = JSON.parse(line);
-    return isRecord(record) ? record : null;
-  } catch {
-    return null;
-  }
+  const record = jsonIn(line);
+  return isRecord(record) ? record : null;
 };
 
 export const pretty = (record: LogRecord, colour: boolean): string => {
@@ -43,22 +40,14 @@ const shown = (value: unknown): string => {
   return printable(text ?? String(value));
 };
 
-const two = (part: number): string => String(part).padStart(2, "0");
-
 const localTime = (time: string): string => {
   const date = new Date(time);
   if (Number.isNaN(date.getTime())) return printable(time);
-  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
-  const clock = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
-  return `${day} ${clock}.${String(date.getMilliseconds()).padStart(3, "0")}`;
+  const local = new Date(date.getTime() - date.getTimezoneOffset() * 60_000);
+  return local.toISOString().slice(0, -1).replace("T", " ");
 };
 
-const isRecord = (value: unknown): value is LogRecord =>
-  typeof value === "object" &&
-  value !== null &&
-  "time" in value &&
-  typeof value.time === "string" &&
-  "event" in value &&
-  typeof value.event === "string" &&
-  "level" in value &&
-  LEVELS.some((level) => level === value.level);
+const isRecord = (value: unknown): value is LogRecord => {
+  const { time, event, level: named } = toObject(value);
+  return typeof time === "string" && typeof event === "string" && LEVELS.some((level) => level === named);
+};

@@ -1,24 +1,21 @@
 // One POST to an address that the user configured: limited in time, never redirected to another host, and without the
 // sent data in its errors.
+import { codeOf } from "../core/errors.ts";
 import { linked } from "../core/wait.ts";
 import { clock } from "./clock.ts";
 
-type Posted = { status: number; retryAfter: string | null };
-export type Post = {
-  /** Throws an Error whose message is safe to show. */
-  send(url: string, what: { headers: Record<string, string>; body: string; signal: AbortSignal }): Promise<Posted>;
-  /** Aborts requests that are under way. */
-  close(): Promise<void>;
-};
+export type Post = ReturnType<typeof openPost>;
 
 /** Nobody reads the body of the answer. This much of it is read and dropped, to keep the connection. */
 const MOST_IGNORED = 65_536;
 
-export function openPost({ limitMs = 10_000 } = {}): Post {
+export function openPost({ limitMs = 10_000 } = {}) {
   /** Loaded with the first request: undici takes 75 ms, and most processes send nothing. */
   let opening: ReturnType<typeof connections> | null = null;
   return {
-    async send(url, { headers, body, signal }) {
+    /** Throws an Error whose message is safe to show. */
+    async send(url: string, what: { headers: Record<string, string>; body: string; signal: AbortSignal }) {
+      const { headers, body, signal } = what;
       opening ??= connections();
       const { request, agent } = await opening;
       const cut = linked([signal], { clock, ms: limitMs });
@@ -34,6 +31,7 @@ export function openPost({ limitMs = 10_000 } = {}): Post {
         cut.release();
       }
     },
+    /** Aborts requests that are under way. */
     close: async () => (await opening)?.agent.destroy(),
   };
 }
@@ -46,7 +44,4 @@ async function connections() {
 const oneOf = (header: string | string[] | undefined) => (Array.isArray(header) ? header[0] : header) ?? null;
 
 /** Uses the code of the error: its message may contain the address or a header, and with it a secret. */
-function reason(error: unknown): string {
-  const code = error instanceof Error && "code" in error ? String(error.code) : "";
-  return code ? `no answer (${code})` : "no answer";
-}
+const reason = (error: unknown) => (codeOf(error) ? `no answer (${codeOf(error)})` : "no answer");

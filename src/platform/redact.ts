@@ -1,17 +1,7 @@
 // The only redactor, used at every output: log file, stderr, error messages, results of tools. It works on values
 // before they are serialised, so escaping cannot split a secret.
 
-export type Redactor = {
-  /** Never show this value again, in any encoding. Values shorter than 8 are ignored: they would blank out ordinary
-   *  words. */
-  add: (value: string) => void;
-  text: (text: string) => string;
-  /** Hides only values that were added, not text that looks like a secret. For results of tools: the agent must be
-   *  able to work on a program that contains `password=`. */
-  known: (text: string) => string;
-  /** A copy for the log: plain, bounded, without secrets. */
-  value: (value: unknown) => unknown;
-};
+export type Redactor = ReturnType<typeof createRedactor>;
 
 /** Replaces a secret. */
 export const HIDDEN = "[redacted]";
@@ -55,12 +45,13 @@ const NAMED = new RegExp(`(?:${NAMES})\\\\*["']?\\s{0,8}[:=]`, "i");
 /** `inputTokens` and `key` are not secrets; `botToken`, `API_KEY` and `set-cookie` are. */
 export const isSecretName = (name: string): boolean => NAME_AT_END.test(name);
 
-export const createRedactor = (): Redactor => {
+export const createRedactor = () => {
   const secrets = new Set<string>();
   let known: RegExp | null = null;
   let telling: string[] = [];
 
-  const add = (value: string) => {
+  /** Never show this value again, in any encoding. Values shorter than 8 are ignored: they would blank out ordinary words. */
+  const add = (value: string): void => {
     if (value.length < SHORTEST || secrets.has(value)) return;
     for (const form of formsOf(value)) secrets.add(form);
     if (isTelling(value)) telling = [...new Set([...telling, ...formsOf(value)])].sort((a, b) => b.length - a.length);
@@ -76,7 +67,8 @@ export const createRedactor = (): Redactor => {
     return out.replace(QUOTED, `$1$3${HIDDEN}$3`).replace(ASSIGNED, `$1${HIDDEN}`).replace(HEADER, `$1$2${HIDDEN}`);
   };
 
-  // One search per secret: 10 ms for 1 MB with 30 secrets.
+  /** Hides only values that were added, not text that looks like a secret. For results of tools: the agent must be able to work on a
+   *  program that contains `password=`. One search per secret: 10 ms for 1 MB with 30 secrets. */
   const hideKnown = (whole: string): string =>
     telling.reduce((rest, form) => (rest.includes(form) ? rest.replaceAll(form, HIDDEN) : rest), whole);
 
@@ -89,6 +81,7 @@ export const createRedactor = (): Redactor => {
     return `${head}… (${whole.length} characters)`;
   };
 
+  /** A copy for the log: plain, bounded, without secrets. */
   const value = (input: unknown, depth = 0, above: readonly object[] = []): unknown => {
     if (typeof input === "string") return bounded(input);
     if (typeof input === "number") return secrets.has(String(input)) ? HIDDEN : input;
@@ -118,7 +111,7 @@ export const createRedactor = (): Redactor => {
     return out;
   };
 
-  return { add, text, known: hideKnown, value: (input) => value(input) };
+  return { add, text, known: hideKnown, value: (input: unknown) => value(input) };
 };
 
 const formsOf = (value: string): string[] => {

@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { codeOf } from "../core/errors.ts";
 
 const KEPT_MS = 30 * 86_400_000;
 /** Directories checked per pass: 10,000 take ten passes. */
@@ -43,9 +44,6 @@ const changedAt = (path: string) =>
 
 const namesIn = (dir: string): Promise<string[]> =>
   readdir(dir).catch((error: unknown) => {
-    if (isNoDirectory(error)) return [];
+    if (["ENOENT", "ENOTDIR"].includes(codeOf(error))) return [];
     throw error;
   });
-
-const isNoDirectory = (error: unknown) =>
-  error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR");

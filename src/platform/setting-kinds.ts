@@ -33,15 +33,13 @@ export const whole = (min: number, max = Number.MAX_SAFE_INTEGER) => {
   const needs = within("a whole number", min, max);
   return z.preprocess(asNumber, z.int(needs).min(min, needs).max(max, needs));
 };
-export const seconds = (min: number) => {
-  const needs = within("a number of seconds", min, Number.MAX_SAFE_INTEGER);
+const number = (kind: string, min: number) => {
+  const needs = within(kind, min, Number.MAX_SAFE_INTEGER);
   return z.preprocess(asNumber, z.number(needs).min(min, needs));
 };
+export const seconds = (min: number) => number("a number of seconds", min);
 /** US dollars per million tokens. */
-export const price = () => {
-  const needs = within("a number", 0, Number.MAX_SAFE_INTEGER);
-  return z.preprocess(asNumber, z.number(needs).min(0, needs));
-};
+export const price = () => number("a number", 0);
 // One for all settings of a kind where it has no parameters: a start made 350 objects more.
 const YES_NO = z.preprocess(asBoolean, z.boolean("must be true or false"));
 export const yesNo = () => YES_NO;

@@ -1,7 +1,7 @@
 // Commands with their own rules: parts of the shell, and programs that run another command.
 import { type Problem, parseArgs } from "./options.ts";
 import { unknown } from "./program.ts";
-import { oneOf } from "./table.ts";
+import { entries, oneOf } from "./table.ts";
 import type { Arg } from "./types.ts";
 import { mayExport, maySet } from "./variables.ts";
 
@@ -161,9 +161,7 @@ const command: Special = (args, judge) => {
 };
 
 export const SPECIAL: Record<string, Special> = {
-  cd: () => null,
-  pushd: () => null,
-  popd: () => null,
+  ...entries("cd pushd popd", () => null),
   test,
   "[": (args) => (args.at(-1)?.value === "]" ? test(args.slice(0, -1)) : asks("this test has no end", args.at(-1))),
   printf,
@@ -171,11 +169,7 @@ export const SPECIAL: Record<string, Special> = {
   mapfile: names("mapfile", "-t -n: -s: -d:"),
   readarray: names("readarray", "-t -n: -s: -d:"),
   set,
-  exit: numbers,
-  return: numbers,
-  break: numbers,
-  continue: numbers,
-  shift: numbers,
+  ...entries("exit return break continue shift", numbers),
   export: (args) =>
     args.length === 0 || sourceOf(args) === "-p" ? null : asks("this variable could change how programs run", args[0]),
   command,

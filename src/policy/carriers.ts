@@ -1,6 +1,6 @@
 // Programs that run another command: which command they run, and which text they read as a script.
 
-import { oneOf, own, wordsOf } from "./table.ts";
+import { entries, oneOf, own, wordsOf } from "./table.ts";
 
 export const baseName = (program: string): string => program.slice(program.lastIndexOf("/") + 1).toLowerCase();
 
@@ -9,37 +9,30 @@ export const baseName = (program: string): string => program.slice(program.lastI
 type Carrier = { values?: string; skip?: number; assigns?: boolean };
 
 const CARRIERS: Record<string, Carrier> = {
+  ...entries(
+    "prlimit nohup setsid unbuffer command builtin busybox toybox setpriv valgrind dbus-run-session torsocks bunx pnpx",
+    {},
+  ),
+  ...entries("gosu su-exec taskset chroot", { skip: 1 }),
   sudo: {
     values: "-u -g -h -p -C -T -r -t -U -D -R --user --group --host --prompt --chdir --other-user",
     assigns: true,
   },
   doas: { values: "-u -C" },
   pkexec: { values: "--user" },
-  gosu: { skip: 1 },
-  "su-exec": { skip: 1 },
   runuser: { values: "-u -g -G -s --user --group --shell" },
   env: { values: "-u -C --unset --chdir -P", assigns: true },
   nice: { values: "-n --adjustment" },
   ionice: { values: "-c -n -p -P -u --class --classdata" },
   chrt: { values: "-T -P -D --sched-runtime --sched-period --sched-deadline", skip: 1 },
-  taskset: { skip: 1 },
   numactl: { values: "-C -N -m -i -p" },
-  prlimit: {},
-  nohup: {},
-  setsid: {},
   fakeroot: { values: "-l -s -i -b" },
-  unbuffer: {},
   rlwrap: { values: "-a -f -H -s" },
   caffeinate: { values: "-t -w" },
   stdbuf: { values: "-i -o -e --input --output --error" },
-  timeout: { values: "-s -k --signal --kill-after", skip: 1 },
-  gtimeout: { values: "-s -k --signal --kill-after", skip: 1 },
+  ...entries("timeout gtimeout", { values: "-s -k --signal --kill-after", skip: 1 }),
   time: { values: "-f -o --format --output" },
-  command: {},
-  builtin: {},
   exec: { values: "-a" },
-  busybox: {},
-  toybox: {},
   xargs: {
     values: `
         -a -d -E -I -L -n -P -s -R -S -J --arg-file --delimiter --max-args --max-procs --max-lines --max-chars
@@ -49,22 +42,15 @@ const CARRIERS: Record<string, Carrier> = {
   flock: { values: "-w -E -c --timeout --command", skip: 1 },
   unshare: { values: "-R -w -S -G" },
   nsenter: { values: "-t -S -G --target" },
-  chroot: { skip: 1 },
-  setpriv: {},
   "systemd-run": { values: "-p -u -M -H -t --unit --property --slice --uid --gid" },
   strace: { values: "-e -o -p -s -u -a -b -E -I -O -P -S -X" },
   ltrace: { values: "-e -o -p -s -u -a -n -x -l" },
-  valgrind: {},
-  "dbus-run-session": {},
   "xvfb-run": { values: "-n -s -e -f -p -w" },
   cgexec: { values: "-g" },
   faketime: { values: "-f", skip: 1 },
   sshpass: { values: "-p -f -e -d -P" },
-  torsocks: {},
   proxychains: { values: "-f" },
   npx: { values: "-p --package -c --call" },
-  bunx: {},
-  pnpx: {},
   uvx: { values: "--from --with -p --python" },
   ssh: { values: "-b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w -B", skip: 1 },
 };
@@ -153,23 +139,12 @@ const commandAt = (args: readonly string[], { values = "", skip = 0, assigns = f
 const shell = (args: readonly string[], fed: readonly string[]): Carried => {
   const flag = args.findIndex((arg) => /^-[a-zA-Z]*c[a-zA-Z]*$/.test(arg) || arg === "--command");
   const operands = args.filter((arg) => !/^[-+]/.test(arg));
+  const nothing = { argvs: [], maybe: [], guesses: [] };
   if (flag >= 0)
-    return {
-      argvs: [],
-      maybe: [],
-      guesses: [],
-      scripts: args.slice(flag + 1).filter((arg) => !arg.startsWith("-")),
-      blind: false,
-    };
+    return { ...nothing, scripts: args.slice(flag + 1).filter((arg) => !arg.startsWith("-")), blind: false };
   const stdin = operands.length === 0 || args.includes("-s") || /^\/dev\/(?:stdin|fd\/)/.test(operands[0] ?? "");
   const asks = args.some((arg) => /^--(?:version|help)$/.test(arg));
-  return {
-    argvs: [],
-    maybe: [],
-    guesses: [],
-    scripts: stdin ? [...fed] : [],
-    blind: stdin && fed.length === 0 && !asks,
-  };
+  return { ...nothing, scripts: stdin ? [...fed] : [], blind: stdin && fed.length === 0 && !asks };
 };
 
 const afterEquals = (arg: string): string => arg.slice(arg.indexOf("=") + 1);

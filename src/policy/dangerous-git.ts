@@ -1,6 +1,6 @@
 // Git commands that destroy work, rewrite history, reach another machine, or make git run something later.
 import type { DangerRule } from "./dangerous.ts";
-import { oneOf } from "./table.ts";
+import { entries, has, oneOf, own } from "./table.ts";
 
 const REWRITES = "it rewrites or throws away history";
 const DISCARDS = "it throws away changes that are nowhere else";
@@ -20,7 +20,6 @@ const SAFE_KEY = oneOf(
 );
 
 type GitCheck = (args: readonly string[]) => string | null;
-const has = (args: readonly string[], wanted: RegExp): boolean => args.some((arg) => wanted.test(arg));
 const when =
   (reason: string, wanted: RegExp): GitCheck =>
   (args) =>
@@ -29,17 +28,8 @@ const first =
   (reason: string, wanted: RegExp): GitCheck =>
   (args) =>
     wanted.test(args.find((arg) => !arg.startsWith("-")) ?? "") ? reason : null;
-const always =
-  (reason: string): GitCheck =>
-  () =>
-    reason;
+const always = (names: string, reason: string) => entries<GitCheck>(names, () => reason);
 
-const WHOLE = /^(?:\.|:\/|\*|--)$/;
-
-const checkout: GitCheck = (args) => {
-  if (has(args, /^(?:-f|--force|-B|--discard-changes|--ours|--theirs)$/)) return DISCARDS;
-  return has(args, WHOLE) ? DISCARDS : null;
-};
 const restore: GitCheck = (args) => {
   const staged = has(args, /^(?:--staged|-S)$/) && !has(args, /^(?:--worktree|-W)$/);
   return staged ? null : DISCARDS;
@@ -58,31 +48,21 @@ const config: GitCheck = (args) => {
 };
 const remote: GitCheck = (args) =>
   /^(?:add|set-url|rename|remove|rm)$/.test(args[0] ?? "") ? "it changes where work is sent" : null;
-const branch: GitCheck = (args) => (has(args, /^-(?!-)\w*[dDMCf]|^--(?:delete|force|move)/) ? REWRITES : null);
 
 const COMMANDS: Record<string, GitCheck> = {
-  push: always(PUSHES),
-  "send-email": always(PUSHES),
-  "send-pack": always(PUSHES),
-  "request-pull": always(PUSHES),
+  ...always("push send-email send-pack request-pull", PUSHES),
   lfs: first(PUSHES, /^(?:push|migrate|prune)$/),
   svn: first(PUSHES, /^(?:dcommit|set-tree)$/),
   reset: when(DISCARDS, /^--(?:hard|merge|keep)$/),
   clean: when("it deletes files that git does not know", /^-(?!-)\w*[fdxX]|^--force$/),
   rebase: (args) => (has(args, /^--(?:abort|quit|show-current-patch)$/) ? null : REWRITES),
-  "filter-branch": always(REWRITES),
-  "filter-repo": always(REWRITES),
-  replace: always(REWRITES),
-  "fast-import": always(REWRITES),
-  "update-ref": always(REWRITES),
-  branch,
+  ...always("filter-branch filter-repo replace fast-import update-ref prune prune-packed", REWRITES),
+  branch: when(REWRITES, /^-(?!-)\w*[dDMCf]|^--(?:delete|force|move)/),
   tag: when(REWRITES, /^-(?!-)\w*[dfF]$|^--(?:delete|force)$/),
   reflog: first(REWRITES, /^(?:expire|delete|drop)$/),
   gc: when(REWRITES, /^--(?:prune|aggressive)/),
-  prune: always(REWRITES),
-  "prune-packed": always(REWRITES),
   stash: first(DISCARDS, /^(?:drop|clear)$/),
-  checkout,
+  checkout: when(DISCARDS, /^(?:-f|--force|-B|--discard-changes|--ours|--theirs|\.|:\/|\*|--)$/),
   switch: when(DISCARDS, /^(?:-f|--force|-C|--discard-changes|--force-create)$/),
   restore,
   rm: when("it deletes a directory with everything in it", /^-(?!-)\w*r/),
@@ -90,16 +70,14 @@ const COMMANDS: Record<string, GitCheck> = {
   submodule: first(DISCARDS, /^(?:deinit|foreach)$/),
   config,
   remote,
-  credential: always("it handles passwords"),
-  "credential-store": always("it handles passwords"),
-  daemon: always("it opens a way in from outside"),
-  instaweb: always("it opens a way in from outside"),
+  ...always("credential credential-store", "it handles passwords"),
+  ...always("daemon instaweb", "it opens a way in from outside"),
   commit: when("it skips the checks of the repository", /^(?:--no-verify|-(?!-)[a-zA-Z]*n[a-zA-Z]*)$/),
   merge: when("it skips the checks of the repository", /^--no-verify$/),
   bisect: first("it runs a command for every step", /^run$/),
 };
 
-const git: DangerRule = (args) => {
+export const git: DangerRule = (args) => {
   let at = 0;
   const set: string[] = [];
   for (; at < args.length && args[at]?.startsWith("-"); at++) {
@@ -108,7 +86,5 @@ const git: DangerRule = (args) => {
   }
   const [name = "", ...rest] = args.slice(at);
   if (set.some((key) => !SAFE_KEY.test(key))) return "git would run or trust what is given here";
-  return Object.hasOwn(COMMANDS, name) ? (COMMANDS[name]?.(rest) ?? null) : null;
+  return own(COMMANDS, name)?.(rest) ?? null;
 };
-
-export const GIT_RULES: Record<string, DangerRule> = { git };

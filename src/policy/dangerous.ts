@@ -1,16 +1,15 @@
 // Commands that ask even inside a sandbox, because they destroy work, reach out of it, or have effects that outlast it.
 import { baseName, SHELLS } from "./carriers.ts";
-import { GIT_RULES } from "./dangerous-git.ts";
+import { git } from "./dangerous-git.ts";
 import type { Allowed, Finding } from "./harmless.ts";
 import { UNKNOWN } from "./possible.ts";
 import type { Reach, Reached } from "./reach.ts";
 import { looksSecret } from "./secrets.ts";
-import { entries, oneOf, own, wordsOf } from "./table.ts";
+import { entries, has, oneOf, own, wordsOf } from "./table.ts";
 import type { CommandPlace } from "./types.ts";
 
 export type DangerRule = (args: readonly string[], at: Reached) => string | null;
 
-const has = (args: readonly string[], wanted: RegExp): boolean => args.some((arg) => wanted.test(arg));
 const operands = (args: readonly string[]): string[] => args.filter((arg) => !arg.startsWith("-"));
 const says =
   (reason: string, wanted: RegExp = /(?:)/): DangerRule =>
@@ -77,7 +76,6 @@ const rsync: DangerRule = (args) => {
   if (has(operands(args), /^(?:rsync:\/\/|[^/]+::?)/)) return SENDS;
   return has(args, /^--(?:del|remove-source)/) ? DATA : null;
 };
-const scp: DangerRule = () => SENDS;
 
 const HOST_ACCESS = oneOf(`
   -v.* --volume.* --mount.* --volumes-from.* --privileged --cap-add.* --device.*
@@ -151,6 +149,13 @@ const xargs: DangerRule = (args) =>
 const kill: DangerRule = (args) =>
   has(args, new RegExp(UNKNOWN)) || has(args, /^-?0$/) ? "what it stops is known only when it runs" : null;
 
+const CHANGES_SYSTEM = `
+  systemctl service launchctl loginctl initctl rc-service systemd-run
+  mount umount swapoff swapon losetup sysctl modprobe insmod rmmod iptables ip6tables nft ufw firewall-cmd
+  useradd userdel usermod groupadd groupdel passwd chpasswd chsh adduser deluser vipw gpasswd dscl
+  fdisk sfdisk cfdisk gdisk sgdisk parted mkswap mkfs mke2fs wipefs cryptsetup lvremove vgremove pvremove zpool zfs btrfs
+  shutdown reboot halt poweroff init telinit kexec
+  chroot nsenter unshare setcap update-alternatives ldconfig hostnamectl timedatectl localectl`;
 const RULES: Record<string, DangerRule> = {
   ...entries("rm rimraf", remove),
   ...entries("srm shred wipe trash trash-put", says(DATA)),
@@ -162,30 +167,11 @@ const RULES: Record<string, DangerRule> = {
   ...entries("pkill killall skill slay", says(BY_NAME)),
   kill,
   ...entries("crontab at batch atrm anacron", unless(LATER, /^-[lV]$/)),
-  ...entries("systemctl service launchctl loginctl initctl rc-service systemd-run", says(SYSTEM)),
-  ...entries(
-    "mount umount swapoff swapon losetup sysctl modprobe insmod rmmod iptables ip6tables nft ufw firewall-cmd",
-    says(SYSTEM),
-  ),
-  ...entries(
-    "useradd userdel usermod groupadd groupdel passwd chpasswd chsh adduser deluser vipw gpasswd dscl",
-    says(SYSTEM),
-  ),
-  ...entries(
-    `
-      fdisk sfdisk cfdisk gdisk sgdisk parted mkswap mkfs mke2fs wipefs cryptsetup lvremove vgremove pvremove zpool
-      zfs btrfs`,
-    says(SYSTEM),
-  ),
-  ...entries("shutdown reboot halt poweroff init telinit kexec", says(SYSTEM)),
-  ...entries(
-    "chroot nsenter unshare setcap update-alternatives ldconfig hostnamectl timedatectl localectl",
-    says(SYSTEM),
-  ),
+  ...entries(CHANGES_SYSTEM, says(SYSTEM)),
   curl,
   wget,
   rsync,
-  ...entries("scp sftp ftp lftp rcp tftp", scp),
+  ...entries("scp sftp ftp lftp rcp tftp", () => SENDS),
   ...entries("nc ncat netcat socat telnet sendmail mail mailx mutt msmtp swaks croc wormhole rclone", says(SENDS)),
   ...entries("ssh mosh autossh sshpass ssh-copy-id ssh-add", unless(REMOTE, /^-[VlQ]$/)),
   ...entries("ngrok cloudflared localtunnel lt bore", says(WAY_IN)),
@@ -209,8 +195,7 @@ const RULES: Record<string, DangerRule> = {
     "aws gcloud az doctl flyctl fly heroku vercel netlify wrangler firebase railway supabase gsutil s3cmd",
     cloud,
   ),
-  gh,
-  ...entries("glab hub", gh),
+  ...entries("gh glab hub", gh),
   ...entries("psql mysql mariadb sqlite3 redis-cli mongosh mongo clickhouse-client", database),
   ...entries("dropdb dropuser", says(DATA)),
   ...entries(
@@ -218,7 +203,7 @@ const RULES: Record<string, DangerRule> = {
     verb(SYSTEM, /^(?:remove|purge|autoremove|erase|uninstall|full-upgrade|dist-upgrade|-R.*)$/),
   ),
   ...entries("hermes", unless("it changes the agent itself", /^(?:logs|doctor|policy|check|--.*|-[a-zA-Z])$/)),
-  ...GIT_RULES,
+  git,
 };
 
 /** Directories and files that run something later, or decide who may log in. */

@@ -5,7 +5,7 @@ import { isRawDevice, isVital } from "./paths.ts";
 import { UNKNOWN } from "./possible.ts";
 import { type Reach, type Reached, reach } from "./reach.ts";
 import type { ReadCommand } from "./reading.ts";
-import { oneOf, own, wordsOf } from "./table.ts";
+import { entries, has, oneOf, own, wordsOf } from "./table.ts";
 import type { CommandPlace } from "./types.ts";
 
 export type Hardline = { reason: string; part: string };
@@ -37,27 +37,20 @@ const operands = (args: readonly string[]): string[] => {
   const before = end < 0 ? args : args.slice(0, end);
   return [...before.filter((arg) => !arg.startsWith("-")), ...(end < 0 ? [] : args.slice(end + 1))];
 };
-const has = (args: readonly string[], wanted: RegExp): boolean => args.some((arg) => wanted.test(arg));
 
-const remove: HardlineRule = (args, { place }) => {
-  const all = operands(args);
-  if (all.some((path) => isVital(path, place))) return DELETES;
-  return all.some((path) => isRawDevice(path, place)) ? FORMATS : null;
-};
+const toDevice = (paths: readonly string[], place: CommandPlace): string | null =>
+  paths.some((path) => isRawDevice(path, place)) ? FORMATS : null;
+const write: HardlineRule = (args, { place }) => toDevice(operands(args), place);
+const overwrite: HardlineRule = (args, { place }) => toDevice(operands(args).slice(1), place);
 
-const move: HardlineRule = (args, { place }) => {
+const remove: HardlineRule = (args, at) =>
+  operands(args).some((path) => isVital(path, at.place)) ? DELETES : write(args, at);
+
+const move: HardlineRule = (args, at) => {
   const all = operands(args);
   const from = has(args, /^(?:-t|--target-directory)/) ? all : all.slice(0, -1);
-  if (from.some((path) => isVital(path, place))) return DELETES;
-  return overwrite(args, place);
+  return from.some((path) => isVital(path, at.place)) ? DELETES : overwrite(args, at);
 };
-
-const overwrite = (args: readonly string[], place: CommandPlace): string | null =>
-  operands(args)
-    .slice(1)
-    .some((path) => isRawDevice(path, place))
-    ? FORMATS
-    : null;
 
 const format: HardlineRule = (args) => (has(args, new RegExp(`^/dev/|^//|${UNKNOWN}`)) ? FORMATS : null);
 const formatWith =
@@ -107,73 +100,35 @@ const bus: HardlineRule = (args) =>
   /login1|ConsoleKit/.test(args.join(" ")) && has(args, /PowerOff|Reboot|Halt|Stop|Restart/) ? STOPS : null;
 
 const RULES: Record<string, HardlineRule> = {
-  rm: remove,
-  rmdir: remove,
-  unlink: remove,
-  shred: remove,
-  srm: remove,
-  wipe: remove,
-  rimraf: remove,
-  trash: remove,
-  "trash-put": remove,
+  ...entries("rm rmdir unlink shred srm wipe rimraf trash trash-put", remove),
   mv: move,
-  find,
-  gfind: find,
-  rsync: (args, { place }) =>
-    has(args, /^--del/) &&
-    operands(args)
-      .slice(1)
-      .some((path) => isVital(path, place))
-      ? DELETES
-      : overwrite(args, place),
+  ...entries("find gfind", find),
+  rsync: (args, { place }) => {
+    const [, ...into] = operands(args);
+    return has(args, /^--del/) && into.some((path) => isVital(path, place)) ? DELETES : toDevice(into, place);
+  },
   dd: (args, { place }) =>
     args.some((arg) => arg.startsWith("of=") && isRawDevice(arg.slice(3), place)) ? FORMATS : null,
-  tee: (args, { place }) => (operands(args).some((path) => isRawDevice(path, place)) ? FORMATS : null),
-  cp: (args, { place }) => overwrite(args, place),
-  install: (args, { place }) => overwrite(args, place),
-  ln: (args, { place }) => overwrite(args, place),
-  ddrescue: (args, { place }) => overwrite(args, place),
-  truncate: (args, { place }) => (operands(args).some((path) => isRawDevice(path, place)) ? FORMATS : null),
-  sponge: (args, { place }) => (operands(args).some((path) => isRawDevice(path, place)) ? FORMATS : null),
-  mke2fs: format,
-  mkswap: format,
-  mkntfs: format,
-  mkdosfs: format,
-  newfs: format,
-  blkdiscard: format,
+  ...entries("tee truncate sponge", write),
+  ...entries("cp install ln ddrescue", overwrite),
+  ...entries("mke2fs mkswap mkntfs mkdosfs newfs blkdiscard mkfs", format),
   wipefs: (args, at) => (has(args, /^(?:-\w*[ao]|--all|--offset)/) ? format(args, at) : null),
-  fdisk: partition,
-  sfdisk: partition,
-  cfdisk: partition,
-  gdisk: partition,
-  sgdisk: partition,
-  parted: partition,
+  ...entries("fdisk sfdisk cfdisk gdisk sgdisk parted", partition),
   hdparm: formatWith(/^--(?:security-erase|trim-sector|dco)/),
   nvme: formatWith(/^(?:format|sanitize|delete-ns)$/),
   cryptsetup: formatWith(/^(?:luksFormat|luksErase|erase|reencrypt)$/),
   diskutil: formatWith(/^(?:erase|reformat|partition|zero|random|secureErase|apfs)/i),
   zpool: formatWith(/^(?:destroy|labelclear)$/),
-  pvremove: formatWith(/./),
-  vgremove: formatWith(/./),
-  lvremove: formatWith(/./),
+  ...entries("pvremove vgremove lvremove", formatWith(/./)),
   badblocks: formatWith(/^-\w*w/),
   kill,
-  pkill: killByName,
-  killall: killByName,
-  skill: killByName,
+  ...entries("pkill killall skill", killByName),
   killall5: () => KILLS,
-  shutdown,
-  reboot: shutdown,
-  halt: shutdown,
-  poweroff: shutdown,
-  init: runlevel,
-  telinit: runlevel,
-  systemctl: service,
-  loginctl: service,
+  ...entries("shutdown reboot halt poweroff", shutdown),
+  ...entries("init telinit", runlevel),
+  ...entries("systemctl loginctl", service),
   kexec: (args) => (has(args, /^(?:-e|--exec)$/) ? STOPS : null),
-  "dbus-send": bus,
-  busctl: bus,
-  gdbus: bus,
+  ...entries("dbus-send busctl gdbus", bus),
 };
 
 export const findHardline = (
@@ -193,7 +148,7 @@ const inReach = (all: Reach, read: ReadCommand, depth = 0): Hardline | null => {
   for (const reached of all.commands) {
     const [program = "", ...args] = reached.argv;
     const name = baseName(program);
-    const rule = own(RULES, name) ?? (/^(?:mkfs|newfs)[._]/.test(name) || name === "mkfs" ? format : null);
+    const rule = own(RULES, name) ?? (/^(?:mkfs|newfs)[._]/.test(name) ? format : null);
     const reason = rule?.(args, reached) ?? (INTERPRETER.test(name) ? inCode(args, reached.place, read, depth) : null);
     if (reason) return { reason, part: reached.part };
   }

@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { ConfigError, messageOf } from "../core/errors.ts";
+import { ConfigError, codeOf, messageOf } from "../core/errors.ts";
 import { openJudge } from "./judge.ts";
 import { unjudged } from "./policy.ts";
 import { addRule, type PolicyRule, parseRules, removeRule, rulesOf } from "./rules.ts";
@@ -18,17 +18,8 @@ type Options = {
   sandbox: boolean;
   userHome: string;
 };
-export type HomePolicy = {
-  /** `sealed`: it would run in a sandbox that reaches no other machine. */
-  judge(command: string, cwd: string, sealed?: boolean): Promise<Judgement>;
-  /** Whether a rule can express exactly this. */
-  canKeep(command: string, cwd: string): Promise<boolean>;
-  /** Adds a rule that allows exactly this from now on. Throws if the file cannot be read or written. */
-  keep(command: string, cwd: string): Promise<void>;
-  close(): Promise<void>;
-};
 
-export async function openHomePolicy({ file, lists, mode, sandbox, userHome }: Options): Promise<HomePolicy> {
+export async function openHomePolicy({ file, lists, mode, sandbox, userHome }: Options) {
   const load = async () => [...(await rulesOf(lists)), ...(await parseRules(read(file), file))];
   let seen = stampOf(file);
   const policy = await openJudge({ rules: await load(), mode, sandbox });
@@ -44,7 +35,8 @@ export async function openHomePolicy({ file, lists, mode, sandbox, userHome }: O
   }
 
   return {
-    async judge(command, cwd, sealed) {
+    /** `sealed`: it would run in a sandbox that reaches no other machine. */
+    async judge(command: string, cwd: string, sealed?: boolean): Promise<Judgement> {
       try {
         await reload();
       } catch (error) {
@@ -52,8 +44,10 @@ export async function openHomePolicy({ file, lists, mode, sandbox, userHome }: O
       }
       return policy.judge(command, { cwd, home: userHome, sealed });
     },
-    canKeep: async (command, cwd) => (await ruleFor(command, cwd)) !== null,
-    keep(command, cwd) {
+    /** Whether a rule can express exactly this. */
+    canKeep: async (command: string, cwd: string) => (await ruleFor(command, cwd)) !== null,
+    /** Adds a rule that allows exactly this from now on. Throws if the file cannot be read or written. */
+    keep(command: string, cwd: string): Promise<void> {
       // One at a time: two writers that read the same file would lose one rule.
       const kept = keeping.then(async () => {
         const rule = await ruleFor(command, cwd);
@@ -105,7 +99,7 @@ function read(file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return "";
+    if (codeOf(error) === "ENOENT") return "";
     throw new ConfigError(
       `${file} cannot be read (${messageOf(error)}): mend it, or move it away to go on without rules`,
     );

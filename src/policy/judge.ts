@@ -5,15 +5,6 @@ import { createPolicy, type PolicyOptions, unjudged } from "./policy.ts";
 import type { NewRule, PolicyRule } from "./rules.ts";
 import type { CommandPlace, Judgement } from "./types.ts";
 
-export type JudgeThread = {
-  judge(command: string, place: CommandPlace): Promise<Judgement>;
-  /** Like `describeAlways` of the policy; also null for commands that cannot be judged in time. */
-  describeAlways(command: string, place: CommandPlace): Promise<NewRule | null>;
-  /** For all later commands. Throws a ConfigError as `openJudge` does, and then nothing changes. */
-  setRules(rules: readonly PolicyRule[]): Promise<void>;
-  /** Ends the thread; a command that is being judged gets the same answer as if it had overrun. */
-  close(): Promise<void>;
-};
 export type JudgeRequest = { about: "judgement" | "rule"; command: string; place: CommandPlace };
 export type JudgeReply = "began" | { judgement: Judgement } | { rule: NewRule | null };
 
@@ -24,7 +15,7 @@ const MEMORY_MB = 256;
 const LATE = "this command could not be judged in time";
 
 /** Throws a ConfigError if an example of a rule is judged differently. */
-export const openJudge = async (options: PolicyOptions & { deadlineMs?: number }): Promise<JudgeThread> => {
+export const openJudge = async (options: PolicyOptions & { deadlineMs?: number }) => {
   const { mode, sandbox, deadlineMs = DEADLINE_MS } = options;
   let policy = await checked(options);
   let worker: Worker | null = null;
@@ -33,15 +24,17 @@ export const openJudge = async (options: PolicyOptions & { deadlineMs?: number }
   const ending = new Set<Promise<unknown>>();
 
   return {
-    async judge(command, place) {
+    async judge(command: string, place: CommandPlace): Promise<Judgement> {
       const answer = await ask({ about: "judgement", command, place });
       return answer && "judgement" in answer ? answer.judgement : unjudged(LATE, command, mode);
     },
-    async describeAlways(command, place) {
+    /** Like `describeAlways` of the policy; also null for commands that cannot be judged in time. */
+    async describeAlways(command: string, place: CommandPlace): Promise<NewRule | null> {
       const answer = await ask({ about: "rule", command, place });
       return answer && "rule" in answer ? answer.rule : null;
     },
-    async setRules(rules) {
+    /** For all later commands. Throws a ConfigError as `openJudge` does, and then nothing changes. */
+    async setRules(rules: readonly PolicyRule[]): Promise<void> {
       const changed = await checked({ rules, mode, sandbox });
       last = last.then(() => {
         policy = changed;
@@ -49,6 +42,7 @@ export const openJudge = async (options: PolicyOptions & { deadlineMs?: number }
       });
       await last;
     },
+    /** Ends the thread; a command that is being judged gets the same answer as if it had overrun. */
     async close() {
       closed = true;
       if (worker) end(worker);

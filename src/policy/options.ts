@@ -38,22 +38,14 @@ const compile = (list: string): Options => {
     numbers: false,
   };
   for (const word of list.split(/\s+/).filter(Boolean)) {
-    const name = word.replace(/[:?=]$/, "");
+    const name = word.replace(/^=|[:?=]$/g, "");
+    const valued = /[:=]$/.test(word);
     if (word === "-#") options.numbers = true;
-    else if (word.startsWith("=")) {
-      options.exact.add(name.slice(1));
-      if (word.endsWith(":")) options.values.add(name.slice(1));
-    } else if (word.startsWith("--")) {
-      if (word.endsWith("=")) options.values.add(name);
-      else options.flags.add(name);
-      if (word.endsWith("?")) options.attached.add(name);
-    } else if (/[:?]$/.test(word)) {
-      if (word.endsWith(":")) options.values.add(name);
-      else {
-        options.flags.add(name);
-        options.attached.add(name);
-      }
-    } else for (const letter of word.slice(1)) options.flags.add(`-${letter}`);
+    else if (word.startsWith("=")) options.exact.add(name);
+    else if (/^-[^-].*[^:?]$/.test(word)) for (const letter of word.slice(1)) options.flags.add(`-${letter}`);
+    else if (!valued) options.flags.add(name);
+    if (valued) options.values.add(name);
+    if (word.endsWith("?")) options.attached.add(name);
   }
   compiled.set(list, options);
   return options;

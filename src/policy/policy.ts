@@ -5,8 +5,7 @@ import { covered, findDangers } from "./dangerous.ts";
 import { escapeOnLine } from "./display.ts";
 import { findHardline } from "./hardline.ts";
 import { type Allowed, type Finding, findHarms } from "./harmless.ts";
-import { loadParser } from "./parser.ts";
-import { createReader, type Parser, tooLong } from "./reading.ts";
+import { createReader, loadParser, type Parser, tooLong } from "./reading.ts";
 import { allows, allowsExactly, denies, type NewRule, type PolicyRule } from "./rules.ts";
 import { findSecretReads } from "./secret-reads.ts";
 import type { ApprovalMode, CommandPlace, Judgement } from "./types.ts";
@@ -17,15 +16,10 @@ export type PolicyOptions = {
   /** Whether commands run inside a sandbox. */
   sandbox: boolean;
 };
-export type CommandPolicy = {
-  judge(command: string, place?: CommandPlace): Judgement;
-  /** The rule that lets exactly this command run unasked in exactly this directory; null if there is nothing to
-   *  allow. */
-  describeAlways(command: string, place?: CommandPlace): NewRule | null;
-};
+type CommandJudge = (command: string, place?: CommandPlace) => Judgement;
 
 /** Throws a ConfigError if an example of a rule is judged differently. */
-export const createPolicy = async ({ rules, mode, sandbox }: PolicyOptions): Promise<CommandPolicy> => {
+export const createPolicy = async ({ rules, mode, sandbox }: PolicyOptions) => {
   const parse = await loadParser();
   const judge = judgeWith(parse, rules, mode, sandbox);
   const asWritten = judgeWith(parse, rules, "manual", false);
@@ -40,7 +34,8 @@ export const createPolicy = async ({ rules, mode, sandbox }: PolicyOptions): Pro
     }
   return {
     judge,
-    describeAlways: (command, place = {}) => {
+    /** The rule that lets exactly this command run unasked in exactly this directory; null if there is nothing to allow. */
+    describeAlways: (command: string, place: CommandPlace = {}): NewRule | null => {
       const { cwd } = place;
       // A text that is too long is never checked, so a rule would not help: it would still ask.
       if (cwd === undefined || tooLong(command) || judge(command, place).verdict !== "ask") return null;
@@ -48,8 +43,6 @@ export const createPolicy = async ({ rules, mode, sandbox }: PolicyOptions): Pro
     },
   };
 };
-
-type CommandJudge = CommandPolicy["judge"];
 
 const judgeWith =
   (parse: Parser, rules: readonly PolicyRule[], mode: ApprovalMode, sandbox: boolean): CommandJudge =>

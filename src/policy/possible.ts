@@ -3,6 +3,7 @@
 import type { ParameterExpansionPart, ParsedScript, Word, WordPart } from "unbash";
 import type { CommandReading, Simple } from "./reading.ts";
 import { type CommandPlace, LIMITS } from "./types.ts";
+import { partsOf } from "./words.ts";
 
 /** Stands for text that cannot be known. */
 export const UNKNOWN = "\uFFFF";
@@ -54,9 +55,7 @@ export const possibleTexts = (word: Word, variables: ShellVariables): string[] =
 
 const possibleFields = (word: Word, variables: ShellVariables): PossibleFields[] => {
   if (!word.parts && !word.text.startsWith("~")) return [[word.value]];
-  const parts: readonly WordPart[] = word.parts ?? [
-    { type: "Literal", pos: word.pos, end: word.end, text: word.text, value: word.value },
-  ];
+  const parts = partsOf(word);
   if (parts.length > PARTS) return [[UNKNOWN]];
   let all: PossibleFields[] = [[""]];
   for (const [index, part] of parts.entries()) {

@@ -3,24 +3,19 @@
 // mvn, gradle, make).
 import { type Problem, wasGiven } from "./options.ts";
 import type { Program } from "./program.ts";
-import { wordsOf } from "./table.ts";
+import { entries, wordsOf } from "./table.ts";
 
-const DOCKER_LIST = "-aqnls -f: --all --quiet --no-trunc --size --last= --latest --filter= --format= --digests --tree";
-const DOCKER_LOGS = "-ft -n: --follow --timestamps --tail= --since= --until= --details";
-const DOCKER_INSPECT = "-s -f: --size --format= --type=";
-const DOCKER_STATS = "-a --all --no-stream --no-trunc --format=";
-const list: Program = { options: DOCKER_LIST };
-const inspect: Program = { options: DOCKER_INSPECT };
+const list: Program = {
+  options: "-aqnls -f: --all --quiet --no-trunc --size --last= --latest --filter= --format= --digests --tree",
+};
+const inspect: Program = { options: "-s -f: --size --format= --type=" };
 const container: Record<string, Program> = {
-  ls: list,
-  ps: list,
-  list,
+  ...entries("ls ps list", list),
   inspect,
-  logs: { options: DOCKER_LOGS },
-  stats: { options: DOCKER_STATS },
+  logs: { options: "-ft -n: --follow --timestamps --tail= --since= --until= --details" },
+  stats: { options: "-a --all --no-stream --no-trunc --format=" },
   top: { most: 1 },
-  port: {},
-  diff: {},
+  ...entries("port diff", {}),
 };
 const docker: Program = {
   options: "-v --version",
@@ -28,12 +23,10 @@ const docker: Program = {
     ...container,
     images: list,
     history: { options: "-Hq --human --no-trunc --quiet --format=" },
-    version: { options: "-f: --format=" },
-    info: { options: "-f: --format=" },
+    ...entries("version info", { options: "-f: --format=" }),
     container: { subs: container },
     image: { subs: { ls: list, list, inspect, history: { options: "-Hq --no-trunc --quiet --format=" } } },
-    volume: { subs: { ls: list, inspect } },
-    network: { subs: { ls: list, inspect } },
+    ...entries("volume network", { subs: { ls: list, inspect } }),
     context: { subs: { ls: list, show: {}, inspect } },
     system: { subs: { df: { options: "-v --verbose --format=" }, info: { options: "-f: --format=" } } },
     compose: { subs: { ls: list, version: { options: "--short -f: --format=" } } },
@@ -66,12 +59,7 @@ const kubectl: Program = {
       anything,
     ),
     top: {
-      subs: {
-        pod: kube("--containers", anything),
-        pods: kube("--containers", anything),
-        node: kube("", anything),
-        nodes: kube("", anything),
-      },
+      subs: { ...entries("pod pods", kube("--containers", anything)), ...entries("node nodes", kube("", anything)) },
     },
     explain: kube("--recursive --api-version=", anything),
     "api-resources": kube("--namespaced? --api-group= --verbs="),
@@ -96,16 +84,12 @@ const GH = `
     -q: -L: -s: -a: -A: -l: -S: -t: --json= --jq= --template= --limit= --state= --author= --assignee= --label=
     --search= --comments --name-only --patch --required --branch= --workflow= --status= --user= --event= --commit=
     --draft --head= --base= --log --log-failed --job= --verbose --exit-status`;
-const ghShow: Program = { options: GH };
 const gh: Program = {
   options: "--version",
   subs: {
-    pr: { subs: { list: ghShow, view: ghShow, status: ghShow, checks: ghShow, diff: ghShow } },
-    issue: { subs: { list: ghShow, view: ghShow, status: ghShow } },
-    run: { subs: { list: ghShow, view: ghShow } },
-    release: { subs: { list: ghShow, view: ghShow } },
-    repo: { subs: { list: ghShow, view: ghShow } },
-    workflow: { subs: { list: ghShow, view: ghShow } },
+    pr: { subs: entries("list view status checks diff", { options: GH }) },
+    issue: { subs: entries("list view status", { options: GH }) },
+    ...entries("run release repo workflow", { subs: entries("list view", { options: GH }) }),
     auth: { subs: { status: {} } },
     version: {},
   },
@@ -117,20 +101,11 @@ const NPM_LIST = `
 const npm: Program = {
   options: "-v --version",
   subs: {
-    ls: { options: NPM_LIST },
-    list: { options: NPM_LIST },
-    ll: { options: NPM_LIST },
-    explain: { options: "--json" },
-    why: { options: "--json" },
-    root: { options: "-g --global" },
-    prefix: { options: "-g --global" },
-    bin: { options: "-g --global" },
+    ...entries("ls list ll", { options: NPM_LIST }),
+    ...entries("explain why", { options: "--json" }),
+    ...entries("root prefix bin", { options: "-g --global" }),
     config: {
-      subs: {
-        get: { options: "--json -g --global" },
-        list: { options: "-l --json --long" },
-        ls: { options: "-l --json --long" },
-      },
+      subs: { get: { options: "--json -g --global" }, ...entries("list ls", { options: "-l --json --long" }) },
     },
     pkg: { subs: { get: { options: "--json" } } },
     run: { most: 0, options: "--json" },
@@ -154,11 +129,9 @@ const go: Program = {
     doc: { options: "-acu =-all =-src =-short" },
   },
 };
-const helmShow: Program = {
-  options: "-Aaq -n: -o: --namespace= --all-namespaces --output= --all --kube-context= --short --max=",
-};
+const HELM = "-Aaq -n: -o: --namespace= --all-namespaces --output= --all --kube-context= --short --max=";
 const helm: Program = {
-  subs: { list: helmShow, ls: helmShow, status: helmShow, history: helmShow, version: { options: "--short --client" } },
+  subs: { ...entries("list ls status history", { options: HELM }), version: { options: "--short --client" } },
 };
 const openssl: Program = {
   subs: {
@@ -212,13 +185,11 @@ const node: Program = {
 export const DEV: Record<string, Program> = {
   ...versioned(),
   node,
-  docker,
-  podman: docker,
+  ...entries("docker podman", docker),
   kubectl,
   gh,
   npm,
-  pip,
-  pip3: pip,
+  ...entries("pip pip3", pip),
   go,
   helm,
   openssl,

@@ -2,6 +2,7 @@
 // --git-dir, --exec-path, --upload-pack, and every subcommand that talks to another machine.
 import { type Problem, wasGiven } from "./options.ts";
 import type { Program } from "./program.ts";
+import { entries } from "./table.ts";
 
 const DIFF = `
     -pusabwzRWtcm -U: -M? -C? -D? -B? -l: -S: -G: --stat? --numstat --shortstat --name-only --name-status --summary
@@ -48,7 +49,9 @@ const REFS = `
 const CONFIG = `
     -lz --get= --get-all= --get-regexp= --get-urlmatch= --list --show-origin --show-scope --name-only --global
     --local --system --worktree --type= --bool --int --bool-or-int --path --null --default= --includes --no-includes`;
-const loose: Program = { loose: true };
+const LOOSE = `
+    rev-parse ls-files ls-tree show-ref merge-base name-rev describe for-each-ref count-objects check-ignore check-attr
+    check-ref-format cherry show-branch var version`;
 
 /** Without one of these options, a name would create a branch or tag. */
 const listing =
@@ -82,27 +85,20 @@ export const GIT: Program = {
   subs: {
     status: { options: STATUS },
     diff: { options: DIFF },
-    log: { options: LOG },
-    show: { options: LOG },
+    ...entries("log show rev-list", { options: LOG }),
     shortlog: { options: `${LOG.replace(/\s-n:\s/, " ")} -sne --summary --numbered --email --group=` },
-    "rev-list": { options: LOG },
     "range-diff": { options: `${DIFF} --creation-factor= --no-dual-color --left-only --right-only` },
     "diff-tree": { options: `${DIFF} -r --root --no-commit-id --pretty? --format=` },
     "diff-index": { options: `${DIFF} -m` },
     "diff-files": { options: `${DIFF} -q -0 -1 -2 -3` },
-    blame: { options: BLAME },
-    annotate: { options: BLAME },
+    ...entries("blame annotate", { options: BLAME }),
     grep: { options: GREP },
     branch: {
       options: `${REFS} -arvq --all --remotes --verbose --show-current --abbrev? --no-abbrev`,
       check: listing("--list"),
     },
     tag: { options: `${REFS} -n?`, check: listing("--list", "-l") },
-    remote: {
-      bare: true,
-      options: "-v --verbose",
-      subs: { "get-url": { options: "--all --push" } },
-    },
+    remote: { bare: true, options: "-v --verbose", subs: { "get-url": { options: "--all --push" } } },
     stash: { subs: { list: { options: LOG }, show: { options: `${DIFF} --include-untracked --only-untracked` } } },
     config: { options: CONFIG, check: reads },
     reflog: { options: LOG, check: noVerb(/^(?:expire|delete|drop|write)$/) },
@@ -113,21 +109,6 @@ export const GIT: Program = {
         "-tsep --batch? --batch-check? --batch-all-objects --unordered --buffer --follow-symlinks --allow-unknown-type",
     },
     "symbolic-ref": { options: "-q --short --quiet --recurse --no-recurse", most: 1 },
-    "rev-parse": loose,
-    "ls-files": loose,
-    "ls-tree": loose,
-    "show-ref": loose,
-    "merge-base": loose,
-    "name-rev": loose,
-    describe: loose,
-    "for-each-ref": loose,
-    "count-objects": loose,
-    "check-ignore": loose,
-    "check-attr": loose,
-    "check-ref-format": loose,
-    cherry: loose,
-    "show-branch": loose,
-    var: loose,
-    version: loose,
+    ...entries(LOOSE, { loose: true }),
   },
 };

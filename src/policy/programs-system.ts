@@ -9,7 +9,6 @@ const LOOSE = `
 const SYSTEMCTL = `
     -l -a -n: -t: -p: -o: --no-pager --full --all --lines= --type= --state= --property= --user --system --output=
     --no-legend --plain --failed --value --quiet -q`;
-const show: Program = { options: SYSTEMCTL };
 const ipShow: Program = {
   options: "",
   check: ({ operands }) => {
@@ -21,18 +20,7 @@ const ipShow: Program = {
 const ip: Program = {
   options:
     "=-br =-j =-d =-s =-p =-o =-pretty =-brief =-json =-details =-statistics =-stats =-color =-oneline =-4 =-6 =-c",
-  subs: {
-    a: ipShow,
-    addr: ipShow,
-    address: ipShow,
-    l: ipShow,
-    link: ipShow,
-    r: ipShow,
-    route: ipShow,
-    n: ipShow,
-    neigh: ipShow,
-    rule: ipShow,
-  },
+  subs: entries("a addr address l link r route n neigh rule", ipShow),
 };
 
 /** `e` without a dash shows environments, including ours. */
@@ -78,20 +66,11 @@ export const SYSTEM: Record<string, Program> = {
   systemctl: {
     options: SYSTEMCTL,
     bare: true,
-    subs: {
-      status: show,
-      "is-active": show,
-      "is-enabled": show,
-      "is-failed": show,
-      "list-units": show,
-      "list-unit-files": show,
-      "list-timers": show,
-      "list-sockets": show,
-      "list-dependencies": show,
-      "get-default": show,
-      cat: show,
-      show,
-    },
+    subs: entries(
+      `status is-active is-enabled is-failed list-units list-unit-files list-timers list-sockets list-dependencies
+       get-default cat show`,
+      { options: SYSTEMCTL },
+    ),
   },
   service: {
     options: "--status-all",
@@ -129,16 +108,11 @@ export const SYSTEM: Record<string, Program> = {
       return page ? { reason: "it would run what formats this file", source: page.source } : null;
     },
   },
-  whatis: {},
-  apropos: {},
   timedatectl: { options: "--no-pager", bare: true, subs: { status: {}, show: {}, "list-timezones": {} } },
-  hostnamectl: { options: "--no-pager", bare: true, subs: { status: {} } },
-  localectl: { options: "--no-pager", bare: true, subs: { status: {} } },
+  ...entries("hostnamectl localectl", { options: "--no-pager", bare: true, subs: { status: {} } }),
   loginctl: { options: "--no-pager", bare: true, subs: { "list-sessions": {}, "list-users": {} } },
-  atq: {},
-  history: { most: 0 },
   jobs: { options: "-lpnrs", most: 0 },
-  wait: { most: 0 },
-  help: {},
+  ...entries("history wait", { most: 0 }),
+  ...entries("whatis apropos atq help", {}),
   dirs: { options: "-lpv" },
 };

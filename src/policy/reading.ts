@@ -13,7 +13,7 @@ import type {
   Word,
 } from "unbash";
 import { type Arg, type Doubt, LIMITS } from "./types.ts";
-import { type Finder, readArithmetic, readHeredoc, readOperand, readSubscript, readWord } from "./words.ts";
+import { type Finder, readArithmetic, readHeredoc, readOperand, readSubscript, readWord, UNREADABLE } from "./words.ts";
 
 type Assign = {
   name: string;
@@ -56,9 +56,12 @@ type Step =
 export type CommandReading = { steps: Step[]; redirects: Redirect[]; doubts: Doubt[] };
 
 export type Parser = (source: string) => ParsedScript;
+let loading: Promise<Parser> | null = null;
+
+/** Loaded when the first command is judged: `hermes --help` must not pay for it. */
+export const loadParser = (): Promise<Parser> => (loading ??= import("unbash").then(({ parse }) => parse));
 
 const DOUBTS = 50;
-const UNREADABLE = "this piece could not be read reliably";
 const UNPRINTABLE = /[^\P{C}\n\t]|[\p{Zl}\p{Zp}]|(?! )\p{Zs}/u;
 const KEYWORDS = "if|then|elif|else|fi|for|in|do|done|while|until|case|esac|select|function|coproc|time|-p|--";
 /** One thing that may occur between the pieces. One at a time: a pattern for all of them would try every way to split
@@ -69,14 +72,7 @@ const FUNCTION_NAME = /^[A-Za-z_][\w-]*$/;
  *  each here-document that begins on it: 64 kB of `$(` or `<<a` take it seconds. */
 const OPEN = 100;
 
-type Around = {
-  depth: number;
-  scopes: readonly number[];
-  background: boolean;
-  piped: boolean;
-  captured: boolean;
-  within: string | null;
-};
+type Around = Pick<Simple, "scopes" | "background" | "piped" | "captured" | "within"> & { depth: number };
 
 export const tooLong = (source: string): Doubt | null =>
   source.length > LIMITS.length
@@ -117,14 +113,8 @@ export const readScript = (source: string, parse: Parser): CommandReading => {
   let scopes = 0;
   let commands = 0;
 
-  readNested(parse(source), source, 0, source.length, {
-    depth: 0,
-    scopes: [],
-    background: false,
-    piped: false,
-    captured: false,
-    within: null,
-  });
+  const top = { depth: 0, scopes: [], background: false, piped: false, captured: false, within: null };
+  readNested(parse(source), source, 0, source.length, top);
   return reading;
 
   function doubtful(reason: string, part: string, level: Doubt["level"] = "unproven"): void {
@@ -133,10 +123,13 @@ export const readScript = (source: string, parse: Parser): CommandReading => {
     if (counts[level] <= DOUBTS) reading.doubts.push({ level, reason, source: part });
   }
 
+  function tooDeep(part: string): void {
+    doubtful("it is nested too deeply to be checked", part.slice(0, 80), "unreadable");
+  }
+
   /** One script and its text in `text`, between `from` and `to`. */
   function readNested(script: ParsedScript, text: string, from: number, to: number, at: Around): void {
-    if (at.depth > LIMITS.depth)
-      return doubtful("it is nested too deeply to be checked", text.slice(from, from + 80), "unreadable");
+    if (at.depth > LIMITS.depth) return tooDeep(text.slice(from));
     for (const error of script.errors ?? [])
       doubtful(`the shell grammar does not allow this (${error.message})`, around(text, error.pos), "unreadable");
     const claimed: [number, number][] = [];
@@ -190,8 +183,7 @@ export const readScript = (source: string, parse: Parser): CommandReading => {
     }
 
     function readStatement(statement: Statement, at: Around, top: boolean): void {
-      if (at.depth > LIMITS.depth)
-        return doubtful("it is nested too deeply to be checked", cut(statement).slice(0, 80), "unreadable");
+      if (at.depth > LIMITS.depth) return tooDeep(cut(statement));
       const background = statement.background === true;
       if (background) doubtful("it goes on in the background", cut(statement));
       const inner = background ? { ...subshell(at), background } : at;
@@ -206,7 +198,7 @@ export const readScript = (source: string, parse: Parser): CommandReading => {
     ): Simple | null {
       const deeper = { ...at, depth: at.depth + 1 };
       if (deeper.depth > LIMITS.depth) {
-        doubtful("it is nested too deeply to be checked", cut(node).slice(0, 80), "unreadable");
+        tooDeep(cut(node));
         return null;
       }
       switch (node.type) {
@@ -324,19 +316,8 @@ export const readScript = (source: string, parse: Parser): CommandReading => {
     function readCommand(node: Command, at: Around, before: Simple | null): Simple {
       commands += 1;
       if (commands > LIMITS.commands) doubtful("it has too many commands to be checked", cut(node), "unreadable");
-      const simple: Simple = {
-        argv: [],
-        words: [],
-        assigns: [],
-        redirects: [],
-        source: cut(node),
-        from: before,
-        piped: at.piped,
-        background: at.background,
-        captured: at.captured,
-        scopes: at.scopes,
-        within: at.within,
-      };
+      const lists = { argv: [], words: [], assigns: [], redirects: [] };
+      const simple: Simple = { ...at, ...lists, source: cut(node), from: before };
       const words = node.prefix.length + node.suffix.length;
       if (words > LIMITS.words) doubtful("it has too many words to be checked", cut(node).slice(0, 80), "unreadable");
       if (commands > LIMITS.commands || words > LIMITS.words) return simple;

@@ -8,10 +8,9 @@ import type { ParsedScript } from "unbash";
 import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, Scalar, stringify } from "yaml";
 import { ConfigError } from "../core/errors.ts";
 import { baseName } from "./carriers.ts";
-import { loadParser } from "./parser.ts";
 import { absolute } from "./paths.ts";
 import { UNKNOWN } from "./possible.ts";
-import { type Parser, readScript } from "./reading.ts";
+import { loadParser, type Parser, readScript } from "./reading.ts";
 import type { Arg, PolicyVerdict } from "./types.ts";
 
 /** Literal pieces of a word; anything may be between them. */
@@ -257,23 +256,14 @@ const fits = (pattern: Pattern, text: string): boolean => {
 };
 
 const compile = ({ effect, text }: NewRule, where: string, parse: Parser): PolicyRule => {
-  if (effect === "allow_exact")
-    return { effect, text, reason: null, from: where, words: [], open: false, within: null, examples: [] };
+  const rule = { effect, text, reason: null, from: where, within: null, examples: [] };
+  if (effect === "allow_exact") return { ...rule, words: [], open: false };
   const words = patternsOf(text, where, parse);
   const last = words.at(-1);
   const open = words.length > 1 && last?.length === 2 && last.join("") === "";
   const [program = []] = words;
   if (program.length !== 1) throw new ConfigError(`${where} must name the program: its first word cannot have a *`);
-  return {
-    effect,
-    text,
-    reason: null,
-    from: where,
-    words: open ? words.slice(0, -1) : words,
-    open,
-    within: null,
-    examples: [],
-  };
+  return { ...rule, words: open ? words.slice(0, -1) : words, open };
 };
 
 const patternsOf = (text: string, where: string, parse: Parser): Pattern[] => {

@@ -19,8 +19,7 @@ const PATTERN_FIRST = oneOf("grep egrep fgrep zgrep rg ag sed awk gawk mawk nawk
 const GIVES_PATTERN = /^-[^-]*[ef]|^--(?:r|f|e)/;
 /** Options whose value is not a file. */
 const VALUED: Record<string, string[]> = {
-  head: wordsOf("-n -c --lines --bytes"),
-  tail: wordsOf("-n -c --lines --bytes"),
+  ...entries("head tail", wordsOf("-n -c --lines --bytes")),
   cut: wordsOf("-d -f -c -b"),
   grep: wordsOf("-A -B -C -m -e"),
   rg: wordsOf("-A -B -C -m -e -g -t"),

@@ -9,6 +9,8 @@ export const oneOf = (text: string, flags = ""): RegExp => new RegExp(`^(?:${wor
 export const own = <T>(table: Record<string, T>, name: string): T | undefined =>
   Object.hasOwn(table, name) ? table[name] : undefined;
 
+export const has = (words: readonly string[], wanted: RegExp): boolean => words.some((word) => wanted.test(word));
+
 /** The same entry for several names. */
 export const entries = <T>(names: string, entry: T): Record<string, T> =>
   Object.fromEntries(wordsOf(names).map((name) => [name, entry]));

@@ -23,12 +23,14 @@ const EXPANDS = /[\w{([*@#?$!'"-]/;
 const NUMBER = /^(?:0[xX][\da-fA-F]+|\d+(?:#\w+)?)$/;
 const NUMERIC = /^\$(?:[?#$!]|\{#\w+(?:\[[@*]\])?\})$/;
 const INTRICATE = "this word has too many parts to be checked";
-const UNREADABLE = "this piece could not be read reliably";
+export const UNREADABLE = "this piece could not be read reliably";
+
+/** The parser names no parts of a word that is only literal. */
+export const partsOf = (word: Word): readonly WordPart[] =>
+  word.parts ?? [{ type: "Literal", pos: word.pos, end: word.end, text: word.text, value: word.value }];
 
 export const readWord = (word: Word, found: Finder): Arg => {
-  const parts: readonly WordPart[] = word.parts ?? [
-    { type: "Literal", pos: word.pos, end: word.end, text: word.text, value: word.value },
-  ];
+  const parts = partsOf(word);
   if (!tiles(parts, word.pos, word.end)) found.doubt(UNREADABLE, word.text, "unreadable");
   if (parts.length > LIMITS.parts) found.doubt(INTRICATE, word.text.slice(0, 80), "unreadable");
   if (isBroken(word.text)) found.doubt("a line ends in the middle of this word", word.text, "unclear");
@@ -83,10 +85,6 @@ export const readWord = (word: Word, found: Finder): Arg => {
         break;
       }
       case "Glob":
-        for (const inner of part.parts ?? []) readPart(inner, found);
-        unknown();
-        many = true;
-        break;
       case "BraceExpansion":
         for (const inner of part.parts ?? []) readPart(inner, found);
         unknown();
@@ -176,31 +174,25 @@ const readPart = (part: WordPart, found: Finder): void => {
       return;
     case "DoubleQuoted":
     case "LocaleString":
-      readQuoted(part.parts, found);
-      return;
+      return void readQuoted(part.parts, found);
     case "SimpleExpansion":
       if (!/^\$(?:[A-Za-z_]\w*|[\d@*#?$!_-])$/.test(part.text)) found.doubt(UNREADABLE, part.text, "unreadable");
       return;
     case "ParameterExpansion":
-      readParameter(part, found);
-      return;
+      return readParameter(part, found);
     case "CommandExpansion":
       if (part.text.startsWith("${")) found.doubt("shells disagree about ${ …; }", part.text, "unclear");
-      found.script(part.script, part);
-      return;
+      return found.script(part.script, part);
     case "ArithmeticExpansion":
-      readArithmetic(part.expression, part.text, found);
-      return;
+      return readArithmetic(part.expression, part.text, found);
     case "ProcessSubstitution":
-      found.script(part.script, part);
-      return;
+      return found.script(part.script, part);
     case "Glob":
     case "BraceExpansion":
       for (const inner of part.parts ?? []) readPart(inner, found);
       return;
     case "ExtendedGlob":
-      found.doubt("shells disagree about patterns like this", part.text, "unclear");
-      return;
+      return found.doubt("shells disagree about patterns like this", part.text, "unclear");
     default:
       found.doubt("this kind of expansion is unknown", "", "unreadable");
   }

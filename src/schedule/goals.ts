@@ -1,12 +1,12 @@
 // Works on goals: when a step has ended, the next one begins, until the goal is reached or paused. The key of a step's input is the goal and
 // the number of the step, and the note of the goal says which step is next before that step begins. So no kill loses or doubles one.
 
-import { messageOf } from "../core/errors.ts";
 import type { GoalLimits, Job } from "../core/jobs.ts";
 import type { Ambient } from "../core/ports.ts";
 import { foldRun } from "../core/run.ts";
 import type { Runtime, Whereabouts } from "../core/runtime.ts";
 import type { Entry, Usage } from "../core/session.ts";
+import { logFailure } from "../platform/log-failure.ts";
 import { afterStep, goalInstructions, STOPPED, type StepEnd, stepKey, stepText } from "./goal.ts";
 import type { KeptJobs } from "./jobs.ts";
 
@@ -117,7 +117,7 @@ export function createGoals(options: GoalOptions) {
             if (job) await advance(job);
           })
           // It is looked at again within a minute.
-          .catch((error: unknown) => log("warn", "goal.delayed", { job: id, error: messageOf(error) }));
+          .catch(logFailure(log, "warn", "goal.delayed", { job: id }));
       }
     },
     async stop(session: string): Promise<void> {

@@ -25,29 +25,19 @@ export type JobsOptions = Ambient & {
   goalLimits?: GoalLimits;
 };
 /** For whoever runs them. */
-export type KeptJobs = Jobs & {
-  delivers(session: string): boolean;
-  get(id: string): Promise<Job | null>;
-  /** Also those that are over. */
-  all(): Promise<Job[]>;
-  /** Makes a live job anew from what it is by then; `make` may be called again if another process changes it meanwhile. */
-  update(id: string, make: (job: Job) => Job | JobRefused): Promise<Job | JobRefused>;
-  /** From here on, whoever delivers finds to which chat its answers go. */
-  route(job: Job): Promise<void>;
-  forget(id: string): Promise<void>;
-  /** One after the other within this process. */
-  inLine<T>(work: () => Promise<T>): Promise<T>;
-};
+export type KeptJobs = ReturnType<typeof openJobs>;
+type JobUpdate = (id: string, make: (job: Job) => Job | JobRefused) => Promise<Job | JobRefused>;
 
 const MOST_JOBS = 100;
 /** That speak in one conversation. */
 const MOST_BOUND = 10;
 
-export function openJobs(options: JobsOptions): KeptJobs {
+export function openJobs(options: JobsOptions) {
   const { notes, clock, log, zone, unattended = "deny", delivers = () => false, goalLimits = GOAL_LIMITS } = options;
   const context = (): JobContext => ({ now: clock.now(), unattended, delivers, goalLimits });
   let tail: Promise<unknown> = Promise.resolve();
 
+  /** One after the other within this process. */
   function inLine<T>(work: () => Promise<T>): Promise<T> {
     const result = tail.then(work);
     tail = result.catch(() => {});
@@ -63,9 +53,11 @@ export function openJobs(options: JobsOptions): KeptJobs {
   }
 
   const get = async (id: string) => read(await notes.get(nameOf(id)));
+  /** Also those that are over. */
   const all = async () => (await notes.list(nameOf(""))).flatMap(({ value }) => read(value) ?? []);
 
-  const update: KeptJobs["update"] = async (id, make) => {
+  /** Makes a live job anew from what it is by then; `make` may be called again if another process changes it meanwhile. */
+  const update: JobUpdate = async (id, make) => {
     let made: Job | JobRefused = unknown(id);
     await changeNote(notes, nameOf(id), (note) => {
       const job = read(note);
@@ -74,21 +66,9 @@ export function openJobs(options: JobsOptions): KeptJobs {
     });
     return made;
   };
-  const change: KeptJobs["update"] = (id, make) => inLine(() => update(id, make));
+  const change: JobUpdate = (id, make) => inLine(() => update(id, make));
 
-  return {
-    get,
-    all,
-    update,
-    inLine,
-    delivers,
-    async route({ id, route }) {
-      if (route !== null) await setReplyRoute(notes, jobSession(id), route);
-    },
-    async forget(id) {
-      await setReplyRoute(notes, jobSession(id), null);
-      await notes.set(nameOf(id), undefined);
-    },
+  const jobs: Jobs = {
     add: (wish) =>
       inLine(async () => {
         const id = idOf(wish.key);
@@ -140,6 +120,22 @@ export function openJobs(options: JobsOptions): KeptJobs {
           return refused("invalid", "Its time has passed. Run it now, or remove it and add it anew.");
         return { ...job, enabled: true, nextAt };
       }),
+  };
+  return {
+    ...jobs,
+    get,
+    all,
+    update,
+    inLine,
+    delivers,
+    /** From here on, whoever delivers finds to which chat its answers go. */
+    async route({ id, route }: Job) {
+      if (route !== null) await setReplyRoute(notes, jobSession(id), route);
+    },
+    async forget(id: string) {
+      await setReplyRoute(notes, jobSession(id), null);
+      await notes.set(nameOf(id), undefined);
+    },
   };
 }
 

@@ -9,6 +9,7 @@ import type { Job, RunningJobs } from "../core/jobs.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { type Entry, HEARTBEAT_SOURCE, type Unattended } from "../core/session.ts";
 import { jobSession, parseKey } from "../core/session-key.ts";
+import { logFailure } from "../platform/log-failure.ts";
 import { stepKey } from "./goal.ts";
 import { createGoals, type GoalOptions } from "./goals.ts";
 import { refused } from "./job.ts";
@@ -30,18 +31,7 @@ type Options = JobsOptions &
     /** At least so often all jobs are looked at. */
     longestMs?: number;
   };
-/** Its `remove` lets a running turn go on to its end, and takes back a slot that waits behind it. */
-export type Scheduler = RunningJobs & {
-  /** Also again, after `close`. */
-  start(): void;
-  /** Begins what is due now, once. Returns how many turns that began. */
-  tick(): Promise<number>;
-  /** No slot begins after this. Turns that run go on. */
-  close(): Promise<void>;
-  observe(session: string, entries: readonly Entry[]): void;
-  /** A person stops what runs in that session: its goal is paused, and nothing of it begins after this. */
-  stopGoal(session: string): Promise<void>;
-};
+export type Scheduler = ReturnType<typeof createScheduler>;
 
 const SOURCE = "schedule";
 /** A sleep does not notice that the clock was set or the machine was asleep. */
@@ -60,7 +50,7 @@ const HEARTBEAT =
 /** Entries that are looked through for the last message of a conversation. */
 const LAST = 200;
 
-export function createScheduler(options: Options): Scheduler {
+export function createScheduler(options: Options) {
   const { runtime, clock, log, mine = () => true, unattendedIn = () => undefined, longestMs = LONGEST_MS } = options;
   const jobs = openJobs(options);
   const goals = createGoals({ ...options, jobs, say, leaving: () => leaving.signal.aborted || runtime.draining() });
@@ -70,7 +60,7 @@ export function createScheduler(options: Options): Scheduler {
   let began = 0;
 
   async function work(): Promise<void> {
-    await jobs.inLine(takeUp).catch((error: unknown) => log("warn", "schedule.untidy", { error: messageOf(error) }));
+    await jobs.inLine(takeUp).catch(logFailure(log, "warn", "schedule.untidy"));
     while (!leaving.signal.aborted) {
       alarm = new AbortController();
       const wait = await jobs.inLine(advance);
@@ -240,21 +230,7 @@ export function createScheduler(options: Options): Scheduler {
     return result;
   }
 
-  return {
-    start() {
-      leaving = new AbortController();
-      working = work();
-    },
-    async tick() {
-      const before = began;
-      await jobs.inLine(advance);
-      return began - before;
-    },
-    async close() {
-      leaving.abort();
-      alarm.abort();
-      await working;
-    },
+  const running: RunningJobs = {
     list: jobs.list,
     delivers: jobs.delivers,
     add(wish) {
@@ -264,6 +240,7 @@ export function createScheduler(options: Options): Scheduler {
     edit: (id, wish) => changed(jobs.edit(id, wish)),
     pause: (id) => changed(jobs.pause(id)),
     resume: (id) => changed(jobs.resume(id)),
+    /** Lets a running turn go on to its end, and takes back a slot that waits behind it. */
     async remove(id) {
       const removed = await jobs.remove(id);
       if ("refused" in removed) return removed;
@@ -282,8 +259,29 @@ export function createScheduler(options: Options): Scheduler {
         const begun = (await begunAs(job, key)) ?? (await begin(job, key));
         return "why" in begun ? refused("busy", begun.why) : begun;
       }),
+  };
+  return {
+    ...running,
+    /** Also again, after `close`. */
+    start() {
+      leaving = new AbortController();
+      working = work();
+    },
+    /** Begins what is due now, once. Returns how many turns that began. */
+    async tick() {
+      const before = began;
+      await jobs.inLine(advance);
+      return began - before;
+    },
+    /** No slot begins after this. Turns that run go on. */
+    async close() {
+      leaving.abort();
+      alarm.abort();
+      await working;
+    },
+    /** A person stops what runs in that session: its goal is paused, and nothing of it begins after this. */
     stopGoal: goals.stop,
-    observe(session, entries) {
+    observe(session: string, entries: readonly Entry[]): void {
       goals.observe(entries);
       const key = parseKey(session);
       if (key.of !== "job") return; // also not a child's
@@ -292,7 +290,7 @@ export function createScheduler(options: Options): Scheduler {
       jobs
         .inLine(() => tidy(id))
         // The next start does it.
-        .catch((error: unknown) => log("debug", "schedule.untidy", { job: id, error: messageOf(error) }));
+        .catch(logFailure(log, "debug", "schedule.untidy", { job: id }));
     },
   };
 }

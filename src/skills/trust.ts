@@ -5,6 +5,7 @@ import { constants } from "node:fs";
 import { mkdir, open, realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import * as z from "zod";
+import { codeOf } from "../core/errors.ts";
 import type { SkillTrust } from "../core/skills.ts";
 import { orMissing } from "./disk.ts";
 
@@ -53,7 +54,7 @@ export function openTrust(home: string): SkillTrust {
 
 async function read(file: string): Promise<string> {
   await using handle = await open(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch((error: unknown) => {
-    throw error instanceof Error && "code" in error && error.code === "ELOOP" ? unsafe(file, "is a link") : error;
+    throw codeOf(error) === "ELOOP" ? unsafe(file, "is a link") : error;
   });
   const stat = await handle.stat();
   if (!stat.isFile() || stat.size > MOST_BYTES) throw unsafe(file, "is not a list of directories");

@@ -1,7 +1,7 @@
 // What every database keeps, as rows: states, entries and notes are JSON, made and read here.
 import { ConfigError, StoreFault } from "../core/errors.ts";
 import { type Entry, type Fact, fresh, upgraded } from "../core/session.ts";
-import type { Commit, InputRow, SessionRow } from "../core/store.ts";
+import type { Announcement, Commit, InputRow, SessionRow, SessionSummary } from "../core/store.ts";
 
 export type EntryRow = { seq: number; turn: string; at: number; fact: string };
 /** A Commit with its JSON already made, so that only strings and numbers leave this thread. */
@@ -67,6 +67,28 @@ export const stateRowOf = (row: JournalRow): StateRow => ({
   parent: textOrNull(row["parent"]),
   createdAt: Number(row["createdAt"]),
   updatedAt: Number(row["updatedAt"]),
+});
+
+export const summaryOf = (row: JournalRow): SessionSummary => ({
+  session: String(row["session"]),
+  title: String(row["title"]),
+  parent: textOrNull(row["parent"]),
+  active: Boolean(row["active"]),
+  entries: Number(row["entries"]),
+  createdAt: Number(row["createdAt"]),
+  updatedAt: Number(row["updatedAt"]),
+});
+
+export const announcementOf = (row: JournalRow): Announcement => ({
+  id: Number(row["id"]),
+  to: String(row["to"]),
+  session: String(row["session"]),
+  turn: String(row["turn"]),
+  at: Number(row["at"]),
+  attempts: Number(row["attempts"]),
+  due: Number(row["due"]),
+  error: String(row["error"]),
+  dead: Boolean(row["dead"]),
 });
 
 export const entryRowOf = ({ seq, turn, at, fact }: JournalRow): EntryRow => {

@@ -18,11 +18,7 @@ type Options = Telling &
     version: string;
     post?: Post;
   };
-export type Telemetry = {
-  observe(session: string, entries: readonly Entry[]): void;
-  /** Sends the waiting spans, for at most `ms`. */
-  close(ms: number): Promise<void>;
-};
+export type Telemetry = ReturnType<typeof createTelemetry>;
 
 /** Turns that end together are sent together. */
 const GATHER_MS = 1_000;
@@ -33,7 +29,7 @@ const RETRY_MS = [1_000, 5_000];
 /** Status codes after which the protocol allows another attempt. */
 const AGAIN = new Set([429, 502, 503, 504]);
 
-export function createTelemetry(options: Options): Telemetry {
+export function createTelemetry(options: Options) {
   const { runtime, clock, log, headers, version, post = openPost() } = options;
   const url = /\/v1\/traces\/*$/.test(options.endpoint)
     ? options.endpoint
@@ -86,7 +82,7 @@ export function createTelemetry(options: Options): Telemetry {
   }
 
   return {
-    observe(session, entries) {
+    observe(session: string, entries: readonly Entry[]): void {
       for (const { kind, turn } of entries) {
         if (kind !== "ended" && kind !== "withdrawn") continue;
         if (waiting.length < MOST_TURNS) waiting.push({ session, turn });
@@ -94,7 +90,8 @@ export function createTelemetry(options: Options): Telemetry {
         working ??= work();
       }
     },
-    async close(ms) {
+    /** Sends the waiting spans, for at most `ms`. */
+    async close(ms: number) {
       hurry.abort();
       if (working) await within(clock, ms, working);
       leaving.abort();

@@ -2,7 +2,6 @@
 // says that its end is still to be told. The note is written before the child begins and removed after the parent has the message, whose
 // key is the child's turn: a kill loses no end and doubles none.
 import * as z from "zod";
-import { messageOf } from "../core/errors.ts";
 import type { Ambient, ToolCall } from "../core/ports.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Entry, Unattended } from "../core/session.ts";
@@ -10,6 +9,7 @@ import { isChild, parseKey } from "../core/session-key.ts";
 import type { Notes } from "../core/store.ts";
 import { after } from "../core/wait.ts";
 import { asData, atMost } from "../platform/fence.ts";
+import { logFailure } from "../platform/log-failure.ts";
 
 const noteShape = z.object({
   turn: z.string(),
@@ -50,7 +50,7 @@ export function createBackgroundChildren({ notes, runtime, tell, clock, log }: O
   const halt = ({ session, turn }: Child) =>
     runtime()
       .stop({ session, turn, scope: "tree" })
-      .catch((error: unknown) => log("warn", "delegate.unstopped", { session, error: messageOf(error) }));
+      .catch(logFailure(log, "warn", "delegate.unstopped", { session }));
 
   async function forget(child: Child): Promise<void> {
     children.get(child.session)?.cancelTimeout();
@@ -76,9 +76,7 @@ export function createBackgroundChildren({ notes, runtime, tell, clock, log }: O
 
   /** What fails is done by the next start. Never rejects. */
   const told = (child: Child) =>
-    report(child).catch((error: unknown) =>
-      log("warn", "delegate.untold", { session: child.session, error: messageOf(error) }),
-    );
+    report(child).catch(logFailure(log, "warn", "delegate.untold", { session: child.session }));
 
   return {
     /** Noted before it begins. */

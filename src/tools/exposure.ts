@@ -9,7 +9,9 @@ import type { CallKind, CallOutcome, EndKind, Entry, InputKind, RecoveryKind } f
 import type { Catalog, Journal } from "../core/store.ts";
 import type { Message } from "../core/transcript.ts";
 import { within } from "../platform/confined.ts";
+import { toObject } from "../platform/json.ts";
 import { HIDDEN } from "../platform/redact.ts";
+import { escapeForDisplay as display } from "../policy/display.ts";
 
 type Options = {
   journal: Pick<Journal, "entries">;
@@ -18,13 +20,7 @@ type Options = {
   roots: readonly string[];
   /** HERMES_HOME: what may be read there are the session's own outputs. */
   home: string;
-  display(text: string): string;
   timeoutMs: number;
-};
-export type Exposure = {
-  judgeFetch(url: string, session: string): Promise<Gate>;
-  /** A job begins a conversation of its own, which has read nothing: what it is to do is looked at while we know. */
-  judgeJob(text: string, session: string): Promise<Gate>;
 };
 
 /** Beyond that, anything may have been read. */
@@ -33,7 +29,7 @@ const MOST_CHARS = 20_000_000;
 const PAGE = 100;
 const DEEPEST = 3;
 
-export function createExposure({ journal, catalog, roots, home, display, timeoutMs }: Options): Exposure {
+export function createExposure({ journal, catalog, roots, home, timeoutMs }: Options) {
   const inside = (path: string) => [...roots, home].some((root) => within(root, resolve(roots[0] ?? "/", path)));
 
   /** With what led to it: a child was told what to do by a model that has read things. */
@@ -67,7 +63,7 @@ export function createExposure({ journal, catalog, roots, home, display, timeout
   const ask = (text: string): Gate => ({ gate: "ask", kind: "approval", text, choices: ["once", "deny"], timeoutMs });
 
   return {
-    async judgeFetch(url, session) {
+    async judgeFetch(url: string, session: string): Promise<Gate> {
       const host = URL.parse(url)?.hostname;
       if (!host) return { gate: "run" }; // the tool says what is wrong with it
       const trail = await trailOf(session);
@@ -77,7 +73,8 @@ export function createExposure({ journal, catalog, roots, home, display, timeout
           `${display(host)} is new in this conversation: the address could carry out what was read.`,
       );
     },
-    async judgeJob(text, session) {
+    /** A job begins a conversation of its own, which has read nothing: what it is to do is looked at while we know. */
+    async judgeJob(text: string, session: string): Promise<Gate> {
       if (!(await trailOf(session)).exposed) return { gate: "run" };
       return ask(
         `schedule ${display(text)}\n\nThe model wrote this after it had read something from outside or something secret; it would ` +
@@ -99,9 +96,9 @@ function follow(entries: readonly Entry[], trail: Trail, inside: (path: string) 
     if (!read) return;
     const foreign = tool === "web_fetch" || tool === "web_search" || tool.startsWith("mcp_");
     if (foreign) trail.pages.push(text);
-    const host = tool === "web_fetch" ? URL.parse(String(fieldOf(args, "url")))?.hostname : undefined;
+    const host = tool === "web_fetch" ? URL.parse(String(toObject(args)["url"]))?.hostname : undefined;
     if (host) trail.hosts.add(host);
-    const path = tool === "read_file" || tool === "search_files" ? fieldOf(args, "path") : undefined;
+    const path = tool === "read_file" || tool === "search_files" ? toObject(args)["path"] : undefined;
     const outside = typeof path === "string" && !inside(path);
     if (foreign || outside || tool === "delegate" || text.includes(HIDDEN)) trail.exposed = true;
   };
@@ -131,9 +128,6 @@ function follow(entries: readonly Entry[], trail: Trail, inside: (path: string) 
         entry.kind satisfies InputKind | CallKind | RecoveryKind | EndKind | "compacted" | "cut";
     }
 }
-
-const fieldOf = (args: unknown, name: string): unknown =>
-  typeof args === "object" && args !== null && name in args ? Reflect.get(args, name) : undefined;
 
 /** Whole, not as the beginning of another address; or by its host, where a person named that. A tool that prints what it is
  *  given (`echo`) is no witness, so only pages count. */

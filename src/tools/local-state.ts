@@ -11,6 +11,7 @@ import type { Log, Memory, Tool, ToolCall } from "../core/ports.ts";
 import type { Entry } from "../core/session.ts";
 import { isChild, parseKey } from "../core/session-key.ts";
 import type { Nodes, Notes } from "../core/store.ts";
+import { logFailure } from "../platform/log-failure.ts";
 
 const noteShape = z.object({
   files: z.object({ machine: z.string(), address: z.string() }).optional(),
@@ -191,9 +192,7 @@ export function createLocalState({ notes, log, home, life, cluster }: LocalState
       const ids = telling.get(session) ?? [];
       if (ids.length === 0 || !entries.some(({ kind }) => kind === "thought")) return;
       telling.delete(session);
-      told(session, ids).catch((error: unknown) =>
-        log("warn", "local.unwritten", { session, error: messageOf(error) }),
-      );
+      told(session, ids).catch(logFailure(log, "warn", "local.unwritten", { session }));
     },
     /** The other node that has what the session, which is at rest, needs. */
     async nodeOf(session: string): Promise<{ node: string; address: string } | null> {

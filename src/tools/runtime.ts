@@ -3,6 +3,7 @@ import { messageOf } from "../core/errors.ts";
 import type { Log } from "../core/ports.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Journal } from "../core/store.ts";
+import { logFailure } from "../platform/log-failure.ts";
 import type { Toolbox } from "./toolbox.ts";
 
 type Options = {
@@ -43,10 +44,7 @@ export function withTools<R extends Runtime>(runtime: R, { toolbox, journal, rem
       const family = await familyOf(session);
       const became = await runtime.forget(session);
       if (became !== "forgotten") return became;
-      for (const one of family)
-        await removeFiles(one).catch((error: unknown) =>
-          log("warn", "files.kept", { session: one, error: messageOf(error) }),
-        );
+      for (const one of family) await removeFiles(one).catch(logFailure(log, "warn", "files.kept", { session: one }));
       return became;
     },
     status: async (session) => ({ ...(await runtime.status(session)), background: toolbox.background(session) }),

@@ -8,34 +8,21 @@ import { timeText } from "../core/schedule-text.ts";
 import { firstGeneration, isTerminal, jobSession, parseKey, rootOf } from "../core/session-key.ts";
 import { defineTool, failed, ok } from "./define.ts";
 
+const words = (most: number, least?: number) =>
+  (least === undefined ? z.string() : z.string().min(least)).max(most).optional();
 const args = z
   .strictObject({
     action: z.enum(["add", "list", "remove", "pause", "resume", "run"]),
-    id: z.string().min(1).max(64).optional().describe("Which job; needed for all but add and list."),
-    text: z
-      .string()
-      .min(1)
-      .max(10_000)
-      .optional()
-      .describe("For add: what is to be done then. Whoever does it sees nothing of this talk."),
-    name: z.string().max(100).optional(),
-    cron: z
-      .string()
-      .max(200)
-      .optional()
-      .describe("For add, again and again: minute, hour, day, month, weekday; 0 9 * * 1-5 is 9:00 on workdays."),
-    at: z.string().max(40).optional().describe("For add, once: the time there, as 2026-11-20T09:00."),
-    in: z.string().max(20).optional().describe("For add, once: so long from now, as 20m, 3h or 2d."),
-    every: z
-      .string()
-      .max(20)
-      .optional()
-      .describe("For add, again and again: so long after each other, as 45m, 3h or 2d."),
-    zone: z
-      .string()
-      .max(64)
-      .optional()
-      .describe("Time zone of cron and at, as Europe/Berlin; not given: this machine's."),
+    id: words(64, 1).describe("Which job; needed for all but add and list."),
+    text: words(10_000, 1).describe("For add: what is to be done then. Whoever does it sees nothing of this talk."),
+    name: words(100),
+    cron: words(200).describe(
+      "For add, again and again: minute, hour, day, month, weekday; 0 9 * * 1-5 is 9:00 on workdays.",
+    ),
+    at: words(40).describe("For add, once: the time there, as 2026-11-20T09:00."),
+    in: words(20).describe("For add, once: so long from now, as 20m, 3h or 2d."),
+    every: words(20).describe("For add, again and again: so long after each other, as 45m, 3h or 2d."),
+    zone: words(64).describe("Time zone of cron and at, as Europe/Berlin; not given: this machine's."),
     deliver: z
       .enum(["here", "nowhere"])
       .optional()

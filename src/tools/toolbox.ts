@@ -5,7 +5,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { ConfigError, messageOf, Refusal, type RefusalCode } from "../core/errors.ts";
 import type { RunningJobs } from "../core/jobs.ts";
-import type { Ambient, RunningProcesses, Tool, ToolCall } from "../core/ports.ts";
+import type { Ambient, Tool, ToolCall } from "../core/ports.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Unattended } from "../core/session.ts";
 import { isTerminal, parseKey, rootOf, TERMINAL } from "../core/session-key.ts";
@@ -14,14 +14,14 @@ import { backoff } from "../core/wait.ts";
 import { distrustPrograms } from "../platform/programs.ts";
 import { escapeForDisplay } from "../policy/display.ts";
 import { openHomePolicy } from "../policy/home-policy.ts";
-import { type BackgroundChildren, createBackgroundChildren } from "./background-children.ts";
+import { createBackgroundChildren } from "./background-children.ts";
 import { createClarify } from "./clarify.ts";
 import { createDelegate } from "./delegate.ts";
 import { createExposure } from "./exposure.ts";
 import { bundledRipgrep } from "./files/ripgrep.ts";
 import { createFileTools } from "./files/tools.ts";
-import { createLocalState, type LocalState, type LocalStateOptions } from "./local-state.ts";
-import { createMcp, type Mcp, type McpOptions } from "./mcp/tools.ts";
+import { createLocalState, type LocalStateOptions } from "./local-state.ts";
+import { createMcp, type McpOptions } from "./mcp/tools.ts";
 import { hostPattern, PRESETS } from "./sandbox/hosts.ts";
 import { createKeptHosts } from "./sandbox/kept-hosts.ts";
 import { chooseSandbox, type SandboxChoice } from "./sandbox/sandbox.ts";
@@ -29,11 +29,11 @@ import { createSchedule } from "./schedule.ts";
 import { createSessionSearch } from "./session-search.ts";
 import { ownerHere, probeSandbox, run, sweepOrphans } from "./shell/exec.ts";
 import { USUAL_LIMITS } from "./shell/limits.ts";
-import { runningProcesses } from "./shell/running-processes.ts";
+import { runningProcesses } from "./shell/processes.ts";
 import { createPlaces } from "./shell/session-dirs.ts";
-import { createTerminal, type TerminalTool } from "./shell/terminal.ts";
+import { createTerminal } from "./shell/terminal.ts";
 import { createSkillView } from "./skill-view.ts";
-import { createSnapshots, type Snapshots } from "./snapshots/snapshots.ts";
+import { createSnapshots } from "./snapshots/snapshots.ts";
 import { createTodo } from "./todo.ts";
 import { createWebTool } from "./web/fetch.ts";
 import { createSearchTool } from "./web/search.ts";
@@ -80,35 +80,14 @@ export type ToolboxOptions = Ambient & {
   cluster: LocalStateOptions["cluster"];
 };
 
-export type Toolbox = {
-  /** Another list only when the tools are others: MCP servers come and go. */
-  tools(): readonly Tool[];
-  /** For people: where commands run. */
-  sandbox: string;
-  /** What runs in the background of a session. */
-  background(session: string): { id: string; command: string }[];
-  /** What runs in the background of any session. */
-  processes: RunningProcesses;
-  /** The part of it that are child agents. */
-  delegated: Pick<BackgroundChildren, "observe" | "takeUp" | "end">;
-  localState: Pick<LocalState, "observe" | "withNotices" | "nodeOf">;
-  /** Ends the other part: processes. */
-  endBackground(session: string): Promise<void>;
-  /** Brings files back to before a turn. */
-  restoreFiles: Snapshots["restore"];
-  fileChanges: Snapshots["changes"];
-  forget: TerminalTool["forget"];
-  sweep: TerminalTool["sweep"];
-  callMcp: Mcp["call"];
-  close(): Promise<void>;
-};
+export type Toolbox = Awaited<ReturnType<typeof openToolbox>>;
 
 const SEARCH = { capBytes: 8_000_000, timeoutMs: 60_000 };
 const WAIT_MS = { first: 1_000, most: 60_000 };
 /** What is refused for these reasons can be accepted later. */
 const PASSING: ReadonlySet<RefusalCode> = new Set(["store_unavailable", "inbox_full"]);
 
-export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
+export async function openToolbox(options: ToolboxOptions) {
   const { home, workspace, approvals, terminal, clock, log, runtime, journal, catalog, notes, search } = options;
   const { sandbox: choice } = options;
   const [swept, rg] = await Promise.all([sweepOrphans(home), bundledRipgrep()]);
@@ -132,7 +111,6 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     sandbox: choice,
     policy,
     ...(approvals.mode === "off" && { judgeInput: () => ({ verdict: "allow" as const, reason: "asking is off" }) }),
-    display: escapeForDisplay,
     onComplete: (process, text) => void tell(process, text, { source: "process", key: randomUUID() }),
     log,
     timeoutMs: terminal.timeoutMs,
@@ -158,7 +136,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
   const exposure =
     approvals.mode === "off"
       ? undefined
-      : createExposure({ journal, catalog, roots, home, display: escapeForDisplay, timeoutMs: approvals.timeoutMs });
+      : createExposure({ journal, catalog, roots, home, timeoutMs: approvals.timeoutMs });
   const delegated = createBackgroundChildren({
     notes,
     runtime,
@@ -176,7 +154,6 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
       outputsOf: (session) => places.of(session).outputs,
       ripgrep:
         rg === null ? null : (args, how) => run([rg, ...args], { ...how, ...SEARCH, marker: randomUUID(), owner }),
-      display: escapeForDisplay,
       log,
     }),
     createWebTool(exposure && { judge: exposure.judgeFetch }),
@@ -230,22 +207,29 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
   }
 
   return {
-    tools: () => all,
+    /** Another list only when the tools are others: MCP servers come and go. */
+    tools: (): readonly Tool[] => all,
+    /** For people: where commands run. */
     sandbox: sandboxLine(choice),
-    background: (session) => [
+    /** What runs in the background of a session. */
+    background: (session: string) => [
       ...shell.processes(session).map(({ id, command }) => ({ id, command })),
       ...delegated.list(session),
     ],
+    /** The part of it that are child agents. */
     delegated,
     localState,
+    /** What runs in the background of any session. */
     processes: runningProcesses(shell.running),
+    /** Ends the other part: processes. */
     endBackground: shell.endAll,
+    /** Brings files back to before a turn. */
     restoreFiles: snapshots.restore,
     fileChanges: snapshots.changes,
-    async forget(session) {
+    async forget(session: string) {
       await Promise.all([shell.forget(session), snapshots.forget(session), todo.forget(session)]);
     },
-    async sweep(now) {
+    async sweep(now: number) {
       await Promise.all([shell.sweep(now), snapshots.sweep(now)]);
     },
     callMcp: mcp.call,

@@ -114,16 +114,15 @@ memoryContract("mcp", async () => {
       });
       links.push(mcp);
       await mcp.ready;
-      return createMcpMemory({
-        async call(tool, args, signal) {
+      const names = { text_argument: "content", scope_argument: "user_id", key_argument: "id" };
+      return createMcpMemory(
+        async (tool, args, signal) => {
           const found = mcp.tools().find(({ name }) => name === namesFor("notes", [tool])[0]);
           const call = { session: "", turn: "", call: "", signal };
           return (await found?.run(args, call)) ?? { ok: false, text: `there is no tool ${tool}` };
         },
-        addTool: "add_note",
-        searchTool: "find_notes",
-        argument: { text: "content", scope: "user_id", key: "id" },
-      });
+        { add_tool: "add_note", search_tool: "find_notes", ...names },
+      );
     },
     tell: syncTurn,
     ask: prefetch,

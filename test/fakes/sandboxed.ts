@@ -57,7 +57,6 @@ export function sandboxed() {
       workspace,
       sandbox,
       policy: { judge: () => ({ verdict: "allow", reason: "" }), canKeep: () => true, keep: () => Promise.resolve() },
-      display: (text) => text,
       onComplete: () => {},
       log: (_, event, data) => void box.logged.push({ event, data }),
       ...more,

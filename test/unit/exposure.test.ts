@@ -55,7 +55,7 @@ const page = (url: string, text: string) => uses("web_fetch", { url }, `[web pag
 
 function exposure() {
   const roots = [join(dir, "work"), "/data"];
-  return createExposure({ ...store, roots, home: join(dir, "home"), display: (text) => text, timeoutMs: 1_000 });
+  return createExposure({ ...store, roots, home: join(dir, "home"), timeoutMs: 1_000 });
 }
 const fetching = async (url: string, session = CHAT) => (await exposure().judgeFetch(url, session)).gate;
 

@@ -26,7 +26,6 @@ import { array, assert, boolean, constantFrom, pre, property, tuple } from "fast
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Gate, Tool, ToolResult } from "../../src/core/ports.ts";
 import { globOf } from "../../src/platform/glob.ts";
-import { escapeForDisplay } from "../../src/policy/display.ts";
 import type { RunProgram } from "../../src/tools/files/common.ts";
 import { parseDiff } from "../../src/tools/files/diff.ts";
 import { applyEdit } from "../../src/tools/files/edits.ts";
@@ -98,7 +97,6 @@ const make = (more: Partial<FileToolsOptions> = {}) =>
       roots: [],
       home,
       outputsOf: (session) => join(home, "outputs", session),
-      display: escapeForDisplay,
       log: () => {},
       ripgrep: null,
       ...more,

@@ -2,8 +2,7 @@
 import { execFileSync } from "node:child_process";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { loadParser } from "../../src/policy/parser.ts";
-import { readScript } from "../../src/policy/reading.ts";
+import { loadParser, readScript } from "../../src/policy/reading.ts";
 import { isHarmlessAwk, isHarmlessSed } from "../../src/policy/scripts.ts";
 
 const parse = await loadParser();

@@ -30,9 +30,9 @@ it("of finished processes the last hundred are remembered, over all sessions, an
   const remembered = Array.from({ length: 102 }, (_, n) => processes.list(`s${n}`).length);
   expect(remembered.slice(0, 3)).toEqual([0, 0, 1]);
   expect(processes.list("server")).toEqual([server]);
-  expect(processes.busy()).toEqual(["server"]);
+  expect(processes.running().map(({ session }) => session)).toEqual(["server"]);
   await processes.forget("server");
-  expect([processes.list("server"), processes.busy()]).toEqual([[], []]);
+  expect([processes.list("server"), processes.running().map(({ session }) => session)]).toEqual([[], []]);
   await processes.close();
   rmSync(dir, { recursive: true });
 }, 60_000);

@@ -78,7 +78,6 @@ function start(more: Made = {}, workspace = box.workspace) {
     home,
     outputsOf: () => join(home, "outputs"),
     ripgrep: null,
-    display: (text) => text,
     log: () => {},
   });
   const call = (tool: Tool, args: unknown, turn: string) =>

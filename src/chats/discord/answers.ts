@@ -12,9 +12,9 @@ import {
   MessageFlags,
 } from "discord-api-types/v10";
 import type { InboundHandler } from "../../core/chat.ts";
-import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log } from "../../core/ports.ts";
 import { within } from "../../core/wait.ts";
+import { logFailure } from "../../platform/log-failure.ts";
 import type { Lanes } from "../shared/lanes.ts";
 import type { DiscordApi } from "./api.ts";
 import { commandText, personOf, placeOf } from "./inbound.ts";
@@ -37,8 +37,8 @@ export function openAnswers(options: {
     if (stopped) return;
     const work = begin(interaction);
     if (!work) return;
-    const answered = answer(interaction, work).catch((error: unknown) =>
-      log("warn", "chat.unanswered", { platform: "discord", error: messageOf(error) }),
+    const answered = answer(interaction, work).catch(
+      logFailure(log, "warn", "chat.unanswered", { platform: "discord" }),
     );
     busy.add(answered);
     void answered.then(() => busy.delete(answered));

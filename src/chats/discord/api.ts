@@ -5,10 +5,7 @@ import { SendFault } from "../../core/chat.ts";
 import { type ApiCalls, unanswered } from "../shared/calls.ts";
 
 type Arguments = { body?: unknown; query?: URLSearchParams; auth?: boolean };
-export type DiscordApi = {
-  /** Throws what @discordjs/rest throws; see `faultOf`. */
-  ask(verb: Verb, route: RouteLike, asked: Arguments, signal: AbortSignal): Promise<unknown>;
-};
+export type DiscordApi = ReturnType<typeof openApi>;
 type Verb = "get" | "post" | "put" | "patch" | "delete";
 
 /** Longer than our own time limit, which counts. */
@@ -20,7 +17,7 @@ export function openApi(given: {
   calls: ApiCalls;
   /** Discord has answered. */
   alive(): void;
-}): DiscordApi {
+}) {
   const { token, apiRoot, calls, alive } = given;
   const rest = new REST({
     ...(apiRoot !== undefined && { api: apiRoot.replace(/\/+$/, "") }),
@@ -41,7 +38,8 @@ export function openApi(given: {
     },
   });
   return {
-    ask: (verb, route, asked, signal) =>
+    /** Throws what @discordjs/rest throws; see `faultOf`. */
+    ask: (verb: Verb, route: RouteLike, asked: Arguments, signal: AbortSignal) =>
       // The library forgets the token when Discord refuses it once.
       calls.within(signal, (signal) => rest.setToken(token)[verb](route, { ...asked, signal })),
   };

@@ -3,51 +3,30 @@ import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log } from "../../core/ports.ts";
 import type { Notes } from "../../core/store.ts";
 import type { Lanes } from "../shared/lanes.ts";
+import { openWriter } from "./writer.ts";
 
 type Cursor = { channel: string; message: string };
 
 /** A cursor is the newest message of its channel that was taken, with all before it. */
-export type CursorStore = {
-  list(): Promise<Cursor[]>;
-  set(channel: string, message: string): Promise<void>;
-};
+export type CursorStore = ReturnType<typeof cursorsIn>;
 
-export function cursorsIn(notes: Notes): CursorStore {
+export function cursorsIn(notes: Notes) {
   const nameOf = (channel: string) => `mark/discord/${channel}`;
   return {
-    list: async () => {
+    list: async (): Promise<Cursor[]> => {
       const found = await notes.list(nameOf(""));
       return found.map(({ key, value }) => ({ channel: key.slice(nameOf("").length), message: String(value) }));
     },
-    set: (channel, message) => notes.set(nameOf(channel), message),
+    set: (channel: string, message: string) => notes.set(nameOf(channel), message),
   };
 }
-
-/** So that a busy channel does not cost a write for each message. After a crash, messages behind the written cursor come twice and are
- *  taken once. */
-const EVERY_MS = 1_000;
 
 export type Cursors = ReturnType<typeof openCursors>;
 
 export function openCursors(options: { store: CursorStore | undefined; lanes: Lanes; clock: Clock; log: Log }) {
   const { store, lanes, clock, log } = options;
-  const unwritten = new Map<string, string>();
-  const writers = new Map<string, Promise<void>>();
+  const writer = store && openWriter(store.set, "chat.unmarked", { clock, log });
   const limits = new Map<string, string>();
-  const stopping = new AbortController();
-
-  async function write(channel: string, to: CursorStore): Promise<void> {
-    for (let message = unwritten.get(channel); message !== undefined; message = unwritten.get(channel)) {
-      unwritten.delete(channel);
-      await to
-        .set(channel, message)
-        .catch((error: unknown) =>
-          log("warn", "chat.unmarked", { platform: "discord", channel, error: messageOf(error) }),
-        );
-      await clock.sleep(EVERY_MS, stopping.signal);
-    }
-    writers.delete(channel);
-  }
 
   function limit(channel: string, message: string): void {
     const lowest = limits.get(channel);
@@ -68,9 +47,7 @@ export function openCursors(options: { store: CursorStore | undefined; lanes: La
     },
     advance(channel: string, message: string): void {
       const most = limits.get(channel);
-      if (!store || (most && !isNewer(most, message))) return;
-      unwritten.set(channel, message);
-      if (!writers.has(channel)) writers.set(channel, write(channel, store));
+      if (!most || isNewer(most, message)) writer?.save(channel, message);
     },
     /** In the lane of its channel. While this is not taken, no cursor goes as far as `from`, whatever is taken after it: when
      *  we stop, it is given up, and what waits behind it may be taken all the same. */
@@ -89,10 +66,7 @@ export function openCursors(options: { store: CursorStore | undefined; lanes: La
       if (!isTaken) limit(channel, from());
     },
     /** Resolves when all cursors are written. */
-    async stop(): Promise<void> {
-      stopping.abort();
-      await Promise.all(writers.values());
-    },
+    stop: async () => writer?.stop(),
   };
 }
 

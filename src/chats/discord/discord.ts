@@ -1,5 +1,6 @@
 // Discord: its gateway brings what people say, its REST API takes what we say.
 import { createHash } from "node:crypto";
+import type { SessionInfo } from "@discordjs/ws";
 import { GatewayDispatchEvents } from "discord-api-types/v10";
 import { z } from "zod";
 import type { Button, Chat, InboundHandler, OutboundMessage, Place } from "../../core/chat.ts";
@@ -14,7 +15,8 @@ import { type CursorStore, openCursors } from "./cursors.ts";
 import { openGateway } from "./gateway.ts";
 import { openIntake } from "./intake.ts";
 import { discordMarkdown, LONGEST } from "./markdown.ts";
-import { openSaver, type SavedSession, type SessionStore } from "./saved-session.ts";
+import type { SavedSession, SessionStore } from "./saved-session.ts";
+import { openWriter } from "./writer.ts";
 
 type Options = Ambient & {
   token: string;
@@ -37,15 +39,8 @@ const BUTTONS = 5;
 const LABEL = 80;
 const NONCE = 25;
 
-export function createDiscord({
-  token,
-  apiRoot,
-  cursors: store,
-  session: sessions,
-  clock,
-  log,
-  random,
-}: Options): Chat {
+export function createDiscord(options: Options): Chat {
+  const { token, apiRoot, cursors: store, session: sessions, clock, log, random } = options;
   const health = createHealth(platform, { clock, log });
   const { alive } = health;
   const calls = openCalls(clock);
@@ -58,11 +53,13 @@ export function createDiscord({
     const cursors = openCursors({ store, lanes, clock, log });
     const intake = openIntake({ api, calls, lanes, cursors, clock, log, handler });
     const answers = openAnswers({ api, lanes, clock, log, handler });
-    const saver = openSaver(sessions, { clock, log });
+    const save = async (_: string, session: SessionInfo | null) =>
+      sessions?.save(session && { session, bot: intake.bot() });
+    const saver = openWriter(save, "chat.unsaved", { clock, log });
     const before = await loadSession();
     const gateway = openGateway({
       session: before?.session ?? null,
-      changedSession: (session) => saver.save(() => session && { session, bot: intake.bot() }),
+      changedSession: (session) => saver.save("session", session),
       keepsSession: sessions !== undefined,
       token,
       api,
@@ -103,52 +100,42 @@ export function createDiscord({
     }
   }
 
-  async function send(place: Place, outbound: OutboundMessage, key: string, signal: AbortSignal): Promise<string> {
-    const { replyTo } = outbound;
-    // Sent twice under one nonce, the second gives the message that the first made.
-    const once = { nonce: nonceOf(place, key), enforce_nonce: true };
-    const reply = replyTo && { message_reference: { message_id: replyTo, fail_if_not_exists: false } };
-    const body = { ...bodyOf(outbound), ...once, ...reply };
-    const message = await orFault(api.ask("post", `${channelOf(place)}/messages`, { body }, signal));
-    return sentShape.parse(message).id;
-  }
-
-  async function edit(place: Place, message: string, outbound: OutboundMessage, signal: AbortSignal): Promise<void> {
-    await orFault(api.ask("patch", messageOf(place, message), { body: bodyOf(outbound) }, signal));
-  }
-
-  async function remove(place: Place, message: string, signal: AbortSignal): Promise<void> {
-    await api.ask("delete", messageOf(place, message), {}, signal).catch((error: unknown) => {
-      if (codeOf(error) !== UNKNOWN_MESSAGE) throw faultOf(error);
-    });
-  }
-
-  async function typing(place: Place): Promise<void> {
-    await api.ask("post", `${channelOf(place)}/typing`, {}, never).catch(() => {});
-  }
-
-  async function offer(commands: Parameters<Chat["offer"]>[0]): Promise<void> {
-    const options = [{ type: 3, name: "text", description: "What else there is to say" }];
-    const body = commands.map((command) => ({ ...command, options }));
-    try {
-      const { id } = sentShape.parse(await api.ask("get", "/applications/@me", {}, never));
-      await api.ask("put", `/applications/${id}/commands`, { body }, never);
-    } catch (error) {
-      log("warn", "chat.unoffered", { platform, error: faultOf(error).message });
-    }
-  }
-
   return {
     platform,
     longest: LONGEST,
     editEveryMs: EDIT_EVERY_MS,
     start,
     stop: async () => subscription?.stop(),
-    send,
-    edit,
-    remove,
-    typing,
-    offer,
+    async send(place, outbound, key, signal) {
+      const { replyTo } = outbound;
+      // Sent twice under one nonce, the second gives the message that the first made.
+      const once = { nonce: nonceOf(place, key), enforce_nonce: true };
+      const reply = replyTo && { message_reference: { message_id: replyTo, fail_if_not_exists: false } };
+      const body = { ...bodyOf(outbound), ...once, ...reply };
+      const message = await orFault(api.ask("post", `${channelOf(place)}/messages`, { body }, signal));
+      return sentShape.parse(message).id;
+    },
+    async edit(place, message, outbound, signal) {
+      await orFault(api.ask("patch", messageOf(place, message), { body: bodyOf(outbound) }, signal));
+    },
+    async remove(place, message, signal) {
+      await api.ask("delete", messageOf(place, message), {}, signal).catch((error: unknown) => {
+        if (codeOf(error) !== UNKNOWN_MESSAGE) throw faultOf(error);
+      });
+    },
+    async typing(place) {
+      await api.ask("post", `${channelOf(place)}/typing`, {}, never).catch(() => {});
+    },
+    async offer(commands) {
+      const options = [{ type: 3, name: "text", description: "What else there is to say" }];
+      const body = commands.map((command) => ({ ...command, options }));
+      try {
+        const { id } = sentShape.parse(await api.ask("get", "/applications/@me", {}, never));
+        await api.ask("put", `/applications/${id}/commands`, { body }, never);
+      } catch (error) {
+        log("warn", "chat.unoffered", { platform, error: faultOf(error).message });
+      }
+    },
     health: health.now,
     close: async () => {
       await subscription?.close();
@@ -157,13 +144,10 @@ export function createDiscord({
   };
 }
 
-async function orFault<T>(asked: Promise<T>): Promise<T> {
-  try {
-    return await asked;
-  } catch (error) {
+const orFault = <T>(asked: Promise<T>): Promise<T> =>
+  asked.catch((error: unknown) => {
     throw faultOf(error);
-  }
-}
+  });
 
 const channelOf = ({ chat, thread = chat }: Place) => `/channels/${encodeURIComponent(thread)}` as const;
 const messageOf = (place: Place, message: string) =>

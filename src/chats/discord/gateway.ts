@@ -20,7 +20,7 @@ import { z } from "zod";
 import { messageOf } from "../../core/errors.ts";
 import type { Ambient, Random } from "../../core/ports.ts";
 import { onAbort, within } from "../../core/wait.ts";
-import { type ChatConnection, type End, keepConnected } from "../shared/reconnect.ts";
+import { type End, keepConnected } from "../shared/reconnect.ts";
 import { type DiscordApi, faultOf, isUnauthorized } from "./api.ts";
 
 type Options = Ambient & {
@@ -63,7 +63,7 @@ const NO_INTENT =
   "Gateway Intents on the Bot page of your application (discord.com/developers/applications).";
 const FINAL: Partial<Record<number, string>> = { 4004: WRONG_TOKEN, 4013: NO_INTENT, 4014: NO_INTENT };
 
-export function openGateway(options: Options): ChatConnection {
+export function openGateway(options: Options) {
   const { token, api, clock, random, log, changed, keepsSession } = options;
   let identifiedAt = Number.NEGATIVE_INFINITY;
   let bot: APIGatewayBotInfo | null = null;

@@ -12,6 +12,7 @@ import {
   type GatewayReadyDispatchData,
 } from "discord-api-types/v10";
 import { z } from "zod";
+import { createBounded } from "../../core/bounded.ts";
 import type { InboundHandler, Place } from "../../core/chat.ts";
 import type { Ambient } from "../../core/ports.ts";
 import type { ApiCalls } from "../shared/calls.ts";
@@ -55,7 +56,7 @@ type Options = Ambient & {
 
 export function openIntake({ api, calls, lanes, cursors, clock, log, handler }: Options) {
   const channels = new Map<string, Known>();
-  const places = new Map<string, Place>();
+  const places = createBounded<Place>(MOST_CHANNELS);
   const seen = recent(MOST_MESSAGES);
   const ours = recent(MOST_MESSAGES);
   const never = new AbortController().signal;
@@ -186,7 +187,6 @@ export function openIntake({ api, calls, lanes, cursors, clock, log, handler }: 
   async function whereIs(channel: string, guild: Guild): Promise<Place> {
     if (guild === undefined) return { kind: "dm", chat: channel };
     const place = places.get(channel) ?? (await askWhere(channel, guild));
-    if (places.size >= MOST_CHANNELS) places.clear();
     places.set(channel, place);
     return place;
   }

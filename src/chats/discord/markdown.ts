@@ -1,5 +1,5 @@
 // Discord reads most of Markdown by itself. This is the rest: tables, small headings, pictures, and calls to everybody.
-import { partsOf, withoutControls } from "../shared/markdown.ts";
+import { partsOf, unfenced, withoutControls } from "../shared/markdown.ts";
 
 /** Sent by people with a plan it could be twice that; bots have this much. */
 export const LONGEST = 2_000;
@@ -29,5 +29,3 @@ const outsideCode = (text: string, change: (words: string) => string) =>
     .split(/(`+[^`]+`+)/)
     .map((piece, index) => (index % 2 === 1 ? piece : change(piece)))
     .join("");
-
-const unfenced = (code: string) => code.replaceAll("```", "`\u200b``");

@@ -3,16 +3,11 @@
 import { createHash } from "node:crypto";
 import type { SessionInfo } from "@discordjs/ws";
 import { z } from "zod";
-import { messageOf } from "../../core/errors.ts";
-import type { Ambient } from "../../core/ports.ts";
 import type { Notes } from "../../core/store.ts";
 
 /** `bot`: what is said when a session begins, and not again when it is resumed. */
 export type SavedSession = { session: SessionInfo; bot: { id: string; roles: string[] } };
-export type SessionStore = {
-  load(): Promise<SavedSession | null>;
-  save(saved: SavedSession | null): Promise<void>;
-};
+export type SessionStore = ReturnType<typeof sessionIn>;
 
 const noteShape = z.object({
   session: z.object({
@@ -26,44 +21,10 @@ const noteShape = z.object({
 });
 
 /** With another token it would be somebody else's. */
-export function sessionIn(notes: Pick<Notes, "get" | "set">, token: string): SessionStore {
+export function sessionIn(notes: Pick<Notes, "get" | "set">, token: string) {
   const note = `session/discord/${createHash("sha256").update(token).digest("hex").slice(0, 16)}`;
   return {
-    load: async () => noteShape.safeParse(await notes.get(note)).data ?? null,
-    save: (saved) => notes.set(note, saved ?? undefined),
-  };
-}
-
-/** A busy server does not cost a write for each event. After a crash Discord repeats what came since the last write; a message that comes
- *  twice is taken once. */
-const EVERY_MS = 1_000;
-
-export function openSaver(store: SessionStore | undefined, { clock, log }: Ambient) {
-  const stopping = new AbortController();
-  let unwritten: (() => SavedSession | null) | null = null;
-  let writing: Promise<void> | null = null;
-
-  async function write(to: SessionStore): Promise<void> {
-    for (let next = unwritten; next; next = unwritten) {
-      unwritten = null;
-      await to
-        .save(next())
-        .catch((error: unknown) => log("warn", "chat.unsaved", { platform: "discord", error: messageOf(error) }));
-      await clock.sleep(EVERY_MS, stopping.signal);
-    }
-    writing = null;
-  }
-
-  return {
-    save(saved: () => SavedSession | null): void {
-      if (!store) return;
-      unwritten = saved;
-      writing ??= write(store);
-    },
-    /** Resolves when the last one is written. */
-    async stop(): Promise<void> {
-      stopping.abort();
-      await writing;
-    },
+    load: async (): Promise<SavedSession | null> => noteShape.safeParse(await notes.get(note)).data ?? null,
+    save: (saved: SavedSession | null) => notes.set(note, saved ?? undefined),
   };
 }

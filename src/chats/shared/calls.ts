@@ -12,18 +12,7 @@ type ApiRequest = {
   signal?: AbortSignal | null;
 };
 
-export type ApiCalls = {
-  /** At most `most` bytes of the body of an answer can be read. */
-  fetch(url: string, asked?: ApiRequest, most?: number): Promise<Response>;
-  /** Posts JSON and returns the JSON of the answer, whatever its status. A third of what `fetch` takes. */
-  post(url: string, sent: object, signal: AbortSignal): Promise<unknown>;
-  /** Runs `call` with a signal that also ends it when no answer comes. Throws a SendFault if it need not begin at all. */
-  within<T>(signal: AbortSignal, call: (signal: AbortSignal) => Promise<T>, limitMs?: number): Promise<T>;
-  /** At most `most` bytes, counted while they come. */
-  load(url: string, headers: Record<string, string>, most: number, signal: AbortSignal): Promise<LoadedBody>;
-  close(): Promise<void>;
-};
-type LoadedBody = { bytes: Uint8Array; mime: string };
+export type ApiCalls = ReturnType<typeof openCalls>;
 
 const ANSWER_MS = 30_000;
 const DOWNLOAD_MS = 300_000;
@@ -33,7 +22,7 @@ const LONGEST_ANSWER = 32_000_000;
 const IDLE_MS = 10_000;
 
 /** Loaded with the first call: undici takes 75 ms, and most processes talk to no platform. */
-export function openCalls(clock: Clock): ApiCalls {
+export function openCalls(clock: Clock) {
   let opening: ReturnType<typeof pool> | null = null;
   let closed = false;
 
@@ -43,21 +32,24 @@ export function openCalls(clock: Clock): ApiCalls {
     return opening;
   }
 
-  const fetch: ApiCalls["fetch"] = async (url, asked = {}, most = LONGEST_ANSWER) => {
+  /** At most `most` bytes of the body of an answer can be read. */
+  async function fetch(url: string, asked: ApiRequest = {}, most = LONGEST_ANSWER): Promise<Response> {
     const { fetch, agent } = await opened();
     return failAfter(most, await fetch(url, { redirect: "error", ...asked, dispatcher: agent }));
-  };
+  }
 
-  const post: ApiCalls["post"] = async (url, sent, signal) => {
+  /** Posts JSON and returns the JSON of the answer, whatever its status. A third of what `fetch` takes. */
+  async function post(url: string, sent: object, signal: AbortSignal): Promise<unknown> {
     const { request, agent } = await opened();
     const headers = { "content-type": "application/json" };
     const options = { method: "POST", headers, body: JSON.stringify(sent), signal, dispatcher: agent } as const;
     const { headers: about, body } = await request(url, options);
     const unasked = about["content-encoding"] !== undefined; // it would have to be unpacked to be counted
     return JSON.parse(await textWithin(body, unasked ? 0 : LONGEST_ANSWER));
-  };
+  }
 
-  const within: ApiCalls["within"] = async (signal, call, limitMs = ANSWER_MS) => {
+  /** Runs `call` with a signal that also ends it when no answer comes. Throws a SendFault if it need not begin at all. */
+  async function within<T>(signal: AbortSignal, call: (cut: AbortSignal) => Promise<T>, limitMs = ANSWER_MS) {
     if (signal.aborted) throw new SendFault("no", "it was no longer wanted");
     const cut = linked([signal], { clock, ms: limitMs });
     try {
@@ -65,14 +57,15 @@ export function openCalls(clock: Clock): ApiCalls {
     } finally {
       cut.release();
     }
-  };
+  }
 
   return {
     fetch,
     post,
     within,
-    load: (url, headers, most, signal) => {
-      const download = async (signal: AbortSignal): Promise<LoadedBody> => {
+    /** At most `most` bytes, counted while they come. */
+    load(url: string, headers: Record<string, string>, most: number, signal: AbortSignal) {
+      const download = async (signal: AbortSignal) => {
         const answer = await fetch(url, { headers, signal }, most);
         if (!answer.ok) throw new Error(`the platform answered ${answer.status}`);
         return { bytes: await answer.bytes(), mime: answer.headers.get("content-type") ?? "" };

@@ -2,21 +2,14 @@
 // is tried again with growing pauses, and what follows in its place waits behind it.
 import { messageOf } from "../../core/errors.ts";
 import type { Clock, Log, Random } from "../../core/ports.ts";
-import { pause } from "./pause.ts";
+import { pause } from "./reconnect.ts";
 
-export type Lanes = {
-  /** True: the event was taken. False: it was dropped, because we stop or too many events wait in that place. */
-  add(place: string, take: () => Promise<void>): Promise<boolean>;
-  /** How many events of that place wait or are being taken. */
-  waiting(place: string): number;
-  /** Takes no new events; events that wait get one more try. Resolves when none is left. */
-  stop(): Promise<void>;
-};
+export type Lanes = ReturnType<typeof openLanes>;
 
 const MOST_WAITING = 1_000;
 const LONGEST_PAUSE_MS = 30_000;
 
-export function openLanes(options: { platform: string; clock: Clock; random: Random; log: Log }): Lanes {
+export function openLanes(options: { platform: string; clock: Clock; random: Random; log: Log }) {
   const { platform, clock, random, log } = options;
   const lanes = new Map<string, { end: Promise<unknown>; waiting: number }>();
   const stopping = new AbortController();
@@ -35,7 +28,8 @@ export function openLanes(options: { platform: string; clock: Clock; random: Ran
   }
 
   return {
-    async add(place, take) {
+    /** True: the event was taken. False: it was dropped, because we stop or too many events wait in that place. */
+    async add(place: string, take: () => Promise<void>): Promise<boolean> {
       const lane = lanes.get(place) ?? { end: Promise.resolve(), waiting: 0 };
       if (stopping.signal.aborted || lane.waiting >= MOST_WAITING) return false;
       lanes.set(place, lane);
@@ -49,7 +43,9 @@ export function openLanes(options: { platform: string; clock: Clock; random: Ran
         if (lane.waiting === 0) lanes.delete(place);
       }
     },
-    waiting: (place) => lanes.get(place)?.waiting ?? 0,
+    /** How many events of that place wait or are being taken. */
+    waiting: (place: string) => lanes.get(place)?.waiting ?? 0,
+    /** Takes no new events; events that wait get one more try. Resolves when none is left. */
     async stop() {
       stopping.abort();
       await Promise.all([...lanes.values()].map(({ end }) => end));

@@ -66,6 +66,13 @@ function aligned(rows: string[][]): string {
   return [head, widths.map((width) => "-".repeat(width)).join("  "), ...body].join("\n");
 }
 
+/** Both of Slack and of Telegram's HTML. */
+export const escaped = (text: string): string =>
+  text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+
+/** Code that does not end the fence around it. */
+export const unfenced = (code: string): string => code.replaceAll("```", "`\u200b``");
+
 /** Control characters, but not tabs and ends of lines. */
 export const withoutControls = (text: string): string =>
   text.replaceAll(/\r\n?/g, "\n").replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "");

@@ -1,9 +1,7 @@
 import { createBounded } from "../../core/bounded.ts";
 
-export type RecentIds = { has(name: string): boolean; add(name: string): void };
-
 /** Remembers the last `most` names. */
-export function recent(most: number): RecentIds {
+export function recent(most: number) {
   const names = createBounded<true>(most);
-  return { has: (name) => names.get(name) ?? false, add: (name) => names.set(name, true) };
+  return { has: (name: string) => names.get(name) ?? false, add: (name: string) => names.set(name, true) };
 }

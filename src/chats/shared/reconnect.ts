@@ -1,14 +1,8 @@
 // A connection that is made again after each end, with growing pauses, until `stop`.
 import { ConfigError, messageOf } from "../../core/errors.ts";
 import type { Ambient, Random } from "../../core/ports.ts";
-import { pause } from "./pause.ts";
+import { backoff } from "../../core/wait.ts";
 
-export type ChatConnection = {
-  /** Resolves when it is connected or has failed for now; rejects with a ConfigError when none ever will. */
-  start(): Promise<void>;
-  /** Resolves when nothing of it is left. */
-  stop(): Promise<void>;
-};
 /** Why a connection has ended. `final`: another try soon would end in the same way. */
 export type End = { why: string; final: boolean };
 
@@ -21,9 +15,13 @@ type Options = Ambient & {
   changed(connected: boolean, error: string): void;
 };
 
+/** A growing pause, as chat platforms bear it. */
+export const pause = (attempt: number, random: Random, { first = 1_000, most = 60_000 } = {}): number =>
+  backoff(attempt, { first, most }, random());
+
 const SLOW = { first: 60_000, most: 600_000 };
 
-export function keepConnected({ platform, clock, random, log, connect, changed }: Options): ChatConnection {
+export function keepConnected({ platform, clock, random, log, connect, changed }: Options) {
   const over = new AbortController();
   const first = Promise.withResolvers<void>();
   let running: Promise<void> = Promise.resolve();
@@ -49,10 +47,12 @@ export function keepConnected({ platform, clock, random, log, connect, changed }
   }
 
   return {
+    /** Resolves when it is connected or has failed for now; rejects with a ConfigError when none ever will. */
     start: () => {
       running = run();
       return first.promise;
     },
+    /** Resolves when nothing of it is left. */
     async stop() {
       over.abort();
       await running;

@@ -3,10 +3,7 @@ import type { FetchFunction, Logger, LogLevel } from "@slack/web-api";
 import { SendFault } from "../../core/chat.ts";
 import { type ApiCalls, unanswered } from "../shared/calls.ts";
 
-export type SlackApi = {
-  /** Throws what Slack's library throws; see `faultOf`. */
-  ask(method: string, args: Record<string, unknown>, signal: AbortSignal): Promise<Record<string, unknown>>;
-};
+export type SlackApi = ReturnType<typeof openApi>;
 
 type Options = {
   token: string;
@@ -16,9 +13,10 @@ type Options = {
   alive(): void;
 };
 
-export const openApi = ({ token, apiRoot, calls, alive }: Options): SlackApi => ({
-  ask: (method, args, signal) =>
-    calls.within(signal, async (signal) => {
+export const openApi = ({ token, apiRoot, calls, alive }: Options) => ({
+  /** Throws what Slack's library throws; see `faultOf`. */
+  ask: (method: string, args: Record<string, unknown>, signal: AbortSignal) =>
+    calls.within(signal, async (signal): Promise<Record<string, unknown>> => {
       const { LogLevel, WebClient } = await import("@slack/web-api");
       const fetch = fetchFor(calls, signal, alive);
       // One client for each call (0.1 ms): there is no other way to give a call a signal.
@@ -61,16 +59,10 @@ export function quiet(level: LogLevel, debug: (text: string) => void = () => {})
 }
 
 /** Slack's names for a token that it does not accept. */
-export const REFUSED = new Set([
-  "account_inactive",
-  "invalid_auth",
-  "missing_scope",
-  "no_permission",
-  "not_allowed_token_type",
-  "not_authed",
-  "token_expired",
-  "token_revoked",
-]);
+export const REFUSED = new Set(
+  `account_inactive invalid_auth missing_scope no_permission not_allowed_token_type not_authed token_expired
+  token_revoked`.split(/\s+/),
+);
 /** Errors after which a part of the call may have been done. */
 const UNCLEAR = new Set(["fatal_error", "internal_error", "request_timeout", "service_unavailable"]);
 

@@ -1,10 +1,11 @@
 // Slack's events on their way to the handler. Each is acknowledged once it is taken. Slack sends an event again that is not acknowledged
 // within three seconds, and sends each mention twice; an event with a known id is taken once.
 
+import { createBounded } from "../../core/bounded.ts";
 import type { InboundHandler, InboundMessage, Person, Place } from "../../core/chat.ts";
-import { messageOf } from "../../core/errors.ts";
 import type { Ambient } from "../../core/ports.ts";
 import { within } from "../../core/wait.ts";
+import { logFailure } from "../../platform/log-failure.ts";
 import type { ApiCalls } from "../shared/calls.ts";
 import type { Lanes } from "../shared/lanes.ts";
 import { recent } from "../shared/recent.ts";
@@ -50,7 +51,7 @@ export function openIntake({ token, apiRoot, api, calls, lanes, clock, log, hand
   const taken = recent(MOST_MESSAGES);
   const ours = recent(MOST_MESSAGES);
   const underWay = new Map<string, Promise<boolean>>();
-  const people = new Map<string, { name: string; at: number }>();
+  const people = createBounded<{ name: string; at: number }>(MOST_PEOPLE);
   const pressing = new Set<Promise<void>>();
   const never = new AbortController().signal;
   let stopped = false;
@@ -59,9 +60,7 @@ export function openIntake({ token, apiRoot, api, calls, lanes, clock, log, hand
     if (stopped) return; // it comes again, to whoever follows us
     const ack = () => {
       // The connection may be gone; then it comes again, and is known.
-      acknowledge().catch((error: unknown) =>
-        log("debug", "chat.unacknowledged", { platform: "slack", error: messageOf(error) }),
-      );
+      acknowledge().catch(logFailure(log, "debug", "chat.unacknowledged", { platform: "slack" }));
     };
     const event = type === "events_api" ? eventBody.safeParse(body).data : undefined;
     const press = type === "interactive" ? pressBody.safeParse(body).data : undefined;
@@ -69,9 +68,7 @@ export function openIntake({ token, apiRoot, api, calls, lanes, clock, log, hand
     if (event) return onEvent(event.event, event.event_id, ack);
     if (command) return onCommand(command, ack);
     if (!press) return ack();
-    const answered = onAction(press, ack).catch((error: unknown) =>
-      log("warn", "chat.unanswered", { platform: "slack", error: messageOf(error) }),
-    );
+    const answered = onAction(press, ack).catch(logFailure(log, "warn", "chat.unanswered", { platform: "slack" }));
     pressing.add(answered);
     void answered.then(() => pressing.delete(answered));
   }
@@ -183,7 +180,6 @@ export function openIntake({ token, apiRoot, api, calls, lanes, clock, log, hand
       .ask("users.info", { user }, never)
       .then(nameIn, (error: unknown) => reasonOf(error) && user);
     if (found === undefined) return user;
-    if (people.size >= MOST_PEOPLE) people.clear();
     people.set(user, { name: found, at: clock.monotonic() });
     return found;
   }

@@ -1,5 +1,5 @@
 // Markdown as Slack's mrkdwn, which has one star for bold, no headings and no tables, and wants three signs escaped.
-import { partsOf, withoutControls } from "../shared/markdown.ts";
+import { escaped, partsOf, unfenced, withoutControls } from "../shared/markdown.ts";
 
 export function slackMrkdwn(markdown: string): string {
   return partsOf(withoutControls(markdown))
@@ -55,9 +55,6 @@ function marked(found: Partial<Record<string, string>>): string {
   if (struck !== undefined) return `~${inline(struck)}~`;
   return escaped(sign ?? "");
 }
-
-const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
-const unfenced = (code: string) => code.replaceAll("```", "`\u200b``");
 
 const FENCE = "```";
 

@@ -1,6 +1,6 @@
 // Slack: Socket Mode brings what people say, the Web API takes what we say.
 import { z } from "zod";
-import type { Button, Chat, InboundHandler, OutboundMessage, Place } from "../../core/chat.ts";
+import type { Button, Chat, InboundHandler, OutboundMessage } from "../../core/chat.ts";
 import type { Ambient, Random } from "../../core/ports.ts";
 import { openCalls } from "../shared/calls.ts";
 import { createHealth } from "../shared/health.ts";
@@ -73,25 +73,6 @@ export function createSlack(options: Options): Chat {
     await socket.start();
   }
 
-  async function send(place: Place, outbound: OutboundMessage, _key: string, signal: AbortSignal): Promise<string> {
-    const { chat: channel, thread = outbound.replyTo } = place;
-    const where = { channel, ...(thread && IS_TS.test(thread) && { thread_ts: thread }) };
-    const quiet = { unfurl_links: false, unfurl_media: false };
-    const sent = await written("chat.postMessage", { ...where, ...quiet }, contentOf(outbound, MOST_TEXT.send), signal);
-    const { ts } = sentShape.parse(sent);
-    subscription?.sent(channel, ts);
-    return ts;
-  }
-
-  async function edit(
-    { chat: channel }: Place,
-    ts: string,
-    outbound: OutboundMessage,
-    signal: AbortSignal,
-  ): Promise<void> {
-    await written("chat.update", { channel, ts }, contentOf(outbound, MOST_TEXT.edit), signal);
-  }
-
   /** Blocks that Slack does not take are left out: the words are in the text as well. */
   async function written(
     method: Writing,
@@ -110,21 +91,29 @@ export function createSlack(options: Options): Chat {
     }
   }
 
-  async function remove({ chat: channel }: Place, ts: string, signal: AbortSignal): Promise<void> {
-    await api.ask("chat.delete", { channel, ts }, signal).catch((error: unknown) => {
-      if (reasonOf(error) !== "message_not_found") throw faultOf(error);
-    });
-  }
-
   return {
     platform,
     longest: LONGEST,
     editEveryMs: EDIT_EVERY_MS,
     start,
     stop: async () => subscription?.stop(),
-    send,
-    edit,
-    remove,
+    async send(place, outbound, _key, signal) {
+      const { chat: channel, thread = outbound.replyTo } = place;
+      const where = { channel, ...(thread && IS_TS.test(thread) && { thread_ts: thread }) };
+      const quiet = { unfurl_links: false, unfurl_media: false };
+      const content = contentOf(outbound, MOST_TEXT.send);
+      const { ts } = sentShape.parse(await written("chat.postMessage", { ...where, ...quiet }, content, signal));
+      subscription?.sent(channel, ts);
+      return ts;
+    },
+    async edit({ chat: channel }, ts, outbound, signal) {
+      await written("chat.update", { channel, ts }, contentOf(outbound, MOST_TEXT.edit), signal);
+    },
+    async remove({ chat: channel }, ts, signal) {
+      await api.ask("chat.delete", { channel, ts }, signal).catch((error: unknown) => {
+        if (reasonOf(error) !== "message_not_found") throw faultOf(error);
+      });
+    },
     typing: async () => {}, // Slack shows it for people only
     offer: async () => {}, // its commands are made in the settings of the app
     health: health.now,

@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 import type { Ambient, Random } from "../../core/ports.ts";
 import { after, onAbort, within } from "../../core/wait.ts";
 import type { ApiCalls } from "../shared/calls.ts";
-import { type ChatConnection, type End, keepConnected } from "../shared/reconnect.ts";
+import { type End, keepConnected } from "../shared/reconnect.ts";
 import { faultOf, fetchFor, onceAt, quiet, REFUSED, reasonOf } from "./api.ts";
 
 /** Something that Slack wants acknowledged. */
@@ -31,7 +31,7 @@ const APP_TOKEN =
 const BOT_TOKEN = "Set SLACK_BOT_TOKEN to the Bot User OAuth Token (xoxb-…) from OAuth & Permissions of your app";
 const WHERE = "(api.slack.com/apps)";
 
-export function openSocket(options: Options): ChatConnection {
+export function openSocket(options: Options) {
   const { appToken, apiRoot, calls, clock, random, log, alive, changed } = options;
 
   async function connect(onState: (connected: boolean) => void, signal: AbortSignal): Promise<End> {

@@ -4,20 +4,10 @@ import type { ApiMethods } from "grammy/types";
 import { SendFault } from "../../core/chat.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Clock } from "../../core/ports.ts";
+import { toObject } from "../../platform/json.ts";
 import { openCalls, unanswered } from "../shared/calls.ts";
 
 type CallLimits = { signal?: AbortSignal; ms?: number };
-export type TelegramApi = {
-  /** Throws a TelegramFault. */
-  call<M extends keyof ApiMethods>(
-    method: M,
-    params: Parameters<ApiMethods[M]>[0],
-    limits?: CallLimits,
-  ): Promise<ReturnType<ApiMethods[M]>>;
-  /** A file of a message, by its id. Throws an Error that anybody may read. */
-  load(file: string, most: number, signal: AbortSignal): Promise<Uint8Array>;
-  close(): Promise<void>;
-};
 
 /** `code`: Telegram's error code; 0 if it did not answer. */
 export class TelegramFault extends SendFault {
@@ -36,7 +26,7 @@ type Options = {
   answered(): void;
 };
 
-export function openApi({ token, apiRoot, clock, answered }: Options): TelegramApi {
+export function openApi({ token, apiRoot, clock, answered }: Options) {
   const root = apiRoot.replace(/\/+$/, "");
   const calls = openCalls(clock);
   const never = new AbortController().signal;
@@ -45,6 +35,7 @@ export function openApi({ token, apiRoot, clock, answered }: Options): TelegramA
     throw new Error(messageOf(error).replaceAll(token, "[redacted]"));
   }
 
+  /** Throws a TelegramFault. */
   async function call<M extends keyof ApiMethods>(
     method: M,
     params: Parameters<ApiMethods[M]>[0],
@@ -63,7 +54,8 @@ export function openApi({ token, apiRoot, clock, answered }: Options): TelegramA
 
   return {
     call,
-    async load(file, most, signal) {
+    /** A file of a message, by its id. Throws an Error that anybody may read. */
+    async load(file: string, most: number, signal: AbortSignal) {
       const { file_path: path } = await call("getFile", { file_id: file }, { signal });
       const { bytes } = await calls.load(`${root}/file/bot${token}/${path}`, {}, most, signal).catch(withoutAddress);
       return bytes;
@@ -76,8 +68,7 @@ type ApiAnswer<T> =
   | { ok: true; result: T }
   | { ok: false; error_code: number; description: string; parameters?: { retry_after?: number } };
 
-const isAnswer = <T>(value: unknown): value is ApiAnswer<T> =>
-  typeof value === "object" && value !== null && "ok" in value;
+const isAnswer = <T>(value: unknown): value is ApiAnswer<T> => "ok" in toObject(value);
 
 function outage(error: unknown): TelegramFault {
   const { landed, message } = unanswered("Telegram", error);

@@ -1,15 +1,13 @@
 // Markdown as Telegram can show it: its HTML, which has few tags and refuses a message over one that is not closed. All that
 // comes out of here is closed; everything that is not one of our tags is escaped.
 
-import { partsOf, withoutControls } from "../shared/markdown.ts";
+import { escaped, partsOf, withoutControls } from "../shared/markdown.ts";
 
 /** `text` is what is left when the formatting is refused all the same. */
 export function rendered(markdown: string): { html: string; text: string } {
   const text = withoutControls(markdown);
   return { html: blocks(text).join("\n"), text };
 }
-
-const escape = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
 // ── Blocks ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -48,7 +46,7 @@ function line(text: string): string {
 }
 
 function code(text: string, language: string): string {
-  const body = escape(text);
+  const body = escaped(text);
   return /^[\w+#.-]+$/.test(language)
     ? `<pre><code class="language-${language}">${body}</code></pre>`
     : `<pre>${body}</pre>`;
@@ -65,11 +63,11 @@ const within = (tag: string) => (groups: string[], linked: boolean) =>
 const ADDRESS = /^(?:https?|tg|mailto):/i;
 
 const INLINE: Inline[] = [
-  [/\\([!-/:-@[-`{-~])/y, ([sign = ""]) => escape(sign)],
-  [/(`+)(?!`)(.*?[^`])\1(?!`)/y, ([, code = ""]) => `<code>${escape(code.replace(/^ (.+) $/, "$1"))}</code>`],
+  [/\\([!-/:-@[-`{-~])/y, ([sign = ""]) => escaped(sign)],
+  [/(`+)(?!`)(.*?[^`])\1(?!`)/y, ([, code = ""]) => `<code>${escaped(code.replace(/^ (.+) $/, "$1"))}</code>`],
   [/!?\[((?:[^[\]\\]|\\.)*)\]\(\s*<?([^\s<>()]*(?:\([^\s<>()]*\)[^\s<>()]*)*)>?(?:\s+"[^"]*")?\s*\)/y, link],
   // As it stands: the marks in an address are no marks.
-  [/<?(https?:\/\/[^\s<>*`]+)>?/y, ([address = ""]) => escape(address)],
+  [/<?(https?:\/\/[^\s<>*`]+)>?/y, ([address = ""]) => escaped(address)],
   [/\*\*\*(?=[^\s*])(.*?[^\s*])\*\*\*(?!\*)/y, (groups, linked) => `<b>${within("i")(groups, linked)}</b>`],
   [/\*\*(?=[^\s*])(.*?[^\s])\*\*(?!\*)/y, within("b")],
   [/(?<!\w)__(?=[^\s_])(.*?[^\s])__(?!\w)/y, within("b")],
@@ -82,14 +80,14 @@ const PLAIN = /[^\\`![<h*_~]+/y;
 
 function link([label = "", address = ""]: string[], linked: boolean): string | undefined {
   if (linked || !ADDRESS.test(address)) return undefined;
-  return `<a href="${escape(address).replaceAll('"', "&quot;")}">${inline(label || address, true)}</a>`;
+  return `<a href="${escaped(address).replaceAll('"', "&quot;")}">${inline(label || address, true)}</a>`;
 }
 
 /** `linked`: a link holds no other. */
 function inline(text: string, linked = false): string {
   let out = "";
   for (let i = 0; i < text.length; ) {
-    const { html, length } = plain(text, i) ?? marked(text, i, linked) ?? { html: escape(text.charAt(i)), length: 1 };
+    const { html, length } = plain(text, i) ?? marked(text, i, linked) ?? { html: escaped(text.charAt(i)), length: 1 };
     out += html;
     i += length;
   }
@@ -101,7 +99,7 @@ type Piece = { html: string; length: number };
 function plain(text: string, at: number): Piece | undefined {
   PLAIN.lastIndex = at;
   const [found] = PLAIN.exec(text) ?? [];
-  return found ? { html: escape(found), length: found.length } : undefined;
+  return found ? { html: escaped(found), length: found.length } : undefined;
 }
 
 function marked(text: string, at: number, linked: boolean): Piece | undefined {

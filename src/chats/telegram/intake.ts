@@ -8,16 +8,7 @@ import { openLanes } from "../shared/lanes.ts";
 import { recent } from "../shared/recent.ts";
 import { albumOf, eventOf, joined, type TelegramEvent, type UpdateReader } from "./inbound.ts";
 
-export type Intake = {
-  /** Known updates are skipped. True: all are taken. False: we stopped before that. */
-  add(updates: readonly Update[]): Promise<boolean>;
-  /** The id of the first update that is not taken. Undefined: none has come yet. */
-  offset(): number | undefined;
-  /** Resolves when everything is taken. */
-  idle(): Promise<void>;
-  /** Updates that are being taken are finished; Telegram gives the others to the next process. */
-  stop(): Promise<void>;
-};
+export type Intake = ReturnType<typeof createIntake>;
 
 type Options = Ambient & {
   random: Random;
@@ -31,7 +22,7 @@ const PLATFORM = "telegram";
 /** A poll or a post that was on its way brings again what was taken meanwhile; a batch has a hundred. */
 const REMEMBERED = 1_000;
 
-export function createIntake({ clock, log, random, handler, reader, answer }: Options): Intake {
+export function createIntake({ clock, log, random, handler, reader, answer }: Options) {
   const lanes = openLanes({ platform: PLATFORM, clock, log, random });
   const underWay = new Map<number, Promise<void>>();
   const untaken = new Set<number>();
@@ -39,6 +30,7 @@ export function createIntake({ clock, log, random, handler, reader, answer }: Op
   let stopped = false;
   let last: number | undefined;
 
+  /** Known updates are skipped. True: all are taken. False: we stopped before that. */
   async function add(updates: readonly Update[]): Promise<boolean> {
     const fresh = updates.filter(({ update_id: id }) => !underWay.has(id) && !taken.has(String(id)));
     for (const group of grouped(fresh)) enter(group);
@@ -85,10 +77,11 @@ export function createIntake({ clock, log, random, handler, reader, answer }: Op
 
   return {
     add,
+    /** The id of the first update that is not taken. Undefined: none has come yet. */
     offset: () => (untaken.size > 0 ? Math.min(...untaken) : last === undefined ? undefined : last + 1),
-    async idle() {
-      await Promise.all(underWay.values());
-    },
+    /** Resolves when everything is taken. */
+    idle: () => Promise.all(underWay.values()),
+    /** Updates that are being taken are finished; Telegram gives the others to the next process. */
     stop() {
       stopped = true;
       return lanes.stop();

@@ -6,6 +6,7 @@ import type { Update } from "grammy/types";
 import { ConfigError } from "../../core/errors.ts";
 import type { Clock } from "../../core/ports.ts";
 import { within } from "../../core/wait.ts";
+import { jsonIn, toObject } from "../../platform/json.ts";
 import type { Receive } from "../shared/channel.ts";
 
 const HEADER = "x-telegram-bot-api-secret-token";
@@ -26,8 +27,8 @@ export function hookOf(
     const given = headers[HEADER];
     if (typeof given !== "string" || !timingSafeEqual(digest(given), wanted))
       return refused(401, "The secret is wrong.");
-    const update = updateOf(raw);
-    if (!update) return refused(400, "This is no update.");
+    const update = jsonIn(Buffer.from(raw).toString("utf8"));
+    if (!isUpdate(update)) return refused(400, "This is no update.");
     const taken = await within(clock, PATIENCE_MS, take(update));
     return taken ? { status: 200, body: {} } : refused(503, "Not taken yet; bring it again.");
   };
@@ -36,15 +37,5 @@ export function hookOf(
 const digest = (text: string) => createHash("sha256").update(text).digest();
 const refused = (status: number, error: string) => ({ status, body: { error } });
 
-function updateOf(raw: Uint8Array): Update | undefined {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(raw).toString("utf8"));
-    return isUpdate(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
 /** Only Telegram knows the secret: of its own words the number is enough to go by. */
-const isUpdate = (value: unknown): value is Update =>
-  typeof value === "object" && value !== null && "update_id" in value && Number.isSafeInteger(value.update_id);
+const isUpdate = (value: unknown): value is Update => Number.isSafeInteger(toObject(value)["update_id"]);

@@ -18,6 +18,7 @@ import { messageOf } from "../../core/errors.ts";
 import type { Ambient } from "../../core/ports.ts";
 import type { Notes } from "../../core/store.ts";
 import { linked } from "../../core/wait.ts";
+import { jsonIn } from "../../platform/json.ts";
 import type { Receive } from "../shared/channel.ts";
 
 type Options = Ambient & {
@@ -68,7 +69,7 @@ export function createWebhook({ secret, url, notes, clock, log }: Options): Webh
     const wrong = unsigned(raw, headers);
     if (wrong) return refused(401, wrong);
     if (!handler) return refused(503, "Not listening just now; try again.");
-    const parsed = message.safeParse(jsonOf(raw));
+    const parsed = message.safeParse(jsonIn(Buffer.from(raw).toString("utf8")));
     if (!parsed.success) return refused(400, z.prettifyError(parsed.error).slice(0, 300));
     heardAt = clock.now();
     const note = SEEN + String(headers["x-hermes-signature"]);
@@ -214,13 +215,5 @@ function attachmentOf({ name, mime, data }: { name: string; mime: string; data: 
 }
 
 const refused = (status: number, text: string): Received => ({ status, body: { error: { message: text } } });
-
-function jsonOf(raw: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(raw).toString("utf8"));
-  } catch {
-    return undefined;
-  }
-}
 
 const hashOf = (text: string) => createHmac("sha256", "text").update(text).digest("hex").slice(0, 12);

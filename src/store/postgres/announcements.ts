@@ -1,9 +1,9 @@
 // Announcements in PostgreSQL. They are made by the journal, with the commit that they belong to.
-import type { Announcement, Announcements } from "../../core/store.ts";
+import type { Announcements } from "../../core/store.ts";
+import { announcementOf } from "../rows.ts";
 import type { Connections } from "./connections.ts";
-import type { PgRow } from "./link.ts";
 
-const LIST = `SELECT id, recipient, session, turn, at, attempts, due, error, dead FROM announcement
+const LIST = `SELECT id, recipient "to", session, turn, at, attempts, due, error, dead FROM announcement
   WHERE dead = $1 AND id > $2 ORDER BY id LIMIT $3`;
 const UPDATE = "UPDATE announcement SET attempts = $2, due = $3, error = $4, dead = $5 WHERE id = $1";
 
@@ -16,16 +16,4 @@ export const announcementsPort = ({ read, lanes }: Connections): Announcements =
       : { text: "DELETE FROM announcement WHERE id = $1", values: [id] };
     await lanes.query(String(id), query);
   },
-});
-
-const announcementOf = (row: PgRow): Announcement => ({
-  id: Number(row["id"]),
-  to: String(row["recipient"]),
-  session: String(row["session"]),
-  turn: String(row["turn"]),
-  at: Number(row["at"]),
-  attempts: Number(row["attempts"]),
-  due: Number(row["due"]),
-  error: String(row["error"]),
-  dead: row["dead"] === true,
 });

@@ -1,12 +1,11 @@
 // The catalog in PostgreSQL. It reads the journal's table of sessions, and removes sessions with all that is in them.
-import type { Catalog, SessionSummary } from "../../core/store.ts";
-import { behind } from "../rows.ts";
+import type { Catalog } from "../../core/store.ts";
+import { behind, summaryOf } from "../rows.ts";
 import type { Connections } from "./connections.ts";
-import type { PgRow } from "./link.ts";
 
 /** Sessions in one transaction. */
 const PRUNE_AT_ONCE = 100;
-const SUMMARY = "SELECT key, title, parent, active, entries, created_at, updated_at FROM session";
+const SUMMARY = `SELECT key session, title, parent, active, entries, created_at "createdAt", updated_at "updatedAt" FROM session`;
 const LIST = `${SUMMARY} WHERE (updated_at, key) < ($1, $2) AND (NOT $3 OR parent IS NULL) AND (NOT $4 OR active)
     AND ($5 = '' OR position(lower($5 COLLATE "C") IN lower(title)) > 0) AND key >= $6 AND key < $7
   ORDER BY updated_at DESC, key DESC LIMIT $8`;
@@ -42,14 +41,4 @@ export const catalogPort = ({ read, lanes }: Connections): Catalog => ({
       if (some < PRUNE_AT_ONCE) return gone;
     }
   },
-});
-
-const summaryOf = (row: PgRow): SessionSummary => ({
-  session: String(row["key"]),
-  title: String(row["title"]),
-  parent: typeof row["parent"] === "string" ? row["parent"] : null,
-  active: row["active"] === true,
-  entries: Number(row["entries"]),
-  createdAt: Number(row["created_at"]),
-  updatedAt: Number(row["updated_at"]),
 });

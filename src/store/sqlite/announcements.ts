@@ -1,6 +1,7 @@
 // Announcements in SQLite. They are made by the journal, with the commit that they belong to.
 import type { DatabaseSync } from "node:sqlite";
 import type { Announcement, AnnouncementPage, Announcements, NextAttempt } from "../../core/store.ts";
+import { announcementOf } from "../rows.ts";
 import type { Thread } from "./thread.ts";
 
 export function announcementTable(db: DatabaseSync) {
@@ -21,18 +22,6 @@ export function announcementTable(db: DatabaseSync) {
     },
   };
 }
-
-const announcementOf = (row: Record<string, unknown>): Announcement => ({
-  id: Number(row["id"]),
-  to: String(row["to"]),
-  session: String(row["session"]),
-  turn: String(row["turn"]),
-  at: Number(row["at"]),
-  attempts: Number(row["attempts"]),
-  due: Number(row["due"]),
-  error: String(row["error"]),
-  dead: row["dead"] === 1,
-});
 
 export const announcementsPort = ({ ask, write }: Thread): Announcements => ({
   list: (page) => ask("announcements", page),

@@ -24,16 +24,7 @@ import { CUT_OFF, existingFile } from "./file.ts";
 import { openSqlite } from "./sqlite.ts";
 
 /** Of this machine, or made anew: what a backup leaves out, and a restore leaves in place. */
-const STAYS = new Set([
-  "backups",
-  "gateway.json",
-  "hermes.db.lock",
-  "locks",
-  "logs",
-  "snapshots",
-  "terminal",
-  ".restore",
-]);
+const STAYS = new Set("backups gateway.json hermes.db.lock locks logs snapshots terminal .restore".split(" "));
 /** SQLite takes a gigabyte as one value. */
 const LONGEST_FILE = 900_000_000;
 const ALL_PAGES = 2_147_483_647;

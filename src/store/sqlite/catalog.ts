@@ -1,7 +1,7 @@
 // The catalog in SQLite. It reads the journal's table of sessions, and removes sessions with all that is in them.
 import type { DatabaseSync } from "node:sqlite";
 import type { Catalog, Commit, CommitVerdict, SessionPage, SessionPlace, SessionSummary } from "../../core/store.ts";
-import { behind } from "../rows.ts";
+import { behind, summaryOf } from "../rows.ts";
 import type { Thread } from "./thread.ts";
 
 type CatalogPage = Required<Omit<SessionPage, "after">> & { after: SessionPlace | null };
@@ -70,16 +70,6 @@ export function catalogTable(
     },
   };
 }
-
-const summaryOf = (row: Record<string, unknown>): SessionSummary => ({
-  session: String(row["session"]),
-  title: String(row["title"]),
-  parent: typeof row["parent"] === "string" ? row["parent"] : null,
-  active: row["active"] === 1,
-  entries: Number(row["entries"]),
-  createdAt: Number(row["createdAt"]),
-  updatedAt: Number(row["updatedAt"]),
-});
 
 export const catalogPort = ({ ask, write, long }: Thread): Catalog => ({
   sessions: ({ after = null, limit, top = false, active = false, titled = "", prefix = "" }) =>

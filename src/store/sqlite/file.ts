@@ -2,7 +2,7 @@
 import { chmodSync, closeSync, existsSync, openSync, realpathSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { ConfigError, messageOf, StoreFault } from "../../core/errors.ts";
+import { ConfigError, codeOf, messageOf, StoreFault } from "../../core/errors.ts";
 import { makeDir } from "../../platform/home.ts";
 import { StoreInUse } from "../in-use.ts";
 
@@ -38,7 +38,7 @@ export function createFile(file: string): string {
     return path;
   } catch (error) {
     const text = `cannot create ${file}: ${messageOf(error)}`;
-    throw hasCode(error, "ENOSPC") ? new StoreFault("no", text) : new ConfigError(text, { cause: error });
+    throw codeOf(error) === "ENOSPC" ? new StoreFault("no", text) : new ConfigError(text, { cause: error });
   }
 }
 
@@ -48,14 +48,12 @@ export function keepPrivate(file: string): void {
   try {
     closeSync(openSync(file, "wx", 0o600));
   } catch (error) {
-    if (!hasCode(error, "EEXIST")) throw error;
+    if (codeOf(error) !== "EEXIST") throw error;
     const there = statSync(file);
     if (!there.isFile()) throw new Error("it is not a file", { cause: error });
     if (there.mode & 0o077) chmodSync(file, 0o600);
   }
 }
-
-const hasCode = (error: unknown, code: string) => error instanceof Error && "code" in error && error.code === code;
 
 /** Somebody who asks who the owner is has the lock for less than a millisecond; whoever starts just then waits for that. */
 const LOOKED_AT_MS = 200;

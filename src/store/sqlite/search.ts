@@ -5,20 +5,11 @@ import type { Fact } from "../../core/session.ts";
 import type { Found, Search } from "../../core/store.ts";
 import { within } from "../../core/wait.ts";
 import { clock } from "../../platform/clock.ts";
-import { undamaged } from "../rows.ts";
+import { type EntryRow, entryRowOf, undamaged } from "../rows.ts";
 import { phrasesOf, saidIn, snippetOf, textOf } from "../search-text.ts";
 import type { Thread } from "./thread.ts";
 
-type FoundRow = { session: string; seq: number; turn: string; at: number; fact: string };
-type SearchIndex = {
-  /** Indexes the next entries; false: there are no more. */
-  index(limit: number): boolean;
-  search(query: string, session: string | null, limit: number): FoundRow[];
-  /** Called before the entries of a session are deleted. */
-  unindex(session: string): void;
-  /** A transaction was undone: look again where the index ends. */
-  reset(): void;
-};
+type FoundRow = EntryRow & { session: string };
 
 /** Entries in one transaction: the longest that a commit waits for the index. */
 const INDEX_AT_ONCE = 500;
@@ -28,12 +19,13 @@ const MOST_RANKED = 500;
 /** How long somebody in a hurry waits for what the process before us left unindexed. */
 const LEFT_MS = 100;
 
-export function searchIndex(db: DatabaseSync): SearchIndex {
+export function searchIndex(db: DatabaseSync) {
   // Not before they are used: a damaged index must not keep anybody from opening the file.
   let prepared: Statements | null = null;
   const sql = () => (prepared ??= prepare(db));
   let upTo: number | null = null;
 
+  /** Indexes the next entries; false: there are no more. */
   function index(limit: number): boolean {
     upTo ??= Number(sql().last.get()?.rowid ?? 0);
     const rows = sql().next.all(upTo, limit);
@@ -83,10 +75,12 @@ export function searchIndex(db: DatabaseSync): SearchIndex {
   return {
     index,
     search,
-    unindex: (session) => {
+    /** Called before the entries of a session are deleted. */
+    unindex: (session: string) => {
       sql().drop.run(session);
       upTo = null; // SQLite gives the highest row numbers again once they are free
     },
+    /** A transaction was undone: look again where the index ends. */
     reset: () => {
       upTo = null;
     },
@@ -120,9 +114,7 @@ function prepare(db: DatabaseSync) {
 const byRank = (a: Record<string, unknown>, b: Record<string, unknown>) =>
   Number(a["rank"]) - Number(b["rank"]) || Number(b["rowid"]) - Number(a["rowid"]);
 
-const rowOf = ({ session, seq, turn, at, fact }: Record<string, unknown>): FoundRow => {
-  return { session: String(session), seq: Number(seq), turn: String(turn), at: Number(at), fact: String(fact) };
-};
+const rowOf = (row: Record<string, unknown>): FoundRow => ({ session: String(row["session"]), ...entryRowOf(row) });
 
 export function searchPort({ file, readOnly, long, look }: Thread): Search {
   const foundOf = ({ fact, ...where }: FoundRow, query: string): Found => {

@@ -8,21 +8,9 @@ type AskWorker = <Op extends keyof Operations>(
   ...args: Parameters<Operations[Op]>
 ) => Promise<ReturnType<Operations[Op]>>;
 
-export type Thread = {
-  file: string;
-  readOnly: boolean;
-  ask: AskWorker;
-  /** As `ask`, refused where the file was opened to read only. */
-  write: AskWorker;
-  /** For work that is more than one request: `close` waits for it, and it may still write until then. */
-  long<T>(work: (write: AskWorker, closing: () => boolean) => Promise<T>): Promise<T>;
-  /** Asks a second thread that only reads: no commit waits for it. */
-  look: AskWorker;
-  check(): Promise<string[]>;
-  close(): Promise<void>;
-};
+export type Thread = Awaited<ReturnType<typeof openThread>>;
 
-export async function openThread(place: DatabasePlace): Promise<Thread> {
+export async function openThread(place: DatabasePlace) {
   const { file, readOnly } = place;
   const start = () =>
     connect(place, () => {
@@ -46,6 +34,14 @@ export async function openThread(place: DatabasePlace): Promise<Thread> {
     (op, ...args) =>
       readOnly ? refuse("was opened to read only") : ask(op, ...args);
 
+  /** Asks a second thread that only reads: no commit waits for it. */
+  const look: AskWorker = (op, ...args) => {
+    reader ??= connect({ ...place, readOnly: true }, () => {
+      reader = null;
+    }).catch(unopened);
+    return reader.then(({ ask }) => ask(op, ...args));
+  };
+
   async function close(): Promise<void> {
     await Promise.allSettled(longWork);
     // A dead thread has nothing left to close.
@@ -56,19 +52,16 @@ export async function openThread(place: DatabasePlace): Promise<Thread> {
     file,
     readOnly,
     ask,
+    /** As `ask`, refused where the file was opened to read only. */
     write: unlessReadOnly(ask),
-    async long(work) {
+    /** For work that is more than one request: `close` waits for it, and it may still write until then. */
+    async long<T>(work: (write: AskWorker, closing: () => boolean) => Promise<T>): Promise<T> {
       if (closing) return refuse("is closed");
       const result = work(unlessReadOnly(send), () => closing !== null);
       longWork.add(result);
       return result.finally(() => longWork.delete(result));
     },
-    look(op, ...args) {
-      reader ??= connect({ ...place, readOnly: true }, () => {
-        reader = null;
-      }).catch(unopened);
-      return reader.then(({ ask }) => ask(op, ...args));
-    },
+    look,
     check: () => check(place),
     close: () => {
       closing ??= close();
@@ -95,10 +88,7 @@ async function check(place: DatabasePlace): Promise<string[]> {
   }
 }
 
-type WorkerLink = {
-  ask: AskWorker;
-  exited: Promise<void>;
-};
+type WorkerLink = { ask: AskWorker; exited: Promise<void> };
 type Asker = { resolve(value: unknown): void; reject(error: Error): void };
 
 /** Starts the thread and opens the file. `onExit` is told when the thread ends, for whatever reason. */

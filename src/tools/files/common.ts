@@ -1,6 +1,7 @@
 // What the file tools share.
 import * as z from "zod";
-import type { Gate, Log, ToolResult } from "../../core/ports.ts";
+import type { Gate, ToolResult } from "../../core/ports.ts";
+import { escapeForDisplay as display } from "../../policy/display.ts";
 import { failed } from "../define.ts";
 import type { Confine, PathAccess } from "./confine.ts";
 import type { Locked } from "./locks.ts";
@@ -20,9 +21,7 @@ export type Files = {
   confine: Confine;
   marks: Marks;
   locked: Locked;
-  display: (text: string) => string;
   ripgrep: RunProgram | null;
-  log: Log;
 };
 
 export const Path = z
@@ -41,7 +40,7 @@ const APPROVAL_MS = 300_000;
 
 /** `preview`: what would be written, as lines of a diff, for the person who is asked. */
 export async function gateOf(
-  { confine, display }: Files,
+  { confine }: Files,
   wish: {
     tool: string;
     session: string;
@@ -57,7 +56,7 @@ export async function gateOf(
     if (verdict.is === "ask") asked.push(`${display(verdict.real)}\n  (${display(verdict.why)})`);
   }
   if (asked.length === 0) return { gate: "run" };
-  const preview = wish.preview ? `\n\n${showDiff(await wish.preview(), display)}` : "";
+  const preview = wish.preview ? `\n\n${showDiff(await wish.preview())}` : "";
   const text = `${wish.tool} wants to ${wish.access}:\n${asked.join("\n")}${preview}`;
   return { gate: "ask", kind: "approval", text, choices: ["once", "deny"], timeoutMs: APPROVAL_MS };
 }

@@ -18,16 +18,7 @@ import { orNull, Trouble, troubleOf } from "./trouble.ts";
 
 export type PathAccess = "read" | "write";
 type PathVerdict = { is: "open"; real: string } | { is: "ask"; real: string; why: string } | { is: "no"; why: string };
-export type Confine = {
-  workspace: string;
-  locate(path: string, access: PathAccess, session: string): Promise<PathVerdict>;
-  /** Whether search may look into this path. Decided by the path alone. */
-  forbidden(real: string): boolean;
-  /** Whether the file is a second name (a hard link) of a file that must not be read. */
-  isSecretTwin(file: ConfinedFile): Promise<boolean>;
-  /** The path as the model should write it, on one line. */
-  shown(real: string): string;
-};
+export type Confine = ReturnType<typeof createConfine>;
 type Root = { written: string; real: string };
 
 export type ConfineOptions = {
@@ -40,7 +31,7 @@ export type ConfineOptions = {
   outputsOf(session: string): string;
 };
 
-export function createConfine(options: ConfineOptions): Confine {
+export function createConfine(options: ConfineOptions) {
   const roots = [options.workspace, ...options.roots].map((path): Root => {
     const written = resolve(path);
     return { written, real: realSync(written) };
@@ -87,6 +78,7 @@ export function createConfine(options: ConfineOptions): Confine {
     return root && !inRoots(full) ? join(root.real, relative(root.written, full)) : full;
   }
 
+  /** Whether search may look into this path. Decided by the path alone. */
   const forbidden = (path: string) => inHome(path) || isSecret(path) || kernel.some((dir) => within(dir, path));
 
   /** Also through a bind mount. */
@@ -103,6 +95,7 @@ export function createConfine(options: ConfineOptions): Confine {
 
   let twins: { until: number; ids: Promise<Set<string>[]> } | null = null;
 
+  /** Whether the file is a second name (a hard link) of a file that must not be read. */
   async function isSecretTwin({ stat }: ConfinedFile): Promise<boolean> {
     if (stat.nlink < 2n) return false;
     // Cached for a moment: a search may meet thousands of hard links.
@@ -113,6 +106,7 @@ export function createConfine(options: ConfineOptions): Confine {
     return (await twins.ids).some((ids) => ids.has(idOf(stat)));
   }
 
+  /** The path as the model should write it, on one line. */
   const shown = (real: string) => plainName(within(workspace, real) ? relative(workspace, real) || "." : real);
   return { workspace, locate, forbidden, isSecretTwin, shown };
 }

@@ -26,7 +26,7 @@ export function applyEdit(text: string, edit: Edit): Edited {
 type Spot = { start: number; end: number; bare?: boolean };
 type Match = { spots: Spot[] } | { problem: string };
 
-const toLf = (text: string) => text.replaceAll("\r\n", "\n");
+export const toLf = (text: string) => text.replaceAll("\r\n", "\n");
 
 function viewOf(text: string) {
   const lf = toLf(text);

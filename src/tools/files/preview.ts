@@ -1,6 +1,7 @@
 // What a write would change, as a diff for the person who is asked.
 import { createRedactor } from "../../platform/redact.ts";
-import { shortDiff } from "./edits.ts";
+import { escapeForDisplay } from "../../policy/display.ts";
+import { shortDiff, toLf } from "./edits.ts";
 import { count } from "./text.ts";
 
 const MOST_LINES = 200;
@@ -26,15 +27,13 @@ export function wholeOf(content: string, what: string): string[] {
   return [`@@ ${what}, ${count(lines.length, "line")} @@`, ...lines.map((line) => `+${line}`)];
 }
 
-const toLf = (text: string) => text.replaceAll("\r\n", "\n");
-
 /** Line by line, so that line ends need no mark: each line says by its first sign what it is. */
-export function showDiff(lines: readonly string[], display: (text: string) => string): string {
+export function showDiff(lines: readonly string[]): string {
   const shown: string[] = [];
   let room = MOST_CHARACTERS;
   for (const line of lines.slice(0, MOST_LINES)) {
     const [indent = ""] = INDENT.exec(line) ?? [];
-    const visible = indent.replaceAll("\t", "    ") + display(line.slice(indent.length));
+    const visible = indent.replaceAll("\t", "    ") + escapeForDisplay(line.slice(indent.length));
     room -= visible.length + 1;
     if (room < 0) break;
     shown.push(visible);

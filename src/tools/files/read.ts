@@ -1,14 +1,17 @@
 // The `read_file` tool.
 import { createHash } from "node:crypto";
+import { basename, dirname, join } from "node:path";
 import * as z from "zod";
-import { codeOf } from "../../core/errors.ts";
+import { distance } from "../../core/nearest.ts";
 import type { Tool, ToolCall, ToolResult } from "../../core/ports.ts";
 import { type ConfinedFile, openDir, openFile } from "../../platform/confined.ts";
 import { defineTool, failed, ok } from "../define.ts";
 import { type Files, gateOf, Path, reach, settled } from "./common.ts";
+import type { Confine } from "./confine.ts";
 import { eachChunk, READ_WHOLE } from "./store.ts";
-import { similar } from "./suggest.ts";
 import { count, HEAD_BYTES, kindOf, plain, plainName } from "./text.ts";
+import { orNull } from "./trouble.ts";
+import { walk } from "./walk.ts";
 
 const LINES = 2_000;
 const LONGEST_LINE = 2_000;
@@ -39,11 +42,8 @@ export const createReadFile = (files: Files): Tool =>
 async function read(files: Files, args: Args, call: ToolCall): Promise<ToolResult> {
   const real = await reach(files, args.path, "read", call.session);
   const name = files.confine.shown(real);
-  let opened: ConfinedFile;
-  try {
-    opened = await openFile(real);
-  } catch (error) {
-    if (codeOf(error) !== "ENOENT") throw error;
+  const opened = await orNull(openFile(real));
+  if (!opened) {
     const near = await similar(files.confine, real, call.signal);
     const hint = near.length > 0 ? ` Did you mean ${near.join(" or ")}?` : "";
     return failed(`There is no ${name}.${hint}`);
@@ -160,4 +160,35 @@ async function list(real: string, name: string): Promise<ToolResult> {
   const left = all.length - lines.length;
   const head = `[${name === "." ? real : name} is a directory with ${count(all.length, "entry").replace("entrys", "entries")}]`;
   return ok([head, ...lines, ...(left > 0 ? [`[and ${left} more; use search_files]`] : [])].join("\n"));
+}
+
+const MOST_SUGGESTED = 3;
+const MOST_LOOKED_AT = 5_000;
+
+/** For a path that does not exist: similar names in the same directory, then files of this name elsewhere in the workspace. */
+async function similar(confine: Confine, real: string, signal: AbortSignal): Promise<string[]> {
+  const wanted = basename(real).toLowerCase();
+  const furthest = Math.max(1, Math.floor(wanted.length / 4));
+  const near = (await siblings(dirname(real)))
+    .filter((name) => Math.abs(name.length - wanted.length) <= furthest)
+    .map((name) => ({ name, far: distance(name.toLowerCase(), wanted) }))
+    .filter(({ far }) => far <= furthest)
+    .toSorted((a, b) => a.far - b.far)
+    .map(({ name }) => join(dirname(real), name));
+  if (near.length === 0) {
+    const budget = { entries: MOST_LOOKED_AT };
+    const how = { skip: confine.forbidden, all: false, top: confine.workspace, budget, signal };
+    for await (const file of walk(confine.workspace, how)) {
+      if (basename(file.real).toLowerCase() === wanted) near.push(file.real);
+      if (near.length >= MOST_SUGGESTED) break;
+    }
+  }
+  return near.slice(0, MOST_SUGGESTED).map(confine.shown);
+}
+
+async function siblings(real: string): Promise<string[]> {
+  const opened = await orNull(openDir(real)).catch(() => null);
+  if (!opened) return [];
+  await using dir = opened;
+  return (await dir.entries(MOST_LOOKED_AT)).map(({ name }) => name);
 }

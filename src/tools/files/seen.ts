@@ -4,27 +4,23 @@ import { createBounded } from "../../core/bounded.ts";
 
 /** `hash` is null if the file is too large to read in full. */
 export type Mark = { size: number; mtimeNs: bigint; hash: string | null };
-export type Marks = {
-  get(session: string, real: string): Mark | undefined;
-  set(session: string, real: string, mark: Mark): void;
-  delete(session: string, real: string): void;
-};
+export type Marks = ReturnType<typeof createMarks>;
 
 /** Bytes of all of it: some ten thousand files. */
 const MOST_KNOWN = 8_000_000;
 /** What one costs beside its key. */
 const MARK = 300;
 
-export function createMarks(): Marks {
+export function createMarks() {
   const known = createBounded<Mark>(MOST_KNOWN);
   const keyOf = (session: string, real: string) => `${session}\0${real}`;
   return {
-    get: (session, real) => known.get(keyOf(session, real)),
-    set(session, real, mark) {
+    get: (session: string, real: string) => known.get(keyOf(session, real)),
+    set(session: string, real: string, mark: Mark): void {
       const key = keyOf(session, real);
       known.set(key, mark, key.length + MARK);
     },
-    delete: (session, real) => known.delete(keyOf(session, real)),
+    delete: (session: string, real: string) => known.delete(keyOf(session, real)),
   };
 }
 

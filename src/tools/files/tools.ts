@@ -12,14 +12,12 @@ import { createWriteFile } from "./write.ts";
 export type FileToolsOptions = ConfineOptions & {
   /** Null if there is none here; then searches take longer. */
   ripgrep: RunProgram | null;
-  /** Makes control and bidi characters visible. */
-  display: (text: string) => string;
   log: Log;
 };
 
-export function createFileTools({ ripgrep, display, log, ...places }: FileToolsOptions): Tool[] {
+export function createFileTools({ ripgrep, log, ...places }: FileToolsOptions): Tool[] {
   const confine = createConfine(places);
   if (confine.forbidden(confine.workspace)) log("warn", "files.workspace_forbidden", { workspace: confine.workspace });
-  const files: Files = { confine, marks: createMarks(), locked: createLocks(), display, ripgrep, log };
+  const files: Files = { confine, marks: createMarks(), locked: createLocks(), ripgrep };
   return [createReadFile(files), createWriteFile(files), createPatch(files), createSearchFiles(files)];
 }

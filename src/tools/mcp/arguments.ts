@@ -1,6 +1,7 @@
 // Whether arguments fit a schema that somebody else wrote. Only what takes no longer than the arguments are long is looked
 // at: types, what is required, lists of allowed values, and the same below. A pattern, a reference or an alternative of a
 // server's is never evaluated: `^(a+)+$` and 30 letters kept us busy for minutes. Those are the server's to enforce.
+import { isObject, toObject } from "../../platform/json.ts";
 
 /** What is wrong with the arguments; null: nothing. */
 export function complaintOf(schema: unknown): (args: unknown) => string | null {
@@ -30,11 +31,11 @@ function checkFields(
   budget: Budget,
 ): string | null {
   const at = (name: string) => (path ? `${path}.${name}` : name);
-  const known = isObject(properties) ? properties : {};
+  const known = toObject(properties);
   const missing = Array.isArray(required) ? required.find((name) => !Object.hasOwn(value, String(name))) : undefined;
   if (missing !== undefined) return `${at(String(missing))} is missing`;
   const closed = additionalProperties === false && patternProperties === undefined;
-  return firstOf(Object.entries(value), ([name, field]) => {
+  return firstOf(Object.entries(value).values(), ([name, field]) => {
     if (Object.hasOwn(known, name)) return check(known[name], field, at(name), budget);
     return closed ? `${at(name)} is not known` : null;
   });
@@ -42,33 +43,17 @@ function checkFields(
 
 type SchemaFields = Record<string, unknown>;
 
-function firstOf<T>(items: Iterable<T>, complaint: (item: T) => string | null): string | null {
-  for (const item of items) {
-    const found = complaint(item);
-    if (found !== null) return found;
-  }
-  return null;
-}
+const firstOf = <T>(items: IteratorObject<T>, complaint: (item: T) => string | null): string | null =>
+  items.map(complaint).find((found) => found !== null) ?? null;
 
-function isOf(type: string, value: unknown): boolean {
-  switch (type) {
-    case "object":
-      return isObject(value);
-    case "array":
-      return Array.isArray(value);
-    case "null":
-      return value === null;
-    case "integer":
-      return Number.isInteger(value);
-    case "string":
-    case "number":
-    case "boolean":
-      return typeof value === type;
-    default:
-      return true; // no type that we know
-  }
-}
+const TYPES = new Map<string, (value: unknown) => boolean>([
+  ["object", isObject],
+  ["array", Array.isArray],
+  ["null", (value) => value === null],
+  ["integer", Number.isInteger],
+  ...["string", "number", "boolean"].map((type) => [type, (value: unknown) => typeof value === type] as const),
+]);
+/** Also true of a type that we do not know. */
+const isOf = (type: string, value: unknown): boolean => TYPES.get(type)?.(value) ?? true;
 
 const isScalar = (value: unknown): boolean => value === null || typeof value !== "object";
-const isObject = (value: unknown): value is SchemaFields =>
-  typeof value === "object" && value !== null && !Array.isArray(value);

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { within } from "../../core/wait.ts";
 import { clock } from "../../platform/clock.ts";
 import { createLogin } from "./auth.ts";
-import { fetchCapped } from "./fetch.ts";
+import { fetchCapped } from "./http.ts";
 
 type LoginOptions = {
   home: string;

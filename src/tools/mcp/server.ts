@@ -39,12 +39,7 @@ export type Offered = {
   offer: Offer /** What is wrong with the arguments; null: nothing. */;
   complaint(args: unknown): string | null;
 };
-export type McpLink = {
-  /** When it has answered for the first time, or failed to. */
-  first: Promise<void>;
-  call(tool: string, args: Record<string, unknown>, how: CallOptions): Promise<ToolResult>;
-  close(): Promise<void>;
-};
+export type McpLink = ReturnType<typeof createLink>;
 type CallOptions = Pick<ToolCall, "signal" | "print">;
 /** `lost`: it is given up, and the next one is waited for. */
 type McpConnection = { client: Client; transport: Transport; lost: Promise<void> };
@@ -77,7 +72,7 @@ const LINK_MS = 10_000;
 /** Of a call that was never delivered. */
 const ATTEMPTS = 3;
 
-export function createLink({ name, server, home, roots, owner, log, timeoutMs, onOffers }: LinkOptions): McpLink {
+export function createLink({ name, server, home, roots, owner, log, timeoutMs, onOffers }: LinkOptions) {
   const over = new AbortController();
   const first = Promise.withResolvers<void>();
   let up = Promise.withResolvers<McpConnection>();
@@ -264,6 +259,7 @@ export function createLink({ name, server, home, roots, owner, log, timeoutMs, o
 
   const kept = keep();
   return {
+    /** When it has answered for the first time, or failed to. */
     first: first.promise,
     call,
     close: () => {

@@ -2,14 +2,13 @@
 // neither a group nor a marker, so what a server starts would outlive it.
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { existsSync } from "node:fs";
 import type { Transport } from "@modelcontextprotocol/client";
 import { within } from "../../core/wait.ts";
 import { clock } from "../../platform/clock.ts";
 import { bwrapArgs, type Sandbox } from "../sandbox/sandbox.ts";
 import { childEnv, isOfCall, marks } from "../shell/env.ts";
-import { bubblewrap, psTable } from "../shell/exec.ts";
-import { endTree, procTable } from "../shell/tree.ts";
+import { bubblewrap, table } from "../shell/exec.ts";
+import { endTree } from "../shell/tree.ts";
 
 export type StdioOptions = {
   command: readonly string[];
@@ -53,7 +52,7 @@ export function createStdio(options: StdioOptions, parse: (line: string) => RpcM
       : command;
     const started = spawn(program, args, {
       cwd: sandbox ? "/" : cwd,
-      env: { ...childEnv(process.env, { roots }), ...options.env, ...marks(marker, owner) },
+      env: { ...childEnv(process.env, roots), ...options.env, ...marks(marker, owner) },
       stdio: ["pipe", "pipe", "pipe"],
       detached: true,
     });
@@ -113,7 +112,6 @@ export function createStdio(options: StdioOptions, parse: (line: string) => RpcM
     server?.stdin?.end();
     await within(clock, POLITE_MS, exit);
     const alive = () => server?.pid !== undefined && server.exitCode === null && server.signalCode === null;
-    const table = existsSync("/proc/self/stat") ? procTable : psTable;
     // Also after it has ended: what it started carries its marker.
     if (server?.pid !== undefined)
       await endTree(table, { mine: isOfCall(marker), group: () => (alive() ? (server.pid ?? null) : null) }).catch(

@@ -1,11 +1,13 @@
 // Tools of MCP servers, as if they were ours: `mcp_<server>_<tool>`. A server's words are data; only its hint that a tool
 // changes nothing is believed, since the user chose the server.
 import { createHash } from "node:crypto";
-import type { Gate, Tool, ToolResult } from "../../core/ports.ts";
+import type { Gate, Tool } from "../../core/ports.ts";
 import { within } from "../../core/wait.ts";
 import { clock } from "../../platform/clock.ts";
 import { plain } from "../../platform/fence.ts";
-import { createLink, type LinkOptions, type McpServer, type Offered } from "./server.ts";
+import { isObject } from "../../platform/json.ts";
+import { failed } from "../define.ts";
+import { createLink, type LinkOptions, type McpLink, type McpServer, type Offered } from "./server.ts";
 
 export type McpOptions = Pick<LinkOptions, "home" | "roots" | "owner" | "log"> & {
   servers: Readonly<Record<string, McpServer>>;
@@ -18,14 +20,7 @@ export type McpOptions = Pick<LinkOptions, "home" | "roots" | "owner" | "log"> &
   /** How long a start waits for servers; later ones are added when they come. */
   startMs?: number;
 };
-export type Mcp = {
-  ready: Promise<void>;
-  tools(): Tool[];
-  /** One tool of a server by its own name for it, for our own use. */
-  call(server: string, tool: string, args: Record<string, unknown>, signal: AbortSignal): Promise<ToolResult>;
-  /** Ends the connections, and the servers that we started. */
-  close(): Promise<void>;
-};
+export type Mcp = ReturnType<typeof createMcp>;
 
 const TIMEOUT_MS = 120_000;
 const START_MS = 5_000;
@@ -33,7 +28,7 @@ const APPROVAL_MS = 300_000;
 const MOST_TOOLS = 100; // of one server: each is in every prompt
 const LONGEST = { name: 64, description: 2_000, schema: 20_000 };
 
-export function createMcp(options: McpOptions): Mcp {
+export function createMcp(options: McpOptions) {
   const servers = Object.fromEntries(Object.entries(options.servers).filter(([, { enabled }]) => enabled !== false));
   const { home, roots, owner, log, timeoutMs = TIMEOUT_MS } = options;
   const offered = new Map<string, Tool[]>();
@@ -45,7 +40,7 @@ export function createMcp(options: McpOptions): Mcp {
     return [...named.values()];
   };
   const links = new Map(
-    Object.entries(servers).map(([name, server]): [string, ReturnType<typeof createLink>] => {
+    Object.entries(servers).map(([name, server]): [string, McpLink] => {
       const onOffers = (offers: Offered[]) => {
         const wanted = offers.filter(({ offer }) => isWanted(offer.name, server.tools));
         const usable = wanted.filter(({ offer }) => JSON.stringify(offer.inputSchema).length <= LONGEST.schema);
@@ -58,7 +53,7 @@ export function createMcp(options: McpOptions): Mcp {
         );
         offered.set(
           name,
-          some.map((each, i) => toolOf(name, names[i] ?? "", each, link.call, options)),
+          some.map((each, i) => toolOf(name, names[i] ?? "", each, link, options)),
         );
         log("info", "mcp.tools", { server: name, tools: some.length });
         options.onChange?.(tools());
@@ -72,17 +67,14 @@ export function createMcp(options: McpOptions): Mcp {
   return {
     ready: within(clock, options.startMs ?? START_MS, all, closed.signal).then(() => {}),
     tools,
+    /** Ends the connections, and the servers that we started. */
     close: async () => {
       closed.abort();
       await Promise.all([...links.values()].map((link) => link.close()));
     },
-    call: (server, tool, args, signal) => {
-      const link = links.get(server);
-      return (
-        link?.call(tool, args, { signal }) ??
-        Promise.resolve({ ok: false, text: `There is no MCP server "${server}".` })
-      );
-    },
+    /** One tool of a server by its own name for it, for our own use. */
+    call: async (server: string, tool: string, args: Record<string, unknown>, signal: AbortSignal) =>
+      links.get(server)?.call(tool, args, { signal }) ?? failed(`There is no MCP server "${server}".`),
   };
 }
 
@@ -90,9 +82,7 @@ const isWanted = (tool: string, { include, exclude } = EVERY): boolean =>
   include.length ? include.includes(tool) : !exclude.includes(tool);
 const EVERY: NonNullable<McpServer["tools"]> = { include: [], exclude: [] };
 
-type McpCall = ReturnType<typeof createLink>["call"];
-
-function toolOf(server: string, name: string, { offer, complaint }: Offered, call: McpCall, options: McpOptions): Tool {
+function toolOf(server: string, name: string, { offer, complaint }: Offered, link: McpLink, options: McpOptions): Tool {
   const readOnly = offer.annotations?.readOnlyHint === true;
   const wrong = (args: unknown) => (isObject(args) ? complaint(args) : "they must be an object");
   return {
@@ -115,15 +105,11 @@ function toolOf(server: string, name: string, { offer, complaint }: Offered, cal
     },
     run: async (args, how) => {
       const problem = wrong(args);
-      if (problem !== null || !isObject(args))
-        return { ok: false, text: `Not run, the arguments do not fit: ${problem}` };
-      return call(offer.name, args, how);
+      if (problem !== null || !isObject(args)) return failed(`Not run, the arguments do not fit: ${problem}`);
+      return link.call(offer.name, args, how);
     },
   };
 }
-
-const isObject = (args: unknown): args is Record<string, unknown> =>
-  typeof args === "object" && args !== null && !Array.isArray(args);
 
 /** What could draw over or turn around what a person reads is shown by its number. */
 const shown = (args: unknown): string =>

@@ -9,10 +9,6 @@ import { createNetworks, type NetworkOptions } from "./networks.ts";
 import { createRepoWatch } from "./repos.ts";
 import type { Sandbox } from "./sandbox.ts";
 
-export type Box = {
-  enter(session: string, place: BoxPlace, hosts: readonly string[]): Promise<Entered>;
-  close(): Promise<void>;
-};
 /** The directories of a session in HERMES_HOME: its /tmp, and its outputs, which it may read. */
 export type BoxPlace = { tmp: string; outputs: string };
 export type Entered = {
@@ -29,13 +25,9 @@ const NO_BOX: Entered = { sandbox: null, env: {}, refused: () => "", leave: () =
 /** The configuration cannot be written in the sandbox, and checking out a remote branch would write it. */
 const UNTRACKED = gitSettings({ "branch.autoSetupMerge": "false" });
 
-/** `sandbox` null: commands run without a sandbox. */
-export function createBox({ sandbox, ...options }: Options & { sandbox: Sandbox | null }): Box {
-  if (sandbox) return sandboxBox(sandbox, options);
-  return { enter: () => Promise.resolve(NO_BOX), close: () => Promise.resolve() };
-}
-
 type Options = {
+  /** Null: commands run without a sandbox. */
+  sandbox: Sandbox | null;
   network: NetworkOptions;
   /** For our own programs that run inside. */
   env: Record<string, string>;
@@ -43,14 +35,15 @@ type Options = {
   log: Log;
 };
 
-function sandboxBox(sandbox: Sandbox, { network, env, owner, log }: Options): Box {
+export function createBox({ sandbox, network, env, owner, log }: Options) {
+  if (!sandbox) return { enter: async () => NO_BOX, close: async () => {} };
   const networks = createNetworks({ owner, log, network });
   const repos = createRepoWatch(sandbox.writable, async (script, args) => {
     const how = { cwd: "/", sandbox, env, owner, marker: randomBytes(8).toString("hex"), timeoutMs: 10_000 };
     return (await run(["/bin/sh", "-c", script, "sh", ...args], how)).output;
   });
 
-  async function enter(session: string, place: BoxPlace, hosts: readonly string[]): Promise<Entered> {
+  const enter = async (session: string, place: BoxPlace, hosts: readonly string[]): Promise<Entered> => {
     const [use, guard] = await Promise.all([networks.use(session, hosts), repos.begin()]);
     const refused = () => refusedNote(use.refused());
     return {
@@ -65,7 +58,7 @@ function sandboxBox(sandbox: Sandbox, { network, env, owner, log }: Options): Bo
         return [said, ...disarmed.map((found) => `taken out, since git would run it outside the sandbox: ${found}`)];
       },
     };
-  }
+  };
 
   return { enter, close: networks.close };
 }

@@ -1,6 +1,6 @@
 // Hosts that were allowed permanently, in a file that a person can read and change: one per line.
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
-import { messageOf } from "../../core/errors.ts";
+import { codeOf, messageOf } from "../../core/errors.ts";
 import type { Log } from "../../core/ports.ts";
 import { hostPattern } from "./hosts.ts";
 
@@ -13,7 +13,7 @@ export function createKeptHosts(file: string, log: Log): KeptHosts {
     try {
       return readFileSync(file, "utf8");
     } catch (error) {
-      const none = error instanceof Error && "code" in error && error.code === "ENOENT";
+      const none = codeOf(error) === "ENOENT";
       if (!none) log("error", "hosts.unread", { file, error: messageOf(error) });
       return none ? HEAD : null;
     }

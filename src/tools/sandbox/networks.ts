@@ -15,20 +15,6 @@ export type NetworkOptions = {
   allow: readonly string[];
 } & Pick<ProxyOptions, "resolve" | "dial">;
 
-export type Networks = {
-  /** For one command, until `release`; `hosts` are its hosts besides those that all commands may reach. */
-  use(session: string, hosts: readonly string[]): Promise<NetworkUse>;
-  close(): Promise<void>;
-};
-type NetworkUse = {
-  /** Null if commands cannot share a network here; then each has its own. */
-  netns: Netns | null;
-  env: Record<string, string>;
-  /** Hosts that were refused. */
-  refused(): string[];
-  release(): void;
-};
-
 type Network = { ready: Promise<OpenedNetwork | null>; users: number; idle: NodeJS.Timeout | undefined };
 type OpenedNetwork = { netns: Netns; way: Server | null };
 
@@ -38,7 +24,7 @@ const IDLE_MS = 30 * 60_000;
 const PROXY_PORT = 61080;
 const LISTEN_MS = 10_000;
 
-export function createNetworks(options: { owner: string; log: Log; network: NetworkOptions }): Networks {
+export function createNetworks(options: { owner: string; log: Log; network: NetworkOptions }) {
   const { owner, log, network } = options;
   const { mode, allow } = network;
   const all = new Map<string, Network>();
@@ -70,7 +56,8 @@ export function createNetworks(options: { owner: string; log: Log; network: Netw
     if (opened) closeNetns(opened.netns);
   }
 
-  async function use(session: string, hosts: readonly string[]): Promise<NetworkUse> {
+  /** For one command, until `release`; `hosts` are its hosts besides those that all commands may reach. */
+  async function use(session: string, hosts: readonly string[]) {
     const network = all.get(session) ?? { ready: open(), users: 0, idle: undefined };
     all.set(session, network);
     clearTimeout(network.idle);
@@ -84,7 +71,7 @@ export function createNetworks(options: { owner: string; log: Log; network: Netw
       network.idle = setTimeout(() => void end(session, network), IDLE_MS).unref();
     };
     return {
-      netns: opened?.netns ?? null,
+      netns: opened?.netns ?? null, // then each command has a network of its own
       env: way ? proxyEnv(PROXY_PORT, way.token) : {},
       refused: () => way?.refused() ?? [],
       release,

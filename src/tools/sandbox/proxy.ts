@@ -16,20 +16,6 @@ type Pass = {
   /** Hosts that may be reached although they are not public: the user's configuration names them. */
   inner: readonly string[];
 };
-type Way = {
-  /** Part of the proxy's address; requests without it are refused. */
-  token: string;
-  /** The hosts that were refused so far. */
-  refused(): string[];
-  /** Closes all its connections too. */
-  close(): void;
-};
-export type Proxy = {
-  open(pass: Pass): Way;
-  /** Answers the connections of this server. */
-  serve(server: Server): void;
-  close(): void;
-};
 export type ProxyOptions = {
   log: Log;
   resolve?: WebOptions["resolve"];
@@ -47,7 +33,7 @@ const HOP_BY_HOP = /^(?:proxy-.*|connection|keep-alive|te|trailer|upgrade)$/i;
 type OpenPass = Pass & { noted: Set<string>; refused: Set<string>; sockets: Set<Duplex> };
 type ProxyTarget = { host: string; port: number };
 
-export function createProxy({ log, resolve, dial = connect }: ProxyOptions): Proxy {
+export function createProxy({ log, resolve, dial = connect }: ProxyOptions) {
   const ways = new Map<string, OpenPass>();
   const http = createServer({ maxHeaderSize: 32_768 });
   http.timeout = DIAL_MS; // until it has said which command it belongs to
@@ -146,7 +132,8 @@ export function createProxy({ log, resolve, dial = connect }: ProxyOptions): Pro
     socket.once("close", () => way.sockets.delete(socket));
   }
 
-  function open(pass: Pass): Way {
+  /** `token`: part of the proxy's address; requests without it are refused. */
+  function open(pass: Pass) {
     const token = randomBytes(16).toString("hex");
     const way: OpenPass = { ...pass, noted: new Set(), refused: new Set(), sockets: new Set() };
     ways.set(token, way);
@@ -159,7 +146,8 @@ export function createProxy({ log, resolve, dial = connect }: ProxyOptions): Pro
 
   return {
     open,
-    serve: (server) => {
+    /** Answers the connections of this server. */
+    serve: (server: Server) => {
       server.maxConnections = MOST_SOCKETS;
       server.on("connection", (socket) => {
         incoming.add(socket.once("close", () => incoming.delete(socket)));

@@ -143,22 +143,13 @@ async function textOf(path: string): Promise<string> {
 
 // ── What a command has made ───────────────────────────────────────────────────────────────────────────
 
-export type RepoWatch = {
-  /** Called before a command. */
-  begin(): Promise<Guard>;
-  /** Called after it: lists what the command created that would run programs, and that is now disarmed. For people. */
-  end(): Promise<string[]>;
-};
-
 /** A mount protects only what exists when a command begins. What appears while commands run was created by one of
  *  them. `disarm` runs DISARM in the sandbox and returns its output. */
-export function createRepoWatch(
-  roots: readonly string[],
-  disarm: (script: string, args: string[]) => Promise<string>,
-): RepoWatch {
+export function createRepoWatch(roots: readonly string[], disarm: (script: string, args: string[]) => Promise<string>) {
   let running = 0;
   let known = new Set<string>();
 
+  /** Called before a command. */
   async function begin(): Promise<Guard> {
     const quiet = running++ === 0;
     const guard = await guardOf(roots);
@@ -166,6 +157,7 @@ export function createRepoWatch(
     return guard;
   }
 
+  /** Called after it: lists what the command created that would run programs, and that is now disarmed. For people. */
   async function end(): Promise<string[]> {
     const { repos } = await guardOf(roots);
     const news = [...repos].flatMap(([name, dir]) => (known.has(name) ? [] : [dir]));

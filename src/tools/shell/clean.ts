@@ -1,20 +1,11 @@
 // What a program prints, made plain: no control sequences (colours, OSC 52 clipboard writes, titles), a line that was
 // drawn over with \r as it was last, invalid UTF-8 replaced. Works on pieces of any size and holds back one line at most.
 
-export type Cleaner = {
-  /** The text that is final now. May be a part of what was given, not a copy. */
-  push(bytes: Uint8Array): Uint8Array[];
-  /** The line that is not yet over. */
-  pending(): string;
-  /** What is left. */
-  end(): Uint8Array[];
-};
-
 /** A line that may still be drawn over; longer ones go out as they come, and a \r in them becomes a new line. */
 const LONGEST_LINE = 4096;
 const SPECIAL = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/;
 
-export function createCleaner(): Cleaner {
+export function createCleaner() {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   const stripper = createStripper();
   let line = "";
@@ -23,6 +14,7 @@ export function createCleaner(): Cleaner {
   /** No character is cut in two where we are. */
   let whole = true;
 
+  /** The text that is final now. May be a part of what was given, not a copy. */
   function push(bytes: Uint8Array): Uint8Array[] {
     const end = bytes.lastIndexOf(0x0a) + 1;
     // Plain lines, which is nearly all: without making text of it, 1 GB grows our memory by 8 MB instead of 90.
@@ -66,6 +58,7 @@ export function createCleaner(): Cleaner {
 
   return {
     push,
+    /** The line that is not yet over. */
     pending: () => final(line),
     end: () => {
       const out = add(decoder.decode()) + final(line);

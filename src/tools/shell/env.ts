@@ -1,23 +1,15 @@
 // What a tool process gets to see of our environment: an allow list, and two markers by which it can be found again.
 import { createHash } from "node:crypto";
 import { readlinkSync, realpathSync, statSync } from "node:fs";
-import { VENDORS } from "../../core/providers.ts";
 import { pathWithout } from "../../platform/programs.ts";
 
 const ALLOWED = /^(?:PATH|HOME|LANG|LANGUAGE|LC_[A-Z]+|TZ|USER|LOGNAME|SHELL|TMPDIR)$/;
-/** Ours, and never a child's, also when somebody lists them. */
-const OURS = /^(?:HERMES_|API_SERVER_|TELEGRAM_|DISCORD_|SLACK_|LLM_)/;
-/** `OPENAI_`: what a provider's variables begin with. */
-const THEIRS = VENDORS.map(({ keyVariable }) => keyVariable.slice(0, keyVariable.indexOf("_") + 1));
-const isOurs = (name: string) => OURS.test(name) || THEIRS.some((prefix) => name.startsWith(prefix));
 
-/** `pass`: names besides the allow list. `roots`: where the agent may write; no program is looked up there. */
-export function childEnv(
-  from: NodeJS.ProcessEnv,
-  { pass = [], roots = [] }: { pass?: readonly string[] | undefined; roots?: readonly string[] | undefined } = {},
-): Record<string, string> {
-  const names = Object.keys(from).filter((name) => ALLOWED.test(name) || (pass.includes(name) && !isOurs(name)));
-  const passed = Object.fromEntries(names.flatMap((name) => (from[name] === undefined ? [] : [[name, from[name]]])));
+/** `roots`: where the agent may write; no program is looked up there. */
+export function childEnv(from: NodeJS.ProcessEnv, roots: readonly string[] = []): Record<string, string> {
+  const passed = Object.fromEntries(
+    Object.entries(from).flatMap(([name, value]) => (value !== undefined && ALLOWED.test(name) ? [[name, value]] : [])),
+  );
   const PATH = pathWithout(roots, from.PATH ?? "");
   return { ...passed, ...(PATH && { PATH }), TERM: "dumb", ...gitSettings() };
 }

@@ -20,8 +20,7 @@ import { endTree, type ProcessRow, procRow, procTable, psRows, type Table, type 
 export type ExecCommand = string | readonly string[];
 export type ExecOptions = {
   cwd: string;
-  /** Names to pass on besides the allow list, and variables to set. */
-  pass?: readonly string[] | undefined;
+  /** Variables to set besides the allow list. */
   env?: Readonly<Record<string, string>> | undefined;
   timeoutMs?: number | undefined;
   signal?: AbortSignal | undefined;
@@ -40,7 +39,6 @@ export type ExecOptions = {
   background?: boolean | undefined;
   /** Wants to know in which directory the shell ended. */
   reportCwd?: boolean | undefined;
-  graceMs?: number | undefined;
 };
 export type Result = Captured & {
   /** Its own; 128 + n killed by signal n; 124 the time limit; 137 another limit; 130 aborted; 126, 127 it could not be started. */
@@ -123,7 +121,7 @@ function launch(command: ExecCommand, options: ExecOptions, out: Pipe | null): C
   return spawn(program, args, {
     cwd: sandbox ? "/" : cwd,
     env: {
-      ...childEnv(process.env, { pass: options.pass }),
+      ...childEnv(process.env),
       // Home is read-only in there, and so is what caches are kept in.
       ...(sandbox && { TMPDIR: "/tmp", XDG_CACHE_HOME: "/tmp/.cache", npm_config_cache: "/tmp/.npm" }),
       ...options.env,
@@ -149,7 +147,7 @@ function shellCommand(command: string, reportCwd = false, limits?: ProcessLimits
 
 function follow(child: ChildProcess, options: ExecOptions, out: Pipe | null): RunningProcess {
   const began = performance.now();
-  const { signal, timeoutMs, marker, graceMs, background = false, sandbox } = options;
+  const { signal, timeoutMs, marker, background = false, sandbox } = options;
   const output = createOutput(options);
   const streams =
     typeof out?.read === "number"
@@ -168,7 +166,7 @@ function follow(child: ChildProcess, options: ExecOptions, out: Pipe | null): Ru
     group: () => (alive() ? (child.pid ?? null) : null),
     launcher: (row: ProcessRow) => Boolean(sandbox) && [row.pid, row.parent].includes(child.pid ?? 0),
   };
-  const stop = () => endTree(table, tree, graceMs).catch(() => endGroup(tree.group()));
+  const stop = () => endTree(table, tree).catch(() => endGroup(tree.group()));
 
   let why: "timeout" | "abort" | "stop" | LimitBreach | null = null;
   let ending: Promise<TreeEnd> | null = null;
@@ -310,7 +308,7 @@ export const psTable: Table = () =>
     spawnSync(findProgram("ps") ?? "/bin/ps", PS, { cwd: "/", encoding: "utf8", maxBuffer: 1e8, env: { LC_ALL: "C" } })
       .stdout,
   );
-const table = existsSync("/proc/self/stat") ? procTable : psTable;
+export const table = existsSync("/proc/self/stat") ? procTable : psTable;
 
 const startOf = (pid: number | undefined): number => {
   if (pid === undefined) return 0;

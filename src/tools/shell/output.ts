@@ -7,15 +7,6 @@ import { within } from "../../core/wait.ts";
 import { clock } from "../../platform/clock.ts";
 import { createCleaner } from "./clean.ts";
 
-export type ProcessOutput = {
-  /** The next piece may come when it resolves: a slow disk slows the process, never fills our memory. */
-  write(bytes: Uint8Array): Promise<void> | undefined;
-  /** What came since this was last asked, with the line that is not over yet. */
-  fresh(): string;
-  /** What there is so far. */
-  now(): Captured;
-  end(): Promise<Captured>;
-};
 export type Captured = {
   output: string;
   /** Bytes in all, after cleaning. */
@@ -42,7 +33,7 @@ export function createOutput(options: {
   capBytes?: number | undefined;
   spool?: Spool | undefined;
   onOutput?: ((text: string) => void) | undefined;
-}): ProcessOutput {
+}) {
   const { capBytes = CAP_BYTES, spool, onOutput } = options;
   const cleaner = createCleaner();
   const all = createKeep(capBytes);
@@ -70,7 +61,9 @@ export function createOutput(options: {
   }
 
   return {
-    write: (bytes) => add(cleaner.push(bytes)),
+    /** The next piece may come when it resolves: a slow disk slows the process, never fills our memory. */
+    write: (bytes: Uint8Array) => add(cleaner.push(bytes)),
+    /** What came since this was last asked, with the line that is not over yet. */
     fresh: () => {
       const text = unread.text("…") + cleaner.pending();
       unread = createKeep(capBytes);

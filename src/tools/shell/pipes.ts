@@ -5,6 +5,7 @@ import { closeSync, constants, existsSync, mkdtempSync, openSync, readdirSync, r
 import { Socket, type SocketConstructorOpts } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { codeOf } from "../../core/errors.ts";
 
 /** `read` is null when somebody else looks after it. */
 export type Pipe = { read: number | null; write: number };
@@ -67,7 +68,7 @@ function isGone(pid: number): boolean {
     process.kill(pid, 0);
     return false;
   } catch (error) {
-    return error instanceof Error && "code" in error && error.code === "ESRCH";
+    return codeOf(error) === "ESRCH";
   }
 }
 

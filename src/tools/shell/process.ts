@@ -3,6 +3,7 @@ import * as z from "zod";
 import type { Gate, Tool, ToolCall, ToolResult } from "../../core/ports.ts";
 import { within } from "../../core/wait.ts";
 import { clock } from "../../platform/clock.ts";
+import { defineTool, failed, ok } from "../define.ts";
 import type { MissingProcess } from "../local-state.ts";
 import { type Background, end, isRunning, type Processes } from "./processes.ts";
 
@@ -33,20 +34,11 @@ export function createProcessTool(
   missing: (session: string) => Promise<readonly MissingProcess[]>,
   judgeWrite: (text: string, process: Background) => Promise<Gate>,
 ): Tool {
-  async function judge(raw: unknown, session: string): Promise<Gate> {
-    const args = parsed(raw);
-    if (typeof args === "string") return { gate: "refuse", result: args };
-    const process = args.action === "write" && args.text ? processes.get(session, args.id ?? "") : null;
-    return process ? judgeWrite(args.text ?? "", process) : { gate: "run" };
-  }
-
-  async function act(raw: unknown, { session, signal }: ToolCall): Promise<ToolResult> {
-    const args = parsed(raw);
-    if (typeof args === "string") return { ok: false, text: args };
+  async function act(args: Args, { session, signal }: ToolCall): Promise<ToolResult> {
     const all = async () => listed(processes.list(session), await missing(session));
-    if (args.action === "list") return { ok: true, text: await all() };
+    if (args.action === "list") return ok(await all());
     const process = processes.get(session, args.id ?? "");
-    if (!process) return { ok: false, text: `There is no process ${args.id} here.\n${await all()}` };
+    if (!process) return failed(`There is no process ${args.id} here.\n${await all()}`);
     switch (args.action) {
       case "poll":
         return said(process);
@@ -54,12 +46,10 @@ export function createProcessTool(
         // Also when we are stopped: it goes on in any case.
         await within(clock, (args.timeout ?? WAIT_S) * 1000, process.running.done, signal);
         return said(process);
-      case "write": {
-        const taken = process.running.write(args.text ?? "", args.eof);
-        return taken
+      case "write":
+        return process.running.write(args.text ?? "", args.eof)
           ? said(process, "written")
-          : { ok: false, text: `Not written: ${state(process)}, its input is closed.` };
-      }
+          : failed(`Not written: ${state(process)}, its input is closed.`);
       case "kill": {
         const left = await end(process);
         const { ok, text } = said(process, left ? `${left} process(es) could not be ended` : "ended");
@@ -68,19 +58,23 @@ export function createProcessTool(
     }
   }
 
-  return {
+  return defineTool({
     name: "process",
     description: "Looks after the background processes that the terminal tool has started in this session.",
-    schema: z.toJSONSchema(Args),
+    args: Args,
+    example: '{"action": "poll", "id": "bg_1a2b3c4d"}',
     repeatable: false,
-    judge,
+    judge({ action, text, id = "" }, session) {
+      const process = action === "write" && text ? processes.get(session, id) : null;
+      return process ? judgeWrite(text ?? "", process) : { gate: "run" };
+    },
     run: act,
-  };
+  });
 }
 
 function said(process: Background, what = ""): ToolResult {
   const head = [process.id, what, state(process)].filter(Boolean).join(" · ");
-  return { ok: true, text: `[${head} · all output: ${process.file}]\n${process.running.fresh() || "(nothing new)"}` };
+  return ok(`[${head} · all output: ${process.file}]\n${process.running.fresh() || "(nothing new)"}`);
 }
 
 const listed = (all: readonly Background[], missing: readonly MissingProcess[]) =>
@@ -97,13 +91,4 @@ function state(process: Background): string {
   if (isRunning(process)) return `running for ${Math.round((Date.now() - process.startedAt) / 1000)} s`;
   if (process.result?.aborted) return "ended by us";
   return `exit ${process.result?.code}`;
-}
-
-function parsed(raw: unknown): Args | string {
-  const { success, data, error } = Args.safeParse(raw);
-  if (success) return data;
-  const wrong = error.issues
-    .map(({ path, message }) => [path.join("."), message].filter(Boolean).join(": "))
-    .join("; ");
-  return `Not done, the arguments do not fit: ${wrong}. Call it again like this: {"action": "poll", "id": "bg_1a2b3c4d"}`;
 }

@@ -1,9 +1,10 @@
 // Background processes: they outlive the turn and a plain stop, and end with us.
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { messageOf } from "../../core/errors.ts";
-import type { Log } from "../../core/ports.ts";
+import type { Log, RunningProcesses } from "../../core/ports.ts";
 import type { Unattended } from "../../core/session.ts";
+import { readTail } from "../../platform/confined.ts";
+import { logFailure } from "../../platform/log-failure.ts";
 import type { LocalState } from "../local-state.ts";
 import { type ExecOptions, endOwned, type Result, type RunningProcess, start } from "./exec.ts";
 
@@ -23,23 +24,8 @@ export type Background = {
   /** After its end, when nothing of it is left to be done. */
   readonly left: Promise<unknown>;
 };
-export type Processes = {
-  /** A text: why not. */
-  start(session: string, command: string, how: ProcessOptions): Promise<Background | string>;
-  list(session: string): Background[];
-  /** Those that run, of all sessions. */
-  running(): Background[];
-  get(session: string, id: string): Background | null;
-  /** The sessions in which something runs. */
-  busy(): string[];
-  /** Ends those of one session, and remembers none of them. */
-  forget(session: string): Promise<void>;
-  /** Ends those of one session (`/stop all`). */
-  endAll(session: string): Promise<void>;
-  /** Ends everything that tools of this process have started. */
-  close(): Promise<void>;
-};
-export type ProcessOptions = Pick<ExecOptions, "cwd" | "sandbox" | "pass" | "env" | "limits"> & {
+export type Processes = ReturnType<typeof createProcesses>;
+export type ProcessOptions = Pick<ExecOptions, "cwd" | "sandbox" | "env" | "limits"> & {
   outputs: string;
   notify: boolean;
   unattended?: Unattended | undefined;
@@ -58,7 +44,7 @@ export function createProcesses(options: {
   /** Where it is noted that they run here. */
   notes: Pick<LocalState, "starts" | "ended">;
   onComplete: (process: Background, result: Result) => void;
-}): Processes {
+}) {
   const { owner, log, notes, onComplete } = options;
   const all = new Map<string, Background>();
   const list = (session: string) => [...all.values()].filter((process) => process.session === session);
@@ -70,6 +56,7 @@ export function createProcesses(options: {
     return `Not started: ${MOST_RUNNING} background processes are running. End one first (process, action kill).`;
   };
 
+  /** A text: why not. */
   async function begin(session: string, command: string, how: ProcessOptions): Promise<Background | string> {
     const others = list(session);
     const no = whyNot(others);
@@ -111,24 +98,30 @@ export function createProcesses(options: {
         if (notify && open && !result.aborted) onComplete(process, result);
         return unnoted;
       })
-      .catch((error: unknown) => log("error", "process.unsettled", { session, id, error: messageOf(error) }));
+      .catch(logFailure(log, "error", "process.unsettled", { session, id }));
     return process;
   }
+
+  /** Those that run, of all sessions. */
+  const running = () => [...all.values()].filter(isRunning);
+  /** Those of one session (`/stop all`). */
+  const endAll = async (session: string) => void (await Promise.all(list(session).map(end)));
 
   return {
     start: begin,
     list,
-    running: () => [...all.values()].filter(isRunning),
-    get: (session, id) => list(session).find((process) => process.id === id) ?? null,
-    busy: () => [...all.values()].filter(isRunning).map(({ session }) => session),
-    async forget(session) {
-      await Promise.all(list(session).map(end));
+    running,
+    get: (session: string, id: string) => list(session).find((process) => process.id === id) ?? null,
+    endAll,
+    /** Ends those of one session, and remembers none of them. */
+    async forget(session: string) {
+      await endAll(session);
       for (const { id } of list(session)) all.delete(id);
     },
-    endAll: async (session) => void (await Promise.all(list(session).map(end))),
+    /** Ends everything that tools of this process have started. */
     close: async () => {
       open = false;
-      await Promise.all([...all.values()].filter(isRunning).map(end));
+      await Promise.all(running().map(end));
       await Promise.all([...all.values()].map((process) => process.left));
       const { left } = await endOwned(owner);
       if (left > 0) log("warn", "process.survived", { survivors: left });
@@ -142,5 +135,24 @@ export async function end({ running }: Background): Promise<number> {
   await running.done;
   return left;
 }
+
+/** Bytes of output that are shown of each. */
+const SHOWN = 2_000;
+
+/** For whoever looks after the whole machine. */
+export const runningProcesses = (running: () => readonly Background[]): RunningProcesses => ({
+  list: () =>
+    Promise.all(
+      running().map(async ({ id, session, command, cwd, startedAt, file }) => {
+        const tail = await readTail(file, SHOWN).catch(() => Buffer.alloc(0)); // nothing printed yet
+        return { id, session, command, cwd, startedAt, output: tail.toString().toWellFormed() };
+      }),
+    ),
+  async end(id) {
+    const process = running().find((one) => one.id === id);
+    if (process) await end(process);
+    return process !== undefined;
+  },
+});
 
 export const isRunning = ({ result }: Background) => result === null;

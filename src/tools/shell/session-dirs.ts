@@ -7,20 +7,11 @@ import type { Log } from "../../core/ports.ts";
 import { createSweep, removeSessionDir, sessionDir } from "../../platform/session-dirs.ts";
 
 type SessionDir = { outputs: string; tmp: string };
-export type Places = {
-  of(session: string): SessionDir;
-  cwd(session: string): string | null;
-  /** Kept through restarts: what was approved for one directory must not run in another. */
-  setCwd(session: string, cwd: string): void;
-  forget(session: string): Promise<void>;
-  /** Removes what nobody has used for long, a part of it each time; not of these sessions. */
-  sweep(now: number, inUse: readonly string[]): Promise<void>;
-};
 
 /** Of so many sessions the directory is remembered; of others it is read again. */
 const MOST_REMEMBERED = 1_000;
 
-export function createPlaces(home: string, log: Log): Places {
+export function createPlaces(home: string, log: Log) {
   const root = join(home, "terminal");
   const inside = createBounded<string>(MOST_REMEMBERED);
   const dirOf = (session: string) => sessionDir(root, session);
@@ -39,6 +30,7 @@ export function createPlaces(home: string, log: Log): Places {
     return known;
   }
 
+  /** Kept through restarts: what was approved for one directory must not run in another. */
   function setCwd(session: string, cwd: string): void {
     inside.set(session, cwd);
     const file = join(dirOf(session), "cwd");
@@ -54,10 +46,11 @@ export function createPlaces(home: string, log: Log): Places {
     of,
     cwd,
     setCwd,
-    async forget(session) {
+    async forget(session: string) {
       inside.delete(session);
       await removeSessionDir(root, session);
     },
+    /** Removes what nobody has used for long, a part of it each time; not of these sessions. */
     sweep: createSweep(root),
   };
 }

@@ -4,14 +4,16 @@ import { realpathSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import * as z from "zod";
-import { messageOf } from "../../core/errors.ts";
 import { isGranted } from "../../core/grant.ts";
-import type { Gate, Log, Tool, ToolCall, ToolResult } from "../../core/ports.ts";
+import type { Gate, Log, ToolCall, ToolResult } from "../../core/ports.ts";
 import type { About, Grant, SavedRule } from "../../core/session.ts";
 import { within } from "../../core/wait.ts";
 import { clock } from "../../platform/clock.ts";
 import { asData } from "../../platform/fence.ts";
+import { logFailure } from "../../platform/log-failure.ts";
 import { pathWithout } from "../../platform/programs.ts";
+import { escapeForDisplay as display } from "../../policy/display.ts";
+import { defineTool, failed } from "../define.ts";
 import type { LocalState } from "../local-state.ts";
 import { createBox, type Entered, inside } from "../sandbox/box.ts";
 import { allowsHost, hostPattern, PRESETS } from "../sandbox/hosts.ts";
@@ -48,37 +50,18 @@ export type TerminalOptions = {
   policy: TerminalPolicy;
   /** May this be typed into that background process? Without an opinion of its own: as a command, and never unasked outside a sandbox. */
   judgeInput?: ((text: string, process: Background) => CommandJudgement | Promise<CommandJudgement>) | undefined;
-  /** Makes control and bidi characters visible. */
-  display: (text: string) => string;
   localState: Pick<LocalState, "starts" | "ended" | "missing" | "cwd" | "setCwd" | "forget">;
   /** A background process that was to be told about has ended. */
   onComplete: (process: Background, text: string) => void;
   log: Log;
   timeoutMs?: number;
   approvalMs?: number;
-  /** Names of variables that commands may have besides the usual ones. */
-  pass?: readonly string[];
   /** What commands in the sandbox reach. */
   network?: NetworkOptions;
   /** What a command may take of the machine. */
   limits?: ProcessLimits;
 };
-export type TerminalTool = {
-  tools: Tool[];
-  /** What a command of the session is put into. */
-  enter(session: string): Promise<Entered>;
-  processes(session: string): readonly Background[];
-  /** Those that run, of all sessions. */
-  running(): readonly Background[];
-  /** `/stop all` */
-  endAll(session: string): Promise<void>;
-  /** The session is gone: its processes end, its files go. */
-  forget(session: string): Promise<void>;
-  /** Removes files of sessions that nobody has used for long, a part of them each time. */
-  sweep(now: number): Promise<void>;
-  /** Ends everything. */
-  close(): Promise<void>;
-};
+export type TerminalTool = ReturnType<typeof createTerminal>;
 
 const LONGEST_TIMEOUT_MS = 600_000;
 /** Long enough to see that a server could not start, too short to be noticed. */
@@ -112,8 +95,8 @@ type Args = z.output<typeof Args>;
 /** `note`: why it is not where the session was. */
 type CommandDir = { cwd: string; note: string };
 
-export function createTerminal(options: TerminalOptions): TerminalTool {
-  const { home, policy, display, localState, onComplete, log, pass } = options;
+export function createTerminal(options: TerminalOptions) {
+  const { home, policy, localState, onComplete, log } = options;
   const { timeoutMs = 180_000, approvalMs = 300_000, network: net = OFF, limits = USUAL_LIMITS } = options;
   const workspace = realpathSync(options.workspace);
   const longest = Math.max(timeoutMs, LONGEST_TIMEOUT_MS);
@@ -124,7 +107,7 @@ export function createTerminal(options: TerminalOptions): TerminalTool {
   const places = createPlaces(home, log);
   const kept = createKeptHosts(join(home, "hosts.allow"), log);
   /** An approval holds only where a command would do the same as when it was asked for. */
-  const environment = digest([options.sandbox.sandbox, env, pass, net.mode]);
+  const environment = digest([options.sandbox.sandbox, env, net.mode]);
   const box = createBox({ sandbox: options.sandbox.sandbox, network: net, env, owner, log });
   const processes = createProcesses({
     owner,
@@ -133,9 +116,7 @@ export function createTerminal(options: TerminalOptions): TerminalTool {
     onComplete: (process, result) => onComplete(process, endedText(process, result)),
   });
 
-  async function judge(raw: unknown, session: string, grants: readonly Grant[] = []): Promise<Gate> {
-    const args = parsed(raw);
-    if (typeof args === "string") return { gate: "refuse", result: args };
+  async function judge(args: Args, session: string, grants: readonly Grant[] = []): Promise<Gate> {
     const refusal = refused() ?? noNetwork(args);
     if (refusal) return { gate: "refuse", result: refusal };
     const { cwd } = await placeOf(args, session);
@@ -175,21 +156,19 @@ export function createTerminal(options: TerminalOptions): TerminalTool {
     return hostsOf(args).filter((host) => !open.includes(host) && !allowsHost(open, host, 443));
   }
 
-  async function act(raw: unknown, call: ToolCall): Promise<ToolResult> {
-    const args = parsed(raw);
-    if (typeof args === "string") return { ok: false, text: args };
+  async function act(args: Args, call: ToolCall): Promise<ToolResult> {
     const { session, about } = call;
     const now = await placeOf(args, session);
     // What was judged for one directory runs in that one, whatever calls beside it do (I15).
     const cwd = about?.cwd ?? now.cwd;
     const note = now.cwd === cwd ? now.note : "";
     const no = refused() ?? (await refusedAtTheDoor(args, cwd, call));
-    if (no) return { ok: false, text: no };
+    if (no) return failed(no);
     if (call.approved === "always") {
       kept.keep(about?.hosts ?? []);
       // Where a grant covered the command already, only its hosts were asked about.
       if (!isGranted(call.grants ?? [], { command: args.command, cwd, env: environment }))
-        await keep(args.command, cwd);
+        await policy.keep(args.command, cwd).catch(logFailure(log, "error", "policy.unwritten")); // it is approved all the same
     }
     const place = places.of(session);
     const { outputs } = place;
@@ -202,7 +181,6 @@ export function createTerminal(options: TerminalOptions): TerminalTool {
     const result = await run(args.command, {
       cwd,
       sandbox: entered.sandbox,
-      pass,
       env: { ...env, ...entered.env },
       owner,
       marker: id,
@@ -239,13 +217,12 @@ export function createTerminal(options: TerminalOptions): TerminalTool {
     const process = await processes.start(session, args.command, {
       ...how,
       sandbox: entered.sandbox,
-      pass,
       env: { ...env, ...entered.env },
       limits,
       notify,
       onEnd: entered.leave,
     });
-    if (typeof process === "string") return { ok: false, text: process };
+    if (typeof process === "string") return failed(process);
     await within(clock, FIRST_LOOK_MS, process.running.done);
     const head = process.result
       ? `${process.id} · exit ${process.result.code}`
@@ -272,14 +249,6 @@ export function createTerminal(options: TerminalOptions): TerminalTool {
     return yes ? null : `Not run: it needs approval by now. Call it again. ${reason}`;
   }
 
-  async function keep(command: string, cwd: string): Promise<void> {
-    try {
-      await policy.keep(command, cwd);
-    } catch (error) {
-      log("error", "policy.unwritten", { error: messageOf(error) }); // this call is approved all the same
-    }
-  }
-
   /** The directory of this call: the one it names, or the session's. */
   async function placeOf(args: Args, session: string): Promise<CommandDir> {
     const last = (await localState.cwd(session)) ?? places.cwd(session) ?? workspace;
@@ -294,9 +263,7 @@ export function createTerminal(options: TerminalOptions): TerminalTool {
 
   async function setCwd(session: string, cwd: string): Promise<void> {
     places.setCwd(session, cwd);
-    await localState
-      .setCwd(session, cwd)
-      .catch((error: unknown) => log("warn", "terminal.cwd_not_kept", { session, error: messageOf(error) }));
+    await localState.setCwd(session, cwd).catch(logFailure(log, "warn", "terminal.cwd_not_kept", { session }));
   }
 
   const onHost = (path: string, session: string) => {
@@ -346,14 +313,15 @@ export function createTerminal(options: TerminalOptions): TerminalTool {
     return { verdict: "ask", reason: "it goes to a program that is running outside a sandbox" };
   }
 
-  const tool: Tool = {
+  const tool = defineTool({
     name: "terminal",
     description: describe(workspace, options.sandbox.sandbox, net.mode, timeoutMs, longest),
-    schema: z.toJSONSchema(Args),
+    args: Args,
+    example: '{"command": "ls -l"}',
     repeatable: false,
     judge,
     run: act,
-  };
+  });
   const judgeWrite = async (text: string, process: Background): Promise<Gate> =>
     gateOf(
       await (options.judgeInput ?? judgeInput)(text, process),
@@ -362,15 +330,21 @@ export function createTerminal(options: TerminalOptions): TerminalTool {
     );
   return {
     tools: [tool, createProcessTool(processes, localState.missing, judgeWrite)],
-    enter: (session) => box.enter(session, places.of(session), []),
+    /** What a command of the session is put into. */
+    enter: (session: string) => box.enter(session, places.of(session), []),
     processes: processes.list,
     running: processes.running,
     endAll: processes.endAll,
-    async forget(session) {
+    /** The session is gone: its processes end, its files go. */
+    async forget(session: string) {
       await processes.forget(session);
       await Promise.all([places.forget(session), localState.forget(session)]);
     },
-    sweep: (now) => places.sweep(now, processes.busy()),
+    /** Removes files of sessions that nobody has used for long, a part of them each time. */
+    sweep: (now: number) => {
+      const busy = processes.running().map(({ session }) => session);
+      return places.sweep(now, busy);
+    },
     close: async () => {
       await processes.close();
       await box.close();
@@ -414,14 +388,6 @@ const describe = (
   ]
     .filter(Boolean)
     .join("\n");
-
-/** The arguments, or what is wrong with them and what to do. */
-function parsed(raw: unknown): Args | string {
-  const { success, data, error } = Args.safeParse(raw);
-  if (success) return data;
-  const wrong = error.issues.map(({ path, message }) => `${path.join(".") || "arguments"}: ${message}`).join("; ");
-  return `Not run, the arguments do not fit: ${wrong}. Call it again like this: {"command": "ls -l"}`;
-}
 
 const digest = (parts: unknown): string =>
   createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 16);

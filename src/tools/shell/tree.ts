@@ -37,13 +37,13 @@ const LIMIT_MS = 3000;
 const CROWD = 100;
 
 /** SIGTERM, the grace, then SIGKILL until none is left. Says how many there were and how many could not be ended. */
-export async function endTree(table: Table, tree: ProcessTree, graceMs = GRACE_MS): Promise<TreeEnd> {
+export async function endTree(table: Table, tree: ProcessTree): Promise<TreeEnd> {
   const known = new Map<number, ProcessRow>();
   const first = await members(table, tree, known);
-  if (first.length > 0 && first.length <= CROWD && graceMs > 0) {
+  if (first.length > 0 && first.length <= CROWD) {
     const asked = first.filter((row) => !tree.launcher?.(row));
     send(asked, "SIGTERM");
-    if (asked.length > 0) await allGone(table, asked, graceMs);
+    if (asked.length > 0) await allGone(table, asked);
   }
   const until = performance.now() + LIMIT_MS;
   for (let wait = 1; ; wait = Math.min(wait * 2, 50)) {
@@ -108,8 +108,8 @@ function look(
   return { rows: [...found], unclear };
 }
 
-async function allGone(table: Table, rows: ProcessRow[], limitMs: number): Promise<void> {
-  const until = performance.now() + limitMs;
+async function allGone(table: Table, rows: ProcessRow[]): Promise<void> {
+  const until = performance.now() + GRACE_MS;
   for (let wait = 1; performance.now() < until; wait = Math.min(wait * 2, 10)) {
     await clock.sleep(wait);
     const alive = new Map(table().map((row) => [row.pid, row]));

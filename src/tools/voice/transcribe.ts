@@ -5,6 +5,7 @@ import { dirname, extname, join } from "node:path";
 import * as z from "zod";
 import type { Recording, Transcribe } from "../../core/chat.ts";
 import { textWithin } from "../../platform/capped.ts";
+import { jsonIn } from "../../platform/json.ts";
 import { run } from "../shell/exec.ts";
 
 export type TranscriptionSettings = {
@@ -53,20 +54,12 @@ async function byServer(recording: Recording, settings: TranscriptionSettings, s
   });
   const body = await textWithin(answer.body, MOST_BYTES);
   if (!answer.ok) throw new Error(`the transcription server answers ${answer.status}`);
-  const { data } = answered.safeParse(parsed(body));
+  const { data } = answered.safeParse(jsonIn(body));
   if (!data) throw new Error("the transcription server answers with something else than a text");
   return data.text;
 }
 
 const LATE = "it took too long";
-
-function parsed(body: string): unknown {
-  try {
-    return JSON.parse(body);
-  } catch {
-    return null;
-  }
-}
 
 /** Servers look at the ending; Telegram's is `.oga`. */
 const fileName = ({ name, mime }: Recording) =>

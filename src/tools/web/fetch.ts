@@ -6,7 +6,7 @@ import { isIP } from "node:net";
 import { pipeline, type Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import * as z from "zod";
-import { messageOf } from "../../core/errors.ts";
+import { codeOf, messageOf } from "../../core/errors.ts";
 import type { Gate, Tool, ToolResult } from "../../core/ports.ts";
 import { linked, unlessAborted } from "../../core/wait.ts";
 import { firstBytes } from "../../platform/capped.ts";
@@ -164,26 +164,19 @@ const only =
   };
 
 function bytesOf(body: Readable, encoding: string, most: number): Promise<{ bytes: Uint8Array; cut: boolean }> {
-  const decoder = decoderOf(encoding);
-  return firstBytes(decoder ? pipeline(body, decoder, () => {}) : body, most);
+  const decoder = DECODERS.get(encoding.trim().toLowerCase());
+  if (decoder === undefined)
+    throw new Refused(`it is encoded as ${plain(encoding).slice(0, 50)}, which was not asked for`);
+  return firstBytes(decoder ? pipeline(body, decoder(), () => {}) : body, most);
 }
-
-function decoderOf(encoding: string) {
-  switch (encoding.trim().toLowerCase()) {
-    case "":
-    case "identity":
-      return null;
-    case "gzip":
-    case "x-gzip":
-      return createGunzip();
-    case "deflate":
-      return createInflate();
-    case "br":
-      return createBrotliDecompress();
-    default:
-      throw new Refused(`it is encoded as ${plain(encoding).slice(0, 50)}, which was not asked for`);
-  }
-}
+const DECODERS = new Map<string, (() => NodeJS.ReadWriteStream & AsyncIterable<Uint8Array>) | null>([
+  ["", null],
+  ["identity", null],
+  ["gzip", createGunzip],
+  ["x-gzip", createGunzip],
+  ["deflate", createInflate],
+  ["br", createBrotliDecompress],
+]);
 
 // ── Showing ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -236,6 +229,5 @@ const isText = (type: string) =>
 
 function whyNot(error: unknown): string {
   if (error instanceof Refused) return `${plain(error.message)}.`;
-  const code = error instanceof Error && "code" in error ? String(error.code) : "";
-  return `the connection failed (${[code, plain(messageOf(error))].filter(Boolean).join(": ")}).`;
+  return `the connection failed (${[codeOf(error), plain(messageOf(error))].filter(Boolean).join(": ")}).`;
 }

@@ -5,6 +5,7 @@ import * as z from "zod";
 import { ConfigError } from "../../core/errors.ts";
 import type { Tool, ToolResult } from "../../core/ports.ts";
 import { asData } from "../../platform/fence.ts";
+import { jsonIn } from "../../platform/json.ts";
 import { defineTool, failed, ok } from "../define.ts";
 import { type WebOptions, type WebPage, withPage } from "./fetch.ts";
 
@@ -60,7 +61,7 @@ export function createSearchTool(url: string, options: WebOptions = {}): Tool {
 function shown({ status, bytes }: WebPage, most: number): ToolResult {
   if (status !== 200)
     return failed(`Not searched: the search server answered HTTP ${status}${HINTS.get(status) ?? ""}.`);
-  const { data } = Found.safeParse(json(new TextDecoder().decode(bytes)));
+  const { data } = Found.safeParse(jsonIn(new TextDecoder().decode(bytes)));
   if (!data) return failed("Not searched: the answer of the search server is not SearXNG's JSON.");
   const results = data.results.filter((one) => one !== null).slice(0, most);
   if (!results.length) return ok("Nothing was found. Other words may find more.");
@@ -87,13 +88,5 @@ const HINTS = new Map([
   [403, "; `json` must be in `search.formats` of its settings.yml"],
   [429, ": its limiter refuses programs, or it was asked too often"],
 ]);
-
-function json(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
-}
 
 const line = (text: string, most: number): string => text.replaceAll(/\s+/g, " ").trim().slice(0, most);

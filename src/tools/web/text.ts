@@ -84,14 +84,8 @@ function createReader(base: URL) {
   }
 
   function begin(name: string, attributes: Record<string, string>): (() => void) | undefined {
+    if (/^h[1-6]$/.test(name)) return around(`${"#".repeat(Number(name[1]))} `, "");
     switch (name) {
-      case "h1":
-      case "h2":
-      case "h3":
-      case "h4":
-      case "h5":
-      case "h6":
-        return around(`${"#".repeat(Number(name[1]))} `, "");
       case "a": {
         const href = linkOf(attributes.href, base);
         return href ? around("[", `](${href})`) : undefined;
@@ -129,10 +123,8 @@ function createReader(base: URL) {
         return pre > 0 ? undefined : around("`", "`");
       case "hr":
         put("---");
-        return undefined;
-      default:
-        return undefined;
     }
+    return undefined;
   }
 
   function close(): void {
