@@ -6,14 +6,16 @@ import { textWithin } from "../platform/capped.ts";
 import { refusalOf } from "./remote.ts";
 import { createWire, LONGEST_ANSWER, refusedWith } from "./wire.ts";
 
-export function createPeer(server: { url: string; key: string }): Peer {
+/** `used`: told of each call, and of all that comes back. */
+export function createPeer(server: { url: string; key: string; used(): void }): Peer {
   const url = server.url.replace(/\/+$/, "");
-  const { key } = server;
+  const { key, used } = server;
   const wire = createWire({ url, key, patient: false });
   const headers = { Authorization: `Bearer ${key}`, "Content-Type": "application/json" };
 
   /** Not by `fetch`, whose web streams take twice the time of the call itself. */
   async function post(body: string): Promise<unknown> {
+    used();
     const { request } = await import("undici");
     const answer = await request(`${url}/api/cluster/call`, { method: "POST", headers, body });
     const text = await textWithin(answer.body, LONGEST_ANSWER);
@@ -37,6 +39,7 @@ export function createPeer(server: { url: string; key: string }): Peer {
     try {
       for await (const next of wire.stream(path, { after: cursor, signal }))
         if ("data" in next) {
+          used();
           const update: Update = JSON.parse(next.data);
           yield update;
         }

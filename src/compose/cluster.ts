@@ -13,6 +13,8 @@ export type Cluster = {
   /** What the others read of us. The address is known when the API listens, before the engine joins. */
   about: { address: string; version: string };
   peerOf(address: string): Peer;
+  /** Whenever this node is a door to another one. */
+  onUse(listener: () => void): void;
   /** Addresses of nodes that did not answer when they were last asked. */
   unreachable(): string[];
   /** Asks them every few seconds. Returns how to stop. */
@@ -43,6 +45,7 @@ export function clusterOf(config: Config, version: string, log: Log): Cluster | 
     );
   const peers = new Map<string, Peer>();
   let silent: string[] = [];
+  let used = () => {};
   const about = { address: config.cluster.address ?? UNKNOWN, version };
 
   async function answers(address: string): Promise<boolean> {
@@ -61,9 +64,12 @@ export function clusterOf(config: Config, version: string, log: Log): Cluster | 
     secret,
     about,
     peerOf(address) {
-      const peer = peers.get(address) ?? createPeer({ url: address, key: secret });
+      const peer = peers.get(address) ?? createPeer({ url: address, key: secret, used: () => used() });
       peers.set(address, peer);
       return peer;
+    },
+    onUse(listener) {
+      used = listener;
     },
     unreachable: () => silent,
     watch(nodes) {

@@ -365,6 +365,7 @@ export async function openRuntime(options: {
   const resting = collectWhenIdle(async () => (await engine.load()).turns === 0);
   resting.active();
   observers.add(resting.active);
+  cluster?.onUse(resting.active); // a door has no turns, and a stop through it would wait for the collection
   parts.defer(resting.close);
   toolbox.delegated.takeUp(options.mine).catch(logFailure(log, "warn", "delegate.untold"));
   parts.defer(everyHour(chores, { clock, log })); // off the path of whatever is waiting to start
