@@ -1,4 +1,5 @@
 // Converts bytes to text that is safe to show.
+import { attempt } from "../../platform/attempt.ts";
 
 const BOM = "\uFEFF";
 const ODD = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
@@ -12,12 +13,9 @@ export const plainName = (name: string): string => plain(name).replaceAll("\n", 
 
 /** The text, and whether it began with a byte order mark; null if it is not UTF-8. */
 export function decode(bytes: Uint8Array): { text: string; bom: string } | null {
-  try {
-    const all = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-    return all.startsWith(BOM) ? { text: all.slice(1), bom: BOM } : { text: all, bom: "" };
-  } catch {
-    return null;
-  }
+  const all = attempt(() => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes));
+  if (all === undefined) return null;
+  return all.startsWith(BOM) ? { text: all.slice(1), bom: BOM } : { text: all, bom: "" };
 }
 
 /** The type of a file that is not text, judged by its beginning; null if it is text. */

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { createBounded } from "../../core/bounded.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Log } from "../../core/ports.ts";
+import { attempt } from "../../platform/attempt.ts";
 import { createSweep, removeSessionDir, sessionDir } from "../../platform/session-dirs.ts";
 
 type SessionDir = { outputs: string; tmp: string };
@@ -25,7 +26,7 @@ export function createPlaces(home: string, log: Log) {
   }
 
   function cwd(session: string): string | null {
-    const known = inside.get(session) ?? read(join(dirOf(session), "cwd"));
+    const known = inside.get(session) ?? (attempt(() => readFileSync(join(dirOf(session), "cwd"), "utf8")) || null);
     if (known) inside.set(session, known);
     return known;
   }
@@ -53,12 +54,4 @@ export function createPlaces(home: string, log: Log) {
     /** Removes what nobody has used for long, a part of it each time; not of these sessions. */
     sweep: createSweep(root),
   };
-}
-
-function read(file: string): string | null {
-  try {
-    return readFileSync(file, "utf8") || null;
-  } catch {
-    return null;
-  }
 }
