@@ -1,6 +1,6 @@
 // Logins at MCP servers by OAuth: what is saved of each, one file per server in HERMES_HOME, for its owner only. A token is given
 // only to the address that it was made for.
-import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type {
   AuthProvider,
@@ -12,7 +12,7 @@ import type {
 } from "@modelcontextprotocol/client";
 import * as z from "zod";
 import { attempt } from "../../platform/attempt.ts";
-import { makeDir } from "../../platform/home.ts";
+import { replaceFile } from "../../platform/home.ts";
 
 export type McpLibrary = typeof import("@modelcontextprotocol/client");
 type LoginPlace = { home: string; name: string; url: string };
@@ -54,12 +54,7 @@ export function forgetLogin(place: Pick<LoginPlace, "home" | "name">): boolean {
   return had;
 }
 
-function writeLogin(place: LoginPlace, login: SavedLogin): void {
-  makeDir(join(place.home, "mcp-auth"));
-  const file = fileOf(place);
-  writeFileSync(`${file}.new`, JSON.stringify(login), { mode: 0o600 });
-  renameSync(`${file}.new`, file);
-}
+const writeLogin = (place: LoginPlace, login: SavedLogin) => replaceFile(fileOf(place), JSON.stringify(login));
 
 /** A new login: nothing saved is used, and nothing is saved before there are tokens. */
 export function createLogin(place: LoginPlace, redirect: LoginRedirect): OAuthClientProvider {
