@@ -199,11 +199,10 @@ const learn = (reading: CommandReading, { cwd, home }: CommandPlace): Map<string
       if (step.step === "loop" && step.words) set(step.name, argvsOf(step.words, known).flat());
       if (step.step !== "command") continue;
       const { assigns, words, redirects } = step.command;
-      for (const { name, words } of assigns)
-        set(
-          name,
-          argvsOf(words, known).map((argv) => argv.join(" ")),
-        );
+      for (const { name, words } of assigns) {
+        const texts = argvsOf(words, known).map((argv) => argv.join(" "));
+        set(name, texts);
+      }
       const [argv = []] = argvsOf(words, known);
       const [program = "", ...args] = argv;
       const positional = program === "set" && args[0] === "--" ? args.slice(1) : functions.has(program) ? args : null;

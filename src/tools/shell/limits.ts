@@ -41,10 +41,8 @@ export function watchTree(pid: number, limits: ProcessLimits, onOver: WatchedTre
 }
 
 function look(): void {
-  const children = Map.groupBy(
-    procTable().filter(({ dead }) => !dead),
-    ({ parent }) => parent,
-  );
+  const alive = procTable().filter(({ dead }) => !dead);
+  const children = Map.groupBy(alive, ({ parent }) => parent);
   for (const [pid, { limits, onOver }] of watched) {
     const over = isOver(treeOf(pid, children), limits);
     if (over) onOver(over);
