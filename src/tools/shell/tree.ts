@@ -84,11 +84,7 @@ async function clears(unclear: readonly ProcessRow[], tries: number): Promise<bo
   return false;
 }
 
-function look(
-  table: Table,
-  tree: ProcessTree,
-  known: Map<number, ProcessRow>,
-): { rows: ProcessRow[]; unclear: ProcessRow[] } {
+function look(table: Table, tree: ProcessTree, known: Map<number, ProcessRow>) {
   const { since = 0, spare } = tree;
   const group = tree.group?.() ?? null;
   const rows: ProcessRow[] = [];
