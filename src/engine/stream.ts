@@ -71,7 +71,9 @@ export async function* follow(source: StreamSource, cursor: string, signal: Abor
       }
       continue;
     }
-    const live = source.live();
+    // A node that stood still knows less than a viewer who comes from another one: what is live here is over there.
+    const isBehind = seq > source.seq();
+    const live = isBehind ? null : source.live();
     if (live && step !== -1 && live.step !== step) [heard, noticed] = [0, 0];
     if (live) ({ step } = live);
     if (live && heard === ALL) heard = lengthOf(live.reasoning);
@@ -96,7 +98,7 @@ export async function* follow(source: StreamSource, cursor: string, signal: Abor
     }
     const prints = source.prints();
     if (printed > prints.count) printed = 0; // another process had counted
-    const next = nextPrinted(prints, printed);
+    const next = isBehind ? undefined : nextPrinted(prints, printed);
     if (next) {
       printed = next.at;
       yield { cursor: `${at()}+p${printed}`, printed: next.text, call: next.call };

@@ -112,6 +112,10 @@ const OF_SEVERAL_NODES: Mutant[] = [
     ["const address = addresses.get(owner);", "const address = addresses.get(slot.key);"],
     ["addresses.set(found.node, found.address);", "addresses.set(slot.key, found.address);"],
   ),
+  bug("a node that stood still shows words that are over", "engine/stream.ts", [
+    "isBehind ? null : source.live()",
+    "source.live()",
+  ]),
   bug("a run that was deleted on another node is shown", "engine/engine.ts", [
     "sessions.isOurs(row) ? recent?.turn(id) : null",
     "recent?.turn(id)",

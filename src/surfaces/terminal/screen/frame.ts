@@ -8,10 +8,10 @@ import { fitting, type TranscriptLook } from "./transcript.ts";
  *  scrolled away is its own. */
 const MOST_LINES = 3_000;
 const KEPT_LINES = 2_000;
-/** Lines that the renderer is given, and how many when there are more: it reads all of them four times for each frame. With 2,000, that was
- *  more than half of the work while an answer streamed in. */
-const MOST_SHOWN = 400;
-const KEPT_SHOWN = 200;
+/** Heights of the terminal that the renderer is given, and how many when there are more: it reads all lines four times for each frame. With
+ *  2,000 lines, that was more than half of the work while an answer streamed in; with 200 to 400, a third. */
+const MOST_SHOWN = 4;
+const KEPT_SHOWN = 2;
 /** So often, what moves is drawn again. */
 const TICK_MS = 200;
 /** So often, an answer that streams in: at the renderer's own pace (16 ms) it took half as much CPU again. Keys do not wait
@@ -119,9 +119,10 @@ export function createFrame({ env, display, moves }: FrameOptions) {
 
   /** What the terminal has scrolled away is hidden from the renderer, with what it knows of its lines, and later let go. */
   function letGo(): void {
-    if (state !== "ours" || !beyond(parts.slice(hidden), MOST_SHOWN, KEPT_SHOWN).count) return;
+    const scrolled = () => beyond(parts.slice(hidden), MOST_SHOWN * terminal.rows, KEPT_SHOWN * terminal.rows);
+    if (state !== "ours" || !scrolled().count) return;
     tui.renderNow();
-    const { count, lines: gone } = beyond(parts.slice(hidden), MOST_SHOWN, KEPT_SHOWN);
+    const { count, lines: gone } = scrolled();
     const drawn = tui.captureRenderState();
     if (gone > drawn.previousViewportTop) return;
     hidden += count;
