@@ -130,11 +130,7 @@ export async function linkedRepo(root: string): Promise<string | null> {
 const namesIn = async (dir: string) => new Set((await entries(dir)).map(({ name }) => name));
 const entries = (dir: string): Promise<Dirent[]> => readdir(dir, { withFileTypes: true }).catch(() => []);
 
-const textOf = (path: string): Promise<string> =>
-  readHead(path, MOST_BYTES).then(
-    ({ bytes }) => bytes.toString("utf8"),
-    () => "",
-  );
+const textOf = async (path: string) => (await readHead(path, MOST_BYTES).catch(() => null))?.bytes.toString() ?? "";
 
 // ── What a command has made ───────────────────────────────────────────────────────────────────────────
 
